@@ -1,0 +1,3 @@
+//! MCP servers whose work outlives the request.
+
+pub mod server;

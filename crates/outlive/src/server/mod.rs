@@ -1,0 +1,5 @@
+//! Building and running MCP servers.
+
+mod schema;
+mod throttle;
+mod uri_template;

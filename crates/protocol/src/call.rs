@@ -1,0 +1,201 @@
+//! A request that carries everything needed to answer it.
+//!
+//! An era makes it from a message; the router reads it; the run keeps it to the end. The message's
+//! bytes are kept once, and every part of them is a [`Span`] into them: nothing is copied.
+
+use std::{borrow::Cow, fmt, net::IpAddr, sync::Arc};
+
+use bytes::Bytes;
+use http::request::Parts;
+use outlive_wire::{LoggingLevel, Method};
+
+use crate::{Fault, Port, Principal, Session, era::Era};
+
+/// A part of a message, by position.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    /// Where `part` stands in `whole`. `part` must have been borrowed from `whole`.
+    pub(crate) fn of(whole: &[u8], part: &str) -> Self {
+        let start = part.as_ptr() as usize - whole.as_ptr() as usize;
+        // Messages are bounded far below 4 GiB, so that positions fit.
+        Self { start: start as u32, end: (start + part.len()) as u32 }
+    }
+}
+
+/// One request, decoded, with its caller.
+pub struct Call {
+    pub(crate) era: &'static dyn Era,
+    pub(crate) message: Bytes,
+    pub(crate) id: Span,
+    pub(crate) method: Option<Method>,
+    /// The name of a method that the specification does not name.
+    pub(crate) custom_method: Option<Box<str>>,
+    pub(crate) parts: ParamSpans,
+    pub(crate) log_level: Option<LoggingLevel>,
+    pub(crate) principal: Principal,
+    pub(crate) session: Option<Arc<Session>>,
+    pub(crate) peer: Option<IpAddr>,
+    pub(crate) http: Option<Parts>,
+    pub(crate) port: Port,
+}
+
+/// Where the members of `params` stand that more than one method has.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ParamSpans {
+    pub(crate) params: Option<Span>,
+    pub(crate) name: Option<Span>,
+    pub(crate) uri: Option<Span>,
+    pub(crate) arguments: Option<Span>,
+    pub(crate) progress_token: Option<Span>,
+    pub(crate) client_info: Option<Span>,
+    pub(crate) client_capabilities: Option<Span>,
+}
+
+impl Call {
+    /// The rules this call is under.
+    pub fn era(&self) -> &'static dyn Era {
+        self.era
+    }
+
+    /// The request's id as it stands in the message: a JSON string or integer.
+    pub fn id(&self) -> &str {
+        self.text(self.id)
+    }
+
+    /// The method, if the specification names it; `None` for one of the application's own.
+    pub fn method(&self) -> Option<Method> {
+        self.method
+    }
+
+    /// The method's name.
+    pub fn method_name(&self) -> &str {
+        self.method.map(Method::as_str).or(self.custom_method.as_deref()).unwrap_or_default()
+    }
+
+    /// The parameters as JSON text: an object, `{}` where the message has none.
+    pub fn params(&self) -> &str {
+        self.parts.params.map_or("{}", |span| self.text(span))
+    }
+
+    /// `params.name`: of the tool or prompt that is meant.
+    pub fn name(&self) -> Result<Cow<'_, str>, Fault> {
+        self.string(self.parts.name, "name")
+    }
+
+    /// `params.uri`: of the resource that is meant.
+    pub fn uri(&self) -> Result<Cow<'_, str>, Fault> {
+        self.string(self.parts.uri, "uri")
+    }
+
+    /// `params.arguments` as JSON text: an object, `{}` where the message has none.
+    pub fn arguments(&self) -> Result<&str, Fault> {
+        match self.parts.arguments.map(|span| self.text(span)) {
+            None => Ok("{}"),
+            Some(text) if text.starts_with('{') => Ok(text),
+            Some(_) => Err(Fault::invalid_params("`params.arguments` must be an object")),
+        }
+    }
+
+    /// The token under which the client wants to hear of progress, if it does.
+    pub fn progress_token(&self) -> Option<&str> {
+        self.parts.progress_token.map(|span| self.text(span))
+    }
+
+    /// The lowest level of log lines the client wants, if it wants any.
+    pub fn log_level(&self) -> Option<LoggingLevel> {
+        match &self.session {
+            Some(session) => session.log_level(),
+            None => self.log_level,
+        }
+    }
+
+    /// What the client says it can do, as the JSON text of a `ClientCapabilities` object.
+    pub fn client_capabilities(&self) -> &str {
+        match &self.session {
+            Some(session) => session.client_capabilities(),
+            None => self.parts.client_capabilities.map_or("{}", |span| self.text(span)),
+        }
+    }
+
+    /// What the client calls itself, as the JSON text of an `Implementation` object. Never
+    /// proof of anything: clients write it themselves.
+    pub fn client_info(&self) -> Option<&str> {
+        match &self.session {
+            Some(session) => session.client_info(),
+            None => self.parts.client_info.map(|span| self.text(span)),
+        }
+    }
+
+    /// Who is calling.
+    pub fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    /// The session this call came in on, if its era has sessions.
+    pub fn session(&self) -> Option<&Arc<Session>> {
+        self.session.as_ref()
+    }
+
+    /// The address the call came from, where the transport knows one.
+    pub fn peer(&self) -> Option<IpAddr> {
+        self.peer
+    }
+
+    /// Method, URI and headers of the HTTP request that brought this call, if one did.
+    pub fn http(&self) -> Option<&Parts> {
+        self.http.as_ref()
+    }
+
+    /// The headers that must mirror parts of the body, if this call is under that rule.
+    pub fn mirrored_headers(&self) -> Option<&http::HeaderMap> {
+        if !self.era.mirrors_headers() {
+            return None;
+        }
+        self.http.as_ref().map(|parts| &parts.headers)
+    }
+
+    /// The way to the client while the call runs.
+    pub fn port(&self) -> &Port {
+        &self.port
+    }
+
+    fn text(&self, span: Span) -> &str {
+        let bytes = &self.message[span.start as usize..span.end as usize];
+        str::from_utf8(bytes).expect("spans are made from text borrowed from this message")
+    }
+
+    fn string(&self, span: Option<Span>, member: &'static str) -> Result<Cow<'_, str>, Fault> {
+        match span.map(|span| self.text(span)) {
+            Some(text) if text.starts_with('"') => Ok(unquote(text)),
+            Some(_) => Err(Fault::invalid_params(format!("`params.{member}` must be a string"))),
+            None => Err(Fault::invalid_params(format!("`params.{member}` is missing"))),
+        }
+    }
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("era", &self.era)
+            .field("id", &self.id())
+            .field("method", &self.method_name())
+            .field("principal", &self.principal)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The string that a JSON string literal stands for. Text without quotes is returned as it is.
+fn unquote(json: &str) -> Cow<'_, str> {
+    let Some(inner) = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
+        return Cow::Borrowed(json);
+    };
+    if !inner.contains('\\') {
+        return Cow::Borrowed(inner);
+    }
+    Cow::Owned(serde_json::from_str(json).expect("the envelope was parsed, so this is a JSON string"))
+}

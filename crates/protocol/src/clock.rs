@@ -1,0 +1,17 @@
+//! Where time comes from, so that tests can hold it still.
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    time::{Duration, Instant},
+};
+
+/// A source of time. The transports bring the runtime's; tests bring one they move by hand.
+pub trait Clock: fmt::Debug + Send + Sync + 'static {
+    /// Now, for measuring spans.
+    fn now(&self) -> Instant;
+
+    /// Completes after `span`.
+    fn sleep(&self, span: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+}

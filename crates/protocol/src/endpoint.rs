@@ -1,0 +1,326 @@
+//! Where messages come in: bytes become a [`Run`], or a refusal that says what to do.
+//!
+//! Pure but for the work it starts: a transport brings bytes and [`Arrival`], and writes what the
+//! run says. Everything about the protocol that transports share is here, and nothing else is.
+
+use std::{net::IpAddr, sync::Arc};
+
+use bytes::Bytes;
+use http::request::Parts;
+use outlive_wire::{Envelope, Message, Method, Str};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    Call, Fault, InFlight, Notice, Principal, Profile, Run, Service, Session,
+    era::{self, Era, Params, Request, Selected},
+};
+
+/// A server as transports see it.
+#[derive(Clone)]
+pub struct Endpoint {
+    service: Arc<dyn Service>,
+}
+
+/// What a transport knows about a message besides its bytes.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_structs, reason = "transports build it, custom ones included")]
+pub struct Arrival<'a> {
+    /// Who sent it.
+    pub principal: Principal,
+    /// The legacy session it belongs to, if there is one.
+    pub session: Option<Arc<Session>>,
+    /// Where cancellations look for the call they mean.
+    pub in_flight: Option<&'a InFlight>,
+    /// The address it came from.
+    pub peer: Option<IpAddr>,
+    /// The HTTP request that brought it.
+    pub http: Option<Parts>,
+    /// Whether legacy requests are served without a session.
+    pub stateless: bool,
+    /// Whether it names a session that does not exist, or not for this caller.
+    pub lost_session: bool,
+}
+
+/// What became of a message.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_enums, reason = "transports must know them all")]
+pub enum Accepted {
+    /// A request is being answered.
+    Call(Run),
+    /// `initialize`: the answer is under way, and the session begins with it.
+    Handshake(Run, Arc<Session>),
+    /// A notification or a response; there is nothing to answer.
+    Noted,
+    /// The message was refused.
+    Refused(Refusal),
+    /// Several messages in one (2025-03-26 only), in their order.
+    Batch(Vec<Accepted>),
+}
+
+/// Why a message was not taken, ready to be sent.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_structs, reason = "transports read it")]
+pub struct Refusal {
+    /// The HTTP status that goes with it.
+    pub status: u16,
+    /// A JSON-RPC error response.
+    pub body: Vec<u8>,
+    /// Whether the refused message wanted an answer; pipes answer nothing else.
+    pub wants_answer: bool,
+}
+
+impl Endpoint {
+    /// Makes an endpoint of a server.
+    pub fn new(service: Arc<dyn Service>) -> Self {
+        Self { service }
+    }
+
+    /// The server behind it.
+    pub fn service(&self) -> &Arc<dyn Service> {
+        &self.service
+    }
+
+    /// Who the server is and what it accepts.
+    pub fn profile(&self) -> &Arc<Profile> {
+        self.service.profile()
+    }
+
+    /// Takes one message. The bytes are kept for as long as the call that comes of them.
+    pub fn accept(&self, message: &Bytes, arrival: Arrival<'_>) -> Accepted {
+        let text = match self.check_text(message) {
+            Ok(text) => text,
+            Err(fault) => return refused(None, &fault, true),
+        };
+        if text.trim_ascii_start().starts_with('[') {
+            return self.accept_batch(message, text, arrival);
+        }
+        let envelope: Envelope<'_> = match serde_json::from_str(text) {
+            Ok(envelope) => envelope,
+            Err(error) if error.is_data() => {
+                return refused(echo_id(text), &Fault::invalid_request(error.to_string()), true);
+            }
+            Err(error) => return refused(None, &Fault::Parse(error.to_string()), true),
+        };
+        let id = envelope.echo_id();
+        match envelope.classify() {
+            Ok(Message::Request { id, method, params }) => self.request(message, id, method, params, arrival),
+            Ok(Message::Notification { method, params }) => {
+                if let Err((era, fault)) = era::check_notification(&arrival, self.profile()) {
+                    return self.refuse(era, None, &fault);
+                }
+                self.notification(&method, params, &arrival);
+                Accepted::Noted
+            }
+            Ok(Message::Response { .. }) => match era::check_notification(&arrival, self.profile()) {
+                // No server-to-client request is out, so nothing waits for it.
+                Ok(()) => Accepted::Noted,
+                Err((era, fault)) => self.refuse(era, None, &fault),
+            },
+            Err(why) => refused(id.map(RawValue::get), &Fault::invalid_request(why), true),
+        }
+    }
+
+    /// Reading stops at text that is not UTF-8 and at nesting that no caller means.
+    fn check_text<'m>(&self, message: &'m Bytes) -> Result<&'m str, Fault> {
+        let text = str::from_utf8(message).map_err(|error| Fault::Parse(format!("not UTF-8: {error}")))?;
+        let limit = self.profile().limits.message_depth;
+        match depth_exceeds(text.as_bytes(), limit) {
+            true => Err(Fault::invalid_request(format!("nested deeper than {limit} levels"))),
+            false => Ok(text),
+        }
+    }
+
+    fn request(
+        &self,
+        message: &Bytes,
+        id: &RawValue,
+        method: Str<'_>,
+        params: Option<&RawValue>,
+        arrival: Arrival<'_>,
+    ) -> Accepted {
+        let head = match Params::read(params) {
+            Ok(head) => head,
+            Err(fault) => return refused(Some(id.get()), &fault, true),
+        };
+        let request = Request { message, id, method, params, head };
+        let in_use = |table: &InFlight| !table.is_empty() && table.contains(id.get());
+        if arrival.in_flight.is_some_and(in_use) {
+            let fault = Fault::invalid_request(format!("id {} is still in use by a running request", id.get()));
+            return refused(Some(id.get()), &fault, true);
+        }
+        match era::select(&request, &arrival, self.profile()) {
+            Ok(Selected::Modern(modern)) => {
+                let decoded = modern.decode(&request, arrival, |name| self.service.knows_method(name));
+                self.start(modern, id, decoded)
+            }
+            Ok(Selected::Legacy(legacy)) => {
+                let session = match &arrival.session {
+                    Some(session) => Arc::clone(session),
+                    None => Arc::new(era::ephemeral_session(legacy, &arrival, &self.profile().bus)),
+                };
+                let decoded = legacy.decode(&request, arrival, session, |name| self.service.knows_method(name));
+                self.start(legacy, id, decoded)
+            }
+            Ok(Selected::Handshake) => self.handshake(&request, arrival),
+            Err((era, fault)) => self.refuse(era, Some(id), &fault),
+        }
+    }
+
+    fn handshake(&self, request: &Request<'_>, arrival: Arrival<'_>) -> Accepted {
+        let opened = era::open_session(request, arrival.principal.clone(), &self.profile().bus);
+        let (legacy, session) = match opened {
+            Ok(opened) => opened,
+            Err(fault) => return refused(Some(request.id.get()), &fault, true),
+        };
+        match legacy.decode(request, arrival, Arc::clone(&session), |_| false) {
+            Ok(call) => Accepted::Handshake(self.run(call), session),
+            Err(fault) => self.refuse(legacy, Some(request.id), &fault),
+        }
+    }
+
+    fn start(&self, era: &'static dyn Era, id: &RawValue, decoded: Result<Arc<Call>, Fault>) -> Accepted {
+        match decoded {
+            Ok(call) => Accepted::Call(self.run(call)),
+            Err(fault) => self.refuse(era, Some(id), &fault),
+        }
+    }
+
+    fn run(&self, call: Arc<Call>) -> Run {
+        let work = Arc::clone(&self.service).start(Arc::clone(&call));
+        Run::new(call, Arc::clone(self.profile()), work)
+    }
+
+    fn refuse(&self, era: &dyn Era, id: Option<&RawValue>, fault: &Fault) -> Accepted {
+        let mut body = Vec::new();
+        let status = match era.refuse(id.map(RawValue::get), fault, self.profile(), &mut body) {
+            // What is refused before it has begun is a bad request, whatever a handler's refusal is.
+            200 if era.mirrors_headers() => 400,
+            status => status,
+        };
+        Accepted::Refused(Refusal { status, body, wants_answer: id.is_some() })
+    }
+
+    fn notification(&self, method: &str, params: Option<&RawValue>, arrival: &Arrival<'_>) {
+        let params = params.map_or("{}", RawValue::get);
+        let known = Method::parse(method);
+        match known {
+            Some(Method::Cancelled) => cancel(params, arrival),
+            Some(Method::Initialized) => {
+                if let Some(session) = &arrival.session {
+                    session.set_initialized();
+                }
+            }
+            _ => {}
+        }
+        let notice = Notice::new(known, method, params, &arrival.principal, arrival.session.as_ref());
+        self.service.notified(notice);
+    }
+
+    fn accept_batch(&self, message: &Bytes, text: &str, arrival: Arrival<'_>) -> Accepted {
+        let allowed = era::batch_era(&arrival, self.profile()).is_some_and(Era::takes_batches);
+        if !allowed {
+            let fault = Fault::invalid_request("several messages in one array; send each on its own");
+            return refused(None, &fault, true);
+        }
+        let messages: Vec<&RawValue> = match serde_json::from_str(text) {
+            Ok(messages) => messages,
+            Err(error) => return refused(None, &Fault::Parse(error.to_string()), true),
+        };
+        let limit = self.profile().limits.batch;
+        if messages.is_empty() || messages.len() > limit {
+            let fault = Fault::invalid_request(format!("a batch has 1 to {limit} messages"));
+            return refused(None, &fault, true);
+        }
+        let accept = |raw: &&RawValue| {
+            if raw.get().starts_with('[') {
+                return refused(None, &Fault::invalid_request("a batch inside a batch"), true);
+            }
+            let one = message.slice_ref(raw.get().as_bytes());
+            let arrival = Arrival {
+                principal: arrival.principal.clone(),
+                session: arrival.session.clone(),
+                in_flight: arrival.in_flight,
+                peer: arrival.peer,
+                http: arrival.http.clone(),
+                stateless: arrival.stateless,
+                lost_session: arrival.lost_session,
+            };
+            match self.accept(&one, arrival) {
+                Accepted::Handshake(..) => refused(
+                    echo_id(raw.get()),
+                    &Fault::invalid_request("`initialize` must not be part of a batch"),
+                    true,
+                ),
+                accepted => accepted,
+            }
+        };
+        Accepted::Batch(messages.iter().map(accept).collect())
+    }
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint").field("profile", self.profile()).finish_non_exhaustive()
+    }
+}
+
+/// A refusal of a message whose era cannot be told.
+fn refused(id: Option<&str>, fault: &Fault, wants_answer: bool) -> Accepted {
+    let mut body = Vec::new();
+    let status = era::refuse_unread(id, fault, &mut body);
+    Accepted::Refused(Refusal { status, body, wants_answer })
+}
+
+/// `notifications/cancelled`: unknown, finished and malformed ones are ignored, as races make them.
+fn cancel(params: &str, arrival: &Arrival<'_>) {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Cancelled<'a> {
+        #[serde(borrow)]
+        request_id: &'a RawValue,
+        #[serde(borrow, default)]
+        reason: Option<Str<'a>>,
+    }
+    let Ok(cancelled) = serde_json::from_str::<Cancelled<'_>>(params) else { return };
+    let id = cancelled.request_id.get();
+    let found = arrival.in_flight.is_some_and(|in_flight| in_flight.cancel(id));
+    tracing::debug!(id, found, reason = cancelled.reason.as_deref(), "the client cancelled a request");
+}
+
+/// The id of a message that is otherwise unreadable, so that its refusal can repeat it.
+fn echo_id(text: &str) -> Option<&str> {
+    #[derive(Deserialize)]
+    struct Id<'a> {
+        #[serde(borrow)]
+        id: &'a RawValue,
+    }
+    let id = serde_json::from_str::<Id<'_>>(text).ok()?.id.get();
+    let digits = id.strip_prefix('-').unwrap_or(id);
+    (id.starts_with('"') || digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(id)
+}
+
+/// Whether JSON is nested deeper than `limit`. A message with few brackets cannot be, and counting
+/// brackets costs next to nothing; only the others are walked.
+fn depth_exceeds(json: &[u8], limit: usize) -> bool {
+    if json.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() <= limit {
+        return false;
+    }
+    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+    for byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => {
+                depth += 1;
+                if depth > limit {
+                    return true;
+                }
+            }
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}

@@ -1,0 +1,75 @@
+//! Error responses: what both eras share.
+
+use outlive_wire::{RawJson, code};
+use serde::Serialize;
+use serde_json::value::to_raw_value;
+
+use crate::Fault;
+
+/// The application's own code for "come back later"; outside of what JSON-RPC reserves.
+pub(super) const BUSY: i32 = 429;
+
+/// Code and data of a fault where the eras agree.
+pub(super) fn common(fault: &Fault) -> (i32, Option<RawJson>) {
+    let code = match fault {
+        Fault::Parse(_) => code::PARSE,
+        Fault::InvalidRequest(_) | Fault::UnknownSession => code::INVALID_REQUEST,
+        Fault::UnknownMethod { .. } => code::METHOD_NOT_FOUND,
+        Fault::InvalidParams(_)
+        | Fault::UnknownTool { .. }
+        | Fault::UnknownResource { .. }
+        | Fault::UnknownPrompt { .. }
+        | Fault::HeaderMismatch(_)
+        | Fault::MissingCapability { .. }
+        | Fault::UnsupportedVersion { .. } => code::INVALID_PARAMS,
+        Fault::Busy { .. } => BUSY,
+        Fault::Custom(error) => error.code,
+        Fault::Internal => code::INTERNAL,
+    };
+    (code, common_data(fault))
+}
+
+fn common_data(fault: &Fault) -> Option<RawJson> {
+    #[derive(Serialize)]
+    struct Uri<'a> {
+        uri: &'a str,
+    }
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Retry {
+        retry_after_ms: u64,
+    }
+    match fault {
+        Fault::UnknownResource { uri } => to_raw_value(&Uri { uri }).ok(),
+        Fault::Busy { retry_after } => {
+            to_raw_value(&Retry { retry_after_ms: retry_after.as_millis().max(1) as u64 }).ok()
+        }
+        Fault::Custom(error) => error.data.clone(),
+        _ => None,
+    }
+}
+
+/// Writes an error response.
+pub(super) fn write(id: Option<&str>, code: i32, fault: &Fault, data: Option<RawJson>, out: &mut Vec<u8>) {
+    #[derive(Serialize)]
+    struct Error {
+        code: i32,
+        message: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        data: Option<RawJson>,
+    }
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","#);
+    if let Some(id) = id {
+        out.extend_from_slice(br#""id":"#);
+        out.extend_from_slice(id.as_bytes());
+        out.push(b',');
+    }
+    out.extend_from_slice(br#""error":"#);
+    put(&Error { code, message: fault.to_string(), data }, out);
+    out.push(b'}');
+}
+
+/// Serialises into a buffer. Our own types have string keys and no failing parts.
+pub(super) fn put(value: &impl Serialize, out: &mut Vec<u8>) {
+    serde_json::to_writer(out, value).expect("wire types serialise into memory");
+}

@@ -1,0 +1,46 @@
+//! Turns a legacy request into a [`Call`], with what its session remembers.
+
+use std::sync::Arc;
+
+use outlive_wire::Method;
+
+use super::Legacy;
+use crate::{
+    Arrival, Call, Fault, Port, Session,
+    call::Span,
+    era::{Era, Request},
+};
+
+impl Legacy {
+    /// Checks a request and makes a call of it. `custom` tells whether the application handles a
+    /// method that the specification does not name.
+    pub(crate) fn decode(
+        &'static self,
+        request: &Request<'_>,
+        arrival: Arrival<'_>,
+        session: Arc<Session>,
+        custom: impl FnOnce(&str) -> bool,
+    ) -> Result<Arc<Call>, Fault> {
+        let method = Method::parse(&request.method);
+        let custom_method = match method {
+            Some(method) if self.has(method) => None,
+            _ if custom(&request.method) => Some(Box::from(&*request.method)),
+            _ => return Err(Fault::UnknownMethod { name: (*request.method).to_owned() }),
+        };
+        let message = request.message;
+        Ok(Arc::new(Call {
+            era: self,
+            id: Span::of(message, request.id.get()),
+            method: method.filter(|_| custom_method.is_none()),
+            custom_method,
+            parts: request.head.spans(message, request.params)?,
+            log_level: None,
+            principal: arrival.principal,
+            session: Some(session),
+            peer: arrival.peer,
+            http: arrival.http,
+            port: Port::default(),
+            message: message.clone(),
+        }))
+    }
+}

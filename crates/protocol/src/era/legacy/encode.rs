@@ -1,0 +1,131 @@
+//! Writes what a run says as the legacy revisions have it: no `resultType`, no cache hints, and
+//! nothing that the revision did not know yet.
+
+use outlive_wire::{ServerCapabilities, code};
+use serde::Serialize;
+
+use super::{Legacy, shape};
+use crate::{
+    Answer, Call, Change, Fault, Identity, Message, Notify, Outcome, Page, Profile,
+    era::{
+        Frame,
+        error::{self, put},
+        notify,
+    },
+};
+
+pub(super) fn message(era: &Legacy, call: &Call, message: Message, _profile: &Profile, out: &mut Vec<u8>) -> Frame {
+    match message {
+        Message::Notify(notify) => tell(era, call, notify, out),
+        Message::Last(Ok(Outcome::Complete(answer))) => {
+            out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+            out.extend_from_slice(call.id().as_bytes());
+            out.extend_from_slice(br#","result":"#);
+            result(era, answer, out);
+            out.push(b'}');
+            Frame::End { status: 200 }
+        }
+        Message::Last(Err(fault)) => Frame::End { status: refuse(Some(call.id()), &fault, out) },
+    }
+}
+
+pub(super) fn refuse(id: Option<&str>, fault: &Fault, out: &mut Vec<u8>) -> u16 {
+    let (code, data) = error::common(fault);
+    let code = match fault {
+        Fault::UnknownResource { .. } => code::RESOURCE_NOT_FOUND,
+        _ => code,
+    };
+    error::write(id, code, fault, data, out);
+    match fault {
+        Fault::Parse(_) | Fault::InvalidRequest(_) => 400,
+        Fault::UnknownSession => 404,
+        _ => 200,
+    }
+}
+
+pub(super) fn change(change: &Change, out: &mut Vec<u8>) {
+    #[derive(Serialize)]
+    struct Updated<'a> {
+        uri: &'a str,
+    }
+    let method = notify::method_of(change).as_str();
+    match change {
+        Change::Resource(uri) => notify::notification(method, &Updated { uri }, out),
+        _ => notify::custom(method, None, out),
+    }
+}
+
+fn tell(era: &Legacy, call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
+    match notify {
+        Notify::Progress(progress) => match call.progress_token() {
+            Some(token) => notify::progress(token, &shape::progress(era, progress), out),
+            None => return Frame::Silent,
+        },
+        Notify::Log { level, logger, data } => match call.log_level() {
+            Some(lowest) if level >= lowest => notify::log(level, logger.as_deref(), &data, out),
+            _ => return Frame::Silent,
+        },
+        Notify::Detach { retry } => return Frame::Detach { retry },
+        Notify::Custom { method, params } => notify::custom(&method, params.as_deref(), out),
+        Notify::Changed(change) => self::change(&change, out),
+        Notify::Acknowledged(_) => return Frame::Silent,
+    }
+    Frame::Message
+}
+
+fn result(era: &Legacy, answer: Answer, out: &mut Vec<u8>) {
+    match answer {
+        Answer::Tool(result) => put(&shape::tool_result(era, result), out),
+        Answer::Empty | Answer::ListenEnded => out.extend_from_slice(b"{}"),
+        Answer::Identity(identity) => put(&initialized(era, *identity), out),
+        Answer::Tools(page) => list("tools", &shaped(page, |tool| shape::tool(era, tool)), out),
+        Answer::Resources(page) => list("resources", &shaped(page, |resource| shape::resource(era, resource)), out),
+        Answer::ResourceTemplates(page) => {
+            list("resourceTemplates", &shaped(page, |template| shape::template(era, template)), out);
+        }
+        Answer::Prompts(page) => list("prompts", &shaped(page, |prompt| shape::prompt(era, prompt)), out),
+        Answer::Resource(result, _) => put(&result, out),
+        Answer::Prompt(result) => put(&shape::prompt_result(era, result), out),
+        Answer::Completion(result) => put(&result, out),
+        Answer::Raw(raw) => out.extend_from_slice(raw.get().as_bytes()),
+    }
+}
+
+/// Applies the revision's shape to every entry that is not already in it.
+fn shaped<T: Clone>(mut page: Page<T>, shape: impl Fn(&mut T)) -> Page<T> {
+    for item in &mut page.items {
+        shape(std::sync::Arc::make_mut(item));
+    }
+    page
+}
+
+fn list<T: Serialize>(name: &str, page: &Page<T>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+    put(&page.items, out);
+    if let Some(next) = &page.next {
+        out.extend_from_slice(br#","nextCursor":"#);
+        put(next, out);
+    }
+    out.push(b'}');
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Initialized {
+    protocol_version: &'static str,
+    capabilities: ServerCapabilities,
+    server_info: outlive_wire::Implementation,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<String>,
+}
+
+fn initialized(era: &Legacy, identity: Identity) -> Initialized {
+    Initialized {
+        protocol_version: era.version.as_str(),
+        capabilities: shape::capabilities(era, identity.capabilities),
+        server_info: shape::info(era, identity.info),
+        instructions: identity.instructions,
+    }
+}

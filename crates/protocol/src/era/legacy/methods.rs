@@ -1,0 +1,20 @@
+//! What the legacy revisions have. A method that is not in this table is an unknown method.
+
+use outlive_wire::Method;
+
+/// The methods that clients may call, the same in all four revisions.
+pub(super) const HAS: &[Method] = &[
+    Method::ToolsCall,
+    Method::Initialize,
+    Method::Ping,
+    Method::ToolsList,
+    Method::ResourcesList,
+    Method::ResourceTemplatesList,
+    Method::ResourcesRead,
+    Method::ResourcesSubscribe,
+    Method::ResourcesUnsubscribe,
+    Method::PromptsList,
+    Method::PromptsGet,
+    Method::Complete,
+    Method::SetLevel,
+];

@@ -1,0 +1,119 @@
+//! 2024-11-05 to 2025-11-25: a handshake opens a session, and the session remembers.
+//!
+//! One value per revision; what differs between them is asked of the value and nowhere else.
+//! Spec: <https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle>
+
+mod decode;
+mod encode;
+mod handshake;
+mod methods;
+mod shape;
+
+use http::HeaderMap;
+use outlive_wire::{Method, Version};
+
+pub(crate) use handshake::open_session;
+pub(super) use handshake::requested_version;
+
+use super::{Abandoned, Era, Frame, Numbering, modern::headers};
+use crate::{Call, Change, Fault, Message, Profile, fault::short};
+
+/// The rules of one legacy revision.
+#[derive(Debug)]
+pub(crate) struct Legacy {
+    version: Version,
+}
+
+/// Newest first, as they are offered.
+static REVISIONS: [Legacy; 4] = [
+    Legacy { version: Version::V2025_11_25 },
+    Legacy { version: Version::V2025_06_18 },
+    Legacy { version: Version::V2025_03_26 },
+    Legacy { version: Version::V2024_11_05 },
+];
+
+/// The revision that is offered to a client whose own we do not know.
+pub(super) fn newest() -> &'static Legacy {
+    &REVISIONS[0]
+}
+
+/// The revision with this date.
+fn revision(date: &str) -> Option<&'static Legacy> {
+    REVISIONS.iter().find(|legacy| legacy.version.as_str() == date)
+}
+
+/// The legacy rules behind an era, if it is one of them.
+pub(super) fn of(era: &dyn Era) -> Option<&'static Legacy> {
+    REVISIONS.iter().find(|legacy| legacy.version == era.version())
+}
+
+/// The revision that the headers of a request without a session name. One that names none is
+/// from before the header existed.
+pub(super) fn named_in(headers: &HeaderMap) -> Result<&'static Legacy, Fault> {
+    let Some(value) = headers::single(headers, &headers::VERSION)? else {
+        return revision(Version::V2025_03_26.as_str()).ok_or(Fault::Internal);
+    };
+    str::from_utf8(value).ok().and_then(revision).ok_or_else(|| {
+        let value = String::from_utf8_lossy(value);
+        Fault::invalid_request(format!("unsupported MCP-Protocol-Version `{}`", short(&value)))
+    })
+}
+
+/// A header that names another revision than the session agreed on refuses the request.
+pub(super) fn check_version_header(era: &dyn Era, headers: &HeaderMap) -> Result<(), Fault> {
+    let Some(value) = headers::single(headers, &headers::VERSION)? else { return Ok(()) };
+    if value == era.version().as_str().as_bytes() {
+        return Ok(());
+    }
+    let value = String::from_utf8_lossy(value);
+    Err(Fault::invalid_request(format!(
+        "MCP-Protocol-Version `{}` is not the version this session agreed on, `{}`",
+        short(&value),
+        era.version()
+    )))
+}
+
+impl Legacy {
+    fn since(&self, version: Version) -> bool {
+        self.version >= version
+    }
+}
+
+impl Era for Legacy {
+    fn version(&self) -> Version {
+        self.version
+    }
+
+    fn has(&self, method: Method) -> bool {
+        methods::HAS.contains(&method)
+    }
+
+    fn abandoned(&self) -> Abandoned {
+        Abandoned::GoOn
+    }
+
+    fn takes_batches(&self) -> bool {
+        self.version == Version::V2025_03_26
+    }
+
+    fn numbering(&self) -> Numbering {
+        match self.version {
+            Version::V2024_11_05 => Numbering::None,
+            // Clients before 2025-11-25 may try to read the empty first event as JSON.
+            Version::V2025_03_26 | Version::V2025_06_18 => Numbering::Ids,
+            _ => Numbering::Primed,
+        }
+    }
+
+    fn encode(&self, call: &Call, message: Message, profile: &Profile, out: &mut Vec<u8>) -> Frame {
+        encode::message(self, call, message, profile, out)
+    }
+
+    fn encode_change(&self, change: &Change, out: &mut Vec<u8>) {
+        encode::change(change, out);
+    }
+
+    fn refuse(&self, id: Option<&str>, fault: &Fault, _profile: &Profile, out: &mut Vec<u8>) -> u16 {
+        encode::refuse(id, fault, out)
+    }
+}

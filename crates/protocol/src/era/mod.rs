@@ -1,0 +1,154 @@
+//! The generations of the protocol, behind one wall.
+//!
+//! The core speaks one language: a request that carries everything it needs. That is what
+//! 2026-07-28 says on the wire ([`modern`]); the revisions before it ([`legacy`]) are translated,
+//! with the memory of their session. Nobody outside this folder compares versions: what differs
+//! between them is asked of the [`Era`], which is pure. No async, no clock, no I/O.
+
+mod error;
+mod legacy;
+mod modern;
+mod notify;
+mod params;
+mod select;
+
+use std::{fmt, time::Duration};
+
+use outlive_wire::{Implementation, Method, Version};
+
+use crate::{Arrival, Bus, Call, Change, Fault, Message, Profile, Session, Wants};
+
+pub(crate) use legacy::open_session;
+pub(crate) use params::{Params, Request};
+pub(crate) use select::{Selected, batch_era, check_notification, select};
+
+/// One revision of the protocol: which methods exist, how an answer is written.
+pub trait Era: fmt::Debug + Send + Sync {
+    /// The revision, as a value to show; never to compare.
+    fn version(&self) -> Version;
+
+    /// Whether this revision has the method. One that is absent is an unknown method.
+    fn has(&self, method: Method) -> bool;
+
+    /// What happens to a call when the connection that brought it is lost.
+    fn abandoned(&self) -> Abandoned;
+
+    /// Whether several messages may come as one array.
+    fn takes_batches(&self) -> bool {
+        false
+    }
+
+    /// Whether HTTP headers must repeat parts of the body.
+    fn mirrors_headers(&self) -> bool {
+        false
+    }
+
+    /// How streams of server-sent events are numbered, if they are.
+    fn numbering(&self) -> Numbering {
+        Numbering::None
+    }
+
+    /// Writes one message of a run.
+    fn encode(&self, call: &Call, message: Message, profile: &Profile, out: &mut Vec<u8>) -> Frame;
+
+    /// Writes what follows the end of a call on a pipe; `false` if nothing does.
+    fn epilogue(&self, _call: &Call, _out: &mut Vec<u8>) -> bool {
+        false
+    }
+
+    /// Writes a change for a client that hears of it outside of any call.
+    fn encode_change(&self, change: &Change, out: &mut Vec<u8>);
+
+    /// Writes a refusal and says which HTTP status goes with it. Without an id the member is left
+    /// out: it could not be read.
+    fn refuse(&self, id: Option<&str>, fault: &Fault, profile: &Profile, out: &mut Vec<u8>) -> u16;
+}
+
+/// What becomes of a call whose connection is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "there is no third way")]
+pub enum Abandoned {
+    /// It is cancelled: closing the stream is how clients cancel.
+    Cancel,
+    /// It goes on: the client may come back for the answer.
+    GoOn,
+}
+
+/// How the events of a stream are numbered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the three ways the revisions know")]
+pub enum Numbering {
+    /// Not at all: a broken stream is lost.
+    None,
+    /// Every event has an id from which a client can resume.
+    Ids,
+    /// As [`Numbering::Ids`], and the stream begins with an empty event that has one.
+    Primed,
+}
+
+/// What [`Era::encode`] wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "transports must know them all")]
+pub enum Frame {
+    /// A message on the way; more follow.
+    Message,
+    /// The response. Its HTTP status counts if nothing was sent before it.
+    End {
+        /// The HTTP status.
+        status: u16,
+    },
+    /// Nothing was written: the connection is to be closed, and the stream to be resumed.
+    Detach {
+        /// When the client should come back.
+        retry: Duration,
+    },
+    /// Nothing: this revision has no words for it.
+    Silent,
+}
+
+/// Which generations a server speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a switch for each of the two")]
+pub struct Eras {
+    /// 2026-07-28.
+    pub modern: bool,
+    /// 2024-11-05 to 2025-11-25.
+    pub legacy: bool,
+}
+
+impl Default for Eras {
+    fn default() -> Self {
+        Self { modern: true, legacy: true }
+    }
+}
+
+/// What stands at the head of every modern result.
+pub(crate) fn modern_stamp(info: &Implementation, with_identity: bool) -> Box<str> {
+    modern::stamp(info, with_identity)
+}
+
+/// Writes a refusal of a message whose era cannot be told.
+pub(crate) fn refuse_unread(id: Option<&str>, fault: &Fault, out: &mut Vec<u8>) -> u16 {
+    let (code, data) = error::common(fault);
+    error::write(id, code, fault, data, out);
+    400
+}
+
+/// Checks the version header of a request that has no body to tell its era: GET and DELETE.
+///
+/// # Errors
+///
+/// When the header is there and names another revision than the session agreed on.
+pub fn check_version_header(session: &Session, headers: &http::HeaderMap) -> Result<(), Fault> {
+    legacy::check_version_header(session.era(), headers)
+}
+
+/// Whether the headers of a request put it under modern rules.
+pub fn headers_look_modern(headers: &http::HeaderMap) -> bool {
+    select::headers_look_modern(headers)
+}
+
+/// A session for one request of a server that keeps none: nothing is remembered in it.
+pub(crate) fn ephemeral_session(era: &'static dyn Era, arrival: &Arrival<'_>, bus: &Bus) -> Session {
+    Session::new(era, arrival.principal.clone(), None, "{}".into(), bus.subscribe(Wants::default()))
+}

@@ -1,0 +1,111 @@
+//! Turns a 2026-07-28 request into a [`Call`].
+//!
+//! Comes after [`select`](crate::era::select), before the router. The order of the checks is part
+//! of the contract: what depends on the version comes after the version.
+
+use std::sync::Arc;
+
+use outlive_wire::{LoggingLevel, Method, Version};
+use serde_json::value::RawValue;
+
+use super::{Modern, headers};
+use crate::{
+    Arrival, Call, Fault, Port,
+    call::Span,
+    era::{
+        Era, Request,
+        params::{MetaKeys, plain_string},
+    },
+};
+
+impl Modern {
+    /// Checks a request and makes a call of it. `custom` tells whether the application handles a
+    /// method that the specification does not name.
+    pub(crate) fn decode(
+        &'static self,
+        request: &Request<'_>,
+        arrival: Arrival<'_>,
+        custom: impl FnOnce(&str) -> bool,
+    ) -> Result<Arc<Call>, Fault> {
+        let http_headers = arrival.http.as_ref().map(|parts| &parts.headers);
+        let meta = check_meta(request, http_headers)?;
+        let method = Method::parse(&request.method);
+        if let Some(headers) = http_headers {
+            headers::check_method(headers, &request.method)?;
+        }
+        let custom_method = match method {
+            Some(method) if self.has(method) => None,
+            _ if custom(&request.method) => Some(Box::from(&*request.method)),
+            _ => return Err(Fault::UnknownMethod { name: (*request.method).to_owned() }),
+        };
+        if let (Some(headers), Some(member)) = (http_headers, method.and_then(headers::named_by)) {
+            let raw = if member == "uri" { request.head.uri() } else { request.head.name() };
+            check_name(headers, member, raw)?;
+        }
+        let message = request.message;
+        Ok(Arc::new(Call {
+            era: self,
+            id: Span::of(message, request.id.get()),
+            method: method.filter(|_| custom_method.is_none()),
+            custom_method,
+            parts: request.head.spans(message, request.params)?,
+            log_level: log_level(meta)?,
+            principal: arrival.principal,
+            session: None,
+            peer: arrival.peer,
+            http: arrival.http,
+            port: Port::default(),
+            message: message.clone(),
+        }))
+    }
+}
+
+/// Version and capabilities, in the order in which they are to be missed.
+fn check_meta<'r>(request: &'r Request<'_>, headers: Option<&http::HeaderMap>) -> Result<&'r MetaKeys<'r>, Fault> {
+    let header = match headers {
+        Some(headers) => match headers::single(headers, &headers::VERSION)? {
+            Some(version) => Some(version),
+            None => return Err(Fault::HeaderMismatch("the MCP-Protocol-Version header is missing".into())),
+        },
+        None => None,
+    };
+    let missing = |key: &str| Fault::invalid_params(format!("`params._meta` lacks `io.modelcontextprotocol/{key}`"));
+    let meta = request.head.meta.as_ref().ok_or_else(|| missing("protocolVersion"))?;
+    let version = request.head.version().ok_or_else(|| missing("protocolVersion"))?;
+    if header.is_some_and(|header| header != version.as_bytes()) {
+        let key = "io.modelcontextprotocol/protocolVersion";
+        return Err(Fault::HeaderMismatch(format!("the MCP-Protocol-Version header differs from `_meta` `{key}`").into()));
+    }
+    if version != Version::V2026_07_28.as_str() {
+        return Err(Fault::UnsupportedVersion { requested: version.to_owned() });
+    }
+    match meta.capabilities {
+        Some(capabilities) if capabilities.get().starts_with('{') => Ok(meta),
+        Some(_) => Err(Fault::invalid_params("`_meta` `io.modelcontextprotocol/clientCapabilities` must be an object")),
+        None => Err(missing("clientCapabilities")),
+    }
+}
+
+fn check_name(headers: &http::HeaderMap, member: &'static str, raw: Option<&RawValue>) -> Result<(), Fault> {
+    match raw.map(RawValue::get) {
+        // An escape in the name is rare; only then it is decoded here.
+        Some(text) if text.starts_with('"') && text.contains('\\') => {
+            let name: String = serde_json::from_str(text).map_err(|error| Fault::invalid_params(error.to_string()))?;
+            headers::check_name(headers, member, Some(&name))
+        }
+        Some(text) => headers::check_name(headers, member, text.strip_prefix('"').and_then(|text| text.strip_suffix('"'))),
+        None => Ok(()),
+    }
+}
+
+fn log_level(meta: &MetaKeys<'_>) -> Result<Option<LoggingLevel>, Fault> {
+    let Some(raw) = meta.log_level else { return Ok(None) };
+    match plain_string(raw).and_then(level_named) {
+        Some(level) => Ok(Some(level)),
+        None => Err(Fault::invalid_params("`_meta` `io.modelcontextprotocol/logLevel` is not one of the eight levels")),
+    }
+}
+
+fn level_named(name: &str) -> Option<LoggingLevel> {
+    LoggingLevel::ALL.into_iter().find(|level| level.as_str() == name)
+}

@@ -1,0 +1,281 @@
+//! Writes what a run says as 2026-07-28 has it.
+//!
+//! Every result says `resultType` and who answers; lists and contents say how long they may be
+//! kept. The head of a result is a constant made at start; only the rest is serialised.
+
+use outlive_wire::{CacheHints, Implementation, Meta, Method, RawJson, Version, code};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::{
+    Answer, Call, Change, Fault, Identity, Message, Notify, Outcome, Profile,
+    era::{
+        Frame,
+        error::{self, put},
+        notify,
+    },
+};
+
+/// `"resultType":"complete","_meta":{…` — open at the end, so that a result can add its own keys.
+pub(in crate::era) fn stamp(info: &Implementation, with_identity: bool) -> Box<str> {
+    let mut stamp = String::from(r#""resultType":"complete","_meta":{"#);
+    if with_identity {
+        let info = serde_json::to_string(info).expect("an implementation serialises into memory");
+        stamp.push_str(r#""io.modelcontextprotocol/serverInfo":"#);
+        stamp.push_str(&info);
+    }
+    stamp.into()
+}
+
+pub(super) fn message(call: &Call, message: Message, profile: &Profile, out: &mut Vec<u8>) -> Frame {
+    match message {
+        Message::Notify(notify) => tell(call, notify, out),
+        Message::Last(Ok(Outcome::Complete(answer))) => {
+            complete(call, answer, profile, out);
+            Frame::End { status: 200 }
+        }
+        Message::Last(Err(fault)) => Frame::End { status: refuse(Some(call.id()), &fault, out) },
+    }
+}
+
+pub(super) fn refuse(id: Option<&str>, fault: &Fault, out: &mut Vec<u8>) -> u16 {
+    let (code, data, status) = match fault {
+        Fault::HeaderMismatch(_) => (code::HEADER_MISMATCH, None, 400),
+        Fault::MissingCapability { required } => (code::MISSING_CAPABILITY, required_data(required), 400),
+        Fault::UnsupportedVersion { requested } => (code::UNSUPPORTED_VERSION, supported_data(requested), 400),
+        _ => {
+            let (code, data) = error::common(fault);
+            (code, data, status(fault))
+        }
+    };
+    error::write(id, code, fault, data, out);
+    status
+}
+
+/// On stdio the end of a subscription is also told as a cancellation: the specification has both.
+pub(super) fn epilogue(call: &Call, out: &mut Vec<u8>) -> bool {
+    if call.method() != Some(Method::Listen) {
+        return false;
+    }
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","method":""#);
+    out.extend_from_slice(Method::Cancelled.as_str().as_bytes());
+    out.extend_from_slice(br#"","params":{"requestId":"#);
+    out.extend_from_slice(call.id().as_bytes());
+    out.extend_from_slice(br#","reason":"the server is shutting down"}}"#);
+    true
+}
+
+fn status(fault: &Fault) -> u16 {
+    match fault {
+        Fault::UnknownMethod { .. } => 404,
+        Fault::Parse(_) | Fault::InvalidRequest(_) => 400,
+        Fault::Busy { .. } => 429,
+        _ => 200,
+    }
+}
+
+fn complete(call: &Call, answer: Answer, profile: &Profile, out: &mut Vec<u8>) {
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    out.extend_from_slice(call.id().as_bytes());
+    out.extend_from_slice(br#","result":{"#);
+    let head = Head { profile, cache: None, subscription: None };
+    match answer {
+        Answer::Tool(mut result) => {
+            let meta = result.meta.take();
+            head.write(meta.as_ref(), &result, out);
+        }
+        Answer::Empty => head.write(None, &Nothing {}, out),
+        Answer::Identity(identity) => {
+            let cache = Some(identity.cache);
+            Head { cache, ..head }.write(None, &Discovered::new(&identity), out);
+        }
+        Answer::Tools(page) => head.page(&page.cache, "tools", &page.items, page.next.as_deref(), out),
+        Answer::Resources(page) => head.page(&page.cache, "resources", &page.items, page.next.as_deref(), out),
+        Answer::ResourceTemplates(page) => {
+            head.page(&page.cache, "resourceTemplates", &page.items, page.next.as_deref(), out);
+        }
+        Answer::Prompts(page) => head.page(&page.cache, "prompts", &page.items, page.next.as_deref(), out),
+        Answer::Resource(mut result, cache) => {
+            let meta = result.meta.take();
+            Head { cache: Some(cache), ..head }.write(meta.as_ref(), &result, out);
+        }
+        Answer::Prompt(mut result) => {
+            let meta = result.meta.take();
+            head.write(meta.as_ref(), &result, out);
+        }
+        Answer::Completion(mut result) => {
+            let meta = result.meta.take();
+            head.write(meta.as_ref(), &result, out);
+        }
+        Answer::ListenEnded => Head { subscription: Some(call.id()), ..head }.write(None, &Nothing {}, out),
+        Answer::Raw(raw) => head.write_raw(&raw, out),
+    }
+    out.extend_from_slice(b"}}");
+}
+
+#[derive(Serialize)]
+struct Nothing {}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Discovered<'a> {
+    supported_versions: [&'static str; 1],
+    capabilities: &'a outlive_wire::ServerCapabilities,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<&'a str>,
+}
+
+impl<'a> Discovered<'a> {
+    fn new(identity: &'a Identity) -> Self {
+        Self {
+            supported_versions: [Version::V2026_07_28.as_str()],
+            capabilities: &identity.capabilities,
+            instructions: identity.instructions.as_deref(),
+        }
+    }
+}
+
+/// What every result begins with.
+#[derive(Clone, Copy)]
+struct Head<'a> {
+    profile: &'a Profile,
+    cache: Option<CacheHints>,
+    subscription: Option<&'a str>,
+}
+
+impl Head<'_> {
+    /// Writes the members of a result, `meta` merged with what we say ourselves.
+    fn write(&self, meta: Option<&Meta>, rest: &impl Serialize, out: &mut Vec<u8>) {
+        self.open(out);
+        for (key, value) in meta.into_iter().flat_map(|meta| meta.iter()) {
+            separate(out);
+            put(key, out);
+            out.push(b':');
+            put(value, out);
+        }
+        self.close(out);
+        let at = out.len();
+        put(rest, out);
+        splice(at, out);
+    }
+
+    /// Writes an object of the application's own. What it says itself wins over what we would.
+    fn write_raw(&self, raw: &RawValue, out: &mut Vec<u8>) {
+        let mut members: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(raw.get()).unwrap_or_default();
+        let meta = match members.remove("_meta") {
+            Some(serde_json::Value::Object(meta)) => Some(Meta::from(meta)),
+            _ => None,
+        };
+        members.remove("resultType");
+        self.write(meta.as_ref(), &members, out);
+    }
+
+    fn page<T: Serialize>(&self, cache: &CacheHints, name: &str, items: &[T], next: Option<&str>, out: &mut Vec<u8>) {
+        Head { cache: Some(*cache), ..*self }.write(None, &Nothing {}, out);
+        out.extend_from_slice(b",\"");
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b"\":");
+        put(&items, out);
+        if let Some(next) = next {
+            out.extend_from_slice(br#","nextCursor":"#);
+            put(&next, out);
+        }
+    }
+
+    fn open(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.profile.modern_stamp.as_bytes());
+        if let Some(id) = self.subscription {
+            separate(out);
+            out.extend_from_slice(br#""io.modelcontextprotocol/subscriptionId":"#);
+            out.extend_from_slice(id.as_bytes());
+        }
+    }
+
+    fn close(&self, out: &mut Vec<u8>) {
+        out.push(b'}');
+        if let Some(cache) = self.cache {
+            out.extend_from_slice(br#","ttlMs":"#);
+            put(&cache.ttl_ms, out);
+            out.extend_from_slice(br#","cacheScope":"#);
+            put(&cache.cache_scope, out);
+        }
+    }
+}
+
+/// A comma, unless the object has just been opened.
+fn separate(out: &mut Vec<u8>) {
+    if out.last() != Some(&b'{') {
+        out.push(b',');
+    }
+}
+
+/// Joins the object that begins at `at` to the members written before it: its opening brace
+/// becomes the comma, its closing brace goes.
+fn splice(at: usize, out: &mut Vec<u8>) {
+    if out.len() == at + 2 {
+        out.truncate(at);
+    } else {
+        out[at] = b',';
+        out.pop();
+    }
+}
+
+fn tell(call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
+    let listening = call.method() == Some(Method::Listen);
+    match notify {
+        Notify::Progress(progress) => match call.progress_token() {
+            Some(token) => notify::progress(token, &progress, out),
+            None => return Frame::Silent,
+        },
+        Notify::Log { level, logger, data } => match call.log_level() {
+            Some(lowest) if level >= lowest && !listening => notify::log(level, logger.as_deref(), &data, out),
+            _ => return Frame::Silent,
+        },
+        Notify::Acknowledged(filter) => {
+            open_subscribed(call, Method::Acknowledged, out);
+            out.extend_from_slice(br#","notifications":"#);
+            put(&filter, out);
+            out.extend_from_slice(b"}}");
+        }
+        Notify::Changed(change) => {
+            open_subscribed(call, notify::method_of(&change), out);
+            if let Change::Resource(uri) = &change {
+                out.extend_from_slice(br#","uri":"#);
+                put(uri, out);
+            }
+            out.extend_from_slice(b"}}");
+        }
+        // Modern streams cannot be resumed.
+        Notify::Detach { .. } => return Frame::Silent,
+        Notify::Custom { method, params } => notify::custom(&method, params.as_deref(), out),
+    }
+    Frame::Message
+}
+
+/// Opens a notification of a subscription: each says which one it belongs to.
+fn open_subscribed(call: &Call, method: Method, out: &mut Vec<u8>) {
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","method":""#);
+    out.extend_from_slice(method.as_str().as_bytes());
+    out.extend_from_slice(br#"","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"#);
+    out.extend_from_slice(call.id().as_bytes());
+    out.push(b'}');
+}
+
+fn required_data(required: &RawValue) -> Option<RawJson> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Data<'a> {
+        required_capabilities: &'a RawValue,
+    }
+    to_raw_value(&Data { required_capabilities: required }).ok()
+}
+
+fn supported_data(requested: &str) -> Option<RawJson> {
+    #[derive(Serialize)]
+    struct Data<'a> {
+        supported: [&'static str; 1],
+        requested: &'a str,
+    }
+    to_raw_value(&Data { supported: [Version::V2026_07_28.as_str()], requested }).ok()
+}

@@ -1,0 +1,79 @@
+//! The headers of a request must repeat parts of its body, so that proxies can route without
+//! reading it. A header that differs, is missing or is malformed refuses the request.
+//! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http>
+
+use std::borrow::Cow;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http::{HeaderMap, HeaderName};
+use outlive_wire::Method;
+
+use crate::Fault;
+
+pub(crate) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(crate) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+pub(crate) const NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+/// A header's value without the space around it; `None` if it is absent. Two of them are a fault:
+/// two readers could each believe another one.
+pub(crate) fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h [u8]>, Fault> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next().map(|value| value.as_bytes().trim_ascii());
+    match values.next() {
+        None => Ok(first),
+        Some(_) => Err(Fault::HeaderMismatch(format!("the {} header is there more than once", shown(name)).into())),
+    }
+}
+
+/// `Mcp-Method` must equal the body's method, letter for letter.
+pub(super) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), Fault> {
+    match single(headers, &METHOD)? {
+        Some(value) if value == method.as_bytes() => Ok(()),
+        Some(_) => Err(Fault::HeaderMismatch("the Mcp-Method header differs from the body's `method`".into())),
+        None => Err(Fault::HeaderMismatch("the Mcp-Method header is missing; it repeats the body's `method`".into())),
+    }
+}
+
+/// `Mcp-Name` must equal the name or URI that the request is about, if its method has one.
+pub(super) fn check_name(headers: &HeaderMap, member: &'static str, expected: Option<&str>) -> Result<(), Fault> {
+    // A body without the member is refused later, by its own rule.
+    let Some(expected) = expected else { return Ok(()) };
+    let Some(value) = single(headers, &NAME)? else {
+        return Err(Fault::HeaderMismatch(format!("the Mcp-Name header is missing; it repeats `params.{member}`").into()));
+    };
+    match *decode(value, &NAME)? == *expected.as_bytes() {
+        true => Ok(()),
+        false => Err(Fault::HeaderMismatch(format!("the Mcp-Name header differs from `params.{member}`").into())),
+    }
+}
+
+/// Which member of `params` the `Mcp-Name` header repeats, for methods that have it.
+pub(super) fn named_by(method: Method) -> Option<&'static str> {
+    match method {
+        Method::ToolsCall | Method::PromptsGet => Some("name"),
+        Method::ResourcesRead => Some("uri"),
+        _ => None,
+    }
+}
+
+/// The value that a header stands for: `=?base64?…?=` is decoded, anything else is literal.
+pub(crate) fn decode<'v>(value: &'v [u8], name: &HeaderName) -> Result<Cow<'v, [u8]>, Fault> {
+    let Some(encoded) = value.strip_prefix(b"=?base64?").and_then(|rest| rest.strip_suffix(b"?=")) else {
+        return Ok(Cow::Borrowed(value));
+    };
+    STANDARD
+        .decode(encoded)
+        .map(Cow::Owned)
+        .map_err(|_| Fault::HeaderMismatch(format!("the {} header is not valid Base64", shown(name)).into()))
+}
+
+/// Header names are lower case inside; people know them otherwise.
+fn shown(name: &HeaderName) -> String {
+    let mut upper = true;
+    let capital = |letter: char| {
+        let shown = if upper { letter.to_ascii_uppercase() } else { letter };
+        upper = letter == '-';
+        shown
+    };
+    name.as_str().chars().map(capital).collect()
+}

@@ -1,0 +1,53 @@
+//! 2026-07-28: no handshake, no session. Every request carries version, capabilities and identity
+//! in its `_meta`; nothing is remembered between requests.
+//! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic>
+
+mod decode;
+mod encode;
+pub(super) mod headers;
+mod methods;
+
+use outlive_wire::{Method, Version};
+
+pub(super) use encode::stamp;
+
+use super::{Abandoned, Era, Frame};
+use crate::{Call, Change, Fault, Message, Profile};
+
+/// The rules of 2026-07-28.
+#[derive(Debug)]
+pub(crate) struct Modern;
+
+impl Era for Modern {
+    fn version(&self) -> Version {
+        Version::V2026_07_28
+    }
+
+    fn has(&self, method: Method) -> bool {
+        methods::HAS.contains(&method)
+    }
+
+    fn abandoned(&self) -> Abandoned {
+        Abandoned::Cancel
+    }
+
+    fn mirrors_headers(&self) -> bool {
+        true
+    }
+
+    fn encode(&self, call: &Call, message: Message, profile: &Profile, out: &mut Vec<u8>) -> Frame {
+        encode::message(call, message, profile, out)
+    }
+
+    fn epilogue(&self, call: &Call, out: &mut Vec<u8>) -> bool {
+        encode::epilogue(call, out)
+    }
+
+    fn encode_change(&self, _change: &Change, _out: &mut Vec<u8>) {
+        // Modern clients hear of changes through `subscriptions/listen` only.
+    }
+
+    fn refuse(&self, id: Option<&str>, fault: &Fault, _profile: &Profile, out: &mut Vec<u8>) -> u16 {
+        encode::refuse(id, fault, out)
+    }
+}

@@ -1,0 +1,128 @@
+//! Something the peer did or asked that we refuse. The era gives it code, data and HTTP status.
+
+use std::{borrow::Cow, fmt, time::Duration};
+
+use outlive_wire::{ErrorObject, RawJson};
+
+/// A refusal. Its text goes to the peer, so it says what to do and holds nothing private.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The bytes are not JSON.
+    Parse(String),
+    /// The JSON is not a message we take.
+    InvalidRequest(Cow<'static, str>),
+    /// No such method here.
+    UnknownMethod {
+        /// The method that was asked for.
+        name: String,
+    },
+    /// The parameters do not fit the method.
+    InvalidParams(Cow<'static, str>),
+    /// No such tool, or not for this caller.
+    UnknownTool {
+        /// The name that was asked for.
+        name: String,
+        /// A name that is close to it.
+        meant: Option<String>,
+    },
+    /// No such resource, or not for this caller.
+    UnknownResource {
+        /// The URI that was asked for.
+        uri: String,
+    },
+    /// No such prompt, or not for this caller.
+    UnknownPrompt {
+        /// The name that was asked for.
+        name: String,
+        /// A name that is close to it.
+        meant: Option<String>,
+    },
+    /// A mirrored header differs from the body, is missing or malformed.
+    HeaderMismatch(Cow<'static, str>),
+    /// The client did not declare something the request needs.
+    MissingCapability {
+        /// The capabilities to declare, as a `ClientCapabilities` object.
+        required: RawJson,
+    },
+    /// The request names a revision that is not served.
+    UnsupportedVersion {
+        /// The revision that was asked for.
+        requested: String,
+    },
+    /// Too many requests, or too many at once.
+    Busy {
+        /// When it is worth trying again.
+        retry_after: Duration,
+    },
+    /// No such session, or not for this caller.
+    UnknownSession,
+    /// A request of the application's own refusal; its code is sent as it is.
+    Custom(ErrorObject),
+    /// Something broke here. The cause is in the log, not in the answer.
+    Internal,
+}
+
+impl Fault {
+    /// The parameters do not fit, in words.
+    pub fn invalid_params(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::InvalidParams(message.into())
+    }
+
+    /// The message is none we take, in words.
+    pub fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::InvalidRequest(message.into())
+    }
+
+    /// Logs what broke and hides it from the peer.
+    pub fn internal(cause: impl fmt::Display) -> Self {
+        tracing::error!(%cause, "internal error");
+        Self::Internal
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let did_you_mean = |f: &mut fmt::Formatter<'_>, meant: &Option<String>| match meant {
+            Some(meant) => write!(f, "; did you mean `{meant}`?"),
+            None => Ok(()),
+        };
+        match self {
+            Self::Parse(why) => write!(f, "the message is not valid JSON: {why}"),
+            Self::InvalidRequest(why) => write!(f, "not a valid request: {why}"),
+            Self::UnknownMethod { name } => write!(f, "unknown method `{}`", short(name)),
+            Self::InvalidParams(why) | Self::HeaderMismatch(why) => f.write_str(why),
+            Self::UnknownTool { name, meant } => {
+                write!(f, "unknown tool `{}`", short(name))?;
+                did_you_mean(f, meant)
+            }
+            Self::UnknownResource { uri } => write!(f, "unknown resource `{}`", short(uri)),
+            Self::UnknownPrompt { name, meant } => {
+                write!(f, "unknown prompt `{}`", short(name))?;
+                did_you_mean(f, meant)
+            }
+            Self::MissingCapability { required } => {
+                write!(f, "the client must declare these capabilities: {}", required.get())
+            }
+            Self::UnsupportedVersion { requested } => {
+                write!(f, "protocol version `{}` is not served here", short(requested))
+            }
+            Self::Busy { retry_after } => {
+                write!(f, "too many requests; try again in {} ms", retry_after.as_millis().max(1))
+            }
+            Self::UnknownSession => f.write_str("unknown session; send `initialize` again"),
+            Self::Custom(error) => f.write_str(&error.message),
+            Self::Internal => f.write_str("internal error"),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// Names come from the peer and go back to it: enough to recognise, not enough to flood.
+pub(crate) fn short(text: &str) -> &str {
+    match text.char_indices().nth(80) {
+        Some((end, _)) => &text[..end],
+        None => text,
+    }
+}

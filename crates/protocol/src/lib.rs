@@ -1,0 +1,44 @@
+//! The heart of Outlive: eras, calls, runs. Async, but without a runtime; no sockets, no SQL.
+//!
+//! ```text
+//! bytes ─▶ Endpoint::accept ─▶ Call ─▶ Service ─▶ Run ──Message*──▶ Era::encode ─▶ bytes
+//! ```
+//!
+//! - [`Endpoint`]: reads a message, chooses its era, makes a [`Call`] of it and starts a [`Run`].
+//! - [`Run`]: a call at work. Whoever owns it polls it; moving a call is moving a box.
+//! - [`era`]: the two generations of the protocol behind one wall. Pure: no async, no clock, no I/O.
+//! - [`Service`]: what a server is to the transports.
+//! - [`Session`], [`Bus`]: what a legacy handshake said, and who hears of changes.
+
+mod bus;
+mod call;
+mod clock;
+mod endpoint;
+pub mod era;
+mod fault;
+mod in_flight;
+mod limits;
+mod message;
+mod outcome;
+mod port;
+mod principal;
+mod run;
+mod seal;
+mod service;
+mod session;
+
+pub use bus::{Bus, Feed, Lists, Wants};
+pub use call::Call;
+pub use clock::Clock;
+pub use endpoint::{Accepted, Arrival, Endpoint, Refusal};
+pub use fault::Fault;
+pub use in_flight::{Held, InFlight};
+pub use limits::Limits;
+pub use message::{Change, Message, Notify, Progress};
+pub use outcome::{Answer, Identity, Outcome, Page};
+pub use port::Port;
+pub use principal::Principal;
+pub use run::{Run, Work};
+pub use seal::{Opened, Seal};
+pub use service::{Notice, Profile, Service};
+pub use session::Session;

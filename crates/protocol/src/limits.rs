@@ -1,0 +1,40 @@
+//! Every bound of the protocol floor, with its default and its reason.
+
+use std::time::Duration;
+
+/// What a server accepts and keeps. Each field can be set; each default is meant for production.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Bytes of one message. 4 MiB holds a large file in Base64; more belongs in a resource.
+    pub message_bytes: usize,
+    /// Levels of nesting in a message. JSON readers stop at 128; nobody writes 100 by hand.
+    pub message_depth: usize,
+    /// Messages in one batch (2025-03-26 only).
+    pub batch: usize,
+    /// Notifications that wait for a slow reader of one call before log messages are dropped.
+    pub queued_notifications: usize,
+    /// The shortest time between two progress notifications of one call; the newest is kept.
+    pub progress_interval: Duration,
+    /// Entries on one page of a list.
+    pub page_size: usize,
+    /// Resources one session or listen stream may subscribe to.
+    pub subscriptions: usize,
+    /// Calls of one connection or session that may be running at once.
+    pub in_flight: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message_bytes: 4 << 20,
+            message_depth: 100,
+            batch: 100,
+            queued_notifications: 256,
+            progress_interval: Duration::from_millis(20),
+            page_size: 100,
+            subscriptions: 1_000,
+            in_flight: 1_000,
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What a run says. Everything before [`Message::Last`] is optional; nothing follows it.
+
+use std::{sync::Arc, time::Duration};
+
+use outlive_wire::{LoggingLevel, RawJson, SubscriptionFilter};
+
+use crate::{Fault, Outcome};
+
+/// One thing a run says to its client.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Message {
+    /// Something on the way.
+    Notify(Notify),
+    /// The end.
+    Last(Result<Outcome, Fault>),
+}
+
+/// A notification from server to client, before an era has shaped it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Notify {
+    /// How far the work is.
+    Progress(Progress),
+    /// A line of log.
+    Log {
+        /// How much it matters.
+        level: LoggingLevel,
+        /// Who says it.
+        logger: Option<Arc<str>>,
+        /// What.
+        data: RawJson,
+    },
+    /// A subscription has begun, with what is honoured of it.
+    Acknowledged(SubscriptionFilter),
+    /// Something that others may have listed or read is different now.
+    Changed(Change),
+    /// Close the connection, not the call: the client comes back for the rest. Where a stream
+    /// cannot be resumed nothing happens.
+    Detach {
+        /// When the client should come back.
+        retry: Duration,
+    },
+    /// A notification of the application's own.
+    Custom {
+        /// Its name.
+        method: Arc<str>,
+        /// Its parameters, an object.
+        params: Option<RawJson>,
+    },
+}
+
+/// How far the work is.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::exhaustive_structs, reason = "the three values of the specification")]
+pub struct Progress {
+    /// What is done, in any unit; grows from one notification to the next.
+    pub done: f64,
+    /// All there is to do, in the same unit, if that is known.
+    pub total: Option<f64>,
+    /// What is being done.
+    pub message: Option<String>,
+}
+
+/// What may change behind a client's back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the four of the specification")]
+pub enum Change {
+    /// The list of tools.
+    Tools,
+    /// The list of prompts.
+    Prompts,
+    /// The list of resources or of their templates.
+    Resources,
+    /// The contents of one resource.
+    Resource(Arc<str>),
+}

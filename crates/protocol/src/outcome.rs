@@ -1,0 +1,72 @@
+//! What a run ends with. The era decides how each answer looks on the wire.
+
+use std::sync::Arc;
+
+use outlive_wire::{
+    CacheHints, CallToolResult, CompleteResult, GetPromptResult, Implementation, Prompt, RawJson,
+    ReadResourceResult, Resource, ResourceTemplate, ServerCapabilities, Tool,
+};
+
+/// How a call ended. Questions and tasks will join [`Outcome::Complete`] here.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The final result.
+    Complete(Answer),
+}
+
+/// The result of a method, before an era has shaped it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Answer {
+    /// Nothing to say but that it is done.
+    Empty,
+    /// Who we are and what we can do: the handshake's answer and that of discovery.
+    Identity(Box<Identity>),
+    /// The result of a tool.
+    Tool(CallToolResult),
+    /// A page of tools.
+    Tools(Page<Tool>),
+    /// A page of resources.
+    Resources(Page<Resource>),
+    /// A page of resource templates.
+    ResourceTemplates(Page<ResourceTemplate>),
+    /// The contents of a resource, and how long they may be kept.
+    Resource(ReadResourceResult, CacheHints),
+    /// A page of prompts.
+    Prompts(Page<Prompt>),
+    /// A prompt, filled in.
+    Prompt(GetPromptResult),
+    /// Suggestions.
+    Completion(CompleteResult),
+    /// The end of a subscription.
+    ListenEnded,
+    /// An object that a method of the application's own returned.
+    Raw(RawJson),
+}
+
+/// What `initialize` and `server/discover` tell.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "built by the server, read by the eras, both ours")]
+pub struct Identity {
+    /// Name and version of the server.
+    pub info: Implementation,
+    /// What it offers.
+    pub capabilities: ServerCapabilities,
+    /// How to use it.
+    pub instructions: Option<String>,
+    /// How long the answer may be kept.
+    pub cache: CacheHints,
+}
+
+/// One page of a list.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "built by the server, read by the eras, both ours")]
+pub struct Page<T> {
+    /// The entries.
+    pub items: Vec<Arc<T>>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<String>,
+    /// How long the page may be kept.
+    pub cache: CacheHints,
+}

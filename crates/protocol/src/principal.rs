@@ -1,0 +1,70 @@
+//! Who is calling. In every [`Call`](crate::Call), by construction.
+
+use std::{fmt, sync::Arc};
+
+/// The party on whose behalf a request is served.
+///
+/// Sessions, cursors and everything else that outlives a request is bound to it; an id that
+/// belongs to another principal answers exactly like one that does not exist.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Principal(Kind);
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Kind {
+    Local,
+    Anonymous,
+    Named(Arc<str>),
+}
+
+impl Principal {
+    /// The user who owns this process: stdio and in-memory connections.
+    pub const LOCAL: Self = Self(Kind::Local);
+
+    /// Nobody in particular: HTTP without an authenticator. Unguessable ids are the credential.
+    pub const ANONYMOUS: Self = Self(Kind::Anonymous);
+
+    /// A caller whom an authenticator knows by name.
+    pub fn named(name: impl Into<Arc<str>>) -> Self {
+        Self(Kind::Named(name.into()))
+    }
+
+    /// The name an authenticator gave, if one did.
+    pub fn name(&self) -> Option<&str> {
+        match &self.0 {
+            Kind::Named(name) => Some(name),
+            Kind::Local | Kind::Anonymous => None,
+        }
+    }
+
+    /// Whether the caller is unknown. Lists of what callers own are not offered to such.
+    pub fn is_anonymous(&self) -> bool {
+        self.0 == Kind::Anonymous
+    }
+
+    /// A text that differs for different principals: for quotas and for what is sealed.
+    pub fn key(&self) -> &str {
+        match &self.0 {
+            // A name never collides with these two: `named` keys carry the name alone, and
+            // no authenticator can produce a control character in front of it.
+            Kind::Local => "\u{1}local",
+            Kind::Anonymous => "\u{1}anonymous",
+            Kind::Named(name) => name,
+        }
+    }
+}
+
+impl fmt::Debug for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Principal({self})")
+    }
+}
+
+impl fmt::Display for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match &self.0 {
+            Kind::Local => "local",
+            Kind::Anonymous => "anonymous",
+            Kind::Named(name) => name,
+        })
+    }
+}

@@ -1,0 +1,143 @@
+//! A call at work: a boxed future and its port, which together yield messages.
+//!
+//! Whoever owns a run polls it: the request, then the response's body, then a session. Moving a
+//! call is moving this box; no channel and no task of its own stand between handler and wire.
+
+use std::{
+    any::Any,
+    fmt,
+    future::{Future, poll_fn},
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use crate::{Call, Fault, Message, Outcome, Profile, port::Next};
+
+/// The work that answers a call.
+pub type Work = Pin<Box<dyn Future<Output = Result<Outcome, Fault>> + Send>>;
+
+/// A call at work. Dropping it cancels the call.
+pub struct Run {
+    call: Arc<Call>,
+    profile: Arc<Profile>,
+    work: Option<Work>,
+    last: Option<Result<Outcome, Fault>>,
+    // Made only while a progress notification is held back.
+    timer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    ended: bool,
+}
+
+impl Run {
+    /// Joins a call and the work that answers it. Nothing has run yet.
+    pub fn new(call: Arc<Call>, profile: Arc<Profile>, work: Work) -> Self {
+        Self { call, profile, work: Some(work), last: None, timer: None, ended: false }
+    }
+
+    /// The call that is being answered.
+    pub fn call(&self) -> &Arc<Call> {
+        &self.call
+    }
+
+    /// The server it is answered by.
+    pub fn profile(&self) -> &Arc<Profile> {
+        &self.profile
+    }
+
+    /// Polls for the next message. `None` after the last one, or when the call was cancelled:
+    /// then nothing more is said for it.
+    pub fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Message>> {
+        loop {
+            if self.ended {
+                return Poll::Ready(None);
+            }
+            if self.call.port.is_cancelled() {
+                self.end();
+                return Poll::Ready(None);
+            }
+            if self.last.is_some() {
+                if let Some(notify) = self.call.port.drain() {
+                    return Poll::Ready(Some(Message::Notify(notify)));
+                }
+                self.end();
+                return Poll::Ready(self.last.take().map(Message::Last));
+            }
+            // The work first: a call that is answered at once never touches the queue's waker.
+            if let Poll::Ready(result) = self.poll_work(cx) {
+                self.last = Some(result);
+                continue;
+            }
+            let limits = &self.profile.limits;
+            match self.call.port.next(|| self.profile.clock.now(), limits.progress_interval, cx.waker()) {
+                Next::Say(notify) => return Poll::Ready(Some(Message::Notify(notify))),
+                Next::Nothing => {
+                    self.timer = None;
+                    return Poll::Pending;
+                }
+                Next::Later(rest) => {
+                    let clock = &self.profile.clock;
+                    let timer = self.timer.get_or_insert_with(|| clock.sleep(rest));
+                    if timer.as_mut().poll(cx).is_pending() {
+                        return Poll::Pending;
+                    }
+                    self.timer = None;
+                }
+            }
+        }
+    }
+
+    /// Waits for the next message; see [`Run::poll_message`].
+    pub async fn next(&mut self) -> Option<Message> {
+        poll_fn(|cx| self.poll_message(cx)).await
+    }
+
+    fn poll_work(&mut self, cx: &mut Context<'_>) -> Poll<Result<Outcome, Fault>> {
+        let Some(work) = &mut self.work else {
+            return Poll::Ready(Err(Fault::Internal));
+        };
+        // A handler that panics ends its own call and no other; its future is dropped unpolled.
+        match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(result)) => {
+                self.work = None;
+                Poll::Ready(result)
+            }
+            Err(panic) => {
+                self.work = None;
+                let method = self.call.method_name();
+                tracing::error!(%method, panic = panic_text(&*panic), "a handler panicked");
+                Poll::Ready(Err(Fault::Internal))
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        self.ended = true;
+        self.work = None;
+        self.timer = None;
+        self.call.port.close();
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.call.port.cancel();
+        }
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run").field("call", &self.call).field("ended", &self.ended).finish_non_exhaustive()
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no text")
+}

@@ -1,0 +1,91 @@
+//! What a server is to the floors below it: something that answers calls.
+
+use std::{fmt, sync::Arc};
+
+use outlive_wire::{Implementation, Method};
+
+use crate::{Bus, Call, Clock, Limits, Principal, Session, era::Eras, run::Work};
+
+/// Something that answers calls. The server API implements it; transports hold it.
+pub trait Service: Send + Sync + 'static {
+    /// Who we are and what we accept.
+    fn profile(&self) -> &Arc<Profile>;
+
+    /// Whether the application handles a method that no era names.
+    fn knows_method(&self, name: &str) -> bool;
+
+    /// Starts the work that answers a call. Must not block.
+    fn start(self: Arc<Self>, call: Arc<Call>) -> Work;
+
+    /// Takes a notification that the protocol floor has no use for itself.
+    fn notified(&self, notice: Notice<'_>);
+
+    /// A legacy session has been opened.
+    fn session_opened(&self, session: &Arc<Session>);
+
+    /// A legacy session has ended.
+    fn session_closed(&self, session: &Arc<Session>);
+}
+
+/// A notification from a client.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Notice<'a> {
+    /// Its method, if the specification names it.
+    pub method: Option<Method>,
+    /// Its name.
+    pub name: &'a str,
+    /// Its parameters: the JSON text of an object.
+    pub params: &'a str,
+    /// Who sent it.
+    pub principal: &'a Principal,
+    /// The legacy session it came in on, if there is one.
+    pub session: Option<&'a Arc<Session>>,
+}
+
+impl<'a> Notice<'a> {
+    pub(crate) fn new(
+        method: Option<Method>,
+        name: &'a str,
+        params: &'a str,
+        principal: &'a Principal,
+        session: Option<&'a Arc<Session>>,
+    ) -> Self {
+        Self { method, name, params, principal, session }
+    }
+}
+
+/// What stays the same about a server for as long as it runs.
+pub struct Profile {
+    /// Name and version.
+    pub info: Implementation,
+    /// Which eras are served.
+    pub eras: Eras,
+    /// What is accepted and kept.
+    pub limits: Limits,
+    /// Where time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Who hears of changes.
+    pub bus: Bus,
+    /// What stands at the head of every modern result, serialised once.
+    pub(crate) modern_stamp: Box<str>,
+}
+
+impl Profile {
+    /// Puts a profile together. `stamp_identity` puts `serverInfo` on every modern result, as the
+    /// specification recommends.
+    pub fn new(info: Implementation, eras: Eras, limits: Limits, clock: Arc<dyn Clock>, stamp_identity: bool) -> Self {
+        let modern_stamp = crate::era::modern_stamp(&info, stamp_identity);
+        Self { info, eras, limits, clock, bus: Bus::default(), modern_stamp }
+    }
+}
+
+impl fmt::Debug for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Profile")
+            .field("info", &self.info)
+            .field("eras", &self.eras)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}

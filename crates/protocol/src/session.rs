@@ -1,0 +1,134 @@
+//! What a legacy handshake said, remembered for the calls that follow it.
+//!
+//! Only the legacy era reads it: a modern request on the same pipe carries everything itself.
+
+use std::{
+    any::{Any, TypeId},
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU8, Ordering},
+    },
+};
+
+use outlive_wire::LoggingLevel;
+
+use crate::{Feed, InFlight, Principal, era::Era};
+
+/// One client's legacy session: a stdio pipe, an HTTP+SSE stream, or an `Mcp-Session-Id`.
+pub struct Session {
+    era: &'static dyn Era,
+    principal: Principal,
+    client_info: Option<Box<str>>,
+    client_capabilities: Box<str>,
+    initialized: AtomicBool,
+    // An index into `LoggingLevel::ALL`; a byte, so that every log line can read it for nothing.
+    log_level: AtomicU8,
+    feed: Feed,
+    in_flight: InFlight,
+    state: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+}
+
+impl Session {
+    /// Remembers a handshake. `client_info` and `client_capabilities` are JSON objects.
+    pub fn new(
+        era: &'static dyn Era,
+        principal: Principal,
+        client_info: Option<Box<str>>,
+        client_capabilities: Box<str>,
+        feed: Feed,
+    ) -> Self {
+        Self {
+            era,
+            principal,
+            client_info,
+            client_capabilities,
+            initialized: AtomicBool::new(false),
+            log_level: AtomicU8::new(level_index(LoggingLevel::Info)),
+            feed,
+            in_flight: InFlight::default(),
+            state: Mutex::default(),
+        }
+    }
+
+    /// The revision that was agreed on.
+    pub fn era(&self) -> &'static dyn Era {
+        self.era
+    }
+
+    /// Who opened the session. Nobody else can use it.
+    pub fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    /// What the client calls itself: the JSON text of an `Implementation`.
+    pub fn client_info(&self) -> Option<&str> {
+        self.client_info.as_deref()
+    }
+
+    /// What the client can do: the JSON text of its capabilities.
+    pub fn client_capabilities(&self) -> &str {
+        &self.client_capabilities
+    }
+
+    /// The lowest level of log lines this client gets.
+    pub fn log_level(&self) -> Option<LoggingLevel> {
+        LoggingLevel::ALL.get(usize::from(self.log_level.load(Ordering::Relaxed))).copied()
+    }
+
+    /// Sets the lowest level of log lines.
+    pub fn set_log_level(&self, level: LoggingLevel) {
+        self.log_level.store(level_index(level), Ordering::Relaxed);
+    }
+
+    /// Whether the client has said that it is ready.
+    pub fn is_initialized(&self) -> bool {
+        self.initialized.load(Ordering::Acquire)
+    }
+
+    /// Notes that the client is ready.
+    pub fn set_initialized(&self) {
+        self.initialized.store(true, Ordering::Release);
+    }
+
+    /// The changes this client hears of.
+    pub fn feed(&self) -> &Feed {
+        &self.feed
+    }
+
+    /// The calls that are running.
+    pub fn in_flight(&self) -> &InFlight {
+        &self.in_flight
+    }
+
+    /// The application's own state of type `T` for this session, made on first use.
+    pub fn state<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        let mut state = self.lock_state();
+        let slot = state.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(make()));
+        Arc::clone(slot).downcast().unwrap_or_else(|_| unreachable!("the slot is keyed by its type"))
+    }
+
+    /// Ends everything that belongs to the session: its calls are cancelled, its feed closes.
+    pub fn close(&self) {
+        self.in_flight.cancel_all();
+        self.feed.close();
+    }
+
+    fn lock_state(&self) -> MutexGuard<'_, HashMap<TypeId, Arc<dyn Any + Send + Sync>>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn level_index(level: LoggingLevel) -> u8 {
+    LoggingLevel::ALL.iter().position(|known| *known == level).unwrap_or_default() as u8
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("era", &self.era)
+            .field("principal", &self.principal)
+            .finish_non_exhaustive()
+    }
+}

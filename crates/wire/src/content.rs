@@ -1,0 +1,269 @@
+//! Blocks of content: what tools answer and prompts say.
+//!
+//! A block of a type that we do not know is kept as its text, so that a newer peer breaks nothing.
+
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
+
+use crate::{Meta, RawJson, Resource, ResourceContents, Str, field};
+
+/// One block of content.
+///
+/// ```
+/// use outlive_wire::ContentBlock;
+///
+/// let block = ContentBlock::text("sunny");
+/// assert_eq!(serde_json::to_string(&block)?, r#"{"type":"text","text":"sunny"}"#);
+/// # Ok::<_, serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ContentBlock {
+    /// Text.
+    Text(TextContent),
+    /// A picture.
+    Image(ImageContent),
+    /// A sound.
+    Audio(AudioContent),
+    /// A resource that the client may read.
+    ResourceLink(Resource),
+    /// A resource, contents and all.
+    Resource(EmbeddedResource),
+    /// A block of another type, verbatim.
+    #[serde(untagged)]
+    Unknown(RawJson),
+}
+
+impl ContentBlock {
+    /// Text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(TextContent { text: text.into(), annotations: None, meta: None })
+    }
+
+    /// A picture, in base64.
+    pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self::Image(ImageContent {
+            data: data.into(),
+            mime_type: mime_type.into(),
+            annotations: None,
+            meta: None,
+        })
+    }
+
+    /// A sound, in base64.
+    pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self::Audio(AudioContent {
+            data: data.into(),
+            mime_type: mime_type.into(),
+            annotations: None,
+            meta: None,
+        })
+    }
+
+    /// A resource that the client may read.
+    pub fn resource_link(resource: Resource) -> Self {
+        Self::ResourceLink(resource)
+    }
+
+    /// A resource whose contents are text.
+    pub fn resource_text(uri: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::Resource(ResourceContents::text(uri, text).into())
+    }
+
+    /// A resource whose contents are bytes, in base64.
+    pub fn resource_blob(uri: impl Into<String>, blob: impl Into<String>) -> Self {
+        Self::Resource(ResourceContents::blob(uri, blob).into())
+    }
+
+    /// Says for whom the block is and how much it matters. An unknown block stays as it is.
+    #[must_use]
+    pub fn with_annotations(mut self, annotations: Annotations) -> Self {
+        match &mut self {
+            Self::Text(block) => block.annotations = Some(annotations),
+            Self::Image(block) => block.annotations = Some(annotations),
+            Self::Audio(block) => block.annotations = Some(annotations),
+            Self::ResourceLink(block) => block.annotations = Some(annotations),
+            Self::Resource(block) => block.annotations = Some(annotations),
+            Self::Unknown(_) => {}
+        }
+        self
+    }
+
+    /// Sets its `_meta`. An unknown block stays as it is.
+    #[must_use]
+    pub fn with_meta(mut self, meta: Meta) -> Self {
+        match &mut self {
+            Self::Text(block) => block.meta = Some(meta),
+            Self::Image(block) => block.meta = Some(meta),
+            Self::Audio(block) => block.meta = Some(meta),
+            Self::ResourceLink(block) => block.meta = Some(meta),
+            Self::Resource(block) => block.meta = Some(meta),
+            Self::Unknown(_) => {}
+        }
+        self
+    }
+}
+
+impl<'de> Deserialize<'de> for ContentBlock {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = RawJson::deserialize(deserializer)?;
+        let json = raw.get();
+        match &*block_type(&raw).map_err(D::Error::custom)? {
+            "text" => serde_json::from_str(json).map(Self::Text),
+            "image" => serde_json::from_str(json).map(Self::Image),
+            "audio" => serde_json::from_str(json).map(Self::Audio),
+            "resource_link" => serde_json::from_str(json).map(Self::ResourceLink),
+            "resource" => serde_json::from_str(json).map(Self::Resource),
+            _ => return Ok(Self::Unknown(raw)),
+        }
+        .map_err(D::Error::custom)
+    }
+}
+
+/// Reads the `type` of a block, which decides how the rest is read.
+pub(crate) fn block_type(raw: &RawJson) -> serde_json::Result<Str<'_>> {
+    #[derive(Deserialize)]
+    struct Tag<'a> {
+        #[serde(borrow)]
+        r#type: Str<'a>,
+    }
+
+    serde_json::from_str::<Tag<'_>>(raw.get()).map(|tag| tag.r#type)
+}
+
+impl From<String> for ContentBlock {
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<&str> for ContentBlock {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+/// Text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TextContent {
+    /// The text.
+    pub text: String,
+    /// For whom, and how much it matters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Annotations>,
+    /// Beside the subject.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+}
+
+/// A picture.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageContent {
+    /// Its bytes, in base64.
+    pub data: String,
+    /// What the bytes are.
+    pub mime_type: String,
+    /// For whom, and how much it matters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Annotations>,
+    /// Beside the subject.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+}
+
+/// A sound.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AudioContent {
+    /// Its bytes, in base64.
+    pub data: String,
+    /// What the bytes are.
+    pub mime_type: String,
+    /// For whom, and how much it matters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Annotations>,
+    /// Beside the subject.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+}
+
+/// A resource inside a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EmbeddedResource {
+    /// The resource.
+    pub resource: ResourceContents,
+    /// For whom, and how much it matters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Annotations>,
+    /// Beside the subject.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+}
+
+impl From<ResourceContents> for EmbeddedResource {
+    fn from(resource: ResourceContents) -> Self {
+        Self { resource, annotations: None, meta: None }
+    }
+}
+
+/// Says for whom something is and how much it matters.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Annotations {
+    /// For whom it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audience: Option<Vec<Role>>,
+    /// From 0, which may be left out, to 1, which must not.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "field::optional_number"
+    )]
+    pub priority: Option<f64>,
+    /// When it changed, in ISO 8601.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_modified: Option<String>,
+}
+
+impl Annotations {
+    /// Says nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets for whom it is.
+    #[must_use]
+    pub fn with_audience(mut self, audience: impl IntoIterator<Item = Role>) -> Self {
+        self.audience = Some(audience.into_iter().collect());
+        self
+    }
+
+    /// Sets how much it matters, from 0 to 1.
+    #[must_use]
+    pub fn with_priority(mut self, priority: f64) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+
+    /// Sets when it changed, in ISO 8601.
+    #[must_use]
+    pub fn with_last_modified(mut self, time: impl Into<String>) -> Self {
+        self.last_modified = Some(time.into());
+        self
+    }
+}
+
+/// Who speaks, or is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Role {
+    /// A person.
+    User,
+    /// A model.
+    Assistant,
+}

@@ -1,0 +1,103 @@
+//! A JSON object whose order is kept: fields of a form and questions stand as their author put them.
+
+use std::{fmt, marker::PhantomData};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// Named values in their order.
+///
+/// Looking up is linear: these objects have a handful of members. Of two members with one name the
+/// later counts, as elsewhere in JSON.
+///
+/// ```
+/// use outlive_wire::Entries;
+///
+/// let entries: Entries<u8> = serde_json::from_str(r#"{"b":1,"a":2}"#)?;
+/// assert_eq!(entries.get("a"), Some(&2));
+/// assert_eq!(serde_json::to_string(&entries)?, r#"{"b":1,"a":2}"#);
+/// # Ok::<_, serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entries<V>(pub Vec<(String, V)>);
+
+impl<V> Entries<V> {
+    /// The value of a name.
+    pub fn get(&self, name: &str) -> Option<&V> {
+        self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// Adds a value, or replaces the one that has the name.
+    pub fn insert(&mut self, name: impl Into<String>, value: V) {
+        let name = name.into();
+        match self.0.iter_mut().rev().find(|(key, _)| *key == name) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((name, value)),
+        }
+    }
+
+    /// Names and values, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &V)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<V> Default for Entries<V> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<V> IntoIterator for Entries<V> {
+    type Item = (String, V);
+    type IntoIter = std::vec::IntoIter<(String, V)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<K: Into<String>, V> FromIterator<(K, V)> for Entries<V> {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
+        Self(entries.into_iter().map(|(name, value)| (name.into(), value)).collect())
+    }
+}
+
+impl<V: Serialize> Serialize for Entries<V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for Entries<V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor<V>(PhantomData<V>);
+
+        impl<'de, V: Deserialize<'de>> de::Visitor<'de> for Visitor<V> {
+            type Value = Entries<V>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Entries(entries))
+            }
+        }
+
+        deserializer.deserialize_map(Visitor(PhantomData))
+    }
+}

@@ -1,0 +1,94 @@
+//! The Model Context Protocol as serde types: every revision, no behaviour, no async.
+//!
+//! One file per noun of the specification. A type carries the members of all revisions; which of
+//! them a revision knows is for the eras to say. Members that only an era stamps on a result
+//! (`resultType`, `ttlMs`, `cacheScope`) are not here but in [`Stamped`].
+
+mod cache;
+mod capabilities;
+mod completion;
+mod content;
+mod elicitation;
+mod elicitation_schema;
+mod entries;
+mod envelope;
+mod error;
+mod field;
+mod identity;
+mod input;
+mod lifecycle;
+mod logging;
+mod meta;
+mod method;
+mod params;
+mod progress;
+mod prompt;
+mod resource;
+mod roots;
+mod sampling;
+mod stamped;
+mod subscription;
+mod tool;
+mod version;
+
+pub use cache::{CacheHints, CacheScope};
+pub use capabilities::{
+    ClientCapabilities, ElicitationCapability, JsonObject, PromptsCapability, ResourcesCapability,
+    RootsCapability, SamplingCapability, ServerCapabilities, ToolsCapability,
+};
+pub use completion::{
+    CompleteRequestParams, CompleteResult, Completion, CompletionArgument, CompletionContext,
+    CompletionReference, PromptReference, ResourceTemplateReference,
+};
+pub use content::{
+    Annotations, AudioContent, ContentBlock, EmbeddedResource, ImageContent, Role, TextContent,
+};
+pub use elicitation::{
+    ElicitAction, ElicitRequestFormParams, ElicitRequestParams, ElicitRequestURLParams,
+    ElicitResult, ElicitationCompleteNotificationParams, FormMode,
+};
+pub use elicitation_schema::{
+    BooleanSchema, EnumOption, LegacyTitledEnumSchema, NumberKind, NumberSchema,
+    PrimitiveSchemaDefinition, RequestedSchema, StringFormat, StringSchema, TitledItems,
+    TitledMultiSelectEnumSchema, TitledSingleSelectEnumSchema, UntitledItems,
+    UntitledMultiSelectEnumSchema, UntitledSingleSelectEnumSchema,
+};
+pub use entries::Entries;
+pub use envelope::{Envelope, Message, RawJson, Str};
+pub use error::{ErrorObject, code};
+pub use identity::{Icon, IconTheme, Implementation};
+pub use input::{InputRequest, InputRequests, InputRequiredResult, InputResponses};
+pub use lifecycle::{DiscoverResult, InitializeRequestParams, InitializeResult};
+pub use logging::{LoggingLevel, LoggingMessageNotificationParams, SetLevelRequestParams};
+pub use meta::{Meta, MetaKeyError, RequestMetaObject};
+pub use method::Method;
+pub use params::{EmptyResult, NotificationParams, PaginatedRequestParams, RequestParams};
+pub use progress::{
+    CancelledNotificationParams, ProgressNotificationParams, ProgressToken, RequestId,
+};
+pub use prompt::{
+    GetPromptRequestParams, GetPromptResult, ListPromptsResult, Prompt, PromptArgument,
+    PromptMessage,
+};
+pub use resource::{
+    BlobResourceContents, ListResourceTemplatesResult, ListResourcesResult,
+    ReadResourceRequestParams, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
+    ResourceUpdatedNotificationParams, SubscribeRequestParams, TextResourceContents,
+    UnsubscribeRequestParams,
+};
+pub use roots::{ListRootsResult, Root};
+pub use sampling::{
+    CreateMessageRequestParams, CreateMessageResult, IncludeContext, ModelHint, ModelPreferences,
+    SamplingContent, SamplingMessage, SamplingMessageContentBlock, ToolChoice, ToolChoiceMode,
+    ToolResultContent, ToolUseContent,
+};
+pub use stamped::Stamped;
+pub use subscription::{
+    SubscriptionFilter, SubscriptionsAcknowledgedNotificationParams, SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
+};
+pub use tool::{
+    CallToolRequestParams, CallToolResult, ListToolsResult, Schema, TaskSupport, Tool,
+    ToolAnnotations, ToolExecution,
+};
+pub use version::Version;

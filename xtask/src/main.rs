@@ -1,0 +1,64 @@
+//! Everything the project does to itself. `cargo xtask` alone lists the commands.
+//!
+//! One file per command. A command takes its arguments and returns an error with a next step.
+
+#![expect(clippy::print_stdout, reason = "a command's report is its product")]
+
+mod args;
+mod bench;
+mod conformance;
+mod examples;
+mod fuzz;
+mod process;
+mod soak;
+mod test;
+mod tidy;
+mod tools;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use crate::args::Args;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  test         everything below that a change must pass, cheap to dear
+                 --only STEP, --skip STEP   (repeatable; --list names the steps)
+  tidy         the rules that neither rustfmt nor clippy knows; takes less than a second
+  conformance  the official MCP suite against our server
+                 --scenario NAME            just one scenario, on every wire it has
+                 --url URL                  a server that already runs
+  examples     every story in examples/, which check themselves
+  bench        figures; arguments are passed on to the benchmark
+  soak         hours of traffic in minutes; arguments are passed on
+  fuzz         TARGET [--seconds N]         needs nightly and cargo-fuzz
+";
+
+fn main() -> ExitCode {
+    match run(Args::from_env()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(mut args: Args) -> Result<()> {
+    match args.word().as_deref() {
+        Some("test") => test::run(args),
+        Some("tidy") => tidy::run(args),
+        Some("conformance") => conformance::run(args),
+        Some("examples") => examples::run(args),
+        Some("bench") => bench::run(args),
+        Some("soak") => soak::run(args),
+        Some("fuzz") => fuzz::run(args),
+        None | Some("help" | "--help" | "-h") => {
+            print!("{USAGE}");
+            Ok(())
+        }
+        Some(other) => bail!("unknown command `{other}`\n\n{USAGE}"),
+    }
+}

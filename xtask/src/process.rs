@@ -1,0 +1,88 @@
+//! Starting other programs from the root of the project.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// The root of the project.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root of the project")
+}
+
+/// The cargo that runs us, started from the root of the project.
+///
+/// `RUSTFLAGS` and the target folder are left as they are, so that every command shares one cache
+/// with a cargo that is typed by hand.
+pub(crate) fn cargo(args: &[&str]) -> Command {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
+    cargo.args(args).current_dir(root());
+    cargo
+}
+
+/// Runs a program with our own input and output; an exit code other than zero is an error.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("could not start `{}`", shown(command)))?;
+    if !status.success() {
+        bail!("`{}` failed: {status}", shown(command));
+    }
+    Ok(())
+}
+
+/// What a program prints, or nothing when it cannot be started or fails.
+pub(crate) fn answer(command: &mut Command) -> Option<String> {
+    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Builds every binary of the workspace and says where one of them lies.
+///
+/// All of them at once: cargo then chooses the same features for the dependencies as in the
+/// other steps, and nothing is compiled a second time for the sake of one binary.
+pub(crate) fn built(package: &str, bin: &str) -> Result<PathBuf> {
+    let mut build = cargo(&["build", "--workspace", "--bins"]);
+    build.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
+    let output = build.output().context("could not start cargo")?;
+    if !output.status.success() {
+        bail!("`cargo build --workspace --bins` failed: {}", output.status);
+    }
+    executable(&String::from_utf8_lossy(&output.stdout), bin).with_context(|| {
+        format!("package {package} has no binary `{bin}`; it belongs in src/bin/{bin}.rs or src/bin/{bin}/main.rs")
+    })
+}
+
+/// Finds the path of a binary in what cargo reports about a build.
+fn executable(messages: &str, bin: &str) -> Option<PathBuf> {
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|message| message["target"]["name"] == bin && message["target"]["kind"][0] == "bin")
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+}
+
+/// A command as one would type it.
+fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
+    let words = std::iter::once(program).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::executable;
+
+    #[test]
+    fn the_executable_is_read_from_the_messages_of_cargo() {
+        let messages = concat!(
+            r#"{"reason":"compiler-artifact","target":{"name":"check","kind":["lib"]},"executable":null}"#,
+            "\n",
+            r#"{"reason":"compiler-artifact","target":{"name":"check","kind":["bin"]},"executable":"debug/check"}"#,
+            "\n",
+            r#"{"reason":"build-finished","success":true}"#,
+        );
+        assert_eq!(executable(messages, "check"), Some("debug/check".into()));
+        assert_eq!(executable(messages, "other"), None);
+    }
+}

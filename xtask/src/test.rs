@@ -1,0 +1,136 @@
+//! `cargo xtask test`: everything a change must pass, from the cheap to the dear.
+//!
+//! The steps are a list: to add one, add a line to [`STEPS`]. The first failure ends the run.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::args::Args;
+use crate::tools::{self, Tool};
+use crate::{conformance, examples, process, tidy};
+
+struct Step {
+    name: &'static str,
+    run: Run,
+}
+
+enum Run {
+    /// A cargo command.
+    Cargo(&'static [&'static str]),
+    /// A cargo command that is not part of cargo.
+    Tool(&'static Tool, &'static [&'static str]),
+    /// `cargo doc`, for which a warning is an error.
+    Doc(&'static [&'static str]),
+    /// A command of this program, as it is typed, and the function that does it.
+    Xtask(&'static [&'static str], fn(Args) -> Result<()>),
+}
+
+const STEPS: &[Step] = &[
+    Step { name: "fmt", run: Run::Cargo(&["fmt", "--all", "--check"]) },
+    Step { name: "tidy", run: Run::Xtask(&["tidy"], tidy::run) },
+    Step {
+        name: "clippy",
+        run: Run::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+    },
+    Step { name: "deny", run: Run::Tool(&tools::DENY, &["deny", "check", "bans", "licenses", "sources"]) },
+    Step { name: "nextest", run: Run::Tool(&tools::NEXTEST, &["nextest", "run", "--workspace"]) },
+    Step { name: "doctests", run: Run::Cargo(&["test", "--workspace", "--doc"]) },
+    Step { name: "doc", run: Run::Doc(&["doc", "--workspace", "--no-deps"]) },
+    Step { name: "examples", run: Run::Xtask(&["examples"], examples::run) },
+    Step { name: "conformance", run: Run::Xtask(&["conformance"], conformance::run) },
+];
+
+pub(crate) fn run(mut args: Args) -> Result<()> {
+    let list = args.flag("--list");
+    let only = args.values("--only")?;
+    let skip = args.values("--skip")?;
+    args.finish()?;
+    for name in only.iter().chain(&skip) {
+        if !STEPS.iter().any(|step| step.name == name) {
+            bail!("unknown step `{name}`; the steps are {}", names().join(", "));
+        }
+    }
+    if list {
+        for step in STEPS {
+            println!("{:<12} {}", step.name, step.run);
+        }
+        return Ok(());
+    }
+    let chosen = |step: &&Step| {
+        let name = step.name.to_owned();
+        (only.is_empty() || only.contains(&name)) && !skip.contains(&name)
+    };
+    run_steps(STEPS.iter().filter(chosen))
+}
+
+fn run_steps<'a>(steps: impl Iterator<Item = &'a Step>) -> Result<()> {
+    let start = Instant::now();
+    let mut times = Vec::new();
+    for step in steps {
+        eprintln!("\n== {} ({} so far): {}", step.name, seconds(start.elapsed()), step.run);
+        let begun = Instant::now();
+        step.run.start().with_context(|| {
+            format!("step `{}` failed; repeat just it with `cargo xtask test --only {}`", step.name, step.name)
+        })?;
+        times.push((step.name, begun.elapsed()));
+    }
+    println!("\nAll steps passed.");
+    for (name, time) in times {
+        println!("  {name:<12} {:>9}", seconds(time));
+    }
+    println!("  {:<12} {:>9}", "total", seconds(start.elapsed()));
+    Ok(())
+}
+
+fn names() -> Vec<&'static str> {
+    STEPS.iter().map(|step| step.name).collect()
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+impl Run {
+    fn start(&self) -> Result<()> {
+        match self {
+            Self::Cargo(args) => process::run(&mut process::cargo(args)),
+            Self::Tool(tool, args) => {
+                tools::ensure(tool)?;
+                process::run(&mut process::cargo(args))
+            }
+            Self::Doc(args) => process::run(process::cargo(args).env("RUSTDOCFLAGS", "-D warnings")),
+            Self::Xtask(words, command) => command(Args::of(&words[1..])),
+        }
+    }
+}
+
+/// The command as one would type it.
+impl std::fmt::Display for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Cargo(args) | Self::Tool(_, args) => write!(f, "cargo {}", args.join(" ")),
+            Self::Doc(args) => write!(f, "RUSTDOCFLAGS='-D warnings' cargo {}", args.join(" ")),
+            Self::Xtask(words, _) => write!(f, "cargo xtask {}", words.join(" ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Args, STEPS, names, run};
+
+    #[test]
+    fn a_step_can_be_named_by_one_name_only() {
+        let mut names = names();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), STEPS.len());
+    }
+
+    #[test]
+    fn an_unknown_step_is_refused_with_the_list_of_steps() {
+        let error = run(Args::of(&["--only", "clipy"])).unwrap_err();
+        assert!(error.to_string().contains("clippy"), "{error}");
+    }
+}

@@ -1,0 +1,88 @@
+//! Nothing imports upwards: which crate may use which, and what a floor must never know.
+//!
+//! Dependencies of tests are free: a test of the macros may well use the facade.
+
+use super::tree::Tree;
+use super::{Findings, manifest};
+
+struct Floor {
+    manifest: &'static str,
+    /// The crates of ours that this one may use.
+    uses: &'static [&'static str],
+    /// Foreign crates that this one must not use, nor those named `crate-…`.
+    never: &'static [&'static str],
+}
+
+const FLOORS: &[Floor] = &[
+    Floor { manifest: MANIFESTS[0], uses: &[], never: &["tokio", "hyper", "http"] },
+    Floor { manifest: MANIFESTS[1], uses: &["outlive-wire"], never: &["tokio", "hyper", "rusqlite"] },
+    Floor { manifest: MANIFESTS[2], uses: &["outlive-wire", "outlive-protocol"], never: &[] },
+    Floor {
+        manifest: MANIFESTS[3],
+        uses: &["outlive-wire", "outlive-protocol", "outlive-transport", "outlive-macros"],
+        never: &[],
+    },
+    Floor { manifest: MANIFESTS[4], uses: &[], never: &[] },
+];
+
+pub(super) const MANIFESTS: &[&str] = &[
+    "crates/wire/Cargo.toml",
+    "crates/protocol/Cargo.toml",
+    "crates/transport/Cargo.toml",
+    "crates/outlive/Cargo.toml",
+    "crates/macros/Cargo.toml",
+];
+
+pub(super) fn check(tree: &Tree, findings: &mut Findings) {
+    for file in tree.files().iter().filter(|file| is_manifest(&file.path)) {
+        let Some(floor) = FLOORS.iter().find(|floor| floor.manifest == file.path) else {
+            findings.add(&file.path, 1, "the crate has no floor; give it one in xtask/src/tidy/floors.rs");
+            continue;
+        };
+        for dependency in manifest::dependencies(&file.text).iter().filter(|dependency| !dependency.for_tests) {
+            let name = dependency.name.as_str();
+            if is(name, "outlive") && !floor.uses.contains(&name) {
+                findings.add(&file.path, dependency.line, format!("{name} is not below this crate; nothing imports upwards"));
+            }
+            if floor.never.iter().any(|never| is(name, never)) {
+                findings.add(&file.path, dependency.line, format!("this floor knows nothing of {name}"));
+            }
+        }
+    }
+}
+
+fn is_manifest(path: &str) -> bool {
+    path.strip_prefix("crates/").and_then(|rest| rest.strip_suffix("/Cargo.toml")).is_some_and(|name| !name.contains('/'))
+}
+
+/// Whether a crate is `family` or one of its kin, as `hyper-util` is of `hyper`.
+fn is(name: &str, family: &str) -> bool {
+    name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::found;
+    use super::check;
+
+    #[test]
+    fn nothing_imports_upwards() {
+        let wire = "[dependencies]\noutlive-protocol.workspace = true\n";
+        let protocol = "[dependencies]\noutlive-wire.workspace = true\n";
+        let found = found(check, &[("crates/wire/Cargo.toml", wire), ("crates/protocol/Cargo.toml", protocol)]);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].starts_with("crates/wire/Cargo.toml:2:"));
+    }
+
+    #[test]
+    fn the_protocol_has_no_runtime() {
+        let manifest = "[dependencies]\nhttp = \"1\"\ntokio-util = \"0.7\"\n[dev-dependencies]\ntokio = \"1\"\n";
+        let found = found(check, &[("crates/protocol/Cargo.toml", manifest)]);
+        assert_eq!(found, ["crates/protocol/Cargo.toml:3: this floor knows nothing of tokio-util"]);
+    }
+
+    #[test]
+    fn a_new_crate_needs_a_floor() {
+        assert_eq!(found(check, &[("crates/attic/Cargo.toml", "")]).len(), 1);
+    }
+}

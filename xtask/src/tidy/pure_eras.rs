@@ -1,0 +1,34 @@
+//! Eras are pure: no waiting, no clock.
+
+use super::tree::Tree;
+use super::{Findings, era_wall};
+
+const IMPURE: &[&str] = &["async", "await", "SystemTime"];
+
+pub(super) fn check(tree: &Tree, findings: &mut Findings) {
+    for file in tree.rust_files().filter(|file| file.path.starts_with(era_wall::ERAS)) {
+        for line in file.lines() {
+            let words = line.code.split(|char: char| !char.is_alphanumeric() && char != '_');
+            let mut found: Vec<&str> = words.filter(|word| IMPURE.contains(word)).collect();
+            if line.code.contains("Instant::now") {
+                found.push("Instant::now");
+            }
+            for word in found {
+                findings.add(&file.path, line.number, format!("`{word}`: an era neither waits nor asks for the time"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::found;
+    use super::check;
+
+    #[test]
+    fn an_era_does_not_wait_and_has_no_clock() {
+        let text = "//! Not async.\nasync fn a() {}\nlet now = Instant::now();\nfn asynchronous() {}\nuse std::time::SystemTime;\n";
+        assert_eq!(found(check, &[("crates/protocol/src/era/a.rs", text)]).len(), 3);
+        assert!(found(check, &[("crates/transport/src/a.rs", text)]).is_empty());
+    }
+}

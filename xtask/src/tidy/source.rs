@@ -1,0 +1,203 @@
+//! Takes Rust apart line by line: code, comments and string literals.
+//!
+//! Far from a parser; just enough that a rule about code is not fooled by a comment or a string.
+
+/// A line of Rust.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    pub(super) number: usize,
+    /// The code, with `""` in place of every string and without comments.
+    pub(super) code: String,
+    /// What stands in comments, doc comments included, without the `//`.
+    pub(super) comment: String,
+    /// The string literals that begin on this line, escapes as they are written.
+    pub(super) literals: Vec<String>,
+    /// Whether the line belongs to a `#[cfg(test)] mod … { }`.
+    pub(super) in_tests: bool,
+}
+
+/// Where the reader stands between two characters.
+enum State {
+    Code,
+    LineComment,
+    BlockComment { depth: usize },
+    Text { hashes: Option<usize> },
+}
+
+pub(super) fn lines(text: &str) -> Vec<Line> {
+    let mut lines = vec![Line { number: 1, ..Line::default() }];
+    let mut state = State::Code;
+    let mut literal = (0, String::new());
+    let mut rest = text.chars();
+    while let Some(char) = rest.next() {
+        let ahead = rest.as_str();
+        let at = lines.len() - 1;
+        let line = &mut lines[at];
+        match &mut state {
+            State::Code => match char {
+                '/' if ahead.starts_with('/') => {
+                    let marks = ahead.len() - ahead.trim_start_matches(['/', '!']).len();
+                    skip(&mut rest, marks);
+                    state = State::LineComment;
+                }
+                '/' if ahead.starts_with('*') => {
+                    skip(&mut rest, 1);
+                    state = State::BlockComment { depth: 1 };
+                }
+                '"' => {
+                    literal = (at, String::new());
+                    state = State::Text { hashes: raw_hashes(&line.code) };
+                    line.code.push('"');
+                }
+                '\'' => {
+                    let length = char_literal(ahead);
+                    skip(&mut rest, length);
+                    line.code.push('\'');
+                }
+                '\n' => {}
+                char => line.code.push(char),
+            },
+            State::LineComment if char == '\n' => state = State::Code,
+            State::LineComment => line.comment.push(char),
+            State::BlockComment { depth } => {
+                if char == '*' && ahead.starts_with('/') {
+                    skip(&mut rest, 1);
+                    *depth -= 1;
+                    if *depth == 0 {
+                        state = State::Code;
+                    }
+                } else if char == '/' && ahead.starts_with('*') {
+                    skip(&mut rest, 1);
+                    *depth += 1;
+                } else if char != '\n' {
+                    line.comment.push(char);
+                }
+            }
+            State::Text { hashes } => {
+                let end = "#".repeat(hashes.unwrap_or(0));
+                if char == '"' && ahead.starts_with(&end) {
+                    skip(&mut rest, end.len());
+                    let (begun, text) = std::mem::take(&mut literal);
+                    line.code.push('"');
+                    lines[begun].literals.push(text);
+                    state = State::Code;
+                } else {
+                    literal.1.push(char);
+                    if char == '\\' && hashes.is_none() && !ahead.starts_with('\n') {
+                        literal.1.extend(rest.next());
+                    }
+                }
+            }
+        }
+        if char == '\n' {
+            lines.push(Line { number: lines.len() + 1, ..Line::default() });
+        }
+    }
+    if text.is_empty() || text.ends_with('\n') {
+        lines.pop();
+    }
+    mark_tests(&mut lines);
+    lines
+}
+
+fn skip(rest: &mut std::str::Chars<'_>, count: usize) {
+    for _ in 0..count {
+        rest.next();
+    }
+}
+
+/// How many `#` a string has that begins behind this code; `None` if it is not a raw string.
+fn raw_hashes(code: &str) -> Option<usize> {
+    let before = code.trim_end_matches('#');
+    let hashes = code.len() - before.len();
+    let prefix = before.rsplit(|char: char| !char.is_alphanumeric() && char != '_').next()?;
+    matches!(prefix, "r" | "br" | "cr").then_some(hashes)
+}
+
+/// The length of what follows a `'` that begins a character; 0 behind the `'` of a lifetime.
+fn char_literal(ahead: &str) -> usize {
+    if let Some(escape) = ahead.strip_prefix('\\') {
+        // The escaped character may itself be a `'`.
+        return escape.chars().skip(1).position(|char| char == '\'').map_or(0, |end| end + 3);
+    }
+    if ahead.chars().nth(1) == Some('\'') { 2 } else { 0 }
+}
+
+/// Marks test modules, which rustfmt lets begin and end in the first column.
+fn mark_tests(lines: &mut [Line]) {
+    let mut announced = false;
+    let mut inside = false;
+    for line in lines {
+        let code = line.code.as_str();
+        if code.starts_with("#[cfg(test)]") || code.starts_with("#[cfg(all(test") {
+            announced = true;
+        }
+        if announced && code.contains("mod ") && code.ends_with('{') {
+            (announced, inside) = (false, true);
+        } else if announced && !code.starts_with("#[") && !code.is_empty() {
+            announced = false;
+        }
+        line.in_tests = inside || announced;
+        if inside && code.starts_with('}') {
+            inside = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lines;
+
+    /// The code of each line.
+    fn code(text: &str) -> Vec<String> {
+        lines(text).into_iter().map(|line| line.code).collect()
+    }
+
+    /// All string literals.
+    fn literals(text: &str) -> Vec<String> {
+        lines(text).into_iter().flat_map(|line| line.literals).collect()
+    }
+
+    #[test]
+    fn comments_are_not_code() {
+        assert_eq!(code("a(); // b()\n/* c\n /* d */ e */ f();\n"), ["a(); ", "", " f();"]);
+        assert_eq!(lines("//! Head.\n")[0].comment, " Head.");
+    }
+
+    #[test]
+    fn strings_are_not_code() {
+        assert_eq!(code(r#"call("// not a comment", 1);"#), [r#"call("", 1);"#]);
+        assert_eq!(literals(r#"call("tools/list", b"ping")"#), ["tools/list", "ping"]);
+        assert_eq!(literals(r#"call("a\"b")"#), [r#"a\"b"#]);
+    }
+
+    #[test]
+    fn raw_strings_end_where_they_say() {
+        assert_eq!(literals(r###"call(r#"a "quoted" word"#, r"\")"###), [r#"a "quoted" word"#, r"\"]);
+    }
+
+    #[test]
+    fn a_string_over_several_lines_belongs_to_its_first() {
+        let lines = lines("let a = \"one\ntwo\";\nb();\n");
+        assert_eq!(lines[0].literals, ["one\ntwo"]);
+        assert_eq!(lines[2].code, "b();");
+        assert_eq!(lines[2].number, 3);
+    }
+
+    #[test]
+    fn quotes_of_characters_and_lifetimes_do_not_open_strings() {
+        assert_eq!(literals(r#"let a: &'a str = if c == '"' || c == '\'' { "yes" } else { "no" };"#), ["yes", "no"]);
+    }
+
+    #[test]
+    fn test_modules_are_marked_until_their_brace() {
+        let text = "fn a() {}\n\n#[cfg(test)]\nmod tests {\n    fn b() {}\n}\nfn c() {}\n";
+        let marked: Vec<bool> = lines(text).iter().map(|line| line.in_tests).collect();
+        assert_eq!(marked, [false, false, true, true, true, true, false]);
+    }
+
+    #[test]
+    fn a_test_module_in_a_file_of_its_own_marks_nothing() {
+        assert!(!lines("#[cfg(test)]\nmod tests;\nfn a() {}\n")[2].in_tests);
+    }
+}

@@ -1,0 +1,51 @@
+//! The cargo subcommands that the tests need, installed when they are missing.
+
+use anyhow::{Context, Result};
+
+use crate::process;
+
+/// A cargo subcommand, and the version that is installed when there is none or an older one.
+pub(crate) struct Tool {
+    package: &'static str,
+    subcommand: &'static str,
+    version: Version,
+}
+
+type Version = [u32; 3];
+
+pub(crate) const NEXTEST: Tool = Tool { package: "cargo-nextest", subcommand: "nextest", version: [0, 9, 143] };
+pub(crate) const DENY: Tool = Tool { package: "cargo-deny", subcommand: "deny", version: [0, 20, 2] };
+
+/// Makes sure that the tool is there.
+pub(crate) fn ensure(tool: &Tool) -> Result<()> {
+    let installed = process::answer(&mut process::cargo(&[tool.subcommand, "--version"]));
+    let installed = installed.as_deref().and_then(version);
+    if installed.is_some_and(|installed| installed >= tool.version) {
+        return Ok(());
+    }
+    let [major, minor, patch] = tool.version;
+    let wanted = format!("{major}.{minor}.{patch}");
+    let found = if installed.is_some() { "is too old" } else { "is missing" };
+    eprintln!("{} {found}; installing {wanted} with `cargo install`, which takes some minutes", tool.package);
+    process::run(&mut process::cargo(&["install", "--locked", tool.package, "--version", &wanted]))
+        .with_context(|| format!("could not install {}; install {wanted} or newer by hand", tool.package))
+}
+
+/// Reads `cargo-nextest 0.9.143 (…)`.
+fn version(answer: &str) -> Option<Version> {
+    let numbers = answer.split_whitespace().nth(1)?;
+    let mut parts = numbers.splitn(3, '.').map(|part| part.parse().ok());
+    Some([parts.next()??, parts.next()??, parts.next()??])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version;
+
+    #[test]
+    fn versions_are_read_from_what_the_tools_say() {
+        assert_eq!(version("cargo-deny 0.20.2\n"), Some([0, 20, 2]));
+        assert_eq!(version("cargo-nextest 0.9.143 (60fa45f63 2026-08-04)\nrelease: 0.9.143"), Some([0, 9, 143]));
+        assert_eq!(version("error: no such command"), None);
+    }
+}
