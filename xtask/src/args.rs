@@ -61,7 +61,9 @@ impl Args {
     pub(crate) fn finish(self) -> Result<()> {
         match self.0.as_slice() {
             [] => Ok(()),
-            [first, ..] => bail!("unknown argument `{first}`; `cargo xtask help` lists what there is"),
+            [first, ..] => {
+                bail!("unknown argument `{first}`; `cargo xtask help` lists what there is")
+            }
         }
     }
 }

@@ -6,6 +6,14 @@ use crate::args::Args;
 use crate::process;
 
 pub(crate) fn run(args: Args) -> Result<()> {
-    let mut bench = process::cargo(&["run", "--release", "--package", "outlive-benches", "--bin", "bench", "--"]);
+    let mut bench = process::cargo(&[
+        "run",
+        "--release",
+        "--package",
+        "outlive-benches",
+        "--bin",
+        "bench",
+        "--",
+    ]);
     process::run(bench.args(args.rest()))
 }

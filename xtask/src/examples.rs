@@ -5,9 +5,10 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::args::Args;
-use crate::process;
+use crate::process::{self, Build};
 
-pub(crate) fn run(args: Args) -> Result<()> {
-    let check = process::built("outlive-examples", "check")?;
+pub(crate) fn run(mut args: Args) -> Result<()> {
+    let build = Build::wanted(&mut args);
+    let check = process::built("outlive-examples", "check", build)?;
     process::run(Command::new(check).args(args.rest()).current_dir(process::root()))
 }

@@ -30,6 +30,7 @@ usage: cargo xtask COMMAND
   conformance  the official MCP suite against our server
                  --scenario NAME            just one scenario, on every wire it has
                  --url URL                  a server that already runs
+                 --with-tests               build the tests too, as `test` does
   examples     every story in examples/, which check themselves
   bench        figures; arguments are passed on to the benchmark
   soak         hours of traffic in minutes; arguments are passed on

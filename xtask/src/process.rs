@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use crate::args::Args;
+
 /// The root of the project.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root of the project")
@@ -24,7 +26,8 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
 
 /// Runs a program with our own input and output; an exit code other than zero is an error.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("could not start `{}`", shown(command)))?;
+    let status =
+        command.status().with_context(|| format!("could not start `{}`", shown(command)))?;
     if !status.success() {
         bail!("`{}` failed: {status}", shown(command));
     }
@@ -37,16 +40,36 @@ pub(crate) fn answer(command: &mut Command) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Builds every binary of the workspace and says where one of them lies.
+/// Whether a binary is built for itself or as one of the steps of `cargo xtask test`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Build {
+    Alone,
+    /// Together with the tests. Dependencies that only tests have switch on features of crates
+    /// that the product uses too; without the tests those crates and ours above them would be
+    /// compiled a second time.
+    WithTests,
+}
+
+impl Build {
+    /// Takes `--with-tests` out of the arguments.
+    pub(crate) fn wanted(args: &mut Args) -> Self {
+        if args.flag("--with-tests") { Self::WithTests } else { Self::Alone }
+    }
+}
+
+/// Builds every binary of the workspace but this one and says where one of them lies.
 ///
 /// All of them at once: cargo then chooses the same features for the dependencies as in the
 /// other steps, and nothing is compiled a second time for the sake of one binary.
-pub(crate) fn built(package: &str, bin: &str) -> Result<PathBuf> {
-    let mut build = cargo(&["build", "--workspace", "--bins"]);
+pub(crate) fn built(package: &str, bin: &str, how: Build) -> Result<PathBuf> {
+    let mut build = cargo(&["build", "--workspace", "--exclude", "xtask", "--bins"]);
+    if how == Build::WithTests {
+        build.arg("--tests");
+    }
     build.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
     let output = build.output().context("could not start cargo")?;
     if !output.status.success() {
-        bail!("`cargo build --workspace --bins` failed: {}", output.status);
+        bail!("`{}` failed: {}", shown(&build), output.status);
     }
     executable(&String::from_utf8_lossy(&output.stdout), bin).with_context(|| {
         format!("package {package} has no binary `{bin}`; it belongs in src/bin/{bin}.rs or src/bin/{bin}/main.rs")

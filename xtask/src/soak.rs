@@ -6,6 +6,14 @@ use crate::args::Args;
 use crate::process;
 
 pub(crate) fn run(args: Args) -> Result<()> {
-    let mut soak = process::cargo(&["run", "--release", "--package", "outlive-benches", "--bin", "soak", "--"]);
+    let mut soak = process::cargo(&[
+        "run",
+        "--release",
+        "--package",
+        "outlive-benches",
+        "--bin",
+        "soak",
+        "--",
+    ]);
     process::run(soak.args(args.rest()))
 }

@@ -33,12 +33,18 @@ const STEPS: &[Step] = &[
         name: "clippy",
         run: Run::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
     },
-    Step { name: "deny", run: Run::Tool(&tools::DENY, &["deny", "check", "bans", "licenses", "sources"]) },
+    Step {
+        name: "deny",
+        run: Run::Tool(&tools::DENY, &["deny", "check", "bans", "licenses", "sources"]),
+    },
     Step { name: "nextest", run: Run::Tool(&tools::NEXTEST, &["nextest", "run", "--workspace"]) },
     Step { name: "doctests", run: Run::Cargo(&["test", "--workspace", "--doc"]) },
     Step { name: "doc", run: Run::Doc(&["doc", "--workspace", "--no-deps"]) },
-    Step { name: "examples", run: Run::Xtask(&["examples"], examples::run) },
-    Step { name: "conformance", run: Run::Xtask(&["conformance"], conformance::run) },
+    Step { name: "examples", run: Run::Xtask(&["examples", "--with-tests"], examples::run) },
+    Step {
+        name: "conformance",
+        run: Run::Xtask(&["conformance", "--with-tests"], conformance::run),
+    },
 ];
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
@@ -71,7 +77,10 @@ fn run_steps<'a>(steps: impl Iterator<Item = &'a Step>) -> Result<()> {
         eprintln!("\n== {} ({} so far): {}", step.name, seconds(start.elapsed()), step.run);
         let begun = Instant::now();
         step.run.start().with_context(|| {
-            format!("step `{}` failed; repeat just it with `cargo xtask test --only {}`", step.name, step.name)
+            format!(
+                "step `{}` failed; repeat just it with `cargo xtask test --only {}`",
+                step.name, step.name
+            )
         })?;
         times.push((step.name, begun.elapsed()));
     }
@@ -99,7 +108,9 @@ impl Run {
                 tools::ensure(tool)?;
                 process::run(&mut process::cargo(args))
             }
-            Self::Doc(args) => process::run(process::cargo(args).env("RUSTDOCFLAGS", "-D warnings")),
+            Self::Doc(args) => {
+                process::run(process::cargo(args).env("RUSTDOCFLAGS", "-D warnings"))
+            }
             Self::Xtask(words, command) => command(Args::of(&words[1..])),
         }
     }

@@ -44,7 +44,11 @@ const RULES: &[Rule] = &[
     Rule { name: "no-ignore", paths: &[], check: no_ignore::check },
     Rule { name: "no-glob-reexport", paths: &[], check: no_glob_reexport::check },
     Rule { name: "private-words", paths: &[], check: private_words::check },
-    Rule { name: "requirements", paths: &[requirements::TABLE, requirements::IDS], check: requirements::check },
+    Rule {
+        name: "requirements",
+        paths: &[requirements::TABLE, requirements::IDS],
+        check: requirements::check,
+    },
     Rule { name: "paths-exist", paths: &[], check: paths_exist },
     Rule { name: "architecture", paths: architecture::FILES, check: architecture::check },
 ];
@@ -63,7 +67,12 @@ pub(crate) fn run(args: Args) -> Result<()> {
     if !findings.is_empty() {
         bail!("tidy found {}; the rules are in xtask/src/tidy.rs", findings.len());
     }
-    eprintln!("tidy: {} rules, {} files, {} ms", RULES.len(), tree.files().len(), start.elapsed().as_millis());
+    eprintln!(
+        "tidy: {} rules, {} files, {} ms",
+        RULES.len(),
+        tree.files().len(),
+        start.elapsed().as_millis()
+    );
     Ok(())
 }
 
@@ -93,7 +102,10 @@ fn paths_exist(tree: &Tree, findings: &mut Findings) {
     for rule in RULES {
         for path in rule.paths {
             if !tree.has(path) {
-                let message = format!("rule `{}` looks here and nothing is here; move the rule with the code", rule.name);
+                let message = format!(
+                    "rule `{}` looks here and nothing is here; write it, or move the rule with the code",
+                    rule.name
+                );
                 findings.add(path, 1, message);
             }
         }
@@ -106,7 +118,11 @@ fn found(check: fn(&Tree, &mut Findings), files: &[(&str, &str)]) -> Vec<String>
     let mut findings = Findings::default();
     check(&Tree::of(files), &mut findings);
     findings.0.sort();
-    findings.0.into_iter().map(|(path, line, message)| format!("{path}:{line}: {message}")).collect()
+    findings
+        .0
+        .into_iter()
+        .map(|(path, line, message)| format!("{path}:{line}: {message}"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -115,18 +131,17 @@ mod tests {
 
     #[test]
     fn a_path_that_is_gone_is_a_finding() {
-        let everything: Vec<(&str, &str)> = RULES
-            .iter()
-            .flat_map(|rule| rule.paths)
-            .map(|path| if path.ends_with('/') { (*path, "") } else { (*path, "text") })
-            .collect();
-        let there = everything.iter().map(|(path, text)| (path.to_string() + if text.is_empty() { "mod.rs" } else { "" }, ""));
-        let there: Vec<(String, &str)> = there.collect();
-        let there: Vec<(&str, &str)> = there.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+        let paths = RULES.iter().flat_map(|rule| rule.paths);
+        let paths = paths.map(|path| {
+            if path.ends_with('/') { format!("{path}mod.rs") } else { (*path).to_owned() }
+        });
+        let paths: Vec<String> = paths.collect();
+        let there: Vec<(&str, &str)> = paths.iter().map(|path| (path.as_str(), "")).collect();
         assert!(found(paths_exist, &there).is_empty());
 
-        let without: Vec<(&str, &str)> = there.into_iter().filter(|(path, _)| !path.contains("/era/")).collect();
-        let findings = found(paths_exist, &without);
+        let moved: Vec<(&str, &str)> =
+            there.into_iter().filter(|(path, _)| !path.contains("/era/")).collect();
+        let findings = found(paths_exist, &moved);
         assert_eq!(findings.len(), 2, "era-wall and pure-eras look there: {findings:?}");
     }
 }

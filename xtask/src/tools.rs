@@ -13,8 +13,10 @@ pub(crate) struct Tool {
 
 type Version = [u32; 3];
 
-pub(crate) const NEXTEST: Tool = Tool { package: "cargo-nextest", subcommand: "nextest", version: [0, 9, 143] };
-pub(crate) const DENY: Tool = Tool { package: "cargo-deny", subcommand: "deny", version: [0, 20, 2] };
+pub(crate) const NEXTEST: Tool =
+    Tool { package: "cargo-nextest", subcommand: "nextest", version: [0, 9, 143] };
+pub(crate) const DENY: Tool =
+    Tool { package: "cargo-deny", subcommand: "deny", version: [0, 20, 2] };
 
 /// Makes sure that the tool is there.
 pub(crate) fn ensure(tool: &Tool) -> Result<()> {
@@ -26,9 +28,14 @@ pub(crate) fn ensure(tool: &Tool) -> Result<()> {
     let [major, minor, patch] = tool.version;
     let wanted = format!("{major}.{minor}.{patch}");
     let found = if installed.is_some() { "is too old" } else { "is missing" };
-    eprintln!("{} {found}; installing {wanted} with `cargo install`, which takes some minutes", tool.package);
+    eprintln!(
+        "{} {found}; installing {wanted} with `cargo install`, which takes some minutes",
+        tool.package
+    );
     process::run(&mut process::cargo(&["install", "--locked", tool.package, "--version", &wanted]))
-        .with_context(|| format!("could not install {}; install {wanted} or newer by hand", tool.package))
+        .with_context(|| {
+            format!("could not install {}; install {wanted} or newer by hand", tool.package)
+        })
 }
 
 /// Reads `cargo-nextest 0.9.143 (…)`.
@@ -45,7 +52,10 @@ mod tests {
     #[test]
     fn versions_are_read_from_what_the_tools_say() {
         assert_eq!(version("cargo-deny 0.20.2\n"), Some([0, 20, 2]));
-        assert_eq!(version("cargo-nextest 0.9.143 (60fa45f63 2026-08-04)\nrelease: 0.9.143"), Some([0, 9, 143]));
+        assert_eq!(
+            version("cargo-nextest 0.9.143 (60fa45f63 2026-08-04)\nrelease: 0.9.143"),
+            Some([0, 9, 143])
+        );
         assert_eq!(version("error: no such command"), None);
     }
 }

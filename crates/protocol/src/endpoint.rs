@@ -40,6 +40,8 @@ pub struct Arrival<'a> {
     pub stateless: bool,
     /// Whether it names a session that does not exist, or not for this caller.
     pub lost_session: bool,
+    /// Whether the transport is one that only legacy clients use.
+    pub legacy_only: bool,
 }
 
 /// What became of a message.
@@ -245,6 +247,7 @@ impl Endpoint {
                 http: arrival.http.clone(),
                 stateless: arrival.stateless,
                 lost_session: arrival.lost_session,
+                legacy_only: arrival.legacy_only,
             };
             match self.accept(&one, arrival) {
                 Accepted::Handshake(..) => refused(

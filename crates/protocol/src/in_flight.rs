@@ -14,8 +14,8 @@ pub struct InFlight(Mutex<HashMap<Box<str>, Arc<Call>>>);
 
 /// Keeps a call in the table until it is dropped.
 #[derive(Debug)]
-pub struct Held<T: AsRef<InFlight>> {
-    table: T,
+pub struct Held {
+    table: Arc<InFlight>,
     call: Arc<Call>,
 }
 
@@ -36,9 +36,10 @@ impl InFlight {
     }
 
     /// Enters a call, until the guard is dropped.
-    pub fn hold<T: AsRef<InFlight>>(table: T, call: &Arc<Call>) -> Held<T> {
-        table.as_ref().lock().insert(call.id().into(), Arc::clone(call));
-        Held { table, call: Arc::clone(call) }
+    #[must_use]
+    pub fn hold(self: &Arc<Self>, call: &Arc<Call>) -> Held {
+        self.lock().insert(call.id().into(), Arc::clone(call));
+        Held { table: Arc::clone(self), call: Arc::clone(call) }
     }
 
     /// Cancels a call; `false` if no such call is running, which is no error.
@@ -59,21 +60,9 @@ impl InFlight {
     }
 }
 
-impl AsRef<Self> for InFlight {
-    fn as_ref(&self) -> &Self {
-        self
-    }
-}
-
-impl AsRef<InFlight> for crate::Session {
-    fn as_ref(&self) -> &InFlight {
-        self.in_flight()
-    }
-}
-
-impl<T: AsRef<InFlight>> Drop for Held<T> {
+impl Drop for Held {
     fn drop(&mut self) {
-        let mut calls = self.table.as_ref().lock();
+        let mut calls = self.table.lock();
         // The id may have been used again since a cancellation: remove our own call only.
         if calls.get(self.call.id()).is_some_and(|call| Arc::ptr_eq(call, &self.call)) {
             calls.remove(self.call.id());

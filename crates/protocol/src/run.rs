@@ -13,7 +13,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use crate::{Call, Fault, Message, Outcome, Profile, port::Next};
+use crate::{Call, Fault, Message, Outcome, Profile, era::Frame, port::Next};
 
 /// The work that answers a call.
 pub type Work = Pin<Box<dyn Future<Output = Result<Outcome, Fault>> + Send>>;
@@ -90,6 +90,20 @@ impl Run {
     /// Waits for the next message; see [`Run::poll_message`].
     pub async fn next(&mut self) -> Option<Message> {
         poll_fn(|cx| self.poll_message(cx)).await
+    }
+
+    /// Writes a message of this run, as its era has it, on one line: what handlers bring as raw
+    /// JSON may be spread over several, and lines are what pipes and event streams count by.
+    pub fn encode(&self, message: Message, out: &mut Vec<u8>) -> Frame {
+        let start = out.len();
+        let frame = self.call.era.encode(&self.call, message, &self.profile, out);
+        let mut rest = &mut out[start..];
+        // Within strings they are escaped, so these are white space.
+        while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
+            rest[at] = b' ';
+            rest = &mut rest[at + 1..];
+        }
+        frame
     }
 
     fn poll_work(&mut self, cx: &mut Context<'_>) -> Poll<Result<Outcome, Fault>> {

@@ -26,7 +26,7 @@ pub struct Session {
     // An index into `LoggingLevel::ALL`; a byte, so that every log line can read it for nothing.
     log_level: AtomicU8,
     feed: Feed,
-    in_flight: InFlight,
+    in_flight: Arc<InFlight>,
     state: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
 
@@ -47,7 +47,7 @@ impl Session {
             initialized: AtomicBool::new(false),
             log_level: AtomicU8::new(level_index(LoggingLevel::Info)),
             feed,
-            in_flight: InFlight::default(),
+            in_flight: Arc::default(),
             state: Mutex::default(),
         }
     }
@@ -98,7 +98,7 @@ impl Session {
     }
 
     /// The calls that are running.
-    pub fn in_flight(&self) -> &InFlight {
+    pub fn in_flight(&self) -> &Arc<InFlight> {
         &self.in_flight
     }
 

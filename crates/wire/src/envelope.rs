@@ -99,11 +99,15 @@ impl<'a> Envelope<'a> {
             },
             (Some(_), ..) => Err("a message has `method`, or `result`, or `error`"),
             (None, Some(result), None) => match self.id {
-                Some(id) if is_id(id) => Ok(Message::Response { id: Some(id), outcome: Ok(result) }),
+                Some(id) if is_id(id) => {
+                    Ok(Message::Response { id: Some(id), outcome: Ok(result) })
+                }
                 _ => Err("a result needs the `id` of its request"),
             },
             (None, None, Some(error)) => match self.id {
-                Some(id) if is_id(id) => Ok(Message::Response { id: Some(id), outcome: Err(error) }),
+                Some(id) if is_id(id) => {
+                    Ok(Message::Response { id: Some(id), outcome: Err(error) })
+                }
                 Some(id) if id.get() != "null" => Err("`id` must be a string or an integer"),
                 _ => Ok(Message::Response { id: None, outcome: Err(error) }),
             },

@@ -8,9 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use serde_json::value::RawValue;
 
-use crate::{
-    CreateMessageRequestParams, ElicitRequestParams, Entries, Meta, Method, RawJson, Str,
-};
+use crate::{CreateMessageRequestParams, ElicitRequestParams, Entries, Meta, Method, RawJson, Str};
 
 /// Questions by their key.
 pub type InputRequests = Entries<InputRequest>;
@@ -65,11 +63,9 @@ impl<'de> Deserialize<'de> for InputRequest {
         }
 
         let raw = RawJson::deserialize(deserializer)?;
-        let question: Question<'_> =
-            serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
-        let params = || {
-            question.params.map(RawValue::get).ok_or_else(|| D::Error::missing_field("params"))
-        };
+        let question: Question<'_> = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
+        let params =
+            || question.params.map(RawValue::get).ok_or_else(|| D::Error::missing_field("params"));
         match Method::parse(&question.method) {
             Some(Method::Elicit) => {
                 serde_json::from_str(params()?).map(Self::Elicit).map_err(D::Error::custom)

@@ -84,8 +84,8 @@ pub use sampling::{
 };
 pub use stamped::Stamped;
 pub use subscription::{
-    SubscriptionFilter, SubscriptionsAcknowledgedNotificationParams, SubscriptionsListenRequestParams,
-    SubscriptionsListenResult,
+    SubscriptionFilter, SubscriptionsAcknowledgedNotificationParams,
+    SubscriptionsListenRequestParams, SubscriptionsListenResult,
 };
 pub use tool::{
     CallToolRequestParams, CallToolResult, ListToolsResult, Schema, TaskSupport, Tool,

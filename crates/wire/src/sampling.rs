@@ -188,11 +188,7 @@ pub struct ToolResultContent {
     /// For the model.
     pub content: Vec<ContentBlock>,
     /// For programs. `null` is a value, and differs from none.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "field::present"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "field::present")]
     pub structured_content: Option<RawJson>,
     /// Whether the tool failed. Absent means false.
     #[serde(default, skip_serializing_if = "Option::is_none")]

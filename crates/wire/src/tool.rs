@@ -263,11 +263,7 @@ pub struct CallToolResult {
     /// For the model, and for people.
     pub content: Vec<ContentBlock>,
     /// For programs; fits the output schema. `null` is a value, and differs from none.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "field::present"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "field::present")]
     pub structured_content: Option<RawJson>,
     /// Whether the tool ran and failed. Absent means false.
     #[serde(default, skip_serializing_if = "Option::is_none")]

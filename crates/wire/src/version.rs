@@ -20,8 +20,13 @@ pub enum Version {
 
 impl Version {
     /// Every revision, oldest first.
-    pub const ALL: [Self; 5] =
-        [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
+    pub const ALL: [Self; 5] = [
+        Self::V2024_11_05,
+        Self::V2025_03_26,
+        Self::V2025_06_18,
+        Self::V2025_11_25,
+        Self::V2026_07_28,
+    ];
 
     /// The date that names the revision on the wire.
     pub const fn as_str(self) -> &'static str {

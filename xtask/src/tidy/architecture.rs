@@ -10,12 +10,21 @@ const CI: &str = ".ci/run";
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     let (Some(readme), Some(ci)) = (tree.get(README), tree.get(CI)) else { return };
-    let Some(command) = ci.text.lines().map(str::trim).rfind(|line| line.starts_with("cargo ")) else {
-        findings.add(CI, 1, "no line begins with `cargo `; CI runs the command that the README names");
+    let Some(command) = ci.text.lines().map(str::trim).rfind(|line| line.starts_with("cargo "))
+    else {
+        findings.add(
+            CI,
+            1,
+            "no line begins with `cargo `; CI runs the command that the README names",
+        );
         return;
     };
     if !code(&readme.text).any(|shown| shown == command) {
-        findings.add(README, 1, format!("CI runs `{command}`; the README must name just that command"));
+        findings.add(
+            README,
+            1,
+            format!("CI runs `{command}`; the README must name just that command"),
+        );
     }
 }
 
@@ -42,14 +51,20 @@ mod tests {
 
     #[test]
     fn the_readme_names_what_ci_runs() {
-        for readme in ["Run `cargo xtask test`.\n", "```sh\ncargo xtask test   # ten minutes\n```\n"] {
+        for readme in
+            ["Run `cargo xtask test`.\n", "```sh\ncargo xtask test   # ten minutes\n```\n"]
+        {
             assert!(found(check, &[(CI, RUN), (README, readme)]).is_empty(), "{readme}");
         }
     }
 
     #[test]
     fn another_command_is_a_finding() {
-        for readme in ["Run `cargo test`.\n", "cargo xtask test\n", "```sh\ncargo xtask test --only fmt\n```\n"] {
+        for readme in [
+            "Run `cargo test`.\n",
+            "cargo xtask test\n",
+            "```sh\ncargo xtask test --only fmt\n```\n",
+        ] {
             assert_eq!(found(check, &[(CI, RUN), (README, readme)]).len(), 1, "{readme}");
         }
     }

@@ -13,11 +13,15 @@ pub(super) const VERSIONS: &str = "crates/wire/src/version.rs";
 const EXEMPT: &str = "tidy: version is a value here";
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
-    for file in tree.product_files().filter(|file| !file.path.starts_with(ERAS) && file.path != VERSIONS) {
+    for file in
+        tree.product_files().filter(|file| !file.path.starts_with(ERAS) && file.path != VERSIONS)
+    {
         for line in file.lines_without_tests().filter(|line| !line.comment.contains(EXEMPT)) {
             let named = line.code.contains("Version::V") || words(&line.code).any(is_variant);
             if named || line.literals.iter().any(|literal| is_date(literal)) {
-                let message = format!("only {ERAS} knows what a revision means; ask the era, or write `// {EXEMPT}`");
+                let message = format!(
+                    "only {ERAS} knows what a revision means; ask the era, or write `// {EXEMPT}`"
+                );
                 findings.add(&file.path, line.number, message);
             }
         }
@@ -57,7 +61,8 @@ mod tests {
 
     #[test]
     fn an_import_or_a_date_does_not_get_around_it() {
-        let text = "use Version::{\n    V2025_11_25,\n};\nif version.as_str() == \"2025-11-25\" {}\n";
+        let text =
+            "use Version::{\n    V2025_11_25,\n};\nif version.as_str() == \"2025-11-25\" {}\n";
         assert_eq!(found(check, &[("crates/outlive/src/a.rs", text)]).len(), 2);
     }
 

@@ -3,14 +3,21 @@
 use super::Findings;
 use super::tree::Tree;
 
-pub(super) const FOLDERS: &[&str] = &["crates/", "xtask/src/", "conformance/", "examples/", "benches/"];
+pub(super) const FOLDERS: &[&str] =
+    &["crates/", "xtask/src/", "conformance/", "examples/", "benches/"];
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     let product = tree.product_files();
-    let others = tree.rust_files().filter(|file| FOLDERS[1..].iter().any(|folder| file.path.starts_with(folder)));
+    let others = tree
+        .rust_files()
+        .filter(|file| FOLDERS[1..].iter().any(|folder| file.path.starts_with(folder)));
     for file in product.chain(others) {
         if !file.text.starts_with("//!") {
-            findings.add(&file.path, 1, "begin with `//!`: what the file is and where it stands in the path");
+            findings.add(
+                &file.path,
+                1,
+                "begin with `//!`: what the file is and where it stands in the path",
+            );
         }
     }
 }

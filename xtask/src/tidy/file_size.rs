@@ -14,18 +14,26 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     for file in tree.rust_files().filter(|file| !file.is_test()) {
         let length = length(file);
         if length > LIMIT && !allowed.iter().any(|entry| entry.path == file.path) {
-            let message = format!("{length} lines without tests; split it by the reader's question, or give a reason in {ALLOWED}");
+            let message = format!(
+                "{length} lines without tests; split it by the reader's question, or give a reason in {ALLOWED}"
+            );
             findings.add(&file.path, LIMIT + 1, message);
         }
     }
     for entry in &allowed {
         match tree.get(&entry.path) {
-            None => findings.add(ALLOWED, entry.line, format!("{} does not exist; remove the entry", entry.path)),
+            None => findings.add(
+                ALLOWED,
+                entry.line,
+                format!("{} does not exist; remove the entry", entry.path),
+            ),
             Some(file) if length(file) <= LIMIT => {
                 let message = format!("{} is no longer too long; remove the entry", entry.path);
                 findings.add(ALLOWED, entry.line, message);
             }
-            Some(_) if entry.reason.is_empty() => findings.add(ALLOWED, entry.line, "the entry has no reason"),
+            Some(_) if entry.reason.is_empty() => {
+                findings.add(ALLOWED, entry.line, "the entry has no reason")
+            }
             Some(_) => {}
         }
     }
@@ -47,13 +55,28 @@ fn entries(text: &str, findings: &mut Findings) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
-        let value = |key: &str| line.strip_prefix(key)?.trim_start().strip_prefix('=')?.trim().strip_prefix('"')?.strip_suffix('"');
+        let value = |key: &str| {
+            line.strip_prefix(key)?
+                .trim_start()
+                .strip_prefix('=')?
+                .trim()
+                .strip_prefix('"')?
+                .strip_suffix('"')
+        };
         match entries.last_mut() {
             _ if line.is_empty() || line.starts_with('#') => {}
             _ if line == "[[long]]" => entries.push(Entry { line: index + 1, ..Entry::default() }),
-            Some(entry) if value("path").is_some() => entry.path = value("path").unwrap_or_default().to_owned(),
-            Some(entry) if value("reason").is_some() => entry.reason = value("reason").unwrap_or_default().to_owned(),
-            _ => findings.add(ALLOWED, index + 1, "only `[[long]]` with `path = \"…\"` and `reason = \"…\"` can stand here"),
+            Some(entry) if value("path").is_some() => {
+                entry.path = value("path").unwrap_or_default().to_owned()
+            }
+            Some(entry) if value("reason").is_some() => {
+                entry.reason = value("reason").unwrap_or_default().to_owned()
+            }
+            _ => findings.add(
+                ALLOWED,
+                index + 1,
+                "only `[[long]]` with `path = \"…\"` and `reason = \"…\"` can stand here",
+            ),
         }
     }
     entries
@@ -83,7 +106,10 @@ mod tests {
     #[test]
     fn an_entry_that_is_not_needed_is_a_finding() {
         assert!(found(check, &[(ALLOWED, ENTRY)])[0].contains("does not exist"));
-        assert!(found(check, &[("a.rs", "//! A.\n"), (ALLOWED, ENTRY)])[0].contains("no longer too long"));
+        assert!(
+            found(check, &[("a.rs", "//! A.\n"), (ALLOWED, ENTRY)])[0]
+                .contains("no longer too long")
+        );
     }
 
     #[test]

@@ -15,7 +15,11 @@ struct Floor {
 
 const FLOORS: &[Floor] = &[
     Floor { manifest: MANIFESTS[0], uses: &[], never: &["tokio", "hyper", "http"] },
-    Floor { manifest: MANIFESTS[1], uses: &["outlive-wire"], never: &["tokio", "hyper", "rusqlite"] },
+    Floor {
+        manifest: MANIFESTS[1],
+        uses: &["outlive-wire"],
+        never: &["tokio", "hyper", "rusqlite"],
+    },
     Floor { manifest: MANIFESTS[2], uses: &["outlive-wire", "outlive-protocol"], never: &[] },
     Floor {
         manifest: MANIFESTS[3],
@@ -36,23 +40,39 @@ pub(super) const MANIFESTS: &[&str] = &[
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     for file in tree.files().iter().filter(|file| is_manifest(&file.path)) {
         let Some(floor) = FLOORS.iter().find(|floor| floor.manifest == file.path) else {
-            findings.add(&file.path, 1, "the crate has no floor; give it one in xtask/src/tidy/floors.rs");
+            findings.add(
+                &file.path,
+                1,
+                "the crate has no floor; give it one in xtask/src/tidy/floors.rs",
+            );
             continue;
         };
-        for dependency in manifest::dependencies(&file.text).iter().filter(|dependency| !dependency.for_tests) {
+        for dependency in
+            manifest::dependencies(&file.text).iter().filter(|dependency| !dependency.for_tests)
+        {
             let name = dependency.name.as_str();
             if is(name, "outlive") && !floor.uses.contains(&name) {
-                findings.add(&file.path, dependency.line, format!("{name} is not below this crate; nothing imports upwards"));
+                findings.add(
+                    &file.path,
+                    dependency.line,
+                    format!("{name} is not below this crate; nothing imports upwards"),
+                );
             }
             if floor.never.iter().any(|never| is(name, never)) {
-                findings.add(&file.path, dependency.line, format!("this floor knows nothing of {name}"));
+                findings.add(
+                    &file.path,
+                    dependency.line,
+                    format!("this floor knows nothing of {name}"),
+                );
             }
         }
     }
 }
 
 fn is_manifest(path: &str) -> bool {
-    path.strip_prefix("crates/").and_then(|rest| rest.strip_suffix("/Cargo.toml")).is_some_and(|name| !name.contains('/'))
+    path.strip_prefix("crates/")
+        .and_then(|rest| rest.strip_suffix("/Cargo.toml"))
+        .is_some_and(|name| !name.contains('/'))
 }
 
 /// Whether a crate is `family` or one of its kin, as `hyper-util` is of `hyper`.
@@ -69,7 +89,10 @@ mod tests {
     fn nothing_imports_upwards() {
         let wire = "[dependencies]\noutlive-protocol.workspace = true\n";
         let protocol = "[dependencies]\noutlive-wire.workspace = true\n";
-        let found = found(check, &[("crates/wire/Cargo.toml", wire), ("crates/protocol/Cargo.toml", protocol)]);
+        let found = found(
+            check,
+            &[("crates/wire/Cargo.toml", wire), ("crates/protocol/Cargo.toml", protocol)],
+        );
         assert_eq!(found.len(), 1);
         assert!(found[0].starts_with("crates/wire/Cargo.toml:2:"));
     }

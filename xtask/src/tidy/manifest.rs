@@ -16,9 +16,15 @@ pub(super) fn dependencies(manifest: &str) -> Vec<Dependency> {
         if let Some(header) = line.strip_prefix('[') {
             section = Section::of(header.trim_end_matches(']'));
             if let Section::One { name, for_tests } = &section {
-                dependencies.push(Dependency { name: name.clone(), line: number, for_tests: *for_tests });
+                dependencies.push(Dependency {
+                    name: name.clone(),
+                    line: number,
+                    for_tests: *for_tests,
+                });
             }
-        } else if let (Section::List { for_tests }, Some((key, value))) = (&section, line.split_once('=')) {
+        } else if let (Section::List { for_tests }, Some((key, value))) =
+            (&section, line.split_once('='))
+        {
             let key = key.split('.').next().unwrap_or(key).trim().trim_matches('"');
             if !key.starts_with('#') {
                 let name = renamed(value).unwrap_or(key).to_owned();
@@ -63,8 +69,18 @@ mod tests {
                         web = { package = \"hyper\", version = \"1\" }\n[dev-dependencies]\nproptest = \"1\"\n\
                         [target.'cfg(unix)'.dependencies]\nlibc = \"0.2\"\n[dependencies.serde]\nversion = \"1\"\n";
         let read = dependencies(manifest);
-        let names: Vec<(&str, bool)> = read.iter().map(|found| (found.name.as_str(), found.for_tests)).collect();
-        assert_eq!(names, [("bytes", false), ("hyper", false), ("proptest", true), ("libc", false), ("serde", false)]);
+        let names: Vec<(&str, bool)> =
+            read.iter().map(|found| (found.name.as_str(), found.for_tests)).collect();
+        assert_eq!(
+            names,
+            [
+                ("bytes", false),
+                ("hyper", false),
+                ("proptest", true),
+                ("libc", false),
+                ("serde", false)
+            ]
+        );
         assert_eq!(read[1].line, 6);
     }
 }

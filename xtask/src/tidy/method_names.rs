@@ -1,4 +1,6 @@
 //! The name of a method is spelled in one file; everyone else says `Method::ToolsCall`.
+//!
+//! Attributes are exempt, because `#[serde(rename = "…")]` takes nothing but a literal.
 
 use super::Findings;
 use super::tree::{File, Tree};
@@ -9,12 +11,23 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     let Some(methods) = tree.get(METHODS) else { return };
     let names = names(methods);
     if names.is_empty() {
-        findings.add(METHODS, 1, "no line of the form `Name = \"method/name\",` is left; teach this rule the new form");
+        findings.add(
+            METHODS,
+            1,
+            "no line of the form `Name = \"method/name\",` is left; teach this rule the new form",
+        );
     }
     for file in tree.product_files().filter(|file| file.path != METHODS) {
-        for line in file.lines_without_tests() {
-            for literal in line.literals.iter().filter(|literal| names.contains(&literal.as_str())) {
-                findings.add(&file.path, line.number, format!("\"{literal}\" is spelled in {METHODS}; use `Method`"));
+        for line in
+            file.lines_without_tests().filter(|line| !line.code.trim_start().starts_with("#["))
+        {
+            for literal in line.literals.iter().filter(|literal| names.contains(&literal.as_str()))
+            {
+                findings.add(
+                    &file.path,
+                    line.number,
+                    format!("\"{literal}\" is spelled in {METHODS}; use `Method`"),
+                );
             }
         }
     }
@@ -22,7 +35,11 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
 
 /// The names in the lines of the form `ToolsCall = "tools/call",`.
 fn names(file: &File) -> Vec<&str> {
-    let assigns = |code: &str| code.trim().strip_suffix(" = \"\",").is_some_and(|name| name.chars().all(char::is_alphanumeric));
+    let assigns = |code: &str| {
+        code.trim()
+            .strip_suffix(" = \"\",")
+            .is_some_and(|name| name.chars().all(char::is_alphanumeric))
+    };
     let lines = file.lines_without_tests().filter(|line| assigns(&line.code));
     lines.flat_map(|line| &line.literals).map(String::as_str).collect()
 }
@@ -32,11 +49,12 @@ mod tests {
     use super::super::found;
     use super::{METHODS, check};
 
-    const NAMES: &str = "//! Names.\nmethods! {\n    Ping = \"ping\",\n    ToolsCall = \"tools/call\",\n}\n";
+    const NAMES: &str =
+        "//! Names.\nmethods! {\n    Ping = \"ping\",\n    ToolsCall = \"tools/call\",\n}\n";
 
     #[test]
     fn a_method_is_spelled_once() {
-        let text = "//! Answers \"ping\".\n/// `\"ping\"`\nif method == \"ping\" {}\nlog(\"a ping came\");\n\
+        let text = "//! Answers \"ping\".\n#[serde(rename = \"ping\")]\nif method == \"ping\" {}\nlog(\"a ping came\");\n\
                     #[cfg(test)]\nmod tests {\n    call(\"tools/call\");\n}\n";
         let found = found(check, &[(METHODS, NAMES), ("crates/protocol/src/a.rs", text)]);
         assert_eq!(found.len(), 1, "{found:?}");
@@ -45,6 +63,9 @@ mod tests {
 
     #[test]
     fn a_list_in_a_form_we_cannot_read_is_a_finding() {
-        assert_eq!(found(check, &[(METHODS, "//! Names.\nconst PING: &str = \"ping\";\n")]).len(), 1);
+        assert_eq!(
+            found(check, &[(METHODS, "//! Names.\nconst PING: &str = \"ping\";\n")]).len(),
+            1
+        );
     }
 }

@@ -41,6 +41,9 @@ mod tests {
     fn exports_are_listed() {
         let text = "pub use a::{B, C};\nuse super::*;\npub use d::*;\npub(crate) use e::{\n    f::*,\n};\nlet g = h * i;\n";
         let found = found(check, &[("a.rs", text)]);
-        assert_eq!(found, ["a.rs:3: list what is exported by name", "a.rs:4: list what is exported by name"]);
+        assert_eq!(
+            found,
+            ["a.rs:3: list what is exported by name", "a.rs:4: list what is exported by name"]
+        );
     }
 }

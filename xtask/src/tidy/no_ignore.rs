@@ -7,10 +7,18 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     for file in tree.rust_files() {
         for line in file.lines() {
             if line.code.contains("#[ignore") {
-                findings.add(&file.path, line.number, "a test that is ignored tests nothing; make it run or remove it");
+                findings.add(
+                    &file.path,
+                    line.number,
+                    "a test that is ignored tests nothing; make it run or remove it",
+                );
             }
             if line.code.contains("todo!(") || line.code.contains("unimplemented!(") {
-                findings.add(&file.path, line.number, "finish it, or return an error that says what is missing");
+                findings.add(
+                    &file.path,
+                    line.number,
+                    "finish it, or return an error that says what is missing",
+                );
             }
             if is_ignored_example(&line.comment) {
                 findings.add(&file.path, line.number, EXAMPLE);
@@ -18,9 +26,10 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
         }
     }
     for file in tree.files().iter().filter(|file| file.path.ends_with(".md")) {
-        for (index, line) in file.text.lines().enumerate().filter(|(_, line)| is_ignored_example(line)) {
-            debug_assert!(line.contains("ignore"));
-            findings.add(&file.path, index + 1, EXAMPLE);
+        for (index, line) in file.text.lines().enumerate() {
+            if is_ignored_example(line) {
+                findings.add(&file.path, index + 1, EXAMPLE);
+            }
         }
     }
 }
@@ -44,12 +53,16 @@ mod tests {
     fn tests_and_examples_run() {
         let text = "//! ```ignore\n/// ```rust,ignore-windows\n#[test]\n#[ignore = \"slow\"]\nfn a() { todo!() }\n\
                     /// ```no_run\n/// Do not ignore.\n// let it be: unimplemented!()\nlet text = \"#[ignore]\";\n";
-        let lines: Vec<_> = found(check, &[("a.rs", text)]).iter().map(|line| line[..7].to_owned()).collect();
-        assert_eq!(lines, ["a.rs:1:", "a.rs:2:", "a.rs:4:", "a.rs:5:"].map(|line| line.to_owned() + &" "[..0]));
+        let found = found(check, &[("a.rs", text)]);
+        let lines: Vec<&str> = found.iter().map(|finding| &finding[..6]).collect();
+        assert_eq!(lines, ["a.rs:1", "a.rs:2", "a.rs:4", "a.rs:5"]);
     }
 
     #[test]
     fn pages_are_examples_too() {
-        assert_eq!(found(check, &[("README.md", "# A\n\n```rust,ignore\nfn a();\n```\n")]).len(), 1);
+        assert_eq!(
+            found(check, &[("README.md", "# A\n\n```rust,ignore\nfn a();\n```\n")]).len(),
+            1
+        );
     }
 }

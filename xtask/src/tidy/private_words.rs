@@ -14,7 +14,8 @@ const HOSTS: &[&str] = &[
     concat!("deb.debian", ".org"),
 ];
 
-const FOLDERS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/tmp/", "target")];
+const FOLDERS: &[&str] =
+    &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/tmp/", "target")];
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     for file in tree.files() {
@@ -24,10 +25,18 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
                 continue;
             }
             for host in HOSTS.iter().filter(|host| line.contains(**host)) {
-                findings.add(&file.path, index + 1, format!("`{host}` is an address of a registry; say it without"));
+                findings.add(
+                    &file.path,
+                    index + 1,
+                    format!("`{host}` is an address of a registry; say it without"),
+                );
             }
             for folder in FOLDERS.iter().filter(|folder| names_folder(line, folder)) {
-                findings.add(&file.path, index + 1, format!("`{folder}` is a folder of one machine; use a path from the project"));
+                findings.add(
+                    &file.path,
+                    index + 1,
+                    format!("`{folder}` is a folder of one machine; use a path from the project"),
+                );
             }
         }
     }
@@ -37,7 +46,8 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
 fn names_folder(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(at, _)| {
         let before = &line[..at];
-        before.ends_with("file://") || !before.ends_with(|char: char| char.is_alphanumeric() || "._-~/}".contains(char))
+        before.ends_with("file://")
+            || !before.ends_with(|char: char| char.is_alphanumeric() || "._-~/}".contains(char))
     })
 }
 
@@ -56,7 +66,9 @@ mod tests {
 
     #[test]
     fn longer_paths_and_addresses_are_not() {
-        let text = FOLDERS.iter().map(|folder| format!("https://example.com{folder}a and test:/{folder}b\n"));
+        let text = FOLDERS
+            .iter()
+            .map(|folder| format!("https://example.com{folder}a and test:/{folder}b\n"));
         assert!(found(check, &[("docs/a.md", &text.collect::<String>())]).is_empty());
     }
 

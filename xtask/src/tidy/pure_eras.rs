@@ -14,7 +14,11 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
                 found.push("Instant::now");
             }
             for word in found {
-                findings.add(&file.path, line.number, format!("`{word}`: an era neither waits nor asks for the time"));
+                findings.add(
+                    &file.path,
+                    line.number,
+                    format!("`{word}`: an era neither waits nor asks for the time"),
+                );
             }
         }
     }

@@ -35,7 +35,9 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
             object(format!("there is no test `{name}`"));
         }
     }
-    for id in ids.text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+    for id in
+        ids.text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
         if !seen.contains_key(id) {
             findings.add(TABLE, 1, format!("{id} is missing"));
         }
@@ -129,14 +131,22 @@ mod tests {
 
     #[test]
     fn a_test_that_does_not_exist_is_a_finding() {
-        assert!(check_table("| RPC-01 | echo | `wire::a::gone` |\n", "")[0].contains("no test `gone`"));
-        assert!(check_table("| RPC-01 | echo | `wire::a::helper` |\n", "")[0].contains("no test `helper`"));
+        assert!(
+            check_table("| RPC-01 | echo | `wire::a::gone` |\n", "")[0].contains("no test `gone`")
+        );
+        assert!(
+            check_table("| RPC-01 | echo | `wire::a::helper` |\n", "")[0]
+                .contains("no test `helper`")
+        );
     }
 
     #[test]
     fn a_missing_or_doubled_requirement_is_a_finding() {
         assert_eq!(check_table("", "RPC-01\n"), [format!("{TABLE}:1: RPC-01 is missing")]);
         let twice = "| RPC-01 | echo | — no |\n".repeat(2);
-        assert_eq!(check_table(&twice, "RPC-01\n"), [format!("{TABLE}:6: RPC-01 is already in line 5")]);
+        assert_eq!(
+            check_table(&twice, "RPC-01\n"),
+            [format!("{TABLE}:6: RPC-01 is already in line 5")]
+        );
     }
 }

@@ -173,7 +173,10 @@ mod tests {
 
     #[test]
     fn raw_strings_end_where_they_say() {
-        assert_eq!(literals(r###"call(r#"a "quoted" word"#, r"\")"###), [r#"a "quoted" word"#, r"\"]);
+        assert_eq!(
+            literals(r###"call(r#"a "quoted" word"#, r"\")"###),
+            [r#"a "quoted" word"#, r"\"]
+        );
     }
 
     #[test]
@@ -186,11 +189,14 @@ mod tests {
 
     #[test]
     fn quotes_of_characters_and_lifetimes_do_not_open_strings() {
-        assert_eq!(literals(r#"let a: &'a str = if c == '"' || c == '\'' { "yes" } else { "no" };"#), ["yes", "no"]);
+        assert_eq!(
+            literals(r#"let a: &'a str = if c == '"' || c == '\'' { "yes" } else { "no" };"#),
+            ["yes", "no"]
+        );
     }
 
     #[test]
-    fn test_modules_are_marked_until_their_brace() {
+    fn modules_of_tests_are_marked_until_their_brace() {
         let text = "fn a() {}\n\n#[cfg(test)]\nmod tests {\n    fn b() {}\n}\nfn c() {}\n";
         let marked: Vec<bool> = lines(text).iter().map(|line| line.in_tests).collect();
         assert_eq!(marked, [false, false, true, true, true, true, false]);

@@ -21,8 +21,10 @@ pub(super) struct File {
 impl Tree {
     pub(super) fn read(root: &Path) -> Result<Self> {
         let mut git = Command::new("git");
-        git.args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"]).current_dir(root);
-        let output = git.output().context("could not start git, which tidy asks for the project's files")?;
+        git.args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
+            .current_dir(root);
+        let output =
+            git.output().context("could not start git, which tidy asks for the project's files")?;
         if !output.status.success() {
             bail!("`git ls-files` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
         }

@@ -39,7 +39,7 @@ pub(crate) fn select(
             false => Err((&Modern, modern_only(request, arrival))),
         };
     }
-    let modern = eras.modern && (request.head.looks_modern() || headers.is_some_and(headers_look_modern));
+    let modern = eras.modern && !arrival.legacy_only && (request.head.looks_modern() || headers.is_some_and(headers_look_modern));
     if modern || !eras.legacy {
         return Ok(Selected::Modern(&Modern));
     }

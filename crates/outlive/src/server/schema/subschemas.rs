@@ -21,7 +21,7 @@ pub(super) const MAX_DEPTH: usize = 64;
 pub(super) const MAX_SUBSCHEMAS: usize = 4096;
 
 /// Keywords whose value is a schema.
-const ONE: [&str; 13] = [
+const ONE: [&str; 12] = [
     "additionalItems",
     "additionalProperties",
     "contains",
@@ -34,7 +34,6 @@ const ONE: [&str; 13] = [
     "then",
     "unevaluatedItems",
     "unevaluatedProperties",
-    "dependencies",
 ];
 
 /// Keywords whose value is a list of schemas. `items` is one in drafts before 2020-12.

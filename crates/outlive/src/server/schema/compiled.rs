@@ -1,0 +1,219 @@
+//! A schema that is ready to be sent to clients and to check what they send.
+//!
+//! Built once, when a tool is registered; whatever is wrong with a schema is said then. A check
+//! walks the text against a compiled [`Tree`] first. Only if that leaves a doubt, the text is
+//! parsed into a value and `jsonschema` decides, and writes the reason.
+//! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic#json-schema-usage>
+
+use std::sync::Arc;
+
+use jsonschema::{Draft, ValidationOptions, Validator};
+use schemars::{
+    JsonSchema,
+    generate::{Contract, SchemaSettings},
+    json_schema,
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, value::RawValue};
+
+use super::{
+    compile::compile,
+    error::SchemaError,
+    evidence,
+    headers::{HeaderParam, header_params},
+    subschemas::survey,
+    tree::{Node, Tree},
+    violation::Violation,
+    walk,
+};
+
+/// How many errors are collected for one message. The first decides; the others are only searched
+/// for further missing properties.
+const MAX_ERRORS: usize = 32;
+
+/// A JSON Schema, compiled.
+#[derive(Debug)]
+pub(crate) struct Schema {
+    text: Arc<RawValue>,
+    tree: Tree,
+    validator: Validator,
+    headers: Vec<HeaderParam>,
+    role: Role,
+    /// Deserialising refuses everything that the schema refuses, except that the root could be an
+    /// array.
+    proven: bool,
+}
+
+/// What a schema describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Input,
+    Output,
+}
+
+impl Role {
+    fn root(self) -> &'static str {
+        match self {
+            Self::Input => "arguments",
+            Self::Output => "structuredContent",
+        }
+    }
+}
+
+impl Schema {
+    /// The schema of the arguments that `T` is deserialised from.
+    ///
+    /// Arguments are always an object. A unit type takes none, and its schema is that of an object
+    /// without members; its value has to be deserialised from `null`.
+    pub(crate) fn of_input<T: JsonSchema + DeserializeOwned>() -> Result<Self, SchemaError> {
+        let (schema, name) = generate::<T>(Contract::Deserialize);
+        let schema = as_object(schema, &name)?;
+        let mut compiled = Self::compile(&to_text(&schema)?, Role::Input)?;
+        compiled.proven = evidence::deserialising_suffices::<T>(schema.as_value());
+        Ok(compiled)
+    }
+
+    /// The schema of the structured content that `T` is serialised to.
+    pub(crate) fn of_output<T: JsonSchema>() -> Result<Self, SchemaError> {
+        let (schema, _) = generate::<T>(Contract::Serialize);
+        Self::compile(&to_text(&schema)?, Role::Output)
+    }
+
+    /// A hand-written schema of a tool's arguments.
+    pub(crate) fn input_from_json(text: &RawValue) -> Result<Self, SchemaError> {
+        Self::compile(text, Role::Input)
+    }
+
+    /// A hand-written schema of a tool's structured content.
+    pub(crate) fn output_from_json(text: &RawValue) -> Result<Self, SchemaError> {
+        Self::compile(text, Role::Output)
+    }
+
+    fn compile(text: &RawValue, role: Role) -> Result<Self, SchemaError> {
+        let document: Value = serde_json::from_str(text.get()).map_err(SchemaError::NotJson)?;
+        if role == Role::Input && document.get("type").is_none_or(|kind| kind != "object") {
+            return Err(SchemaError::NotAnObject {
+                name: "inputSchema".to_owned(),
+                found: "something else (its root lacks `\"type\": \"object\"`)".to_owned(),
+            });
+        }
+        let survey = survey(&document)?;
+        let headers = match role {
+            Role::Input => header_params(&document)?,
+            Role::Output => Vec::new(),
+        };
+        let validator =
+            options(survey.draft).build(&document).map_err(|error| SchemaError::Invalid {
+                at: error.instance_path().as_str().to_owned(),
+                reason: error.to_string(),
+            })?;
+        let tree = compile(&document, survey);
+        Ok(Self { text: text.to_owned().into(), tree, validator, headers, role, proven: false })
+    }
+
+    /// The schema as it was written, for `tools/list`.
+    pub(crate) fn text(&self) -> &Arc<RawValue> {
+        &self.text
+    }
+
+    /// The arguments that clients repeat as headers; none for an output.
+    pub(crate) fn headers(&self) -> &[HeaderParam] {
+        &self.headers
+    }
+
+    /// Checks the text of a value.
+    pub(crate) fn check(&self, text: &str) -> Result<(), Violation> {
+        // A doubt at the root is one about every value: then the walk is not worth starting.
+        if !matches!(self.tree.node(Tree::ROOT), Node::Doubt) && walk::fits(&self.tree, text) {
+            return Ok(());
+        }
+        self.settle(text)
+    }
+
+    /// Checks what deserialising does not: `text` has been, or will be, deserialised into the type
+    /// of [`Schema::of_input`].
+    pub(crate) fn check_typed(&self, text: &str) -> Result<(), Violation> {
+        // A derived `Deserialize` takes a struct from an array too, which no schema allows.
+        if self.proven && text.trim_start().starts_with('{') {
+            return Ok(());
+        }
+        self.check(text)
+    }
+
+    /// Says what is wrong with a text that could not be deserialised.
+    pub(crate) fn explain(&self, text: &str, error: &serde_json::Error) -> Violation {
+        match self.settle(text) {
+            Err(violation) => violation,
+            Ok(()) => Violation::from_serde(self.role.root(), text, error),
+        }
+    }
+
+    /// The full check, for a text that is in doubt.
+    fn settle(&self, text: &str) -> Result<(), Violation> {
+        let root = self.role.root();
+        let value: Value = serde_json::from_str(text)
+            .map_err(|error| Violation::from_serde(root, text, &error))?;
+        if self.validator.is_valid(&value) {
+            return Ok(());
+        }
+        let errors: Vec<_> = self.validator.iter_errors(&value).take(MAX_ERRORS).collect();
+        let document = serde_json::from_str(self.text.get()).unwrap_or_default();
+        Violation::from_errors(root, &document, &errors).map_or(Ok(()), Err)
+    }
+}
+
+/// How every validator is built. Nothing is fetched, whatever features of `jsonschema` other
+/// crates switch on; formats are annotations in all dialects, as they are by default in 2020-12.
+pub(super) fn options(draft: Draft) -> ValidationOptions<'static> {
+    jsonschema::options().with_draft(draft).offline().should_validate_formats(false)
+}
+
+/// The schema that `schemars` writes for a type, and the type's name.
+fn generate<T: JsonSchema>(contract: Contract) -> (schemars::Schema, String) {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.contract = contract;
+    // 2020-12 is what a client assumes.
+    settings.meta_schema = None;
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    let name = T::schema_name().into_owned();
+    // The name of a Rust type tells a model nothing; a title somebody chose stays.
+    if schema.get("title").is_some_and(|title| *title == *name) {
+        schema.remove("title");
+    }
+    (schema, name)
+}
+
+/// Makes sure that the root says `"type": "object"`.
+fn as_object(mut schema: schemars::Schema, name: &str) -> Result<schemars::Schema, SchemaError> {
+    let found = match schema.get("type") {
+        Some(kind) if kind == "object" => return Ok(schema),
+        Some(kind) if kind == "null" => {
+            return Ok(json_schema!({ "type": "object", "additionalProperties": false }));
+        }
+        Some(kind) => kind.to_string(),
+        None if only_objects(schema.as_value(), schema.as_value()) => {
+            schema.insert("type".to_owned(), "object".into());
+            return Ok(schema);
+        }
+        None => "something else in one of its variants".to_owned(),
+    };
+    Err(SchemaError::NotAnObject { name: name.to_owned(), found })
+}
+
+/// Whether a schema without a `type` is about objects: each of its alternatives is, or it has none.
+fn only_objects(document: &Value, schema: &Value) -> bool {
+    let branches = schema.get("oneOf").or_else(|| schema.get("anyOf")).and_then(Value::as_array);
+    branches.is_none_or(|branches| {
+        branches.iter().all(|branch| {
+            let target = branch.get("$ref").and_then(Value::as_str);
+            let target = target.and_then(|target| document.pointer(target.strip_prefix('#')?));
+            let kind = branch.get("type").or_else(|| target?.get("type"));
+            kind.is_some_and(|kind| kind == "object")
+        })
+    })
+}
+
+/// The text of a generated schema; `schemars` puts its keywords into a readable order.
+fn to_text(schema: &schemars::Schema) -> Result<Box<RawValue>, SchemaError> {
+    serde_json::value::to_raw_value(schema).map_err(SchemaError::NotJson)
+}

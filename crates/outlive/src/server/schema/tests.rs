@@ -1,0 +1,14 @@
+//! Tests of schemas as their users see them.
+
+/// Which annotations are headers, and which are refused.
+mod headers;
+/// What a violation says.
+mod messages;
+/// Our verdict against that of `jsonschema`, on generated values.
+mod oracle;
+/// Generated values and schemas.
+mod random;
+/// What can be registered.
+mod registration;
+/// Types for the other tests, and how their arguments are judged.
+mod types;

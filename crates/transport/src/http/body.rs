@@ -1,0 +1,124 @@
+//! The body of a response: nothing, some bytes, or a stream of events that is still being written.
+
+use std::{
+    convert::Infallible,
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use tokio::time::{Instant, Sleep};
+
+use super::sse;
+
+/// The body of a response.
+pub struct Body(Kind);
+
+enum Kind {
+    Full(Bytes),
+    // Boxed: answers that are there at once should not carry the weight of streams.
+    Events(Box<Events>),
+}
+
+/// Where the events of a stream come from. Dropping it is how a source learns that nobody reads.
+pub(super) trait Source: Send {
+    /// Appends what there is to say. `Ready` when there will be no more.
+    fn poll_fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()>;
+}
+
+/// What is gathered before it is sent, at most, though more may be ready.
+pub(super) const ENOUGH: usize = 64 << 10;
+
+struct Events {
+    source: Option<Box<dyn Source>>,
+    out: Vec<u8>,
+    interval: Duration,
+    // Made when the stream first has nothing to say.
+    keep_alive: Option<Pin<Box<Sleep>>>,
+}
+
+impl Body {
+    pub(super) fn empty() -> Self {
+        Self::full(Bytes::new())
+    }
+
+    pub(super) fn full(bytes: Bytes) -> Self {
+        Self(Kind::Full(bytes))
+    }
+
+    /// A stream that begins with `first` and goes on with what the source says.
+    pub(super) fn events(source: impl Source + 'static, first: Vec<u8>, keep_alive: Duration) -> Self {
+        let source: Option<Box<dyn Source>> = Some(Box::new(source));
+        Self(Kind::Events(Box::new(Events { source, out: first, interval: keep_alive, keep_alive: None })))
+    }
+
+    /// A stream that has been written whole.
+    pub(super) fn finished_events(events: Vec<u8>) -> Self {
+        Self::full(events.into())
+    }
+}
+
+impl Events {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(source) = &mut self.source
+            && self.out.len() < ENOUGH
+            && source.poll_fill(cx, &mut self.out).is_ready()
+        {
+            self.source = None;
+        }
+        if !self.out.is_empty() {
+            if let Some(timer) = &mut self.keep_alive {
+                timer.as_mut().reset(Instant::now() + self.interval);
+            }
+            return Poll::Ready(Some(std::mem::take(&mut self.out).into()));
+        }
+        if self.source.is_none() {
+            return Poll::Ready(None);
+        }
+        let interval = self.interval;
+        let timer = self.keep_alive.get_or_insert_with(|| Box::pin(tokio::time::sleep(interval)));
+        std::task::ready!(timer.as_mut().poll(cx));
+        timer.as_mut().reset(Instant::now() + interval);
+        Poll::Ready(Some(Bytes::from_static(sse::KEEP_ALIVE)))
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut self.0 {
+            Kind::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Kind::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Kind::Events(events) => events.poll(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Full(bytes) => bytes.is_empty(),
+            Kind::Events(events) => events.source.is_none() && events.out.is_empty(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Events(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Full(bytes) => write!(f, "Body({} bytes)", bytes.len()),
+            Kind::Events(_) => f.write_str("Body(events)"),
+        }
+    }
+}

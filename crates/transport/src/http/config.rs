@@ -1,0 +1,170 @@
+//! How HTTP is served. Every limit has a default that is meant for production.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use super::{Allow, Authenticator, EventStore, MemoryEvents};
+
+/// How HTTP is served.
+#[derive(Clone)]
+#[must_use]
+pub struct HttpConfig {
+    pub(super) path: String,
+    pub(super) hosts: Option<Allow>,
+    pub(super) origins: Allow,
+    pub(super) authenticator: Option<Arc<dyn Authenticator>>,
+    pub(super) events: Arc<dyn EventStore>,
+    pub(super) sessions: bool,
+    pub(super) max_sessions: usize,
+    pub(super) session_idle: Duration,
+    pub(super) http_sse: bool,
+    pub(super) sse_after: Duration,
+    pub(super) keep_alive: Duration,
+    pub(super) idle_connection: Duration,
+    pub(super) max_connections: usize,
+    pub(super) shutdown_grace: Duration,
+    pub(super) open_to_anyone: bool,
+}
+
+impl Default for HttpConfig {
+    fn default() -> Self {
+        Self {
+            path: "/mcp".into(),
+            hosts: None,
+            origins: Allow::Loopback,
+            authenticator: None,
+            events: Arc::new(MemoryEvents::default()),
+            sessions: true,
+            max_sessions: 10_000,
+            session_idle: Duration::from_secs(30 * 60),
+            http_sse: true,
+            sse_after: Duration::from_secs(5),
+            keep_alive: Duration::from_secs(15),
+            idle_connection: Duration::from_secs(75),
+            max_connections: 20_000,
+            shutdown_grace: Duration::from_secs(10),
+            open_to_anyone: false,
+        }
+    }
+}
+
+impl HttpConfig {
+    /// The defaults: `/mcp`, loopback only, sessions for legacy clients, no authenticator.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The path of the endpoint.
+    pub fn path(mut self, path: impl Into<String>) -> Self {
+        self.path = path.into();
+        self
+    }
+
+    /// Adds a host name under which clients reach this server, without a port.
+    pub fn allow_host(mut self, host: impl Into<String>) -> Self {
+        self.hosts.get_or_insert(Allow::Loopback).add(host.into());
+        self
+    }
+
+    /// Takes requests whatever their `Host` says. Only where a proxy checks it.
+    pub fn allow_any_host(mut self) -> Self {
+        self.hosts = Some(Allow::Any);
+        self
+    }
+
+    /// Adds an origin whose web pages may use this server, as in `https://app.example`.
+    pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
+        self.origins.add(origin.into());
+        self
+    }
+
+    /// Lets web pages of every origin use this server.
+    pub fn allow_any_origin(mut self) -> Self {
+        self.origins = Allow::Any;
+        self
+    }
+
+    /// Who names the callers.
+    pub fn authenticator(mut self, authenticator: impl Authenticator) -> Self {
+        self.authenticator = Some(Arc::new(authenticator));
+        self
+    }
+
+    /// Lets anyone in on an address that others can reach. Without this, such an address needs an
+    /// authenticator.
+    pub fn open_to_anyone(mut self) -> Self {
+        self.open_to_anyone = true;
+        self
+    }
+
+    /// Where the events of legacy streams are kept for clients that come back.
+    pub fn events(mut self, events: impl EventStore) -> Self {
+        self.events = Arc::new(events);
+        self
+    }
+
+    /// Serves legacy clients without sessions: nothing is remembered between their requests.
+    pub fn without_sessions(mut self) -> Self {
+        self.sessions = false;
+        self
+    }
+
+    /// How many sessions there may be at once.
+    pub fn max_sessions(mut self, sessions: usize) -> Self {
+        self.max_sessions = sessions;
+        self
+    }
+
+    /// How long a session may be idle. One with a call or a stream is never idle.
+    pub fn session_idle(mut self, idle: Duration) -> Self {
+        self.session_idle = idle;
+        self
+    }
+
+    /// Leaves out the HTTP+SSE pair of 2024-11-05 (`/sse` and `/messages`).
+    pub fn without_http_sse(mut self) -> Self {
+        self.http_sse = false;
+        self
+    }
+
+    /// After how long a call that has said nothing yet is answered as a stream.
+    pub fn sse_after(mut self, after: Duration) -> Self {
+        self.sse_after = after;
+        self
+    }
+
+    /// How often a quiet stream shows that it is alive.
+    pub fn keep_alive(mut self, interval: Duration) -> Self {
+        self.keep_alive = interval;
+        self
+    }
+
+    /// How long a connection may wait between two requests, or take to send one's head.
+    pub fn idle_connection(mut self, idle: Duration) -> Self {
+        self.idle_connection = idle;
+        self
+    }
+
+    /// How many connections there may be at once; more wait in the operating system's queue.
+    pub fn max_connections(mut self, connections: usize) -> Self {
+        self.max_connections = connections;
+        self
+    }
+
+    /// How long running calls may take to end when the server shuts down.
+    pub fn shutdown_grace(mut self, grace: Duration) -> Self {
+        self.shutdown_grace = grace;
+        self
+    }
+}
+
+impl fmt::Debug for HttpConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpConfig")
+            .field("path", &self.path)
+            .field("hosts", &self.hosts)
+            .field("origins", &self.origins)
+            .field("authenticated", &self.authenticator.is_some())
+            .field("sessions", &self.sessions)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,212 @@
+//! GET: a legacy client listens for changes, or comes back for a stream it lost.
+
+use std::{
+    collections::VecDeque,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, atomic::Ordering},
+    task::{Context, Poll},
+};
+
+use http::{Response, StatusCode};
+use outlive_protocol::era::{self, Numbering};
+
+use super::{
+    Body,
+    body::{ENOUGH, Source},
+    events::Event,
+    negotiate,
+    post::Head,
+    reply::{self, event_response},
+    resume::{Progress, Stream},
+    service::Shared,
+    sessions::HttpSession,
+    sse,
+};
+
+/// Takes one GET.
+pub(super) fn get(shared: &Arc<Shared>, head: &Head) -> Response<Body> {
+    let headers = &head.parts.headers;
+    if !shared.keeps_sessions() || era::headers_look_modern(headers) {
+        return reply::method_not_allowed(shared.methods());
+    }
+    if !negotiate::takes(headers).events {
+        return reply::problem(StatusCode::NOT_ACCEPTABLE, "the Accept header must list text/event-stream");
+    }
+    let entry = match shared.required_session(headers, &head.principal) {
+        Ok(entry) => entry,
+        Err(response) => return *response,
+    };
+    let numbered = entry.session.era().numbering() != Numbering::None;
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).filter(|_| numbered);
+    match last.map(|id| (id, Stream::parse_id(id))) {
+        None => event_response(changes(shared, entry)),
+        Some((_, Some((stream, number)))) => match entry.stream(stream) {
+            Some(stream) => event_response(resume(shared, entry, stream, number)),
+            // Forgotten: the client learns of changes from now on, as with a new stream.
+            None => event_response(changes(shared, entry)),
+        },
+        Some((id, None)) => {
+            let shown: String = id.chars().take(40).collect();
+            reply::problem(StatusCode::BAD_REQUEST, &format!("`{shown}` is not an event id of this session"))
+        }
+    }
+}
+
+/// A new stream of changes.
+fn changes(shared: &Arc<Shared>, entry: Arc<HttpSession>) -> Body {
+    let stream = entry.open_stream(&shared.config.events);
+    entry.listening.store(stream.key().stream, Ordering::Relaxed);
+    let mut first = Vec::new();
+    if entry.session.era().numbering() == Numbering::Primed {
+        let number = stream.append(b"");
+        sse::numbered(&mut first, stream.id(number), b"");
+    }
+    let source = Changes::new(entry, stream);
+    Body::events(source, first, shared.config.keep_alive)
+}
+
+/// The rest of a stream that was lost.
+fn resume(shared: &Arc<Shared>, entry: Arc<HttpSession>, stream: Arc<Stream>, after: u64) -> Body {
+    let listens = entry.listening.load(Ordering::Relaxed) == stream.key().stream && !stream.has_ended();
+    let mut tail = Tail::new(Arc::clone(&entry), Arc::clone(&stream), after);
+    let changes = listens.then(|| Changes::new(entry, stream));
+    if let Some(changes) = &changes {
+        // Two views of one reader: the second must not take the stream over from the first.
+        tail.reader = changes.reader;
+    }
+    let source = Resumed { tail, changes, told: false };
+    Body::events(source, Vec::new(), shared.config.keep_alive)
+}
+
+/// Tells a session's changes as they come.
+struct Changes {
+    entry: Arc<HttpSession>,
+    stream: Arc<Stream>,
+    reader: u64,
+}
+
+impl Changes {
+    fn new(entry: Arc<HttpSession>, stream: Arc<Stream>) -> Self {
+        entry.open_streams.fetch_add(1, Ordering::Relaxed);
+        let reader = stream.attach();
+        Self { entry, stream, reader }
+    }
+}
+
+impl Source for Changes {
+    fn poll_fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
+        // One stream at a time tells the changes: no message goes to two.
+        let newest = self.entry.listening.load(Ordering::Relaxed) == self.stream.key().stream;
+        if !newest || !self.stream.is_reader(self.reader) {
+            return Poll::Ready(());
+        }
+        while out.len() < ENOUGH {
+            match self.entry.session.feed().poll_next(cx) {
+                Poll::Ready(Some(change)) => {
+                    let mut data = Vec::new();
+                    self.entry.session.era().encode_change(&change, &mut data);
+                    let number = self.stream.append(&data);
+                    match self.entry.session.era().numbering() {
+                        Numbering::None => sse::event(out, |out| {
+                            out.extend_from_slice(&data);
+                            true
+                        }),
+                        _ => sse::numbered(out, self.stream.id(number), &data),
+                    }
+                }
+                Poll::Ready(None) => return Poll::Ready(()),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Changes {
+    fn drop(&mut self) {
+        self.entry.open_streams.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+type Replay = Pin<Box<dyn Future<Output = Vec<Event>> + Send>>;
+
+/// Reads a stream from the store: what the client missed, and what its call says while it reads.
+struct Tail {
+    entry: Arc<HttpSession>,
+    stream: Arc<Stream>,
+    reader: u64,
+    last: u64,
+    waiting: VecDeque<Event>,
+    replay: Option<Replay>,
+}
+
+impl Tail {
+    fn new(entry: Arc<HttpSession>, stream: Arc<Stream>, last: u64) -> Self {
+        entry.open_streams.fetch_add(1, Ordering::Relaxed);
+        let reader = stream.attach();
+        Self { entry, stream, reader, last, waiting: VecDeque::new(), replay: None }
+    }
+
+    /// Appends what is there. `Ready` with how the stream stands when nothing is left.
+    fn poll_rest(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<Progress> {
+        loop {
+            while let Some(event) = self.waiting.pop_front() {
+                self.last = event.number;
+                sse::numbered(out, self.stream.id(event.number), &event.data);
+                if out.len() >= ENOUGH {
+                    return Poll::Pending;
+                }
+            }
+            if let Some(replay) = &mut self.replay {
+                let events = std::task::ready!(replay.as_mut().poll(cx));
+                self.replay = None;
+                if events.is_empty() {
+                    // The store has let them go; do not ask for them again.
+                    self.last = u64::MAX - 1;
+                }
+                self.waiting.extend(events);
+                continue;
+            }
+            match self.stream.poll(self.reader, self.last, cx) {
+                Progress::More => self.replay = Some(self.read()),
+                progress => return Poll::Ready(progress),
+            }
+        }
+    }
+
+    fn read(&self) -> Replay {
+        let (stream, last) = (Arc::clone(&self.stream), self.last);
+        Box::pin(async move { stream.store().replay(stream.key(), last).await })
+    }
+}
+
+impl Drop for Tail {
+    fn drop(&mut self) {
+        self.entry.open_streams.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A stream that is being resumed: first what was missed, then what comes.
+struct Resumed {
+    tail: Tail,
+    /// For streams of changes: what takes over when the past has been told.
+    changes: Option<Changes>,
+    told: bool,
+}
+
+impl Source for Resumed {
+    fn poll_fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
+        if let (Some(changes), true) = (&mut self.changes, self.told) {
+            return changes.poll_fill(cx, out);
+        }
+        match (self.tail.poll_rest(cx, out), &mut self.changes) {
+            (Poll::Ready(Progress::Waiting), Some(changes)) => {
+                self.told = true;
+                changes.poll_fill(cx, out)
+            }
+            (Poll::Ready(Progress::Ended | Progress::TakenOver), _) => Poll::Ready(()),
+            _ => Poll::Pending,
+        }
+    }
+}

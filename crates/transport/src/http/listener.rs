@@ -1,0 +1,211 @@
+//! A listener of our own: binds, accepts, and shuts down without dropping what it has begun.
+
+use std::{
+    convert::Infallible,
+    fmt,
+    future::Future,
+    io,
+    net::{IpAddr, SocketAddr},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use outlive_protocol::Endpoint;
+use tokio::{
+    net::{TcpListener, TcpStream, ToSocketAddrs, lookup_host},
+    sync::{Semaphore, watch},
+    task::JoinSet,
+};
+
+use super::{Allow, HttpConfig, HttpService};
+
+/// A server that listens. Dropping it stops at once; [`Serving::shut_down`] stops properly.
+pub struct Serving {
+    service: HttpService,
+    address: SocketAddr,
+    path: String,
+    grace: Duration,
+    stop: watch::Sender<bool>,
+    accepting: tokio::task::JoinHandle<JoinSet<()>>,
+}
+
+/// Listens on an address and serves an endpoint there. Port 0 takes any free one.
+///
+/// # Errors
+///
+/// When the address cannot be used; the message says what to do. An address that others can reach
+/// needs an authenticator, or [`HttpConfig::open_to_anyone`].
+pub async fn serve(endpoint: Endpoint, address: impl ToSocketAddrs, config: HttpConfig) -> io::Result<Serving> {
+    let address = lookup_host(address).await?.next().ok_or_else(|| io::Error::other("the address names no host"))?;
+    let loopback = address.ip().is_loopback();
+    if !loopback && config.authenticator.is_none() && !config.open_to_anyone {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!(
+                "{address} can be reached from other machines, and no authenticator is set: set one with \
+                 `authenticator`, listen on 127.0.0.1, or say `open_to_anyone` if that is meant"
+            ),
+        ));
+    }
+    let listener = TcpListener::bind(address).await.map_err(|error| explain(error, address))?;
+    let address = listener.local_addr()?;
+    // Behind a name of its own a server is reached by that name; which ones, only its owner knows.
+    let hosts = if loopback { Allow::Loopback } else { Allow::Any };
+    let (path, grace) = (config.path.clone(), config.shutdown_grace);
+    let (idle, connections) = (config.idle_connection, config.max_connections);
+    let service = HttpService::by_path(endpoint, config, hosts);
+    let (stop, stopped) = watch::channel(false);
+    let accepting = tokio::spawn(accept(listener, service.clone(), stopped, idle, connections));
+    Ok(Serving { service, address, path, grace, stop, accepting })
+}
+
+impl Serving {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The URL of the endpoint.
+    pub fn url(&self) -> String {
+        let host = match self.address.ip() {
+            ip if ip.is_unspecified() => "localhost".to_owned(),
+            IpAddr::V6(ip) => format!("[{ip}]"),
+            IpAddr::V4(ip) => ip.to_string(),
+        };
+        format!("http://{host}:{}{}", self.address.port(), self.path)
+    }
+
+    /// The service behind it.
+    pub fn service(&self) -> &HttpService {
+        &self.service
+    }
+
+    /// Serves until the process is asked to stop (Ctrl-C, or SIGTERM), then shuts down properly.
+    ///
+    /// # Errors
+    ///
+    /// When the signals cannot be watched.
+    pub async fn until_stopped(self) -> io::Result<()> {
+        stop_signal().await?;
+        self.shut_down().await;
+        Ok(())
+    }
+
+    /// Stops accepting, ends streams properly, lets running calls end within the grace of
+    /// [`HttpConfig::shutdown_grace`], and then ends what is left.
+    pub async fn shut_down(self) {
+        let _ = self.stop.send(true);
+        self.service.close();
+        let shared = Arc::clone(self.service.shared());
+        let end = async {
+            if let Ok(mut connections) = self.accepting.await {
+                while connections.join_next().await.is_some() {}
+            }
+        };
+        if tokio::time::timeout(self.grace, end).await.is_err() {
+            tracing::warn!(grace = ?self.grace, "some calls did not end in time; they are cancelled");
+        }
+        shared.end_all();
+    }
+}
+
+impl fmt::Debug for Serving {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Serving").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+async fn accept(
+    listener: TcpListener,
+    service: HttpService,
+    mut stopped: watch::Receiver<bool>,
+    idle: Duration,
+    connections: usize,
+) -> JoinSet<()> {
+    let room = Arc::new(Semaphore::new(connections));
+    let mut open = JoinSet::new();
+    loop {
+        let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return open };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stopped.changed() => return open,
+        };
+        while open.try_join_next().is_some() {}
+        match accepted {
+            Ok((stream, peer)) => {
+                let connection = connection(stream, peer, service.clone(), stopped.clone(), idle);
+                open.spawn(async move {
+                    connection.await;
+                    drop(permit);
+                });
+            }
+            // Too many open files, or a connection that was gone before it was taken: go on, but
+            // do not spin.
+            Err(error) => {
+                tracing::warn!(%error, "could not accept a connection");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+fn connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    service: HttpService,
+    mut stopped: watch::Receiver<bool>,
+    idle: Duration,
+) -> impl Future<Output = ()> {
+    // Answers are written in one piece; waiting for more to send would cost 40 ms each.
+    let _ = stream.set_nodelay(true);
+    async move {
+        let handle = service_fn(|request| {
+            let service = &service;
+            async move { Ok::<_, Infallible>(service.handle(request, Some(peer.ip())).await) }
+        });
+        let connection =
+            http1::Builder::new().timer(TokioTimer::new()).header_read_timeout(idle).serve_connection(TokioIo::new(stream), handle);
+        let mut connection = pin!(connection);
+        let result = tokio::select! {
+            result = connection.as_mut() => result,
+            () = async { drop(stopped.wait_for(|stopped| *stopped).await) } => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = result {
+            tracing::debug!(%error, "a connection ended early");
+        }
+    }
+}
+
+fn explain(error: io::Error, address: SocketAddr) -> io::Error {
+    let remedy = match error.kind() {
+        io::ErrorKind::AddrInUse => format!("port {} is in use; stop the other program or choose another port", address.port()),
+        io::ErrorKind::PermissionDenied => {
+            format!("port {} needs rights this program does not have; choose one above 1023", address.port())
+        }
+        io::ErrorKind::AddrNotAvailable => format!("{} is no address of this machine", address.ip()),
+        _ => return error,
+    };
+    io::Error::new(error.kind(), format!("could not listen on {address}: {remedy}"))
+}
+
+#[cfg(unix)]
+async fn stop_signal() -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        result = tokio::signal::ctrl_c() => result,
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+#[cfg(not(unix))]
+async fn stop_signal() -> io::Result<()> {
+    tokio::signal::ctrl_c().await
+}

@@ -1,0 +1,39 @@
+//! Streamable HTTP of both eras on one path, and the HTTP+SSE pair of 2024-11-05 beside it.
+//!
+//! ```text
+//! request ─▶ guard (Host, Origin) ─▶ authenticate ─▶ route ─▶ post | get | delete ─▶ Body
+//! ```
+//!
+//! - [`HttpService`]: the tower service; mount it in an axum app, or let [`serve`] listen.
+//! - [`Authenticator`]: request parts to a principal; [`StaticTokens`] is the first one.
+//! - [`EventStore`]: what makes legacy streams resumable.
+//!
+//! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http>
+
+mod auth;
+mod body;
+mod config;
+mod cors;
+mod delete;
+mod events;
+mod get;
+mod guard;
+mod http_sse;
+mod listener;
+mod negotiate;
+mod post;
+mod reply;
+mod resume;
+mod service;
+mod sessions;
+mod sse;
+mod tokens;
+
+pub use auth::{Authenticator, Denied, Verdict};
+pub use body::Body;
+pub use config::HttpConfig;
+pub use events::{Event, EventStore, MemoryEvents, StreamKey};
+pub use guard::Allow;
+pub use listener::{Serving, serve};
+pub use service::HttpService;
+pub use tokens::{StaticTokens, TokenFileError};

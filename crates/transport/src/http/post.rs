@@ -1,0 +1,126 @@
+//! POST: a message comes in. Most calls are answered with one JSON body; a call that speaks
+//! before its result, or takes long, is answered with a stream of events.
+
+mod answer;
+mod stream;
+
+use std::{net::IpAddr, sync::Arc};
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderValue, Response, StatusCode, request::Parts};
+use http_body_util::BodyExt;
+use outlive_protocol::{Accepted, Arrival, Principal, Run, Session};
+
+use super::{Body, negotiate, reply, service::Shared};
+
+/// A request's head and who sent it.
+pub(super) struct Head {
+    pub(super) parts: Parts,
+    pub(super) principal: Principal,
+    pub(super) peer: Option<IpAddr>,
+}
+
+/// Takes one POST.
+pub(super) async fn post<B>(shared: &Arc<Shared>, head: Head, body: B) -> Response<Body>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: std::fmt::Display,
+{
+    let headers = &head.parts.headers;
+    if !negotiate::is_json(headers) {
+        return reply::problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the Content-Type must be application/json");
+    }
+    let takes = negotiate::takes(headers);
+    if !takes.json && !takes.events {
+        return reply::problem(
+            StatusCode::NOT_ACCEPTABLE,
+            "the Accept header must list application/json and text/event-stream",
+        );
+    }
+    let message = match read(body, shared.endpoint.profile().limits.message_bytes).await {
+        Ok(message) => message,
+        Err(response) => return *response,
+    };
+    let named = shared.config.sessions.then(|| shared.named_session(&head.parts.headers, &head.principal)).flatten();
+    let lost_session = matches!(named, Some(None));
+    let entry = named.flatten();
+    let session = entry.as_ref().map(|entry| Arc::clone(&entry.session));
+    let arrival = Arrival {
+        principal: head.principal,
+        in_flight: session.as_deref().map(|session| &**session.in_flight()),
+        session: session.clone(),
+        peer: head.peer,
+        http: Some(head.parts),
+        stateless: !shared.config.sessions,
+        lost_session,
+        legacy_only: false,
+    };
+    match shared.endpoint.accept(&message, arrival) {
+        Accepted::Call(run) => answer::one(shared, run, entry, takes).await,
+        Accepted::Handshake(run, session) => handshake(shared, run, session, takes).await,
+        Accepted::Noted => reply::accepted(),
+        Accepted::Refused(refusal) => reply::refusal(refusal),
+        Accepted::Batch(parts) => answer::batch(shared, parts, entry, takes).await,
+    }
+}
+
+/// Answers `initialize`, and opens the session if servers keep sessions here.
+async fn handshake(
+    shared: &Arc<Shared>,
+    run: Run,
+    session: Arc<Session>,
+    takes: negotiate::Takes,
+) -> Response<Body> {
+    if !shared.config.sessions {
+        return answer::one(shared, run, None, takes).await;
+    }
+    let Some(entry) = shared.open_session(session) else {
+        return reply::problem(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "this server has as many sessions as it can hold; try again later",
+        );
+    };
+    let id = HeaderValue::from_str(&entry.id);
+    let mut response = answer::one(shared, run, Some(entry), takes).await;
+    if let Ok(id) = id {
+        response.headers_mut().insert("mcp-session-id", id);
+    }
+    response
+}
+
+/// Reads a body up to the limit. One that comes in one piece is not copied.
+pub(super) async fn read<B>(body: B, limit: usize) -> Result<Bytes, Box<Response<Body>>>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: std::fmt::Display,
+{
+    let too_large = || {
+        let message = format!("the message is larger than {limit} bytes");
+        Box::new(reply::problem(StatusCode::PAYLOAD_TOO_LARGE, &message))
+    };
+    if body.size_hint().lower() > limit as u64 {
+        return Err(too_large());
+    }
+    let mut body = std::pin::pin!(body);
+    let mut first = Bytes::new();
+    let mut rest = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            let message = format!("the request's body broke off: {error}");
+            Box::new(reply::problem(StatusCode::BAD_REQUEST, &message))
+        })?;
+        let Ok(data) = frame.into_data() else { continue };
+        if first.len() + rest.len() + data.len() > limit {
+            return Err(too_large());
+        }
+        if first.is_empty() && rest.is_empty() {
+            first = data;
+        } else {
+            if rest.is_empty() {
+                rest.extend_from_slice(&std::mem::take(&mut first));
+            }
+            rest.extend_from_slice(&data);
+        }
+    }
+    Ok(if rest.is_empty() { first } else { rest.freeze() })
+}

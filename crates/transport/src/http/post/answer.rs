@@ -1,0 +1,225 @@
+//! Answers calls: one JSON body if that is all there is to say, a stream of events otherwise.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use http::{HeaderValue, Response, header};
+use outlive_protocol::{
+    Accepted, Held, InFlight, Message, Run, Session,
+    era::{Abandoned, Frame},
+};
+
+use super::stream::{CallStream, Numbered};
+use crate::http::{Body, negotiate::Takes, reply::{self, event_response}, service::Shared, sessions::HttpSession};
+
+/// A run that may have to wait, with its place in the table of what is running.
+pub(in crate::http) struct Running {
+    run: Option<Run>,
+    held: Option<Held>,
+    shared: Arc<Shared>,
+    /// Where its events go when nobody reads them.
+    pub(super) numbered: Option<Numbered>,
+}
+
+impl Running {
+    pub(in crate::http) fn new(run: Run, shared: &Arc<Shared>) -> Self {
+        Self { run: Some(run), held: None, shared: Arc::clone(shared), numbered: None }
+    }
+
+    pub(in crate::http) fn run(&mut self) -> Option<&mut Run> {
+        self.run.as_mut()
+    }
+
+    pub(in crate::http) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Message>> {
+        match &mut self.run {
+            Some(run) => run.poll_message(cx),
+            None => Poll::Ready(None),
+        }
+    }
+
+    /// Enters the call into its session's table, where a cancellation finds it.
+    fn hold(&mut self) {
+        let session = self.run.as_ref().and_then(|run| run.call().session().cloned());
+        if let (Some(run), Some(session), None) = (&self.run, session, &self.held) {
+            self.held = Some(session.in_flight().hold(run.call()));
+        }
+    }
+
+    /// The call has ended; nothing is left to go on with.
+    pub(in crate::http) fn end(&mut self) {
+        self.run = None;
+        self.held = None;
+    }
+}
+
+/// Losing the reader: modern calls are cancelled, legacy ones go on and keep what they say.
+impl Drop for Running {
+    fn drop(&mut self) {
+        let Some(run) = self.run.take() else { return };
+        if run.call().era().abandoned() == Abandoned::GoOn {
+            let pump = super::stream::pump(run, self.held.take(), self.numbered.take());
+            self.shared.tasks.spawn(pump);
+        }
+    }
+}
+
+/// Answers one call.
+pub(in crate::http) async fn one(
+    shared: &Arc<Shared>,
+    mut run: Run,
+    entry: Option<Arc<HttpSession>>,
+    takes: Takes,
+) -> Response<Body> {
+    // Most calls are ready when they are first asked: nothing is made for those.
+    let first = poll_fn(|cx| Poll::Ready(run.poll_message(cx))).await;
+    if takes.json
+        && let Poll::Ready(Some(message @ Message::Last(_))) = first
+    {
+        return whole(&run, message);
+    }
+    let mut running = Running::new(run, shared);
+    let first = match first {
+        Poll::Ready(first) => First::Said(first),
+        Poll::Pending => {
+            running.hold();
+            first_word(shared, &mut running, takes).await
+        }
+    };
+    match first {
+        First::Said(Some(message @ Message::Last(_))) if takes.json => {
+            let Some(run) = running.run() else { return reply::accepted() };
+            let response = whole(run, message);
+            running.end();
+            response
+        }
+        // Cancelled by the client itself, which waits for nothing any more.
+        First::Said(None) => {
+            running.end();
+            reply::accepted()
+        }
+        First::Said(Some(message)) => {
+            running.hold();
+            events(CallStream::new(shared, vec![running], entry), Some((0, message)), shared)
+        }
+        First::Silence => events(CallStream::new(shared, vec![running], entry), None, shared),
+    }
+}
+
+/// Answers several calls that came as one (2025-03-26 only).
+pub(in crate::http) async fn batch(
+    shared: &Arc<Shared>,
+    parts: Vec<Accepted>,
+    entry: Option<Arc<HttpSession>>,
+    takes: Takes,
+) -> Response<Body> {
+    let mut answers: Vec<Vec<u8>> = Vec::new();
+    let mut waiting: Vec<Running> = Vec::new();
+    let mut early: Vec<(usize, Message)> = Vec::new();
+    for part in parts {
+        match part {
+            Accepted::Call(run) => {
+                let mut running = Running::new(run, shared);
+                match poll_fn(|cx| Poll::Ready(running.poll(cx))).await {
+                    Poll::Ready(Some(message @ Message::Last(_))) => {
+                        let mut out = Vec::new();
+                        running.run().map(|run| run.encode(message, &mut out));
+                        running.end();
+                        answers.push(out);
+                        continue;
+                    }
+                    Poll::Ready(Some(message)) => early.push((waiting.len(), message)),
+                    Poll::Ready(None) => continue,
+                    Poll::Pending => {}
+                }
+                running.hold();
+                waiting.push(running);
+            }
+            Accepted::Refused(refusal) if refusal.wants_answer => answers.push(refusal.body),
+            _ => {}
+        }
+    }
+    if waiting.is_empty() {
+        return match answers.is_empty() {
+            true => reply::accepted(),
+            false => reply::json(200, [b"[", &answers.join(&b',')[..], b"]"].concat()),
+        };
+    }
+    if !takes.events {
+        collect(waiting, &mut answers).await;
+        return reply::json(200, [b"[", &answers.join(&b',')[..], b"]"].concat());
+    }
+    let mut stream = CallStream::new(shared, waiting, entry);
+    let mut out = stream.begin();
+    answers.iter().for_each(|answer| stream.say(answer, &mut out));
+    for (index, message) in early {
+        stream.write(index, message, &mut out);
+    }
+    event_response(Body::events(stream, out, shared.config.keep_alive))
+}
+
+/// Waits for calls whose client takes no stream, and drops what they say on the way.
+async fn collect(waiting: Vec<Running>, answers: &mut Vec<Vec<u8>>) {
+    for mut running in waiting {
+        while let Some(message) = poll_fn(|cx| running.poll(cx)).await {
+            let mut out = Vec::new();
+            if let Some(Frame::End { .. }) = running.run().map(|run| run.encode(message, &mut out)) {
+                answers.push(out);
+                running.end();
+            }
+        }
+    }
+}
+
+/// What a call said first.
+enum First {
+    Said(Option<Message>),
+    /// Nothing for so long that a stream is opened, so that proxies and resumption can do their part.
+    Silence,
+}
+
+async fn first_word(shared: &Shared, running: &mut Running, takes: Takes) -> First {
+    if !takes.events {
+        loop {
+            match poll_fn(|cx| running.poll(cx)).await {
+                Some(Message::Notify(_)) => {}
+                last => return First::Said(last),
+            }
+        }
+    }
+    let mut patience: Pin<Box<tokio::time::Sleep>> = Box::pin(tokio::time::sleep(shared.config.sse_after));
+    poll_fn(|cx| match running.poll(cx) {
+        Poll::Ready(message) => Poll::Ready(First::Said(message)),
+        Poll::Pending => patience.as_mut().poll(cx).map(|()| First::Silence),
+    })
+    .await
+}
+
+fn whole(run: &Run, message: Message) -> Response<Body> {
+    let mut out = Vec::with_capacity(512);
+    let retry = match &message {
+        Message::Last(Err(outlive_protocol::Fault::Busy { retry_after })) => Some(*retry_after),
+        _ => None,
+    };
+    let status = match run.encode(message, &mut out) {
+        Frame::End { status } => status,
+        _ => 200,
+    };
+    let mut response = reply::json(status, out);
+    if let Some(retry) = retry {
+        let seconds = retry.as_secs() + u64::from(retry.subsec_nanos() > 0);
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
+    }
+    response
+}
+
+fn events(mut stream: CallStream, first: Option<(usize, Message)>, shared: &Shared) -> Response<Body> {
+    let mut out = stream.begin();
+    if let Some((index, message)) = first {
+        stream.write(index, message, &mut out);
+    }
+    event_response(Body::events(stream, out, shared.config.keep_alive))
+}

@@ -1,0 +1,177 @@
+//! Calls as a stream of events, numbered where their era can resume them.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    task::{Context, Poll},
+};
+
+use outlive_protocol::{
+    Held, Message, Run, Session,
+    era::{Frame, Numbering},
+};
+
+use super::answer::Running;
+use crate::http::{
+    body::{ENOUGH, Source},
+    resume::Stream,
+    service::Shared,
+    sessions::HttpSession,
+    sse,
+};
+
+/// A numbered stream and which reader of it we are.
+#[derive(Clone)]
+pub(super) struct Numbered {
+    stream: Arc<Stream>,
+    reader: u64,
+}
+
+/// The calls that are answered on one response.
+pub(super) struct CallStream {
+    calls: Vec<Running>,
+    numbered: Option<Numbered>,
+    primed: bool,
+    entry: Option<Arc<HttpSession>>,
+}
+
+impl CallStream {
+    pub(super) fn new(shared: &Shared, mut calls: Vec<Running>, entry: Option<Arc<HttpSession>>) -> Self {
+        let numbering = calls.first_mut().and_then(|running| running.run()).map(|run| run.call().era().numbering());
+        let numbered = match (numbering, &entry) {
+            (Some(Numbering::Ids | Numbering::Primed), Some(entry)) => {
+                let stream = entry.open_stream(&shared.config.events);
+                let reader = stream.attach();
+                Some(Numbered { stream, reader })
+            }
+            _ => None,
+        };
+        for running in &mut calls {
+            running.numbered.clone_from(&numbered);
+        }
+        if let Some(entry) = &entry {
+            entry.open_streams.fetch_add(1, Ordering::Relaxed);
+        }
+        Self { calls, numbered, primed: numbering == Some(Numbering::Primed), entry }
+    }
+
+    /// What a stream begins with: where it can be resumed, an id to resume from.
+    pub(super) fn begin(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        if let (Some(numbered), true) = (&self.numbered, self.primed) {
+            self.say_numbered(numbered, b"", &mut out);
+        }
+        out
+    }
+
+    /// Writes a message that has been encoded already.
+    pub(super) fn say(&self, data: &[u8], out: &mut Vec<u8>) {
+        match &self.numbered {
+            Some(numbered) => self.say_numbered(numbered, data, out),
+            None => sse::event(out, |out| {
+                out.extend_from_slice(data);
+                true
+            }),
+        }
+    }
+
+    /// Writes a message of a call. `true` if the connection is to be closed, with calls still
+    /// running: their client was told to come back.
+    pub(super) fn write(&mut self, index: usize, message: Message, out: &mut Vec<u8>) -> bool {
+        let Some(running) = self.calls.get_mut(index) else { return false };
+        let Some(run) = running.run() else { return false };
+        let Some(numbered) = &self.numbered else {
+            let mut frame = Frame::Silent;
+            sse::event(out, |out| {
+                frame = run.encode(message, out);
+                matches!(frame, Frame::Message | Frame::End { .. })
+            });
+            if let Frame::End { .. } = frame {
+                running.end();
+            }
+            return false;
+        };
+        let mut data = Vec::new();
+        match run.encode(message, &mut data) {
+            Frame::Silent => false,
+            Frame::Detach { retry } => {
+                let number = numbered.stream.append(b"");
+                sse::retry(out, numbered.stream.id(number), retry);
+                true
+            }
+            frame => {
+                self.say(&data, out);
+                if let Frame::End { .. } = frame {
+                    self.end(index);
+                }
+                false
+            }
+        }
+    }
+
+    fn say_numbered(&self, numbered: &Numbered, data: &[u8], out: &mut Vec<u8>) {
+        let number = numbered.stream.append(data);
+        sse::numbered(out, numbered.stream.id(number), data);
+    }
+
+    fn end(&mut self, index: usize) {
+        self.calls[index].end();
+        let all = self.calls.iter_mut().all(|running| running.run().is_none());
+        if let (true, Some(numbered)) = (all, &self.numbered) {
+            numbered.stream.end();
+        }
+    }
+}
+
+impl Source for CallStream {
+    fn poll_fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
+        if self.numbered.as_ref().is_some_and(|numbered| !numbered.stream.is_reader(numbered.reader)) {
+            // The client has come back on another connection; what is left is told there.
+            return Poll::Ready(());
+        }
+        let mut index = 0;
+        while index < self.calls.len() {
+            if out.len() >= ENOUGH {
+                return Poll::Pending;
+            }
+            match self.calls[index].poll(cx) {
+                Poll::Ready(Some(message)) => {
+                    if self.write(index, message, out) {
+                        return Poll::Ready(());
+                    }
+                }
+                Poll::Ready(None) => {
+                    self.end(index);
+                    index += 1;
+                }
+                Poll::Pending => index += 1,
+            }
+        }
+        match self.calls.iter_mut().all(|running| running.run().is_none()) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for CallStream {
+    fn drop(&mut self) {
+        if let Some(entry) = &self.entry {
+            entry.open_streams.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Owns a call whose reader has gone, until it has ended. What it says is kept.
+pub(super) async fn pump(mut run: Run, _held: Option<Held>, numbered: Option<Numbered>) {
+    let mut data = Vec::new();
+    while let Some(message) = run.next().await {
+        data.clear();
+        let frame = run.encode(message, &mut data);
+        if let (Frame::Message | Frame::End { .. }, Some(numbered)) = (frame, &numbered) {
+            numbered.stream.append(&data);
+        }
+    }
+    if let Some(numbered) = &numbered {
+        numbered.stream.end();
+    }
+}

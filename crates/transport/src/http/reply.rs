@@ -1,0 +1,85 @@
+//! Whole responses: answers, refusals and what the transport itself has to say.
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use outlive_protocol::Refusal;
+
+use super::{Body, Denied};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// A JSON body.
+pub(super) fn json(status: u16, body: Vec<u8>) -> Response<Body> {
+    let mut response = Response::new(Body::full(Bytes::from(body)));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+    response
+}
+
+/// A message that was not taken.
+pub(super) fn refusal(refusal: Refusal) -> Response<Body> {
+    json(refusal.status, refusal.body)
+}
+
+/// A notification was taken; there is nothing to say.
+pub(super) fn accepted() -> Response<Body> {
+    empty(StatusCode::ACCEPTED)
+}
+
+pub(super) fn empty(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+/// A refusal by the transport: a JSON-RPC error without an id, because no message was read.
+pub(super) fn problem(status: StatusCode, message: &str) -> Response<Body> {
+    #[derive(serde::Serialize)]
+    struct Problem<'a> {
+        jsonrpc: &'static str,
+        error: Error<'a>,
+    }
+    #[derive(serde::Serialize)]
+    struct Error<'a> {
+        code: i32,
+        message: &'a str,
+    }
+    let problem = Problem {
+        jsonrpc: "2.0",
+        error: Error { code: outlive_wire::code::INVALID_REQUEST, message },
+    };
+    json(status.as_u16(), serde_json::to_vec(&problem).unwrap_or_default())
+}
+
+/// A method that the path does not have.
+pub(super) fn method_not_allowed(allowed: &'static str) -> Response<Body> {
+    let mut response =
+        problem(StatusCode::METHOD_NOT_ALLOWED, &format!("this path takes {allowed}"));
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+    response
+}
+
+/// Somebody who is not let in.
+pub(super) fn denied(denied: Denied) -> Response<Body> {
+    let (status, message, challenge) = match denied {
+        Denied::Unauthenticated { challenge } => {
+            (StatusCode::UNAUTHORIZED, "send a valid token in the Authorization header", Some(challenge))
+        }
+        Denied::Forbidden { challenge } => (StatusCode::FORBIDDEN, "this caller may not do that", challenge),
+    };
+    let mut response = problem(status, message);
+    if let Some(challenge) = challenge {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+/// The head of every stream of events.
+pub(super) fn event_response(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}

@@ -1,0 +1,328 @@
+//! The tower service: everything that happens to a request before and after its message is read.
+
+use std::{
+    convert::Infallible,
+    fmt,
+    future::Future,
+    net::{IpAddr, SocketAddr},
+    pin::Pin,
+    sync::{
+        Arc, Once,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+    time::Instant,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use outlive_protocol::{Endpoint, Principal, Session};
+
+use super::{
+    Allow, Body, HttpConfig, Verdict, cors, delete, get, guard, http_sse,
+    post::{self, Head},
+    reply,
+    sessions::{HttpSession, Sessions},
+};
+use crate::tasks::Tasks;
+
+/// An MCP server as a tower service.
+///
+/// Mount it where you like: it answers on every path it is given. [`HttpService::sse`] and
+/// [`HttpService::messages`] are the two paths of HTTP+SSE, for clients of 2024-11-05.
+#[derive(Clone)]
+pub struct HttpService {
+    shared: Arc<Shared>,
+    route: Route,
+}
+
+/// Which of the paths a service answers for.
+#[derive(Clone, Debug)]
+enum Route {
+    Endpoint,
+    Sse { messages: Arc<str> },
+    Messages,
+    /// All of them, by the request's path.
+    ByPath,
+}
+
+/// What all requests share.
+pub(super) struct Shared {
+    pub(super) endpoint: Endpoint,
+    pub(super) config: HttpConfig,
+    pub(super) hosts: Allow,
+    pub(super) sessions: Sessions,
+    pub(super) streams: http_sse::Streams,
+    pub(super) tasks: Tasks,
+    sweeping: Once,
+    closing: AtomicBool,
+}
+
+impl HttpService {
+    /// Serves an endpoint over HTTP.
+    pub fn new(endpoint: Endpoint, config: HttpConfig) -> Self {
+        Self { shared: Arc::new(Shared::new(endpoint, config, Allow::Loopback)), route: Route::Endpoint }
+    }
+
+    /// A service that routes by path, for a listener of our own.
+    pub(super) fn by_path(endpoint: Endpoint, config: HttpConfig, default_hosts: Allow) -> Self {
+        Self { shared: Arc::new(Shared::new(endpoint, config, default_hosts)), route: Route::ByPath }
+    }
+
+    /// The stream of HTTP+SSE; `messages` is the path at which [`HttpService::messages`] is mounted.
+    #[must_use]
+    pub fn sse(&self, messages: &str) -> Self {
+        Self { shared: Arc::clone(&self.shared), route: Route::Sse { messages: messages.into() } }
+    }
+
+    /// The path to which clients of HTTP+SSE post.
+    #[must_use]
+    pub fn messages(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), route: Route::Messages }
+    }
+
+    /// How many legacy sessions are open.
+    pub fn sessions(&self) -> usize {
+        self.shared.sessions.len()
+    }
+
+    /// Ends all streams and sessions properly; requests that still come are served without.
+    pub fn close(&self) {
+        self.shared.close();
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Takes one request.
+    pub(super) async fn handle<B>(&self, request: Request<B>, peer: Option<IpAddr>) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes>,
+        B::Error: fmt::Display,
+    {
+        let shared = &self.shared;
+        let headers = request.headers();
+        if !guard::host_allowed(&shared.hosts, headers, request.uri()) {
+            return reply::problem(
+                StatusCode::FORBIDDEN,
+                "this Host is not served here; allow it with `allow_host` if it should be",
+            );
+        }
+        if !guard::origin_allowed(&shared.config.origins, headers) {
+            return reply::problem(
+                StatusCode::FORBIDDEN,
+                "this Origin may not use the server; allow it with `allow_origin` if it should",
+            );
+        }
+        let origin = headers.get(header::ORIGIN).cloned();
+        let mut response = if request.method() == Method::OPTIONS && origin.is_some() {
+            cors::preflight(headers)
+        } else {
+            self.authenticated(request, peer).await
+        };
+        if let Some(origin) = origin {
+            cors::allow(&origin, response.headers_mut());
+        }
+        response
+    }
+
+    async fn authenticated<B>(&self, request: Request<B>, peer: Option<IpAddr>) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes>,
+        B::Error: fmt::Display,
+    {
+        let (parts, body) = request.into_parts();
+        let principal = match &self.shared.config.authenticator {
+            None => Principal::ANONYMOUS,
+            Some(authenticator) => {
+                let verdict = match authenticator.authenticate(&parts) {
+                    Verdict::Now(verdict) => verdict,
+                    Verdict::Later(verdict) => verdict.await,
+                };
+                match verdict {
+                    Ok(principal) => principal,
+                    Err(denied) => return reply::denied(denied),
+                }
+            }
+        };
+        self.route(Head { parts, principal, peer }, body).await
+    }
+
+    async fn route<B>(&self, head: Head, body: B) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes>,
+        B::Error: fmt::Display,
+    {
+        let shared = &self.shared;
+        let (path, method) = (head.parts.uri.path(), &head.parts.method);
+        let old = shared.config.http_sse && shared.endpoint.profile().eras.legacy;
+        let route = match &self.route {
+            Route::ByPath if path == shared.config.path => &Route::Endpoint,
+            Route::ByPath if old && path == "/sse" => &Route::Sse { messages: "/messages".into() },
+            Route::ByPath if old && path == "/messages" => &Route::Messages,
+            route => route,
+        };
+        match (route, method) {
+            (Route::Endpoint, &Method::POST) => post::post(shared, head, body).await,
+            (Route::Endpoint, &Method::GET) => get::get(shared, &head),
+            (Route::Endpoint, &Method::DELETE) => delete::delete(shared, &head),
+            (Route::Endpoint, _) => reply::method_not_allowed(shared.methods()),
+            (Route::Sse { messages }, &Method::GET) => http_sse::open(shared, &head, messages),
+            (Route::Sse { .. }, _) => reply::method_not_allowed("GET"),
+            (Route::Messages, &Method::POST) => http_sse::message(shared, head, body).await,
+            (Route::Messages, _) => reply::method_not_allowed("POST"),
+            (Route::ByPath, _) => {
+                let message = format!("there is nothing here; the MCP endpoint is {}", shared.config.path);
+                reply::problem(StatusCode::NOT_FOUND, &message)
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn new(endpoint: Endpoint, config: HttpConfig, default_hosts: Allow) -> Self {
+        let now = endpoint.profile().clock.now();
+        Self {
+            sessions: Sessions::new(Arc::clone(&config.events), config.max_sessions, config.session_idle, now),
+            hosts: config.hosts.clone().unwrap_or(default_hosts),
+            endpoint,
+            config,
+            streams: http_sse::Streams::default(),
+            tasks: Tasks::default(),
+            sweeping: Once::new(),
+            closing: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        self.endpoint.profile().clock.now()
+    }
+
+    pub(super) fn keeps_sessions(&self) -> bool {
+        self.config.sessions && self.endpoint.profile().eras.legacy
+    }
+
+    /// The methods of the endpoint, for `Allow`.
+    pub(super) fn methods(&self) -> &'static str {
+        if self.keeps_sessions() { "POST, GET, DELETE" } else { "POST" }
+    }
+
+    /// The session that a request's headers name: `None` if they name none, `Some(None)` if there
+    /// is no such session for this caller.
+    pub(super) fn named_session(
+        &self,
+        headers: &HeaderMap,
+        principal: &Principal,
+    ) -> Option<Option<Arc<HttpSession>>> {
+        let id = headers.get("mcp-session-id")?;
+        Some(id.to_str().ok().and_then(|id| self.sessions.get(id, principal, self.now())))
+    }
+
+    /// The session of a request that makes no sense without one.
+    pub(super) fn required_session(
+        &self,
+        headers: &HeaderMap,
+        principal: &Principal,
+    ) -> Result<Arc<HttpSession>, Box<Response<Body>>> {
+        let entry = match self.named_session(headers, principal) {
+            Some(Some(entry)) => entry,
+            Some(None) => {
+                let message = "unknown session; send `initialize` again";
+                return Err(Box::new(reply::problem(StatusCode::NOT_FOUND, message)));
+            }
+            None => {
+                let message = "the Mcp-Session-Id header is missing; send `initialize` first";
+                return Err(Box::new(reply::problem(StatusCode::BAD_REQUEST, message)));
+            }
+        };
+        match outlive_protocol::era::check_version_header(&entry.session, headers) {
+            Ok(()) => Ok(entry),
+            Err(fault) => Err(Box::new(reply::problem(StatusCode::BAD_REQUEST, &fault.to_string()))),
+        }
+    }
+
+    /// Enters a session; `None` if there is no room for it.
+    pub(super) fn open_session(self: &Arc<Self>, session: Arc<Session>) -> Option<Arc<HttpSession>> {
+        let (entry, ended) = self.sessions.insert(session, self.now()).ok()?;
+        if let Some(ended) = ended {
+            self.sessions.end(&ended);
+            self.endpoint.service().session_closed(&ended.session);
+        }
+        self.endpoint.service().session_opened(&entry.session);
+        self.sweeping.call_once(|| self.tasks.spawn(sweep(Arc::downgrade(self))));
+        Some(entry)
+    }
+
+    pub(super) fn end_session(&self, id: &str) {
+        if let Some(entry) = self.sessions.remove(id) {
+            self.endpoint.service().session_closed(&entry.session);
+        }
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
+    }
+
+    /// Ends streams properly: subscriptions with their result, sessions with their feeds.
+    pub(super) fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+        self.endpoint.profile().bus.close();
+        http_sse::close_all(self);
+    }
+
+    /// Ends what is left when the time to end by itself is over.
+    pub(super) fn end_all(&self) {
+        for entry in self.sessions.drain() {
+            self.sessions.end(&entry);
+            self.endpoint.service().session_closed(&entry.session);
+        }
+        self.tasks.abort_all();
+    }
+}
+
+/// Ends sessions that have been idle for too long, for as long as the server lives.
+async fn sweep(shared: std::sync::Weak<Shared>) {
+    loop {
+        let Some((clock, pause)) = shared.upgrade().map(|shared| {
+            let pause = (shared.config.session_idle / 10).max(std::time::Duration::from_millis(10));
+            (Arc::clone(&shared.endpoint.profile().clock), pause)
+        }) else {
+            return;
+        };
+        clock.sleep(pause).await;
+        let Some(shared) = shared.upgrade() else { return };
+        for entry in shared.sessions.sweep(shared.now()) {
+            shared.endpoint.service().session_closed(&entry.session);
+        }
+    }
+}
+
+impl<B> tower_service::Service<Request<B>> for HttpService
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: fmt::Display,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = self.clone();
+        let peer = request.extensions().get::<SocketAddr>().map(SocketAddr::ip);
+        Box::pin(async move { Ok(service.handle(request, peer).await) })
+    }
+}
+
+impl fmt::Debug for HttpService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpService")
+            .field("config", &self.shared.config)
+            .field("sessions", &self.shared.sessions)
+            .finish_non_exhaustive()
+    }
+}

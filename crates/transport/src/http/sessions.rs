@@ -1,0 +1,185 @@
+//! The legacy sessions of an HTTP server, by id.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError, RwLock,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use outlive_protocol::{Principal, Session};
+
+use super::{
+    events::{EventStore, StreamKey},
+    resume::Stream,
+};
+
+/// Streams of one session whose events can be asked for. More than a client has open at once.
+const STREAMS: usize = 64;
+
+/// All sessions. Ids are unguessable, and of no use to anyone but their principal.
+pub(super) struct Sessions {
+    // Read for every legacy request, written when sessions come and go.
+    open: RwLock<HashMap<Arc<str>, Arc<HttpSession>>>,
+    events: Arc<dyn EventStore>,
+    max: usize,
+    idle: Duration,
+    started: Instant,
+}
+
+/// A session and its streams.
+pub(super) struct HttpSession {
+    pub(super) id: Arc<str>,
+    pub(super) session: Arc<Session>,
+    /// When it was last used, in milliseconds since the server started.
+    used: AtomicU64,
+    /// Responses that are being written.
+    pub(super) open_streams: AtomicUsize,
+    /// The stream that tells this session's changes.
+    pub(super) listening: AtomicU64,
+    next_stream: AtomicU64,
+    // A BTreeMap, because an empty one takes no memory and the oldest is found first.
+    streams: Mutex<BTreeMap<u64, Arc<Stream>>>,
+}
+
+/// There are as many sessions as there may be, and all of them are in use.
+#[derive(Debug)]
+pub(super) struct Full;
+
+impl Sessions {
+    pub(super) fn new(events: Arc<dyn EventStore>, max: usize, idle: Duration, now: Instant) -> Self {
+        Self { open: RwLock::default(), events, max, idle, started: now }
+    }
+
+    /// Enters a session under a new id. Makes room, if need be, by ending the one that has been
+    /// idle for longest; it comes back as the second value.
+    pub(super) fn insert(
+        &self,
+        session: Arc<Session>,
+        now: Instant,
+    ) -> Result<(Arc<HttpSession>, Option<Arc<HttpSession>>), Full> {
+        let id = new_id().ok_or(Full)?;
+        let entry = Arc::new(HttpSession {
+            id: Arc::clone(&id),
+            session,
+            used: AtomicU64::new(self.millis(now)),
+            open_streams: AtomicUsize::new(0),
+            listening: AtomicU64::new(u64::MAX),
+            next_stream: AtomicU64::new(0),
+            streams: Mutex::default(),
+        });
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        let mut ended = None;
+        if open.len() >= self.max {
+            let idlest = open.values().filter(|entry| entry.is_idle()).min_by_key(|entry| entry.used());
+            let idlest = Arc::clone(&idlest.ok_or(Full)?.id);
+            ended = open.remove(&idlest);
+        }
+        open.insert(id, Arc::clone(&entry));
+        drop(open);
+        Ok((entry, ended))
+    }
+
+    /// The session with this id, if it is this principal's. A foreign one is an unknown one.
+    pub(super) fn get(&self, id: &str, principal: &Principal, now: Instant) -> Option<Arc<HttpSession>> {
+        let entry = self.open.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()?;
+        if entry.session.principal() != principal {
+            return None;
+        }
+        entry.used.store(self.millis(now), Ordering::Relaxed);
+        Some(entry)
+    }
+
+    /// Takes a session out. Its calls and streams end.
+    pub(super) fn remove(&self, id: &str) -> Option<Arc<HttpSession>> {
+        self.open.write().unwrap_or_else(PoisonError::into_inner).remove(id).inspect(|entry| self.end(entry))
+    }
+
+    /// Takes out all sessions that have been idle for too long.
+    pub(super) fn sweep(&self, now: Instant) -> Vec<Arc<HttpSession>> {
+        let oldest = self.millis(now).saturating_sub(self.idle.as_millis() as u64);
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        let expired: Vec<_> =
+            open.values().filter(|entry| entry.used() < oldest && entry.is_idle()).cloned().collect();
+        for entry in &expired {
+            open.remove(&entry.id);
+        }
+        drop(open);
+        expired.iter().for_each(|entry| self.end(entry));
+        expired
+    }
+
+    /// Everything that belongs to a session ends with it.
+    pub(super) fn end(&self, entry: &HttpSession) {
+        entry.session.close();
+        self.events.forget(&entry.id);
+    }
+
+    /// All sessions, for shutting down.
+    pub(super) fn drain(&self) -> Vec<Arc<HttpSession>> {
+        self.open.write().unwrap_or_else(PoisonError::into_inner).drain().map(|(_, entry)| entry).collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.open.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    fn millis(&self, now: Instant) -> u64 {
+        now.saturating_duration_since(self.started).as_millis() as u64
+    }
+}
+
+impl HttpSession {
+    /// Opens a numbered stream.
+    pub(super) fn open_stream(&self, events: &Arc<dyn EventStore>) -> Arc<Stream> {
+        let number = self.next_stream.fetch_add(1, Ordering::Relaxed);
+        let key = StreamKey { session: Arc::clone(&self.id), stream: number };
+        let stream = Arc::new(Stream::new(key, Arc::clone(events)));
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        if streams.len() >= STREAMS {
+            // An ended one is forgotten first: a running one still has an answer to keep.
+            let ended = streams.iter().find(|(_, stream)| stream.has_ended()).map(|(number, _)| *number);
+            if let Some(number) = ended.or_else(|| streams.keys().next().copied()) {
+                streams.remove(&number);
+            }
+        }
+        streams.insert(number, Arc::clone(&stream));
+        stream
+    }
+
+    /// A stream of this session that can be resumed.
+    pub(super) fn stream(&self, number: u64) -> Option<Arc<Stream>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner).get(&number).cloned()
+    }
+
+    fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// A session with a call or a stream is never idle.
+    fn is_idle(&self) -> bool {
+        self.open_streams.load(Ordering::Relaxed) == 0 && self.session.in_flight().is_empty()
+    }
+}
+
+/// 128 random bits: visible ASCII, and nobody guesses it.
+pub(super) fn new_id() -> Option<Arc<str>> {
+    use fmt::Write;
+
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    let mut id = String::with_capacity(32);
+    for byte in bytes {
+        write!(id, "{byte:02x}").ok()?;
+    }
+    Some(id.into())
+}
+
+impl fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sessions").field("open", &self.len()).finish_non_exhaustive()
+    }
+}

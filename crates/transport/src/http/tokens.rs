@@ -1,0 +1,124 @@
+//! Callers with names, known by tokens from a file.
+
+use std::{
+    collections::HashMap,
+    fmt, fs, io,
+    path::{Path, PathBuf},
+};
+
+use http::request::Parts;
+use outlive_protocol::Principal;
+use sha2::{Digest, Sha256};
+
+use super::auth::{Authenticator, Denied, Verdict, bearer};
+
+/// Shorter tokens can be guessed.
+const SHORTEST: usize = 16;
+
+/// Bearer tokens and whom they stand for. Only their hashes are kept, so that looking one up
+/// takes the same time however much of it is right.
+#[derive(Clone, Default)]
+pub struct StaticTokens(HashMap<[u8; 32], Principal>);
+
+impl StaticTokens {
+    /// No tokens: nobody is let in.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a caller.
+    #[must_use]
+    pub fn with(mut self, name: &str, token: &str) -> Self {
+        self.0.insert(Sha256::digest(token.as_bytes()).into(), Principal::named(name));
+        self
+    }
+
+    /// Reads a file with one `name token` per line; empty lines and lines with `#` are skipped.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, or a line is not a name and a token of 16 characters or more.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, TokenFileError> {
+        let path = path.as_ref();
+        let text = fs::read_to_string(path)
+            .map_err(|source| TokenFileError::Unreadable { path: path.to_owned(), source })?;
+        let mut tokens = Self::new();
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let bad = |what| TokenFileError::BadLine { path: path.to_owned(), line: index + 1, what };
+            let (name, token) = line.split_once(char::is_whitespace).ok_or_else(|| bad("has no token"))?;
+            let token = token.trim();
+            if token.len() < SHORTEST {
+                return Err(bad("has a token of fewer than 16 characters"));
+            }
+            if token.contains(char::is_whitespace) {
+                return Err(bad("has a space inside its token"));
+            }
+            tokens = tokens.with(name, token);
+        }
+        Ok(tokens)
+    }
+}
+
+impl Authenticator for StaticTokens {
+    fn authenticate<'a>(&'a self, parts: &'a Parts) -> Verdict<'a> {
+        Verdict::Now(match bearer(parts) {
+            None => Err(Denied::no_token()),
+            Some(token) => {
+                let hash: [u8; 32] = Sha256::digest(token).into();
+                self.0.get(&hash).cloned().ok_or_else(Denied::invalid_token)
+            }
+        })
+    }
+}
+
+impl fmt::Debug for StaticTokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StaticTokens({} callers)", self.0.len())
+    }
+}
+
+/// Why a token file could not be used.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TokenFileError {
+    /// The file cannot be read.
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// A line is not `name token`.
+    BadLine {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+}
+
+impl fmt::Display for TokenFileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable { path, source } => write!(f, "could not read the token file {}: {source}", path.display()),
+            Self::BadLine { path, line, what } => {
+                write!(f, "{}:{line} {what}; write one `name token` per line", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for TokenFileError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Unreadable { source, .. } => Some(source),
+            Self::BadLine { .. } => None,
+        }
+    }
+}

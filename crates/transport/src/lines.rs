@@ -1,0 +1,86 @@
+//! Any byte stream, one message per line: a Unix socket, a TCP connection, an in-memory pipe.
+
+use std::{io, sync::Arc};
+
+use outlive_protocol::{Endpoint, Principal};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::pipe::{Piece, Pipe, Splitter};
+
+/// How much is read at once.
+const CHUNK: usize = 16 << 10;
+
+/// Serves one client on a byte stream until it closes its side, and answers what is running then.
+///
+/// Whoever accepts connections knows who is calling: that is `principal`.
+///
+/// # Errors
+///
+/// When reading or writing fails.
+pub async fn serve<R, W>(endpoint: Endpoint, principal: Principal, mut input: R, mut output: W) -> io::Result<()>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send,
+{
+    let (pipe, mut messages) = Pipe::open(endpoint, principal);
+    let _close = Close(Arc::clone(&pipe));
+    let mut splitter = Splitter::new(pipe.message_limit());
+    let mut chunk = vec![0; CHUNK];
+    let mut out = Vec::new();
+    loop {
+        tokio::select! {
+            read = input.read(&mut chunk) => {
+                let read = read?;
+                splitter.push(&chunk[..read]);
+                let last = if read == 0 { splitter.rest() } else { None };
+                for piece in std::iter::from_fn(|| splitter.next()).chain(last) {
+                    match piece {
+                        Piece::Line(line) => pipe.accept(&line, &mut out),
+                        Piece::TooLong => pipe.refuse_too_long(&mut out),
+                    }
+                }
+                if read == 0 {
+                    break;
+                }
+            }
+            Some(message) = messages.recv() => out.extend_from_slice(&message),
+        }
+        write(&mut output, &mut out).await?;
+    }
+    write(&mut output, &mut out).await?;
+    let drained = pipe.drained();
+    tokio::pin!(drained);
+    loop {
+        tokio::select! {
+            biased;
+            Some(message) = messages.recv() => {
+                out.extend_from_slice(&message);
+                write(&mut output, &mut out).await?;
+            }
+            () = &mut drained => break,
+        }
+    }
+    while let Ok(message) = messages.try_recv() {
+        out.extend_from_slice(&message);
+    }
+    write(&mut output, &mut out).await?;
+    output.shutdown().await
+}
+
+async fn write<W: AsyncWrite + Unpin>(output: &mut W, out: &mut Vec<u8>) -> io::Result<()> {
+    if !out.is_empty() {
+        output.write_all(out).await?;
+        output.flush().await?;
+        out.clear();
+    }
+    Ok(())
+}
+
+/// Ends the connection however it ends.
+struct Close(Arc<Pipe>);
+
+impl Drop for Close {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}

@@ -1,0 +1,74 @@
+//! A transport of your own: implement two small traits, and messages go in and out whole.
+
+use std::{future::Future, io, sync::Arc};
+
+use bytes::Bytes;
+use outlive_protocol::{Endpoint, Principal};
+
+use crate::pipe::Pipe;
+
+/// Where messages come from.
+pub trait Source: Send {
+    /// The next message, or `None` when the client has gone. Must be safe to drop while it waits.
+    fn receive(&mut self) -> impl Future<Output = io::Result<Option<Bytes>>> + Send;
+}
+
+/// Where messages go to.
+pub trait Sink: Send {
+    /// Sends one message: JSON without a line end.
+    fn send(&mut self, message: Bytes) -> impl Future<Output = io::Result<()>> + Send;
+}
+
+/// Serves one client until its source ends, and answers what is running then.
+///
+/// # Errors
+///
+/// When the source or the sink fails.
+pub async fn serve(
+    endpoint: Endpoint,
+    principal: Principal,
+    mut source: impl Source,
+    mut sink: impl Sink,
+) -> io::Result<()> {
+    let (pipe, mut late) = Pipe::open(endpoint, principal);
+    let limit = pipe.message_limit();
+    let result = async {
+        loop {
+            let mut out = Vec::new();
+            tokio::select! {
+                message = source.receive() => match message? {
+                    Some(message) if message.len() > limit => pipe.refuse_too_long(&mut out),
+                    Some(message) => pipe.accept(&message, &mut out),
+                    None => break,
+                },
+                Some(message) = late.recv() => out = message,
+            }
+            send_lines(&mut sink, out).await?;
+        }
+        let drained = pipe.drained();
+        tokio::pin!(drained);
+        loop {
+            tokio::select! {
+                biased;
+                Some(message) = late.recv() => send_lines(&mut sink, message).await?,
+                () = &mut drained => break,
+            }
+        }
+        while let Ok(message) = late.try_recv() {
+            send_lines(&mut sink, message).await?;
+        }
+        Ok(())
+    }
+    .await;
+    Arc::clone(&pipe).close();
+    result
+}
+
+async fn send_lines(sink: &mut impl Sink, lines: Vec<u8>) -> io::Result<()> {
+    let mut rest = Bytes::from(lines);
+    while let Some(at) = memchr::memchr(b'\n', &rest) {
+        let line = rest.split_to(at + 1);
+        sink.send(line.slice(..at)).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,244 @@
+//! What all pipes share: one connection, both eras on it, messages in and messages out.
+//!
+//! A call is polled once where its message was read. Most are answered right there; only a call
+//! that has to wait costs a task.
+
+mod split;
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use bytes::Bytes;
+use outlive_protocol::{
+    Accepted, Arrival, Endpoint, Held, InFlight, Message, Principal, Run, Session, era::Frame,
+};
+use tokio::sync::mpsc;
+
+pub(crate) use split::{Piece, Splitter};
+
+use crate::tasks::Tasks;
+
+/// Messages that wait for the writer. Calls that produce more wait until there is room.
+const OUTBOX: usize = 256;
+
+/// One connection that carries messages both ways.
+pub(crate) struct Pipe {
+    endpoint: Endpoint,
+    principal: Principal,
+    // Replaced by every `initialize`; read for every message, never across an await.
+    session: Mutex<Option<Arc<Session>>>,
+    in_flight: Arc<InFlight>,
+    tasks: Tasks,
+    outbox: mpsc::Sender<Vec<u8>>,
+    legacy_only: bool,
+}
+
+impl Pipe {
+    /// Opens a pipe. What its calls say later comes out of the receiver: whole messages, each
+    /// followed by a line end.
+    pub(crate) fn open(endpoint: Endpoint, principal: Principal) -> (Arc<Self>, mpsc::Receiver<Vec<u8>>) {
+        Self::with_eras(endpoint, principal, false)
+    }
+
+    /// Opens a pipe that only legacy clients use.
+    pub(crate) fn open_legacy(endpoint: Endpoint, principal: Principal) -> (Arc<Self>, mpsc::Receiver<Vec<u8>>) {
+        Self::with_eras(endpoint, principal, true)
+    }
+
+    fn with_eras(
+        endpoint: Endpoint,
+        principal: Principal,
+        legacy_only: bool,
+    ) -> (Arc<Self>, mpsc::Receiver<Vec<u8>>) {
+        let (outbox, messages) = mpsc::channel(OUTBOX);
+        let pipe = Self {
+            endpoint,
+            principal,
+            session: Mutex::default(),
+            in_flight: Arc::default(),
+            tasks: Tasks::default(),
+            outbox,
+            legacy_only,
+        };
+        (Arc::new(pipe), messages)
+    }
+
+    /// How long a message may be.
+    pub(crate) fn message_limit(&self) -> usize {
+        self.endpoint.profile().limits.message_bytes
+    }
+
+    /// Takes one message. What can be said at once is appended to `out`, line by line; the rest
+    /// comes through the outbox. Must be called inside a runtime.
+    pub(crate) fn accept(self: &Arc<Self>, message: &Bytes, out: &mut Vec<u8>) {
+        let arrival = Arrival {
+            principal: self.principal.clone(),
+            session: self.session(),
+            in_flight: Some(&self.in_flight),
+            peer: None,
+            http: None,
+            stateless: false,
+            lost_session: false,
+            legacy_only: self.legacy_only,
+        };
+        match self.endpoint.accept(message, arrival) {
+            Accepted::Batch(parts) => self.answer_batch(parts, out),
+            accepted => self.answer(accepted, out),
+        }
+    }
+
+    /// Takes one message and puts everything it says into the outbox. `false` if nobody reads it.
+    pub(crate) async fn post(self: &Arc<Self>, message: &Bytes) -> bool {
+        let mut out = Vec::new();
+        self.accept(message, &mut out);
+        out.is_empty() || self.outbox.send(out).await.is_ok()
+    }
+
+    /// Who is at the other end.
+    pub(crate) fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    /// Refuses a message that was too long to be read at all.
+    pub(crate) fn refuse_too_long(&self, out: &mut Vec<u8>) {
+        let limit = self.message_limit();
+        out.extend_from_slice(
+            format!(
+                r#"{{"jsonrpc":"2.0","error":{{"code":{},"message":"the message is longer than {limit} bytes"}}}}"#,
+                outlive_wire::code::INVALID_REQUEST
+            )
+            .as_bytes(),
+        );
+        out.push(b'\n');
+    }
+
+    /// Waits until every running call has been answered.
+    pub(crate) async fn drained(&self) {
+        // The change feed runs for as long as its session: end it first.
+        if let Some(session) = self.session() {
+            session.feed().close();
+        }
+        self.tasks.finished().await;
+    }
+
+    /// Ends the connection: what still runs is cancelled.
+    pub(crate) fn close(&self) {
+        self.in_flight.cancel_all();
+        self.tasks.abort_all();
+        if let Some(session) = self.replace_session(None) {
+            self.endpoint.service().session_closed(&session);
+        }
+    }
+
+    fn answer(self: &Arc<Self>, accepted: Accepted, out: &mut Vec<u8>) {
+        match accepted {
+            Accepted::Call(run) => self.begin(run, out),
+            Accepted::Handshake(run, session) => {
+                self.open_session(session);
+                self.begin(run, out);
+            }
+            Accepted::Refused(refusal) if refusal.wants_answer => {
+                out.extend_from_slice(&refusal.body);
+                out.push(b'\n');
+            }
+            Accepted::Refused(_) | Accepted::Noted => {}
+            Accepted::Batch(parts) => parts.into_iter().for_each(|part| self.answer(part, out)),
+        }
+    }
+
+    /// The answers to a batch are a batch again, if all of them are there at once; else they come
+    /// one by one, which the revision allows.
+    fn answer_batch(self: &Arc<Self>, parts: Vec<Accepted>, out: &mut Vec<u8>) {
+        let mut lines = Vec::new();
+        parts.into_iter().for_each(|part| self.answer(part, &mut lines));
+        let answers: Vec<&[u8]> = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
+        if !answers.is_empty() {
+            out.push(b'[');
+            out.extend_from_slice(&answers.join(&b','));
+            out.extend_from_slice(b"]\n");
+        }
+    }
+
+    /// Polls a run where it stands. One that has to wait goes on in a task of its own.
+    fn begin(self: &Arc<Self>, mut run: Run, out: &mut Vec<u8>) {
+        let mut cx = Context::from_waker(Waker::noop());
+        loop {
+            match run.poll_message(&mut cx) {
+                Poll::Ready(Some(message)) => {
+                    write(&run, message, out);
+                }
+                Poll::Ready(None) => return,
+                Poll::Pending => break,
+            }
+        }
+        if self.in_flight.len() >= self.endpoint.profile().limits.in_flight {
+            tracing::warn!("too many calls in flight on one connection; refusing another");
+            let busy = outlive_protocol::Fault::Busy { retry_after: std::time::Duration::from_secs(1) };
+            write(&run, Message::Last(Err(busy)), out);
+            return;
+        }
+        let held = self.in_flight.hold(run.call());
+        self.tasks.spawn(drive(run, held, self.outbox.clone()));
+    }
+
+    fn open_session(self: &Arc<Self>, session: Arc<Session>) {
+        if let Some(before) = self.replace_session(Some(Arc::clone(&session))) {
+            before.feed().close();
+            self.endpoint.service().session_closed(&before);
+        }
+        self.endpoint.service().session_opened(&session);
+        self.tasks.spawn(tell_changes(session, self.outbox.clone()));
+    }
+
+    fn session(&self) -> Option<Arc<Session>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn replace_session(&self, session: Option<Arc<Session>>) -> Option<Arc<Session>> {
+        std::mem::replace(&mut *self.session.lock().unwrap_or_else(PoisonError::into_inner), session)
+    }
+}
+
+/// Owns a waiting call until it has ended.
+async fn drive(mut run: Run, _held: Held, outbox: mpsc::Sender<Vec<u8>>) {
+    while let Some(message) = run.next().await {
+        let mut out = Vec::new();
+        write(&run, message, &mut out);
+        if !out.is_empty() && outbox.send(out).await.is_err() {
+            // Nobody reads any more; dropping the run cancels it.
+            return;
+        }
+    }
+}
+
+/// Tells a legacy client of changes, for as long as its session lasts.
+async fn tell_changes(session: Arc<Session>, outbox: mpsc::Sender<Vec<u8>>) {
+    while let Some(change) = session.feed().next().await {
+        if !session.is_initialized() {
+            continue;
+        }
+        let mut out = Vec::new();
+        session.era().encode_change(&change, &mut out);
+        out.push(b'\n');
+        if outbox.send(out).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Appends a message as a line, if the era has words for it.
+fn write(run: &Run, message: Message, out: &mut Vec<u8>) {
+    match run.encode(message, out) {
+        Frame::Message => out.push(b'\n'),
+        Frame::End { .. } => {
+            out.push(b'\n');
+            if run.call().era().epilogue(run.call(), out) {
+                out.push(b'\n');
+            }
+        }
+        // A pipe stays open; there is nothing to resume.
+        Frame::Detach { .. } | Frame::Silent => {}
+    }
+}

@@ -1,0 +1,130 @@
+//! The process's own pipe: standard input and output, one message per line, both eras on it.
+//!
+//! One thread reads, polls each call once and writes the answers of a whole chunk together; calls
+//! that have to wait go to the runtime, whose answers a second thread writes. Nothing else may
+//! write to standard output, so it is taken away: what handlers print goes to standard error.
+//! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio>
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use outlive_protocol::{Endpoint, Principal};
+use tokio::{
+    runtime::Handle,
+    sync::{mpsc, oneshot},
+};
+
+use crate::pipe::{Piece, Pipe, Splitter};
+
+/// How much is read at once: a hundred small messages, or a part of a large one.
+const CHUNK: usize = 64 << 10;
+
+/// How long running calls may take to end after the client has closed our input.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Serves one client on standard input and output until it closes them.
+///
+/// # Errors
+///
+/// When the streams cannot be used, or writing fails while the client still sends.
+pub async fn serve(endpoint: Endpoint) -> io::Result<()> {
+    let (input, output) = take_streams()?;
+    serve_files(endpoint, input, output).await
+}
+
+/// Serves one client on a pair of files, pipes or sockets that can block.
+async fn serve_files(endpoint: Endpoint, input: File, output: File) -> io::Result<()> {
+    let profile = Arc::clone(endpoint.profile());
+    let (pipe, messages) = Pipe::open(endpoint, Principal::LOCAL);
+    let output = Arc::new(Mutex::new(output));
+    let (written, all_written) = oneshot::channel();
+    let late = Arc::clone(&output);
+    thread::Builder::new().name("outlive-stdout".into()).spawn(move || {
+        write_late(messages, &late);
+        let _ = written.send(());
+    })?;
+    let (done, finished) = oneshot::channel();
+    let reader = Arc::clone(&pipe);
+    let runtime = Handle::current();
+    thread::Builder::new().name("outlive-stdin".into()).spawn(move || {
+        // Handlers are polled here: they may use the runtime's timers and tasks.
+        let _runtime = runtime.enter();
+        let _ = done.send(read(&reader, input, &output));
+    })?;
+    let read = finished.await.unwrap_or_else(|_| Err(io::Error::other("the reading thread panicked")));
+    profile.bus.close();
+    let _ = tokio::time::timeout(GRACE, pipe.drained()).await;
+    pipe.close();
+    drop(pipe);
+    // The writer ends when the last sender is gone. A client that does not read must not hold us.
+    let _ = tokio::time::timeout(GRACE, all_written).await;
+    read
+}
+
+/// Reads until the end, answering what can be answered at once.
+fn read(pipe: &Arc<Pipe>, mut input: File, output: &Mutex<File>) -> io::Result<()> {
+    let mut chunk = vec![0; CHUNK];
+    let mut splitter = Splitter::new(pipe.message_limit());
+    let mut out = Vec::with_capacity(CHUNK);
+    loop {
+        let read = match input.read(&mut chunk) {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        splitter.push(&chunk[..read]);
+        let last = if read == 0 { splitter.rest() } else { None };
+        for piece in std::iter::from_fn(|| splitter.next()).chain(last) {
+            match piece {
+                Piece::Line(line) => pipe.accept(&line, &mut out),
+                Piece::TooLong => pipe.refuse_too_long(&mut out),
+            }
+        }
+        if !out.is_empty() {
+            output.lock().unwrap_or_else(PoisonError::into_inner).write_all(&out)?;
+            out.clear();
+        }
+        if read == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// Writes what calls say that had to wait.
+fn write_late(mut messages: mpsc::Receiver<Vec<u8>>, output: &Mutex<File>) {
+    while let Some(mut out) = messages.blocking_recv() {
+        while let Ok(more) = messages.try_recv() {
+            out.extend_from_slice(&more);
+        }
+        if output.lock().unwrap_or_else(PoisonError::into_inner).write_all(&out).is_err() {
+            return;
+        }
+    }
+}
+
+/// Standard input and output as files of our own. From here on, whatever else writes to standard
+/// output in this process writes to standard error instead of into the protocol.
+#[cfg(unix)]
+fn take_streams() -> io::Result<(File, File)> {
+    use std::os::fd::AsFd;
+
+    let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    rustix::stdio::dup2_stdout(io::stderr().as_fd())?;
+    Ok((input, output))
+}
+
+/// Standard input and output as files of our own.
+#[cfg(windows)]
+fn take_streams() -> io::Result<(File, File)> {
+    use std::os::windows::io::AsHandle;
+
+    let input = File::from(io::stdin().as_handle().try_clone_to_owned()?);
+    let output = File::from(io::stdout().as_handle().try_clone_to_owned()?);
+    Ok((input, output))
+}

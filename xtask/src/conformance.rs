@@ -1,0 +1,89 @@
+//! `cargo xtask conformance`: the official suite against our server, strictly.
+//!
+//! The suite is pinned in `conformance/package.json`. It runs in several legs against one server
+//! process. We do not take its exit code for an answer: its results are read, held against the
+//! list of what should have run and against `conformance/baseline.yml`, and printed as one table.
+//! A warning counts as a failure, and so does a listed failure that no longer fails.
+
+mod baseline;
+mod judge;
+mod leg;
+mod results;
+mod server;
+mod suite;
+mod table;
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+
+use self::baseline::Baseline;
+use self::judge::Verdict;
+use self::leg::Leg;
+use self::server::Server;
+use self::suite::Suite;
+use crate::args::Args;
+use crate::process::{self, Build};
+
+pub(crate) fn run(mut args: Args) -> Result<()> {
+    let scenario = args.value("--scenario")?;
+    let url = args.value("--url")?;
+    let build = Build::wanted(&mut args);
+    args.finish()?;
+
+    let folder = process::root().join("conformance");
+    let results = folder.join("results");
+    if results.exists() {
+        fs::remove_dir_all(&results).context("could not remove the results of the last run")?;
+    }
+    fs::create_dir_all(&results).context("could not make the folder conformance/results")?;
+
+    let suite = Suite::ready(&folder)?;
+    let scenarios = suite.scenarios()?;
+    let baseline = Baseline::parse(
+        &fs::read_to_string(suite.baseline()).context("could not read baseline.yml")?,
+    )?;
+    baseline.knows_only(&scenarios)?;
+    let legs = match scenario {
+        Some(name) => leg::for_one(&name, &scenarios)?,
+        None => leg::all(&suite, &scenarios)?,
+    };
+
+    let server = match url {
+        Some(url) => Server::running(url),
+        None => {
+            let program = process::built("outlive-conformance", "everything-server", build)?;
+            Server::start(&program, &results.join("server.log"))?
+        }
+    };
+    let mut verdicts = Vec::new();
+    for leg in &legs {
+        verdicts.extend(run_leg(leg, &suite, &server, &baseline)?);
+    }
+    drop(server);
+
+    table::print(&verdicts);
+    let objections: BTreeSet<String> = verdicts.iter().filter_map(Verdict::objection).collect();
+    for objection in &objections {
+        println!("{objection}");
+    }
+    if !objections.is_empty() {
+        bail!(
+            "{} unexpected; all results and the server's log are in conformance/results",
+            objections.len()
+        );
+    }
+    Ok(())
+}
+
+fn run_leg(leg: &Leg, suite: &Suite, server: &Server, baseline: &Baseline) -> Result<Vec<Verdict>> {
+    eprintln!("conformance: leg {}, scenarios: {}", leg.name, leg.scenarios.len());
+    let content = suite.run(leg, server.url())?;
+    let results = results::read(&suite.results(leg))?;
+    let mut verdicts = judge::leg(leg, &results, baseline);
+    if !content && verdicts.iter().all(|verdict| verdict.objection().is_none()) {
+        verdicts.push(Verdict::unexplained(leg));
+    }
+    Ok(verdicts)
+}

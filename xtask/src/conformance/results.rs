@@ -1,0 +1,116 @@
+//! What the suite wrote down: `server-<scenario>-<time>/checks.json` for every scenario it played.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+/// The checks of every scenario of a leg.
+pub(super) type Results = BTreeMap<String, Vec<Check>>;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Check {
+    pub(super) id: String,
+    pub(super) status: Status,
+    /// Why it failed, as the suite says it.
+    pub(super) message: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    Passed,
+    Failed,
+    Warned,
+    /// Skipped, or only told.
+    Skipped,
+}
+
+/// Reads the results of one leg.
+pub(super) fn read(folder: &Path) -> Result<Results> {
+    let mut results = Results::new();
+    for entry in fs::read_dir(folder).context("the suite left no results")? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let Some(scenario) = scenario(&name) else { continue };
+        let file = path.join("checks.json");
+        let text = fs::read_to_string(&file)
+            .with_context(|| format!("could not read {}", file.display()))?;
+        let checks =
+            checks(&text).with_context(|| format!("could not understand {}", file.display()))?;
+        results.entry(scenario.to_owned()).or_default().extend(checks);
+    }
+    Ok(results)
+}
+
+/// The scenario in `server-tools-list-2026-11-15T04-38-36-979Z`.
+fn scenario(folder: &str) -> Option<&str> {
+    let time = "-2026-11-15T04-38-36-979Z".len();
+    let name = folder.strip_prefix("server-")?;
+    let (name, behind) = name.split_at_checked(name.len().checked_sub(time)?)?;
+    (behind.starts_with('-') && behind.ends_with('Z')).then_some(name)
+}
+
+/// The checks in a `checks.json`.
+fn checks(text: &str) -> Result<Vec<Check>> {
+    let checks: Vec<Value> = serde_json::from_str(text)?;
+    let check = |check: &Value| -> Result<Check> {
+        let id = check["id"].as_str().context("a check has no id")?.to_owned();
+        let status = match check["status"].as_str() {
+            Some("SUCCESS") => Status::Passed,
+            Some("FAILURE") => Status::Failed,
+            Some("WARNING") => Status::Warned,
+            Some("SKIPPED" | "INFO") => Status::Skipped,
+            // A word that we do not know may well mean something bad.
+            other => anyhow::bail!("check `{id}` has the unknown status {other:?}"),
+        };
+        let message = check["errorMessage"].as_str().unwrap_or_default().to_owned();
+        Ok(Check { id, status, message })
+    };
+    checks.iter().map(check).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Check, Status, checks, scenario};
+
+    #[test]
+    fn the_checks_of_a_scenario_are_read() {
+        let text = r#"[
+            {"id": "tools-list", "name": "ToolsList", "status": "FAILURE", "errorMessage": "fetch failed", "specReferences": []},
+            {"id": "wire-schema-valid", "status": "SUCCESS", "details": {"messagesValidated": 1}},
+            {"id": "tools-name-format", "status": "WARNING"},
+            {"id": "told", "status": "INFO"}
+        ]"#;
+        let read = checks(text).unwrap();
+        let statuses: Vec<Status> = read.iter().map(|check| check.status).collect();
+        assert_eq!(statuses, [Status::Failed, Status::Passed, Status::Warned, Status::Skipped]);
+        let first = Check {
+            id: "tools-list".into(),
+            status: Status::Failed,
+            message: "fetch failed".into(),
+        };
+        assert_eq!(read[0], first);
+    }
+
+    #[test]
+    fn a_form_that_we_do_not_know_is_an_error() {
+        assert!(checks(r#"[{"id": "a", "status": "EXPLODED"}]"#).is_err());
+        assert!(checks(r#"[{"status": "SUCCESS"}]"#).is_err());
+        assert!(checks(r#"{"checks": []}"#).is_err());
+    }
+
+    #[test]
+    fn the_name_of_a_folder_holds_the_scenario() {
+        assert_eq!(
+            scenario("server-json-schema-2020-12-2026-11-15T04-38-36-931Z"),
+            Some("json-schema-2020-12")
+        );
+        assert_eq!(
+            scenario("server-server-stateless-2026-11-15T04-38-36-735Z"),
+            Some("server-stateless")
+        );
+        assert_eq!(scenario("suite.log"), None);
+    }
+}

