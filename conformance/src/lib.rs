@@ -1,1 +1,25 @@
-//! Placeholder.
+//! The server that the official MCP conformance suite is run against: one of everything.
+//!
+//! What each tool, resource and prompt must do is said by the suite; names and texts are its own.
+
+mod prompts;
+mod resources;
+mod tools;
+
+use outlive::server::{BuildError, Server};
+
+/// Puts the server together.
+///
+/// # Errors
+///
+/// When something in here contradicts itself, which the first run would show.
+pub fn everything() -> Result<Server, BuildError> {
+    let builder = Server::builder("outlive-everything", env!("CARGO_PKG_VERSION"))
+        .title("Outlive everything server")
+        .instructions("One of everything, for the conformance suite.")
+        .logging();
+    let builder = prompts::add(resources::add(tools::add(builder)));
+    let server = builder.build()?;
+    tools::own(&server)?;
+    Ok(server)
+}

@@ -1,3 +1,38 @@
 //! MCP servers whose work outlives the request.
+//!
+//! A server in a dozen lines:
+//!
+//! ```no_run
+//! use outlive::{http::HttpConfig, server::{Args, Server, Tool}};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Greet {
+//!     /// Who to greet.
+//!     name: String,
+//! }
+//!
+//! async fn greet(Args(greet): Args<Greet>) -> String {
+//!     format!("Hello, {}!", greet.name)
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let server = Server::builder("greeter", "1.0.0").tool(Tool::new("greet", greet)).build()?;
+//!     let serving = server.serve_http("127.0.0.1:8000", HttpConfig::new()).await?;
+//!     eprintln!("listening on {}", serving.url());
+//!     Ok(serving.until_stopped().await?)
+//! }
+//! ```
+//!
+//! Every MCP client from 2024-11-05 to 2026-07-28 can use it, from the one address.
 
 pub mod server;
+
+/// Streamable HTTP, and HTTP+SSE beside it.
+pub use outlive_transport::http;
+
+/// A transport of your own, message by message.
+pub use outlive_transport::messages;
+
+/// The protocol's own types.
+pub use outlive_wire as wire;

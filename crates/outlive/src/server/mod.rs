@@ -1,5 +1,52 @@
 //! Building and running MCP servers.
+//!
+//! Begin with [`Server::builder`]. Tools, resources and prompts are async functions; their
+//! arguments are made from the call by type ([`Args`], [`State`], [`Cx`]), their results turn into
+//! what the protocol wants ([`IntoToolResult`], [`IntoContents`], [`IntoPrompt`]).
+//!
+//! - [`Tool`], [`Resource`], [`ResourceTemplate`], [`Prompt`]: what can be registered.
+//! - [`Server`]: serves stdio, HTTP and streams, and can be changed while it runs.
+//! - [`Error`]: what handlers fail with; [`Fault`] for refusals.
 
+mod builder;
+mod completion;
+mod core;
+mod custom;
+mod cx;
+mod error;
+mod extract;
+mod handler;
+mod layer;
+mod list;
+mod output;
+mod param_headers;
+mod prompt;
+mod registry;
+mod resource;
+mod router;
+mod running;
 mod schema;
+mod subscription;
+mod text_args;
 mod throttle;
+mod tool;
 mod uri_template;
+
+pub use builder::{BuildError, ServerBuilder};
+pub use completion::{IntoSuggestions, Partial};
+pub use cx::Cx;
+pub use error::{Error, Result};
+pub use extract::{Args, Extract, Needs, RawParams, Rejection, State};
+pub use handler::Handler;
+pub use layer::{BoxCall, BoxError};
+pub use output::{IntoRawResult, IntoToolResult, Json};
+pub use outlive_protocol::{Call, Clock, Fault, Limits, Notice, Outcome, Principal, Session};
+pub use outlive_wire::{
+    Annotations, CacheHints, CacheScope, CallToolResult, ContentBlock, GetPromptResult, Icon, LoggingLevel, Meta,
+    PromptArgument, PromptMessage, ResourceContents, Role, ToolAnnotations,
+};
+pub use prompt::{IntoPrompt, Prompt};
+pub use resource::{IntoContents, Resource, ResourceTemplate};
+pub use running::Server;
+pub use throttle::RateLimit;
+pub use tool::Tool;

@@ -55,11 +55,6 @@ impl Body {
         let source: Option<Box<dyn Source>> = Some(Box::new(source));
         Self(Kind::Events(Box::new(Events { source, out: first, interval: keep_alive, keep_alive: None })))
     }
-
-    /// A stream that has been written whole.
-    pub(super) fn finished_events(events: Vec<u8>) -> Self {
-        Self::full(events.into())
-    }
 }
 
 impl Events {

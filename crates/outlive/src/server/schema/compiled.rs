@@ -27,9 +27,10 @@ use super::{
     walk,
 };
 
-/// How many errors are collected for one message. The first decides; the others are only searched
-/// for further missing properties.
-const MAX_ERRORS: usize = 32;
+/// Up to how many bytes of text a reason is looked for. The reasons of alternatives hold an error
+/// for every bad item of an array, hundreds of bytes each, and a hostile text is nothing but bad
+/// items; the verdict alone needs none of that.
+const MAX_EXPLAINED: usize = 256 * 1024;
 
 /// A JSON Schema, compiled.
 #[derive(Debug)]
@@ -143,8 +144,8 @@ impl Schema {
     /// Says what is wrong with a text that could not be deserialised.
     pub(crate) fn explain(&self, text: &str, error: &serde_json::Error) -> Violation {
         match self.settle(text) {
-            Err(violation) => violation,
-            Ok(()) => Violation::from_serde(self.role.root(), text, error),
+            Err(violation) if text.len() <= MAX_EXPLAINED => violation,
+            _ => Violation::from_serde(self.role.root(), text, error),
         }
     }
 
@@ -156,9 +157,12 @@ impl Schema {
         if self.validator.is_valid(&value) {
             return Ok(());
         }
-        let errors: Vec<_> = self.validator.iter_errors(&value).take(MAX_ERRORS).collect();
+        if text.len() > MAX_EXPLAINED {
+            return Err(Violation::unexplained(root, text));
+        }
         let document = serde_json::from_str(self.text.get()).unwrap_or_default();
-        Violation::from_errors(root, &document, &errors).map_or(Ok(()), Err)
+        let verdict = self.validator.validate(&value);
+        verdict.map_err(|error| Violation::from_error(root, &document, &error))
     }
 }
 

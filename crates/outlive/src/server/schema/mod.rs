@@ -9,6 +9,7 @@
 //! verdict is always its own. For flat types even the walk is left out, if [`evidence`] shows that
 //! deserialising refuses what the schema refuses.
 
+mod alternatives;
 mod compile;
 mod compiled;
 mod error;

@@ -11,7 +11,10 @@ use jsonschema::{
 };
 use serde_json::Value;
 
-use super::locate;
+use super::{
+    alternatives::{Reason, lacks},
+    locate,
+};
 
 /// How much of an offending value or of a list a message repeats. Enough to recognise it, too
 /// little to send somebody's file back to them.
@@ -38,19 +41,22 @@ impl fmt::Display for Violation {
 impl std::error::Error for Violation {}
 
 impl Violation {
-    /// What the first of `errors` says; `schema` is the document they come from.
-    pub(super) fn from_errors(
+    /// What an error says; `schema` is the document it comes from.
+    pub(super) fn from_error(
         root: &'static str,
         schema: &Value,
-        errors: &[ValidationError<'_>],
-    ) -> Option<Self> {
-        let error = errors.first()?;
-        let missing = missing(errors, error);
-        let (error, message) = match missing.len() {
-            0 | 1 => most_telling(error, schema),
-            _ => (error, format!("lacks the required properties {}", list(missing))),
-        };
-        Some(Self { path: error.instance_path().as_str().to_owned(), message, root })
+        error: &ValidationError<'_>,
+    ) -> Self {
+        let reason = Reason::of(error, schema);
+        Self { path: reason.path.to_owned(), message: reason.message, root }
+    }
+
+    /// What is said of a text that is too long to look for the reason.
+    pub(super) fn unexplained(root: &'static str, text: &str) -> Self {
+        let size = text.len();
+        let message =
+            format!("does not fit its schema, and with {size} bytes is too long to say where");
+        Self { path: String::new(), message, root }
     }
 
     /// What deserialising complains about when the schema has no objection.
@@ -63,97 +69,16 @@ impl Violation {
     }
 }
 
-/// The required properties that the object of `first` lacks, so that a caller can add them all in
-/// one go instead of being told of one after the other.
-fn missing<'e>(errors: &'e [ValidationError<'_>], first: &ValidationError<'_>) -> Vec<&'e str> {
-    errors
-        .iter()
-        .filter(|error| error.instance_path() == first.instance_path())
-        .filter(|_| matches!(first.kind(), Kind::Required { .. }))
-        .filter_map(|error| match error.kind() {
-            Kind::Required { property } => property.as_str(),
-            _ => None,
-        })
-        .collect()
-}
-
-/// The error to show for `error`, and its message. An error of `anyOf` and `oneOf` says nothing
-/// by itself; if the value is clearly meant for one branch, that branch has the reason.
-fn most_telling<'e, 'i>(
-    error: &'e ValidationError<'i>,
-    schema: &Value,
-) -> (&'e ValidationError<'i>, String)
-where
-    'static: 'i,
-{
-    let mut error = error;
-    loop {
-        let (Kind::AnyOf { context } | Kind::OneOfNotValid { context }) = error.kind() else {
-            return (error, message(error, schema));
-        };
-        let here = error.instance_path().as_str();
-        let mut meant = context.iter().filter(|branch| !branch.iter().any(|e| excludes(e, here)));
-        match (meant.next().and_then(|branch| branch.first()), meant.next()) {
-            (Some(reason), None) => error = reason,
-            _ => return (error, no_branch(error, context, schema)),
-        }
-    }
-}
-
-/// Whether an error says that the value was never meant for this branch: it is of another kind,
-/// or its tag names another variant.
-fn excludes(error: &ValidationError<'_>, here: &str) -> bool {
-    match error.kind() {
-        Kind::Type { .. } | Kind::Required { .. } => error.instance_path().as_str() == here,
-        Kind::Constant { .. } | Kind::Enum { .. } => true,
-        _ => false,
-    }
-}
-
-/// The message for a value that is not clearly meant for any branch.
-fn no_branch(
-    error: &ValidationError<'_>,
-    context: &[Vec<ValidationError<'static>>],
-    schema: &Value,
-) -> String {
-    let found = quoted(error.instance());
-    let literals: Option<Vec<&Value>> =
-        context.iter().try_fold(Vec::new(), |mut all, branch| match branch[..] {
-            [ref only] if only.instance_path() == error.instance_path() => match only.kind() {
-                Kind::Constant { expected_value } => {
-                    all.push(&**expected_value);
-                    Some(all)
-                }
-                Kind::Enum { options } => {
-                    all.extend(options.as_array()?);
-                    Some(all)
-                }
-                _ => None,
-            },
-            _ => None,
-        });
-    if let Some(literals) = literals {
-        return format!("must be one of {}, not {found}", values(literals.into_iter()));
-    }
-    let mut reasons: Vec<String> = Vec::new();
-    for reason in context.iter().filter_map(|branch| branch.first()) {
-        let inner = reason.instance_path().as_str();
-        let inner = inner.strip_prefix(error.instance_path().as_str()).unwrap_or(inner);
-        let place = if inner.is_empty() { String::new() } else { format!("`{inner}` ") };
-        reasons.push(format!("{place}{}", shortened(&message(reason, schema))));
-    }
-    format!("fits none of its {} forms: {}", context.len(), reasons.join("; or "))
-}
-
 /// The end of a sentence whose subject is the place of the error.
-fn message(error: &ValidationError<'_>, schema: &Value) -> String {
+pub(super) fn message(error: &ValidationError<'_>, schema: &Value) -> String {
     let value: &Value = error.instance();
     let found = quoted(value);
     match error.kind() {
-        Kind::Type { kind } => format!("must be {}, not {found}", types(kind)),
-        Kind::Required { property } => {
-            format!("lacks the required property {}", list(property.as_str()))
-        }
+        Kind::Type { kind } => format!("must be {}, not {found}", types(kind).join(" or ")),
+        Kind::Required { property } => match all_missing(error, schema)[..] {
+            [] => lacks(property.as_str().as_slice()),
+            ref names => lacks(names),
+        },
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
             format!("must not have {}{}", list(unexpected), known_properties(error, schema))
         }
@@ -190,17 +115,16 @@ fn message(error: &ValidationError<'_>, schema: &Value) -> String {
     }
 }
 
-fn types(kind: &TypeKind) -> String {
+/// Types in words, with their articles.
+pub(super) fn types(kind: &TypeKind) -> Vec<String> {
     let article = |name: &'static str| match name {
         "null" => "null".to_owned(),
         "integer" | "array" | "object" => format!("an {name}"),
         _ => format!("a {name}"),
     };
     match kind {
-        TypeKind::Single(kind) => article(kind.as_str()),
-        TypeKind::Multiple(kinds) => {
-            kinds.iter().map(|kind| article(kind.as_str())).collect::<Vec<_>>().join(" or ")
-        }
+        TypeKind::Single(kind) => vec![article(kind.as_str())],
+        TypeKind::Multiple(kinds) => kinds.iter().map(|kind| article(kind.as_str())).collect(),
     }
 }
 
@@ -215,23 +139,40 @@ fn sized(side: &str, limit: u64, unit: &str, value: &Value) -> String {
     format!("must have {side} {limit} {unit}{plural}, but has {size}: {}", quoted(value))
 }
 
+/// The required members that an object lacks: all at once, so that they need not be found out one
+/// after the other.
+fn all_missing<'s>(error: &ValidationError<'_>, schema: &'s Value) -> Vec<&'s str> {
+    let required = refusing(error, schema).and_then(|schema| schema.get("required")?.as_array());
+    required
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .filter(|name| error.instance().get(name).is_none())
+        .collect()
+}
+
+/// The schema that an error comes from.
+fn refusing<'s>(error: &ValidationError<'_>, schema: &'s Value) -> Option<&'s Value> {
+    let (parent, _) = error.schema_path().as_str().rsplit_once('/')?;
+    schema.pointer(parent)
+}
+
 /// The names that the refusing schema does know, as a hint for a misspelt one.
 fn known_properties(error: &ValidationError<'_>, schema: &Value) -> String {
-    let (parent, _) = error.schema_path().as_str().rsplit_once('/').unwrap_or_default();
-    let known = schema.pointer(parent).and_then(|schema| schema.get("properties")?.as_object());
-    match known {
+    let refusing = refusing(error, schema);
+    match refusing.and_then(|schema| schema.get("properties")?.as_object()) {
         Some(known) if !known.is_empty() => format!("; it knows {}", list(known.keys())),
         _ => String::new(),
     }
 }
 
 /// Names in backticks, as many as fit.
-fn list(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+pub(super) fn list(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     joined(names.into_iter().map(|name| format!("`{}`", name.as_ref())))
 }
 
 /// Values as JSON, as many as fit.
-fn values<'a>(values: impl Iterator<Item = &'a Value>) -> String {
+pub(super) fn values<'a>(values: impl Iterator<Item = &'a Value>) -> String {
     joined(values.map(quoted))
 }
 
@@ -251,11 +192,11 @@ fn joined(words: impl Iterator<Item = String>) -> String {
 }
 
 /// A value as JSON, shortened.
-fn quoted(value: &Value) -> String {
+pub(super) fn quoted(value: &Value) -> String {
     shortened(&value.to_string())
 }
 
-fn shortened(text: &str) -> String {
+pub(super) fn shortened(text: &str) -> String {
     match text.char_indices().nth(MAX_QUOTE) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}…", &text[..end]),

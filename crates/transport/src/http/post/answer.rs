@@ -9,7 +9,7 @@ use std::{
 
 use http::{HeaderValue, Response, header};
 use outlive_protocol::{
-    Accepted, Held, InFlight, Message, Run, Session,
+    Accepted, Held, Message, Run,
     era::{Abandoned, Frame},
 };
 

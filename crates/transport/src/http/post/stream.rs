@@ -6,7 +6,7 @@ use std::{
 };
 
 use outlive_protocol::{
-    Held, Message, Run, Session,
+    Held, Message, Run,
     era::{Frame, Numbering},
 };
 

@@ -176,10 +176,10 @@ fn types_with_something_of_their_own_are_always_checked() {
         name: Option<String>,
     }
     #[derive(Deserialize, JsonSchema)]
+    #[schemars(extend("required" = ["name"]))]
     #[expect(dead_code, reason = "only its shape matters")]
     struct RequiredDefault {
         #[serde(default)]
-        #[schemars(required)]
         name: String,
     }
     #[derive(Deserialize, JsonSchema)]

@@ -1,0 +1,17 @@
+//! Serves one of everything on HTTP: `PORT=8001 everything-server`, or `--stdio`.
+
+use std::error::Error;
+
+use outlive::http::HttpConfig;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let server = outlive_conformance::everything()?;
+    if std::env::args().any(|argument| argument == "--stdio") {
+        return Ok(server.serve_stdio().await?);
+    }
+    let port: u16 = std::env::var("PORT").ok().map_or(Ok(8001), |port| port.parse())?;
+    let serving = server.serve_http(("127.0.0.1", port), HttpConfig::new()).await?;
+    eprintln!("listening on {}", serving.url());
+    Ok(serving.until_stopped().await?)
+}

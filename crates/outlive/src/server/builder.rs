@@ -1,0 +1,378 @@
+//! Puts a server together.
+
+use std::{any::TypeId, collections::HashMap, fmt, sync::Arc, time::Duration};
+
+use outlive_protocol::{Call, Change, Clock, Limits, Notice, Outcome, Profile, Seal, Session, era::Eras};
+use outlive_transport::TokioClock;
+use outlive_wire::{CacheHints, CacheScope, Icon, Implementation, JsonObject, Meta};
+use serde_json::Value;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::{
+    Prompt, RateLimit, Resource, ResourceTemplate, Server, Tool,
+    core::{CallerLimits, Core, DEBOUNCE, Offers, SessionHook, States},
+    custom::{self, CustomMethod, NoticeHandler},
+    handler::Handler,
+    layer::{BoxCall, BoxError, Layers},
+    output::IntoRawResult,
+    registry::{Notifier, Registry},
+};
+
+/// Collects what a server offers; [`ServerBuilder::build`] checks it.
+#[must_use]
+pub struct ServerBuilder {
+    info: Implementation,
+    instructions: Option<String>,
+    tools: Vec<Tool>,
+    resources: Vec<Resource>,
+    templates: Vec<ResourceTemplate>,
+    prompts: Vec<Prompt>,
+    offers: Offers,
+    logging: bool,
+    extensions: JsonObject,
+    experimental: JsonObject,
+    cache: CacheHints,
+    seal_key: Option<[u8; 32]>,
+    methods: HashMap<Box<str>, CustomMethod>,
+    notices: HashMap<Box<str>, NoticeHandler>,
+    states: States,
+    layers: Layers,
+    limits: Limits,
+    caller_limits: CallerLimits,
+    eras: Eras,
+    clock: Arc<dyn Clock>,
+    debounce: Duration,
+    stamp_identity: bool,
+    on_open: Vec<SessionHook>,
+    on_close: Vec<SessionHook>,
+}
+
+impl ServerBuilder {
+    pub(super) fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        Self {
+            info: Implementation::new(name, version),
+            instructions: None,
+            tools: Vec::new(),
+            resources: Vec::new(),
+            templates: Vec::new(),
+            prompts: Vec::new(),
+            offers: Offers { subscriptions: true, ..Offers::default() },
+            logging: false,
+            extensions: JsonObject::new(),
+            experimental: JsonObject::new(),
+            cache: CacheHints { ttl_ms: 0, cache_scope: CacheScope::Private },
+            seal_key: None,
+            methods: HashMap::new(),
+            notices: HashMap::new(),
+            states: States::new(),
+            layers: Layers::default(),
+            limits: Limits::default(),
+            caller_limits: CallerLimits::default(),
+            eras: Eras::default(),
+            clock: Arc::new(TokioClock::new()),
+            debounce: DEBOUNCE,
+            stamp_identity: true,
+            on_open: Vec::new(),
+            on_close: Vec::new(),
+        }
+    }
+
+    /// A name for people.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.info.title = Some(title.into());
+        self
+    }
+
+    /// What the server is.
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.info.description = Some(description.into());
+        self
+    }
+
+    /// Where to read about it.
+    pub fn website(mut self, url: impl Into<String>) -> Self {
+        self.info.website_url = Some(url.into());
+        self
+    }
+
+    /// Adds a picture.
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.info.icons.get_or_insert_default().push(icon);
+        self
+    }
+
+    /// How to use the server, for the model.
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Adds a tool.
+    pub fn tool(mut self, tool: Tool) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Adds a resource.
+    pub fn resource(mut self, resource: Resource) -> Self {
+        self.resources.push(resource);
+        self
+    }
+
+    /// Adds a template of resources.
+    pub fn resource_template(mut self, template: ResourceTemplate) -> Self {
+        self.templates.push(template);
+        self
+    }
+
+    /// Adds a prompt.
+    pub fn prompt(mut self, prompt: Prompt) -> Self {
+        self.prompts.push(prompt);
+        self
+    }
+
+    /// State that handlers take as `State<T>`. One of each type.
+    pub fn state<T: Send + Sync + 'static>(mut self, state: T) -> Self {
+        self.states.insert(TypeId::of::<T>(), Arc::new(state));
+        self
+    }
+
+    /// Offers tools though there may be none at first, because some will be added.
+    pub fn offer_tools(mut self) -> Self {
+        self.offers.tools = true;
+        self
+    }
+
+    /// Offers resources though there may be none at first, because some will be added.
+    pub fn offer_resources(mut self) -> Self {
+        self.offers.resources = true;
+        self
+    }
+
+    /// Offers prompts though there may be none at first, because some will be added.
+    pub fn offer_prompts(mut self) -> Self {
+        self.offers.prompts = true;
+        self
+    }
+
+    /// Does not let clients subscribe to single resources.
+    pub fn without_subscriptions(mut self) -> Self {
+        self.offers.subscriptions = false;
+        self
+    }
+
+    /// Lets handlers send log lines to clients that ask for them. Off by default: the protocol
+    /// has deprecated it, and `tracing` is better for your own logs.
+    pub fn logging(mut self) -> Self {
+        self.logging = true;
+        self
+    }
+
+    /// How long clients may keep lists, and the contents of resources that do not say otherwise.
+    pub fn cache(mut self, cache: CacheHints) -> Self {
+        self.cache = cache;
+        self
+    }
+
+    /// Declares an extension, with its settings: an object, `{}` for none.
+    pub fn extension(mut self, name: impl Into<String>, settings: Value) -> Self {
+        self.extensions.insert(name.into(), settings);
+        self
+    }
+
+    /// Declares an experimental capability.
+    pub fn experimental(mut self, name: impl Into<String>, settings: Value) -> Self {
+        self.experimental.insert(name.into(), settings);
+        self
+    }
+
+    /// Handles a method yourself: one of your own, or one of the specification instead of us. The
+    /// handler takes `RawParams`, or `Args<T>` read from the parameters, and returns an object.
+    pub fn method<M, H>(mut self, name: &str, handler: H) -> Self
+    where
+        H: Handler<M>,
+        H::Output: IntoRawResult,
+    {
+        self.methods.insert(name.into(), custom::method(handler));
+        self
+    }
+
+    /// Does something when a notification comes. Must not block.
+    pub fn on_notification(mut self, name: &str, handle: impl Fn(&Notice<'_>) + Send + Sync + 'static) -> Self {
+        self.notices.insert(name.into(), Box::new(handle));
+        self
+    }
+
+    /// Wraps a tower layer around every call. Layers see calls, not HTTP requests; those are
+    /// wrapped where the HTTP service is mounted.
+    pub fn layer<L>(mut self, layer: L) -> Self
+    where
+        L: Layer<BoxCall> + Send + 'static,
+        L::Service: Service<Arc<Call>, Response = Outcome> + Clone + Send + 'static,
+        <L::Service as Service<Arc<Call>>>::Error: Into<BoxError>,
+        <L::Service as Service<Arc<Call>>>::Future: Send + 'static,
+    {
+        self.layers.add(layer);
+        self
+    }
+
+    /// What the server accepts and keeps.
+    pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
+        change(&mut self.limits);
+        self
+    }
+
+    /// How often each caller may call tools, all of them together.
+    pub fn rate_limit_per_caller(mut self, limit: RateLimit) -> Self {
+        self.caller_limits.rate = Some(limit);
+        self
+    }
+
+    /// How many tool calls each caller may have running at once, of all tools together.
+    pub fn max_concurrent_per_caller(mut self, calls: u32) -> Self {
+        self.caller_limits.concurrent = Some(calls);
+        self
+    }
+
+    /// Does not serve 2026-07-28.
+    pub fn without_modern(mut self) -> Self {
+        self.eras.modern = false;
+        self
+    }
+
+    /// Does not serve the revisions from 2024-11-05 to 2025-11-25.
+    pub fn without_legacy(mut self) -> Self {
+        self.eras.legacy = false;
+        self
+    }
+
+    /// The key that seals cursors. Replicas share one; without it each process makes its own.
+    pub fn seal_key(mut self, key: [u8; 32]) -> Self {
+        self.seal_key = Some(key);
+        self
+    }
+
+    /// Does not repeat the server's name and version in every result.
+    pub fn without_identity_in_results(mut self) -> Self {
+        self.stamp_identity = false;
+        self
+    }
+
+    /// How long changes of a list are gathered before clients are told.
+    pub fn debounce(mut self, pause: Duration) -> Self {
+        self.debounce = pause;
+        self
+    }
+
+    /// Where time comes from; tests bring one they move by hand.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Runs when a legacy session has been opened.
+    pub fn on_session_open(mut self, hook: impl Fn(&Arc<Session>) + Send + Sync + 'static) -> Self {
+        self.on_open.push(Box::new(hook));
+        self
+    }
+
+    /// Runs when a legacy session has ended.
+    pub fn on_session_close(mut self, hook: impl Fn(&Arc<Session>) + Send + Sync + 'static) -> Self {
+        self.on_close.push(Box::new(hook));
+        self
+    }
+
+    /// Checks everything and makes the server.
+    ///
+    /// # Errors
+    ///
+    /// When two things have one name, a schema cannot be used, a handler needs state that was not
+    /// given, or no revision is left to serve. The message says what to change.
+    pub fn build(self) -> Result<Server, BuildError> {
+        if !self.eras.modern && !self.eras.legacy {
+            return Err(BuildError("both eras are switched off; leave one on".into()));
+        }
+        for name in self.extensions.keys() {
+            check_extension(name)?;
+        }
+        let seal = match self.seal_key {
+            Some(key) => Seal::new(key),
+            None => Seal::random().map_err(|error| BuildError(format!("no random bytes for a key: {error}")))?,
+        };
+        let profile = Arc::new(Profile::new(self.info, self.eras, self.limits, self.clock, self.stamp_identity));
+        let notifier =
+            |change| Notifier::new(change, profile.bus.clone(), Arc::clone(&profile.clock), self.debounce);
+        let resources = notifier(Change::Resources);
+        let layers = self.layers;
+        let core = Arc::new_cyclic(|core| Core {
+            instructions: self.instructions,
+            tools: Registry::new(notifier(Change::Tools)),
+            resources: Registry::new(Arc::clone(&resources)),
+            templates: Registry::new(resources),
+            prompts: Registry::new(notifier(Change::Prompts)),
+            offers: self.offers,
+            logging: self.logging,
+            extensions: self.extensions,
+            experimental: self.experimental,
+            cache: self.cache,
+            seal,
+            methods: self.methods,
+            notices: self.notices,
+            states: self.states,
+            layers: layers.stack(core.clone()),
+            callers: self.caller_limits.throttle(),
+            on_open: self.on_open,
+            on_close: self.on_close,
+            profile: Arc::clone(&profile),
+        });
+        let server = Server::of(core);
+        self.tools.into_iter().try_for_each(|tool| server.add_new_tool(tool))?;
+        self.resources.into_iter().try_for_each(|resource| server.add_new_resource(resource))?;
+        self.templates.into_iter().try_for_each(|template| server.add_new_template(template))?;
+        self.prompts.into_iter().try_for_each(|prompt| server.add_new_prompt(prompt))?;
+        Ok(server)
+    }
+}
+
+/// Names of extensions have a prefix that is ours to use.
+fn check_extension(name: &str) -> Result<(), BuildError> {
+    let official = name.starts_with("io.modelcontextprotocol/");
+    match (name.contains('/'), Meta::check_key(name)) {
+        (false, _) => Err(BuildError(format!("extension `{name}` needs a prefix, as in `com.example/{name}`"))),
+        (true, Err(error)) if !official => Err(BuildError(format!("extension `{name}`: {error}"))),
+        _ => Ok(()),
+    }
+}
+
+/// Why a server could not be made. The text says what to change.
+#[derive(Debug)]
+pub struct BuildError(pub(super) String);
+
+impl BuildError {
+    pub(super) fn tool(name: &str, why: &dyn fmt::Display) -> Self {
+        Self(format!("tool `{name}`: {why}"))
+    }
+
+    pub(super) fn resource(uri: &str, why: &dyn fmt::Display) -> Self {
+        Self(format!("resource `{uri}`: {why}"))
+    }
+
+    pub(super) fn prompt(name: &str, why: &dyn fmt::Display) -> Self {
+        Self(format!("prompt `{name}`: {why}"))
+    }
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+impl fmt::Debug for ServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerBuilder").field("info", &self.info).field("tools", &self.tools).finish_non_exhaustive()
+    }
+}

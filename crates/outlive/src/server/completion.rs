@@ -1,0 +1,155 @@
+//! Suggestions for the arguments of prompts and the variables of templates.
+
+use std::{collections::BTreeMap, fmt, future::ready, sync::Arc};
+
+use outlive_protocol::{Answer, Call, Fault, Outcome, Work};
+use outlive_wire::{CompleteRequestParams, CompleteResult, Completion, CompletionReference};
+
+use super::{
+    Cx, Error, Result,
+    core::Core,
+    cx::Arguments,
+    extract::{Extract, Rejection, RejectionKind},
+    handler::Handler,
+};
+
+/// The specification's bound on what one answer may hold.
+const MOST: usize = 100;
+
+type Completer = Arc<dyn Fn(Cx) -> Work + Send + Sync>;
+
+/// The completers of one prompt or template, by argument.
+#[derive(Clone, Default)]
+pub(super) struct Completers(BTreeMap<String, Completer>);
+
+impl Completers {
+    pub(super) fn add<M, H>(&mut self, argument: &str, handler: H)
+    where
+        H: Handler<M>,
+        H::Output: IntoSuggestions,
+    {
+        let complete = move |cx: Cx| -> Work {
+            match handler.start(&cx) {
+                Ok(future) => Box::pin(async move { finish(future.await) }),
+                Err(rejection) => Box::pin(ready(Err(match rejection.0 {
+                    RejectionKind::Refused(fault) => fault,
+                    RejectionKind::Arguments(error) => Fault::invalid_params(error.to_string()),
+                }))),
+            }
+        };
+        self.0.insert(argument.to_owned(), Arc::new(complete));
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// What a user has typed so far: take it as an argument of a completer.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Partial {
+    /// The beginning of the value.
+    pub value: String,
+    /// The arguments that have been filled in already.
+    pub others: BTreeMap<String, String>,
+}
+
+impl Extract for Partial {
+    fn extract(cx: &Cx) -> Result<Self, Rejection> {
+        let params = read(cx.call())?;
+        let others = params.context.and_then(|context| context.arguments).unwrap_or_default();
+        Ok(Self { value: params.argument.value, others })
+    }
+}
+
+/// Answers `completion/complete`. An argument without a completer has no suggestions; an unknown
+/// prompt, template or argument is refused.
+pub(super) fn complete(core: &Arc<Core>, call: Arc<Call>) -> Work {
+    match find(core, &call) {
+        Ok(Some(completer)) => completer(Cx::new(call, Arc::clone(core), Arguments::Params)),
+        Ok(None) => Box::pin(ready(finish(Vec::<String>::new()))),
+        Err(fault) => Box::pin(ready(Err(fault))),
+    }
+}
+
+fn find(core: &Core, call: &Call) -> Result<Option<Completer>, Fault> {
+    let params = read(call)?;
+    let argument = &params.argument.name;
+    let unknown = |what: &str| Fault::invalid_params(format!("{what} has no argument `{argument}`"));
+    match &params.reference {
+        CompletionReference::Prompt(prompt) => {
+            let name = &prompt.name;
+            let entry = core.prompts.get(name, call.principal()).ok_or_else(|| Fault::UnknownPrompt {
+                name: name.clone(),
+                meant: core.prompts.close_to(name, call.principal()),
+            })?;
+            let known = entry.info.arguments.iter().flatten().any(|known| known.name == *argument);
+            known.then(|| entry.completers.0.get(argument).cloned()).ok_or_else(|| unknown(&format!("prompt `{name}`")))
+        }
+        CompletionReference::Resource(resource) => {
+            let uri = &resource.uri;
+            match core.templates.get(uri, call.principal()) {
+                Some(entry) => Ok(entry.completers.0.get(argument).cloned()),
+                None if core.resources.get(uri, call.principal()).is_some() => Ok(None),
+                None => Err(Fault::UnknownResource { uri: uri.clone() }),
+            }
+        }
+        _ => Err(Fault::invalid_params("`ref.type` must be `ref/prompt` or `ref/resource`")),
+    }
+}
+
+fn read(call: &Call) -> Result<CompleteRequestParams, Fault> {
+    serde_json::from_str(call.params()).map_err(|error| Fault::invalid_params(format!("`params`: {error}")))
+}
+
+fn finish(suggested: impl IntoSuggestions) -> Result<Outcome, Fault> {
+    let mut values = suggested.into_suggestions().map_err(|error| error.into_fault(|| Fault::Internal))?;
+    let total = values.len();
+    values.truncate(MOST);
+    let completion =
+        Completion { values, total: Some(total as u64), has_more: Some(total > MOST) };
+    Ok(Outcome::Complete(Answer::Completion(CompleteResult { completion, meta: None })))
+}
+
+/// Something a completer can return: suggestions, best first.
+#[diagnostic::on_unimplemented(
+    message = "a completer cannot return `{Self}`",
+    note = "return a `Vec<String>`, also in a `Result`"
+)]
+pub trait IntoSuggestions: Send + 'static {
+    /// Makes the suggestions.
+    ///
+    /// # Errors
+    ///
+    /// When the work failed.
+    fn into_suggestions(self) -> Result<Vec<String>>;
+}
+
+impl IntoSuggestions for Vec<String> {
+    fn into_suggestions(self) -> Result<Vec<String>> {
+        Ok(self)
+    }
+}
+
+impl IntoSuggestions for Vec<&'static str> {
+    fn into_suggestions(self) -> Result<Vec<String>> {
+        Ok(self.into_iter().map(str::to_owned).collect())
+    }
+}
+
+impl<T: IntoSuggestions, E: Into<Error> + Send + 'static> IntoSuggestions for Result<T, E> {
+    fn into_suggestions(self) -> Result<Vec<String>> {
+        self.map_err(Into::into)?.into_suggestions()
+    }
+}
+
+impl fmt::Debug for Completers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.names()).finish()
+    }
+}

@@ -1,0 +1,153 @@
+//! Everything a running server consists of. Handlers reach it through their `Cx`, transports
+//! through [`Service`].
+
+use std::{
+    any::{Any, TypeId},
+    collections::HashMap,
+    sync::Arc,
+    time::Duration,
+};
+
+use outlive_protocol::{Call, Fault, Notice, Profile, Seal, Service, Session, Work};
+use outlive_wire::{CacheHints, JsonObject};
+
+use super::{
+    RateLimit,
+    custom::{CustomMethod, NoticeHandler},
+    extract::Needs,
+    layer::CallStack,
+    prompt::PromptEntry,
+    registry::Registry,
+    resource::{ResourceEntry, TemplateEntry},
+    router,
+    throttle::{Permit, Throttle},
+    tool::ToolEntry,
+};
+
+/// A server at work.
+pub(super) struct Core {
+    pub(super) profile: Arc<Profile>,
+    pub(super) instructions: Option<String>,
+    pub(super) tools: Registry<ToolEntry>,
+    pub(super) resources: Registry<ResourceEntry>,
+    pub(super) templates: Registry<TemplateEntry>,
+    pub(super) prompts: Registry<PromptEntry>,
+    pub(super) offers: Offers,
+    pub(super) logging: bool,
+    pub(super) extensions: JsonObject,
+    pub(super) experimental: JsonObject,
+    pub(super) cache: CacheHints,
+    pub(super) seal: Seal,
+    pub(super) methods: HashMap<Box<str>, CustomMethod>,
+    pub(super) notices: HashMap<Box<str>, NoticeHandler>,
+    pub(super) states: States,
+    pub(super) layers: Option<CallStack>,
+    pub(super) callers: Option<Arc<Throttle>>,
+    pub(super) on_open: Vec<SessionHook>,
+    pub(super) on_close: Vec<SessionHook>,
+}
+
+/// Runs when a legacy session opens or closes.
+pub(super) type SessionHook = Box<dyn Fn(&Arc<Session>) + Send + Sync>;
+
+/// Shared state by type.
+pub(super) type States = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
+
+/// Which features are offered though nothing is registered for them yet, because that may change.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Offers {
+    pub(super) tools: bool,
+    pub(super) resources: bool,
+    pub(super) prompts: bool,
+    pub(super) subscriptions: bool,
+}
+
+impl Core {
+    /// Shared state of type `T`.
+    pub(super) fn state<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        Arc::clone(self.states.get(&TypeId::of::<T>())?).downcast().ok()
+    }
+
+    /// Whether everything is there that a handler's arguments need.
+    pub(super) fn check_needs(&self, needs: &Needs) -> Result<(), String> {
+        match needs.states.iter().find(|(id, _)| !self.states.contains_key(id)) {
+            None => Ok(()),
+            Some((_, name)) => Err(format!(
+                "its handler takes State<{name}>, which the builder was not given; call `.state(…)` with one"
+            )),
+        }
+    }
+
+    /// Counts a call of a tool against its limits; nothing is made where there are none.
+    pub(super) fn enter(&self, tool: &ToolEntry, call: &Call) -> Result<Option<Vec<Permit>>, Fault> {
+        let limits = [(&self.callers, true), (tool.limit_of_all(), false), (tool.limit_of_each(), true)];
+        if limits.iter().all(|(throttle, _)| throttle.is_none()) {
+            return Ok(None);
+        }
+        let now = self.profile.clock.now();
+        let mut permits = Vec::new();
+        for (throttle, per_caller) in limits {
+            let Some(throttle) = throttle else { continue };
+            let key = if per_caller { caller_key(call) } else { String::new() };
+            let permit =
+                throttle.enter(&key, now).map_err(|busy| Fault::Busy { retry_after: busy.retry_after })?;
+            permits.push(permit);
+        }
+        Ok(Some(permits))
+    }
+}
+
+/// Whom a limit counts: the principal, and for callers without a name their address.
+fn caller_key(call: &Call) -> String {
+    match (call.principal().is_anonymous(), call.peer()) {
+        (true, Some(peer)) => peer.to_string(),
+        _ => call.principal().key().to_owned(),
+    }
+}
+
+/// How often and how many calls at once each caller may make, of all tools together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CallerLimits {
+    pub(super) rate: Option<RateLimit>,
+    pub(super) concurrent: Option<u32>,
+}
+
+impl CallerLimits {
+    pub(super) fn throttle(self) -> Option<Arc<Throttle>> {
+        (self.rate.is_some() || self.concurrent.is_some()).then(|| Arc::new(Throttle::new(self.rate, self.concurrent)))
+    }
+}
+
+/// How long changes of a list are gathered before clients are told.
+pub(super) const DEBOUNCE: Duration = Duration::from_millis(50);
+
+impl Service for Core {
+    fn profile(&self) -> &Arc<Profile> {
+        &self.profile
+    }
+
+    fn knows_method(&self, name: &str) -> bool {
+        self.methods.contains_key(name)
+    }
+
+    fn start(self: Arc<Self>, call: Arc<Call>) -> Work {
+        match &self.layers {
+            None => router::route(&self, call),
+            Some(layers) => layers.start(call),
+        }
+    }
+
+    fn notified(&self, notice: Notice<'_>) {
+        if let Some(handler) = self.notices.get(notice.name) {
+            handler(&notice);
+        }
+    }
+
+    fn session_opened(&self, session: &Arc<Session>) {
+        self.on_open.iter().for_each(|hook| hook(session));
+    }
+
+    fn session_closed(&self, session: &Arc<Session>) {
+        self.on_close.iter().for_each(|hook| hook(session));
+    }
+}

@@ -1,0 +1,211 @@
+//! What a handler can know and say while it works.
+
+use std::{future::poll_fn, sync::Arc, time::Duration};
+
+use outlive_protocol::{Call, Fault, Notify, Principal, Progress, Session};
+use outlive_wire::{ClientCapabilities, Implementation, LoggingLevel, Meta, RawJson};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, value::to_raw_value};
+
+use super::{
+    Error, Result,
+    core::Core,
+    text_args::{self, TextArgs},
+};
+
+/// The context of a call: who calls, what they can do, and the way back to them.
+///
+/// Take it as an argument of any handler. Cheap to clone, and it may be moved into tasks the
+/// handler starts; after the call has ended it says nothing any more.
+#[derive(Clone)]
+pub struct Cx {
+    call: Arc<Call>,
+    core: Arc<Core>,
+    arguments: Arguments,
+}
+
+/// Where the arguments of a handler come from.
+#[derive(Clone)]
+pub(super) enum Arguments {
+    /// `params.arguments`, of a tool.
+    Json,
+    /// `params` itself, of a method of the application's own.
+    Params,
+    /// Texts, of a prompt or from a URI.
+    Text(Arc<TextArgs>),
+}
+
+impl Cx {
+    pub(super) fn new(call: Arc<Call>, core: Arc<Core>, arguments: Arguments) -> Self {
+        Self { call, core, arguments }
+    }
+
+    /// Tells the client how far the work is, if it wants to know. `done` has to grow; what comes
+    /// too fast is held back and the newest is sent. An empty message is none.
+    pub fn progress(&self, done: f64, total: impl Into<Option<f64>>, message: impl Into<String>) {
+        if self.call.progress_token().is_none() {
+            return;
+        }
+        let message = Some(message.into()).filter(|message| !message.is_empty());
+        self.call.port().progress(Progress { done, total: total.into(), message });
+    }
+
+    /// Sends a line of log to the client, if it wants lines of this level. Never put secrets in.
+    pub fn log(&self, level: LoggingLevel, data: impl Serialize) {
+        self.log_from(None, level, data);
+    }
+
+    /// As [`Cx::log`], with the name of who says it.
+    pub fn log_as(&self, logger: &str, level: LoggingLevel, data: impl Serialize) {
+        self.log_from(Some(logger), level, data);
+    }
+
+    fn log_from(&self, logger: Option<&str>, level: LoggingLevel, data: impl Serialize) {
+        if !self.core.logging || self.call.log_level().is_none_or(|lowest| level < lowest) {
+            return;
+        }
+        match to_raw_value(&data) {
+            Ok(data) => self.say(Notify::Log { level, logger: logger.map(Arc::from), data }),
+            Err(error) => tracing::warn!(%error, "a log message could not be written as JSON"),
+        }
+    }
+
+    /// Sends a notification of your own. Its name should carry your prefix.
+    ///
+    /// # Errors
+    ///
+    /// When the parameters cannot be written as a JSON object.
+    pub fn notify(&self, method: &str, params: impl Serialize) -> Result<()> {
+        let params = to_raw_value(&params)?;
+        if !params.get().starts_with('{') {
+            return Err(Error::new("the parameters of a notification must be an object"));
+        }
+        self.say(Notify::Custom { method: method.into(), params: Some(params) });
+        Ok(())
+    }
+
+    /// Closes the connection but not the call: a client that can resume comes back after `retry`
+    /// and gets the rest. Does nothing where that cannot be.
+    pub fn disconnect(&self, retry: Duration) {
+        if self.call.era().numbering() != outlive_protocol::era::Numbering::None {
+            self.say(Notify::Detach { retry });
+        }
+    }
+
+    /// Whether the client does not want the answer any more.
+    pub fn is_cancelled(&self) -> bool {
+        self.call.port().is_cancelled()
+    }
+
+    /// Completes when the client does not want the answer any more. The handler itself is dropped
+    /// then; this is for the tasks it has started.
+    pub async fn cancelled(&self) {
+        poll_fn(|cx| self.call.port().poll_cancelled(cx)).await;
+    }
+
+    /// Who is calling.
+    pub fn principal(&self) -> &Principal {
+        self.call.principal()
+    }
+
+    /// The request's `_meta`, with all its keys.
+    pub fn meta(&self) -> Option<Meta> {
+        #[derive(serde::Deserialize)]
+        struct Params {
+            #[serde(rename = "_meta")]
+            meta: Option<Meta>,
+        }
+        serde_json::from_str::<Params>(self.call.params()).ok().and_then(|params| params.meta)
+    }
+
+    /// What the client says it can do.
+    pub fn client_capabilities(&self) -> ClientCapabilities {
+        serde_json::from_str(self.call.client_capabilities()).unwrap_or_default()
+    }
+
+    /// What the client calls itself. Proof of nothing: clients write it themselves.
+    pub fn client_info(&self) -> Option<Implementation> {
+        serde_json::from_str(self.call.client_info()?).ok()
+    }
+
+    /// Refuses the call unless the client has declared these capabilities: an object such as
+    /// `json!({"sampling": {}})`.
+    ///
+    /// # Errors
+    ///
+    /// When one is missing. Return it: the client learns what to declare.
+    pub fn require(&self, capabilities: &Value) -> Result<()> {
+        let declared: Value = serde_json::from_str(self.call.client_capabilities())?;
+        if contains(&declared, capabilities) {
+            return Ok(());
+        }
+        Err(Fault::MissingCapability { required: to_raw_value(capabilities)? }.into())
+    }
+
+    /// The head of the HTTP request, if the call came over HTTP.
+    pub fn http(&self) -> Option<&http::request::Parts> {
+        self.call.http()
+    }
+
+    /// The legacy session, if the call came in on one.
+    pub fn session(&self) -> Option<&Arc<Session>> {
+        self.call.session()
+    }
+
+    /// The call itself: id, method, raw parameters.
+    pub fn call(&self) -> &Arc<Call> {
+        &self.call
+    }
+
+    pub(super) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    fn say(&self, notify: Notify) {
+        self.call.port().say(notify, self.core.profile.limits.queued_notifications);
+    }
+
+    /// The arguments as `T`.
+    pub(super) fn decode_arguments<T: DeserializeOwned>(&self) -> std::result::Result<T, Unreadable> {
+        let json = match &self.arguments {
+            Arguments::Json => self.call.arguments().map_err(Unreadable::Refused)?,
+            Arguments::Params => self.call.params(),
+            Arguments::Text(texts) => {
+                return text_args::decode(texts).map_err(|error| {
+                    Unreadable::Refused(Fault::invalid_params(format!("`params.arguments`: {error}")))
+                });
+            }
+        };
+        serde_json::from_str(json).map_err(Unreadable::Json)
+    }
+
+    /// The parameters, verbatim.
+    pub(super) fn raw_params(&self) -> Result<RawJson> {
+        Ok(RawJson::from(serde_json::from_str::<&serde_json::value::RawValue>(self.call.params())?.to_owned()))
+    }
+}
+
+/// Why arguments could not be read.
+#[derive(Debug)]
+pub(super) enum Unreadable {
+    /// They do not fit the type.
+    Json(serde_json::Error),
+    /// The request is refused for them.
+    Refused(Fault),
+}
+
+/// Whether every member of `wanted` is in `declared`.
+fn contains(declared: &Value, wanted: &Value) -> bool {
+    match (declared, wanted) {
+        (Value::Object(declared), Value::Object(wanted)) => {
+            wanted.iter().all(|(key, wanted)| declared.get(key).is_some_and(|declared| contains(declared, wanted)))
+        }
+        (declared, wanted) => declared == wanted,
+    }
+}
+
+impl std::fmt::Debug for Cx {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cx").field("call", &self.call).finish_non_exhaustive()
+    }
+}

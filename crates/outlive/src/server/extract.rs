@@ -1,0 +1,140 @@
+//! What a handler may take: each argument is made from the call by its type.
+
+use std::{any::TypeId, ops::Deref, sync::Arc};
+
+use outlive_protocol::{Fault, Principal, Session};
+use outlive_wire::RawJson;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use super::{
+    Cx,
+    cx::Unreadable,
+    schema::{Schema, SchemaError},
+};
+
+/// Something a handler can take as an argument.
+///
+/// Implement it for types of your own to make them from a [`Cx`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument of a handler",
+    note = "arguments from the client are wrapped: `Args<{Self}>`; shared state is `State<{Self}>`"
+)]
+pub trait Extract: Sized + Send + 'static {
+    /// Makes the argument.
+    ///
+    /// # Errors
+    ///
+    /// When the call does not hold what is needed.
+    fn extract(cx: &Cx) -> Result<Self, Rejection>;
+
+    /// Tells what the argument needs, when the handler is registered.
+    fn describe(_needs: &mut Needs) {}
+}
+
+/// Why an argument could not be made.
+#[derive(Debug)]
+pub struct Rejection(pub(super) RejectionKind);
+
+#[derive(Debug)]
+pub(super) enum RejectionKind {
+    /// The client's arguments do not fit the type.
+    Arguments(serde_json::Error),
+    /// The request is refused.
+    Refused(Fault),
+}
+
+impl From<Fault> for Rejection {
+    fn from(fault: Fault) -> Self {
+        Self(RejectionKind::Refused(fault))
+    }
+}
+
+/// What the arguments of a handler need, gathered when it is registered.
+#[derive(Debug, Default)]
+pub struct Needs {
+    pub(super) input: Option<Result<Schema, SchemaError>>,
+    pub(super) states: Vec<(TypeId, &'static str)>,
+}
+
+/// The client's arguments, checked and read into a type of yours.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "taken apart in the arguments of handlers")]
+pub struct Args<T>(pub T);
+
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> Extract for Args<T> {
+    fn extract(cx: &Cx) -> Result<Self, Rejection> {
+        cx.decode_arguments().map(Self).map_err(|unreadable| match unreadable {
+            Unreadable::Json(error) => Rejection(RejectionKind::Arguments(error)),
+            Unreadable::Refused(fault) => Rejection(RejectionKind::Refused(fault)),
+        })
+    }
+
+    fn describe(needs: &mut Needs) {
+        needs.input = Some(Schema::of_input::<T>());
+    }
+}
+
+/// State that all handlers share, given to the builder by [`ServerBuilder::state`].
+///
+/// [`ServerBuilder::state`]: super::ServerBuilder::state
+#[derive(Debug)]
+pub struct State<T>(Arc<T>);
+
+impl<T> Clone for State<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Deref for State<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: Send + Sync + 'static> Extract for State<T> {
+    fn extract(cx: &Cx) -> Result<Self, Rejection> {
+        // `ServerBuilder::build` has checked that it is there; tools that are added later are
+        // checked as they come.
+        cx.core().state::<T>().map(State).ok_or_else(|| {
+            let missing = std::any::type_name::<T>();
+            Fault::internal(format_args!("no state of type {missing} was given to the builder")).into()
+        })
+    }
+
+    fn describe(needs: &mut Needs) {
+        needs.states.push((TypeId::of::<T>(), std::any::type_name::<T>()));
+    }
+}
+
+/// The raw parameters of the request, for handlers that read them themselves.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "taken apart in the arguments of handlers")]
+pub struct RawParams(pub RawJson);
+
+impl Extract for RawParams {
+    fn extract(cx: &Cx) -> Result<Self, Rejection> {
+        cx.raw_params().map(Self).map_err(|error| Fault::internal(error).into())
+    }
+}
+
+impl Extract for Cx {
+    fn extract(cx: &Cx) -> Result<Self, Rejection> {
+        Ok(cx.clone())
+    }
+}
+
+impl Extract for Principal {
+    fn extract(cx: &Cx) -> Result<Self, Rejection> {
+        Ok(cx.principal().clone())
+    }
+}
+
+impl Extract for Option<Arc<Session>> {
+    fn extract(cx: &Cx) -> Result<Self, Rejection> {
+        Ok(cx.session().cloned())
+    }
+}

@@ -1,0 +1,55 @@
+//! Lists, page by page. A cursor is sealed: it opens for the caller and the list it was made for.
+
+use std::sync::Arc;
+
+use outlive_protocol::{Answer, Call, Fault, Page};
+use outlive_wire::PaginatedRequestParams;
+
+use super::{
+    core::Core,
+    registry::{Entry, Registry},
+};
+
+pub(super) fn tools(core: &Core, call: &Call) -> Result<Answer, Fault> {
+    page(core, call, &core.tools, |entry| Arc::clone(&entry.info)).map(Answer::Tools)
+}
+
+pub(super) fn resources(core: &Core, call: &Call) -> Result<Answer, Fault> {
+    page(core, call, &core.resources, |entry| Arc::clone(&entry.info)).map(Answer::Resources)
+}
+
+pub(super) fn templates(core: &Core, call: &Call) -> Result<Answer, Fault> {
+    page(core, call, &core.templates, |entry| Arc::clone(&entry.info)).map(Answer::ResourceTemplates)
+}
+
+pub(super) fn prompts(core: &Core, call: &Call) -> Result<Answer, Fault> {
+    page(core, call, &core.prompts, |entry| Arc::clone(&entry.info)).map(Answer::Prompts)
+}
+
+fn page<E: Entry, T>(
+    core: &Core,
+    call: &Call,
+    registry: &Registry<E>,
+    show: impl Fn(&E) -> Arc<T>,
+) -> Result<Page<T>, Fault> {
+    let context = ["cursor", call.method_name(), call.principal().key()];
+    let params: PaginatedRequestParams = serde_json::from_str(call.params())
+        .map_err(|error| Fault::invalid_params(format!("`params.cursor` must be a string: {error}")))?;
+    let after = match params.cursor {
+        None => None,
+        Some(cursor) => {
+            let invalid = || Fault::invalid_params("invalid cursor; start again without one");
+            let place = core.seal.open(&cursor, &context).ok_or_else(invalid)?;
+            Some(u64::from_le_bytes(place.try_into().map_err(|_| invalid())?))
+        }
+    };
+    let (entries, next) = registry.page(after, core.profile.limits.page_size, call.principal());
+    let next = match next {
+        None => None,
+        Some(place) => {
+            let sealed = core.seal.seal(&place.to_le_bytes(), &context);
+            Some(sealed.ok_or_else(|| Fault::internal("no random bytes for a cursor"))?)
+        }
+    };
+    Ok(Page { items: entries.iter().map(|entry| show(entry)).collect(), next, cache: core.cache })
+}

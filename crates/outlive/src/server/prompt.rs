@@ -1,0 +1,262 @@
+//! Prompts: messages that a user picks, with blanks to fill in.
+
+use std::{fmt, future::ready, sync::Arc};
+
+use outlive_protocol::{Answer, Call, Fault, Outcome, Principal, Work};
+use outlive_wire::{ContentBlock, GetPromptResult, Icon, Meta, PromptArgument, PromptMessage};
+use serde_json::Value;
+
+use super::{
+    BuildError, Cx, Error, Result,
+    completion::{Completers, IntoSuggestions},
+    core::Core,
+    cx::Arguments,
+    extract::{Needs, RejectionKind},
+    handler::Handler,
+    registry::{Entry, Visibility},
+    schema::Schema,
+    text_args::TextArgs,
+};
+
+type PromptHandler = Box<dyn Fn(Cx) -> Work + Send + Sync>;
+
+/// A prompt: a name, an async function that fills it in, and what users should know about it.
+///
+/// Its arguments are the fields of the handler's `Args` type. Clients send texts; a field may be a
+/// number, a boolean or an enum all the same.
+#[must_use]
+pub struct Prompt {
+    info: outlive_wire::Prompt,
+    handler: PromptHandler,
+    needs: Needs,
+    completers: Completers,
+    visibility: Visibility,
+}
+
+impl Prompt {
+    /// A prompt whose messages `handler` returns.
+    pub fn new<M, H>(name: impl Into<String>, handler: H) -> Self
+    where
+        H: Handler<M>,
+        H::Output: IntoPrompt,
+    {
+        let start = move |cx: Cx| -> Work {
+            match handler.start(&cx) {
+                Ok(future) => Box::pin(async move { finish(future.await, &cx) }),
+                Err(rejection) => Box::pin(ready(Err(match rejection.0 {
+                    RejectionKind::Refused(fault) => fault,
+                    RejectionKind::Arguments(error) => Fault::invalid_params(error.to_string()),
+                }))),
+            }
+        };
+        Self {
+            info: outlive_wire::Prompt::new(name),
+            handler: Box::new(start),
+            needs: H::needs(),
+            completers: Completers::default(),
+            visibility: None,
+        }
+    }
+
+    /// A name for people.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.info.title = Some(title.into());
+        self
+    }
+
+    /// What it is for.
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.info.description = Some(description.into());
+        self
+    }
+
+    /// Adds a picture.
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.info.icons.get_or_insert_default().push(icon);
+        self
+    }
+
+    /// Facts of your own for clients.
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.info.meta = Some(meta);
+        self
+    }
+
+    /// Adds an argument by hand, for handlers that read them without a type.
+    pub fn argument(mut self, argument: PromptArgument) -> Self {
+        self.info.arguments.get_or_insert_default().push(argument);
+        self
+    }
+
+    /// Suggests values for an argument while a user types it.
+    pub fn complete<M, H>(mut self, argument: &str, handler: H) -> Self
+    where
+        H: Handler<M>,
+        H::Output: IntoSuggestions,
+    {
+        self.completers.add(argument, handler);
+        self
+    }
+
+    /// Shows the prompt only to callers for whom this is true. To all others it does not exist.
+    pub fn visible_to(mut self, visible: impl Fn(&Principal) -> bool + Send + Sync + 'static) -> Self {
+        self.visibility = Some(Arc::new(visible));
+        self
+    }
+
+    pub(super) fn into_entry(mut self, core: &Core) -> Result<PromptEntry, BuildError> {
+        let name = self.info.name.clone();
+        let bad = |error: &dyn fmt::Display| BuildError::prompt(&name, error);
+        if name.is_empty() {
+            return Err(bad(&"its name is empty"));
+        }
+        core.check_needs(&self.needs).map_err(|missing| bad(&missing))?;
+        if let Some(schema) = self.needs.input.take() {
+            let arguments = arguments_of(&schema.map_err(|error| bad(&error))?);
+            if self.info.arguments.is_none() && !arguments.is_empty() {
+                self.info.arguments = Some(arguments);
+            }
+        }
+        let known = |name: &&str| self.info.arguments.iter().flatten().any(|argument| argument.name == **name);
+        if let Some(unknown) = self.completers.names().find(|name| !known(name)) {
+            return Err(bad(&format_args!("it completes `{unknown}`, which is none of its arguments")));
+        }
+        Ok(PromptEntry {
+            info: Arc::new(self.info),
+            handler: self.handler,
+            completers: self.completers,
+            visibility: self.visibility,
+        })
+    }
+}
+
+/// A prompt that is registered.
+pub(super) struct PromptEntry {
+    pub(super) info: Arc<outlive_wire::Prompt>,
+    handler: PromptHandler,
+    pub(super) completers: Completers,
+    visibility: Visibility,
+}
+
+impl Entry for PromptEntry {
+    fn key(&self) -> &str {
+        &self.info.name
+    }
+
+    fn visible_to(&self, principal: &Principal) -> bool {
+        self.visibility.as_ref().is_none_or(|visible| visible(principal))
+    }
+}
+
+/// Fills a prompt in.
+pub(super) fn get(core: &Arc<Core>, call: Arc<Call>) -> Work {
+    match find(core, &call) {
+        Ok((entry, texts)) => (entry.handler)(Cx::new(call, Arc::clone(core), Arguments::Text(Arc::new(texts)))),
+        Err(fault) => Box::pin(ready(Err(fault))),
+    }
+}
+
+fn find(core: &Core, call: &Call) -> Result<(Arc<PromptEntry>, TextArgs), Fault> {
+    let name = call.name()?;
+    let Some(entry) = core.prompts.get(&name, call.principal()) else {
+        let meant = core.prompts.close_to(&name, call.principal());
+        return Err(Fault::UnknownPrompt { name: name.into_owned(), meant });
+    };
+    let texts: std::collections::BTreeMap<String, String> = serde_json::from_str(call.arguments()?)
+        .map_err(|error| Fault::invalid_params(format!("`params.arguments` must be texts: {error}")))?;
+    let missing = entry
+        .info
+        .arguments
+        .iter()
+        .flatten()
+        .find(|argument| argument.required == Some(true) && !texts.contains_key(&argument.name));
+    if let Some(missing) = missing {
+        return Err(Fault::invalid_params(format!("the argument `{}` is missing", missing.name)));
+    }
+    Ok((entry, texts.into_iter().collect()))
+}
+
+fn finish(returned: impl IntoPrompt, cx: &Cx) -> Result<Outcome, Fault> {
+    match returned.into_prompt() {
+        Ok(result) => Ok(Outcome::Complete(Answer::Prompt(result))),
+        Err(error) => Err(error.into_fault(|| match cx.call().name() {
+            Ok(name) => Fault::UnknownPrompt { name: name.into_owned(), meant: None },
+            Err(fault) => fault,
+        })),
+    }
+}
+
+/// The arguments that a type's fields are.
+fn arguments_of(schema: &Schema) -> Vec<PromptArgument> {
+    let schema: Value = serde_json::from_str(schema.text().get()).unwrap_or_default();
+    let required = |name: &str| {
+        schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|known| known == name))
+    };
+    let text = |property: &Value, key: &str| property.get(key).and_then(Value::as_str).map(str::to_owned);
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Vec::new() };
+    properties
+        .iter()
+        .map(|(name, property)| {
+            let mut argument = PromptArgument::new(name).with_required(required(name));
+            argument.title = text(property, "title");
+            argument.description = text(property, "description");
+            argument
+        })
+        .collect()
+}
+
+/// Something a prompt can return.
+#[diagnostic::on_unimplemented(
+    message = "a prompt cannot return `{Self}`",
+    note = "return text, `PromptMessage`s or a `GetPromptResult`, each also in a `Result`"
+)]
+pub trait IntoPrompt: Send + 'static {
+    /// Makes the prompt.
+    ///
+    /// # Errors
+    ///
+    /// When the work failed.
+    fn into_prompt(self) -> Result<GetPromptResult>;
+}
+
+impl IntoPrompt for GetPromptResult {
+    fn into_prompt(self) -> Result<GetPromptResult> {
+        Ok(self)
+    }
+}
+
+impl IntoPrompt for Vec<PromptMessage> {
+    fn into_prompt(self) -> Result<GetPromptResult> {
+        Ok(GetPromptResult::new(self))
+    }
+}
+
+impl IntoPrompt for PromptMessage {
+    fn into_prompt(self) -> Result<GetPromptResult> {
+        Ok(GetPromptResult::new([self]))
+    }
+}
+
+impl IntoPrompt for String {
+    fn into_prompt(self) -> Result<GetPromptResult> {
+        PromptMessage::user(ContentBlock::text(self)).into_prompt()
+    }
+}
+
+impl IntoPrompt for &'static str {
+    fn into_prompt(self) -> Result<GetPromptResult> {
+        self.to_owned().into_prompt()
+    }
+}
+
+impl<T: IntoPrompt, E: Into<Error> + Send + 'static> IntoPrompt for Result<T, E> {
+    fn into_prompt(self) -> Result<GetPromptResult> {
+        self.map_err(Into::into)?.into_prompt()
+    }
+}
+
+impl fmt::Debug for Prompt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prompt").field("name", &self.info.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,189 @@
+//! What a server offers, by name and in order, while it runs.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use outlive_protocol::{Bus, Change, Clock, Principal};
+
+/// Something that is registered by name.
+pub(super) trait Entry: Send + Sync + 'static {
+    /// Its name, unique in its registry.
+    fn key(&self) -> &str;
+
+    /// Whether this caller may know of it.
+    fn visible_to(&self, principal: &Principal) -> bool;
+}
+
+/// Who may know of something.
+pub(super) type Visibility = Option<Arc<dyn Fn(&Principal) -> bool + Send + Sync>>;
+
+/// Tools, resources, templates or prompts. Lists come in the order of registration; replacing an
+/// entry keeps its place.
+pub(super) struct Registry<E> {
+    // Read for every call, written when the application changes what it offers.
+    entries: RwLock<Entries<E>>,
+    notifier: Arc<Notifier>,
+}
+
+struct Entries<E> {
+    next: u64,
+    by_name: HashMap<Box<str>, (u64, Arc<E>)>,
+    in_order: BTreeMap<u64, Arc<E>>,
+}
+
+impl<E: Entry> Registry<E> {
+    pub(super) fn new(notifier: Arc<Notifier>) -> Self {
+        let entries = Entries { next: 0, by_name: HashMap::new(), in_order: BTreeMap::new() };
+        Self { entries: RwLock::new(entries), notifier }
+    }
+
+    /// Adds or replaces an entry; `true` if there was one of that name.
+    pub(super) fn insert(&self, entry: E) -> bool {
+        let entry = Arc::new(entry);
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let known = entries.by_name.get(entry.key()).map(|(place, _)| *place);
+        let place = known.unwrap_or(entries.next);
+        entries.next = entries.next.max(place + 1);
+        entries.by_name.insert(entry.key().into(), (place, Arc::clone(&entry)));
+        entries.in_order.insert(place, entry);
+        drop(entries);
+        self.notifier.notify();
+        known.is_some()
+    }
+
+    /// Takes an entry out; `false` if there was none.
+    pub(super) fn remove(&self, name: &str) -> bool {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let Some((place, _)) = entries.by_name.remove(name) else { return false };
+        entries.in_order.remove(&place);
+        drop(entries);
+        self.notifier.notify();
+        true
+    }
+
+    /// The entry of this name, if the caller may know of it.
+    pub(super) fn get(&self, name: &str, principal: &Principal) -> Option<Arc<E>> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let (_, entry) = entries.by_name.get(name)?;
+        entry.visible_to(principal).then(|| Arc::clone(entry))
+    }
+
+    /// Whether there is an entry of this name, for anyone.
+    pub(super) fn contains(&self, name: &str) -> bool {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner).by_name.contains_key(name)
+    }
+
+    /// Up to `size` entries after the given place, and the place to go on from if there are more.
+    pub(super) fn page(&self, after: Option<u64>, size: usize, principal: &Principal) -> (Vec<Arc<E>>, Option<u64>) {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let from = after.map_or(0, |place| place.saturating_add(1));
+        let mut visible = entries.in_order.range(from..).filter(|(_, entry)| entry.visible_to(principal));
+        let mut page = Vec::new();
+        let mut last = None;
+        for (place, entry) in visible.by_ref().take(size) {
+            page.push(Arc::clone(entry));
+            last = Some(*place);
+        }
+        let more = visible.next().is_some();
+        (page, last.filter(|_| more))
+    }
+
+    /// The first entry, in order, for which `pick` finds something.
+    pub(super) fn find<T>(&self, principal: &Principal, pick: impl Fn(&Arc<E>) -> Option<T>) -> Option<T> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        entries.in_order.values().filter(|entry| entry.visible_to(principal)).find_map(pick)
+    }
+
+    /// A visible name that is close to a wrong one, for the message about it.
+    pub(super) fn close_to(&self, wrong: &str, principal: &Principal) -> Option<String> {
+        // Comparing costs the product of the lengths: not for what is no name anyway.
+        if wrong.len() > 64 {
+            return None;
+        }
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        entries
+            .in_order
+            .values()
+            .take(1_000)
+            .filter(|entry| entry.visible_to(principal))
+            .map(|entry| (distance(wrong, entry.key()), entry))
+            .filter(|(distance, _)| *distance <= 1 + wrong.len() / 5)
+            .min_by_key(|(distance, _)| *distance)
+            .map(|(_, entry)| entry.key().to_owned())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner).by_name.is_empty()
+    }
+}
+
+/// Tells that a list has changed: once for changes that come together.
+pub(super) struct Notifier {
+    change: Change,
+    bus: Bus,
+    clock: Arc<dyn Clock>,
+    pause: Duration,
+    waiting: AtomicBool,
+}
+
+impl Notifier {
+    pub(super) fn new(change: Change, bus: Bus, clock: Arc<dyn Clock>, pause: Duration) -> Arc<Self> {
+        Arc::new(Self { change, bus, clock, pause, waiting: AtomicBool::new(false) })
+    }
+
+    fn notify(self: &Arc<Self>) {
+        // Before a runtime runs, nobody listens.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if self.waiting.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let notifier = Arc::clone(self);
+        // Owned by nobody, because it ends by itself after the pause.
+        runtime.spawn(async move {
+            notifier.clock.sleep(notifier.pause).await;
+            // Before telling: a change that comes while we tell must be told again.
+            notifier.waiting.store(false, Ordering::Release);
+            notifier.bus.publish(&notifier.change);
+        });
+    }
+}
+
+/// How many letters have to be changed, added or removed to get from one name to the other; two
+/// letters that changed places count once.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for i in 0..=a.len() {
+        for j in 0..=b.len() {
+            rows[i][j] = match (i, j) {
+                (0, _) => j,
+                (_, 0) => i,
+                _ => {
+                    let same = usize::from(a[i - 1] != b[j - 1]);
+                    let swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+                    let edit = (rows[i - 1][j] + 1).min(rows[i][j - 1] + 1).min(rows[i - 1][j - 1] + same);
+                    if swapped { edit.min(rows[i - 2][j - 2] + 1) } else { edit }
+                }
+            };
+        }
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distance;
+
+    #[test]
+    fn swapped_letters_are_one_slip() {
+        assert_eq!(distance("serach", "search"), 1);
+        assert_eq!(distance("search", "search"), 0);
+        assert_eq!(distance("add", "multiply"), 7);
+    }
+}

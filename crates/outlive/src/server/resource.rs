@@ -1,0 +1,362 @@
+//! Resources: what clients can read, by URI or by a template of URIs.
+
+use std::{fmt, future::ready, sync::Arc};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use outlive_protocol::{Answer, Call, Fault, Outcome, Principal, Work};
+use outlive_wire::{Annotations, CacheHints, Icon, Meta, ReadResourceResult, ResourceContents};
+
+use super::{
+    BuildError, Cx, Error, Result,
+    completion::Completers,
+    core::Core,
+    cx::Arguments,
+    extract::{Needs, RejectionKind},
+    handler::Handler,
+    registry::{Entry, Visibility},
+    uri_template::UriTemplate,
+};
+
+/// A handler whose types have been forgotten. Takes the URI that is read.
+type ReadHandler = Box<dyn Fn(Cx, String) -> Work + Send + Sync>;
+
+/// What resources and templates have in common.
+struct Common {
+    handler: ReadHandler,
+    needs: Needs,
+    mime_type: Option<String>,
+    visibility: Visibility,
+    cache: Option<CacheHints>,
+}
+
+/// Something clients can read under one URI.
+#[must_use]
+pub struct Resource {
+    info: outlive_wire::Resource,
+    common: Common,
+}
+
+/// Something clients can read under all URIs of a template, as in `users://{id}`.
+#[must_use]
+pub struct ResourceTemplate {
+    info: outlive_wire::ResourceTemplate,
+    common: Common,
+    completers: Completers,
+}
+
+macro_rules! shared_setters {
+    () => {
+        /// A name for people.
+        pub fn title(mut self, title: impl Into<String>) -> Self {
+            self.info.title = Some(title.into());
+            self
+        }
+
+        /// What it is.
+        pub fn description(mut self, description: impl Into<String>) -> Self {
+            self.info.description = Some(description.into());
+            self
+        }
+
+        /// The type of its contents.
+        pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+            self.info.mime_type = Some(mime_type.into());
+            self
+        }
+
+        /// Whom it is for, how much it matters, when it changed.
+        pub fn annotations(mut self, annotations: Annotations) -> Self {
+            self.info.annotations = Some(annotations);
+            self
+        }
+
+        /// Adds a picture.
+        pub fn icon(mut self, icon: Icon) -> Self {
+            self.info.icons.get_or_insert_default().push(icon);
+            self
+        }
+
+        /// Facts of your own for clients.
+        pub fn meta(mut self, meta: Meta) -> Self {
+            self.info.meta = Some(meta);
+            self
+        }
+
+        /// Shows it only to callers for whom this is true. To all others it does not exist.
+        pub fn visible_to(mut self, visible: impl Fn(&Principal) -> bool + Send + Sync + 'static) -> Self {
+            self.common.visibility = Some(Arc::new(visible));
+            self
+        }
+
+        /// How long clients may keep its contents.
+        pub fn cache(mut self, cache: CacheHints) -> Self {
+            self.common.cache = Some(cache);
+            self
+        }
+    };
+}
+
+impl Resource {
+    /// A resource whose contents `handler` returns.
+    pub fn new<M, H>(uri: impl Into<String>, name: impl Into<String>, handler: H) -> Self
+    where
+        H: Handler<M>,
+        H::Output: IntoContents,
+    {
+        Self { info: outlive_wire::Resource::new(uri, name), common: Common::new(handler) }
+    }
+
+    shared_setters!();
+
+    /// How many bytes it has.
+    pub fn size(mut self, bytes: u64) -> Self {
+        self.info.size = Some(bytes);
+        self
+    }
+
+    pub(super) fn into_entry(mut self, core: &Core) -> Result<ResourceEntry, BuildError> {
+        let uri = &self.info.uri;
+        let bad = |error: &dyn fmt::Display| BuildError::resource(uri, error);
+        if !has_scheme(uri) {
+            return Err(bad(&"its URI has no scheme; write one such as `notes://today`"));
+        }
+        core.check_needs(&self.common.needs).map_err(|missing| bad(&missing))?;
+        self.common.mime_type.clone_from(&self.info.mime_type);
+        Ok(ResourceEntry { info: Arc::new(self.info), common: self.common })
+    }
+}
+
+impl ResourceTemplate {
+    /// A template whose contents `handler` returns; it takes the variables as `Args`.
+    pub fn new<M, H>(template: impl Into<String>, name: impl Into<String>, handler: H) -> Self
+    where
+        H: Handler<M>,
+        H::Output: IntoContents,
+    {
+        let info = outlive_wire::ResourceTemplate::new(template, name);
+        Self { info, common: Common::new(handler), completers: Completers::default() }
+    }
+
+    shared_setters!();
+
+    /// Suggests values for a variable while a user types it.
+    pub fn complete<M, H>(mut self, variable: &str, handler: H) -> Self
+    where
+        H: Handler<M>,
+        H::Output: super::completion::IntoSuggestions,
+    {
+        self.completers.add(variable, handler);
+        self
+    }
+
+    pub(super) fn into_entry(mut self, core: &Core) -> Result<TemplateEntry, BuildError> {
+        let text = &self.info.uri_template;
+        let bad = |error: &dyn fmt::Display| BuildError::resource(text, error);
+        let template = UriTemplate::parse(text).map_err(|error| bad(&error))?;
+        core.check_needs(&self.common.needs).map_err(|missing| bad(&missing))?;
+        if let Some(unknown) = self.completers.names().find(|name| !template.variables().iter().any(|known| known == name)) {
+            return Err(bad(&format_args!("it completes `{unknown}`, which is none of its variables")));
+        }
+        self.common.mime_type.clone_from(&self.info.mime_type);
+        Ok(TemplateEntry { info: Arc::new(self.info), template, common: self.common, completers: self.completers })
+    }
+}
+
+impl Common {
+    fn new<M, H>(handler: H) -> Self
+    where
+        H: Handler<M>,
+        H::Output: IntoContents,
+    {
+        let start = move |cx: Cx, uri: String| -> Work {
+            match handler.start(&cx) {
+                Ok(future) => Box::pin(async move { finish(future.await, uri, &cx) }),
+                Err(rejection) => Box::pin(ready(Err(match rejection.0 {
+                    RejectionKind::Refused(fault) => fault,
+                    RejectionKind::Arguments(error) => Fault::invalid_params(error.to_string()),
+                }))),
+            }
+        };
+        Self { handler: Box::new(start), needs: H::needs(), mime_type: None, visibility: None, cache: None }
+    }
+
+    fn visible_to(&self, principal: &Principal) -> bool {
+        self.visibility.as_ref().is_none_or(|visible| visible(principal))
+    }
+}
+
+/// A resource that is registered.
+pub(super) struct ResourceEntry {
+    pub(super) info: Arc<outlive_wire::Resource>,
+    common: Common,
+}
+
+/// A template that is registered.
+pub(super) struct TemplateEntry {
+    pub(super) info: Arc<outlive_wire::ResourceTemplate>,
+    template: UriTemplate,
+    common: Common,
+    pub(super) completers: Completers,
+}
+
+impl Entry for ResourceEntry {
+    fn key(&self) -> &str {
+        &self.info.uri
+    }
+
+    fn visible_to(&self, principal: &Principal) -> bool {
+        self.common.visible_to(principal)
+    }
+}
+
+impl Entry for TemplateEntry {
+    fn key(&self) -> &str {
+        &self.info.uri_template
+    }
+
+    fn visible_to(&self, principal: &Principal) -> bool {
+        self.common.visible_to(principal)
+    }
+}
+
+/// Whether this caller can read the URI.
+pub(super) fn exists(core: &Core, uri: &str, principal: &Principal) -> bool {
+    core.resources.get(uri, principal).is_some()
+        || core.templates.find(principal, |entry| entry.template.matches(uri)).is_some()
+}
+
+/// Reads a resource: by its URI, or by the first template that fits.
+pub(super) fn read(core: &Arc<Core>, call: Arc<Call>) -> Work {
+    let uri = match call.uri() {
+        Ok(uri) => uri.into_owned(),
+        Err(fault) => return Box::pin(ready(Err(fault))),
+    };
+    let principal = call.principal();
+    if let Some(entry) = core.resources.get(&uri, principal) {
+        let cx = Cx::new(call, Arc::clone(core), Arguments::Text(Arc::default()));
+        return keep(entry.common.cache, entry.common.mime_type.clone(), (entry.common.handler)(cx, uri));
+    }
+    let found = core.templates.find(principal, |entry| Some((Arc::clone(entry), entry.template.matches(&uri)?)));
+    match found {
+        Some((entry, variables)) => {
+            let cx = Cx::new(call, Arc::clone(core), Arguments::Text(Arc::new(variables)));
+            keep(entry.common.cache, entry.common.mime_type.clone(), (entry.common.handler)(cx, uri))
+        }
+        None => Box::pin(ready(Err(Fault::UnknownResource { uri }))),
+    }
+}
+
+/// Adds to the contents what the registration says about them.
+fn keep(cache: Option<CacheHints>, mime_type: Option<String>, work: Work) -> Work {
+    if cache.is_none() && mime_type.is_none() {
+        return work;
+    }
+    Box::pin(async move {
+        let outcome = work.await?;
+        let Outcome::Complete(Answer::Resource(mut result, hints)) = outcome else { return Ok(outcome) };
+        for contents in &mut result.contents {
+            let slot = match contents {
+                ResourceContents::Text(contents) => &mut contents.mime_type,
+                ResourceContents::Blob(contents) => &mut contents.mime_type,
+                _ => continue,
+            };
+            if slot.is_none() {
+                slot.clone_from(&mime_type);
+            }
+        }
+        Ok(Outcome::Complete(Answer::Resource(result, cache.unwrap_or(hints))))
+    })
+}
+
+fn finish(returned: impl IntoContents, uri: String, cx: &Cx) -> Result<Outcome, Fault> {
+    match returned.into_contents(&uri) {
+        Ok(contents) if contents.is_empty() => Err(Fault::UnknownResource { uri }),
+        Ok(contents) => {
+            let result = ReadResourceResult { contents, meta: None };
+            Ok(Outcome::Complete(Answer::Resource(result, cx.core().cache)))
+        }
+        Err(error) => Err(error.into_fault(|| Fault::UnknownResource { uri })),
+    }
+}
+
+fn has_scheme(uri: &str) -> bool {
+    uri.split_once(':').is_some_and(|(scheme, _)| {
+        scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
+    })
+}
+
+/// Something a resource can return. Text and bytes are of the URI that was read.
+#[diagnostic::on_unimplemented(
+    message = "a resource cannot return `{Self}`",
+    note = "return text, bytes, or `ResourceContents`, each also in a `Result` or `Option`"
+)]
+pub trait IntoContents: Send + 'static {
+    /// Makes the contents. None at all means that there is no such resource.
+    ///
+    /// # Errors
+    ///
+    /// When the work failed.
+    fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>>;
+}
+
+impl IntoContents for String {
+    fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>> {
+        Ok(vec![ResourceContents::text(uri, self)])
+    }
+}
+
+impl IntoContents for &'static str {
+    fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>> {
+        Ok(vec![ResourceContents::text(uri, self)])
+    }
+}
+
+impl IntoContents for Vec<u8> {
+    fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>> {
+        Ok(vec![ResourceContents::blob(uri, STANDARD.encode(self))])
+    }
+}
+
+impl IntoContents for ResourceContents {
+    fn into_contents(self, _uri: &str) -> Result<Vec<ResourceContents>> {
+        Ok(vec![self])
+    }
+}
+
+impl IntoContents for Vec<ResourceContents> {
+    fn into_contents(self, _uri: &str) -> Result<Vec<ResourceContents>> {
+        Ok(self)
+    }
+}
+
+impl<T: serde::Serialize + Send + 'static> IntoContents for super::Json<T> {
+    fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>> {
+        let text = serde_json::to_string(&self.0)?;
+        Ok(vec![ResourceContents::text(uri, text).with_mime_type("application/json")])
+    }
+}
+
+impl<T: IntoContents, E: Into<Error> + Send + 'static> IntoContents for Result<T, E> {
+    fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>> {
+        self.map_err(Into::into)?.into_contents(uri)
+    }
+}
+
+impl<T: IntoContents> IntoContents for Option<T> {
+    fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>> {
+        self.map_or_else(|| Ok(Vec::new()), |contents| contents.into_contents(uri))
+    }
+}
+
+impl fmt::Debug for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resource").field("uri", &self.info.uri).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ResourceTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResourceTemplate").field("template", &self.info.uri_template).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,96 @@
+//! The index of all methods: each is one line here.
+
+use std::{future::ready, sync::Arc};
+
+use outlive_protocol::{Answer, Call, Fault, Identity, Outcome, Work};
+use outlive_wire::{
+    Method, PromptsCapability, ResourcesCapability, ServerCapabilities, SetLevelRequestParams, ToolsCapability,
+};
+
+use super::{completion, core::Core, list, prompt, resource, subscription, tool};
+
+/// Starts the work that answers a call.
+pub(super) fn route(core: &Arc<Core>, call: Arc<Call>) -> Work {
+    if !core.methods.is_empty()
+        && let Some(method) = core.methods.get(call.method_name())
+    {
+        return method(core, call);
+    }
+    let Some(method) = call.method() else { return unknown(&call) };
+    match method {
+        Method::ToolsCall if core.has_tools() => tool::call(core, call),
+        Method::ToolsList if core.has_tools() => at_once(list::tools(core, &call)),
+        Method::ResourcesRead if core.has_resources() => resource::read(core, call),
+        Method::ResourcesList if core.has_resources() => at_once(list::resources(core, &call)),
+        Method::ResourceTemplatesList if core.has_resources() => at_once(list::templates(core, &call)),
+        Method::ResourcesSubscribe if core.offers.subscriptions => at_once(subscription::subscribe(core, &call)),
+        Method::ResourcesUnsubscribe if core.offers.subscriptions => at_once(subscription::unsubscribe(&call)),
+        Method::PromptsGet if core.has_prompts() => prompt::get(core, call),
+        Method::PromptsList if core.has_prompts() => at_once(list::prompts(core, &call)),
+        Method::Complete if core.has_completions() => completion::complete(core, call),
+        Method::Listen => subscription::listen(core, call),
+        Method::SetLevel if core.logging => at_once(set_level(&call)),
+        Method::Initialize | Method::Discover => at_once(Ok(Answer::Identity(Box::new(core.identity())))),
+        Method::Ping => at_once(Ok(Answer::Empty)),
+        _ => unknown(&call),
+    }
+}
+
+fn at_once(answer: Result<Answer, Fault>) -> Work {
+    Box::pin(ready(answer.map(Outcome::Complete)))
+}
+
+fn unknown(call: &Call) -> Work {
+    Box::pin(ready(Err(Fault::UnknownMethod { name: call.method_name().to_owned() })))
+}
+
+fn set_level(call: &Call) -> Result<Answer, Fault> {
+    let params: SetLevelRequestParams = serde_json::from_str(call.params())
+        .map_err(|error| Fault::invalid_params(format!("`params.level` must be one of the eight levels: {error}")))?;
+    if let Some(session) = call.session() {
+        session.set_log_level(params.level);
+    }
+    Ok(Answer::Empty)
+}
+
+impl Core {
+    pub(super) fn has_tools(&self) -> bool {
+        self.offers.tools || !self.tools.is_empty()
+    }
+
+    pub(super) fn has_resources(&self) -> bool {
+        self.offers.resources || !self.resources.is_empty() || !self.templates.is_empty()
+    }
+
+    pub(super) fn has_prompts(&self) -> bool {
+        self.offers.prompts || !self.prompts.is_empty()
+    }
+
+    /// Prompts and templates may have completers; without either there is nothing to complete.
+    fn has_completions(&self) -> bool {
+        self.has_prompts() || !self.templates.is_empty()
+    }
+
+    fn identity(&self) -> Identity {
+        let map = |map: &outlive_wire::JsonObject| (!map.is_empty()).then(|| map.clone());
+        let changes = Some(true);
+        Identity {
+            info: self.profile.info.clone(),
+            capabilities: ServerCapabilities {
+                tools: self.has_tools().then_some(ToolsCapability { list_changed: changes }),
+                resources: self.has_resources().then_some(ResourcesCapability {
+                    subscribe: self.offers.subscriptions.then_some(true),
+                    list_changed: changes,
+                }),
+                prompts: self.has_prompts().then_some(PromptsCapability { list_changed: changes }),
+                completions: self.has_completions().then(Default::default),
+                logging: self.logging.then(Default::default),
+                extensions: map(&self.extensions),
+                experimental: map(&self.experimental),
+                ..ServerCapabilities::default()
+            },
+            instructions: self.instructions.clone(),
+            cache: self.cache,
+        }
+    }
+}

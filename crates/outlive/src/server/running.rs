@@ -1,0 +1,183 @@
+//! A server: it can be served on any number of transports, and changed while it runs.
+
+use std::{fmt, io, sync::Arc};
+
+use outlive_protocol::{Change, Endpoint, Principal, Service};
+use outlive_transport::{
+    http::{self, HttpConfig, HttpService, Serving},
+    lines, memory, stdio,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::ToSocketAddrs,
+};
+
+use super::{BuildError, Prompt, Resource, ResourceTemplate, ServerBuilder, Tool, core::Core, registry::Entry};
+
+/// An MCP server. Clones are the same server.
+#[derive(Clone)]
+pub struct Server {
+    core: Arc<Core>,
+}
+
+impl Server {
+    /// Begins a server with its name and version.
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
+        ServerBuilder::new(name, version)
+    }
+
+    pub(super) fn of(core: Arc<Core>) -> Self {
+        Self { core }
+    }
+
+    /// Serves the client that started this process, on standard input and output.
+    ///
+    /// # Errors
+    ///
+    /// When the streams cannot be used.
+    pub async fn serve_stdio(&self) -> io::Result<()> {
+        stdio::serve(self.endpoint()).await
+    }
+
+    /// Listens on an address and serves HTTP clients of all revisions there.
+    ///
+    /// # Errors
+    ///
+    /// When the address cannot be used; the message says what to do.
+    pub async fn serve_http(&self, address: impl ToSocketAddrs, config: HttpConfig) -> io::Result<Serving> {
+        http::serve(self.endpoint(), address, config).await
+    }
+
+    /// The server as a tower service, to be mounted in an HTTP application.
+    pub fn http_service(&self, config: HttpConfig) -> HttpService {
+        HttpService::new(self.endpoint(), config)
+    }
+
+    /// Serves one client on a byte stream, one message per line.
+    ///
+    /// # Errors
+    ///
+    /// When reading or writing fails.
+    pub async fn serve_stream<R, W>(&self, principal: Principal, input: R, output: W) -> io::Result<()>
+    where
+        R: AsyncRead + Unpin + Send,
+        W: AsyncWrite + Unpin + Send,
+    {
+        lines::serve(self.endpoint(), principal, input, output).await
+    }
+
+    /// Connects to the server inside this process. Must be called inside a runtime.
+    pub fn connect(&self) -> memory::Connection {
+        memory::connect(self.endpoint(), Principal::LOCAL)
+    }
+
+    /// The server as transports see it, for a transport of your own.
+    pub fn endpoint(&self) -> Endpoint {
+        Endpoint::new(Arc::clone(&self.core) as Arc<dyn Service>)
+    }
+
+    /// Adds a tool, or replaces the one of that name. Clients are told.
+    ///
+    /// # Errors
+    ///
+    /// When the tool cannot be used; see [`ServerBuilder::build`].
+    pub fn add_tool(&self, tool: Tool) -> Result<(), BuildError> {
+        self.core.tools.insert(tool.into_entry(&self.core)?);
+        Ok(())
+    }
+
+    /// Takes a tool away; `false` if there was none. Calls that are running go on.
+    pub fn remove_tool(&self, name: &str) -> bool {
+        self.core.tools.remove(name)
+    }
+
+    /// Adds a resource, or replaces the one of that URI. Clients are told.
+    ///
+    /// # Errors
+    ///
+    /// When the resource cannot be used; see [`ServerBuilder::build`].
+    pub fn add_resource(&self, resource: Resource) -> Result<(), BuildError> {
+        self.core.resources.insert(resource.into_entry(&self.core)?);
+        Ok(())
+    }
+
+    /// Takes a resource away; `false` if there was none.
+    pub fn remove_resource(&self, uri: &str) -> bool {
+        self.core.resources.remove(uri)
+    }
+
+    /// Adds a template, or replaces the same one. Clients are told.
+    ///
+    /// # Errors
+    ///
+    /// When the template cannot be used; see [`ServerBuilder::build`].
+    pub fn add_resource_template(&self, template: ResourceTemplate) -> Result<(), BuildError> {
+        self.core.templates.insert(template.into_entry(&self.core)?);
+        Ok(())
+    }
+
+    /// Takes a template away; `false` if there was none.
+    pub fn remove_resource_template(&self, template: &str) -> bool {
+        self.core.templates.remove(template)
+    }
+
+    /// Adds a prompt, or replaces the one of that name. Clients are told.
+    ///
+    /// # Errors
+    ///
+    /// When the prompt cannot be used; see [`ServerBuilder::build`].
+    pub fn add_prompt(&self, prompt: Prompt) -> Result<(), BuildError> {
+        self.core.prompts.insert(prompt.into_entry(&self.core)?);
+        Ok(())
+    }
+
+    /// Takes a prompt away; `false` if there was none.
+    pub fn remove_prompt(&self, name: &str) -> bool {
+        self.core.prompts.remove(name)
+    }
+
+    /// Tells those who subscribed to a resource that its contents have changed.
+    pub fn resource_updated(&self, uri: &str) {
+        self.core.profile.bus.publish(&Change::Resource(uri.into()));
+    }
+
+    pub(super) fn add_new_tool(&self, tool: Tool) -> Result<(), BuildError> {
+        let entry = tool.into_entry(&self.core)?;
+        match self.core.tools.contains(entry.key()) {
+            true => Err(BuildError::tool(entry.key(), &TWICE)),
+            false => Ok(drop(self.core.tools.insert(entry))),
+        }
+    }
+
+    pub(super) fn add_new_resource(&self, resource: Resource) -> Result<(), BuildError> {
+        let entry = resource.into_entry(&self.core)?;
+        match self.core.resources.contains(entry.key()) {
+            true => Err(BuildError::resource(entry.key(), &TWICE)),
+            false => Ok(drop(self.core.resources.insert(entry))),
+        }
+    }
+
+    pub(super) fn add_new_template(&self, template: ResourceTemplate) -> Result<(), BuildError> {
+        let entry = template.into_entry(&self.core)?;
+        match self.core.templates.contains(entry.key()) {
+            true => Err(BuildError::resource(entry.key(), &TWICE)),
+            false => Ok(drop(self.core.templates.insert(entry))),
+        }
+    }
+
+    pub(super) fn add_new_prompt(&self, prompt: Prompt) -> Result<(), BuildError> {
+        let entry = prompt.into_entry(&self.core)?;
+        match self.core.prompts.contains(entry.key()) {
+            true => Err(BuildError::prompt(entry.key(), &TWICE)),
+            false => Ok(drop(self.core.prompts.insert(entry))),
+        }
+    }
+}
+
+const TWICE: &str = "there is another one of that name; names are unique";
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("profile", &self.core.profile).finish_non_exhaustive()
+    }
+}

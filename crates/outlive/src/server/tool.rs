@@ -1,0 +1,376 @@
+//! Tools: what is registered, and how a call to one is checked, run and answered.
+
+use std::{fmt, future::ready, sync::Arc};
+
+use outlive_protocol::{Answer, Call, Fault, Outcome, Principal, Work};
+use outlive_wire::{CallToolResult, Icon, Meta, RawJson, ToolAnnotations};
+use serde_json::value::RawValue;
+
+use super::{
+    BuildError, Cx, RateLimit,
+    core::Core,
+    cx::Arguments,
+    extract::{Needs, Rejection, RejectionKind},
+    handler::Handler,
+    output::{IntoToolResult, OutputSchema},
+    param_headers,
+    registry::{Entry, Visibility},
+    schema::Schema,
+    throttle::Throttle,
+};
+
+/// A tool: a name, an async function, and what clients should know about it.
+///
+/// ```
+/// use outlive::server::{Args, Server, Tool};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Add { a: i64, b: i64 }
+///
+/// async fn add(Args(add): Args<Add>) -> String {
+///     (add.a + add.b).to_string()
+/// }
+///
+/// let server = Server::builder("calculator", "1.0.0")
+///     .tool(Tool::new("add", add).description("Adds two numbers"))
+///     .build()?;
+/// # Ok::<(), outlive::server::BuildError>(())
+/// ```
+#[must_use]
+pub struct Tool {
+    info: outlive_wire::Tool,
+    handler: ToolHandler,
+    needs: Needs,
+    output: Option<OutputSchema>,
+    written_input: Option<RawJson>,
+    written_output: Option<RawJson>,
+    visibility: Visibility,
+    rate: Option<RateLimit>,
+    concurrency: Option<u32>,
+    rate_per_caller: Option<RateLimit>,
+    concurrency_per_caller: Option<u32>,
+}
+
+/// A handler whose types have been forgotten. Takes what it needs to finish the result.
+type ToolHandler = Box<dyn Fn(Cx, &Arc<ToolEntry>) -> Work + Send + Sync>;
+
+impl Tool {
+    /// A tool that runs `handler`.
+    pub fn new<M, H>(name: impl Into<String>, handler: H) -> Self
+    where
+        H: Handler<M>,
+        H::Output: IntoToolResult,
+    {
+        let no_arguments: Box<RawValue> =
+            RawValue::from_string(r#"{"type":"object","additionalProperties":false}"#.into())
+                .expect("this is JSON");
+        Self {
+            info: outlive_wire::Tool::new(name, no_arguments),
+            handler: Box::new(move |cx, entry| start(&handler, cx, entry)),
+            needs: H::needs(),
+            output: H::Output::output_schema(),
+            written_input: None,
+            written_output: None,
+            visibility: None,
+            rate: None,
+            concurrency: None,
+            rate_per_caller: None,
+            concurrency_per_caller: None,
+        }
+    }
+
+    /// A name for people.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.info.title = Some(title.into());
+        self
+    }
+
+    /// What it does, for the model that chooses.
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.info.description = Some(description.into());
+        self
+    }
+
+    /// Hints about its effects. Clients must not trust them.
+    pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
+        self.info.annotations = Some(annotations);
+        self
+    }
+
+    /// Hints that it changes nothing.
+    pub fn read_only(mut self) -> Self {
+        let annotations = self.info.annotations.get_or_insert_default();
+        annotations.read_only_hint = Some(true);
+        self
+    }
+
+    /// Hints that calling it again with the same arguments changes nothing more.
+    pub fn idempotent(mut self) -> Self {
+        let annotations = self.info.annotations.get_or_insert_default();
+        annotations.idempotent_hint = Some(true);
+        self
+    }
+
+    /// Hints whether it may destroy something.
+    pub fn destructive(mut self, destructive: bool) -> Self {
+        let annotations = self.info.annotations.get_or_insert_default();
+        annotations.destructive_hint = Some(destructive);
+        self
+    }
+
+    /// Hints whether it reaches beyond this server.
+    pub fn open_world(mut self, open: bool) -> Self {
+        let annotations = self.info.annotations.get_or_insert_default();
+        annotations.open_world_hint = Some(open);
+        self
+    }
+
+    /// Adds a picture.
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.info.icons.get_or_insert_default().push(icon);
+        self
+    }
+
+    /// Facts of your own for clients.
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.info.meta = Some(meta);
+        self
+    }
+
+    /// The schema of the arguments, written by hand instead of made from the handler's type. It
+    /// is sent as it is, and arguments are checked against all of it.
+    pub fn input_schema(mut self, schema: RawJson) -> Self {
+        self.written_input = Some(schema);
+        self
+    }
+
+    /// The schema of the structured result, written by hand.
+    pub fn output_schema(mut self, schema: RawJson) -> Self {
+        self.written_output = Some(schema);
+        self
+    }
+
+    /// Shows the tool only to callers for whom this is true. To all others it does not exist.
+    pub fn visible_to(mut self, visible: impl Fn(&Principal) -> bool + Send + Sync + 'static) -> Self {
+        self.visibility = Some(Arc::new(visible));
+        self
+    }
+
+    /// How often it may be called, by all callers together.
+    pub fn rate_limit(mut self, limit: RateLimit) -> Self {
+        self.rate = Some(limit);
+        self
+    }
+
+    /// How many calls of it may run at once, of all callers together.
+    pub fn max_concurrent(mut self, calls: u32) -> Self {
+        self.concurrency = Some(calls);
+        self
+    }
+
+    /// How often each caller may call it.
+    pub fn rate_limit_per_caller(mut self, limit: RateLimit) -> Self {
+        self.rate_per_caller = Some(limit);
+        self
+    }
+
+    /// How many calls of it each caller may have running at once.
+    pub fn max_concurrent_per_caller(mut self, calls: u32) -> Self {
+        self.concurrency_per_caller = Some(calls);
+        self
+    }
+
+    /// Checks everything that can be checked before a call comes.
+    pub(super) fn into_entry(mut self, core: &Core) -> Result<ToolEntry, BuildError> {
+        let name = self.info.name.clone();
+        let bad = |error: &dyn fmt::Display| BuildError::tool(&name, error);
+        if name.is_empty() {
+            return Err(bad(&"its name is empty"));
+        }
+        warn_of_name(&name);
+        core.check_needs(&self.needs).map_err(|missing| bad(&missing))?;
+        let input = match &self.written_input {
+            Some(written) => Some(Schema::input_from_json(written)),
+            None => self.needs.input.take(),
+        };
+        let input = input.transpose().map_err(|error| bad(&error))?;
+        let output = match &self.written_output {
+            Some(written) => Some(Schema::output_from_json(written)),
+            None => self.output.take().map(|output| output.0),
+        };
+        let output = output.transpose().map_err(|error| bad(&error))?;
+        if let Some(input) = &input {
+            self.info.input_schema = Arc::clone(input.text());
+        }
+        self.info.output_schema = output.as_ref().map(|output| Arc::clone(output.text()));
+        let throttle = |rate: Option<RateLimit>, concurrent: Option<u32>| {
+            (rate.is_some() || concurrent.is_some()).then(|| Arc::new(Throttle::new(rate, concurrent)))
+        };
+        Ok(ToolEntry {
+            all: throttle(self.rate, self.concurrency),
+            each: throttle(self.rate_per_caller, self.concurrency_per_caller),
+            info: Arc::new(self.info),
+            handler: self.handler,
+            input,
+            typed_input: self.written_input.is_none(),
+            output,
+            typed_output: self.written_output.is_none(),
+            visibility: self.visibility,
+        })
+    }
+}
+
+/// A tool that is registered.
+pub(super) struct ToolEntry {
+    pub(super) info: Arc<outlive_wire::Tool>,
+    handler: ToolHandler,
+    input: Option<Schema>,
+    /// Whether the handler's own type makes the structural check.
+    typed_input: bool,
+    output: Option<Schema>,
+    typed_output: bool,
+    visibility: Visibility,
+    all: Option<Arc<Throttle>>,
+    each: Option<Arc<Throttle>>,
+}
+
+impl ToolEntry {
+    /// The limit on all callers together.
+    pub(super) fn limit_of_all(&self) -> &Option<Arc<Throttle>> {
+        &self.all
+    }
+
+    /// The limit on each caller.
+    pub(super) fn limit_of_each(&self) -> &Option<Arc<Throttle>> {
+        &self.each
+    }
+}
+
+impl Entry for ToolEntry {
+    fn key(&self) -> &str {
+        &self.info.name
+    }
+
+    fn visible_to(&self, principal: &Principal) -> bool {
+        self.visibility.as_ref().is_none_or(|visible| visible(principal))
+    }
+}
+
+/// Starts a tool: finds it, checks what can be checked, and runs its handler.
+pub(super) fn call(core: &Arc<Core>, call: Arc<Call>) -> Work {
+    match prepare(core, &call) {
+        Ok(Prepared::Run(entry)) => {
+            let permits = match core.enter(&entry, &call) {
+                Ok(permits) => permits,
+                Err(fault) => return Box::pin(ready(Err(fault))),
+            };
+            let work = (entry.handler)(Cx::new(call, Arc::clone(core), Arguments::Json), &entry);
+            match permits {
+                None => work,
+                Some(permits) => Box::pin(async move {
+                    let result = work.await;
+                    drop(permits);
+                    result
+                }),
+            }
+        }
+        Ok(Prepared::Answer(text)) => Box::pin(ready(Ok(failed(text)))),
+        Err(fault) => Box::pin(ready(Err(fault))),
+    }
+}
+
+enum Prepared {
+    Run(Arc<ToolEntry>),
+    Answer(String),
+}
+
+fn prepare(core: &Core, call: &Call) -> Result<Prepared, Fault> {
+    let name = call.name()?;
+    let Some(entry) = core.tools.get(&name, call.principal()) else {
+        let meant = core.tools.close_to(&name, call.principal());
+        return Err(Fault::UnknownTool { name: name.into_owned(), meant });
+    };
+    let arguments = call.arguments()?;
+    let Some(input) = &entry.input else { return Ok(Prepared::Run(entry)) };
+    if let Some(headers) = call.mirrored_headers() {
+        param_headers::check(input.headers(), arguments, headers)?;
+    }
+    let checked = match entry.typed_input {
+        true => input.check_typed(arguments),
+        false => input.check(arguments),
+    };
+    Ok(match checked {
+        Ok(()) => Prepared::Run(entry),
+        Err(violation) => Prepared::Answer(violation.to_string()),
+    })
+}
+
+/// Runs a handler and makes a result of what it returns.
+fn start<M, H>(handler: &H, cx: Cx, entry: &Arc<ToolEntry>) -> Work
+where
+    H: Handler<M>,
+    H::Output: IntoToolResult,
+{
+    match handler.start(&cx) {
+        Ok(future) => {
+            let output = entry.output.is_some().then(|| Arc::clone(entry));
+            Box::pin(async move { finish(future.await, output.as_deref()) })
+        }
+        Err(rejection) => Box::pin(ready(reject(rejection, &cx, entry))),
+    }
+}
+
+fn finish(returned: impl IntoToolResult, entry: Option<&ToolEntry>) -> Result<Outcome, Fault> {
+    let result = match returned.into_tool_result() {
+        Ok(result) => result,
+        Err(error) => return error.into_tool_error().map(failed),
+    };
+    if let Some(entry) = entry
+        && let Some(schema) = &entry.output
+        && result.is_error != Some(true)
+    {
+        let structured = result.structured_content.as_deref().map_or("null", RawValue::get);
+        let checked = match entry.typed_output {
+            true => schema.check_typed(structured),
+            false => schema.check(structured),
+        };
+        if let Err(violation) = checked {
+            tracing::error!(tool = entry.info.name, %violation, "a result does not fit its output schema");
+            return Ok(failed(format!("the tool's own result does not fit its output schema: {violation}")));
+        }
+    }
+    Ok(Outcome::Complete(Answer::Tool(result)))
+}
+
+/// Arguments that do not fit are a result, so that the model can correct itself.
+fn reject(rejection: Rejection, cx: &Cx, entry: &ToolEntry) -> Result<Outcome, Fault> {
+    match rejection.0 {
+        RejectionKind::Refused(fault) => Err(fault),
+        RejectionKind::Arguments(error) => {
+            let arguments = cx.call().arguments()?;
+            Ok(failed(match &entry.input {
+                Some(input) => input.explain(arguments, &error).to_string(),
+                None => error.to_string(),
+            }))
+        }
+    }
+}
+
+fn failed(text: String) -> Outcome {
+    Outcome::Complete(Answer::Tool(CallToolResult::error(text)))
+}
+
+/// Names that clients may stumble over are allowed, but not without a word.
+fn warn_of_name(name: &str) {
+    let fine = name.len() <= 128
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
+    if !fine {
+        tracing::warn!(name, "tool names should be 1 to 128 letters, digits, `_`, `-` or `.`");
+    }
+}
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool").field("name", &self.info.name).finish_non_exhaustive()
+    }
+}
