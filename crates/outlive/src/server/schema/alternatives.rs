@@ -116,7 +116,9 @@ fn by_kind<'e>(error: &'e ValidationError<'_>, branches: &'e Branches) -> Option
         }
         if !matches!(decisive.kind(), Kind::Type { .. }) {
             let path = decisive.instance_path().as_str();
-            if place.is_some_and(|place: &ValidationError<'_>| place.instance_path().as_str() != path) {
+            if place
+                .is_some_and(|place: &ValidationError<'_>| place.instance_path().as_str() != path)
+            {
                 return None;
             }
             place = Some(decisive);

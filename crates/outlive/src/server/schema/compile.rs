@@ -402,10 +402,9 @@ fn literals(map: &Map<String, Value>) -> Option<Literals> {
             Value::Null => literals.null = true,
             Value::Bool(value) => literals.booleans[usize::from(*value)] = true,
             Value::String(value) => literals.strings.push(value.as_str().into()),
-            Value::Number(value) => match number(value) {
-                Some(Number::Integer(value)) => literals.integers.push(value),
-                _ => {}
-            },
+            Value::Number(value) => {
+                literals.integers.extend(value.as_i64().map(i128::from));
+            }
             Value::Array(_) | Value::Object(_) => {}
         }
     }

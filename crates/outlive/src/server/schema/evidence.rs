@@ -65,7 +65,8 @@ impl<'a> Flat<'a> {
             .map(|(name, schema)| Field::read(name, schema, is_required(name)))
             .collect::<Option<_>>()?;
         // A required member that is no property is not known to the type.
-        let all_known = required.map_or(0, Vec::len) == fields.iter().filter(|f| f.required).count();
+        let all_known =
+            required.map_or(0, Vec::len) == fields.iter().filter(|f| f.required).count();
         let open = map.get("additionalProperties").map_or(Some(true), Value::as_bool)?;
         all_known.then_some(Self { fields, open })
     }
@@ -103,8 +104,7 @@ impl<'a> Field<'a> {
 }
 
 fn has_only(map: &Map<String, Value>, expected: &[&str]) -> bool {
-    const SAID: [&str; 6] =
-        ["default", "deprecated", "description", "examples", "format", "title"];
+    const SAID: [&str; 6] = ["default", "deprecated", "description", "examples", "format", "title"];
     map.keys().map(String::as_str).all(|keyword| {
         expected.contains(&keyword) || SAID.contains(&keyword) || keyword.starts_with("x-")
     })

@@ -147,7 +147,9 @@ fn hidden(place: &Place<'_>) -> Result<(), SchemaError> {
 /// depth, which limits this too.
 fn mentions(value: &Value) -> bool {
     match value {
-        Value::Object(members) => members.contains_key(ANNOTATION) || members.values().any(mentions),
+        Value::Object(members) => {
+            members.contains_key(ANNOTATION) || members.values().any(mentions)
+        }
         Value::Array(items) => items.iter().any(mentions),
         _ => false,
     }

@@ -83,7 +83,10 @@ pub(super) fn message(error: &ValidationError<'_>, schema: &Value) -> String {
             format!("must not have {}{}", list(unexpected), known_properties(error, schema))
         }
         Kind::Enum { options } => {
-            format!("must be one of {}, not {found}", values(options.as_array().into_iter().flatten()))
+            format!(
+                "must be one of {}, not {found}",
+                values(options.as_array().into_iter().flatten())
+            )
         }
         Kind::Constant { expected_value } => {
             format!("must be {}, not {found}", quoted(expected_value))

@@ -124,7 +124,11 @@ impl Program {
             let next = &scores[place + 1];
             scores[place] = match step {
                 Step::Text(units) => (0..=uri.len())
-                    .map(|at| next.get(at + units.len()).copied()?.filter(|_| uri[at..].starts_with(units)))
+                    .map(|at| {
+                        next.get(at + units.len())
+                            .copied()?
+                            .filter(|_| uri[at..].starts_with(units))
+                    })
                     .collect(),
                 Step::Value(value) => value.scores(uri, next),
                 Step::Named(named) => {
@@ -134,7 +138,10 @@ impl Program {
                 }
                 Step::Optional { end } => {
                     let filled = next.iter().map(|score| Some((*score)? + 1));
-                    filled.zip(&scores[*end]).map(|(filled, left_out)| filled.max(*left_out)).collect()
+                    filled
+                        .zip(&scores[*end])
+                        .map(|(filled, left_out)| filled.max(*left_out))
+                        .collect()
                 }
             };
         }
@@ -191,9 +198,8 @@ impl Named {
             let Unit { character, encoded: false } = uri[at] else { continue };
             if character == self.first || character == self.separator {
                 let pair = self.member(&uri[at + 1..rest.pair_end]);
-                let fresh = pair.filter(|member| {
-                    self.members[*member].repeats || !rest.seen.contains(member)
-                });
+                let fresh = pair
+                    .filter(|member| self.members[*member].repeats || !rest.seen.contains(member));
                 if character == self.first && rest.good && fresh.is_some() {
                     lists[at] = Some(List { end: rest.end, pairs: rest.pairs + 1 });
                 }

@@ -79,7 +79,8 @@ fn encoded_character(text: &str) -> Option<char> {
 }
 
 fn literal(text: &str, start: usize) -> Result<Vec<Unit>> {
-    if let Some((at, character)) = text.char_indices().find(|(_, character)| !is_literal(*character))
+    if let Some((at, character)) =
+        text.char_indices().find(|(_, character)| !is_literal(*character))
     {
         let reason = match character {
             '}' => "this `}` closes nothing; write `%7D` for the character".to_owned(),
@@ -133,7 +134,9 @@ fn expression(text: &str, start: usize) -> Result<Part> {
 fn variable(text: &str, start: usize) -> Result<Variable> {
     let (name, limit, explode) = match (text.strip_suffix('*'), text.split_once(':')) {
         (Some(name), _) => (name, None, true),
-        (None, Some((name, limit))) => (name, Some(read_limit(limit, start + name.len() + 1)?), false),
+        (None, Some((name, limit))) => {
+            (name, Some(read_limit(limit, start + name.len() + 1)?), false)
+        }
         (None, None) => (text, None, false),
     };
     if name.is_empty() {

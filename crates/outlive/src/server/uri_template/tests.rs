@@ -132,9 +132,11 @@ fn other_expansion_of_the_rfc() {
 fn check(template: &str, uri: &str, expected: &str) {
     let found = match UriTemplate::parse(template).unwrap().matches(uri) {
         None => "-".to_owned(),
-        Some(values) => {
-            values.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
-        }
+        Some(values) => values
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect::<Vec<_>>()
+            .join(" "),
     };
     assert_eq!(found, expected, "{uri} against {template}");
 }
@@ -304,7 +306,11 @@ fn hostile_uris_take_no_time() {
 
 /// The same cases in every run, and no files left behind.
 fn fixed() -> ProptestConfig {
-    ProptestConfig { rng_seed: RngSeed::Fixed(6570), failure_persistence: None, ..Default::default() }
+    ProptestConfig {
+        rng_seed: RngSeed::Fixed(6570),
+        failure_persistence: None,
+        ..Default::default()
+    }
 }
 
 proptest! {

@@ -94,8 +94,18 @@ fn a_name_is_unique_whatever_its_case() {
 fn a_place_is_reached_through_properties_alone() {
     let annotated = json!({ "type": "string", "x-mcp-header": "A" });
     for keyword in [
-        "items", "contains", "not", "if", "then", "else", "additionalProperties", "propertyNames",
-        "unevaluatedItems", "unevaluatedProperties", "contentSchema", "additionalItems",
+        "items",
+        "contains",
+        "not",
+        "if",
+        "then",
+        "else",
+        "additionalProperties",
+        "propertyNames",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+        "contentSchema",
+        "additionalItems",
     ] {
         refused(&on_property(&json!({ keyword: annotated })), &["properties` alone", keyword]);
         let inner = json!({ "properties": { "q": annotated } });

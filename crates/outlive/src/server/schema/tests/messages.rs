@@ -124,11 +124,7 @@ fn each_keyword_says_what_it_expects() {
     check(&json!({ "exclusiveMinimum": 1 }), "1", "`structuredContent` must be more than 1, not 1");
     check(&json!({ "exclusiveMaximum": 1 }), "1", "`structuredContent` must be less than 1, not 1");
     check(&json!({ "minimum": 1 }), "0", "`structuredContent` must be at least 1, not 0");
-    check(
-        &json!({ "multipleOf": 2 }),
-        "3",
-        "`structuredContent` must be a multiple of 2, not 3",
-    );
+    check(&json!({ "multipleOf": 2 }), "3", "`structuredContent` must be a multiple of 2, not 3");
     check(
         &json!({ "pattern": "^a$" }),
         "\"b\"",

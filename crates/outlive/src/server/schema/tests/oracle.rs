@@ -91,7 +91,11 @@ fn random_schemas_are_judged_like_the_oracle_does() {
         };
         let oracle = oracle(&document);
         for _ in 0..15 {
-            let mut value = random.fitting(&json!({ "type": "object", "properties": document["properties"] }), &document, 3);
+            let mut value = random.fitting(
+                &json!({ "type": "object", "properties": document["properties"] }),
+                &document,
+                3,
+            );
             if random.percent(40) {
                 random.spoil(&mut value);
             }

@@ -30,7 +30,9 @@ impl Random {
     }
 
     fn word(&mut self) -> &'static str {
-        *self.pick(&["", "a", "aa", "ab", "name", "é☃", "x", "\"\\\n", "aaaa", "7", "Fast"])
+        const WORDS: [&str; 11] =
+            ["", "a", "aa", "ab", "name", "é☃", "x", "\"\\\n", "aaaa", "7", "Fast"];
+        WORDS[self.below(WORDS.len())]
     }
 
     fn number(&mut self) -> Value {
@@ -293,14 +295,16 @@ impl Random {
     }
 
     fn kind(&mut self) -> &'static str {
-        *self.pick(&["null", "boolean", "integer", "number", "string", "array", "object"])
+        const KINDS: [&str; 7] =
+            ["null", "boolean", "integer", "number", "string", "array", "object"];
+        KINDS[self.below(KINDS.len())]
     }
 
     fn distinct_values(&mut self) -> Value {
         let mut values: Vec<Value> = Vec::new();
         for _ in 0..3 {
             let value = self.value(1);
-            if !values.iter().any(|known| known.to_string() == value.to_string()) {
+            if !values.contains(&value) {
                 values.push(value);
             }
         }

@@ -1,0 +1,34 @@
+//! Behaviour of servers, bytes in and bytes out.
+
+mod support; // clients made of bytes, and the schemas that check what comes back
+
+// Over HTTP.
+mod http_bad_input; // every row of bad input, with its status and code
+mod http_guard; // Host, Origin, CORS, tokens, addresses
+mod http_legacy; // handshake, sessions, GET, DELETE, batches, isolation
+mod http_modern; // answers, streams, headers, cancellation by disconnect
+mod http_resume; // streams that were cut, and the calls that went on
+mod http_sse; // the HTTP+SSE pair of 2024-11-05
+mod http_shutdown; // ending properly
+
+// Over pipes.
+mod pipe_bad_input; // lines that are no messages
+mod pipe_eras; // both eras on one pipe, the handshakes of all revisions
+mod stdio_process; // a real process on real pipes
+
+// What the server API promises, on whatever transport.
+mod caching; // ttl and scope
+mod cancel; // cancellation and what it spares
+mod completion; // suggestions
+mod dynamic; // adding, changing, removing while running; who is told
+mod errors; // tool errors, refusals, panics
+mod limits; // rates, concurrency, sizes
+mod logging; // levels, eras
+mod low_level; // own methods, notifications, extensions, layers
+mod paging; // cursors
+mod progress; // tokens, order, rate
+mod prompts; // arguments, messages
+mod resources; // contents, templates, subscriptions
+mod shape; // what older revisions are spared
+mod tools; // arguments, results, schemas, headers
+mod visibility; // what a caller sees

@@ -1,0 +1,5 @@
+//! Clients made of bytes, and the schemas that check what comes back.
+
+pub(crate) mod http;
+pub(crate) mod pipe;
+pub(crate) mod schema;
