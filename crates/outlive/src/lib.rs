@@ -36,3 +36,12 @@ pub use outlive_transport::messages;
 
 /// The protocol's own types.
 pub use outlive_wire as wire;
+
+pub use outlive_macros::{prompt, resource, tool};
+
+/// What the macros write paths to. Not for use by hand: it may change in any release.
+#[doc(hidden)]
+pub mod __private {
+    pub use schemars;
+    pub use serde;
+}

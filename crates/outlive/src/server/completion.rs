@@ -43,10 +43,6 @@ impl Completers {
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 /// What a user has typed so far: take it as an argument of a completer.

@@ -145,7 +145,10 @@ impl Server {
         let entry = tool.into_entry(&self.core)?;
         match self.core.tools.contains(entry.key()) {
             true => Err(BuildError::tool(entry.key(), &TWICE)),
-            false => Ok(drop(self.core.tools.insert(entry))),
+            false => {
+                self.core.tools.insert(entry);
+                Ok(())
+            }
         }
     }
 
@@ -153,7 +156,10 @@ impl Server {
         let entry = resource.into_entry(&self.core)?;
         match self.core.resources.contains(entry.key()) {
             true => Err(BuildError::resource(entry.key(), &TWICE)),
-            false => Ok(drop(self.core.resources.insert(entry))),
+            false => {
+                self.core.resources.insert(entry);
+                Ok(())
+            }
         }
     }
 
@@ -161,7 +167,10 @@ impl Server {
         let entry = template.into_entry(&self.core)?;
         match self.core.templates.contains(entry.key()) {
             true => Err(BuildError::resource(entry.key(), &TWICE)),
-            false => Ok(drop(self.core.templates.insert(entry))),
+            false => {
+                self.core.templates.insert(entry);
+                Ok(())
+            }
         }
     }
 
@@ -169,7 +178,10 @@ impl Server {
         let entry = prompt.into_entry(&self.core)?;
         match self.core.prompts.contains(entry.key()) {
             true => Err(BuildError::prompt(entry.key(), &TWICE)),
-            false => Ok(drop(self.core.prompts.insert(entry))),
+            false => {
+                self.core.prompts.insert(entry);
+                Ok(())
+            }
         }
     }
 }

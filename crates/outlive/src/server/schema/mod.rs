@@ -26,5 +26,4 @@ mod tests;
 
 pub(crate) use compiled::Schema;
 pub(crate) use error::SchemaError;
-pub(crate) use headers::{HeaderKind, HeaderParam, header_params};
-pub(crate) use violation::Violation;
+pub(crate) use headers::{HeaderKind, HeaderParam};

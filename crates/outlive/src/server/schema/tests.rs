@@ -12,3 +12,5 @@ mod random;
 mod registration;
 /// Types for the other tests, and how their arguments are judged.
 mod types;
+/// Verdicts that are easy to get wrong.
+mod verdicts;

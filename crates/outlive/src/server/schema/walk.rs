@@ -212,7 +212,7 @@ fn on_side(side: Side, value: Number, bound: Number) -> bool {
     order.is_some_and(|order| match side {
         Side::AtLeast => order.is_ge(),
         Side::Above => order.is_gt(),
-        Side::AtMost => true,
+        Side::AtMost => order.is_le(),
         Side::Below => order.is_lt(),
     })
 }

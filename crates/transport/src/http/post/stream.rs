@@ -31,6 +31,8 @@ pub(super) struct CallStream {
     calls: Vec<Running>,
     numbered: Option<Numbered>,
     primed: bool,
+    /// The client was told to come back for the rest.
+    detached: bool,
     entry: Option<Arc<HttpSession>>,
 }
 
@@ -51,7 +53,7 @@ impl CallStream {
         if let Some(entry) = &entry {
             entry.open_streams.fetch_add(1, Ordering::Relaxed);
         }
-        Self { calls, numbered, primed: numbering == Some(Numbering::Primed), entry }
+        Self { calls, numbered, primed: numbering == Some(Numbering::Primed), detached: false, entry }
     }
 
     /// What a stream begins with: where it can be resumed, an id to resume from.
@@ -74,11 +76,10 @@ impl CallStream {
         }
     }
 
-    /// Writes a message of a call. `true` if the connection is to be closed, with calls still
-    /// running: their client was told to come back.
-    pub(super) fn write(&mut self, index: usize, message: Message, out: &mut Vec<u8>) -> bool {
-        let Some(running) = self.calls.get_mut(index) else { return false };
-        let Some(run) = running.run() else { return false };
+    /// Writes a message of a call.
+    pub(super) fn write(&mut self, index: usize, message: Message, out: &mut Vec<u8>) {
+        let Some(running) = self.calls.get_mut(index) else { return };
+        let Some(run) = running.run() else { return };
         let Some(numbered) = &self.numbered else {
             let mut frame = Frame::Silent;
             sse::event(out, |out| {
@@ -88,22 +89,21 @@ impl CallStream {
             if let Frame::End { .. } = frame {
                 running.end();
             }
-            return false;
+            return;
         };
         let mut data = Vec::new();
         match run.encode(message, &mut data) {
-            Frame::Silent => false,
+            Frame::Silent => {}
             Frame::Detach { retry } => {
                 let number = numbered.stream.append(b"");
                 sse::retry(out, numbered.stream.id(number), retry);
-                true
+                self.detached = true;
             }
             frame => {
                 self.say(&data, out);
                 if let Frame::End { .. } = frame {
                     self.end(index);
                 }
-                false
             }
         }
     }
@@ -130,15 +130,15 @@ impl Source for CallStream {
         }
         let mut index = 0;
         while index < self.calls.len() {
+            if self.detached {
+                // Dropping the source hands what still runs to the session.
+                return Poll::Ready(());
+            }
             if out.len() >= ENOUGH {
                 return Poll::Pending;
             }
             match self.calls[index].poll(cx) {
-                Poll::Ready(Some(message)) => {
-                    if self.write(index, message, out) {
-                        return Poll::Ready(());
-                    }
-                }
+                Poll::Ready(Some(message)) => self.write(index, message, out),
                 Poll::Ready(None) => {
                     self.end(index);
                     index += 1;

@@ -193,6 +193,13 @@ fn types_with_something_of_their_own_are_always_checked() {
         number: i64,
     }
     #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its shape matters")]
+    struct NeverNull {
+        #[schemars(with = "String")]
+        #[serde(default)]
+        name: Option<String>,
+    }
+    #[derive(Deserialize, JsonSchema)]
     #[schemars(extend("additionalProperties" = false))]
     #[expect(dead_code, reason = "only its shape matters")]
     struct Closed {
@@ -224,6 +231,7 @@ fn types_with_something_of_their_own_are_always_checked() {
     assert!(!suffices::<Required>());
     assert!(!suffices::<RequiredDefault>());
     assert!(!suffices::<Borrowed>());
+    assert!(!suffices::<NeverNull>());
     assert!(!suffices::<Closed>());
     assert!(!suffices::<Lenient>());
     assert!(!suffices::<types::Treacherous>());

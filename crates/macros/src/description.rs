@@ -1,0 +1,78 @@
+//! A doc comment as a description.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Attribute, Expr, ExprLit, Lit, Meta};
+
+/// The text of a doc comment, as an expression; `None` if there is none.
+///
+/// The lines are joined; the space after `///` and blank lines around the text are left out.
+/// `#[doc = include_str!("…")]` is a part like any other.
+pub(crate) fn of(attributes: &[Attribute]) -> Option<TokenStream> {
+    let mut parts: Vec<Part<'_>> = Vec::new();
+    for value in attributes.iter().filter_map(doc) {
+        match (value, parts.last_mut()) {
+            (Expr::Lit(ExprLit { lit: Lit::Str(text), .. }), Some(Part::Text(lines))) => {
+                lines.extend(lines_of(&text.value()));
+            }
+            (Expr::Lit(ExprLit { lit: Lit::Str(text), .. }), _) => {
+                parts.push(Part::Text(lines_of(&text.value())));
+            }
+            (other, _) => parts.push(Part::Computed(other)),
+        }
+    }
+    match parts.as_slice() {
+        [] => None,
+        [Part::Text(lines)] => {
+            let text = trimmed(lines);
+            (!text.is_empty()).then(|| quote!(#text))
+        }
+        [Part::Computed(expression)] => Some(quote!(#expression)),
+        parts => {
+            let parts = parts.iter().map(|part| match part {
+                Part::Text(lines) => {
+                    let text = lines.join("\n");
+                    quote!(#text)
+                }
+                Part::Computed(expression) => quote!(#expression),
+            });
+            Some(quote!(::core::concat!(#(#parts, "\n"),*)))
+        }
+    }
+}
+
+enum Part<'a> {
+    Text(Vec<String>),
+    Computed(&'a Expr),
+}
+
+fn doc(attribute: &Attribute) -> Option<&Expr> {
+    match &attribute.meta {
+        Meta::NameValue(pair) if pair.path.is_ident("doc") => Some(&pair.value),
+        _ => None,
+    }
+}
+
+/// The lines of one `///` or of one `/** … */`, without what draws the comment.
+fn lines_of(text: &str) -> Vec<String> {
+    let starred = text.lines().count() > 1
+        && text.lines().skip(1).all(|line| line.trim().is_empty() || line.trim_start().starts_with('*'));
+    let undrawn = |line: &str| {
+        let line = match starred {
+            true => line.trim_start().strip_prefix('*').unwrap_or(line),
+            false => line,
+        };
+        line.strip_prefix(' ').unwrap_or(line).trim_end().to_owned()
+    };
+    match text.is_empty() {
+        true => vec![String::new()],
+        false => text.lines().map(undrawn).collect(),
+    }
+}
+
+fn trimmed(lines: &[String]) -> String {
+    let blank = |line: &String| line.trim().is_empty();
+    let first = lines.iter().position(|line| !blank(line)).unwrap_or(lines.len());
+    let last = lines.iter().rposition(|line| !blank(line)).map_or(first, |last| last + 1);
+    lines[first..last].join("\n")
+}

@@ -1,0 +1,33 @@
+//! Everything that is wrong, reported at once.
+
+use proc_macro2::{Span, TokenStream};
+
+/// The errors found so far.
+#[derive(Default)]
+pub(crate) struct Errors(Option<syn::Error>);
+
+impl Errors {
+    /// Adds one.
+    pub(crate) fn push(&mut self, span: Span, message: impl std::fmt::Display) {
+        self.add(syn::Error::new(span, message));
+    }
+
+    /// Adds one that the parser found.
+    pub(crate) fn add(&mut self, error: syn::Error) {
+        match &mut self.0 {
+            Some(errors) => errors.combine(error),
+            none => *none = Some(error),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Puts the errors after what could be made in spite of them. That keeps the item in place, so
+    /// that one mistake is not followed by complaints from everywhere it is used.
+    pub(crate) fn beside(self, mut made: TokenStream) -> TokenStream {
+        made.extend(self.0.map(|errors| errors.into_compile_error()));
+        made
+    }
+}

@@ -1,0 +1,21 @@
+//! `#[prompt]`: the keys it knows, and the call of `Prompt::new`.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::{
+    errors::Errors,
+    function::Function,
+    settings::{Key, Settings},
+};
+
+const KEYS: &[Key] = &[Key::text("name"), Key::text("title"), Key::text("description")];
+
+pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    let mut errors = Errors::default();
+    let Some(function) = Function::read("prompt", &item, &mut errors) else { return errors.beside(item) };
+    let settings = Settings::read(attribute, KEYS, &mut errors);
+    function.refuse_headers(&mut errors);
+    let name = settings.name_or(&function);
+    errors.beside(function.expand("Prompt", &quote!(#name), &settings))
+}

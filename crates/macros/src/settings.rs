@@ -1,0 +1,162 @@
+//! What stands in the parentheses of an attribute: `title = "…", read_only`.
+//!
+//! Every key but `name` is a method of the builder and becomes a call of it, with the key's own
+//! span: whoever asks an editor about a key gets to the method.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{
+    Expr, ExprLit, Ident, Lit, Token,
+    ext::IdentExt,
+    parse::{Parse, ParseStream, Parser},
+    punctuated::Punctuated,
+};
+
+use crate::{errors::Errors, function::Function};
+
+/// A key that an attribute knows.
+pub(crate) struct Key {
+    name: &'static str,
+    takes: Takes,
+}
+
+/// What may stand after a key.
+enum Takes {
+    Text,
+    Nothing,
+    Bool,
+}
+
+impl Key {
+    /// `key = "…"`
+    pub(crate) const fn text(name: &'static str) -> Self {
+        Self { name, takes: Takes::Text }
+    }
+
+    /// `key`
+    pub(crate) const fn flag(name: &'static str) -> Self {
+        Self { name, takes: Takes::Nothing }
+    }
+
+    /// `key` or `key = false`
+    pub(crate) const fn switch(name: &'static str) -> Self {
+        Self { name, takes: Takes::Bool }
+    }
+}
+
+/// What an attribute says.
+#[derive(Default)]
+pub(crate) struct Settings {
+    name: Option<Expr>,
+    /// Calls on the builder, in the order in which they were written.
+    pub(crate) calls: Vec<TokenStream>,
+    /// Whether `description` is among them.
+    pub(crate) described: bool,
+}
+
+impl Settings {
+    /// Reads what stands in the parentheses. Bad keys are left out of the result.
+    pub(crate) fn read(attribute: TokenStream, keys: &[Key], errors: &mut Errors) -> Self {
+        let mut settings = Self::default();
+        let pairs = match Punctuated::<Pair, Token![,]>::parse_terminated.parse2(attribute) {
+            Ok(pairs) => pairs,
+            Err(error) => {
+                errors.add(error);
+                return settings;
+            }
+        };
+        let mut seen: Vec<&Ident> = Vec::new();
+        for pair in &pairs {
+            if seen.contains(&&pair.key) {
+                errors.push(pair.key.span(), format_args!("`{}` is there twice; leave one out", pair.key));
+                continue;
+            }
+            seen.push(&pair.key);
+            if let Err(error) = settings.take(pair, keys) {
+                errors.add(error);
+            }
+        }
+        settings
+    }
+
+    /// The name, or else that of the function.
+    pub(crate) fn name_or(&self, function: &Function) -> TokenStream {
+        match &self.name {
+            Some(name) => quote!(#name),
+            None => function.name(),
+        }
+    }
+
+    fn take(&mut self, Pair { key, value }: &Pair, keys: &[Key]) -> syn::Result<()> {
+        let Some(known) = keys.iter().find(|known| key == known.name) else { return Err(unknown(key, keys)) };
+        let wrong = |message: String| Err(syn::Error::new(key.span(), message));
+        match (&known.takes, value) {
+            (Takes::Text, Some(value)) if may_be_text(value) => match known.name {
+                "name" => self.name = Some(value.clone()),
+                name => {
+                    self.described |= name == "description";
+                    self.calls.push(quote!(.#key(#value)));
+                }
+            },
+            (Takes::Text, _) => return wrong(format!("`{key}` is a text; write `{key} = \"…\"`")),
+            (Takes::Nothing, None) => self.calls.push(quote!(.#key())),
+            (Takes::Nothing, Some(_)) => {
+                return wrong(format!("`{key}` takes no value; write `{key}`, or leave it out"));
+            }
+            (Takes::Bool, None) => self.calls.push(quote!(.#key(true))),
+            (Takes::Bool, Some(Expr::Lit(ExprLit { lit: Lit::Bool(value), .. }))) => {
+                self.calls.push(quote!(.#key(#value)));
+            }
+            (Takes::Bool, Some(_)) => return wrong(format!("write `{key}` or `{key} = false`")),
+        }
+        Ok(())
+    }
+}
+
+/// `key` or `key = value`.
+struct Pair {
+    key: Ident,
+    value: Option<Expr>,
+}
+
+impl Parse for Pair {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let key = input.call(Ident::parse_any)?;
+        let value = input.parse::<Option<Token![=]>>()?.map(|_| input.parse()).transpose()?;
+        Ok(Self { key, value })
+    }
+}
+
+/// Constants and macros such as `include_str!` are texts too; what they really are, the compiler
+/// will say.
+fn may_be_text(value: &Expr) -> bool {
+    !matches!(value, Expr::Lit(literal) if !matches!(literal.lit, Lit::Str(_)))
+}
+
+fn unknown(key: &Ident, keys: &[Key]) -> syn::Error {
+    let text = key.to_string();
+    let near = keys.iter().map(|known| (distance(&text, known.name), known.name)).min();
+    let meant = match near {
+        // A third of the letters may be wrong; beyond that it is a guess.
+        Some((wrong, name)) if wrong * 3 <= name.len() => format!("did you mean `{name}`? "),
+        _ => String::new(),
+    };
+    let known = keys.iter().map(|known| format!("`{}`", known.name)).collect::<Vec<_>>().join(", ");
+    syn::Error::new(key.span(), format!("unknown key `{text}`; {meant}there are {known}"))
+}
+
+/// How many letters have to be changed, added or removed to make `b` of `a` (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let change = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,28 @@
+//! `#[tool]`: the keys it knows, and the call of `Tool::new`.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::{
+    errors::Errors,
+    function::Function,
+    settings::{Key, Settings},
+};
+
+const KEYS: &[Key] = &[
+    Key::text("name"),
+    Key::text("title"),
+    Key::text("description"),
+    Key::flag("read_only"),
+    Key::flag("idempotent"),
+    Key::switch("destructive"),
+    Key::switch("open_world"),
+];
+
+pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    let mut errors = Errors::default();
+    let Some(function) = Function::read("tool", &item, &mut errors) else { return errors.beside(item) };
+    let settings = Settings::read(attribute, KEYS, &mut errors);
+    let name = settings.name_or(&function);
+    errors.beside(function.expand("Tool", &quote!(#name), &settings))
+}

@@ -1,0 +1,1 @@
+//! How long and for whom answers may be kept.

@@ -1,0 +1,1 @@
+//! Cancellation, and what it spares.

@@ -1,0 +1,1 @@
+//! Suggestions for arguments.

@@ -1,0 +1,1 @@
+//! Adding, changing and removing while a server runs, and who is told.

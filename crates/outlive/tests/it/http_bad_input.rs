@@ -1,0 +1,1 @@
+//! Every row of bad input over HTTP, with its status and code.

@@ -1,0 +1,1 @@
+//! Host, Origin, CORS, tokens and addresses.

@@ -1,0 +1,1 @@
+//! Handshake, sessions, GET, DELETE, batches and isolation of the initialize-era revisions.

@@ -1,0 +1,1 @@
+//! Streams that were cut, and the calls that went on.

@@ -1,0 +1,1 @@
+//! The HTTP+SSE pair of 2024-11-05.

@@ -1,0 +1,1 @@
+//! Log lines: who asked for them, and from which level on.

@@ -1,0 +1,1 @@
+//! Own methods, notifications, extensions, layers, transports.

@@ -1,0 +1,1 @@
+//! Lines that are no messages, and what comes back.

@@ -1,0 +1,1 @@
+//! Both eras on one pipe, and the handshakes of all revisions.

@@ -1,0 +1,1 @@
+//! Tokens, order, rate.

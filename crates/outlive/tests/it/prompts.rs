@@ -1,0 +1,1 @@
+//! Arguments and messages of prompts.

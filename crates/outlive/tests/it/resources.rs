@@ -1,0 +1,1 @@
+//! Contents, templates, subscriptions.

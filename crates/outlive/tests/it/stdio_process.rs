@@ -1,0 +1,1 @@
+//! A real process on real pipes.

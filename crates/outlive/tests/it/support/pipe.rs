@@ -1,0 +1,1 @@
+//! A client on a pipe: one message per line.

@@ -1,0 +1,1 @@
+//! Arguments, results and schemas of tools.

@@ -1,0 +1,39 @@
+//! Echo three times over: as a tool, as a resource, as a prompt. Written with the attributes.
+//!
+//! Run with `cargo run -p outlive-examples --bin echo`.
+
+use outlive::{prompt, resource, server::Server, tool};
+
+/// Says it again.
+#[tool(read_only)]
+async fn echo(
+    /// What to say.
+    message: String,
+) -> String {
+    format!("Tool echo: {message}")
+}
+
+/// What was said, as a resource.
+#[resource("echo://{message}", mime_type = "text/plain")]
+async fn echo_resource(message: String) -> String {
+    format!("Resource echo: {message}")
+}
+
+/// Asks the model to process a message.
+#[prompt]
+async fn echo_prompt(
+    /// The message to process.
+    message: String,
+) -> String {
+    format!("Please process this message: {message}")
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let server = Server::builder("echo", "1.0.0")
+        .tool(echo())
+        .resource_template(echo_resource())
+        .prompt(echo_prompt())
+        .build()?;
+    outlive_examples::serve(server).await
+}
