@@ -1,7 +1,7 @@
 //! A doc comment as a description.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{ToTokens, quote};
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
 /// The text of a doc comment, as an expression; `None` if there is none.
@@ -28,22 +28,22 @@ pub(crate) fn of(attributes: &[Attribute]) -> Option<TokenStream> {
             (!text.is_empty()).then(|| quote!(#text))
         }
         [Part::Computed(expression)] => Some(quote!(#expression)),
-        parts => {
-            let parts = parts.iter().map(|part| match part {
-                Part::Text(lines) => {
-                    let text = lines.join("\n");
-                    quote!(#text)
-                }
-                Part::Computed(expression) => quote!(#expression),
-            });
-            Some(quote!(::core::concat!(#(#parts, "\n"),*)))
-        }
+        [first, rest @ ..] => Some(quote!(::core::concat!(#first #(, "\n", #rest)*))),
     }
 }
 
 enum Part<'a> {
     Text(Vec<String>),
     Computed(&'a Expr),
+}
+
+impl ToTokens for Part<'_> {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        match self {
+            Self::Text(lines) => lines.join("\n").to_tokens(tokens),
+            Self::Computed(expression) => expression.to_tokens(tokens),
+        }
+    }
 }
 
 fn doc(attribute: &Attribute) -> Option<&Expr> {
@@ -56,7 +56,10 @@ fn doc(attribute: &Attribute) -> Option<&Expr> {
 /// The lines of one `///` or of one `/** … */`, without what draws the comment.
 fn lines_of(text: &str) -> Vec<String> {
     let starred = text.lines().count() > 1
-        && text.lines().skip(1).all(|line| line.trim().is_empty() || line.trim_start().starts_with('*'));
+        && text
+            .lines()
+            .skip(1)
+            .all(|line| line.trim().is_empty() || line.trim_start().starts_with('*'));
     let undrawn = |line: &str| {
         let line = match starred {
             true => line.trim_start().strip_prefix('*').unwrap_or(line),

@@ -32,7 +32,10 @@ impl Function {
         let source: Source = match syn::parse2(item.clone()) {
             Ok(source) => source,
             Err(error) => {
-                errors.push(error.span(), format_args!("`#[{attribute}]` goes on an `async fn`: {error}"));
+                errors.push(
+                    error.span(),
+                    format_args!("`#[{attribute}]` goes on an `async fn`: {error}"),
+                );
                 return None;
             }
         };
@@ -61,16 +64,25 @@ impl Function {
     /// Only the arguments of tools can be repeated in headers.
     pub(crate) fn refuse_headers(&self, errors: &mut Errors) {
         for header in self.fields().filter_map(|field| field.header.as_ref()) {
-            errors.push(header.span(), "only the arguments of a tool are repeated in headers; remove `#[header]`");
+            errors.push(
+                header.span(),
+                "only the arguments of a tool are repeated in headers; remove `#[header]`",
+            );
         }
     }
 
     /// Writes the function that returns a `product`. `arguments` are those of its `new`, less the
     /// handler.
-    pub(crate) fn expand(&self, product: &str, arguments: &TokenStream, settings: &Settings) -> TokenStream {
+    pub(crate) fn expand(
+        &self,
+        product: &str,
+        arguments: &TokenStream,
+        settings: &Settings,
+    ) -> TokenStream {
         let Source { attributes, visibility, signature, body } = &self.source;
         let Signature { fn_token, ident, output, .. } = signature;
-        let (outside, inside): (Vec<_>, Vec<_>) = attributes.iter().partition(|attribute| is_outside(attribute));
+        let (outside, inside): (Vec<_>, Vec<_>) =
+            attributes.iter().partition(|attribute| is_outside(attribute));
         let product = format_ident!("{product}");
         let Some(params) = &self.params else {
             return quote! {
@@ -123,7 +135,9 @@ impl Parse for Source {
 }
 
 fn check(signature: &Signature, errors: &mut Errors) {
-    let Signature { constness, asyncness, safety, abi, fn_token, generics, inputs, variadic, .. } = signature;
+    let Signature {
+        constness, asyncness, safety, abi, fn_token, generics, inputs, variadic, ..
+    } = signature;
     if let Some(FnArg::Receiver(receiver)) = inputs.first() {
         errors.push(
             receiver.span(),
@@ -144,7 +158,12 @@ fn check(signature: &Signature, errors: &mut Errors) {
         Safety::Unsafe(word) => Some(word.span),
         Safety::Default => None,
     };
-    let others = [constness.map(|word| word.span), safety, abi.as_ref().map(Spanned::span), variadic.as_ref().map(Spanned::span)];
+    let others = [
+        constness.map(|word| word.span),
+        safety,
+        abi.as_ref().map(Spanned::span),
+        variadic.as_ref().map(Spanned::span),
+    ];
     for span in others.into_iter().flatten() {
         errors.push(span, "handlers are plain async functions; remove this");
     }

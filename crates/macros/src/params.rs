@@ -3,14 +3,15 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{
-    Attribute, FnArg, Ident, LitStr, Pat, PatIdent, PatType, Token, Type, ext::IdentExt, punctuated::Punctuated,
-    spanned::Spanned,
+    Attribute, FnArg, Ident, LitStr, Pat, PatIdent, PatType, Token, Type, ext::IdentExt,
+    punctuated::Punctuated, spanned::Spanned,
 };
 
 use crate::{errors::Errors, function::at};
 
 /// Types that are made from the call, by name. Others are marked with `#[extract]`.
-const EXTRACTORS: [&str; 8] = ["Args", "Cx", "Durable", "Partial", "Principal", "RawParams", "State", "Task"];
+const EXTRACTORS: [&str; 8] =
+    ["Args", "Cx", "Durable", "Partial", "Principal", "RawParams", "State", "Task"];
 
 /// All parameters, in the order in which they are passed on. The arguments are passed on as one, in
 /// the place of the first.
@@ -127,7 +128,10 @@ impl Params {
         let ty = (*param.ty).clone();
         if name.ident == "args" {
             if let Some(attribute) = param.attrs.first() {
-                return Err(error(attribute, "`args` is all arguments; put this on the fields of its type"));
+                return Err(error(
+                    attribute,
+                    "`args` is all arguments; put this on the fields of its type",
+                ));
             }
             self.passed.push(Passed::Args { name, ty });
             return Ok(());
@@ -180,7 +184,8 @@ impl Field {
                 field.on_name.push(attribute.clone());
             } else if is(&["header"]) {
                 let header = attribute.parse_args::<LitStr>();
-                field.header = Some(header.map_err(|_| error(attribute, "write `#[header(\"Name\")]`"))?);
+                field.header =
+                    Some(header.map_err(|_| error(attribute, "write `#[header(\"Name\")]`"))?);
             } else {
                 let message = "on an argument there can be doc comments, `#[serde]`, `#[schemars]`, `#[header]`, \
                                `#[extract]`, `#[cfg]` and lints";
@@ -197,14 +202,18 @@ impl Field {
     /// What clients call it; `None` if serde has the last word.
     pub(crate) fn name_for_clients(&self) -> Option<String> {
         let mut name = Some(field_name(&self.name.ident).unraw().to_string());
-        for attribute in self.on_field.iter().filter(|attribute| attribute.path().is_ident("serde")) {
+        for attribute in self.on_field.iter().filter(|attribute| attribute.path().is_ident("serde"))
+        {
             // What cannot be parsed here, serde will complain about.
             let _ = attribute.parse_nested_meta(|meta| {
                 if meta.path.is_ident("rename") && meta.input.peek(Token![=]) {
                     name = Some(meta.value()?.parse::<LitStr>()?.value());
                     return Ok(());
                 }
-                if ["alias", "flatten", "rename", "skip", "skip_deserializing"].iter().any(|key| meta.path.is_ident(key)) {
+                if ["alias", "flatten", "rename", "skip", "skip_deserializing"]
+                    .iter()
+                    .any(|key| meta.path.is_ident(key))
+                {
                     name = None;
                 }
                 // Whatever follows is of no interest.
@@ -236,12 +245,17 @@ fn field_name(parameter: &Ident) -> Ident {
 /// for whoever reads the function.
 fn extractor(param: &PatType) -> syn::Result<PatType> {
     let mut param = param.clone();
-    param.attrs.retain(|attribute| !["doc", "extract"].iter().any(|name| attribute.path().is_ident(name)));
+    param
+        .attrs
+        .retain(|attribute| !["doc", "extract"].iter().any(|name| attribute.path().is_ident(name)));
     let misplaced = |attribute: &&Attribute| {
         ["header", "schemars", "serde"].iter().any(|name| attribute.path().is_ident(name))
     };
     match param.attrs.iter().find(misplaced) {
-        Some(attribute) => Err(error(attribute, "this parameter is an extractor, not an argument; remove the attribute")),
+        Some(attribute) => Err(error(
+            attribute,
+            "this parameter is an extractor, not an argument; remove the attribute",
+        )),
         None => Ok(param),
     }
 }
@@ -263,7 +277,10 @@ fn last_name(ty: &Type) -> Option<&Ident> {
 
 fn check_type(ty: &Type) -> syn::Result<()> {
     match ty {
-        Type::Reference(_) => Err(error(ty, "arguments are owned; take a `String` for a `&str`, a `Vec<T>` for a `&[T]`")),
+        Type::Reference(_) => Err(error(
+            ty,
+            "arguments are owned; take a `String` for a `&str`, a `Vec<T>` for a `&[T]`",
+        )),
         Type::ImplTrait(_) => Err(error(ty, "handlers cannot be generic; name the type")),
         Type::Group(group) => check_type(&group.elem),
         _ => Ok(()),

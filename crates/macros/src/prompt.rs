@@ -13,7 +13,9 @@ const KEYS: &[Key] = &[Key::text("name"), Key::text("title"), Key::text("descrip
 
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
-    let Some(function) = Function::read("prompt", &item, &mut errors) else { return errors.beside(item) };
+    let Some(function) = Function::read("prompt", &item, &mut errors) else {
+        return errors.beside(item);
+    };
     let settings = Settings::read(attribute, KEYS, &mut errors);
     function.refuse_headers(&mut errors);
     let name = settings.name_or(&function);

@@ -20,7 +20,9 @@ const KEYS: &[Key] =
 
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
-    let Some(function) = Function::read("resource", &item, &mut errors) else { return errors.beside(item) };
+    let Some(function) = Function::read("resource", &item, &mut errors) else {
+        return errors.beside(item);
+    };
     let (uri, attribute) = split(attribute, &mut errors);
     let settings = Settings::read(attribute, KEYS, &mut errors);
     function.refuse_headers(&mut errors);
@@ -76,7 +78,8 @@ fn check_variables(uri: &LitStr, function: &Function, errors: &mut Errors) {
         if let Some(name) = field.name_for_clients()
             && !variables.contains(&name.as_str())
         {
-            let message = format!("the template `{template}` has no variable `{name}`; it has {known}");
+            let message =
+                format!("the template `{template}` has no variable `{name}`; it has {known}");
             errors.push(field.span(), message);
         }
     }

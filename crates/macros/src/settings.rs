@@ -68,7 +68,10 @@ impl Settings {
         let mut seen: Vec<&Ident> = Vec::new();
         for pair in &pairs {
             if seen.contains(&&pair.key) {
-                errors.push(pair.key.span(), format_args!("`{}` is there twice; leave one out", pair.key));
+                errors.push(
+                    pair.key.span(),
+                    format_args!("`{}` is there twice; leave one out", pair.key),
+                );
                 continue;
             }
             seen.push(&pair.key);
@@ -88,7 +91,9 @@ impl Settings {
     }
 
     fn take(&mut self, Pair { key, value }: &Pair, keys: &[Key]) -> syn::Result<()> {
-        let Some(known) = keys.iter().find(|known| key == known.name) else { return Err(unknown(key, keys)) };
+        let Some(known) = keys.iter().find(|known| key == known.name) else {
+            return Err(unknown(key, keys));
+        };
         let wrong = |message: String| Err(syn::Error::new(key.span(), message));
         match (&known.takes, value) {
             (Takes::Text, Some(value)) if may_be_text(value) => match known.name {
@@ -137,8 +142,8 @@ fn unknown(key: &Ident, keys: &[Key]) -> syn::Error {
     let text = key.to_string();
     let near = keys.iter().map(|known| (distance(&text, known.name), known.name)).min();
     let meant = match near {
-        // A third of the letters may be wrong; beyond that it is a guess.
-        Some((wrong, name)) if wrong * 3 <= name.len() => format!("did you mean `{name}`? "),
+        // Two letters swapped count as two; many more wrong ones, and it is a guess.
+        Some((wrong, name)) if wrong <= 2.max(name.len() / 3) => format!("did you mean `{name}`? "),
         _ => String::new(),
     };
     let known = keys.iter().map(|known| format!("`{}`", known.name)).collect::<Vec<_>>().join(", ");

@@ -12,12 +12,15 @@ pub(crate) fn variables(template: &str) -> Result<Vec<&str>, String> {
         let Some((expression, after)) = opened.split_once('}') else {
             return Err(format!("the `{{` before `{opened}` is never closed; add a `}}`"));
         };
-        let list = expression.strip_prefix(['+', '#', '.', '/', ';', '?', '&']).unwrap_or(expression);
+        let list =
+            expression.strip_prefix(['+', '#', '.', '/', ';', '?', '&']).unwrap_or(expression);
         for variable in list.split(',') {
             let name = variable.strip_suffix('*').unwrap_or(variable);
             let name = name.split_once(':').map_or(name, |(name, _limit)| name);
             if name.is_empty() {
-                return Err(format!("`{{{expression}}}` lacks the name of a variable; write `{{name}}`"));
+                return Err(format!(
+                    "`{{{expression}}}` lacks the name of a variable; write `{{name}}`"
+                ));
             }
             names.push(name);
         }

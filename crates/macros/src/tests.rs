@@ -1,1 +1,324 @@
-//! tests
+//! What the macros write, and the small readers beneath them.
+//!
+//! Whether it works is shown in `tests/it/expand.rs`, what is refused in `tests/ui`.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::{description, prompt, resource, template, tool};
+
+#[track_caller]
+fn check(made: &TokenStream, expected: &TokenStream) {
+    assert_eq!(made.to_string(), expected.to_string());
+}
+
+/// Asserts that something is refused, and with which words.
+#[track_caller]
+fn refused(made: &TokenStream, expected: &str) {
+    let made = made.to_string();
+    assert!(made.contains("compile_error"), "nothing is refused: {made}");
+    assert!(made.contains(expected), "{made}\ndoes not say: {expected}");
+}
+
+#[test]
+fn a_tool_is_a_call_of_the_builder() {
+    let made = tool::expand(
+        quote!(title = "Addition", read_only, destructive = false),
+        quote! {
+            /// Adds two numbers.
+            #[instrument]
+            pub(crate) async fn add(
+                cx: Cx,
+                #[doc = " One."] mut a: i64,
+                #[header("Region")] #[serde(default)] _b: i64,
+            ) -> String { a += 1; a.to_string() }
+        },
+    );
+    let expected = quote! {
+        /// Adds two numbers.
+        pub(crate) fn add() -> ::outlive::server::Tool {
+            #[derive(::outlive::__private::serde::Deserialize, ::outlive::__private::schemars::JsonSchema)]
+            #[serde(crate = "::outlive::__private::serde")]
+            #[schemars(crate = "::outlive::__private::schemars")]
+            struct __Arguments {
+                #[doc = " One."]
+                a: i64,
+                #[serde(default)]
+                #[schemars(extend("x-mcp-header" = "Region"))]
+                b: i64
+            }
+            #[instrument]
+            async fn add(
+                cx: Cx,
+                #[allow(non_shorthand_field_patterns)]
+                ::outlive::server::Args(__Arguments { a: mut a, b: _b }): ::outlive::server::Args<__Arguments>
+            ) -> String { a += 1; a.to_string() }
+            ::outlive::server::Tool::new::<(Cx, ::outlive::server::Args<__Arguments>,), _>("add", add)
+                .description("Adds two numbers.")
+                .title("Addition")
+                .read_only()
+                .destructive(false)
+        }
+    };
+    check(&made, &expected);
+}
+
+#[test]
+fn a_parameter_called_args_is_all_arguments() {
+    let made = tool::expand(
+        quote!(name = NAME, description = include_str!("search.md")),
+        quote! {
+            /// Not this.
+            async fn search(args: Query, #[extract] session: Option<Session>) {}
+        },
+    );
+    let expected = quote! {
+        /// Not this.
+        fn search() -> ::outlive::server::Tool {
+            async fn search(
+                ::outlive::server::Args(args): ::outlive::server::Args<Query>,
+                session: Option<Session>
+            ) {}
+            ::outlive::server::Tool::new::<(::outlive::server::Args<Query>, Option<Session>,), _>(NAME, search)
+                .description(include_str!("search.md"))
+        }
+    };
+    check(&made, &expected);
+}
+
+#[test]
+fn braces_make_a_template_of_a_resource() {
+    let plain = resource::expand(
+        quote!("config://app"),
+        quote!(
+            async fn config() {}
+        ),
+    );
+    let expected = quote! {
+        fn config() -> ::outlive::server::Resource {
+            async fn config() {}
+            ::outlive::server::Resource::new::<(), _>("config://app", "config", config)
+        }
+    };
+    check(&plain, &expected);
+    let template = resource::expand(
+        quote!("users://{id}", name = "user"),
+        quote!(
+            async fn by_id(args: User) {}
+        ),
+    )
+    .to_string();
+    assert!(
+        template.contains("fn by_id () -> :: outlive :: server :: ResourceTemplate"),
+        "{template}"
+    );
+    assert!(template.contains(r#"("users://{id}" , "user" , by_id)"#), "{template}");
+}
+
+#[test]
+fn raw_names_lose_their_mark() {
+    let made = prompt::expand(
+        quote!(),
+        quote!(
+            async fn r#match(r#type: String, _type_: String) {}
+        ),
+    )
+    .to_string();
+    assert!(made.contains(r#"("match" , r#match)"#), "{made}");
+    assert!(made.contains("{ r#type : r#type , type_ : _type_ }"), "{made}");
+}
+
+#[test]
+fn an_underscore_in_front_may_hide_a_keyword() {
+    let made = prompt::expand(
+        quote!(),
+        quote!(
+            async fn f(_type: String, _1: u8, _: u8) {}
+        ),
+    )
+    .to_string();
+    refused(
+        &prompt::expand(
+            quote!(),
+            quote!(
+                async fn f(_: u8) {}
+            ),
+        ),
+        "an argument needs a plain name",
+    );
+    assert!(!made.contains("__Arguments"), "a function that is refused is not written: {made}");
+    let made = prompt::expand(
+        quote!(),
+        quote!(
+            async fn f(_type: String, _1: u8) {}
+        ),
+    )
+    .to_string();
+    assert!(made.contains("{ r#type : _type , _1 : _1 }"), "{made}");
+}
+
+#[test]
+fn bad_settings_leave_the_rest_in_place() {
+    let made = tool::expand(
+        quote!(titel = "x", read_only),
+        quote!(
+            async fn f(a: u8) {}
+        ),
+    );
+    refused(&made, "unknown key `titel`; did you mean `title`? there are `name`, `title`,");
+    let made = made.to_string();
+    assert!(made.contains("__Arguments") && made.contains("read_only ()"), "{made}");
+}
+
+#[test]
+fn settings_are_refused_with_the_remedy() {
+    let with = |settings| {
+        tool::expand(
+            settings,
+            quote!(
+                async fn f() {}
+            ),
+        )
+    };
+    refused(&with(quote!(colour)), "unknown key `colour`; there are");
+    refused(&with(quote!(title)), "`title` is a text; write `title = \\\"…\\\"`");
+    refused(&with(quote!(title = 5)), "`title` is a text");
+    refused(&with(quote!(read_only = true)), "`read_only` takes no value");
+    refused(&with(quote!(destructive = "no")), "write `destructive` or `destructive = false`");
+    refused(&with(quote!(read_only, read_only)), "`read_only` is there twice");
+    refused(
+        &resource::expand(
+            quote!(name = "x"),
+            quote!(
+                async fn f() {}
+            ),
+        ),
+        "the URI comes first",
+    );
+}
+
+#[test]
+fn functions_are_refused_with_the_remedy() {
+    let with = |function| tool::expand(quote!(), function);
+    refused(
+        &with(quote!(
+            async fn f(a: &str) {}
+        )),
+        "arguments are owned",
+    );
+    refused(
+        &with(quote!(
+            async fn f(a: impl Into<String>) {}
+        )),
+        "cannot be generic",
+    );
+    refused(
+        &with(quote!(
+            unsafe fn f() {}
+        )),
+        "plain async functions",
+    );
+    refused(
+        &with(quote!(
+            async fn f(a: u8, args: Query) {}
+        )),
+        "taken already",
+    );
+    refused(
+        &with(quote!(
+            async fn f(Args(a): Args<Query>, b: u8) {}
+        )),
+        "taken already",
+    );
+    refused(
+        &with(quote!(
+            async fn f(#[validate] a: u8) {}
+        )),
+        "on an argument there can be",
+    );
+    refused(
+        &with(quote!(
+            async fn f(#[serde(default)] a: State<u8>) {}
+        )),
+        "is an extractor",
+    );
+    refused(
+        &with(quote!(
+            async fn f(#[header] a: u8) {}
+        )),
+        "write `#[header(\\\"Name\\\")]`",
+    );
+    refused(
+        &with(quote!(
+            struct NotAFunction;
+        )),
+        "`#[tool]` goes on an `async fn`",
+    );
+    refused(
+        &prompt::expand(
+            quote!(),
+            quote!(
+                async fn f(#[header("A")] a: u8) {}
+            ),
+        ),
+        "remove `#[header]`",
+    );
+}
+
+#[test]
+fn template_variables_go_by_the_name_clients_use() {
+    let with = |function| resource::expand(quote!("db://{user.id}{?limit,type}"), function);
+    let fine = with(quote! {
+        async fn f(#[serde(rename = "user.id", default)] id: u8, _limit: u8, r#type: u8, #[serde(flatten)] rest: Rest) {}
+    });
+    assert!(!fine.to_string().contains("compile_error"), "{fine}");
+    refused(
+        &with(quote!(
+            async fn f(#[serde(default, rename = "user")] limit: u8) {}
+        )),
+        "has no variable `user`",
+    );
+}
+
+#[test]
+fn doc_comments_become_text() {
+    #[track_caller]
+    fn check(comments: TokenStream, expected: Option<&str>) {
+        let function: syn::ItemFn = syn::parse_quote!(#comments fn f() {});
+        let expected = expected.map(|text| quote!(#text).to_string());
+        assert_eq!(description::of(&function.attrs).map(|text| text.to_string()), expected);
+    }
+    check(quote!(), None);
+    check(quote!(#[doc = ""] #[doc(hidden)]), None);
+    check(quote!(#[doc = " One line."]), Some("One line."));
+    check(
+        quote!(#[doc = ""] #[doc = " First."] #[doc = ""] #[doc = "   Indented. "] #[doc = ""] #[doc = " "]),
+        Some("First.\n\n  Indented."),
+    );
+    check(quote!(#[doc = " One\n    * two\n    *\n    *  three "]), Some("One\ntwo\n\n three"));
+    check(quote!(#[doc = "\n One\n two\n "]), Some("One\ntwo"));
+}
+
+#[test]
+fn doc_comments_may_be_computed() {
+    let function: syn::ItemFn = syn::parse_quote!(
+        #[doc = " Before."]
+        #[doc = include_str!("f.md")]
+        fn f() {}
+    );
+    let made = description::of(&function.attrs).unwrap();
+    check(&made, &quote!(::core::concat!("Before.", "\n", include_str!("f.md"))));
+    check(&description::of(&function.attrs[1..]).unwrap(), &quote!(include_str!("f.md")));
+}
+
+#[test]
+fn variables_are_found_in_every_kind_of_expression() {
+    #[track_caller]
+    fn check(template: &str, expected: Result<&[&str], &str>) {
+        assert_eq!(template::variables(template).as_deref().map_err(String::as_str), expected);
+    }
+    check("config://app", Ok(&[]));
+    check("a://{b}/{+c}{?d,e}{/f*}{g:3}{#h}", Ok(&["b", "c", "d", "e", "f", "g", "h"]));
+    check("a://{b", Err("the `{` before `b` is never closed; add a `}`"));
+    check("a://{?b,}", Err("`{?b,}` lacks the name of a variable; write `{name}`"));
+}

@@ -21,7 +21,9 @@ const KEYS: &[Key] = &[
 
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
-    let Some(function) = Function::read("tool", &item, &mut errors) else { return errors.beside(item) };
+    let Some(function) = Function::read("tool", &item, &mut errors) else {
+        return errors.beside(item);
+    };
     let settings = Settings::read(attribute, KEYS, &mut errors);
     let name = settings.name_or(&function);
     errors.beside(function.expand("Tool", &quote!(#name), &settings))

@@ -1,5 +1,6 @@
 //! Behaviour of servers, bytes in and bytes out.
 
+mod fuzz_corpus; // what fuzzing started from or found
 mod support; // clients made of bytes, and the schemas that check what comes back
 
 // Over HTTP.

@@ -27,6 +27,7 @@ mod resume;
 mod service;
 mod sessions;
 mod sse;
+mod sse_reader;
 mod tokens;
 
 pub use auth::{Authenticator, Denied, Verdict};
@@ -36,4 +37,5 @@ pub use events::{Event, EventStore, MemoryEvents, StreamKey};
 pub use guard::Allow;
 pub use listener::{Serving, serve};
 pub use service::HttpService;
+pub use sse_reader::{SseEvent, SseReader, TooLarge};
 pub use tokens::{StaticTokens, TokenFileError};

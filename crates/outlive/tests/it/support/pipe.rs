@@ -1,1 +1,326 @@
-//! A client on a pipe: one message per line.
+//! A client on a pipe, made of bytes: one JSON message per line.
+//!
+//! Whatever it reads is held against the official schema of the revision it was sent under. Tests
+//! that use it run with paused time: it stands still while anything can happen and jumps when nothing
+//! can, so that a guard costs nothing and "nothing more comes" is certain.
+
+use std::{collections::HashMap, time::Duration};
+
+use outlive::server::{Principal, Server};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex, split},
+    time::timeout,
+};
+
+use super::schema;
+
+/// The revision without a handshake.
+pub(crate) const MODERN: &str = "2026-07-28";
+
+/// The revisions with a handshake, oldest first.
+pub(crate) const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+/// All revisions, oldest first.
+pub(crate) const REVISIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", MODERN];
+
+/// The key of `_meta` that makes a request modern.
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+
+/// How long a message may be on its way. Only a test that fails waits so long.
+const GUARD: Duration = Duration::from_secs(10);
+
+/// One connection to a server.
+pub(crate) struct Pipe {
+    stream: DuplexStream,
+    unread: Vec<u8>,
+    next_id: u64,
+    /// The revision that the handshake agreed on.
+    session: Option<String>,
+    /// Method and revision of each request that has been sent, by the text of its id.
+    asked: HashMap<String, (String, Option<String>)>,
+}
+
+impl Pipe {
+    /// Connects, and says nothing yet.
+    pub(crate) fn open(server: &Server) -> Self {
+        Self::on(server.connect().stream)
+    }
+
+    /// Connects as somebody.
+    pub(crate) fn open_as(server: &Server, principal: Principal) -> Self {
+        let (client, end) = duplex(64 << 10);
+        let (input, output) = split(end);
+        let server = server.clone();
+        tokio::spawn(async move { server.serve_stream(principal, input, output).await });
+        Self::on(client)
+    }
+
+    /// Connects and makes whatever handshake a revision needs.
+    pub(crate) async fn speaking(server: &Server, version: &str) -> Self {
+        let mut pipe = Self::open(server);
+        pipe.speak(version).await;
+        pipe
+    }
+
+    /// As [`Pipe::speaking`], as somebody.
+    pub(crate) async fn speaking_as(server: &Server, version: &str, principal: Principal) -> Self {
+        let mut pipe = Self::open_as(server, principal);
+        pipe.speak(version).await;
+        pipe
+    }
+
+    fn on(stream: DuplexStream) -> Self {
+        Self { stream, unread: Vec::new(), next_id: 1, session: None, asked: HashMap::new() }
+    }
+
+    async fn speak(&mut self, version: &str) {
+        if version != MODERN {
+            self.legacy(version).await;
+        }
+    }
+
+    /// Makes the handshake of a legacy revision and returns its result.
+    pub(crate) async fn legacy(&mut self, version: &str) -> Value {
+        self.legacy_with(version, json!({})).await
+    }
+
+    /// As [`Pipe::legacy`], with capabilities of the client.
+    pub(crate) async fn legacy_with(&mut self, version: &str, capabilities: Value) -> Value {
+        let params = json!({
+            "protocolVersion": version,
+            "capabilities": capabilities,
+            "clientInfo": {"name": "test", "version": "1"},
+        });
+        let id = self.send_as_is("initialize", params).await;
+        let answer = self.answer(id).await;
+        self.notify("notifications/initialized", json!({})).await;
+        result(&answer)
+    }
+
+    /// Sends a request of the pipe's own revision and waits for the answer.
+    pub(crate) async fn ask(&mut self, method: &str, params: Value) -> Value {
+        let id = self.send(method, params).await;
+        self.answer(id).await
+    }
+
+    /// The result of a request of the pipe's own revision.
+    pub(crate) async fn result(&mut self, method: &str, params: Value) -> Value {
+        result(&self.ask(method, params).await)
+    }
+
+    /// The error that a request of the pipe's own revision is refused with.
+    pub(crate) async fn error(&mut self, method: &str, params: Value) -> Value {
+        error(&self.ask(method, params).await)
+    }
+
+    /// Calls a tool and returns its result.
+    pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        self.result("tools/call", json!({"name": tool, "arguments": arguments})).await
+    }
+
+    /// Sends a modern request, handshake or not, and waits for the answer.
+    pub(crate) async fn modern(&mut self, method: &str, params: Value) -> Value {
+        let id = self.send_as_is(method, with_meta(params)).await;
+        self.answer(id).await
+    }
+
+    /// Sends a request of the pipe's own revision and returns its id.
+    pub(crate) async fn send(&mut self, method: &str, params: Value) -> u64 {
+        let params = if self.session.is_some() { params } else { with_meta(params) };
+        self.send_as_is(method, params).await
+    }
+
+    /// Sends a request with exactly these parameters and returns its id.
+    pub(crate) async fn send_as_is(&mut self, method: &str, params: Value) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.send_json(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
+        id
+    }
+
+    /// Sends a notification.
+    pub(crate) async fn notify(&mut self, method: &str, params: Value) {
+        self.send_json(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
+    }
+
+    /// Cancels a request.
+    pub(crate) async fn cancel(&mut self, id: impl Into<Value>) {
+        let id: Value = id.into();
+        self.notify("notifications/cancelled", json!({"requestId": id})).await;
+    }
+
+    /// Sends a message.
+    pub(crate) async fn send_json(&mut self, message: &Value) {
+        self.send_raw(format!("{message}\n").as_bytes()).await;
+    }
+
+    /// Sends bytes.
+    pub(crate) async fn send_raw(&mut self, bytes: &[u8]) {
+        for line in bytes.split(|byte| *byte == b'\n') {
+            match serde_json::from_slice(line) {
+                Ok(Value::Array(batch)) => batch.iter().for_each(|message| self.remember(message)),
+                Ok(message) => self.remember(&message),
+                Err(_) => {}
+            }
+        }
+        self.stream.write_all(bytes).await.expect("the server reads");
+    }
+
+    /// Says that nothing more will be sent.
+    pub(crate) async fn finish(&mut self) {
+        self.stream.shutdown().await.expect("the server reads");
+    }
+
+    /// The next message.
+    pub(crate) async fn read(&mut self) -> Value {
+        let line = self.read_line().await.expect("a message, not the end");
+        self.checked(&line)
+    }
+
+    /// The next line as it stands; `None` at the end.
+    pub(crate) async fn read_line(&mut self) -> Option<String> {
+        timeout(GUARD, self.next_line()).await.expect("a message within ten seconds")
+    }
+
+    /// Messages up to the answer to a request, which comes last.
+    pub(crate) async fn read_to(&mut self, id: impl Into<Value>) -> Vec<Value> {
+        let id: Value = id.into();
+        let mut messages = Vec::new();
+        loop {
+            let message = self.read().await;
+            let last = message.get("id") == Some(&id);
+            messages.push(message);
+            if last {
+                return messages;
+            }
+        }
+    }
+
+    /// The answer to a request; nothing else may come before it.
+    pub(crate) async fn answer(&mut self, id: impl Into<Value>) -> Value {
+        let id: Value = id.into();
+        let message = self.read().await;
+        assert_eq!(message["id"], id, "the next message should be an answer: {message}");
+        message
+    }
+
+    /// What comes until the server closes its side.
+    pub(crate) async fn read_to_end(&mut self) -> Vec<Value> {
+        let mut messages = Vec::new();
+        while let Some(line) = self.read_line().await {
+            messages.push(self.checked(&line));
+        }
+        messages
+    }
+
+    /// Makes sure that nothing comes while anything can still happen.
+    pub(crate) async fn quiet(&mut self) {
+        if let Ok(line) = timeout(GUARD, self.next_line()).await {
+            panic!("nothing should come, but this did: {line:?}");
+        }
+    }
+
+    async fn next_line(&mut self) -> Option<String> {
+        loop {
+            if let Some(at) = self.unread.iter().position(|byte| *byte == b'\n') {
+                let line = self.unread.drain(..=at).collect::<Vec<_>>();
+                return Some(String::from_utf8(line).expect("messages are UTF-8").trim_end().to_owned());
+            }
+            // Kept in `self`, so that a guard that gives up loses nothing.
+            if self.stream.read_buf(&mut self.unread).await.expect("the pipe is whole") == 0 {
+                assert_eq!(self.unread, b"", "the last message has no line end");
+                return None;
+            }
+        }
+    }
+
+    /// Notes under which rules the answer to a request has to be.
+    fn remember(&mut self, message: &Value) {
+        let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) else { return };
+        let modern = message["params"]["_meta"].get(VERSION).is_some();
+        let version = match modern {
+            true => Some(MODERN.to_owned()),
+            false => self.session.clone(),
+        };
+        self.asked.insert(id.to_string(), (method.to_owned(), version));
+    }
+
+    /// Reads a line and holds it against the schema of its revision.
+    fn checked(&mut self, line: &str) -> Value {
+        let message: Value = serde_json::from_str(line).expect("a line is a message");
+        match &message {
+            Value::Array(batch) => batch.iter().for_each(|message| self.check(message)),
+            message => self.check(message),
+        }
+        message
+    }
+
+    fn check(&mut self, message: &Value) {
+        assert_eq!(message["jsonrpc"], "2.0", "{message}");
+        let Some(id) = message.get("id") else {
+            if message.get("error").is_none() {
+                schema::check(self.version_of_notification(message), None, message);
+            }
+            // The older schemas have no error without an id, which is why nobody can check it.
+            return;
+        };
+        let (method, version) = self.asked.get(&id.to_string()).cloned().unwrap_or_default();
+        let agreed = message["result"]["protocolVersion"].as_str().filter(|_| method == "initialize");
+        if let Some(agreed) = agreed {
+            self.session = Some(agreed.to_owned());
+        }
+        let version = agreed.or(version.as_deref()).unwrap_or(MODERN);
+        schema::check(version, Some(&method), message);
+    }
+
+    /// Subscriptions and requests without a session are modern; the rest is the session's.
+    fn version_of_notification(&self, message: &Value) -> &str {
+        let subscribed = message["params"]["_meta"].get("io.modelcontextprotocol/subscriptionId").is_some();
+        match &self.session {
+            Some(version) if !subscribed => version,
+            _ => MODERN,
+        }
+    }
+}
+
+/// Adds what every modern request carries, unless it is there.
+pub(crate) fn with_meta(mut params: Value) -> Value {
+    let meta = &mut params["_meta"];
+    if meta.get(VERSION).is_none() {
+        meta[VERSION] = json!(MODERN);
+    }
+    if meta.get("io.modelcontextprotocol/clientCapabilities").is_none() {
+        meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    }
+    params
+}
+
+/// The result in an answer.
+#[track_caller]
+pub(crate) fn result(answer: &Value) -> Value {
+    match answer.get("result") {
+        Some(result) => result.clone(),
+        None => panic!("a result was expected: {answer}"),
+    }
+}
+
+/// The error in an answer.
+#[track_caller]
+pub(crate) fn error(answer: &Value) -> Value {
+    match answer.get("error") {
+        Some(error) => error.clone(),
+        None => panic!("an error was expected: {answer}"),
+    }
+}
+
+/// The text of the first block of a tool's result.
+#[track_caller]
+pub(crate) fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("a text was expected: {result}"))
+}
+
+/// A schema or other JSON, as the builder takes it.
+pub(crate) fn raw(json: &Value) -> outlive::wire::RawJson {
+    serde_json::value::to_raw_value(json).expect("a value is JSON")
+}

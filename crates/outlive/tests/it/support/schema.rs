@@ -1,14 +1,187 @@
-//! Holds every message against the official schema of its revision.
+//! Holds every message that a server sends against the official schema of its revision.
+//!
+//! Works when `OUTLIVE_SPEC_DIR` names a folder with one `<revision>/schema.json` each; without it
+//! nothing is checked, so that the tests need nothing but this repository.
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
 
 /// Panics when `message` is not what the schema of `version` says it must be.
 ///
-/// `request_method` is the method of the request that a response answers. Does nothing unless
-/// `OUTLIVE_SPEC_DIR` names the folder of the schemas.
+/// `request_method` is the method of the request that a response answers.
 #[track_caller]
-pub(crate) fn check(
+pub(crate) fn check(version: &str, request_method: Option<&str>, message: &Value) {
+    let Some(schemas) = Schemas::get() else { return };
+    for (definition, part) in expectations(version, request_method, message) {
+        let validator = schemas.validator(version, definition);
+        let errors: Vec<String> = validator
+            .iter_errors(&part)
+            .map(|error| format!("  at `{}`: {error}", error.instance_path()))
+            .collect();
+        assert!(
+            errors.is_empty(),
+            "not a {definition} of {version}:\n{}\n{message:#}",
+            errors.join("\n")
+        );
+    }
+}
+
+/// Which definitions a message must fit, and with which part of it.
+fn expectations(
     version: &str,
     request_method: Option<&str>,
-    message: &serde_json::Value,
-) {
-    let _ = (version, request_method, message);
+    message: &Value,
+) -> Vec<(&'static str, Value)> {
+    if let Some(method) = message.get("method").and_then(Value::as_str) {
+        return match message.get("id") {
+            Some(_) => vec![("JSONRPCRequest", message.clone())],
+            None => vec![(notification(method), message.clone())],
+        };
+    }
+    let old = matches!(version, "2024-11-05" | "2025-03-26" | "2025-06-18");
+    if let Some(error) = message.get("error") {
+        let mut message = message.clone();
+        // The older schemas know no error without an id; JSON-RPC itself and the newer ones do.
+        if message.get("id").is_none() {
+            message["id"] = json!(0);
+        }
+        let modern = (version == "2026-07-28").then(|| error_named(error)).flatten();
+        let envelope = if old { "JSONRPCError" } else { "JSONRPCErrorResponse" };
+        return std::iter::once(envelope).chain(modern).map(|name| (name, message.clone())).collect();
+    }
+    let envelope = if old { "JSONRPCResponse" } else { "JSONRPCResultResponse" };
+    let mut parts = vec![(envelope, message.clone())];
+    if let Some(result) = request_method.and_then(result_of) {
+        parts.push((result, message["result"].clone()));
+    }
+    parts
+}
+
+fn notification(method: &str) -> &'static str {
+    match method {
+        "notifications/cancelled" => "CancelledNotification",
+        "notifications/progress" => "ProgressNotification",
+        "notifications/message" => "LoggingMessageNotification",
+        "notifications/tools/list_changed" => "ToolListChangedNotification",
+        "notifications/prompts/list_changed" => "PromptListChangedNotification",
+        "notifications/resources/list_changed" => "ResourceListChangedNotification",
+        "notifications/resources/updated" => "ResourceUpdatedNotification",
+        "notifications/subscriptions/acknowledged" => "SubscriptionsAcknowledgedNotification",
+        _ => "JSONRPCNotification",
+    }
+}
+
+fn result_of(method: &str) -> Option<&'static str> {
+    Some(match method {
+        "initialize" => "InitializeResult",
+        "server/discover" => "DiscoverResult",
+        "tools/call" => "CallToolResult",
+        "tools/list" => "ListToolsResult",
+        "resources/list" => "ListResourcesResult",
+        "resources/templates/list" => "ListResourceTemplatesResult",
+        "resources/read" => "ReadResourceResult",
+        "prompts/list" => "ListPromptsResult",
+        "prompts/get" => "GetPromptResult",
+        "completion/complete" => "CompleteResult",
+        "subscriptions/listen" => "SubscriptionsListenResult",
+        "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => {
+            "EmptyResult"
+        }
+        _ => return None,
+    })
+}
+
+/// The errors that 2026-07-28 describes one by one.
+fn error_named(error: &Value) -> Option<&'static str> {
+    Some(match error["code"].as_i64()? {
+        -32700 => "ParseError",
+        -32600 => "InvalidRequestError",
+        -32601 => "MethodNotFoundError",
+        -32602 => "InvalidParamsError",
+        -32603 => "InternalError",
+        -32020 => "HeaderMismatchError",
+        -32021 => "MissingRequiredClientCapabilityError",
+        -32022 => "UnsupportedProtocolVersionError",
+        _ => return None,
+    })
+}
+
+/// The schemas of all revisions. Each definition is compiled when it is first needed.
+struct Schemas {
+    folder: PathBuf,
+    files: Mutex<HashMap<String, Arc<Value>>>,
+    compiled: Mutex<HashMap<(String, &'static str), Arc<Validator>>>,
+}
+
+impl Schemas {
+    fn get() -> Option<&'static Self> {
+        static SCHEMAS: OnceLock<Option<Schemas>> = OnceLock::new();
+        let open = || {
+            let folder = PathBuf::from(std::env::var_os("OUTLIVE_SPEC_DIR")?);
+            Some(Schemas { folder, files: Mutex::default(), compiled: Mutex::default() })
+        };
+        SCHEMAS.get_or_init(open).as_ref()
+    }
+
+    fn validator(&self, version: &str, definition: &'static str) -> Arc<Validator> {
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let compile = || Arc::new(self.compile(version, definition));
+        Arc::clone(compiled.entry((version.to_owned(), definition)).or_insert_with(compile))
+    }
+
+    fn compile(&self, version: &str, definition: &str) -> Validator {
+        let file = self.file(version);
+        let place = if file.get("$defs").is_some() { "$defs" } else { "definitions" };
+        assert!(
+            file[place].get(definition).is_some(),
+            "the schema of {version} has no {definition}"
+        );
+        let mut schema = Value::clone(&file);
+        schema["allOf"] = json!([{ "$ref": format!("#/{place}/{definition}") }]);
+        jsonschema::validator_for(&schema).expect("the official schema is one")
+    }
+
+    fn file(&self, version: &str) -> Arc<Value> {
+        let read = || {
+            let path = self.folder.join(version).join("schema.json");
+            let text = std::fs::read_to_string(&path)
+                .unwrap_or_else(|error| panic!("could not read {}: {error}", path.display()));
+            Arc::new(serde_json::from_str(&text).expect("the official schema is JSON"))
+        };
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(files.entry(version.to_owned()).or_insert_with(read))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Schemas, check};
+
+    /// The checks themselves can fail: otherwise a test that passes would show nothing.
+    #[test]
+    fn a_message_that_breaks_its_schema_is_found() {
+        if Schemas::get().is_none() {
+            return;
+        }
+        let bad = [
+            ("2026-07-28", Some("tools/call"), json!({"jsonrpc": "2.0", "id": 1, "result": {"content": []}})),
+            ("2025-11-25", Some("tools/list"), json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": 1}})),
+            ("2024-11-05", None, json!({"jsonrpc": "2.0", "id": 1, "error": {"code": "x", "message": ""}})),
+            ("2025-03-26", None, json!({"jsonrpc": "2.0", "id": null, "result": {}})),
+            ("2025-06-18", None, json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {}})),
+            ("2026-07-28", None, json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32022, "message": ""}})),
+        ];
+        for (version, method, message) in bad {
+            let checked = std::panic::catch_unwind(|| check(version, method, &message));
+            assert!(checked.is_err(), "not found: {version} {message}");
+        }
+    }
 }

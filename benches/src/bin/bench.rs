@@ -1,0 +1,11 @@
+//! `bench`: takes the figures; also runs the servers that they are taken of.
+
+#[cfg(target_os = "linux")]
+fn main() -> anyhow::Result<()> {
+    outlive_benches::cli::run(std::env::args().skip(1))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() -> anyhow::Result<()> {
+    anyhow::bail!("the benchmark reads /proc and pins cores: run it on Linux")
+}

@@ -1,0 +1,96 @@
+//! Servers are processes of their own, started on the server's core and ended with us.
+
+use std::{
+    io::{BufRead, BufReader},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+
+use crate::machine::{Cores, pin};
+
+/// A server at work.
+#[derive(Debug)]
+pub(crate) struct Server {
+    child: Child,
+}
+
+impl Server {
+    /// Starts one of our own servers that listens.
+    pub(crate) fn listening(name: &str, cores: Cores) -> Result<(Self, SocketAddr)> {
+        let program = std::env::current_exe().context("could not find this program")?;
+        Self::start_listening(&program, &["serve", name], cores)
+    }
+
+    /// Starts the peer, building it if need be.
+    pub(crate) fn peer(cores: Cores) -> Result<(Self, SocketAddr)> {
+        Self::start_listening(&build_peer()?, &[], cores)
+    }
+
+    /// Starts one of our own servers that speaks on its standard streams.
+    pub(crate) fn piped(name: &str, cores: Cores) -> Result<(Self, ChildStdin, ChildStdout)> {
+        let program = std::env::current_exe().context("could not find this program")?;
+        let mut server = Self::start(&program, &["serve", name], cores)?;
+        match (server.child.stdin.take(), server.child.stdout.take()) {
+            (Some(stdin), Some(stdout)) => Ok((server, stdin, stdout)),
+            _ => bail!("the server has no standard streams"),
+        }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn start_listening(program: &Path, args: &[&str], cores: Cores) -> Result<(Self, SocketAddr)> {
+        let mut server = Self::start(program, args, cores)?;
+        let stdout = server.child.stdout.take().context("the server has no standard output")?;
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        let port = line.trim().strip_prefix("listening ").and_then(|port| port.parse::<u16>().ok());
+        let port = port.with_context(|| format!("the server said `{}` instead of its port", line.trim()))?;
+        Ok((server, SocketAddr::from(([127, 0, 0, 1], port))))
+    }
+
+    fn start(program: &Path, args: &[&str], cores: Cores) -> Result<Self> {
+        // A process begins on the cores of who starts it, so that it never runs anywhere else.
+        pin(cores.server)?;
+        let child = Command::new(program).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        pin(cores.generator)?;
+        let child = child.with_context(|| format!("could not start {}", program.display()))?;
+        Ok(Self { child })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Builds the peer, outside of the project's own build, and says where it is.
+fn build_peer() -> Result<PathBuf> {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/Cargo.toml");
+    eprintln!("building the peer (rmcp 3.8.0); the first time this takes some minutes");
+    let built = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["build", "--release", "--locked", "--message-format", "json-render-diagnostics", "--manifest-path"])
+        .arg(&manifest)
+        .stderr(Stdio::inherit())
+        .output()
+        .context("could not run cargo")?;
+    if !built.status.success() {
+        bail!("the peer could not be built; `--no-peers` leaves it out");
+    }
+    let messages = String::from_utf8_lossy(&built.stdout);
+    let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<Artifact>(line).ok());
+    let program = artifacts.filter_map(|artifact| artifact.executable).last();
+    program.context("cargo does not say where the peer is")
+}
+
+/// The one thing that is of interest in what cargo says.
+#[derive(serde::Deserialize)]
+struct Artifact {
+    executable: Option<PathBuf>,
+}

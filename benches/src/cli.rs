@@ -1,0 +1,96 @@
+//! What can be typed: figures by default, and the parts that they are taken with.
+
+use std::{str::FromStr, time::Duration};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{echo::Path, messages, serve, suite};
+
+const HELP: &str = "\
+Measures what calls and open streams cost, beside a bare server and a peer.
+
+  cargo xtask bench [OPTIONS]
+
+  --rounds N     rounds of paired slices (default 24)
+  --quick        short slices, few rounds, few streams: to see that it works
+  --no-peers     leaves rmcp out, which has to be built first
+  --only PART    http, stdio or memory
+
+  bench serve NAME      runs one of the servers
+  bench loop PATH N     answers N calls without a transport, for counting instructions:
+                        modern-http, legacy-http or modern-pipe
+";
+
+/// Does what was typed.
+///
+/// # Errors
+///
+/// When that makes no sense, or something could not be measured, or a bar is not kept.
+#[expect(clippy::print_stdout, reason = "the report is the product")]
+pub fn run(args: impl Iterator<Item = String>) -> Result<()> {
+    let args: Vec<String> = args.collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words[..] {
+        ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        ["serve", name] => serve::run(name),
+        ["loop", path, times] => repeat(path, number(times)?),
+        _ => {
+            let report = suite::run(&plan(&words)?)?;
+            print!("{report}");
+            if !report.is_good() {
+                bail!("not every bar was kept");
+            }
+            Ok(())
+        }
+    }
+}
+
+fn plan(words: &[&str]) -> Result<suite::Plan> {
+    let mut plan = suite::Plan {
+        rounds: 24,
+        slice: Duration::from_millis(300),
+        held: 5_000,
+        peers: true,
+        http: true,
+        stdio: true,
+        memory: true,
+    };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let mut value = || words.next().with_context(|| format!("`{word}` needs a value"));
+        match *word {
+            "--rounds" => plan.rounds = number(value()?)?,
+            "--quick" => (plan.rounds, plan.slice, plan.held) = (6, Duration::from_millis(100), 1_000),
+            "--no-peers" => plan.peers = false,
+            "--only" => {
+                let part = *value()?;
+                (plan.http, plan.stdio, plan.memory) = (part == "http", part == "stdio", part == "memory");
+                if !(plan.http || plan.stdio || plan.memory) {
+                    bail!("`--only {part}`: there are http, stdio and memory");
+                }
+            }
+            _ => bail!("`{word}` is not known here; `--help` tells what is"),
+        }
+    }
+    if plan.rounds == 0 {
+        bail!("`--rounds 0` measures nothing");
+    }
+    Ok(plan)
+}
+
+fn repeat(path: &str, times: u64) -> Result<()> {
+    let path = match path {
+        "modern-http" => Path::modern_http(messages::small_modern_call())?,
+        "legacy-http" => Path::legacy_http(messages::legacy_call())?,
+        "modern-pipe" => Path::modern_pipe(messages::small_modern_call())?,
+        _ => bail!("there is no path `{path}`; there are modern-http, legacy-http and modern-pipe"),
+    };
+    path.repeat(times)
+}
+
+fn number<T: FromStr>(text: &str) -> Result<T> {
+    text.parse().ok().with_context(|| format!("`{text}` is not a number"))
+}

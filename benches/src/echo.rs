@@ -1,0 +1,153 @@
+//! The server that is measured: one tool, typed arguments, every check as it is by default.
+
+use std::{
+    hint::black_box,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
+
+use anyhow::{Context as _, Result, bail};
+use bytes::Bytes;
+use http::request::Parts;
+use outlive::server::{Args, BuildError, Principal, Server, Session, Tool};
+use outlive_protocol::{Accepted, Arrival, Endpoint, InFlight};
+
+use crate::messages;
+
+/// What the tool takes.
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+struct EchoArgs {
+    message: String,
+}
+
+async fn echo(Args(args): Args<EchoArgs>) -> String {
+    args.message
+}
+
+/// The server.
+///
+/// # Errors
+///
+/// None that is expected: what it consists of is fixed.
+pub fn server() -> Result<Server, BuildError> {
+    Server::builder("bench", "1.0.0").tool(Tool::new("echo", echo).description("Says what it is told")).build()
+}
+
+/// A way that messages come in, without the transport that brings them.
+#[derive(Debug)]
+pub struct Path {
+    endpoint: Endpoint,
+    kind: Kind,
+    message: Bytes,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Http { parts: Parts, session: Option<Arc<Session>> },
+    Pipe { in_flight: InFlight },
+}
+
+impl Path {
+    /// 2026-07-28 over HTTP.
+    ///
+    /// # Errors
+    ///
+    /// When the server cannot be built.
+    pub fn modern_http(message: impl Into<Bytes>) -> Result<Self> {
+        let parts = parts(messages::MODERN_CALL_HEADERS)?;
+        Ok(Self { endpoint: server()?.endpoint(), kind: Kind::Http { parts, session: None }, message: message.into() })
+    }
+
+    /// 2025-11-25 over HTTP, in a session.
+    ///
+    /// # Errors
+    ///
+    /// When the server cannot be built or does not open a session.
+    pub fn legacy_http(message: impl Into<Bytes>) -> Result<Self> {
+        let endpoint = server()?.endpoint();
+        let arrival = arrival(Some(parts(&[])?), None, None);
+        let Accepted::Handshake(_, session) = endpoint.accept(&Bytes::from_static(messages::INITIALIZE.as_bytes()), arrival)
+        else {
+            bail!("the handshake was not accepted");
+        };
+        let parts = parts(&[("mcp-protocol-version", "2025-11-25"), ("mcp-session-id", "0123456789abcdef0123456789abcdef")])?;
+        Ok(Self { endpoint, kind: Kind::Http { parts, session: Some(session) }, message: message.into() })
+    }
+
+    /// 2026-07-28 on a pipe.
+    ///
+    /// # Errors
+    ///
+    /// When the server cannot be built.
+    pub fn modern_pipe(message: impl Into<Bytes>) -> Result<Self> {
+        let kind = Kind::Pipe { in_flight: InFlight::default() };
+        Ok(Self { endpoint: server()?.endpoint(), kind, message: message.into() })
+    }
+
+    /// What the transport makes before the message is read: it is not part of what is counted.
+    pub fn arrive(&self) -> Arrival<'_> {
+        match &self.kind {
+            Kind::Http { parts, session } => arrival(Some(parts.clone()), session.clone(), None),
+            Kind::Pipe { in_flight } => arrival(None, None, Some(in_flight)),
+        }
+    }
+
+    /// From bytes to bytes: decodes, dispatches, polls once, encodes.
+    ///
+    /// # Errors
+    ///
+    /// When the call is not answered at once.
+    pub fn answer(&self, arrival: Arrival<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let Accepted::Call(mut run) = self.endpoint.accept(&self.message, arrival) else {
+            bail!("the call was not accepted");
+        };
+        match run.poll_message(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Some(message)) => {
+                run.encode(message, out);
+                Ok(())
+            }
+            _ => bail!("the call was not answered at once"),
+        }
+    }
+
+    /// Answers many times, for whoever counts instructions.
+    ///
+    /// # Errors
+    ///
+    /// When a call is not answered.
+    pub fn repeat(&self, times: u64) -> Result<()> {
+        let mut out = Vec::with_capacity(512);
+        for _ in 0..times {
+            out.clear();
+            self.answer(self.arrive(), &mut out)?;
+            black_box(&out);
+        }
+        Ok(())
+    }
+}
+
+fn arrival(http: Option<Parts>, session: Option<Arc<Session>>, in_flight: Option<&InFlight>) -> Arrival<'_> {
+    Arrival {
+        principal: Principal::ANONYMOUS,
+        session,
+        in_flight,
+        peer: None,
+        http,
+        stateless: false,
+        lost_session: false,
+        legacy_only: false,
+    }
+}
+
+/// The head of a request, with the headers that clients send anyway.
+fn parts(headers: &[(&str, &str)]) -> Result<Parts> {
+    let usual = [
+        ("host", "localhost"),
+        ("accept", "application/json, text/event-stream"),
+        ("content-type", "application/json"),
+        ("content-length", "270"),
+    ];
+    let request = http::Request::post("/mcp");
+    let request = usual.iter().chain(headers).fold(request, |request, (name, value)| request.header(*name, *value));
+    Ok(request.body(()).context("the headers are fixed and well-formed")?.into_parts().0)
+}

@@ -1,0 +1,160 @@
+//! What the machine tells: processor time, memory, cores, limits, and who else is busy.
+//!
+//! Processor time comes from `schedstat`, in nanoseconds; the clock of `/proc/PID/stat` ticks only
+//! a hundred times a second, which is too coarse for a slice.
+
+use std::{
+    fs, io,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use rustix::{
+    process::{Pid, Resource, Rlimit, getrlimit, setrlimit},
+    thread::{CpuSet, sched_getaffinity, sched_setaffinity},
+};
+
+/// How long one tick of `/proc/stat` is. The kernel shows a hundred a second whatever it counts in.
+const TICK: Duration = Duration::from_millis(10);
+
+/// The two cores that are used: one for the server, one for who asks it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cores {
+    pub(crate) server: usize,
+    pub(crate) generator: usize,
+}
+
+impl Cores {
+    /// The first two cores that we may use.
+    pub(crate) fn choose() -> Result<Self> {
+        let ours = sched_getaffinity(None).context("could not ask for our cores")?;
+        let mut cores = (0..CpuSet::MAX_CPU).filter(|core| ours.is_set(*core));
+        match (cores.next(), cores.next()) {
+            (Some(server), Some(generator)) => Ok(Self { server, generator }),
+            _ => bail!("the benchmark needs two cores: one for the server, one for who asks it"),
+        }
+    }
+}
+
+/// Keeps this thread, and what it starts from now on, on one core.
+pub(crate) fn pin(core: usize) -> Result<()> {
+    let mut only = CpuSet::new();
+    only.set(core);
+    sched_setaffinity(None, &only).with_context(|| format!("could not move to core {core}"))
+}
+
+/// The processor time that a process has used, of all its threads. Exact only while it sleeps:
+/// what runs is counted when the kernel next looks.
+pub(crate) fn cpu_of(pid: u32) -> Result<Duration> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).with_context(|| format!("process {pid} is gone"))?;
+    let mut nanos = 0;
+    for thread in threads {
+        let text = match fs::read_to_string(thread?.path().join("schedstat")) {
+            Ok(text) => text,
+            // A thread that has just ended.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let time = text.split(' ').next().and_then(|time| time.parse::<u64>().ok());
+        nanos += time.context("/proc/PID/task/TID/schedstat does not begin with a number")?;
+    }
+    Ok(Duration::from_nanos(nanos))
+}
+
+/// The memory that a process has in use, in bytes.
+pub(crate) fn resident_bytes(pid: u32) -> Result<u64> {
+    // Not `status`: its counter is kept per core and may lag behind by some hundred KiB.
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Rss:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).and_then(|kib| kib.trim().parse::<u64>().ok());
+    Ok(kib.context("/proc/PID/smaps_rollup has no Rss")? * 1024)
+}
+
+/// The load average of the last minute.
+pub(crate) fn load_average() -> Result<String> {
+    let text = fs::read_to_string("/proc/loadavg")?;
+    Ok(text.split(' ').next().unwrap_or_default().to_owned())
+}
+
+/// Makes room for this many open files, here and in what is started from here. Says how many
+/// there is room for.
+pub(crate) fn allow_open_files(wanted: u64) -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let enough = |limit: &Rlimit| limit.current.is_none_or(|current| current >= wanted);
+    if enough(&limit) {
+        return wanted;
+    }
+    // More than the hard limit needs rights that few have; try, then take what there is.
+    let raised = Rlimit { current: Some(wanted), maximum: limit.maximum.map(|maximum| maximum.max(wanted)) };
+    if setrlimit(Resource::Nofile, raised).is_err() {
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    }
+    getrlimit(Resource::Nofile).current.unwrap_or(wanted).min(wanted)
+}
+
+/// Counts who was busy between two moments.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    begun: Instant,
+    busy: Ticks,
+    server: Duration,
+    own: Duration,
+    pid: u32,
+}
+
+/// What a [`Watch`] saw.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) elapsed: Duration,
+    pub(crate) server: Duration,
+    /// Share of one core that other processes used.
+    pub(crate) others: f64,
+    /// Share of one core that the machine below us took away.
+    pub(crate) stolen: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ticks {
+    busy: u64,
+    stolen: u64,
+}
+
+impl Watch {
+    pub(crate) fn begin(pid: u32) -> Result<Self> {
+        let own = cpu_of(own_pid())?;
+        Ok(Self { busy: Ticks::read()?, server: cpu_of(pid)?, own, pid, begun: Instant::now() })
+    }
+
+    pub(crate) fn end(&self) -> Result<Seen> {
+        let elapsed = self.begun.elapsed();
+        let server = cpu_of(self.pid)?.saturating_sub(self.server);
+        let own = cpu_of(own_pid())?.saturating_sub(self.own);
+        let ticks = Ticks::read()?;
+        let share = |ticks: u64| (TICK * ticks as u32).as_secs_f64() / elapsed.as_secs_f64();
+        let ours = (server + own).as_secs_f64() / elapsed.as_secs_f64();
+        Ok(Seen {
+            elapsed,
+            server,
+            others: (share(ticks.busy.saturating_sub(self.busy.busy)) - ours).max(0.0),
+            stolen: share(ticks.stolen.saturating_sub(self.busy.stolen)),
+        })
+    }
+}
+
+impl Ticks {
+    fn read() -> Result<Self> {
+        let text = fs::read_to_string("/proc/stat")?;
+        let line = text.lines().next().and_then(|line| line.strip_prefix("cpu"));
+        let ticks: Vec<u64> = line.into_iter().flat_map(str::split_whitespace).flat_map(str::parse).collect();
+        // user, nice, system, idle, iowait, irq, softirq, steal. Interrupts are left out: on the
+        // loopback they are our own messages.
+        match ticks[..] {
+            [user, nice, system, _, _, _, _, stolen, ..] => Ok(Self { busy: user + nice + system, stolen }),
+            _ => bail!("/proc/stat does not begin with the sum of all cores"),
+        }
+    }
+}
+
+fn own_pid() -> u32 {
+    Pid::as_raw(Some(rustix::process::getpid())).cast_unsigned()
+}

@@ -1,0 +1,109 @@
+//! The calls that are measured, byte for byte.
+//!
+//! Ids have a fixed number of digits: a message is written once, and only its id is exchanged.
+
+/// The first id that is given.
+pub const FIRST_ID: u32 = 1_000_000;
+
+/// What the tool is told, and says again.
+pub const TEXT: &str = "the quick brown fox jumps over the lazy dog";
+
+/// A call of 2026-07-28 as clients send it.
+pub fn modern_call() -> String {
+    let info = r#""io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1.0.0"},"#;
+    modern(&modern_params(TEXT, info))
+}
+
+/// A call of 270 bytes, with nothing in it that could be left out but the text.
+pub fn small_modern_call() -> String {
+    modern(&modern_params(SMALL_TEXT, ""))
+}
+
+/// As [`small_modern_call`], with `params` before `method`.
+pub fn small_modern_call_reordered() -> String {
+    let params = modern_params(SMALL_TEXT, "");
+    format!(r#"{{"params":{params},"jsonrpc":"2.0","id":{FIRST_ID},"method":"tools/call"}}"#)
+}
+
+const SMALL_TEXT: &str = "the quick brown fox jumps over the lazy dog, and again";
+
+fn modern(params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{FIRST_ID},"method":"tools/call","params":{params}}}"#)
+}
+
+fn modern_params(text: &str, info: &str) -> String {
+    let version = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
+    let capabilities = r#""io.modelcontextprotocol/clientCapabilities":{}"#;
+    format!(r#"{{"name":"echo","arguments":{{"message":"{text}"}},"_meta":{{{version},{info}{capabilities}}}}}"#)
+}
+
+/// A call of 2025-11-25, within a session.
+pub fn legacy_call() -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{FIRST_ID},"method":"tools/call","params":{{"name":"echo","arguments":{{"message":"{TEXT}"}}}}}}"#
+    )
+}
+
+/// The handshake of 2025-11-25.
+pub const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1.0.0"}}}"#;
+
+/// The end of the handshake.
+pub const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
+/// A subscription of 2026-07-28.
+pub const LISTEN: &str = r#"{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+
+/// The headers that go with [`modern_call`].
+pub const MODERN_CALL_HEADERS: &[(&str, &str)] =
+    &[("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "echo")];
+
+/// The headers that go with [`LISTEN`].
+pub const LISTEN_HEADERS: &[(&str, &str)] =
+    &[("mcp-protocol-version", "2026-07-28"), ("mcp-method", "subscriptions/listen")];
+
+/// A message whose id can be exchanged without writing the rest of it again.
+#[derive(Clone, Debug)]
+pub struct Numbered {
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+impl Numbered {
+    /// Takes a message with the id [`FIRST_ID`]; `None` if it is not there.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Option<Self> {
+        let bytes = bytes.into();
+        let id = format!(r#""id":{FIRST_ID}"#);
+        let at = memchr::memmem::find(&bytes, id.as_bytes())? + r#""id":"#.len();
+        Some(Self { bytes, at })
+    }
+
+    /// Exchanges the id. It has as many digits as [`FIRST_ID`].
+    pub fn set(&mut self, mut id: u32) {
+        for digit in self.bytes[self.at..self.at + 7].iter_mut().rev() {
+            *digit = b'0' + (id % 10) as u8;
+            id /= 10;
+        }
+    }
+
+    /// The message.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// The id after `id`.
+pub fn next_id(id: u32) -> u32 {
+    if id == 9_999_999 { FIRST_ID } else { id + 1 }
+}
+
+/// An HTTP request as it stands on the wire.
+pub fn http_request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
+    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\naccept: application/json, text/event-stream\r\n");
+    if method == "POST" {
+        head.push_str(&format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len()));
+    }
+    for (name, value) in headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    format!("{head}\r\n{body}").into_bytes()
+}

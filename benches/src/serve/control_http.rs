@@ -1,0 +1,129 @@
+//! The control: what it costs to answer the same bytes with axum and serde_json, and no protocol.
+//!
+//! It reads the members it needs into types of its own, and believes everything. What it answers
+//! is byte for byte what our server answers.
+
+use std::borrow::Cow;
+
+use anyhow::Result;
+use axum::{
+    Router,
+    body::Bytes,
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::post,
+    serve::ListenerExt,
+};
+use serde::{Deserialize, Serialize};
+
+/// Listens on any free port.
+pub(super) async fn start() -> Result<(u16, impl Sized)> {
+    let router = Router::new().route("/mcp", post(modern)).route("/legacy", post(legacy));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let port = listener.local_addr()?.port();
+    // As our own listener does: an answer is one write, and nothing waits for more of it.
+    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+    let serving = tokio::spawn(async move { axum::serve(listener, router).await });
+    Ok((port, serving))
+}
+
+async fn modern(body: Bytes) -> Response {
+    answer(&body, |message| ModernResult { result_type: "complete", meta: META, content: [Content::text(message)] })
+}
+
+async fn legacy(body: Bytes) -> Response {
+    answer(&body, |message| LegacyResult { content: [Content::text(message)] })
+}
+
+fn answer<R: Serialize>(body: &[u8], result: impl FnOnce(String) -> R) -> Response {
+    const JSON: HeaderValue = HeaderValue::from_static("application/json");
+    match respond(body, result) {
+        Ok(answer) => ([(header::CONTENT_TYPE, JSON)], answer).into_response(),
+        Err(error) => (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
+    }
+}
+
+/// Reads a call and writes its answer. The pipe's control does the same.
+pub(super) fn respond<R: Serialize>(
+    body: &[u8],
+    result: impl FnOnce(String) -> R,
+) -> Result<Vec<u8>, serde_json::Error> {
+    let Request { id, method: _, params } = serde_json::from_slice(body)?;
+    let Params { name: _, arguments } = params;
+    serde_json::to_vec(&Answer { jsonrpc: "2.0", id, result: result(arguments.message) })
+}
+
+/// The result of a call on the pipe.
+pub(super) fn modern_result(message: String) -> impl Serialize {
+    ModernResult { result_type: "complete", meta: META, content: [Content::text(message)] }
+}
+
+#[derive(Deserialize)]
+struct Request<'a> {
+    id: u64,
+    #[serde(borrow)]
+    #[expect(dead_code, reason = "read, as anyone would, though nothing depends on it")]
+    method: Cow<'a, str>,
+    #[serde(borrow)]
+    params: Params<'a>,
+}
+
+#[derive(Deserialize)]
+struct Params<'a> {
+    #[serde(borrow)]
+    #[expect(dead_code, reason = "read, as anyone would, though there is only one tool")]
+    name: Cow<'a, str>,
+    arguments: Arguments,
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    message: String,
+}
+
+#[derive(Serialize)]
+struct Answer<R> {
+    jsonrpc: &'static str,
+    id: u64,
+    result: R,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ModernResult {
+    result_type: &'static str,
+    #[serde(rename = "_meta")]
+    meta: Meta,
+    content: [Content; 1],
+}
+
+#[derive(Serialize)]
+struct LegacyResult {
+    content: [Content; 1],
+}
+
+#[derive(Serialize)]
+struct Meta {
+    #[serde(rename = "io.modelcontextprotocol/serverInfo")]
+    server_info: ServerInfo,
+}
+
+#[derive(Serialize)]
+struct ServerInfo {
+    name: &'static str,
+    version: &'static str,
+}
+
+const META: Meta = Meta { server_info: ServerInfo { name: "bench", version: "1.0.0" } };
+
+#[derive(Serialize)]
+struct Content {
+    r#type: &'static str,
+    text: String,
+}
+
+impl Content {
+    fn text(text: String) -> Self {
+        Self { r#type: "text", text }
+    }
+}

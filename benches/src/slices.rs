@@ -1,0 +1,153 @@
+//! Paired slices: every target gets a short slice of load in turn, round after round.
+//!
+//! The machine has slow phases of seconds and busy neighbours. What lies side by side has met the
+//! same of both, so targets are compared within a round, and the median of the rounds is the
+//! figure. The order is reversed each round, so that nobody always comes after the same one.
+
+use std::{thread, time::Duration};
+
+use anyhow::{Context, Result};
+
+use crate::machine::Watch;
+
+/// From which share of a core on the work of others makes a slice a disturbed one.
+const DISTURBED: f64 = 0.10;
+
+/// With fewer quiet rounds than this, the disturbed ones are judged too.
+const ENOUGH_QUIET: usize = 10;
+
+/// Something that can be put under load.
+pub(crate) trait Target {
+    fn name(&self) -> &str;
+    fn pid(&self) -> u32;
+    /// Puts it under load for a while; says how many calls were answered. Nothing is under way
+    /// afterwards.
+    fn load(&mut self, time: Duration) -> Result<u64>;
+}
+
+/// What a slice has shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slice {
+    /// Processor time of the server, in microseconds for each call.
+    pub(crate) cpu: f64,
+    /// Calls in a second.
+    pub(crate) rate: f64,
+    /// Share of a core that others used, or that was taken away from all of us.
+    pub(crate) foreign: f64,
+}
+
+impl Slice {
+    fn is_quiet(&self) -> bool {
+        self.foreign <= DISTURBED
+    }
+}
+
+/// The slices of one target, one for each round.
+#[derive(Debug)]
+pub(crate) struct Series {
+    pub(crate) name: String,
+    slices: Vec<Slice>,
+}
+
+/// Gives every target a slice in every round.
+pub(crate) fn take(targets: &mut [Box<dyn Target>], rounds: usize, time: Duration) -> Result<Vec<Series>> {
+    let mut all: Vec<Series> =
+        targets.iter().map(|target| Series { name: target.name().to_owned(), slices: Vec::new() }).collect();
+    // Once around for nothing: caches, page tables and branch predictors fill.
+    for target in &mut *targets {
+        target.load(time)?;
+    }
+    for round in 0..rounds {
+        let mut turns: Vec<_> = targets.iter_mut().zip(&mut all).collect();
+        if round % 2 == 1 {
+            turns.reverse();
+        }
+        for (target, series) in turns {
+            let slice = slice(&mut **target, time).with_context(|| series.name.clone())?;
+            series.slices.push(slice);
+        }
+    }
+    Ok(all)
+}
+
+fn slice(target: &mut dyn Target, time: Duration) -> Result<Slice> {
+    let watch = Watch::begin(target.pid())?;
+    let calls = target.load(time)? as f64;
+    // The server's threads fall asleep; only then their time is counted to the end.
+    thread::sleep(Duration::from_millis(2));
+    let seen = watch.end()?;
+    Ok(Slice {
+        cpu: seen.server.as_secs_f64() * 1e6 / calls,
+        rate: calls / seen.elapsed.as_secs_f64(),
+        foreign: seen.others + seen.stolen,
+    })
+}
+
+impl Series {
+    /// The quartiles of a figure, over all rounds.
+    pub(crate) fn spread(&self, figure: impl Fn(&Slice) -> f64) -> Spread {
+        Spread::of(self.slices.iter().map(figure).collect())
+    }
+
+    /// The quartiles of the ratio to another target, round by round, over the quiet rounds if
+    /// there are enough of them.
+    pub(crate) fn ratio(&self, to: &Series, figure: impl Fn(&Slice) -> f64) -> Ratio {
+        let pairs: Vec<_> = self.slices.iter().zip(&to.slices).collect();
+        let quiet: Vec<_> = pairs.iter().filter(|(ours, theirs)| ours.is_quiet() && theirs.is_quiet()).copied().collect();
+        let rounds = pairs.len();
+        let disturbed = rounds - quiet.len();
+        let judged = if quiet.len() >= ENOUGH_QUIET.min(rounds) { quiet } else { pairs };
+        let judged_rounds = judged.len();
+        let spread = Spread::of(judged.iter().map(|(ours, theirs)| figure(ours) / figure(theirs)).collect());
+        Ratio { spread, rounds, disturbed, judged_rounds }
+    }
+
+    /// How many slices were disturbed.
+    pub(crate) fn disturbed(&self) -> usize {
+        self.slices.iter().filter(|slice| !slice.is_quiet()).count()
+    }
+}
+
+/// Median and quartiles.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spread {
+    pub(crate) p25: f64,
+    pub(crate) median: f64,
+    pub(crate) p75: f64,
+}
+
+/// A ratio, and how many rounds speak for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ratio {
+    pub(crate) spread: Spread,
+    pub(crate) rounds: usize,
+    pub(crate) disturbed: usize,
+    pub(crate) judged_rounds: usize,
+}
+
+impl Spread {
+    fn of(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        let at = |quantile: f64| {
+            let place = quantile * (values.len().max(1) - 1) as f64;
+            let (below, share) = (place.floor() as usize, place.fract());
+            let value = |index: usize| values.get(index).or(values.last()).copied().unwrap_or(f64::NAN);
+            value(below) * (1.0 - share) + value(below + 1) * share
+        };
+        Self { p25: at(0.25), median: at(0.5), p75: at(0.75) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Spread;
+
+    #[test]
+    fn quartiles_lie_between_the_values_around_them() {
+        let spread = Spread::of(vec![4.0, 1.0, 3.0, 2.0, 5.0]);
+        assert_eq!((spread.p25, spread.median, spread.p75), (2.0, 3.0, 4.0));
+        let spread = Spread::of(vec![1.0, 2.0]);
+        assert_eq!((spread.p25, spread.median, spread.p75), (1.25, 1.5, 1.75));
+        assert_eq!(Spread::of(vec![7.0]).median, 7.0);
+    }
+}

@@ -1,0 +1,53 @@
+//! What is measured: calls over HTTP, calls on a pipe, and what is held open.
+
+mod http;
+mod memory;
+mod stdio;
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::{
+    machine::{Cores, load_average, pin},
+    report::Report,
+};
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) rounds: usize,
+    pub(crate) slice: Duration,
+    /// Sessions and streams that are held open.
+    pub(crate) held: usize,
+    pub(crate) peers: bool,
+    pub(crate) http: bool,
+    pub(crate) stdio: bool,
+    pub(crate) memory: bool,
+}
+
+/// Takes the figures.
+pub(crate) fn run(plan: &Plan) -> Result<Report> {
+    let cores = Cores::choose()?;
+    pin(cores.generator)?;
+    let mut report = Report::default();
+    report.say(format!(
+        "{} rounds of {} ms; servers on core {}, asked from core {}; load average {} at the start",
+        plan.rounds,
+        plan.slice.as_millis(),
+        cores.server,
+        cores.generator,
+        load_average()?
+    ));
+    if plan.http {
+        http::measure(plan, cores, &mut report)?;
+    }
+    if plan.stdio {
+        stdio::measure(plan, cores, &mut report)?;
+    }
+    if plan.memory {
+        memory::measure(plan, cores, &mut report)?;
+    }
+    report.say(format!("load average {} at the end", load_average()?));
+    Ok(report)
+}

@@ -1,0 +1,117 @@
+//! `tools/call` over HTTP: 32 kept connections, processor time for each call.
+
+use std::{net::SocketAddr, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+
+use super::Plan;
+use crate::{
+    child::Server,
+    load::http::{Load, connect, exchange},
+    machine::Cores,
+    messages::{INITIALIZE, INITIALIZED, MODERN_CALL_HEADERS, http_request, legacy_call, modern_call},
+    report::{Bar, Report},
+    slices::{self, Series, Slice, Target},
+};
+
+const CONNECTIONS: usize = 32;
+
+/// Where the servers stand in the list of targets.
+const CONTROL: usize = 0;
+const OUTLIVE: usize = 1;
+const CONTROL_LEGACY: usize = 2;
+const OUTLIVE_LEGACY: usize = 3;
+const PEER: usize = 4;
+
+pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<()> {
+    let peer = plan.peers.then(|| Server::peer(cores)).transpose()?;
+    let (control, control_address) = Server::listening("control-http", cores)?;
+    let (outlive, outlive_address) = Server::listening("outlive-http", cores)?;
+    let modern = modern_call();
+    let modern_at = |path| vec![http_request("POST", path, MODERN_CALL_HEADERS, &modern); CONNECTIONS];
+    let legacy_control = vec![http_request("POST", "/legacy", &[], &legacy_call()); CONNECTIONS];
+    let mut targets = vec![
+        Http::open("control", &control, control_address, modern_at("/mcp"))?,
+        Http::open("Outlive", &outlive, outlive_address, modern_at("/mcp"))?,
+        Http::open("control, legacy", &control, control_address, legacy_control)?,
+        Http::open("Outlive, legacy session", &outlive, outlive_address, in_sessions(outlive_address)?)?,
+    ];
+    for pair in [[CONTROL, OUTLIVE], [CONTROL_LEGACY, OUTLIVE_LEGACY]] {
+        let [control, outlive] = pair.map(|index| String::from_utf8_lossy(targets[index].load.answer()));
+        ensure!(control == outlive, "the control answers other bytes:\n{control}\n{outlive}");
+    }
+    if let Some((server, address)) = &peer {
+        targets.push(Http::open("rmcp 3.8.0", server, *address, modern_at("/mcp"))?);
+    }
+    let mut targets: Vec<Box<dyn Target>> = targets.into_iter().map(|target| Box::new(target) as _).collect();
+    eprintln!("measuring calls over HTTP");
+    let series = slices::take(&mut targets, plan.rounds, plan.slice)?;
+    tell(&series, report);
+    Ok(())
+}
+
+fn tell(series: &[Series], report: &mut Report) {
+    let cpu = |slice: &Slice| slice.cpu;
+    report.title("tools/call over HTTP, 32 kept connections");
+    let mut ratio = |name: &str, ours: usize, to: usize| {
+        let (Some(ours), Some(to)) = (series.get(ours), series.get(to)) else { return None };
+        let ratio = ours.ratio(to, cpu);
+        report.ratio(name, ratio);
+        Some(ratio.spread.median)
+    };
+    let modern = ratio("2026-07-28, Outlive / control (CPU)", OUTLIVE, CONTROL);
+    ratio("2026-07-28, rmcp / control (CPU)", PEER, CONTROL);
+    ratio("2026-07-28, rmcp / Outlive (CPU)", PEER, OUTLIVE);
+    let legacy = ratio("2025-11-25 session, Outlive / control (CPU)", OUTLIVE_LEGACY, CONTROL_LEGACY);
+    report.series(series);
+    report.bar(Bar::at_most("2026-07-28 call, CPU of the control", modern, 1.2, "x"));
+    report.bar(Bar::at_most("2025-11-25 call in a session, CPU of the control", legacy, 1.6, "x"));
+}
+
+/// Calls of 2025-11-25, each in a session of its own.
+fn in_sessions(address: SocketAddr) -> Result<Vec<Vec<u8>>> {
+    (0..CONNECTIONS).map(|_| {
+        let session = open_session(address)?;
+        let headers = [("mcp-protocol-version", "2025-11-25"), ("mcp-session-id", session.as_str())];
+        Ok(http_request("POST", "/mcp", &headers, &legacy_call()))
+    })
+    .collect()
+}
+
+/// Opens a session as a client does, and returns its id.
+pub(super) fn open_session(address: SocketAddr) -> Result<String> {
+    let mut stream = connect(address)?;
+    let answer = exchange(&mut stream, &http_request("POST", "/mcp", &[], INITIALIZE))?;
+    let session = answer.header("mcp-session-id").context("the handshake's answer names no session")?;
+    let headers = [("mcp-protocol-version", "2025-11-25"), ("mcp-session-id", session.as_str())];
+    let noted = exchange(&mut stream, &http_request("POST", "/mcp", &headers, INITIALIZED))?;
+    ensure!(noted.status == 202, "`initialized` was answered with {}", noted.status);
+    Ok(session)
+}
+
+struct Http {
+    name: &'static str,
+    pid: u32,
+    load: Load,
+}
+
+impl Http {
+    fn open(name: &'static str, server: &Server, address: SocketAddr, requests: Vec<Vec<u8>>) -> Result<Self> {
+        let load = Load::open(address, requests).with_context(|| format!("the first calls to {name}"))?;
+        Ok(Self { name, pid: server.pid(), load })
+    }
+}
+
+impl Target for Http {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    fn load(&mut self, time: Duration) -> Result<u64> {
+        self.load.run(time)
+    }
+}

@@ -1,0 +1,93 @@
+//! What it costs to hold something open: a session, a session with its stream, a subscription.
+
+use std::{
+    net::{SocketAddr, TcpStream},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+
+use super::{Plan, http::open_session};
+use crate::{
+    child::Server,
+    load::http::{Load, connect, open_stream},
+    machine::{Cores, allow_open_files, resident_bytes},
+    messages::{LISTEN, LISTEN_HEADERS, MODERN_CALL_HEADERS, http_request, modern_call},
+    report::{Bar, Report},
+};
+
+/// What is opened and closed again before anything is counted, so that the allocator has met it.
+const WARM_UP: usize = 200;
+
+/// Files that are open for other reasons.
+const OTHER_FILES: u64 = 200;
+
+/// Something that can be held open.
+struct Held {
+    name: &'static str,
+    open: fn(SocketAddr) -> Result<Option<TcpStream>>,
+    /// The most it may cost, in KiB.
+    bar: f64,
+}
+
+const ALL: &[Held] = &[
+    Held { name: "idle legacy session", open: session, bar: 1.0 },
+    Held { name: "legacy session with an open GET stream", open: session_with_stream, bar: 15.0 },
+    Held { name: "open subscriptions/listen stream", open: listen, bar: 15.0 },
+];
+
+pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<()> {
+    let room = allow_open_files(plan.held as u64 + OTHER_FILES).saturating_sub(OTHER_FILES) as usize;
+    let held = plan.held.min(room);
+    report.title(&format!("memory, {held} held open each"));
+    if held < plan.held {
+        report.say(format!("the limit on open files allows {held} instead of {}; `ulimit -n` raises it", plan.held));
+    }
+    for what in ALL {
+        eprintln!("measuring memory: {}", what.name);
+        let kib = grown(what, held, cores).with_context(|| what.name)? / 1024.0;
+        report.say(format!("{:<46} {kib:>7.2} KiB each", what.name));
+        report.bar(Bar::at_most(what.name, Some(kib), what.bar, " KiB"));
+    }
+    Ok(())
+}
+
+/// By how many bytes a fresh server grows with each one.
+fn grown(what: &Held, count: usize, cores: Cores) -> Result<f64> {
+    let (server, address) = Server::listening("outlive-http", cores)?;
+    let open = |count: usize| (0..count).map(|_| (what.open)(address)).collect::<Result<Vec<_>>>();
+    let call = http_request("POST", "/mcp", MODERN_CALL_HEADERS, &modern_call());
+    Load::open(address, vec![call; 8])?.run(Duration::from_millis(200))?;
+    drop(open(WARM_UP)?);
+    settle();
+    let before = resident_bytes(server.pid())?;
+    let held = open(count)?;
+    settle();
+    let after = resident_bytes(server.pid())?;
+    drop(held);
+    Ok(after.saturating_sub(before) as f64 / count as f64)
+}
+
+/// Lets the server see what has been closed, and make what it makes late.
+fn settle() {
+    thread::sleep(Duration::from_millis(500));
+}
+
+fn session(address: SocketAddr) -> Result<Option<TcpStream>> {
+    open_session(address).map(|_| None)
+}
+
+fn session_with_stream(address: SocketAddr) -> Result<Option<TcpStream>> {
+    let session = open_session(address)?;
+    let headers = [("mcp-protocol-version", "2025-11-25"), ("mcp-session-id", session.as_str())];
+    let mut stream = connect(address)?;
+    open_stream(&mut stream, &http_request("GET", "/mcp", &headers, ""))?;
+    Ok(Some(stream))
+}
+
+fn listen(address: SocketAddr) -> Result<Option<TcpStream>> {
+    let mut stream = connect(address)?;
+    open_stream(&mut stream, &http_request("POST", "/mcp", LISTEN_HEADERS, LISTEN))?;
+    Ok(Some(stream))
+}

@@ -1,0 +1,6 @@
+//! One binary for all tests of the crate that use it from outside.
+
+// What macros make, registered on a server and asked by a client.
+mod expand;
+// What macros refuse, and with which words: `tests/ui`.
+mod ui;

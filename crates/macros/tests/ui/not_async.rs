@@ -1,0 +1,12 @@
+//! There is no way to run what blocks.
+
+use outlive::tool;
+
+#[tool]
+fn add(a: i64, b: i64) -> String {
+    (a + b).to_string()
+}
+
+fn main() {
+    let _ = add().read_only();
+}

@@ -1,0 +1,15 @@
+//! Parameters that no URI can fill.
+
+use outlive::resource;
+
+#[resource("users://{id}{?fields*,limit:3}")]
+async fn user(id: u64, fields: String, limit: String, name: String) -> String {
+    format!("{id}{fields}{limit}{name}")
+}
+
+#[resource("users://{id")]
+async fn unclosed(id: u64) -> String {
+    id.to_string()
+}
+
+fn main() {}

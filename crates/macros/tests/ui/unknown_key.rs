@@ -1,0 +1,23 @@
+//! The nearest key is proposed, and all are named.
+
+use outlive::{prompt, resource, tool};
+
+#[tool(titel = "Addition", readonly)]
+async fn add(a: i64, b: i64) -> String {
+    (a + b).to_string()
+}
+
+#[resource("config://app", mime = "text/plain")]
+async fn config() -> &'static str {
+    "debug = false"
+}
+
+#[prompt(read_only)]
+async fn greet() -> &'static str {
+    "Say hello"
+}
+
+fn main() {
+    // No complaint about these: the functions are there.
+    let _ = (add().max_concurrent(1), config().size(13), greet());
+}

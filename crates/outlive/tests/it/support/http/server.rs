@@ -1,0 +1,99 @@
+//! A server on a port of its own, for as long as the test lasts.
+
+use std::{borrow::Borrow, net::SocketAddr, sync::Arc};
+
+use outlive::{
+    http::{HttpConfig, Serving},
+    server::{Server, ServerBuilder},
+};
+use serde_json::json;
+
+use super::{Connection, Request, Response, Session, Stream, World, standard};
+
+/// A server that listens. Dropping it stops it at once.
+pub(crate) struct TestServer {
+    pub(crate) server: Server,
+    pub(crate) world: Arc<World>,
+    pub(crate) serving: Serving,
+}
+
+impl TestServer {
+    /// The standard server with the default configuration.
+    pub(crate) async fn start() -> Self {
+        Self::with(HttpConfig::new()).await
+    }
+
+    /// The standard server.
+    pub(crate) async fn with(config: HttpConfig) -> Self {
+        Self::build(config, |server| server).await
+    }
+
+    /// The standard server, changed.
+    pub(crate) async fn build(
+        config: HttpConfig,
+        change: impl FnOnce(ServerBuilder) -> ServerBuilder,
+    ) -> Self {
+        let world = Arc::new(World::default());
+        Self::serve(change(standard(&world)).build().expect("a server"), world, config).await
+    }
+
+    /// A server of the test's own.
+    pub(crate) async fn of(server: Server, config: HttpConfig) -> Self {
+        Self::serve(server, Arc::default(), config).await
+    }
+
+    async fn serve(server: Server, world: Arc<World>, config: HttpConfig) -> Self {
+        let serving = server.serve_http("127.0.0.1:0", config).await.expect("a free port");
+        Self { server, world, serving }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.serving.address()
+    }
+
+    pub(crate) async fn connect(&self) -> Connection {
+        Connection::open(self.address()).await
+    }
+
+    /// Sends a request on a connection of its own and reads the whole response.
+    pub(crate) async fn send(&self, request: impl Borrow<Request>) -> Response {
+        self.connect().await.send(request.borrow()).await
+    }
+
+    /// Sends a request and leaves the connection, without reading anything.
+    pub(crate) async fn begin(&self, request: impl Borrow<Request>) -> Connection {
+        let mut connection = self.connect().await;
+        connection.write(&request.borrow().bytes()).await;
+        connection
+    }
+
+    /// Sends a request that is answered with a stream.
+    pub(crate) async fn open(&self, request: impl Borrow<Request>) -> Stream {
+        self.connect().await.open_stream(request.borrow()).await
+    }
+
+    /// Opens a session and says that the client is ready.
+    pub(crate) async fn session(&self, version: &str) -> Session {
+        self.session_as(version, None).await
+    }
+
+    /// Opens a session with a token.
+    pub(crate) async fn session_as(&self, version: &str, token: Option<&str>) -> Session {
+        let mut hello = Request::initialize(version);
+        if let Some(token) = token {
+            hello = hello.bearer(token);
+        }
+        let answer = self.send(&hello).await;
+        let result = answer.result();
+        let session = Session {
+            id: answer.header("mcp-session-id").expect("a session").to_owned(),
+            version: result["protocolVersion"].as_str().expect("a version").to_owned(),
+            token: token.map(Into::into),
+            methods: Arc::default(),
+        };
+        assert_eq!(session.version, version, "the server agrees to the version");
+        let ready = self.send(session.notification("notifications/initialized", json!({}))).await;
+        assert_eq!(ready.status(), 202);
+        session
+    }
+}

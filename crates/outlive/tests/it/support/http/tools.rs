@@ -1,0 +1,281 @@
+//! The standard set of tools, and the signals by which tests steer the handlers that wait.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use outlive::server::{
+    Args, Cx, Error, Json, LoggingLevel, Principal, Prompt, RateLimit, Resource, Result, Server,
+    ServerBuilder, State, Tool,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{json, value::to_raw_value};
+use tokio::sync::Semaphore;
+
+use super::within;
+
+/// What tests and handlers share.
+#[derive(Default)]
+pub(crate) struct World {
+    signals: Mutex<HashMap<String, Arc<Semaphore>>>,
+    /// How many lines `shout` has said.
+    pub(crate) shouted: AtomicUsize,
+}
+
+impl World {
+    /// Waits until a handler with this key has begun.
+    pub(crate) async fn started(&self, key: &str) {
+        within(self.take(key, "started")).await;
+    }
+
+    /// Waits until a handler with this key has come to its end.
+    pub(crate) async fn finished(&self, key: &str) {
+        within(self.take(key, "finished")).await;
+    }
+
+    /// Waits until a handler with this key has been dropped before its end.
+    pub(crate) async fn cancelled(&self, key: &str) {
+        within(self.take(key, "cancelled")).await;
+    }
+
+    /// Whether a handler with this key has been dropped before its end.
+    pub(crate) fn is_cancelled(&self, key: &str) -> bool {
+        self.signal(key, "cancelled").available_permits() > 0
+    }
+
+    /// Lets the handler with this key go one step further.
+    pub(crate) fn release(&self, key: &str) {
+        self.give(key, "gate");
+    }
+
+    async fn pass(&self, key: &str) {
+        self.take(key, "gate").await;
+    }
+
+    fn give(&self, key: &str, what: &str) {
+        self.signal(key, what).add_permits(1);
+    }
+
+    async fn take(&self, key: &str, what: &str) {
+        let signal = self.signal(key, what);
+        signal.acquire().await.expect("signals are never closed").forget();
+    }
+
+    fn signal(&self, key: &str, what: &str) -> Arc<Semaphore> {
+        let mut signals = self.signals.lock().unwrap();
+        let signal = signals.entry(format!("{key} {what}"));
+        Arc::clone(signal.or_insert_with(|| Arc::new(Semaphore::new(0))))
+    }
+
+    fn begin(self: &Arc<Self>, key: &str) -> Working {
+        self.give(key, "started");
+        Working { world: Arc::clone(self), key: key.into(), done: false }
+    }
+}
+
+/// Tells the test how a handler ended.
+struct Working {
+    world: Arc<World>,
+    key: String,
+    done: bool,
+}
+
+impl Working {
+    fn done(mut self) {
+        self.done = true;
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.world.give(&self.key, if self.done { "finished" } else { "cancelled" });
+    }
+}
+
+/// A server with everything in it that the tests of HTTP need.
+pub(crate) fn standard(world: &Arc<World>) -> ServerBuilder {
+    Server::builder("standard", "1.0.0")
+        .state(Arc::clone(world))
+        .logging()
+        .debounce(Duration::from_millis(1))
+        .limits(|limits| limits.progress_interval = Duration::ZERO)
+        .tool(Tool::new("echo", echo))
+        .tool(Tool::new("wait", wait))
+        .tool(Tool::new("count", count))
+        .tool(Tool::new("log", log))
+        .tool(Tool::new("shout", shout))
+        .tool(Tool::new("panic", panic))
+        .tool(Tool::new("panic_later", panic_later))
+        .tool(Tool::new("fail", fail))
+        .tool(Tool::new("refuse", refuse))
+        .tool(Tool::new("sum", sum))
+        .tool(Tool::new("sample", sample))
+        .tool(Tool::new("whoami", whoami))
+        .tool(Tool::new("leave", leave))
+        .tool(Tool::new("once", echo).rate_limit(RateLimit::per_second(0.01)))
+        .tool(Tool::new("place", place).input_schema(to_raw_value(&place_schema()).unwrap()))
+        .resource(Resource::new("mem://a", "a", async || "A"))
+        .resource(Resource::new("mem://b", "b", async || "B"))
+        .prompt(Prompt::new("greet", greet))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Text {
+    text: String,
+}
+
+/// Answers at once.
+async fn echo(Args(Text { text }): Args<Text>) -> String {
+    text
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Key {
+    #[serde(default)]
+    key: String,
+}
+
+/// Says nothing until it is released.
+async fn wait(Args(Key { key }): Args<Key>, world: State<Arc<World>>) -> String {
+    let working = world.begin(&key);
+    world.pass(&key).await;
+    working.done();
+    format!("waited {key}")
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Count {
+    #[serde(default)]
+    key: String,
+    to: u32,
+}
+
+/// Reports progress, one step for every release; the first comes unasked.
+async fn count(Args(Count { key, to }): Args<Count>, cx: Cx, world: State<Arc<World>>) -> String {
+    let working = world.begin(&key);
+    for step in 1..=to {
+        cx.progress(step.into(), f64::from(to), format!("step {step}"));
+        world.pass(&key).await;
+    }
+    working.done();
+    format!("counted {to}")
+}
+
+/// Logs a line of every level, then waits to be released.
+async fn log(Args(Key { key }): Args<Key>, cx: Cx, world: State<Arc<World>>) -> String {
+    let working = world.begin(&key);
+    for level in LoggingLevel::ALL {
+        cx.log_as("log", level, json!({"level": level.as_str()}));
+    }
+    world.pass(&key).await;
+    working.done();
+    "logged".into()
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Shout {
+    #[serde(default)]
+    key: String,
+    lines: usize,
+    bytes: usize,
+}
+
+/// Logs long lines as fast as they are taken.
+async fn shout(Args(args): Args<Shout>, cx: Cx, world: State<Arc<World>>) -> String {
+    let working = world.begin(&args.key);
+    let line = "x".repeat(args.bytes);
+    for _ in 0..args.lines {
+        cx.log(LoggingLevel::Error, &line);
+        world.shouted.fetch_add(1, Ordering::Relaxed);
+        tokio::task::yield_now().await;
+    }
+    working.done();
+    "shouted".into()
+}
+
+#[expect(clippy::unused_async, reason = "handlers are async")]
+async fn panic() -> String {
+    panic!("the handler panics, as the test wants it");
+}
+
+/// Panics when it is released: long after it was first polled.
+async fn panic_later(Args(Key { key }): Args<Key>, world: State<Arc<World>>) -> String {
+    let _working = world.begin(&key);
+    world.pass(&key).await;
+    panic!("the handler panics, as the test wants it");
+}
+
+async fn fail() -> Result<String> {
+    Err(Error::new("the disk is full"))
+}
+
+async fn refuse() -> Result<String> {
+    Err(Error::invalid_params("not like this"))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Add {
+    a: i64,
+    b: i64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Sum {
+    sum: i64,
+}
+
+async fn sum(Args(Add { a, b }): Args<Add>) -> Json<Sum> {
+    Json(Sum { sum: a + b })
+}
+
+/// Needs something of the client.
+async fn sample(cx: Cx) -> Result<String> {
+    cx.require(&json!({"sampling": {}}))?;
+    Ok("sampled".into())
+}
+
+async fn whoami(principal: Principal) -> String {
+    principal.to_string()
+}
+
+/// Tells the client to come back, and ends when it is released.
+async fn leave(Args(Key { key }): Args<Key>, cx: Cx, world: State<Arc<World>>) -> String {
+    let working = world.begin(&key);
+    cx.disconnect(Duration::from_millis(50));
+    world.pass(&key).await;
+    working.done();
+    "left and came back".into()
+}
+
+/// Arguments that headers must repeat: each type, and one inside an object.
+fn place_schema() -> serde_json::Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "zone": {"type": "string", "x-mcp-header": "Zone"},
+            "level": {"type": "integer", "x-mcp-header": "Level"},
+            "dry": {"type": "boolean", "x-mcp-header": "Dry"},
+            "deep": {"type": "object", "properties": {"tag": {"type": "string", "x-mcp-header": "Tag"}}},
+            "free": {"type": "string"},
+        },
+    })
+}
+
+async fn place() -> String {
+    "placed".into()
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Greet {
+    name: String,
+}
+
+async fn greet(Args(Greet { name }): Args<Greet>) -> String {
+    format!("Greet {name}!")
+}

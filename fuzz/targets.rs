@@ -1,0 +1,113 @@
+//! What is fuzzed: bytes that come from strangers. The corpus is replayed by the plain tests too.
+
+use std::{
+    sync::OnceLock,
+    task::{Context, Poll, Waker},
+};
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Request};
+use outlive::{
+    http::SseReader,
+    server::{Args, Server, Tool},
+};
+use outlive_protocol::{Accepted, Arrival, Endpoint, InFlight, Principal, Run, era};
+
+/// Any bytes as a message on a pipe: it is answered, refused or ignored; what is said is JSON on
+/// one line.
+pub(crate) fn envelope(data: &[u8]) {
+    let arrival = arrival(None);
+    answer(endpoint().accept(&Bytes::copy_from_slice(data), arrival));
+}
+
+/// Any bytes as a stream of events: read whole or in two pieces, the events are the same.
+pub(crate) fn sse_reader(data: &[u8]) {
+    let Some((split, stream)) = data.split_first() else { return };
+    let read = |pieces: &[&[u8]]| {
+        let mut reader = SseReader::new(1 << 12);
+        let mut events = Vec::new();
+        for piece in pieces {
+            if reader.push(piece, |event| events.push(event)).is_err() {
+                break;
+            }
+        }
+        events
+    };
+    let (first, second) = stream.split_at(usize::from(*split).min(stream.len()));
+    assert_eq!(read(&[stream]), read(&[first, second]));
+}
+
+/// Any bytes as the headers that mirror a body: `name`, a line feed, and the value of `Mcp-Name`.
+pub(crate) fn headers(data: &[u8]) {
+    let Some(at) = data.iter().position(|byte| *byte == b'\n') else { return };
+    let (name, value) = (&data[..at], &data[at + 1..]);
+    let (Ok(name), Ok(value)) = (str::from_utf8(name), HeaderValue::from_bytes(value)) else { return };
+    let request = Request::builder()
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "tools/call")
+        .header("mcp-name", &value)
+        .body(());
+    let Ok(request) = request else { return };
+    let (parts, ()) = request.into_parts();
+    let decoded = era::mirrored_header(&parts.headers, &HeaderName::from_static("mcp-name"));
+    let message = serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": name, "arguments": {"message": "m"}, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }}});
+    let accepted = endpoint().accept(&Bytes::from(message.to_string()), arrival(Some(parts)));
+    // A header is let through exactly if it stands for the name.
+    let equal = decoded.is_ok_and(|decoded| decoded.as_deref() == Some(name));
+    assert_eq!(matches!(accepted, Accepted::Call(_)), equal, "{name:?} {value:?}");
+}
+
+fn answer(accepted: Accepted) {
+    match accepted {
+        Accepted::Call(run) | Accepted::Handshake(run, _) => drive(run),
+        Accepted::Refused(refusal) => check(&refusal.body),
+        Accepted::Batch(parts) => parts.into_iter().for_each(answer),
+        Accepted::Noted => {}
+    }
+}
+
+fn drive(mut run: Run) {
+    let mut cx = Context::from_waker(Waker::noop());
+    while let Poll::Ready(Some(message)) = run.poll_message(&mut cx) {
+        let mut out = Vec::new();
+        run.encode(message, &mut out);
+        check(&out);
+    }
+}
+
+fn check(line: &[u8]) {
+    if !line.is_empty() {
+        assert!(!line.contains(&b'\n'), "a line end inside a message");
+        serde_json::from_slice::<serde_json::Value>(line).expect("what we say is JSON");
+    }
+}
+
+fn arrival(http: Option<http::request::Parts>) -> Arrival<'static> {
+    static RUNNING: OnceLock<InFlight> = OnceLock::new();
+    Arrival {
+        principal: Principal::LOCAL,
+        session: None,
+        in_flight: Some(RUNNING.get_or_init(InFlight::default)),
+        peer: None,
+        http,
+        stateless: true,
+        lost_session: false,
+        legacy_only: false,
+    }
+}
+
+fn endpoint() -> &'static Endpoint {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Echo {
+        message: String,
+    }
+    static ENDPOINT: OnceLock<Endpoint> = OnceLock::new();
+    ENDPOINT.get_or_init(|| {
+        let echo = Tool::new("echo", |Args(echo): Args<Echo>| async move { echo.message });
+        Server::builder("fuzz", "0").tool(echo).offer_prompts().offer_resources().build().expect("it builds").endpoint()
+    })
+}
