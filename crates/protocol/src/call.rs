@@ -171,7 +171,9 @@ impl Call {
 
     fn string(&self, span: Option<Span>, member: &'static str) -> Result<Cow<'_, str>, Fault> {
         match span.map(|span| self.text(span)) {
-            Some(text) if text.starts_with('"') => Ok(unquote(text)),
+            Some(text) if text.starts_with('"') => {
+                unquote(text).map_err(|error| Fault::invalid_params(format!("`params.{member}`: {error}")))
+            }
             Some(_) => Err(Fault::invalid_params(format!("`params.{member}` must be a string"))),
             None => Err(Fault::invalid_params(format!("`params.{member}` is missing"))),
         }
@@ -189,13 +191,11 @@ impl fmt::Debug for Call {
     }
 }
 
-/// The string that a JSON string literal stands for. Text without quotes is returned as it is.
-fn unquote(json: &str) -> Cow<'_, str> {
-    let Some(inner) = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
-        return Cow::Borrowed(json);
-    };
-    if !inner.contains('\\') {
-        return Cow::Borrowed(inner);
+/// The string that a JSON string literal stands for. One whose escapes stand for no text, such as
+/// half of a surrogate pair, passes as raw JSON and is refused only here.
+fn unquote(json: &str) -> serde_json::Result<Cow<'_, str>> {
+    match json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(inner) if !inner.contains('\\') => Ok(Cow::Borrowed(inner)),
+        _ => serde_json::from_str(json).map(Cow::Owned),
     }
-    Cow::Owned(serde_json::from_str(json).expect("the envelope was parsed, so this is a JSON string"))
 }

@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use crate::{
     Call, Fault, InFlight, Notice, Principal, Profile, Run, Service, Session,
     era::{self, Era, Params, Request, Selected},
+    run,
 };
 
 /// A server as transports see it.
@@ -105,8 +106,13 @@ impl Endpoint {
             Err(error) => return refused(None, &Fault::Parse(error.to_string()), true),
         };
         let id = envelope.echo_id();
+        // What has no id wants no answer, not even about what is wrong with it.
+        let wants_answer = envelope.id.is_some() || envelope.method.is_none();
         match envelope.classify() {
             Ok(Message::Request { id, method, params }) => self.request(message, id, method, params, arrival),
+            Ok(Message::Notification { params: Some(params), .. }) if !params.get().starts_with('{') => {
+                refused(None, &Fault::invalid_params("`params` must be an object"), false)
+            }
             Ok(Message::Notification { method, params }) => {
                 if let Err((era, fault)) = era::check_notification(&arrival, self.profile()) {
                     return self.refuse(era, None, &fault);
@@ -119,7 +125,7 @@ impl Endpoint {
                 Ok(()) => Accepted::Noted,
                 Err((era, fault)) => self.refuse(era, None, &fault),
             },
-            Err(why) => refused(id.map(RawValue::get), &Fault::invalid_request(why), true),
+            Err(why) => refused(id.map(RawValue::get), &Fault::invalid_request(why), wants_answer),
         }
     }
 
@@ -189,7 +195,7 @@ impl Endpoint {
     }
 
     fn run(&self, call: Arc<Call>) -> Run {
-        let work = Arc::clone(&self.service).start(Arc::clone(&call));
+        let work = run::start(&call, || Arc::clone(&self.service).start(Arc::clone(&call)));
         Run::new(call, Arc::clone(self.profile()), work)
     }
 

@@ -51,7 +51,12 @@ impl InFlight {
 
     /// Cancels every call.
     pub fn cancel_all(&self) {
-        let calls: Vec<_> = self.lock().drain().map(|(_, call)| call).collect();
+        self.cancel_where(|_| true);
+    }
+
+    /// Cancels every call of which this is true.
+    pub fn cancel_where(&self, meant: impl Fn(&Call) -> bool) {
+        let calls: Vec<_> = self.lock().extract_if(|_, call| meant(call)).map(|(_, call)| call).collect();
         calls.iter().for_each(|call| call.port().cancel());
     }
 

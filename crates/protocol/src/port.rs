@@ -61,10 +61,12 @@ impl Port {
         queue.wake_owner();
     }
 
-    /// Notes how far the work is. Values that do not grow are ignored, as the specification asks.
-    pub fn progress(&self, progress: Progress) {
+    /// Notes how far the work is. Values that do not grow are ignored, as the specification asks,
+    /// and so is what no number in JSON can say.
+    pub fn progress(&self, mut progress: Progress) {
+        progress.total = progress.total.filter(|total| total.is_finite());
         let mut queue = self.lock();
-        if queue.closed || queue.last_progress.is_some_and(|last| progress.done <= last) {
+        if queue.closed || !progress.done.is_finite() || queue.last_progress.is_some_and(|last| progress.done <= last) {
             return;
         }
         queue.last_progress = Some(progress.done);

@@ -13,8 +13,11 @@ pub struct Principal(Kind);
 enum Kind {
     Local,
     Anonymous,
+    /// The name behind [`NAMED`], so that no name makes the key of another kind.
     Named(Arc<str>),
 }
+
+const NAMED: &str = "name:";
 
 impl Principal {
     /// The user who owns this process: stdio and in-memory connections.
@@ -24,14 +27,14 @@ impl Principal {
     pub const ANONYMOUS: Self = Self(Kind::Anonymous);
 
     /// A caller whom an authenticator knows by name.
-    pub fn named(name: impl Into<Arc<str>>) -> Self {
-        Self(Kind::Named(name.into()))
+    pub fn named(name: &str) -> Self {
+        Self(Kind::Named(format!("{NAMED}{name}").into()))
     }
 
     /// The name an authenticator gave, if one did.
     pub fn name(&self) -> Option<&str> {
         match &self.0 {
-            Kind::Named(name) => Some(name),
+            Kind::Named(key) => key.strip_prefix(NAMED),
             Kind::Local | Kind::Anonymous => None,
         }
     }
@@ -44,11 +47,9 @@ impl Principal {
     /// A text that differs for different principals: for quotas and for what is sealed.
     pub fn key(&self) -> &str {
         match &self.0 {
-            // A name never collides with these two: `named` keys carry the name alone, and
-            // no authenticator can produce a control character in front of it.
-            Kind::Local => "\u{1}local",
-            Kind::Anonymous => "\u{1}anonymous",
-            Kind::Named(name) => name,
+            Kind::Local => "local",
+            Kind::Anonymous => "anonymous",
+            Kind::Named(key) => key,
         }
     }
 }
@@ -61,10 +62,6 @@ impl fmt::Debug for Principal {
 
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match &self.0 {
-            Kind::Local => "local",
-            Kind::Anonymous => "anonymous",
-            Kind::Named(name) => name,
-        })
+        f.write_str(self.name().unwrap_or_else(|| self.key()))
     }
 }

@@ -6,7 +6,7 @@
 use std::{
     any::Any,
     fmt,
-    future::{Future, poll_fn},
+    future::{Future, poll_fn, ready},
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::Arc,
@@ -119,9 +119,7 @@ impl Run {
             }
             Err(panic) => {
                 self.work = None;
-                let method = self.call.method_name();
-                tracing::error!(%method, panic = panic_text(&*panic), "a handler panicked");
-                Poll::Ready(Err(Fault::Internal))
+                Poll::Ready(Err(panicked(&self.call, &*panic)))
             }
         }
     }
@@ -148,10 +146,15 @@ impl fmt::Debug for Run {
     }
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no text")
+/// Makes the work that answers a call. What handlers do before they are first polled happens here,
+/// and a panic in it, too, ends this call and no other.
+pub(crate) fn start(call: &Call, start: impl FnOnce() -> Work) -> Work {
+    catch_unwind(AssertUnwindSafe(start))
+        .unwrap_or_else(|panic| Box::pin(ready(Err(panicked(call, &*panic)))))
+}
+
+fn panicked(call: &Call, panic: &(dyn Any + Send)) -> Fault {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(method = call.method_name(), panic = text.unwrap_or("no text"), "a handler panicked");
+    Fault::Internal
 }

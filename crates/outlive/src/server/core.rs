@@ -4,6 +4,7 @@
 use std::{
     any::{Any, TypeId},
     collections::HashMap,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::Duration,
 };
@@ -139,15 +140,22 @@ impl Service for Core {
 
     fn notified(&self, notice: Notice<'_>) {
         if let Some(handler) = self.notices.get(notice.name) {
-            handler(&notice);
+            contain("a handler of notifications", || handler(&notice));
         }
     }
 
     fn session_opened(&self, session: &Arc<Session>) {
-        self.on_open.iter().for_each(|hook| hook(session));
+        self.on_open.iter().for_each(|hook| contain("a hook of sessions", || hook(session)));
     }
 
     fn session_closed(&self, session: &Arc<Session>) {
-        self.on_close.iter().for_each(|hook| hook(session));
+        self.on_close.iter().for_each(|hook| contain("a hook of sessions", || hook(session)));
+    }
+}
+
+/// Runs code of the application's that nobody waits for: a panic in it must not end a connection.
+fn contain(what: &str, run: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(run)).is_err() {
+        tracing::error!("{what} panicked");
     }
 }

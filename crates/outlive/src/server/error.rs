@@ -6,6 +6,7 @@
 use std::{any::Any, fmt};
 
 use outlive_protocol::Fault;
+use outlive_wire::ErrorObject;
 
 /// The result of a handler.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -38,6 +39,16 @@ impl Error {
     /// The parameters do not fit. Also of a tool this is an error of the protocol, not a result.
     pub fn invalid_params(message: impl Into<String>) -> Self {
         Self(Box::new(Kind::Refused(Fault::InvalidParams(message.into().into()))))
+    }
+
+    /// A refusal with a code of your own, outside of -32768 to -32000, which the protocol reserves.
+    pub fn with_code(code: i32, message: impl Into<String>) -> Self {
+        if (-32768..=-32000).contains(&code) {
+            let cause = format_args!("{code} is a reserved code: {}", message.into());
+            return Self(Box::new(Kind::Refused(Fault::internal(cause))));
+        }
+        let error = ErrorObject { code, message: message.into(), data: None };
+        Self(Box::new(Kind::Refused(Fault::Custom(error))))
     }
 
     /// As a refusal, where a failure is nothing that the caller can read as a result.

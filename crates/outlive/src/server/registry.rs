@@ -43,8 +43,15 @@ impl<E: Entry> Registry<E> {
         Self { entries: RwLock::new(entries), notifier }
     }
 
-    /// Adds or replaces an entry; `true` if there was one of that name.
+    /// Adds or replaces an entry and tells; `true` if there was one of that name.
     pub(super) fn insert(&self, entry: E) -> bool {
+        let known = self.place(entry);
+        self.notifier.notify();
+        known
+    }
+
+    /// Adds or replaces an entry without a word: before a server is served, nothing has changed.
+    pub(super) fn place(&self, entry: E) -> bool {
         let entry = Arc::new(entry);
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         let known = entries.by_name.get(entry.key()).map(|(place, _)| *place);
@@ -52,8 +59,6 @@ impl<E: Entry> Registry<E> {
         entries.next = entries.next.max(place + 1);
         entries.by_name.insert(entry.key().into(), (place, Arc::clone(&entry)));
         entries.in_order.insert(place, entry);
-        drop(entries);
-        self.notifier.notify();
         known.is_some()
     }
 

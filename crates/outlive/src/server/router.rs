@@ -23,8 +23,8 @@ pub(super) fn route(core: &Arc<Core>, call: Arc<Call>) -> Work {
         Method::ResourcesRead if core.has_resources() => resource::read(core, call),
         Method::ResourcesList if core.has_resources() => at_once(list::resources(core, &call)),
         Method::ResourceTemplatesList if core.has_resources() => at_once(list::templates(core, &call)),
-        Method::ResourcesSubscribe if core.offers.subscriptions => at_once(subscription::subscribe(core, &call)),
-        Method::ResourcesUnsubscribe if core.offers.subscriptions => at_once(subscription::unsubscribe(&call)),
+        Method::ResourcesSubscribe if core.has_subscriptions() => at_once(subscription::subscribe(core, &call)),
+        Method::ResourcesUnsubscribe if core.has_subscriptions() => at_once(subscription::unsubscribe(&call)),
         Method::PromptsGet if core.has_prompts() => prompt::get(core, call),
         Method::PromptsList if core.has_prompts() => at_once(list::prompts(core, &call)),
         Method::Complete if core.has_completions() => completion::complete(core, call),
@@ -60,6 +60,10 @@ impl Core {
 
     pub(super) fn has_resources(&self) -> bool {
         self.offers.resources || !self.resources.is_empty() || !self.templates.is_empty()
+    }
+
+    pub(super) fn has_subscriptions(&self) -> bool {
+        self.offers.subscriptions && self.has_resources()
     }
 
     pub(super) fn has_prompts(&self) -> bool {

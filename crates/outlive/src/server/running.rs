@@ -146,7 +146,7 @@ impl Server {
         match self.core.tools.contains(entry.key()) {
             true => Err(BuildError::tool(entry.key(), &TWICE)),
             false => {
-                self.core.tools.insert(entry);
+                self.core.tools.place(entry);
                 Ok(())
             }
         }
@@ -157,7 +157,7 @@ impl Server {
         match self.core.resources.contains(entry.key()) {
             true => Err(BuildError::resource(entry.key(), &TWICE)),
             false => {
-                self.core.resources.insert(entry);
+                self.core.resources.place(entry);
                 Ok(())
             }
         }
@@ -168,7 +168,7 @@ impl Server {
         match self.core.templates.contains(entry.key()) {
             true => Err(BuildError::resource(entry.key(), &TWICE)),
             false => {
-                self.core.templates.insert(entry);
+                self.core.templates.place(entry);
                 Ok(())
             }
         }
@@ -179,7 +179,7 @@ impl Server {
         match self.core.prompts.contains(entry.key()) {
             true => Err(BuildError::prompt(entry.key(), &TWICE)),
             false => {
-                self.core.prompts.insert(entry);
+                self.core.prompts.place(entry);
                 Ok(())
             }
         }

@@ -41,7 +41,7 @@ fn honour(core: &Core, call: &Call, wish: SubscriptionFilter) -> Result<(Wants, 
         resources: wish.resources_list_changed == Some(true) && core.has_resources(),
     };
     let limit = core.profile.limits.subscriptions;
-    let mut uris = wish.resource_subscriptions.filter(|_| core.offers.subscriptions);
+    let mut uris = wish.resource_subscriptions.filter(|_| core.has_subscriptions());
     if uris.as_ref().is_some_and(|uris| uris.len() > limit) {
         return Err(Fault::invalid_params(format!("at most {limit} resources can be subscribed to at once")));
     }

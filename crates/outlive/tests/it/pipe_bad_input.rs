@@ -111,7 +111,7 @@ async fn parameters_are_an_object() {
     refused(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#, Some(json!(1)), -32602).await;
     refused(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":7}}"#, Some(json!(1)), -32602).await;
     // An array of what a modern `_meta` holds is no `_meta`.
-    let meta = r#"["2026-07-28",{}]"#;
+    let meta = r#"["2026-07-28",{},{"name":"x","version":"1"},"info",1]"#;
     let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{"_meta":{meta}}}}}"#);
     refused(line, Some(json!(1)), -32602).await;
 }

@@ -12,8 +12,9 @@ use std::{
 
 use bytes::Bytes;
 use outlive_protocol::{
-    Accepted, Arrival, Endpoint, Held, InFlight, Message, Principal, Run, Session, era::Frame,
+    Accepted, Arrival, Endpoint, Fault, Held, InFlight, Message, Principal, Run, Session, era::Frame,
 };
+use outlive_wire::Method;
 use tokio::sync::mpsc;
 
 pub(crate) use split::{Piece, Splitter};
@@ -114,9 +115,10 @@ impl Pipe {
         out.push(b'\n');
     }
 
-    /// Waits until every running call has been answered.
+    /// Waits until every running call has been answered. What would go on for ever ends first:
+    /// subscriptions, and the feed of a session.
     pub(crate) async fn drained(&self) {
-        // The change feed runs for as long as its session: end it first.
+        self.in_flight.cancel_where(|call| call.method() == Some(Method::Listen));
         if let Some(session) = self.session() {
             session.feed().close();
         }
@@ -127,6 +129,8 @@ impl Pipe {
     pub(crate) fn close(&self) {
         self.in_flight.cancel_all();
         self.tasks.abort_all();
+        // Wakes a reader of the outbox that would otherwise wait for a message that never comes.
+        let _ = self.outbox.try_send(Vec::new());
         if let Some(session) = self.replace_session(None) {
             self.endpoint.service().session_closed(&session);
         }
@@ -173,9 +177,15 @@ impl Pipe {
                 Poll::Pending => break,
             }
         }
+        if self.in_flight.contains(run.call().id()) {
+            // Twice in one batch: no message was read between the two that could have shown it.
+            let fault = Fault::invalid_request(format!("id {} is there twice", run.call().id()));
+            write(&run, Message::Last(Err(fault)), out);
+            return;
+        }
         if self.in_flight.len() >= self.endpoint.profile().limits.in_flight {
             tracing::warn!("too many calls in flight on one connection; refusing another");
-            let busy = outlive_protocol::Fault::Busy { retry_after: std::time::Duration::from_secs(1) };
+            let busy = Fault::Busy { retry_after: std::time::Duration::from_secs(1) };
             write(&run, Message::Last(Err(busy)), out);
             return;
         }

@@ -54,6 +54,7 @@ impl Splitter {
     /// What is left when the stream has ended without a last line end.
     pub(crate) fn rest(&mut self) -> Option<Piece> {
         let rest = self.buffer.split();
+        self.searched = 0;
         let blank = rest.trim_ascii().is_empty();
         (!blank && !self.skipping).then(|| Piece::Line(rest.freeze()))
     }
