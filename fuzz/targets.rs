@@ -41,7 +41,9 @@ pub(crate) fn sse_reader(data: &[u8]) {
 pub(crate) fn headers(data: &[u8]) {
     let Some(at) = data.iter().position(|byte| *byte == b'\n') else { return };
     let (name, value) = (&data[..at], &data[at + 1..]);
-    let (Ok(name), Ok(value)) = (str::from_utf8(name), HeaderValue::from_bytes(value)) else { return };
+    let (Ok(name), Ok(value)) = (str::from_utf8(name), HeaderValue::from_bytes(value)) else {
+        return;
+    };
     let request = Request::builder()
         .header("mcp-protocol-version", "2026-07-28")
         .header("mcp-method", "tools/call")
@@ -51,10 +53,10 @@ pub(crate) fn headers(data: &[u8]) {
     let (parts, ()) = request.into_parts();
     let decoded = era::mirrored_header(&parts.headers, &HeaderName::from_static("mcp-name"));
     let message = serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-        "name": name, "arguments": {"message": "m"}, "_meta": {
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": {},
-        }}});
+    "name": name, "arguments": {"message": "m"}, "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }}});
     let accepted = endpoint().accept(&Bytes::from(message.to_string()), arrival(Some(parts)));
     // A header is let through exactly if it stands for the name.
     let equal = decoded.is_ok_and(|decoded| decoded.as_deref() == Some(name));
@@ -108,6 +110,12 @@ fn endpoint() -> &'static Endpoint {
     static ENDPOINT: OnceLock<Endpoint> = OnceLock::new();
     ENDPOINT.get_or_init(|| {
         let echo = Tool::new("echo", |Args(echo): Args<Echo>| async move { echo.message });
-        Server::builder("fuzz", "0").tool(echo).offer_prompts().offer_resources().build().expect("it builds").endpoint()
+        Server::builder("fuzz", "0")
+            .tool(echo)
+            .offer_prompts()
+            .offer_resources()
+            .build()
+            .expect("it builds")
+            .endpoint()
     })
 }

@@ -49,14 +49,16 @@ impl Server {
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;
         let port = line.trim().strip_prefix("listening ").and_then(|port| port.parse::<u16>().ok());
-        let port = port.with_context(|| format!("the server said `{}` instead of its port", line.trim()))?;
+        let port =
+            port.with_context(|| format!("the server said `{}` instead of its port", line.trim()))?;
         Ok((server, SocketAddr::from(([127, 0, 0, 1], port))))
     }
 
     fn start(program: &Path, args: &[&str], cores: Cores) -> Result<Self> {
         // A process begins on the cores of who starts it, so that it never runs anywhere else.
         pin(cores.server)?;
-        let child = Command::new(program).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let child =
+            Command::new(program).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         pin(cores.generator)?;
         let child = child.with_context(|| format!("could not start {}", program.display()))?;
         Ok(Self { child })
@@ -75,7 +77,14 @@ fn build_peer() -> Result<PathBuf> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/Cargo.toml");
     eprintln!("building the peer (rmcp 3.8.0); the first time this takes some minutes");
     let built = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--release", "--locked", "--message-format", "json-render-diagnostics", "--manifest-path"])
+        .args([
+            "build",
+            "--release",
+            "--locked",
+            "--message-format",
+            "json-render-diagnostics",
+            "--manifest-path",
+        ])
         .arg(&manifest)
         .stderr(Stdio::inherit())
         .output()

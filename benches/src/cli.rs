@@ -63,11 +63,14 @@ fn plan(words: &[&str]) -> Result<suite::Plan> {
         let mut value = || words.next().with_context(|| format!("`{word}` needs a value"));
         match *word {
             "--rounds" => plan.rounds = number(value()?)?,
-            "--quick" => (plan.rounds, plan.slice, plan.held) = (6, Duration::from_millis(100), 1_000),
+            "--quick" => {
+                (plan.rounds, plan.slice, plan.held) = (6, Duration::from_millis(100), 1_000)
+            }
             "--no-peers" => plan.peers = false,
             "--only" => {
                 let part = *value()?;
-                (plan.http, plan.stdio, plan.memory) = (part == "http", part == "stdio", part == "memory");
+                (plan.http, plan.stdio, plan.memory) =
+                    (part == "http", part == "stdio", part == "memory");
                 if !(plan.http || plan.stdio || plan.memory) {
                     bail!("`--only {part}`: there are http, stdio and memory");
                 }

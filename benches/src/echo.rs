@@ -30,7 +30,9 @@ async fn echo(Args(args): Args<EchoArgs>) -> String {
 ///
 /// None that is expected: what it consists of is fixed.
 pub fn server() -> Result<Server, BuildError> {
-    Server::builder("bench", "1.0.0").tool(Tool::new("echo", echo).description("Says what it is told")).build()
+    Server::builder("bench", "1.0.0")
+        .tool(Tool::new("echo", echo).description("Says what it is told"))
+        .build()
 }
 
 /// A way that messages come in, without the transport that brings them.
@@ -55,7 +57,11 @@ impl Path {
     /// When the server cannot be built.
     pub fn modern_http(message: impl Into<Bytes>) -> Result<Self> {
         let parts = parts(messages::MODERN_CALL_HEADERS)?;
-        Ok(Self { endpoint: server()?.endpoint(), kind: Kind::Http { parts, session: None }, message: message.into() })
+        Ok(Self {
+            endpoint: server()?.endpoint(),
+            kind: Kind::Http { parts, session: None },
+            message: message.into(),
+        })
     }
 
     /// 2025-11-25 over HTTP, in a session.
@@ -66,12 +72,20 @@ impl Path {
     pub fn legacy_http(message: impl Into<Bytes>) -> Result<Self> {
         let endpoint = server()?.endpoint();
         let arrival = arrival(Some(parts(&[])?), None, None);
-        let Accepted::Handshake(_, session) = endpoint.accept(&Bytes::from_static(messages::INITIALIZE.as_bytes()), arrival)
+        let Accepted::Handshake(_, session) =
+            endpoint.accept(&Bytes::from_static(messages::INITIALIZE.as_bytes()), arrival)
         else {
             bail!("the handshake was not accepted");
         };
-        let parts = parts(&[("mcp-protocol-version", "2025-11-25"), ("mcp-session-id", "0123456789abcdef0123456789abcdef")])?;
-        Ok(Self { endpoint, kind: Kind::Http { parts, session: Some(session) }, message: message.into() })
+        let parts = parts(&[
+            ("mcp-protocol-version", "2025-11-25"),
+            ("mcp-session-id", "0123456789abcdef0123456789abcdef"),
+        ])?;
+        Ok(Self {
+            endpoint,
+            kind: Kind::Http { parts, session: Some(session) },
+            message: message.into(),
+        })
     }
 
     /// 2026-07-28 on a pipe.
@@ -126,7 +140,11 @@ impl Path {
     }
 }
 
-fn arrival(http: Option<Parts>, session: Option<Arc<Session>>, in_flight: Option<&InFlight>) -> Arrival<'_> {
+fn arrival(
+    http: Option<Parts>,
+    session: Option<Arc<Session>>,
+    in_flight: Option<&InFlight>,
+) -> Arrival<'_> {
     Arrival {
         principal: Principal::ANONYMOUS,
         session,
@@ -148,6 +166,9 @@ fn parts(headers: &[(&str, &str)]) -> Result<Parts> {
         ("content-length", "270"),
     ];
     let request = http::Request::post("/mcp");
-    let request = usual.iter().chain(headers).fold(request, |request, (name, value)| request.header(*name, *value));
+    let request = usual
+        .iter()
+        .chain(headers)
+        .fold(request, |request, (name, value)| request.header(*name, *value));
     Ok(request.body(()).context("the headers are fixed and well-formed")?.into_parts().0)
 }

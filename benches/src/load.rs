@@ -24,7 +24,8 @@ fn template(answer: &[u8]) -> Result<Numbered> {
         text: String,
     }
     let shown = String::from_utf8_lossy(answer);
-    let read: Answer = serde_json::from_slice(answer).with_context(|| format!("not the answer to a call: {shown}"))?;
+    let read: Answer = serde_json::from_slice(answer)
+        .with_context(|| format!("not the answer to a call: {shown}"))?;
     let [Content { text }] = read.result.content;
     ensure!(read.id == FIRST_ID && text == TEXT, "not the answer to our call: {shown}");
     Numbered::new(answer).with_context(|| format!("the id was written in another way: {shown}"))

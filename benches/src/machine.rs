@@ -46,7 +46,8 @@ pub(crate) fn pin(core: usize) -> Result<()> {
 /// The processor time that a process has used, of all its threads. Exact only while it sleeps:
 /// what runs is counted when the kernel next looks.
 pub(crate) fn cpu_of(pid: u32) -> Result<Duration> {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).with_context(|| format!("process {pid} is gone"))?;
+    let threads = fs::read_dir(format!("/proc/{pid}/task"))
+        .with_context(|| format!("process {pid} is gone"))?;
     let mut nanos = 0;
     for thread in threads {
         let text = match fs::read_to_string(thread?.path().join("schedstat")) {
@@ -66,7 +67,9 @@ pub(crate) fn resident_bytes(pid: u32) -> Result<u64> {
     // Not `status`: its counter is kept per core and may lag behind by some hundred KiB.
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
     let line = text.lines().find_map(|line| line.strip_prefix("Rss:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).and_then(|kib| kib.trim().parse::<u64>().ok());
+    let kib = line
+        .and_then(|line| line.trim().strip_suffix(" kB"))
+        .and_then(|kib| kib.trim().parse::<u64>().ok());
     Ok(kib.context("/proc/PID/smaps_rollup has no Rss")? * 1024)
 }
 
@@ -85,9 +88,11 @@ pub(crate) fn allow_open_files(wanted: u64) -> u64 {
         return wanted;
     }
     // More than the hard limit needs rights that few have; try, then take what there is.
-    let raised = Rlimit { current: Some(wanted), maximum: limit.maximum.map(|maximum| maximum.max(wanted)) };
+    let raised =
+        Rlimit { current: Some(wanted), maximum: limit.maximum.map(|maximum| maximum.max(wanted)) };
     if setrlimit(Resource::Nofile, raised).is_err() {
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+        let _ =
+            setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
     }
     getrlimit(Resource::Nofile).current.unwrap_or(wanted).min(wanted)
 }
@@ -145,11 +150,14 @@ impl Ticks {
     fn read() -> Result<Self> {
         let text = fs::read_to_string("/proc/stat")?;
         let line = text.lines().next().and_then(|line| line.strip_prefix("cpu"));
-        let ticks: Vec<u64> = line.into_iter().flat_map(str::split_whitespace).flat_map(str::parse).collect();
+        let ticks: Vec<u64> =
+            line.into_iter().flat_map(str::split_whitespace).flat_map(str::parse).collect();
         // user, nice, system, idle, iowait, irq, softirq, steal. Interrupts are left out: on the
         // loopback they are our own messages.
         match ticks[..] {
-            [user, nice, system, _, _, _, _, stolen, ..] => Ok(Self { busy: user + nice + system, stolen }),
+            [user, nice, system, _, _, _, _, stolen, ..] => {
+                Ok(Self { busy: user + nice + system, stolen })
+            }
             _ => bail!("/proc/stat does not begin with the sum of all cores"),
         }
     }

@@ -34,7 +34,9 @@ fn modern(params: &str) -> String {
 fn modern_params(text: &str, info: &str) -> String {
     let version = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
     let capabilities = r#""io.modelcontextprotocol/clientCapabilities":{}"#;
-    format!(r#"{{"name":"echo","arguments":{{"message":"{text}"}},"_meta":{{{version},{info}{capabilities}}}}}"#)
+    format!(
+        r#"{{"name":"echo","arguments":{{"message":"{text}"}},"_meta":{{{version},{info}{capabilities}}}}}"#
+    )
 }
 
 /// A call of 2025-11-25, within a session.
@@ -98,9 +100,14 @@ pub fn next_id(id: u32) -> u32 {
 
 /// An HTTP request as it stands on the wire.
 pub fn http_request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
-    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\naccept: application/json, text/event-stream\r\n");
+    let mut head = format!(
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\naccept: application/json, text/event-stream\r\n"
+    );
     if method == "POST" {
-        head.push_str(&format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len()));
+        head.push_str(&format!(
+            "content-type: application/json\r\ncontent-length: {}\r\n",
+            body.len()
+        ));
     }
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));

@@ -32,7 +32,9 @@ impl Bar {
     }
 
     fn is_kept(&self) -> bool {
-        self.value.is_some_and(|value| if self.at_least { value >= self.limit } else { value <= self.limit })
+        self.value.is_some_and(|value| {
+            if self.at_least { value >= self.limit } else { value <= self.limit }
+        })
     }
 }
 
@@ -49,9 +51,12 @@ impl Report {
     /// A line with the ratio of two targets.
     pub(crate) fn ratio(&mut self, name: &str, ratio: Ratio) {
         let Ratio { spread: Spread { p25, median, p75 }, rounds, disturbed, judged_rounds } = ratio;
-        let mut line = format!("{name:<52} {median:>5.2}  ({p25:.2}–{p75:.2})  {judged_rounds} of {rounds} rounds");
+        let mut line = format!(
+            "{name:<52} {median:>5.2}  ({p25:.2}–{p75:.2})  {judged_rounds} of {rounds} rounds"
+        );
         if disturbed > 0 {
-            let taken = if judged_rounds == rounds { "counted, too few were quiet" } else { "left out" };
+            let taken =
+                if judged_rounds == rounds { "counted, too few were quiet" } else { "left out" };
             let _ = write!(line, ", {disturbed} disturbed: {taken}");
         }
         self.say(line);
@@ -60,7 +65,10 @@ impl Report {
     /// A table with the targets' own figures. These are of the machine as it was; compare ratios.
     pub(crate) fn series(&mut self, all: &[Series]) {
         let head = ["calls/s", "CPU µs", "(p25–p75)", "others' CPU", "disturbed"];
-        self.say(format!("{:<30} {:>9} {:>8} {:>15} {:>12} {:>10}", "", head[0], head[1], head[2], head[3], head[4]));
+        self.say(format!(
+            "{:<30} {:>9} {:>8} {:>15} {:>12} {:>10}",
+            "", head[0], head[1], head[2], head[3], head[4]
+        ));
         for series in all {
             let rate = series.spread(|slice: &Slice| slice.rate).median;
             let Spread { p25, median, p75 } = series.spread(|slice: &Slice| slice.cpu);

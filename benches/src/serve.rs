@@ -17,7 +17,9 @@ pub(crate) fn run(name: &str) -> Result<()> {
         "outlive-http" => listen(outlive_http()),
         "control-stdio" => control_stdio::run(),
         "outlive-stdio" => outlive_stdio(),
-        _ => bail!("there is no server `{name}`; there are control-http, outlive-http, control-stdio, outlive-stdio"),
+        _ => bail!(
+            "there is no server `{name}`; there are control-http, outlive-http, control-stdio, outlive-stdio"
+        ),
     }
 }
 
@@ -33,7 +35,8 @@ fn listen(start: impl Future<Output = Result<(u16, impl Sized)>>) -> Result<()> 
 }
 
 async fn outlive_http() -> Result<(u16, impl Sized)> {
-    let serving = echo::server()?.serve_http("127.0.0.1:0", outlive::http::HttpConfig::new()).await?;
+    let serving =
+        echo::server()?.serve_http("127.0.0.1:0", outlive::http::HttpConfig::new()).await?;
     Ok((serving.address().port(), serving))
 }
 

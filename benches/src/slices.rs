@@ -50,9 +50,15 @@ pub(crate) struct Series {
 }
 
 /// Gives every target a slice in every round.
-pub(crate) fn take(targets: &mut [Box<dyn Target>], rounds: usize, time: Duration) -> Result<Vec<Series>> {
-    let mut all: Vec<Series> =
-        targets.iter().map(|target| Series { name: target.name().to_owned(), slices: Vec::new() }).collect();
+pub(crate) fn take(
+    targets: &mut [Box<dyn Target>],
+    rounds: usize,
+    time: Duration,
+) -> Result<Vec<Series>> {
+    let mut all: Vec<Series> = targets
+        .iter()
+        .map(|target| Series { name: target.name().to_owned(), slices: Vec::new() })
+        .collect();
     // Once around for nothing: caches, page tables and branch predictors fill.
     for target in &mut *targets {
         target.load(time)?;
@@ -93,12 +99,17 @@ impl Series {
     /// there are enough of them.
     pub(crate) fn ratio(&self, to: &Series, figure: impl Fn(&Slice) -> f64) -> Ratio {
         let pairs: Vec<_> = self.slices.iter().zip(&to.slices).collect();
-        let quiet: Vec<_> = pairs.iter().filter(|(ours, theirs)| ours.is_quiet() && theirs.is_quiet()).copied().collect();
+        let quiet: Vec<_> = pairs
+            .iter()
+            .filter(|(ours, theirs)| ours.is_quiet() && theirs.is_quiet())
+            .copied()
+            .collect();
         let rounds = pairs.len();
         let disturbed = rounds - quiet.len();
         let judged = if quiet.len() >= ENOUGH_QUIET.min(rounds) { quiet } else { pairs };
         let judged_rounds = judged.len();
-        let spread = Spread::of(judged.iter().map(|(ours, theirs)| figure(ours) / figure(theirs)).collect());
+        let spread =
+            Spread::of(judged.iter().map(|(ours, theirs)| figure(ours) / figure(theirs)).collect());
         Ratio { spread, rounds, disturbed, judged_rounds }
     }
 
@@ -131,7 +142,8 @@ impl Spread {
         let at = |quantile: f64| {
             let place = quantile * (values.len().max(1) - 1) as f64;
             let (below, share) = (place.floor() as usize, place.fract());
-            let value = |index: usize| values.get(index).or(values.last()).copied().unwrap_or(f64::NAN);
+            let value =
+                |index: usize| values.get(index).or(values.last()).copied().unwrap_or(f64::NAN);
             value(below) * (1.0 - share) + value(below + 1) * share
         };
         Self { p25: at(0.25), median: at(0.5), p75: at(0.75) }

@@ -19,7 +19,10 @@ pub(crate) fn add(builder: ServerBuilder) -> ServerBuilder {
             Prompt::new("test_prompt_with_embedded_resource", with_resource)
                 .description("A prompt with a resource in it"),
         )
-        .prompt(Prompt::new("test_prompt_with_image", with_image).description("A prompt with an image in it"))
+        .prompt(
+            Prompt::new("test_prompt_with_image", with_image)
+                .description("A prompt with an image in it"),
+        )
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -35,7 +38,11 @@ async fn with_arguments(Args(Two { arg1, arg2 }): Args<Two>) -> String {
 }
 
 async fn complete(partial: Partial) -> Vec<String> {
-    ["test", "testing", "value"].iter().filter(|word| word.starts_with(&partial.value)).map(|word| (*word).to_owned()).collect()
+    ["test", "testing", "value"]
+        .iter()
+        .filter(|word| word.starts_with(&partial.value))
+        .map(|word| (*word).to_owned())
+        .collect()
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -47,7 +54,11 @@ struct Link {
 
 async fn with_resource(Args(Link { resource_uri }): Args<Link>) -> Vec<PromptMessage> {
     vec![
-        PromptMessage::user(resource(&resource_uri, "text/plain", "Embedded resource content for testing.")),
+        PromptMessage::user(resource(
+            &resource_uri,
+            "text/plain",
+            "Embedded resource content for testing.",
+        )),
         PromptMessage::user("Please process the embedded resource above."),
     ]
 }

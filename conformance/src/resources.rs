@@ -19,10 +19,12 @@ pub(crate) fn add(builder: ServerBuilder) -> ServerBuilder {
             .mime_type("image/png"),
         )
         .resource(
-            Resource::new("test://watched-resource", "Watched", || async { "watched" }).mime_type("text/plain"),
+            Resource::new("test://watched-resource", "Watched", || async { "watched" })
+                .mime_type("text/plain"),
         )
         .resource_template(
-            ResourceTemplate::new("test://template/{id}/data", "Data by id", data).mime_type("application/json"),
+            ResourceTemplate::new("test://template/{id}/data", "Data by id", data)
+                .mime_type("application/json"),
         )
 }
 

@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use outlive::server::{
-    Args, BuildError, CallToolResult, ContentBlock, Cx, LoggingLevel, Prompt, ResourceContents, Result, Server,
-    ServerBuilder, Tool,
+    Args, BuildError, CallToolResult, ContentBlock, Cx, LoggingLevel, Prompt, ResourceContents,
+    Result, Server, ServerBuilder, Tool,
 };
 use serde_json::{json, value::to_raw_value};
 
 /// A red dot.
-pub(crate) const PNG: &str =
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
+pub(crate) const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 /// A header and no samples.
 const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEARKwAAIhYAQACABAAZGF0YQAAAAA=";
 const PAUSE: Duration = Duration::from_millis(50);
@@ -21,15 +20,31 @@ pub(crate) fn add(builder: ServerBuilder) -> ServerBuilder {
         .tool(Tool::new("test_image_content", image).description("Answers with an image"))
         .tool(Tool::new("test_audio_content", audio).description("Answers with audio"))
         .tool(Tool::new("test_embedded_resource", embedded).description("Answers with a resource"))
-        .tool(Tool::new("test_multiple_content_types", mixed).description("Answers with several kinds of content"))
+        .tool(
+            Tool::new("test_multiple_content_types", mixed)
+                .description("Answers with several kinds of content"),
+        )
         .tool(Tool::new("test_error_handling", failing).description("Fails"))
         .tool(Tool::new("test_tool_with_progress", progress).description("Tells how far it is"))
         .tool(Tool::new("test_tool_with_logging", logging).description("Logs while it works"))
-        .tool(Tool::new("test_logging_tool", logging).description("Logs, if the request asks for it"))
-        .tool(Tool::new("test_reconnection", reconnection).description("Closes its stream and goes on"))
-        .tool(Tool::new("test_missing_capability", missing_capability).description("Needs sampling"))
-        .tool(Tool::new("test_streaming_elicitation", simple_text).description("Would ask, if it could"))
-        .tool(Tool::new("test_custom_header", custom_header).description("Takes an argument that a header repeats"))
+        .tool(
+            Tool::new("test_logging_tool", logging).description("Logs, if the request asks for it"),
+        )
+        .tool(
+            Tool::new("test_reconnection", reconnection)
+                .description("Closes its stream and goes on"),
+        )
+        .tool(
+            Tool::new("test_missing_capability", missing_capability).description("Needs sampling"),
+        )
+        .tool(
+            Tool::new("test_streaming_elicitation", simple_text)
+                .description("Would ask, if it could"),
+        )
+        .tool(
+            Tool::new("test_custom_header", custom_header)
+                .description("Takes an argument that a header repeats"),
+        )
         .tool(
             Tool::new("json_schema_2020_12_tool", simple_text)
                 .description("Has a schema with everything in it")
@@ -41,7 +56,8 @@ pub(crate) fn add(builder: ServerBuilder) -> ServerBuilder {
 pub(crate) fn own(server: &Server) -> Result<(), BuildError> {
     let own = server.clone();
     server.add_tool(
-        Tool::new("test_trigger_tool_change", move || change_tools(own.clone())).description("Changes the list of tools"),
+        Tool::new("test_trigger_tool_change", move || change_tools(own.clone()))
+            .description("Changes the list of tools"),
     )?;
     let own = server.clone();
     server.add_tool(
@@ -70,7 +86,11 @@ async fn mixed() -> Vec<ContentBlock> {
     vec![
         ContentBlock::text("Multiple content types test:"),
         ContentBlock::image(PNG, "image/png"),
-        resource("test://mixed-content-resource", "application/json", r#"{"test":"data","value":123}"#),
+        resource(
+            "test://mixed-content-resource",
+            "application/json",
+            r#"{"test":"data","value":123}"#,
+        ),
     ]
 }
 
@@ -117,13 +137,18 @@ async fn custom_header(Args(args): Args<CustomHeader>) -> String {
 }
 
 async fn change_tools(server: Server) -> Result<&'static str> {
-    server.add_tool(Tool::new("test_added_tool", simple_text).description("Was not there at first"))?;
+    server.add_tool(
+        Tool::new("test_added_tool", simple_text).description("Was not there at first"),
+    )?;
     server.remove_tool("test_added_tool");
     Ok("the list of tools has changed")
 }
 
 async fn change_prompts(server: Server) -> Result<&'static str> {
-    server.add_prompt(Prompt::new("test_added_prompt", || async { "added" }).description("Was not there at first"))?;
+    server.add_prompt(
+        Prompt::new("test_added_prompt", || async { "added" })
+            .description("Was not there at first"),
+    )?;
     server.remove_prompt("test_added_prompt");
     Ok("the list of prompts has changed")
 }

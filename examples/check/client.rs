@@ -56,20 +56,30 @@ impl Client {
         let path = env::current_exe()?.with_file_name(program);
         let mut command = Command::new(&path);
         let mut server = match wire {
-            Wire::Stdio => command.arg("--stdio").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()),
+            Wire::Stdio => command
+                .arg("--stdio")
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null()),
             Wire::Http => command.args(["--port", "0"]).stderr(Stdio::piped()),
         }
         .spawn()
-        .with_context(|| format!("could not start {}; run `cargo build -p outlive-examples`", path.display()))?;
+        .with_context(|| {
+            format!("could not start {}; run `cargo build -p outlive-examples`", path.display())
+        })?;
         let link = match wire {
             Wire::Stdio => Link::Pipe {
                 input: server.stdin.take().context("no input")?,
                 output: BufReader::new(server.stdout.take().context("no output")?),
             },
             Wire::Http => {
-                let mut talk = BufReader::new(server.stderr.take().context("no stderr")?).lines().map_while(Result::ok);
+                let mut talk = BufReader::new(server.stderr.take().context("no stderr")?)
+                    .lines()
+                    .map_while(Result::ok);
                 let address = talk.find_map(|line| {
-                    line.strip_prefix("listening on http://")?.strip_suffix("/mcp").map(str::to_owned)
+                    line.strip_prefix("listening on http://")?
+                        .strip_suffix("/mcp")
+                        .map(str::to_owned)
                 });
                 // The rest is read too: a program whose talk nobody reads cannot go on talking.
                 thread::spawn(move || talk.for_each(drop));
@@ -156,9 +166,13 @@ impl Client {
         match &mut self.link {
             Link::Pipe { input, .. } => writeln!(input, "{ready}")?,
             Link::Http { address, session, .. } => {
-                let mut stream = send(address, &post(address, &session_header(session.as_deref()), &ready))?;
+                let mut stream =
+                    send(address, &post(address, &session_header(session.as_deref()), &ready))?;
                 let (head, _) = read_response(&mut stream)?;
-                ensure!(head.starts_with("HTTP/1.1 202"), "the notification was not accepted: {head}");
+                ensure!(
+                    head.starts_with("HTTP/1.1 202"),
+                    "the notification was not accepted: {head}"
+                );
             }
         }
         Ok(())
@@ -187,12 +201,19 @@ impl Client {
                 };
                 let mut stream = send(address, &post(address, &headers, &request))?;
                 let (head, body) = read_response(&mut stream)?;
-                if let Some(issued) = head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")) {
+                if let Some(issued) =
+                    head.lines().find_map(|line| line.strip_prefix("mcp-session-id: "))
+                {
                     *session = Some(issued.to_owned());
                 }
                 // A stream of events ends with the answer.
-                let json = body.lines().filter_map(|line| line.strip_prefix("data: ")).next_back().unwrap_or(&body);
-                serde_json::from_str(json).with_context(|| format!("no JSON in the answer: {head}\n{body}"))
+                let json = body
+                    .lines()
+                    .filter_map(|line| line.strip_prefix("data: "))
+                    .next_back()
+                    .unwrap_or(&body);
+                serde_json::from_str(json)
+                    .with_context(|| format!("no JSON in the answer: {head}\n{body}"))
             }
         }
     }

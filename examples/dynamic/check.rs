@@ -16,6 +16,7 @@ pub(crate) fn check(client: &mut Client) -> Result<()> {
 
     client.call("tools/call", json!({"name": "forget", "arguments": {"name": "motto"}}))?;
     let tools = client.call("tools/list", json!({}))?;
-    let names: Vec<&Value> = tools["tools"].as_array().into_iter().flatten().map(|tool| &tool["name"]).collect();
+    let names: Vec<&Value> =
+        tools["tools"].as_array().into_iter().flatten().map(|tool| &tool["name"]).collect();
     expect(&json!(names), &json!(["learn", "forget"]))
 }

@@ -42,7 +42,8 @@ async fn main() -> anyhow::Result<()> {
     let server = Server::builder("dynamic", "1.0.0").offer_tools().build()?;
     let own = server.clone();
     server.add_tool(
-        Tool::new("learn", move |Args(lesson): Args<Lesson>| learn(own.clone(), lesson)).description("Adds a tool"),
+        Tool::new("learn", move |Args(lesson): Args<Lesson>| learn(own.clone(), lesson))
+            .description("Adds a tool"),
     )?;
     let own = server.clone();
     server.add_tool(

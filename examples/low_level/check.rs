@@ -6,7 +6,8 @@ use serde_json::json;
 use crate::client::{Client, expect};
 
 pub(crate) fn check(client: &mut Client) -> Result<()> {
-    let turned = client.call("tools/call", json!({"name": "reverse", "arguments": {"text": "spine"}}))?;
+    let turned =
+        client.call("tools/call", json!({"name": "reverse", "arguments": {"text": "spine"}}))?;
     expect(&turned["content"][0]["text"], &json!("enips"))?;
 
     let unknown = client.refused("tools/call", json!({"name": "revers", "arguments": {}}))?;

@@ -21,7 +21,9 @@ async fn call_tool(RawParams(params): RawParams) -> Result<RawJson> {
     let params: Value = serde_json::from_str(params.get())?;
     match params["name"].as_str() {
         Some("reverse") => {
-            let text = params["arguments"]["text"].as_str().ok_or_else(|| Error::invalid_params("`text` is missing"))?;
+            let text = params["arguments"]["text"]
+                .as_str()
+                .ok_or_else(|| Error::invalid_params("`text` is missing"))?;
             let turned: String = text.chars().rev().collect();
             Ok(to_raw_value(&json!({"content": [{"type": "text", "text": turned}]}))?)
         }

@@ -7,10 +7,18 @@ use crate::client::{Client, expect};
 
 pub(crate) fn check(client: &mut Client) -> Result<()> {
     let schema = client.call("resources/read", json!({"uri": "schema://main"}))?;
-    assert!(schema["contents"][0]["text"].as_str().is_some_and(|text| text.contains("CREATE TABLE planet")), "{schema}");
+    assert!(
+        schema["contents"][0]["text"]
+            .as_str()
+            .is_some_and(|text| text.contains("CREATE TABLE planet")),
+        "{schema}"
+    );
 
     let query = |sql: &str| json!({"name": "query", "arguments": {"sql": sql}});
-    let rows = client.call("tools/call", query("SELECT name, moons FROM planet WHERE moons > 0 ORDER BY moons"))?;
+    let rows = client.call(
+        "tools/call",
+        query("SELECT name, moons FROM planet WHERE moons > 0 ORDER BY moons"),
+    )?;
     expect(
         &rows["structuredContent"],
         &json!({"columns": ["name", "moons"], "rows": [["Earth", 1], ["Mars", 2]], "truncated": false}),

@@ -32,25 +32,30 @@ struct Rows {
 }
 
 async fn query(Args(Query { sql }): Args<Query>, database: State<Database>) -> Result<Json<Rows>> {
-    let connection = database.0.lock().map_err(|_| Error::new("the database is broken; restart the server"))?;
+    let connection =
+        database.0.lock().map_err(|_| Error::new("the database is broken; restart the server"))?;
     let mut statement = connection.prepare(&sql)?;
-    let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let mut found = statement.query([])?;
     let mut rows = Vec::new();
     while let Some(row) = found.next()? {
         if rows.len() == MOST_ROWS {
             return Ok(Json(Rows { columns, rows, truncated: true }));
         }
-        let values = (0..columns.len()).map(|index| Ok(json(row.get_ref(index)?))).collect::<Result<_>>()?;
+        let values =
+            (0..columns.len()).map(|index| Ok(json(row.get_ref(index)?))).collect::<Result<_>>()?;
         rows.push(values);
     }
     Ok(Json(Rows { columns, rows, truncated: false }))
 }
 
 async fn schema(database: State<Database>) -> Result<String> {
-    let connection = database.0.lock().map_err(|_| Error::new("the database is broken; restart the server"))?;
-    let mut statement = connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")?;
-    let tables: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let connection =
+        database.0.lock().map_err(|_| Error::new("the database is broken; restart the server"))?;
+    let mut statement =
+        connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")?;
+    let tables: Vec<String> =
+        statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     Ok(tables.join(";\n"))
 }
 
@@ -77,7 +82,9 @@ async fn main() -> anyhow::Result<()> {
     let server = Server::builder("sqlite-explorer", "1.0.0")
         .state(Database(Mutex::new(connection)))
         .resource(
-            Resource::new("schema://main", "schema", schema).description("The tables").mime_type("application/sql"),
+            Resource::new("schema://main", "schema", schema)
+                .description("The tables")
+                .mime_type("application/sql"),
         )
         .tool(Tool::new("query", query).description("Runs a SELECT statement").read_only())
         .build()?;

@@ -22,6 +22,8 @@ pub async fn serve(server: Server) -> Result<()> {
     let serving = server.serve_http(("127.0.0.1", port), HttpConfig::new()).await?;
     eprintln!("listening on {}", serving.url());
     eprintln!("connect Claude Code:  claude mcp add --transport http example {}", serving.url());
-    eprintln!("inspect it:           npx @modelcontextprotocol/inspector  (then Streamable HTTP, the URL above)");
+    eprintln!(
+        "inspect it:           npx @modelcontextprotocol/inspector  (then Streamable HTTP, the URL above)"
+    );
     Ok(serving.until_stopped().await?)
 }

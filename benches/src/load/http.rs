@@ -34,7 +34,12 @@ impl Load {
         let mut connections = Vec::with_capacity(requests.len());
         for (index, request) in requests.into_iter().enumerate() {
             let connection = Connection::open(address, request)?;
-            epoll::add(&epoll, &connection.stream, EventData::new_u64(index as u64), EventFlags::IN)?;
+            epoll::add(
+                &epoll,
+                &connection.stream,
+                EventData::new_u64(index as u64),
+                EventFlags::IN,
+            )?;
             connections.push(connection);
         }
         let ready = Vec::with_capacity(connections.len());
@@ -57,8 +62,15 @@ impl Load {
         while waiting > 0 {
             self.ready.clear();
             let patience = PATIENCE.try_into()?;
-            epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.ready), Some(&patience))?;
-            ensure!(!self.ready.is_empty(), "{waiting} calls were not answered within {PATIENCE:?}");
+            epoll::wait(
+                &self.epoll,
+                rustix::buffer::spare_capacity(&mut self.ready),
+                Some(&patience),
+            )?;
+            ensure!(
+                !self.ready.is_empty(),
+                "{waiting} calls were not answered within {PATIENCE:?}"
+            );
             let go_on = Instant::now() < end;
             for event in &self.ready {
                 let connection = &mut self.connections[event.data.u64() as usize];
@@ -94,7 +106,14 @@ impl Connection {
         stream.set_nonblocking(true)?;
         let request = Numbered::new(request).context("the request has no id")?;
         let buffer = vec![0; 16 << 10].into();
-        Ok(Self { stream, request, answer: template(&answer.body)?, id: FIRST_ID, buffer, filled: 0 })
+        Ok(Self {
+            stream,
+            request,
+            answer: template(&answer.body)?,
+            id: FIRST_ID,
+            buffer,
+            filled: 0,
+        })
     }
 
     fn send(&mut self) -> Result<()> {
@@ -209,7 +228,8 @@ impl Head {
         let Some(end) = memmem::find(bytes, b"\r\n\r\n") else { return Ok(None) };
         let head = &bytes[..end + 2];
         let status = head.strip_prefix(b"HTTP/1.1 ").and_then(|rest| number(rest.get(..3)?));
-        let status = status.with_context(|| format!("not HTTP: {}", String::from_utf8_lossy(head)))?;
+        let status =
+            status.with_context(|| format!("not HTTP: {}", String::from_utf8_lossy(head)))?;
         let length = header(head, "content-length").and_then(number).unwrap_or(0);
         Ok(Some(Self { status: status as u16, end: end + 4, length }))
     }
@@ -219,7 +239,8 @@ fn header<'h>(head: &'h [u8], name: &str) -> Option<&'h [u8]> {
     memchr::memchr_iter(b'\n', head).find_map(|at| {
         let line = &head[at + 1..];
         let (found, rest) = line.split_at_checked(name.len())?;
-        let value = rest.strip_prefix(b":").filter(|_| found.eq_ignore_ascii_case(name.as_bytes()))?;
+        let value =
+            rest.strip_prefix(b":").filter(|_| found.eq_ignore_ascii_case(name.as_bytes()))?;
         Some(value[..memchr::memchr(b'\r', value)?].trim_ascii())
     })
 }

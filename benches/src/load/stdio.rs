@@ -27,7 +27,11 @@ pub(crate) struct Load {
 
 impl Load {
     /// Makes one call. Requests are `request` and a line end.
-    pub(crate) fn open(mut stdin: ChildStdin, mut stdout: ChildStdout, request: &str) -> Result<Self> {
+    pub(crate) fn open(
+        mut stdin: ChildStdin,
+        mut stdout: ChildStdout,
+        request: &str,
+    ) -> Result<Self> {
         let request = format!("{request}\n").into_bytes();
         stdin.write_all(&request)?;
         let mut answer = Vec::new();
@@ -88,7 +92,11 @@ impl Load {
         for line in self.rest.chunks_exact(length) {
             self.answered = next_id(self.answered);
             self.answer.set(self.answered);
-            ensure!(line == self.answer.bytes(), "not the answer: {}", String::from_utf8_lossy(line));
+            ensure!(
+                line == self.answer.bytes(),
+                "not the answer: {}",
+                String::from_utf8_lossy(line)
+            );
             lines += 1;
         }
         self.rest.drain(..lines * length);

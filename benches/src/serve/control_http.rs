@@ -28,7 +28,11 @@ pub(super) async fn start() -> Result<(u16, impl Sized)> {
 }
 
 async fn modern(body: Bytes) -> Response {
-    answer(&body, |message| ModernResult { result_type: "complete", meta: META, content: [Content::text(message)] })
+    answer(&body, |message| ModernResult {
+        result_type: "complete",
+        meta: META,
+        content: [Content::text(message)],
+    })
 }
 
 async fn legacy(body: Bytes) -> Response {

@@ -9,7 +9,9 @@ use crate::{
     child::Server,
     load::http::{Load, connect, exchange},
     machine::Cores,
-    messages::{INITIALIZE, INITIALIZED, MODERN_CALL_HEADERS, http_request, legacy_call, modern_call},
+    messages::{
+        INITIALIZE, INITIALIZED, MODERN_CALL_HEADERS, http_request, legacy_call, modern_call,
+    },
     report::{Bar, Report},
     slices::{self, Series, Slice, Target},
 };
@@ -28,22 +30,30 @@ pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<
     let (control, control_address) = Server::listening("control-http", cores)?;
     let (outlive, outlive_address) = Server::listening("outlive-http", cores)?;
     let modern = modern_call();
-    let modern_at = |path| vec![http_request("POST", path, MODERN_CALL_HEADERS, &modern); CONNECTIONS];
+    let modern_at =
+        |path| vec![http_request("POST", path, MODERN_CALL_HEADERS, &modern); CONNECTIONS];
     let legacy_control = vec![http_request("POST", "/legacy", &[], &legacy_call()); CONNECTIONS];
     let mut targets = vec![
         Http::open("control", &control, control_address, modern_at("/mcp"))?,
         Http::open("Outlive", &outlive, outlive_address, modern_at("/mcp"))?,
         Http::open("control, legacy", &control, control_address, legacy_control)?,
-        Http::open("Outlive, legacy session", &outlive, outlive_address, in_sessions(outlive_address)?)?,
+        Http::open(
+            "Outlive, legacy session",
+            &outlive,
+            outlive_address,
+            in_sessions(outlive_address)?,
+        )?,
     ];
     for pair in [[CONTROL, OUTLIVE], [CONTROL_LEGACY, OUTLIVE_LEGACY]] {
-        let [control, outlive] = pair.map(|index| String::from_utf8_lossy(targets[index].load.answer()));
+        let [control, outlive] =
+            pair.map(|index| String::from_utf8_lossy(targets[index].load.answer()));
         ensure!(control == outlive, "the control answers other bytes:\n{control}\n{outlive}");
     }
     if let Some((server, address)) = &peer {
         targets.push(Http::open("rmcp 3.8.0", server, *address, modern_at("/mcp"))?);
     }
-    let mut targets: Vec<Box<dyn Target>> = targets.into_iter().map(|target| Box::new(target) as _).collect();
+    let mut targets: Vec<Box<dyn Target>> =
+        targets.into_iter().map(|target| Box::new(target) as _).collect();
     eprintln!("measuring calls over HTTP");
     let series = slices::take(&mut targets, plan.rounds, plan.slice)?;
     tell(&series, report);
@@ -62,7 +72,8 @@ fn tell(series: &[Series], report: &mut Report) {
     let modern = ratio("2026-07-28, Outlive / control (CPU)", OUTLIVE, CONTROL);
     ratio("2026-07-28, rmcp / control (CPU)", PEER, CONTROL);
     ratio("2026-07-28, rmcp / Outlive (CPU)", PEER, OUTLIVE);
-    let legacy = ratio("2025-11-25 session, Outlive / control (CPU)", OUTLIVE_LEGACY, CONTROL_LEGACY);
+    let legacy =
+        ratio("2025-11-25 session, Outlive / control (CPU)", OUTLIVE_LEGACY, CONTROL_LEGACY);
     report.series(series);
     report.bar(Bar::at_most("2026-07-28 call, CPU of the control", modern, 1.2, "x"));
     report.bar(Bar::at_most("2025-11-25 call in a session, CPU of the control", legacy, 1.6, "x"));
@@ -70,19 +81,22 @@ fn tell(series: &[Series], report: &mut Report) {
 
 /// Calls of 2025-11-25, each in a session of its own.
 fn in_sessions(address: SocketAddr) -> Result<Vec<Vec<u8>>> {
-    (0..CONNECTIONS).map(|_| {
-        let session = open_session(address)?;
-        let headers = [("mcp-protocol-version", "2025-11-25"), ("mcp-session-id", session.as_str())];
-        Ok(http_request("POST", "/mcp", &headers, &legacy_call()))
-    })
-    .collect()
+    (0..CONNECTIONS)
+        .map(|_| {
+            let session = open_session(address)?;
+            let headers =
+                [("mcp-protocol-version", "2025-11-25"), ("mcp-session-id", session.as_str())];
+            Ok(http_request("POST", "/mcp", &headers, &legacy_call()))
+        })
+        .collect()
 }
 
 /// Opens a session as a client does, and returns its id.
 pub(super) fn open_session(address: SocketAddr) -> Result<String> {
     let mut stream = connect(address)?;
     let answer = exchange(&mut stream, &http_request("POST", "/mcp", &[], INITIALIZE))?;
-    let session = answer.header("mcp-session-id").context("the handshake's answer names no session")?;
+    let session =
+        answer.header("mcp-session-id").context("the handshake's answer names no session")?;
     let headers = [("mcp-protocol-version", "2025-11-25"), ("mcp-session-id", session.as_str())];
     let noted = exchange(&mut stream, &http_request("POST", "/mcp", &headers, INITIALIZED))?;
     ensure!(noted.status == 202, "`initialized` was answered with {}", noted.status);
@@ -96,8 +110,14 @@ struct Http {
 }
 
 impl Http {
-    fn open(name: &'static str, server: &Server, address: SocketAddr, requests: Vec<Vec<u8>>) -> Result<Self> {
-        let load = Load::open(address, requests).with_context(|| format!("the first calls to {name}"))?;
+    fn open(
+        name: &'static str,
+        server: &Server,
+        address: SocketAddr,
+        requests: Vec<Vec<u8>>,
+    ) -> Result<Self> {
+        let load =
+            Load::open(address, requests).with_context(|| format!("the first calls to {name}"))?;
         Ok(Self { name, pid: server.pid(), load })
     }
 }

@@ -38,11 +38,15 @@ const ALL: &[Held] = &[
 ];
 
 pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<()> {
-    let room = allow_open_files(plan.held as u64 + OTHER_FILES).saturating_sub(OTHER_FILES) as usize;
+    let room =
+        allow_open_files(plan.held as u64 + OTHER_FILES).saturating_sub(OTHER_FILES) as usize;
     let held = plan.held.min(room);
     report.title(&format!("memory, {held} held open each"));
     if held < plan.held {
-        report.say(format!("the limit on open files allows {held} instead of {}; `ulimit -n` raises it", plan.held));
+        report.say(format!(
+            "the limit on open files allows {held} instead of {}; `ulimit -n` raises it",
+            plan.held
+        ));
     }
     for what in ALL {
         eprintln!("measuring memory: {}", what.name);

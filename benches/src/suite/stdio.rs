@@ -21,9 +21,11 @@ pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<
     let control_load = Load::open(stdin, stdout, &modern_call())?;
     let (outlive, stdin, stdout) = Server::piped("outlive-stdio", cores)?;
     let outlive_load = Load::open(stdin, stdout, &modern_call())?;
-    let [theirs, ours] = [&control_load, &outlive_load].map(|load| String::from_utf8_lossy(load.answer()));
+    let [theirs, ours] =
+        [&control_load, &outlive_load].map(|load| String::from_utf8_lossy(load.answer()));
     ensure!(theirs == ours, "the control answers other bytes:\n{theirs}\n{ours}");
-    let [control_load, outlive_load] = [control_load, outlive_load].map(|load| Rc::new(RefCell::new(load)));
+    let [control_load, outlive_load] =
+        [control_load, outlive_load].map(|load| Rc::new(RefCell::new(load)));
     let target = |name, server: &Server, load: &Rc<RefCell<Load>>, in_flight| -> Box<dyn Target> {
         Box::new(Stdio { name, pid: server.pid(), load: Rc::clone(load), in_flight })
     };
@@ -41,11 +43,20 @@ pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<
     let many = outlive.ratio(control, rate);
     report.ratio("64 in flight, Outlive / blocking loop (calls/s)", many);
     report.ratio("64 in flight, Outlive / blocking loop (CPU)", outlive.ratio(control, cpu));
-    report.ratio("one at a time, Outlive / blocking loop (calls/s)", outlive_one.ratio(control_one, rate));
-    report.ratio("one at a time, Outlive / blocking loop (CPU)", outlive_one.ratio(control_one, cpu));
+    report.ratio(
+        "one at a time, Outlive / blocking loop (calls/s)",
+        outlive_one.ratio(control_one, rate),
+    );
+    report
+        .ratio("one at a time, Outlive / blocking loop (CPU)", outlive_one.ratio(control_one, cpu));
     report.series(&series);
     let share = Some(many.spread.median * 100.0);
-    report.bar(Bar::at_least("stdio, 64 in flight, calls/s of the blocking loop", share, 50.0, "%"));
+    report.bar(Bar::at_least(
+        "stdio, 64 in flight, calls/s of the blocking loop",
+        share,
+        50.0,
+        "%",
+    ));
     Ok(())
 }
 

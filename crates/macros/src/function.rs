@@ -12,12 +12,7 @@ use syn::{
     spanned::Spanned,
 };
 
-use crate::{
-    description,
-    errors::Errors,
-    params::{Field, Params},
-    settings::Settings,
-};
+use crate::{description, errors::Errors, field::Field, params::Params, settings::Settings};
 
 /// A function that can become a handler.
 pub(crate) struct Function {

@@ -10,6 +10,7 @@
 
 mod description;
 mod errors;
+mod field;
 mod function;
 mod params;
 mod prompt;

@@ -3,11 +3,11 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{
-    Attribute, FnArg, Ident, LitStr, Pat, PatIdent, PatType, Token, Type, ext::IdentExt,
+    Attribute, FnArg, Ident, Pat, PatIdent, PatType, Token, Type, ext::IdentExt,
     punctuated::Punctuated, spanned::Spanned,
 };
 
-use crate::{errors::Errors, function::at};
+use crate::{errors::Errors, field::Field, function::at};
 
 /// Types that are made from the call, by name. Others are marked with `#[extract]`.
 const EXTRACTORS: [&str; 8] =
@@ -28,17 +28,6 @@ enum Passed {
     Args { name: PatIdent, ty: Type },
     /// All arguments, as the struct made from [`Params::fields`].
     Fields,
-}
-
-/// A parameter that is one argument.
-pub(crate) struct Field {
-    /// For the field of the struct: doc comments, `#[serde]`, `#[schemars]`, `#[cfg]`.
-    on_field: Vec<Attribute>,
-    /// For the name in the function: `#[cfg]`, lints.
-    on_name: Vec<Attribute>,
-    pub(crate) header: Option<LitStr>,
-    name: PatIdent,
-    ty: Type,
 }
 
 impl Params {
@@ -66,7 +55,7 @@ impl Params {
             Passed::Args { name, .. } => Some(&name.ident),
             Passed::Extractor(_) | Passed::Fields => None,
         });
-        args.chain(self.fields.iter().map(|field| &field.name.ident))
+        args.chain(self.fields.iter().map(Field::parameter))
             .map(|name| (name.span(), name.unraw().to_string()))
     }
 
@@ -75,12 +64,7 @@ impl Params {
         if self.fields.is_empty() {
             return None;
         }
-        let fields = self.fields.iter().map(|Field { on_field, header, name, ty, .. }| {
-            let name = field_name(&name.ident);
-            let header =
-                header.as_ref().map(|header| quote!(#[schemars(extend("x-mcp-header" = #header))]));
-            quote!(#(#on_field)* #header #name: #ty)
-        });
+        let fields = self.fields.iter().map(Field::definition);
         Some(quote! {
             #[derive(::outlive::__private::serde::Deserialize, ::outlive::__private::schemars::JsonSchema)]
             #[serde(crate = "::outlive::__private::serde")]
@@ -99,11 +83,7 @@ impl Params {
             }
             Passed::Fields => {
                 let ty = passed.ty();
-                let fields = self.fields.iter().map(|Field { on_name, name, .. }| {
-                    let field = field_name(&name.ident);
-                    quote!(#(#on_name)* #field: #name)
-                });
-                // Never `Struct { name }`: for an unused name, the compiler would propose `name: _`.
+                let fields = self.fields.iter().map(Field::pattern);
                 quote! {
                     #[allow(non_shorthand_field_patterns)]
                     ::outlive::server::Args(__Arguments { #(#fields),* }): #ty
@@ -167,78 +147,6 @@ impl Passed {
             Self::Fields => quote!(::outlive::server::Args<__Arguments>),
         }
     }
-}
-
-impl Field {
-    fn read(param: &PatType, name: PatIdent, ty: Type) -> syn::Result<Self> {
-        let mut field = Self { on_field: Vec::new(), on_name: Vec::new(), header: None, name, ty };
-        for attribute in &param.attrs {
-            let path = attribute.path();
-            let is = |names: &[&str]| names.iter().any(|name| path.is_ident(name));
-            if is(&["doc", "serde", "schemars"]) {
-                field.on_field.push(attribute.clone());
-            } else if is(&["cfg"]) {
-                field.on_field.push(attribute.clone());
-                field.on_name.push(attribute.clone());
-            } else if is(&["allow", "deny", "expect", "forbid", "warn"]) {
-                field.on_name.push(attribute.clone());
-            } else if is(&["header"]) {
-                let header = attribute.parse_args::<LitStr>();
-                field.header =
-                    Some(header.map_err(|_| error(attribute, "write `#[header(\"Name\")]`"))?);
-            } else {
-                let message = "on an argument there can be doc comments, `#[serde]`, `#[schemars]`, `#[header]`, \
-                               `#[extract]`, `#[cfg]` and lints";
-                return Err(error(path, message));
-            }
-        }
-        Ok(field)
-    }
-
-    pub(crate) fn span(&self) -> Span {
-        self.name.ident.span()
-    }
-
-    /// What clients call it; `None` if serde has the last word.
-    pub(crate) fn name_for_clients(&self) -> Option<String> {
-        let mut name = Some(field_name(&self.name.ident).unraw().to_string());
-        for attribute in self.on_field.iter().filter(|attribute| attribute.path().is_ident("serde"))
-        {
-            // What cannot be parsed here, serde will complain about.
-            let _ = attribute.parse_nested_meta(|meta| {
-                if meta.path.is_ident("rename") && meta.input.peek(Token![=]) {
-                    name = Some(meta.value()?.parse::<LitStr>()?.value());
-                    return Ok(());
-                }
-                if ["alias", "flatten", "rename", "skip", "skip_deserializing"]
-                    .iter()
-                    .any(|key| meta.path.is_ident(key))
-                {
-                    name = None;
-                }
-                // Whatever follows is of no interest.
-                while !meta.input.is_empty() && !meta.input.peek(Token![,]) {
-                    meta.input.parse::<proc_macro2::TokenTree>()?;
-                }
-                Ok(())
-            });
-        }
-        name
-    }
-}
-
-/// The name of the field. An underscore that keeps the compiler quiet about an unused parameter
-/// does not change what clients send.
-fn field_name(parameter: &Ident) -> Ident {
-    let span = at(parameter.span());
-    let text = parameter.unraw().to_string();
-    let bare = match text.trim_start_matches('_') {
-        bare if bare.starts_with(|first: char| !first.is_ascii_digit()) => bare,
-        _ => &text,
-    };
-    let mut name = syn::parse_str::<Ident>(bare).unwrap_or_else(|_| Ident::new_raw(bare, span));
-    name.set_span(span);
-    name
 }
 
 /// What an extractor is passed on as. There is nothing to describe about it, so a doc comment is

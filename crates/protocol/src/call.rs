@@ -171,9 +171,8 @@ impl Call {
 
     fn string(&self, span: Option<Span>, member: &'static str) -> Result<Cow<'_, str>, Fault> {
         match span.map(|span| self.text(span)) {
-            Some(text) if text.starts_with('"') => {
-                unquote(text).map_err(|error| Fault::invalid_params(format!("`params.{member}`: {error}")))
-            }
+            Some(text) if text.starts_with('"') => unquote(text)
+                .map_err(|error| Fault::invalid_params(format!("`params.{member}`: {error}"))),
             Some(_) => Err(Fault::invalid_params(format!("`params.{member}` must be a string"))),
             None => Err(Fault::invalid_params(format!("`params.{member}` is missing"))),
         }

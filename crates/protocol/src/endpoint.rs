@@ -96,7 +96,7 @@ impl Endpoint {
             Err(fault) => return refused(None, &fault, true),
         };
         if text.trim_ascii_start().starts_with('[') {
-            return self.accept_batch(message, text, arrival);
+            return self.accept_batch(message, text, &arrival);
         }
         let envelope: Envelope<'_> = match serde_json::from_str(text) {
             Ok(envelope) => envelope,
@@ -109,8 +109,12 @@ impl Endpoint {
         // What has no id wants no answer, not even about what is wrong with it.
         let wants_answer = envelope.id.is_some() || envelope.method.is_none();
         match envelope.classify() {
-            Ok(Message::Request { id, method, params }) => self.request(message, id, method, params, arrival),
-            Ok(Message::Notification { params: Some(params), .. }) if !params.get().starts_with('{') => {
+            Ok(Message::Request { id, method, params }) => {
+                self.request(message, id, method, params, arrival)
+            }
+            Ok(Message::Notification { params: Some(params), .. })
+                if !params.get().starts_with('{') =>
+            {
                 refused(None, &Fault::invalid_params("`params` must be an object"), false)
             }
             Ok(Message::Notification { method, params }) => {
@@ -120,7 +124,8 @@ impl Endpoint {
                 self.notification(&method, params, &arrival);
                 Accepted::Noted
             }
-            Ok(Message::Response { .. }) => match era::check_notification(&arrival, self.profile()) {
+            Ok(Message::Response { .. }) => match era::check_notification(&arrival, self.profile())
+            {
                 // No server-to-client request is out, so nothing waits for it.
                 Ok(()) => Accepted::Noted,
                 Err((era, fault)) => self.refuse(era, None, &fault),
@@ -131,7 +136,8 @@ impl Endpoint {
 
     /// Reading stops at text that is not UTF-8 and at nesting that no caller means.
     fn check_text<'m>(&self, message: &'m Bytes) -> Result<&'m str, Fault> {
-        let text = str::from_utf8(message).map_err(|error| Fault::Parse(format!("not UTF-8: {error}")))?;
+        let text =
+            str::from_utf8(message).map_err(|error| Fault::Parse(format!("not UTF-8: {error}")))?;
         let limit = self.profile().limits.message_depth;
         match depth_exceeds(text.as_bytes(), limit) {
             true => Err(Fault::invalid_request(format!("nested deeper than {limit} levels"))),
@@ -154,12 +160,16 @@ impl Endpoint {
         let request = Request { message, id, method, params, head };
         let in_use = |table: &InFlight| !table.is_empty() && table.contains(id.get());
         if arrival.in_flight.is_some_and(in_use) {
-            let fault = Fault::invalid_request(format!("id {} is still in use by a running request", id.get()));
+            let fault = Fault::invalid_request(format!(
+                "id {} is still in use by a running request",
+                id.get()
+            ));
             return refused(Some(id.get()), &fault, true);
         }
         match era::select(&request, &arrival, self.profile()) {
             Ok(Selected::Modern(modern)) => {
-                let decoded = modern.decode(&request, arrival, |name| self.service.knows_method(name));
+                let decoded =
+                    modern.decode(&request, arrival, |name| self.service.knows_method(name));
                 self.start(modern, id, decoded)
             }
             Ok(Selected::Legacy(legacy)) => {
@@ -167,7 +177,8 @@ impl Endpoint {
                     Some(session) => Arc::clone(session),
                     None => Arc::new(era::ephemeral_session(legacy, &arrival, &self.profile().bus)),
                 };
-                let decoded = legacy.decode(&request, arrival, session, |name| self.service.knows_method(name));
+                let decoded = legacy
+                    .decode(&request, arrival, session, |name| self.service.knows_method(name));
                 self.start(legacy, id, decoded)
             }
             Ok(Selected::Handshake) => self.handshake(&request, arrival),
@@ -187,7 +198,12 @@ impl Endpoint {
         }
     }
 
-    fn start(&self, era: &'static dyn Era, id: &RawValue, decoded: Result<Arc<Call>, Fault>) -> Accepted {
+    fn start(
+        &self,
+        era: &'static dyn Era,
+        id: &RawValue,
+        decoded: Result<Arc<Call>, Fault>,
+    ) -> Accepted {
         match decoded {
             Ok(call) => Accepted::Call(self.run(call)),
             Err(fault) => self.refuse(era, Some(id), &fault),
@@ -221,14 +237,16 @@ impl Endpoint {
             }
             _ => {}
         }
-        let notice = Notice::new(known, method, params, &arrival.principal, arrival.session.as_ref());
+        let notice =
+            Notice::new(known, method, params, &arrival.principal, arrival.session.as_ref());
         self.service.notified(notice);
     }
 
-    fn accept_batch(&self, message: &Bytes, text: &str, arrival: Arrival<'_>) -> Accepted {
-        let allowed = era::batch_era(&arrival, self.profile()).is_some_and(Era::takes_batches);
+    fn accept_batch(&self, message: &Bytes, text: &str, arrival: &Arrival<'_>) -> Accepted {
+        let allowed = era::batch_era(arrival, self.profile()).is_some_and(Era::takes_batches);
         if !allowed {
-            let fault = Fault::invalid_request("several messages in one array; send each on its own");
+            let fault =
+                Fault::invalid_request("several messages in one array; send each on its own");
             return refused(None, &fault, true);
         }
         let messages: Vec<&RawValue> = match serde_json::from_str(text) {
@@ -294,7 +312,12 @@ fn cancel(params: &str, arrival: &Arrival<'_>) {
     let Ok(cancelled) = serde_json::from_str::<Cancelled<'_>>(params) else { return };
     let id = cancelled.request_id.get();
     let found = arrival.in_flight.is_some_and(|in_flight| in_flight.cancel(id));
-    tracing::debug!(id, found, reason = cancelled.reason.as_deref(), "the client cancelled a request");
+    tracing::debug!(
+        id,
+        found,
+        reason = cancelled.reason.as_deref(),
+        "the client cancelled a request"
+    );
 }
 
 /// The id of a message that is otherwise unreadable, so that its refusal can repeat it.

@@ -56,7 +56,8 @@ impl InFlight {
 
     /// Cancels every call of which this is true.
     pub fn cancel_where(&self, meant: impl Fn(&Call) -> bool) {
-        let calls: Vec<_> = self.lock().extract_if(|_, call| meant(call)).map(|(_, call)| call).collect();
+        let calls: Vec<_> =
+            self.lock().extract_if(|_, call| meant(call)).map(|(_, call)| call).collect();
         calls.iter().for_each(|call| call.port().cancel());
     }
 

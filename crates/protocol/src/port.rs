@@ -66,7 +66,10 @@ impl Port {
     pub fn progress(&self, mut progress: Progress) {
         progress.total = progress.total.filter(|total| total.is_finite());
         let mut queue = self.lock();
-        if queue.closed || !progress.done.is_finite() || queue.last_progress.is_some_and(|last| progress.done <= last) {
+        if queue.closed
+            || !progress.done.is_finite()
+            || queue.last_progress.is_some_and(|last| progress.done <= last)
+        {
             return;
         }
         queue.last_progress = Some(progress.done);
@@ -106,17 +109,26 @@ impl Port {
     }
 
     /// Takes the next notification, or remembers whom to wake for it.
-    pub(crate) fn next(&self, now: impl FnOnce() -> Instant, interval: Duration, owner: &Waker) -> Next {
+    pub(crate) fn next(
+        &self,
+        now: impl FnOnce() -> Instant,
+        interval: Duration,
+        owner: &Waker,
+    ) -> Next {
         let mut queue = self.lock();
         if let Some(notify) = queue.take_waiting() {
             return Next::Say(notify);
         }
         if queue.held.is_some() {
             let now = now();
-            let rest = queue.last_said.map_or(Duration::ZERO, |said| interval.saturating_sub(now - said));
+            let rest =
+                queue.last_said.map_or(Duration::ZERO, |said| interval.saturating_sub(now - said));
             if rest.is_zero() {
                 queue.last_said = Some(now);
-                return queue.held.take().map_or(Next::Nothing, |held| Next::Say(Notify::Progress(held)));
+                return queue
+                    .held
+                    .take()
+                    .map_or(Next::Nothing, |held| Next::Say(Notify::Progress(held)));
             }
             queue.remember(owner);
             return Next::Later(rest);
@@ -148,7 +160,10 @@ impl Queue {
     fn take_waiting(&mut self) -> Option<Notify> {
         let notify = self.waiting.pop_front();
         if notify.is_some() && self.dropped > 0 {
-            tracing::warn!(dropped = self.dropped, "the client reads too slowly; log messages were dropped");
+            tracing::warn!(
+                dropped = self.dropped,
+                "the client reads too slowly; log messages were dropped"
+            );
             self.dropped = 0;
         }
         notify

@@ -69,7 +69,11 @@ impl Run {
                 continue;
             }
             let limits = &self.profile.limits;
-            match self.call.port.next(|| self.profile.clock.now(), limits.progress_interval, cx.waker()) {
+            match self.call.port.next(
+                || self.profile.clock.now(),
+                limits.progress_interval,
+                cx.waker(),
+            ) {
                 Next::Say(notify) => return Poll::Ready(Some(Message::Notify(notify))),
                 Next::Nothing => {
                     self.timer = None;
@@ -142,7 +146,10 @@ impl Drop for Run {
 
 impl fmt::Debug for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Run").field("call", &self.call).field("ended", &self.ended).finish_non_exhaustive()
+        f.debug_struct("Run")
+            .field("call", &self.call)
+            .field("ended", &self.ended)
+            .finish_non_exhaustive()
     }
 }
 
@@ -154,7 +161,14 @@ pub(crate) fn start(call: &Call, start: impl FnOnce() -> Work) -> Work {
 }
 
 fn panicked(call: &Call, panic: &(dyn Any + Send)) -> Fault {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    tracing::error!(method = call.method_name(), panic = text.unwrap_or("no text"), "a handler panicked");
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(
+        method = call.method_name(),
+        panic = text.unwrap_or("no text"),
+        "a handler panicked"
+    );
     Fault::Internal
 }

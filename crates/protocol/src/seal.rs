@@ -43,7 +43,8 @@ impl Seal {
         let mut nonce = [0; NONCE];
         getrandom::fill(&mut nonce).ok()?;
         let aad = bind(context);
-        let sealed = self.0.encrypt(&XNonce::from(nonce), Payload { msg: content, aad: &aad }).ok()?;
+        let sealed =
+            self.0.encrypt(&XNonce::from(nonce), Payload { msg: content, aad: &aad }).ok()?;
         let mut token = nonce.to_vec();
         token.extend_from_slice(&sealed);
         Some(URL_SAFE_NO_PAD.encode(token))

@@ -74,7 +74,13 @@ pub struct Profile {
 impl Profile {
     /// Puts a profile together. `stamp_identity` puts `serverInfo` on every modern result, as the
     /// specification recommends.
-    pub fn new(info: Implementation, eras: Eras, limits: Limits, clock: Arc<dyn Clock>, stamp_identity: bool) -> Self {
+    pub fn new(
+        info: Implementation,
+        eras: Eras,
+        limits: Limits,
+        clock: Arc<dyn Clock>,
+        stamp_identity: bool,
+    ) -> Self {
         let modern_stamp = crate::era::modern_stamp(&info, stamp_identity);
         Self { info, eras, limits, clock, bus: Bus::default(), modern_stamp }
     }

@@ -106,7 +106,9 @@ impl Session {
     pub fn state<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         let mut state = self.lock_state();
         let slot = state.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(make()));
-        Arc::clone(slot).downcast().unwrap_or_else(|_| unreachable!("the slot is keyed by its type"))
+        Arc::clone(slot)
+            .downcast()
+            .unwrap_or_else(|_| unreachable!("the slot is keyed by its type"))
     }
 
     /// Ends everything that belongs to the session: its calls are cancelled, its feed closes.

@@ -17,7 +17,12 @@ const CHUNK: usize = 16 << 10;
 /// # Errors
 ///
 /// When reading or writing fails.
-pub async fn serve<R, W>(endpoint: Endpoint, principal: Principal, mut input: R, mut output: W) -> io::Result<()>
+pub async fn serve<R, W>(
+    endpoint: Endpoint,
+    principal: Principal,
+    mut input: R,
+    mut output: W,
+) -> io::Result<()>
 where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,

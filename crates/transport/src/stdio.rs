@@ -56,7 +56,8 @@ async fn serve_files(endpoint: Endpoint, input: File, output: File) -> io::Resul
         let _runtime = runtime.enter();
         let _ = done.send(read(&reader, input, &output));
     })?;
-    let read = finished.await.unwrap_or_else(|_| Err(io::Error::other("the reading thread panicked")));
+    let read =
+        finished.await.unwrap_or_else(|_| Err(io::Error::other("the reading thread panicked")));
     profile.bus.close();
     let _ = tokio::time::timeout(GRACE, pipe.drained()).await;
     pipe.close();

@@ -2,7 +2,9 @@
 
 use std::{any::TypeId, collections::HashMap, fmt, sync::Arc, time::Duration};
 
-use outlive_protocol::{Call, Change, Clock, Limits, Notice, Outcome, Profile, Seal, Session, era::Eras};
+use outlive_protocol::{
+    Call, Change, Clock, Limits, Notice, Outcome, Profile, Seal, Session, era::Eras,
+};
 use outlive_transport::TokioClock;
 use outlive_wire::{CacheHints, CacheScope, Icon, Implementation, JsonObject, Meta};
 use serde_json::Value;
@@ -199,7 +201,11 @@ impl ServerBuilder {
     }
 
     /// Does something when a notification comes. Must not block.
-    pub fn on_notification(mut self, name: &str, handle: impl Fn(&Notice<'_>) + Send + Sync + 'static) -> Self {
+    pub fn on_notification(
+        mut self,
+        name: &str,
+        handle: impl Fn(&Notice<'_>) + Send + Sync + 'static,
+    ) -> Self {
         self.notices.insert(name.into(), Box::new(handle));
         self
     }
@@ -278,7 +284,10 @@ impl ServerBuilder {
     }
 
     /// Runs when a legacy session has ended.
-    pub fn on_session_close(mut self, hook: impl Fn(&Arc<Session>) + Send + Sync + 'static) -> Self {
+    pub fn on_session_close(
+        mut self,
+        hook: impl Fn(&Arc<Session>) + Send + Sync + 'static,
+    ) -> Self {
         self.on_close.push(Box::new(hook));
         self
     }
@@ -298,11 +307,19 @@ impl ServerBuilder {
         }
         let seal = match self.seal_key {
             Some(key) => Seal::new(key),
-            None => Seal::random().map_err(|error| BuildError(format!("no random bytes for a key: {error}")))?,
+            None => Seal::random()
+                .map_err(|error| BuildError(format!("no random bytes for a key: {error}")))?,
         };
-        let profile = Arc::new(Profile::new(self.info, self.eras, self.limits, self.clock, self.stamp_identity));
-        let notifier =
-            |change| Notifier::new(change, profile.bus.clone(), Arc::clone(&profile.clock), self.debounce);
+        let profile = Arc::new(Profile::new(
+            self.info,
+            self.eras,
+            self.limits,
+            self.clock,
+            self.stamp_identity,
+        ));
+        let notifier = |change| {
+            Notifier::new(change, profile.bus.clone(), Arc::clone(&profile.clock), self.debounce)
+        };
         let resources = notifier(Change::Resources);
         let layers = self.layers;
         let core = Arc::new_cyclic(|core| Core {
@@ -339,7 +356,9 @@ impl ServerBuilder {
 fn check_extension(name: &str) -> Result<(), BuildError> {
     let official = name.starts_with("io.modelcontextprotocol/");
     match (name.contains('/'), Meta::check_key(name)) {
-        (false, _) => Err(BuildError(format!("extension `{name}` needs a prefix, as in `com.example/{name}`"))),
+        (false, _) => Err(BuildError(format!(
+            "extension `{name}` needs a prefix, as in `com.example/{name}`"
+        ))),
         (true, Err(error)) if !official => Err(BuildError(format!("extension `{name}`: {error}"))),
         _ => Ok(()),
     }
@@ -373,6 +392,9 @@ impl std::error::Error for BuildError {}
 
 impl fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerBuilder").field("info", &self.info).field("tools", &self.tools).finish_non_exhaustive()
+        f.debug_struct("ServerBuilder")
+            .field("info", &self.info)
+            .field("tools", &self.tools)
+            .finish_non_exhaustive()
     }
 }

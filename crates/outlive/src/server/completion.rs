@@ -76,16 +76,20 @@ pub(super) fn complete(core: &Arc<Core>, call: Arc<Call>) -> Work {
 fn find(core: &Core, call: &Call) -> Result<Option<Completer>, Fault> {
     let params = read(call)?;
     let argument = &params.argument.name;
-    let unknown = |what: &str| Fault::invalid_params(format!("{what} has no argument `{argument}`"));
+    let unknown =
+        |what: &str| Fault::invalid_params(format!("{what} has no argument `{argument}`"));
     match &params.reference {
         CompletionReference::Prompt(prompt) => {
             let name = &prompt.name;
-            let entry = core.prompts.get(name, call.principal()).ok_or_else(|| Fault::UnknownPrompt {
-                name: name.clone(),
-                meant: core.prompts.close_to(name, call.principal()),
-            })?;
+            let entry =
+                core.prompts.get(name, call.principal()).ok_or_else(|| Fault::UnknownPrompt {
+                    name: name.clone(),
+                    meant: core.prompts.close_to(name, call.principal()),
+                })?;
             let known = entry.info.arguments.iter().flatten().any(|known| known.name == *argument);
-            known.then(|| entry.completers.0.get(argument).cloned()).ok_or_else(|| unknown(&format!("prompt `{name}`")))
+            known
+                .then(|| entry.completers.0.get(argument).cloned())
+                .ok_or_else(|| unknown(&format!("prompt `{name}`")))
         }
         CompletionReference::Resource(resource) => {
             let uri = &resource.uri;
@@ -100,15 +104,16 @@ fn find(core: &Core, call: &Call) -> Result<Option<Completer>, Fault> {
 }
 
 fn read(call: &Call) -> Result<CompleteRequestParams, Fault> {
-    serde_json::from_str(call.params()).map_err(|error| Fault::invalid_params(format!("`params`: {error}")))
+    serde_json::from_str(call.params())
+        .map_err(|error| Fault::invalid_params(format!("`params`: {error}")))
 }
 
 fn finish(suggested: impl IntoSuggestions) -> Result<Outcome, Fault> {
-    let mut values = suggested.into_suggestions().map_err(|error| error.into_fault(|| Fault::Internal))?;
+    let mut values =
+        suggested.into_suggestions().map_err(|error| error.into_fault(|| Fault::Internal))?;
     let total = values.len();
     values.truncate(MOST);
-    let completion =
-        Completion { values, total: Some(total as u64), has_more: Some(total > MOST) };
+    let completion = Completion { values, total: Some(total as u64), has_more: Some(total > MOST) };
     Ok(Outcome::Complete(Answer::Completion(CompleteResult { completion, meta: None })))
 }
 

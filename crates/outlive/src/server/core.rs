@@ -80,8 +80,13 @@ impl Core {
     }
 
     /// Counts a call of a tool against its limits; nothing is made where there are none.
-    pub(super) fn enter(&self, tool: &ToolEntry, call: &Call) -> Result<Option<Vec<Permit>>, Fault> {
-        let limits = [(&self.callers, true), (tool.limit_of_all(), false), (tool.limit_of_each(), true)];
+    pub(super) fn enter(
+        &self,
+        tool: &ToolEntry,
+        call: &Call,
+    ) -> Result<Option<Vec<Permit>>, Fault> {
+        let limits =
+            [(&self.callers, true), (tool.limit_of_all(), false), (tool.limit_of_each(), true)];
         if limits.iter().all(|(throttle, _)| throttle.is_none()) {
             return Ok(None);
         }
@@ -90,8 +95,9 @@ impl Core {
         for (throttle, per_caller) in limits {
             let Some(throttle) = throttle else { continue };
             let key = if per_caller { caller_key(call) } else { String::new() };
-            let permit =
-                throttle.enter(&key, now).map_err(|busy| Fault::Busy { retry_after: busy.retry_after })?;
+            let permit = throttle
+                .enter(&key, now)
+                .map_err(|busy| Fault::Busy { retry_after: busy.retry_after })?;
             permits.push(permit);
         }
         Ok(Some(permits))
@@ -115,7 +121,8 @@ pub(super) struct CallerLimits {
 
 impl CallerLimits {
     pub(super) fn throttle(self) -> Option<Arc<Throttle>> {
-        (self.rate.is_some() || self.concurrent.is_some()).then(|| Arc::new(Throttle::new(self.rate, self.concurrent)))
+        (self.rate.is_some() || self.concurrent.is_some())
+            .then(|| Arc::new(Throttle::new(self.rate, self.concurrent)))
     }
 }
 

@@ -5,7 +5,9 @@ use std::{future::ready, sync::Arc};
 
 use outlive_protocol::{Answer, Call, Fault, Notice, Outcome, Work};
 
-use super::{Cx, core::Core, cx::Arguments, extract::RejectionKind, handler::Handler, output::IntoRawResult};
+use super::{
+    Cx, core::Core, cx::Arguments, extract::RejectionKind, handler::Handler, output::IntoRawResult,
+};
 
 /// A method of the application's own.
 pub(super) type CustomMethod = Box<dyn Fn(&Arc<Core>, Arc<Call>) -> Work + Send + Sync>;
@@ -29,7 +31,9 @@ where
             }),
             Err(rejection) => Box::pin(ready(Err(match rejection.0 {
                 RejectionKind::Refused(fault) => fault,
-                RejectionKind::Arguments(error) => Fault::invalid_params(format!("`params`: {error}")),
+                RejectionKind::Arguments(error) => {
+                    Fault::invalid_params(format!("`params`: {error}"))
+                }
             }))),
         }
     })

@@ -166,22 +166,32 @@ impl Cx {
     }
 
     /// The arguments as `T`.
-    pub(super) fn decode_arguments<T: DeserializeOwned>(&self) -> std::result::Result<T, Unreadable> {
+    pub(super) fn decode_arguments<T: DeserializeOwned>(
+        &self,
+    ) -> std::result::Result<T, Unreadable> {
         let json = match &self.arguments {
             Arguments::Json => self.call.arguments().map_err(Unreadable::Refused)?,
             Arguments::Params => self.call.params(),
             Arguments::Text(texts) => {
                 return text_args::decode(texts).map_err(|error| {
-                    Unreadable::Refused(Fault::invalid_params(format!("`params.arguments`: {error}")))
+                    Unreadable::Refused(Fault::invalid_params(format!(
+                        "`params.arguments`: {error}"
+                    )))
                 });
             }
         };
-        serde_json::from_str(json).map_err(Unreadable::Json)
+        serde_json::from_str(json).or_else(|error| match json.trim_ascii() {
+            // A type without fields, such as `()`, is read from nothing rather than from an object.
+            "{}" => serde_json::from_str("null").map_err(|_| Unreadable::Json(error)),
+            _ => Err(Unreadable::Json(error)),
+        })
     }
 
     /// The parameters, verbatim.
     pub(super) fn raw_params(&self) -> Result<RawJson> {
-        Ok(RawJson::from(serde_json::from_str::<&serde_json::value::RawValue>(self.call.params())?.to_owned()))
+        Ok(RawJson::from(
+            serde_json::from_str::<&serde_json::value::RawValue>(self.call.params())?.to_owned(),
+        ))
     }
 }
 
@@ -197,9 +207,9 @@ pub(super) enum Unreadable {
 /// Whether every member of `wanted` is in `declared`.
 fn contains(declared: &Value, wanted: &Value) -> bool {
     match (declared, wanted) {
-        (Value::Object(declared), Value::Object(wanted)) => {
-            wanted.iter().all(|(key, wanted)| declared.get(key).is_some_and(|declared| contains(declared, wanted)))
-        }
+        (Value::Object(declared), Value::Object(wanted)) => wanted.iter().all(|(key, wanted)| {
+            declared.get(key).is_some_and(|declared| contains(declared, wanted))
+        }),
         (declared, wanted) => declared == wanted,
     }
 }

@@ -101,7 +101,8 @@ impl<T: Send + Sync + 'static> Extract for State<T> {
         // checked as they come.
         cx.core().state::<T>().map(State).ok_or_else(|| {
             let missing = std::any::type_name::<T>();
-            Fault::internal(format_args!("no state of type {missing} was given to the builder")).into()
+            Fault::internal(format_args!("no state of type {missing} was given to the builder"))
+                .into()
         })
     }
 

@@ -87,7 +87,10 @@ pub struct BoxCall(Box<dyn CloneCall>);
 
 trait CloneCall: Send {
     fn ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>>;
-    fn start(&mut self, call: Arc<Call>) -> Pin<Box<dyn Future<Output = Result<Outcome, BoxError>> + Send>>;
+    fn start(
+        &mut self,
+        call: Arc<Call>,
+    ) -> Pin<Box<dyn Future<Output = Result<Outcome, BoxError>> + Send>>;
     fn clone_box(&self) -> Box<dyn CloneCall>;
 }
 
@@ -101,7 +104,10 @@ where
         self.poll_ready(cx).map_err(Into::into)
     }
 
-    fn start(&mut self, call: Arc<Call>) -> Pin<Box<dyn Future<Output = Result<Outcome, BoxError>> + Send>> {
+    fn start(
+        &mut self,
+        call: Arc<Call>,
+    ) -> Pin<Box<dyn Future<Output = Result<Outcome, BoxError>> + Send>> {
         let future = self.call(call);
         Box::pin(async move { future.await.map_err(Into::into) })
     }

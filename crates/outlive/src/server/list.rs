@@ -19,7 +19,8 @@ pub(super) fn resources(core: &Core, call: &Call) -> Result<Answer, Fault> {
 }
 
 pub(super) fn templates(core: &Core, call: &Call) -> Result<Answer, Fault> {
-    page(core, call, &core.templates, |entry| Arc::clone(&entry.info)).map(Answer::ResourceTemplates)
+    page(core, call, &core.templates, |entry| Arc::clone(&entry.info))
+        .map(Answer::ResourceTemplates)
 }
 
 pub(super) fn prompts(core: &Core, call: &Call) -> Result<Answer, Fault> {
@@ -33,8 +34,9 @@ fn page<E: Entry, T>(
     show: impl Fn(&E) -> Arc<T>,
 ) -> Result<Page<T>, Fault> {
     let context = ["cursor", call.method_name(), call.principal().key()];
-    let params: PaginatedRequestParams = serde_json::from_str(call.params())
-        .map_err(|error| Fault::invalid_params(format!("`params.cursor` must be a string: {error}")))?;
+    let params: PaginatedRequestParams = serde_json::from_str(call.params()).map_err(|error| {
+        Fault::invalid_params(format!("`params.cursor` must be a string: {error}"))
+    })?;
     let after = match params.cursor {
         None => None,
         Some(cursor) => {

@@ -39,14 +39,15 @@ pub use error::{Error, Result};
 pub use extract::{Args, Extract, Needs, RawParams, Rejection, State};
 pub use handler::Handler;
 pub use layer::{BoxCall, BoxError};
-pub use output::{IntoRawResult, IntoToolResult, Json};
 pub use outlive_protocol::{Call, Clock, Fault, Limits, Notice, Outcome, Principal, Session};
 pub use outlive_wire::{
-    Annotations, CacheHints, CacheScope, CallToolResult, ContentBlock, GetPromptResult, Icon, LoggingLevel, Meta,
-    PromptArgument, PromptMessage, ResourceContents, Role, ToolAnnotations,
+    Annotations, CacheHints, CacheScope, CallToolResult, ContentBlock, GetPromptResult, Icon,
+    LoggingLevel, Meta, PromptArgument, PromptMessage, ResourceContents, Role, ToolAnnotations,
 };
+pub use output::{IntoRawResult, IntoToolResult, Json};
 pub use prompt::{IntoPrompt, Prompt};
 pub use resource::{IntoContents, Resource, ResourceTemplate};
 pub use running::Server;
 pub use throttle::RateLimit;
 pub use tool::Tool;
+pub use uri_template::{TemplateError, UriTemplate};

@@ -7,33 +7,46 @@ use serde_json::Value;
 use super::schema::{HeaderKind, HeaderParam};
 
 /// Compares the headers of a call with its arguments. Tools without such headers cost nothing.
-pub(super) fn check(params: &[HeaderParam], arguments: &str, headers: &HeaderMap) -> Result<(), Fault> {
+pub(super) fn check(
+    params: &[HeaderParam],
+    arguments: &str,
+    headers: &HeaderMap,
+) -> Result<(), Fault> {
     if params.is_empty() {
         return Ok(());
     }
     // Only tools that ask for it pay for a tree of their arguments.
-    let arguments: Value =
-        serde_json::from_str(arguments).map_err(|error| Fault::invalid_params(format!("`params.arguments`: {error}")))?;
+    let arguments: Value = serde_json::from_str(arguments)
+        .map_err(|error| Fault::invalid_params(format!("`params.arguments`: {error}")))?;
     params.iter().try_for_each(|param| check_one(param, &arguments, headers))
 }
 
 fn check_one(param: &HeaderParam, arguments: &Value, headers: &HeaderMap) -> Result<(), Fault> {
-    let name = HeaderName::try_from(format!("mcp-param-{}", param.header)).map_err(Fault::internal)?;
+    let name =
+        HeaderName::try_from(format!("mcp-param-{}", param.header)).map_err(Fault::internal)?;
     let shown = format!("Mcp-Param-{}", param.header);
-    let value = param.path.iter().try_fold(arguments, |value, key| value.get(key)).filter(|value| !value.is_null());
+    let value = param
+        .path
+        .iter()
+        .try_fold(arguments, |value, key| value.get(key))
+        .filter(|value| !value.is_null());
     let header = era::mirrored_header(headers, &name)?;
     let (Some(value), Some(header)) = (value, &header) else {
         return match (value, header) {
             (None, None) => Ok(()),
-            (Some(_), _) => Err(Fault::HeaderMismatch(format!("the {shown} header is missing").into())),
-            (None, Some(_)) => {
-                Err(Fault::HeaderMismatch(format!("the {shown} header is there, but its argument is not").into()))
+            (Some(_), _) => {
+                Err(Fault::HeaderMismatch(format!("the {shown} header is missing").into()))
             }
+            (None, Some(_)) => Err(Fault::HeaderMismatch(
+                format!("the {shown} header is there, but its argument is not").into(),
+            )),
         };
     };
     match equal(param.kind, value, header) {
         true => Ok(()),
-        false => Err(Fault::HeaderMismatch(format!("the {shown} header differs from its argument").into())),
+        false => Err(Fault::HeaderMismatch(
+            format!("the {shown} header differs from its argument").into(),
+        )),
     }
 }
 

@@ -99,7 +99,10 @@ impl Prompt {
     }
 
     /// Shows the prompt only to callers for whom this is true. To all others it does not exist.
-    pub fn visible_to(mut self, visible: impl Fn(&Principal) -> bool + Send + Sync + 'static) -> Self {
+    pub fn visible_to(
+        mut self,
+        visible: impl Fn(&Principal) -> bool + Send + Sync + 'static,
+    ) -> Self {
         self.visibility = Some(Arc::new(visible));
         self
     }
@@ -117,9 +120,13 @@ impl Prompt {
                 self.info.arguments = Some(arguments);
             }
         }
-        let known = |name: &&str| self.info.arguments.iter().flatten().any(|argument| argument.name == **name);
+        let known = |name: &&str| {
+            self.info.arguments.iter().flatten().any(|argument| argument.name == **name)
+        };
         if let Some(unknown) = self.completers.names().find(|name| !known(name)) {
-            return Err(bad(&format_args!("it completes `{unknown}`, which is none of its arguments")));
+            return Err(bad(&format_args!(
+                "it completes `{unknown}`, which is none of its arguments"
+            )));
         }
         Ok(PromptEntry {
             info: Arc::new(self.info),
@@ -151,7 +158,9 @@ impl Entry for PromptEntry {
 /// Fills a prompt in.
 pub(super) fn get(core: &Arc<Core>, call: Arc<Call>) -> Work {
     match find(core, &call) {
-        Ok((entry, texts)) => (entry.handler)(Cx::new(call, Arc::clone(core), Arguments::Text(Arc::new(texts)))),
+        Ok((entry, texts)) => {
+            (entry.handler)(Cx::new(call, Arc::clone(core), Arguments::Text(Arc::new(texts))))
+        }
         Err(fault) => Box::pin(ready(Err(fault))),
     }
 }
@@ -163,13 +172,13 @@ fn find(core: &Core, call: &Call) -> Result<(Arc<PromptEntry>, TextArgs), Fault>
         return Err(Fault::UnknownPrompt { name: name.into_owned(), meant });
     };
     let texts: std::collections::BTreeMap<String, String> = serde_json::from_str(call.arguments()?)
-        .map_err(|error| Fault::invalid_params(format!("`params.arguments` must be texts: {error}")))?;
-    let missing = entry
-        .info
-        .arguments
-        .iter()
-        .flatten()
-        .find(|argument| argument.required == Some(true) && !texts.contains_key(&argument.name));
+        .map_err(|error| {
+            Fault::invalid_params(format!("`params.arguments` must be texts: {error}"))
+        })?;
+    let missing =
+        entry.info.arguments.iter().flatten().find(|argument| {
+            argument.required == Some(true) && !texts.contains_key(&argument.name)
+        });
     if let Some(missing) = missing {
         return Err(Fault::invalid_params(format!("the argument `{}` is missing", missing.name)));
     }
@@ -190,10 +199,16 @@ fn finish(returned: impl IntoPrompt, cx: &Cx) -> Result<Outcome, Fault> {
 fn arguments_of(schema: &Schema) -> Vec<PromptArgument> {
     let schema: Value = serde_json::from_str(schema.text().get()).unwrap_or_default();
     let required = |name: &str| {
-        schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|known| known == name))
+        schema
+            .get("required")
+            .and_then(Value::as_array)
+            .is_some_and(|names| names.iter().any(|known| known == name))
     };
-    let text = |property: &Value, key: &str| property.get(key).and_then(Value::as_str).map(str::to_owned);
-    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Vec::new() };
+    let text =
+        |property: &Value, key: &str| property.get(key).and_then(Value::as_str).map(str::to_owned);
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return Vec::new();
+    };
     properties
         .iter()
         .map(|(name, property)| {

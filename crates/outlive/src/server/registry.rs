@@ -85,10 +85,16 @@ impl<E: Entry> Registry<E> {
     }
 
     /// Up to `size` entries after the given place, and the place to go on from if there are more.
-    pub(super) fn page(&self, after: Option<u64>, size: usize, principal: &Principal) -> (Vec<Arc<E>>, Option<u64>) {
+    pub(super) fn page(
+        &self,
+        after: Option<u64>,
+        size: usize,
+        principal: &Principal,
+    ) -> (Vec<Arc<E>>, Option<u64>) {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         let from = after.map_or(0, |place| place.saturating_add(1));
-        let mut visible = entries.in_order.range(from..).filter(|(_, entry)| entry.visible_to(principal));
+        let mut visible =
+            entries.in_order.range(from..).filter(|(_, entry)| entry.visible_to(principal));
         let mut page = Vec::new();
         let mut last = None;
         for (place, entry) in visible.by_ref().take(size) {
@@ -100,7 +106,11 @@ impl<E: Entry> Registry<E> {
     }
 
     /// The first entry, in order, for which `pick` finds something.
-    pub(super) fn find<T>(&self, principal: &Principal, pick: impl Fn(&Arc<E>) -> Option<T>) -> Option<T> {
+    pub(super) fn find<T>(
+        &self,
+        principal: &Principal,
+        pick: impl Fn(&Arc<E>) -> Option<T>,
+    ) -> Option<T> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         entries.in_order.values().filter(|entry| entry.visible_to(principal)).find_map(pick)
     }
@@ -138,7 +148,12 @@ pub(super) struct Notifier {
 }
 
 impl Notifier {
-    pub(super) fn new(change: Change, bus: Bus, clock: Arc<dyn Clock>, pause: Duration) -> Arc<Self> {
+    pub(super) fn new(
+        change: Change,
+        bus: Bus,
+        clock: Arc<dyn Clock>,
+        pause: Duration,
+    ) -> Arc<Self> {
         Arc::new(Self { change, bus, clock, pause, waiting: AtomicBool::new(false) })
     }
 
@@ -172,7 +187,8 @@ fn distance(a: &str, b: &str) -> usize {
                 _ => {
                     let same = usize::from(a[i - 1] != b[j - 1]);
                     let swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-                    let edit = (rows[i - 1][j] + 1).min(rows[i][j - 1] + 1).min(rows[i - 1][j - 1] + same);
+                    let edit =
+                        (rows[i - 1][j] + 1).min(rows[i][j - 1] + 1).min(rows[i - 1][j - 1] + same);
                     if swapped { edit.min(rows[i - 2][j - 2] + 1) } else { edit }
                 }
             };
@@ -189,6 +205,6 @@ mod tests {
     fn swapped_letters_are_one_slip() {
         assert_eq!(distance("serach", "search"), 1);
         assert_eq!(distance("search", "search"), 0);
-        assert_eq!(distance("add", "multiply"), 7);
+        assert_eq!(distance("add", "multiply"), 8);
     }
 }

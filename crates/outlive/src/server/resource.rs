@@ -83,7 +83,10 @@ macro_rules! shared_setters {
         }
 
         /// Shows it only to callers for whom this is true. To all others it does not exist.
-        pub fn visible_to(mut self, visible: impl Fn(&Principal) -> bool + Send + Sync + 'static) -> Self {
+        pub fn visible_to(
+            mut self,
+            visible: impl Fn(&Principal) -> bool + Send + Sync + 'static,
+        ) -> Self {
             self.common.visibility = Some(Arc::new(visible));
             self
         }
@@ -154,11 +157,22 @@ impl ResourceTemplate {
         let bad = |error: &dyn fmt::Display| BuildError::resource(text, error);
         let template = UriTemplate::parse(text).map_err(|error| bad(&error))?;
         core.check_needs(&self.common.needs).map_err(|missing| bad(&missing))?;
-        if let Some(unknown) = self.completers.names().find(|name| !template.variables().iter().any(|known| known == name)) {
-            return Err(bad(&format_args!("it completes `{unknown}`, which is none of its variables")));
+        if let Some(unknown) = self
+            .completers
+            .names()
+            .find(|name| !template.variables().iter().any(|known| known == name))
+        {
+            return Err(bad(&format_args!(
+                "it completes `{unknown}`, which is none of its variables"
+            )));
         }
         self.common.mime_type.clone_from(&self.info.mime_type);
-        Ok(TemplateEntry { info: Arc::new(self.info), template, common: self.common, completers: self.completers })
+        Ok(TemplateEntry {
+            info: Arc::new(self.info),
+            template,
+            common: self.common,
+            completers: self.completers,
+        })
     }
 }
 
@@ -177,7 +191,13 @@ impl Common {
                 }))),
             }
         };
-        Self { handler: Box::new(start), needs: H::needs(), mime_type: None, visibility: None, cache: None }
+        Self {
+            handler: Box::new(start),
+            needs: H::needs(),
+            mime_type: None,
+            visibility: None,
+            cache: None,
+        }
     }
 
     fn visible_to(&self, principal: &Principal) -> bool {
@@ -234,13 +254,23 @@ pub(super) fn read(core: &Arc<Core>, call: Arc<Call>) -> Work {
     let principal = call.principal();
     if let Some(entry) = core.resources.get(&uri, principal) {
         let cx = Cx::new(call, Arc::clone(core), Arguments::Text(Arc::default()));
-        return keep(entry.common.cache, entry.common.mime_type.clone(), (entry.common.handler)(cx, uri));
+        return keep(
+            entry.common.cache,
+            entry.common.mime_type.clone(),
+            (entry.common.handler)(cx, uri),
+        );
     }
-    let found = core.templates.find(principal, |entry| Some((Arc::clone(entry), entry.template.matches(&uri)?)));
+    let found = core
+        .templates
+        .find(principal, |entry| Some((Arc::clone(entry), entry.template.matches(&uri)?)));
     match found {
         Some((entry, variables)) => {
             let cx = Cx::new(call, Arc::clone(core), Arguments::Text(Arc::new(variables)));
-            keep(entry.common.cache, entry.common.mime_type.clone(), (entry.common.handler)(cx, uri))
+            keep(
+                entry.common.cache,
+                entry.common.mime_type.clone(),
+                (entry.common.handler)(cx, uri),
+            )
         }
         None => Box::pin(ready(Err(Fault::UnknownResource { uri }))),
     }
@@ -253,7 +283,9 @@ fn keep(cache: Option<CacheHints>, mime_type: Option<String>, work: Work) -> Wor
     }
     Box::pin(async move {
         let outcome = work.await?;
-        let Outcome::Complete(Answer::Resource(mut result, hints)) = outcome else { return Ok(outcome) };
+        let Outcome::Complete(Answer::Resource(mut result, hints)) = outcome else {
+            return Ok(outcome);
+        };
         for contents in &mut result.contents {
             let slot = match contents {
                 ResourceContents::Text(contents) => &mut contents.mime_type,
@@ -282,7 +314,9 @@ fn finish(returned: impl IntoContents, uri: String, cx: &Cx) -> Result<Outcome, 
 fn has_scheme(uri: &str) -> bool {
     uri.split_once(':').is_some_and(|(scheme, _)| {
         scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
+            && scheme
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
     })
 }
 
@@ -357,6 +391,8 @@ impl fmt::Debug for Resource {
 
 impl fmt::Debug for ResourceTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResourceTemplate").field("template", &self.info.uri_template).finish_non_exhaustive()
+        f.debug_struct("ResourceTemplate")
+            .field("template", &self.info.uri_template)
+            .finish_non_exhaustive()
     }
 }

@@ -4,7 +4,8 @@ use std::{future::ready, sync::Arc};
 
 use outlive_protocol::{Answer, Call, Fault, Identity, Outcome, Work};
 use outlive_wire::{
-    Method, PromptsCapability, ResourcesCapability, ServerCapabilities, SetLevelRequestParams, ToolsCapability,
+    Method, PromptsCapability, ResourcesCapability, ServerCapabilities, SetLevelRequestParams,
+    ToolsCapability,
 };
 
 use super::{completion, core::Core, list, prompt, resource, subscription, tool};
@@ -22,15 +23,23 @@ pub(super) fn route(core: &Arc<Core>, call: Arc<Call>) -> Work {
         Method::ToolsList if core.has_tools() => at_once(list::tools(core, &call)),
         Method::ResourcesRead if core.has_resources() => resource::read(core, call),
         Method::ResourcesList if core.has_resources() => at_once(list::resources(core, &call)),
-        Method::ResourceTemplatesList if core.has_resources() => at_once(list::templates(core, &call)),
-        Method::ResourcesSubscribe if core.has_subscriptions() => at_once(subscription::subscribe(core, &call)),
-        Method::ResourcesUnsubscribe if core.has_subscriptions() => at_once(subscription::unsubscribe(&call)),
+        Method::ResourceTemplatesList if core.has_resources() => {
+            at_once(list::templates(core, &call))
+        }
+        Method::ResourcesSubscribe if core.has_subscriptions() => {
+            at_once(subscription::subscribe(core, &call))
+        }
+        Method::ResourcesUnsubscribe if core.has_subscriptions() => {
+            at_once(subscription::unsubscribe(&call))
+        }
         Method::PromptsGet if core.has_prompts() => prompt::get(core, call),
         Method::PromptsList if core.has_prompts() => at_once(list::prompts(core, &call)),
         Method::Complete if core.has_completions() => completion::complete(core, call),
         Method::Listen => subscription::listen(core, call),
         Method::SetLevel if core.logging => at_once(set_level(&call)),
-        Method::Initialize | Method::Discover => at_once(Ok(Answer::Identity(Box::new(core.identity())))),
+        Method::Initialize | Method::Discover => {
+            at_once(Ok(Answer::Identity(Box::new(core.identity()))))
+        }
         Method::Ping => at_once(Ok(Answer::Empty)),
         _ => unknown(&call),
     }
@@ -45,8 +54,9 @@ fn unknown(call: &Call) -> Work {
 }
 
 fn set_level(call: &Call) -> Result<Answer, Fault> {
-    let params: SetLevelRequestParams = serde_json::from_str(call.params())
-        .map_err(|error| Fault::invalid_params(format!("`params.level` must be one of the eight levels: {error}")))?;
+    let params: SetLevelRequestParams = serde_json::from_str(call.params()).map_err(|error| {
+        Fault::invalid_params(format!("`params.level` must be one of the eight levels: {error}"))
+    })?;
     if let Some(session) = call.session() {
         session.set_log_level(params.level);
     }

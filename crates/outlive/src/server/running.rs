@@ -12,7 +12,10 @@ use tokio::{
     net::ToSocketAddrs,
 };
 
-use super::{BuildError, Prompt, Resource, ResourceTemplate, ServerBuilder, Tool, core::Core, registry::Entry};
+use super::{
+    BuildError, Prompt, Resource, ResourceTemplate, ServerBuilder, Tool, core::Core,
+    registry::Entry,
+};
 
 /// An MCP server. Clones are the same server.
 #[derive(Clone)]
@@ -44,7 +47,11 @@ impl Server {
     /// # Errors
     ///
     /// When the address cannot be used; the message says what to do.
-    pub async fn serve_http(&self, address: impl ToSocketAddrs, config: HttpConfig) -> io::Result<Serving> {
+    pub async fn serve_http(
+        &self,
+        address: impl ToSocketAddrs,
+        config: HttpConfig,
+    ) -> io::Result<Serving> {
         http::serve(self.endpoint(), address, config).await
     }
 
@@ -58,7 +65,12 @@ impl Server {
     /// # Errors
     ///
     /// When reading or writing fails.
-    pub async fn serve_stream<R, W>(&self, principal: Principal, input: R, output: W) -> io::Result<()>
+    pub async fn serve_stream<R, W>(
+        &self,
+        principal: Principal,
+        input: R,
+        output: W,
+    ) -> io::Result<()>
     where
         R: AsyncRead + Unpin + Send,
         W: AsyncWrite + Unpin + Send,

@@ -13,7 +13,8 @@ pub(super) fn listen(core: &Arc<Core>, call: Arc<Call>) -> Work {
     let params: SubscriptionsListenRequestParams = match serde_json::from_str(call.params()) {
         Ok(params) => params,
         Err(error) => {
-            let fault = Fault::invalid_params(format!("`params.notifications` must be an object: {error}"));
+            let fault =
+                Fault::invalid_params(format!("`params.notifications` must be an object: {error}"));
             return Box::pin(ready(Err(fault)));
         }
     };
@@ -34,7 +35,11 @@ pub(super) fn listen(core: &Arc<Core>, call: Arc<Call>) -> Work {
 
 /// What of a wish can be fulfilled: only what the server offers, only resources that this caller
 /// can read.
-fn honour(core: &Core, call: &Call, wish: SubscriptionFilter) -> Result<(Wants, SubscriptionFilter), Fault> {
+fn honour(
+    core: &Core,
+    call: &Call,
+    wish: SubscriptionFilter,
+) -> Result<(Wants, SubscriptionFilter), Fault> {
     let lists = Lists {
         tools: wish.tools_list_changed == Some(true) && core.has_tools(),
         prompts: wish.prompts_list_changed == Some(true) && core.has_prompts(),
@@ -43,12 +48,17 @@ fn honour(core: &Core, call: &Call, wish: SubscriptionFilter) -> Result<(Wants, 
     let limit = core.profile.limits.subscriptions;
     let mut uris = wish.resource_subscriptions.filter(|_| core.has_subscriptions());
     if uris.as_ref().is_some_and(|uris| uris.len() > limit) {
-        return Err(Fault::invalid_params(format!("at most {limit} resources can be subscribed to at once")));
+        return Err(Fault::invalid_params(format!(
+            "at most {limit} resources can be subscribed to at once"
+        )));
     }
     if let Some(uris) = &mut uris {
         uris.retain(|uri| resource::exists(core, uri, call.principal()));
     }
-    let wants = Wants { lists, resources: uris.iter().flatten().map(|uri| Arc::from(uri.as_str())).collect() };
+    let wants = Wants {
+        lists,
+        resources: uris.iter().flatten().map(|uri| Arc::from(uri.as_str())).collect(),
+    };
     let honoured = SubscriptionFilter {
         tools_list_changed: lists.tools.then_some(true),
         prompts_list_changed: lists.prompts.then_some(true),
@@ -67,9 +77,9 @@ pub(super) fn subscribe(core: &Core, call: &Call) -> Result<Answer, Fault> {
     }
     let limit = core.profile.limits.subscriptions;
     match call.session() {
-        Some(session) if !session.feed().add_resource(&uri, limit) => {
-            Err(Fault::invalid_params(format!("at most {limit} resources can be subscribed to at once")))
-        }
+        Some(session) if !session.feed().add_resource(&uri, limit) => Err(Fault::invalid_params(
+            format!("at most {limit} resources can be subscribed to at once"),
+        )),
         _ => Ok(Answer::Empty),
     }
 }

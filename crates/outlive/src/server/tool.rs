@@ -52,7 +52,7 @@ pub struct Tool {
 }
 
 /// A handler whose types have been forgotten. Takes what it needs to finish the result.
-type ToolHandler = Box<dyn Fn(Cx, &Arc<ToolEntry>) -> Work + Send + Sync>;
+type ToolHandler = Box<dyn Fn(&Cx, &Arc<ToolEntry>) -> Work + Send + Sync>;
 
 impl Tool {
     /// A tool that runs `handler`.
@@ -151,7 +151,10 @@ impl Tool {
     }
 
     /// Shows the tool only to callers for whom this is true. To all others it does not exist.
-    pub fn visible_to(mut self, visible: impl Fn(&Principal) -> bool + Send + Sync + 'static) -> Self {
+    pub fn visible_to(
+        mut self,
+        visible: impl Fn(&Principal) -> bool + Send + Sync + 'static,
+    ) -> Self {
         self.visibility = Some(Arc::new(visible));
         self
     }
@@ -204,7 +207,8 @@ impl Tool {
         }
         self.info.output_schema = output.as_ref().map(|output| Arc::clone(output.text()));
         let throttle = |rate: Option<RateLimit>, concurrent: Option<u32>| {
-            (rate.is_some() || concurrent.is_some()).then(|| Arc::new(Throttle::new(rate, concurrent)))
+            (rate.is_some() || concurrent.is_some())
+                .then(|| Arc::new(Throttle::new(rate, concurrent)))
         };
         Ok(ToolEntry {
             all: throttle(self.rate, self.concurrency),
@@ -264,7 +268,7 @@ pub(super) fn call(core: &Arc<Core>, call: Arc<Call>) -> Work {
                 Ok(permits) => permits,
                 Err(fault) => return Box::pin(ready(Err(fault))),
             };
-            let work = (entry.handler)(Cx::new(call, Arc::clone(core), Arguments::Json), &entry);
+            let work = (entry.handler)(&Cx::new(call, Arc::clone(core), Arguments::Json), &entry);
             match permits {
                 None => work,
                 Some(permits) => Box::pin(async move {
@@ -306,17 +310,17 @@ fn prepare(core: &Core, call: &Call) -> Result<Prepared, Fault> {
 }
 
 /// Runs a handler and makes a result of what it returns.
-fn start<M, H>(handler: &H, cx: Cx, entry: &Arc<ToolEntry>) -> Work
+fn start<M, H>(handler: &H, cx: &Cx, entry: &Arc<ToolEntry>) -> Work
 where
     H: Handler<M>,
     H::Output: IntoToolResult,
 {
-    match handler.start(&cx) {
+    match handler.start(cx) {
         Ok(future) => {
             let output = entry.output.is_some().then(|| Arc::clone(entry));
             Box::pin(async move { finish(future.await, output.as_deref()) })
         }
-        Err(rejection) => Box::pin(ready(reject(rejection, &cx, entry))),
+        Err(rejection) => Box::pin(ready(reject(rejection, cx, entry))),
     }
 }
 
@@ -336,7 +340,9 @@ fn finish(returned: impl IntoToolResult, entry: Option<&ToolEntry>) -> Result<Ou
         };
         if let Err(violation) = checked {
             tracing::error!(tool = entry.info.name, %violation, "a result does not fit its output schema");
-            return Ok(failed(format!("the tool's own result does not fit its output schema: {violation}")));
+            return Ok(failed(format!(
+                "the tool's own result does not fit its output schema: {violation}"
+            )));
         }
     }
     Ok(Outcome::Complete(Answer::Tool(result)))
@@ -363,7 +369,9 @@ fn failed(text: String) -> Outcome {
 /// Names that clients may stumble over are allowed, but not without a word.
 fn warn_of_name(name: &str) {
     let fine = name.len() <= 128
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
     if !fine {
         tracing::warn!(name, "tool names should be 1 to 128 letters, digits, `_`, `-` or `.`");
     }

@@ -20,7 +20,7 @@ use self::matcher::Program;
 
 /// A parsed URI template.
 #[derive(Debug)]
-pub(crate) struct UriTemplate {
+pub struct UriTemplate {
     parts: Vec<Part>,
     variables: Vec<String>,
     program: Program,
@@ -28,7 +28,11 @@ pub(crate) struct UriTemplate {
 
 impl UriTemplate {
     /// Reads a template such as `file:///{+path}` or `db://{table}{?limit,offset}`.
-    pub(crate) fn parse(template: &str) -> Result<Self, TemplateError> {
+    ///
+    /// # Errors
+    ///
+    /// When the template is malformed; the error names the place and what to write instead.
+    pub fn parse(template: &str) -> Result<Self, TemplateError> {
         let parts = parse::parse(template)?;
         let mut variables: Vec<String> = Vec::new();
         for variable in parts.iter().flat_map(Part::variables) {
@@ -41,12 +45,12 @@ impl UriTemplate {
     }
 
     /// The names of the variables, each once, in the order of the template.
-    pub(crate) fn variables(&self) -> &[String] {
+    pub fn variables(&self) -> &[String] {
         &self.variables
     }
 
     /// Fills the template in. A variable for which `get` has no value is left out.
-    pub(crate) fn expand(&self, get: impl Fn(&str) -> Option<String>) -> String {
+    pub fn expand(&self, get: impl Fn(&str) -> Option<String>) -> String {
         let mut uri = String::new();
         for part in &self.parts {
             match part {
@@ -64,7 +68,7 @@ impl UriTemplate {
     ///
     /// If several readings are possible, earlier variables take as much as they can. A decoded
     /// value may be anything, `../` included: what it may name is for the handler to decide.
-    pub(crate) fn matches(&self, uri: &str) -> Option<Vec<(String, String)>> {
+    pub fn matches(&self, uri: &str) -> Option<Vec<(String, String)>> {
         let values = self.program.run(uri)?;
         let named = self.variables.iter().zip(values);
         Some(named.filter_map(|(name, value)| Some((name.clone(), value?))).collect())
@@ -73,11 +77,12 @@ impl UriTemplate {
 
 /// Why a template cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TemplateError {
+#[non_exhaustive]
+pub struct TemplateError {
     /// Where, in bytes from the start.
-    pub(crate) position: usize,
+    pub position: usize,
     /// What is wrong there, and what to write instead.
-    pub(crate) reason: String,
+    pub reason: String,
 }
 
 impl fmt::Display for TemplateError {

@@ -8,7 +8,8 @@ mod targets;
 #[track_caller]
 fn replay(corpus: &str, target: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(corpus);
-    let inputs: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let inputs: Vec<_> =
+        fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(!inputs.is_empty(), "{} is empty", folder.display());
     inputs.iter().for_each(|input| target(&fs::read(input).unwrap()));
 }

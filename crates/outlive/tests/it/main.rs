@@ -9,8 +9,8 @@ mod http_guard; // Host, Origin, CORS, tokens, addresses
 mod http_legacy; // handshake, sessions, GET, DELETE, batches, isolation
 mod http_modern; // answers, streams, headers, cancellation by disconnect
 mod http_resume; // streams that were cut, and the calls that went on
-mod http_sse; // the HTTP+SSE pair of 2024-11-05
-mod http_shutdown; // ending properly
+mod http_shutdown;
+mod http_sse; // the HTTP+SSE pair of 2024-11-05 // ending properly
 
 // Over pipes.
 mod pipe_bad_input; // lines that are no messages

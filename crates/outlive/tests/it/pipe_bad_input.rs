@@ -91,10 +91,12 @@ async fn json_that_is_no_message_is_an_invalid_request() {
     refused(r#"{"jsonrpc":2.0,"id":1,"method":"ping"}"#, one.clone(), -32600).await;
     refused(r#"{"jsonrpc":"2.0","id":1}"#, one.clone(), -32600).await;
     refused(r#"{"jsonrpc":"2.0","id":1,"method":7}"#, one.clone(), -32600).await;
-    refused(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":"all"}"#, one.clone(), -32600).await;
+    refused(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":"all"}"#, one.clone(), -32600)
+        .await;
     refused(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":null}"#, one.clone(), -32600).await;
     refused(r#"{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}"#, one.clone(), -32600).await;
-    refused(r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#, one, -32600).await;
+    refused(r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#, one, -32600)
+        .await;
     refused(r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, None, -32600).await;
 }
 
@@ -108,11 +110,18 @@ async fn an_id_is_a_string_or_an_integer() {
 
 #[tokio::test(start_paused = true)]
 async fn parameters_are_an_object() {
-    refused(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#, Some(json!(1)), -32602).await;
-    refused(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":7}}"#, Some(json!(1)), -32602).await;
+    refused(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#, Some(json!(1)), -32602)
+        .await;
+    refused(
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":7}}"#,
+        Some(json!(1)),
+        -32602,
+    )
+    .await;
     // An array of what a modern `_meta` holds is no `_meta`.
     let meta = r#"["2026-07-28",{},{"name":"x","version":"1"},"info",1]"#;
-    let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{"_meta":{meta}}}}}"#);
+    let params = format!(r#"{{"name":"echo","arguments":{{"text":"x"}},"_meta":{meta}}}"#);
+    let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
     refused(line, Some(json!(1)), -32602).await;
 }
 
@@ -120,7 +129,9 @@ async fn parameters_are_an_object() {
 #[tokio::test(start_paused = true)]
 async fn nesting_beyond_any_use_is_refused_before_it_is_read() {
     let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-    let call = |value: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"a":{value}}}}}"#);
+    let call = |value: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"a":{value}}}}}"#)
+    };
     refused(call(&deep(200)), None, -32600).await;
     // Brackets inside a text are no nesting.
     let mut pipe = Pipe::speaking(&server(&Gate::default()), MODERN).await;
@@ -148,7 +159,8 @@ async fn a_line_over_the_limit_is_refused_once_and_the_next_one_works() {
 async fn a_line_as_long_as_the_limit_is_read() {
     let mut pipe = Pipe::speaking(&server(&Gate::default()), MODERN).await;
     let message = with_meta(json!({"name": "echo", "arguments": {"text": ""}}));
-    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": message}).to_string();
+    let message =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": message}).to_string();
     for (extra, fits) in [(2_000, true), (2_001, false)] {
         let padding = "x".repeat(extra - message.len());
         let line = message.replace(r#""text":"""#, &format!(r#""text":"{padding}""#));
@@ -203,14 +215,19 @@ async fn notifications_are_never_answered() {
         "tools/call",
         "initialize",
     ] {
-        for params in ["", r#","params":{}"#, r#","params":[1]"#, r#","params":7"#, r#","params":null"#] {
+        for params in
+            ["", r#","params":{}"#, r#","params":[1]"#, r#","params":7"#, r#","params":null"#]
+        {
             ignored(format!(r#"{{"jsonrpc":"2.0","method":"{method}"{params}}}"#)).await;
         }
     }
     let requests = ["7", "\"x\"", "null", "[]", "{}"];
     for id in requests {
         let params = format!(r#"{{"requestId":{id},"reason":5}}"#);
-        ignored(format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}"#)).await;
+        ignored(format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}"#
+        ))
+        .await;
     }
 }
 
@@ -244,7 +261,9 @@ async fn ids_come_back_as_they_were_written() {
         let params = if version == MODERN { with_meta(json!({})) } else { json!({}) };
         for method in ["tools/list", "no/such/method"] {
             for id in ids {
-                let line = format!("{{\"method\":\"{method}\",\"params\":{params},\"id\":{id},\"jsonrpc\":\"2.0\"}}\n");
+                let line = format!(
+                    "{{\"method\":\"{method}\",\"params\":{params},\"id\":{id},\"jsonrpc\":\"2.0\"}}\n"
+                );
                 pipe.send_raw(line.as_bytes()).await;
                 let answer = pipe.read_line().await.unwrap();
                 assert!(answer.contains(&format!(r#""id":{id},"#)), "{version}: {id}: {answer}");
@@ -275,7 +294,8 @@ async fn an_id_that_is_still_in_use_is_refused_and_free_again_after_the_answer()
         let first = pipe.send("tools/call", json!({"name": "wait"})).await;
         gate.arrived().await;
         let params = if version == MODERN { with_meta(json!({})) } else { json!({}) };
-        let again = json!({"jsonrpc": "2.0", "id": first, "method": "tools/list", "params": params});
+        let again =
+            json!({"jsonrpc": "2.0", "id": first, "method": "tools/list", "params": params});
         pipe.send_json(&again).await;
         let refusal = pipe.answer(first).await;
         assert_eq!(error(&refusal)["code"], -32600, "{version}: {refusal}");
@@ -332,7 +352,8 @@ async fn a_batch_is_answered_with_a_batch_in_2025_03_26() {
     pipe.quiet().await;
     pipe.send_json(&json!([[{"jsonrpc": "2.0", "id": 1, "method": "ping"}]])).await;
     assert_eq!(pipe.read().await[0]["error"]["code"], -32600);
-    pipe.send_json(&Value::Array(vec![json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}); 6])).await;
+    pipe.send_json(&Value::Array(vec![json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}); 6]))
+        .await;
     assert_eq!(error(&pipe.read().await)["code"], -32600, "more than the limit");
 }
 
@@ -341,7 +362,10 @@ async fn a_batch_is_answered_with_a_batch_in_2025_03_26() {
 async fn a_handshake_inside_a_batch_is_refused() {
     let mut pipe = Pipe::speaking(&server(&Gate::default()), LEGACY[1]).await;
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
-    pipe.send_json(&json!([{"jsonrpc": "2.0", "id": "i", "method": "initialize", "params": params}])).await;
+    pipe.send_json(
+        &json!([{"jsonrpc": "2.0", "id": "i", "method": "initialize", "params": params}]),
+    )
+    .await;
     let answers = pipe.read().await;
     assert_eq!(answers[0]["id"], "i");
     assert_eq!(answers[0]["error"]["code"], -32600);

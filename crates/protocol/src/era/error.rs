@@ -50,7 +50,13 @@ fn common_data(fault: &Fault) -> Option<RawJson> {
 }
 
 /// Writes an error response.
-pub(super) fn write(id: Option<&str>, code: i32, fault: &Fault, data: Option<RawJson>, out: &mut Vec<u8>) {
+pub(super) fn write(
+    id: Option<&str>,
+    code: i32,
+    fault: &Fault,
+    data: Option<RawJson>,
+    out: &mut Vec<u8>,
+) {
     #[derive(Serialize)]
     struct Error {
         code: i32,

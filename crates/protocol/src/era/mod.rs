@@ -153,7 +153,10 @@ pub fn headers_look_modern(headers: &http::HeaderMap) -> bool {
 /// # Errors
 ///
 /// When it is there twice, is not valid Base64, or is no text.
-pub fn mirrored_header(headers: &http::HeaderMap, name: &http::HeaderName) -> Result<Option<String>, Fault> {
+pub fn mirrored_header(
+    headers: &http::HeaderMap,
+    name: &http::HeaderName,
+) -> Result<Option<String>, Fault> {
     let Some(value) = modern::headers::single(headers, name)? else { return Ok(None) };
     let decoded = modern::headers::decode(value, name)?;
     match String::from_utf8(decoded.into_owned()) {
@@ -163,6 +166,10 @@ pub fn mirrored_header(headers: &http::HeaderMap, name: &http::HeaderName) -> Re
 }
 
 /// A session for one request of a server that keeps none: nothing is remembered in it.
-pub(crate) fn ephemeral_session(era: &'static dyn Era, arrival: &Arrival<'_>, bus: &Bus) -> Session {
+pub(crate) fn ephemeral_session(
+    era: &'static dyn Era,
+    arrival: &Arrival<'_>,
+    bus: &Bus,
+) -> Session {
     Session::new(era, arrival.principal.clone(), None, "{}".into(), bus.subscribe(Wants::default()))
 }

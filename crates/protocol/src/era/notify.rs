@@ -50,12 +50,7 @@ impl Serialize for Number {
     }
 }
 
-pub(super) fn log(
-    level: LoggingLevel,
-    logger: Option<&str>,
-    data: &RawValue,
-    out: &mut Vec<u8>,
-) {
+pub(super) fn log(level: LoggingLevel, logger: Option<&str>, data: &RawValue, out: &mut Vec<u8>) {
     #[derive(Serialize)]
     struct Params<'a> {
         level: LoggingLevel,

@@ -1,8 +1,13 @@
 //! A request as it came, with the members of `params` that more than one method has.
 
+use std::fmt;
+
 use bytes::Bytes;
 use outlive_wire::Str;
-use serde::{Deserialize, Deserializer};
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor, value::MapAccessDeserializer},
+};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -30,20 +35,40 @@ pub(crate) struct Params<'a> {
     uri: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     arguments: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "_meta")]
+    #[serde(borrow, default, rename = "_meta", deserialize_with = "object")]
     pub(crate) meta: Option<MetaKeys<'a>>,
 }
 
 /// The keys of `_meta` that the specification reserves for requests.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct MetaKeys<'a> {
-    #[serde(borrow, default, deserialize_with = "present", rename = "io.modelcontextprotocol/protocolVersion")]
+    #[serde(
+        borrow,
+        default,
+        deserialize_with = "present",
+        rename = "io.modelcontextprotocol/protocolVersion"
+    )]
     pub(crate) version: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present", rename = "io.modelcontextprotocol/clientCapabilities")]
+    #[serde(
+        borrow,
+        default,
+        deserialize_with = "present",
+        rename = "io.modelcontextprotocol/clientCapabilities"
+    )]
     pub(crate) capabilities: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present", rename = "io.modelcontextprotocol/clientInfo")]
+    #[serde(
+        borrow,
+        default,
+        deserialize_with = "present",
+        rename = "io.modelcontextprotocol/clientInfo"
+    )]
     pub(crate) info: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present", rename = "io.modelcontextprotocol/logLevel")]
+    #[serde(
+        borrow,
+        default,
+        deserialize_with = "present",
+        rename = "io.modelcontextprotocol/logLevel"
+    )]
     pub(crate) log_level: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present", rename = "progressToken")]
     pub(crate) progress_token: Option<&'a RawValue>,
@@ -57,7 +82,8 @@ impl<'a> Params<'a> {
         if !params.get().starts_with('{') {
             return Err(Fault::invalid_params("`params` must be an object"));
         }
-        serde_json::from_str(params.get()).map_err(|error| Fault::invalid_params(format!("`params`: {error}")))
+        serde_json::from_str(params.get())
+            .map_err(|error| Fault::invalid_params(format!("`params`: {error}")))
     }
 
     /// The version that the request names in its `_meta`, if it is a string.
@@ -81,12 +107,18 @@ impl<'a> Params<'a> {
     }
 
     /// Where everything stands in the message.
-    pub(crate) fn spans(&self, message: &[u8], params: Option<&RawValue>) -> Result<ParamSpans, Fault> {
+    pub(crate) fn spans(
+        &self,
+        message: &[u8],
+        params: Option<&RawValue>,
+    ) -> Result<ParamSpans, Fault> {
         let span = |raw: Option<&RawValue>| raw.map(|raw| Span::of(message, raw.get()));
         let meta = self.meta.as_ref();
         let progress_token = meta.and_then(|meta| meta.progress_token);
         if progress_token.is_some_and(|token| !is_token(token.get())) {
-            return Err(Fault::invalid_params("`_meta.progressToken` must be a string or an integer"));
+            return Err(Fault::invalid_params(
+                "`_meta.progressToken` must be a string or an integer",
+            ));
         }
         Ok(ParamSpans {
             params: span(params),
@@ -106,7 +138,31 @@ pub(crate) fn plain_string(raw: &RawValue) -> Option<&str> {
 }
 
 fn is_token(raw: &str) -> bool {
-    raw.starts_with('"') || raw.strip_prefix('-').unwrap_or(raw).bytes().all(|byte| byte.is_ascii_digit())
+    raw.starts_with('"')
+        || raw.strip_prefix('-').unwrap_or(raw).bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Reads `_meta`: an object, and `null` as none. Derived code alone would take an array, too.
+fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<MetaKeys<'de>>, D::Error> {
+    struct Object;
+
+    impl<'de> Visitor<'de> for Object {
+        type Value = Option<MetaKeys<'de>>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+            MetaKeys::deserialize(MapAccessDeserializer::new(map)).map(Some)
+        }
+    }
+
+    deserializer.deserialize_any(Object)
 }
 
 /// Keeps `null` apart from an absent member.

@@ -39,7 +39,9 @@ pub(crate) fn select(
             false => Err((&Modern, modern_only(request, arrival))),
         };
     }
-    let modern = eras.modern && !arrival.legacy_only && (request.head.looks_modern() || headers.is_some_and(headers_look_modern));
+    let modern = eras.modern
+        && !arrival.legacy_only
+        && (request.head.looks_modern() || headers.is_some_and(headers_look_modern));
     if modern || !eras.legacy {
         return Ok(Selected::Modern(&Modern));
     }
@@ -64,7 +66,11 @@ pub(crate) fn check_notification(
     profile: &Profile,
 ) -> Result<(), (&'static dyn Era, Fault)> {
     match &arrival.http {
-        Some(parts) if profile.eras.legacy && arrival.session.is_none() && !headers_look_modern(&parts.headers) => {
+        Some(parts)
+            if profile.eras.legacy
+                && arrival.session.is_none()
+                && !headers_look_modern(&parts.headers) =>
+        {
             legacy_without_session(&parts.headers, arrival).map(drop)
         }
         _ => Ok(()),
@@ -103,7 +109,8 @@ pub(crate) fn batch_era(arrival: &Arrival<'_>, profile: &Profile) -> Option<&'st
 
 /// Whether the headers alone put a request under modern rules.
 pub(super) fn headers_look_modern(headers: &HeaderMap) -> bool {
-    let version = headers.get(super::modern::headers::VERSION).map(|value| value.as_bytes().trim_ascii());
+    let version =
+        headers.get(super::modern::headers::VERSION).map(|value| value.as_bytes().trim_ascii());
     match version {
         Some(version) if version == Version::V2026_07_28.as_str().as_bytes() => true,
         Some(_) => false,
@@ -125,7 +132,9 @@ fn modern_only(request: &Request<'_>, arrival: &Arrival<'_>) -> Fault {
 
 fn missing_meta(modern: bool) -> Fault {
     Fault::invalid_params(match modern {
-        true => "`_meta` lacks `io.modelcontextprotocol/protocolVersion`, and no `initialize` came before",
+        true => {
+            "`_meta` lacks `io.modelcontextprotocol/protocolVersion`, and no `initialize` came before"
+        }
         false => "send `initialize` first",
     })
 }

@@ -54,7 +54,9 @@ impl Denied {
 
     /// 401 with a bearer challenge, for tokens that are unknown or no longer valid.
     pub fn invalid_token() -> Self {
-        Self::Unauthenticated { challenge: HeaderValue::from_static(r#"Bearer error="invalid_token""#) }
+        Self::Unauthenticated {
+            challenge: HeaderValue::from_static(r#"Bearer error="invalid_token""#),
+        }
     }
 }
 

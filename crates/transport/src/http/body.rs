@@ -51,9 +51,18 @@ impl Body {
     }
 
     /// A stream that begins with `first` and goes on with what the source says.
-    pub(super) fn events(source: impl Source + 'static, first: Vec<u8>, keep_alive: Duration) -> Self {
+    pub(super) fn events(
+        source: impl Source + 'static,
+        first: Vec<u8>,
+        keep_alive: Duration,
+    ) -> Self {
         let source: Option<Box<dyn Source>> = Some(Box::new(source));
-        Self(Kind::Events(Box::new(Events { source, out: first, interval: keep_alive, keep_alive: None })))
+        Self(Kind::Events(Box::new(Events {
+            source,
+            out: first,
+            interval: keep_alive,
+            keep_alive: None,
+        })))
     }
 }
 
@@ -86,11 +95,16 @@ impl http_body::Body for Body {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut self.0 {
             Kind::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
             Kind::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Kind::Events(events) => events.poll(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
+            Kind::Events(events) => {
+                events.poll(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+            }
         }
     }
 

@@ -16,7 +16,8 @@ const SENDS: [&str; 9] = [
     "mcp-session-id",
     "x-requested-with",
 ];
-const READS: HeaderValue = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate, Retry-After");
+const READS: HeaderValue =
+    HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate, Retry-After");
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
 const A_DAY: HeaderValue = HeaderValue::from_static("86400");
 
@@ -27,12 +28,14 @@ pub(super) fn preflight(request: &HeaderMap) -> Response<Body> {
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, A_DAY);
-    let wanted = request.get(header::ACCESS_CONTROL_REQUEST_HEADERS).and_then(|value| value.to_str().ok());
+    let wanted =
+        request.get(header::ACCESS_CONTROL_REQUEST_HEADERS).and_then(|value| value.to_str().ok());
     let allowed = |name: &&str| {
         let name = name.to_ascii_lowercase();
         SENDS.contains(&name.as_str()) || name.starts_with("mcp-param-")
     };
-    let granted: Vec<&str> = wanted.unwrap_or_default().split(',').map(str::trim).filter(allowed).collect();
+    let granted: Vec<&str> =
+        wanted.unwrap_or_default().split(',').map(str::trim).filter(allowed).collect();
     if let Ok(granted) = HeaderValue::from_str(&granted.join(", ")) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, granted);
     }

@@ -37,7 +37,11 @@ pub trait EventStore: Send + Sync + 'static {
     fn append(&self, stream: &StreamKey, event: Event);
 
     /// The events after number `after`, in order, as far as they are still there.
-    fn replay<'a>(&'a self, stream: &'a StreamKey, after: u64) -> Pin<Box<dyn Future<Output = Vec<Event>> + Send + 'a>>;
+    fn replay<'a>(
+        &'a self,
+        stream: &'a StreamKey,
+        after: u64,
+    ) -> Pin<Box<dyn Future<Output = Vec<Event>> + Send + 'a>>;
 
     /// Forgets a session that has ended.
     fn forget(&self, session: &str);
@@ -85,12 +89,15 @@ impl EventStore for MemoryEvents {
         while kept.bytes > self.per_session && kept.drop_oldest() {}
     }
 
-    fn replay<'a>(&'a self, stream: &'a StreamKey, after: u64) -> Pin<Box<dyn Future<Output = Vec<Event>> + Send + 'a>> {
-        let events = self
-            .lock()
-            .get(&stream.session)
-            .and_then(|kept| kept.streams.get(&stream.stream))
-            .map(|events| events.iter().filter(|event| event.number > after).cloned().collect());
+    fn replay<'a>(
+        &'a self,
+        stream: &'a StreamKey,
+        after: u64,
+    ) -> Pin<Box<dyn Future<Output = Vec<Event>> + Send + 'a>> {
+        let events =
+            self.lock().get(&stream.session).and_then(|kept| kept.streams.get(&stream.stream)).map(
+                |events| events.iter().filter(|event| event.number > after).cloned().collect(),
+            );
         Box::pin(ready(events.unwrap_or_default()))
     }
 
@@ -103,8 +110,11 @@ impl Kept {
     /// Drops the oldest event of the oldest stream. The newest event of a stream is its answer,
     /// most likely, and goes only when its stream is the last one left.
     fn drop_oldest(&mut self) -> bool {
-        let oldest = self.streams.iter().find(|(_, events)| events.len() > 1).map(|(stream, _)| *stream);
-        let Some(stream) = oldest.or_else(|| self.streams.keys().next().copied()) else { return false };
+        let oldest =
+            self.streams.iter().find(|(_, events)| events.len() > 1).map(|(stream, _)| *stream);
+        let Some(stream) = oldest.or_else(|| self.streams.keys().next().copied()) else {
+            return false;
+        };
         let Some(events) = self.streams.get_mut(&stream) else { return false };
         if let Some(event) = events.pop_front() {
             self.bytes -= event.data.len() + OVERHEAD;

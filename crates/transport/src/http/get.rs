@@ -31,7 +31,10 @@ pub(super) fn get(shared: &Arc<Shared>, head: &Head) -> Response<Body> {
         return reply::method_not_allowed(shared.methods());
     }
     if !negotiate::takes(headers).events {
-        return reply::problem(StatusCode::NOT_ACCEPTABLE, "the Accept header must list text/event-stream");
+        return reply::problem(
+            StatusCode::NOT_ACCEPTABLE,
+            "the Accept header must list text/event-stream",
+        );
     }
     let entry = match shared.required_session(headers, &head.principal) {
         Ok(entry) => entry,
@@ -48,7 +51,10 @@ pub(super) fn get(shared: &Arc<Shared>, head: &Head) -> Response<Body> {
         },
         Some((id, None)) => {
             let shown: String = id.chars().take(40).collect();
-            reply::problem(StatusCode::BAD_REQUEST, &format!("`{shown}` is not an event id of this session"))
+            reply::problem(
+                StatusCode::BAD_REQUEST,
+                &format!("`{shown}` is not an event id of this session"),
+            )
         }
     }
 }
@@ -68,7 +74,8 @@ fn changes(shared: &Arc<Shared>, entry: Arc<HttpSession>) -> Body {
 
 /// The rest of a stream that was lost.
 fn resume(shared: &Arc<Shared>, entry: Arc<HttpSession>, stream: Arc<Stream>, after: u64) -> Body {
-    let listens = entry.listening.load(Ordering::Relaxed) == stream.key().stream && !stream.has_ended();
+    let listens =
+        entry.listening.load(Ordering::Relaxed) == stream.key().stream && !stream.has_ended();
     let mut tail = Tail::new(Arc::clone(&entry), Arc::clone(&stream), after);
     let changes = listens.then(|| Changes::new(entry, stream));
     if let Some(changes) = &changes {

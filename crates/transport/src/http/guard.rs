@@ -45,7 +45,8 @@ pub(crate) fn host_allowed(allow: &Allow, headers: &HeaderMap, uri: &http::Uri) 
         (Some(_), Some(_)) => return false,
     };
     let name = without_port(host);
-    is_loopback(name) || allow.names().iter().any(|known| known.as_bytes().eq_ignore_ascii_case(name))
+    is_loopback(name)
+        || allow.names().iter().any(|known| known.as_bytes().eq_ignore_ascii_case(name))
 }
 
 /// Whether a request comes from a web page that may use us. Without `Origin` it comes from none.
@@ -96,7 +97,11 @@ mod tests {
     #[track_caller]
     fn host(allow: &Allow, values: &[&'static str], expected: bool) {
         let headers = with(header::HOST, values);
-        assert_eq!(host_allowed(allow, &headers, &Uri::from_static("/mcp")), expected, "{values:?}");
+        assert_eq!(
+            host_allowed(allow, &headers, &Uri::from_static("/mcp")),
+            expected,
+            "{values:?}"
+        );
     }
 
     #[track_caller]
@@ -109,7 +114,9 @@ mod tests {
         for ours in ["localhost", "LOCALHOST:1", "127.0.0.1:8000", "[::1]:8000", "[::1]"] {
             host(&Allow::Loopback, &[ours], true);
         }
-        for foreign in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "", "::1"] {
+        for foreign in
+            ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "", "::1"]
+        {
             host(&Allow::Loopback, &[foreign], false);
         }
         host(&Allow::Loopback, &[], false);

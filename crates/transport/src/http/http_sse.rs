@@ -37,10 +37,17 @@ impl Streams {
 /// GET: opens the stream. Its first event tells where to post.
 pub(super) fn open(shared: &Arc<Shared>, head: &Head, messages_path: &str) -> Response<Body> {
     if !negotiate::takes(&head.parts.headers).events {
-        return reply::problem(StatusCode::NOT_ACCEPTABLE, "the Accept header must list text/event-stream");
+        return reply::problem(
+            StatusCode::NOT_ACCEPTABLE,
+            "the Accept header must list text/event-stream",
+        );
     }
-    let Some(id) = new_id().filter(|_| shared.streams.lock().len() < shared.config.max_sessions) else {
-        return reply::problem(StatusCode::SERVICE_UNAVAILABLE, "this server has as many streams as it can hold");
+    let Some(id) = new_id().filter(|_| shared.streams.lock().len() < shared.config.max_sessions)
+    else {
+        return reply::problem(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "this server has as many streams as it can hold",
+        );
     };
     let (pipe, messages) = Pipe::open_legacy(shared.endpoint.clone(), head.principal.clone());
     shared.streams.lock().insert(Arc::clone(&id), Arc::clone(&pipe));
@@ -57,9 +64,16 @@ where
     B::Error: std::fmt::Display,
 {
     if !negotiate::is_json(&head.parts.headers) {
-        return reply::problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the Content-Type must be application/json");
+        return reply::problem(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "the Content-Type must be application/json",
+        );
     }
-    let id = head.parts.uri.query().and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("session=")));
+    let id = head
+        .parts
+        .uri
+        .query()
+        .and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("session=")));
     let pipe = id.and_then(|id| shared.streams.lock().get(id).cloned());
     // A foreign stream answers like one that does not exist.
     let Some(pipe) = pipe.filter(|pipe| *pipe.principal() == head.principal) else {
@@ -71,7 +85,9 @@ where
     };
     match pipe.post(&message).await {
         true => reply::accepted(),
-        false => reply::problem(StatusCode::NOT_FOUND, "the stream has ended; open one with GET first"),
+        false => {
+            reply::problem(StatusCode::NOT_FOUND, "the stream has ended; open one with GET first")
+        }
     }
 }
 

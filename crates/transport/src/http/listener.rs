@@ -38,8 +38,15 @@ pub struct Serving {
 ///
 /// When the address cannot be used; the message says what to do. An address that others can reach
 /// needs an authenticator, or [`HttpConfig::open_to_anyone`].
-pub async fn serve(endpoint: Endpoint, address: impl ToSocketAddrs, config: HttpConfig) -> io::Result<Serving> {
-    let address = lookup_host(address).await?.next().ok_or_else(|| io::Error::other("the address names no host"))?;
+pub async fn serve(
+    endpoint: Endpoint,
+    address: impl ToSocketAddrs,
+    config: HttpConfig,
+) -> io::Result<Serving> {
+    let address = lookup_host(address)
+        .await?
+        .next()
+        .ok_or_else(|| io::Error::other("the address names no host"))?;
     let loopback = address.ip().is_loopback();
     if !loopback && config.authenticator.is_none() && !config.open_to_anyone {
         return Err(io::Error::new(
@@ -166,8 +173,10 @@ fn connection(
             let service = &service;
             async move { Ok::<_, Infallible>(service.handle(request, Some(peer.ip())).await) }
         });
-        let connection =
-            http1::Builder::new().timer(TokioTimer::new()).header_read_timeout(idle).serve_connection(TokioIo::new(stream), handle);
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(idle)
+            .serve_connection(TokioIo::new(stream), handle);
         let mut connection = pin!(connection);
         let result = tokio::select! {
             result = connection.as_mut() => result,
@@ -184,11 +193,19 @@ fn connection(
 
 fn explain(error: io::Error, address: SocketAddr) -> io::Error {
     let remedy = match error.kind() {
-        io::ErrorKind::AddrInUse => format!("port {} is in use; stop the other program or choose another port", address.port()),
+        io::ErrorKind::AddrInUse => format!(
+            "port {} is in use; stop the other program or choose another port",
+            address.port()
+        ),
         io::ErrorKind::PermissionDenied => {
-            format!("port {} needs rights this program does not have; choose one above 1023", address.port())
+            format!(
+                "port {} needs rights this program does not have; choose one above 1023",
+                address.port()
+            )
         }
-        io::ErrorKind::AddrNotAvailable => format!("{} is no address of this machine", address.ip()),
+        io::ErrorKind::AddrNotAvailable => {
+            format!("{} is no address of this machine", address.ip())
+        }
         _ => return error,
     };
     io::Error::new(error.kind(), format!("could not listen on {address}: {remedy}"))

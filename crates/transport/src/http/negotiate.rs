@@ -25,8 +25,12 @@ pub(super) fn takes(headers: &HeaderMap) -> Takes {
         for part in value.as_bytes().split(|byte| *byte == b',') {
             let media = media(part);
             let everything = media == b"*/*";
-            takes.json |= everything || media.eq_ignore_ascii_case(b"application/json") || media == b"application/*";
-            takes.events |= everything || media.eq_ignore_ascii_case(b"text/event-stream") || media == b"text/*";
+            takes.json |= everything
+                || media.eq_ignore_ascii_case(b"application/json")
+                || media == b"application/*";
+            takes.events |= everything
+                || media.eq_ignore_ascii_case(b"text/event-stream")
+                || media == b"text/*";
         }
     }
     if any { takes } else { Takes { json: true, events: true } }

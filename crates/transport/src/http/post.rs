@@ -28,7 +28,10 @@ where
 {
     let headers = &head.parts.headers;
     if !negotiate::is_json(headers) {
-        return reply::problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the Content-Type must be application/json");
+        return reply::problem(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "the Content-Type must be application/json",
+        );
     }
     let takes = negotiate::takes(headers);
     if !takes.json && !takes.events {
@@ -41,7 +44,11 @@ where
         Ok(message) => message,
         Err(response) => return *response,
     };
-    let named = shared.config.sessions.then(|| shared.named_session(&head.parts.headers, &head.principal)).flatten();
+    let named = shared
+        .config
+        .sessions
+        .then(|| shared.named_session(&head.parts.headers, &head.principal))
+        .flatten();
     let lost_session = matches!(named, Some(None));
     let entry = named.flatten();
     let session = entry.as_ref().map(|entry| Arc::clone(&entry.session));

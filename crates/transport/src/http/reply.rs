@@ -11,7 +11,8 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// A JSON body.
 pub(super) fn json(status: u16, body: Vec<u8>) -> Response<Body> {
     let mut response = Response::new(Body::full(Bytes::from(body)));
-    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    *response.status_mut() =
+        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(header::CONTENT_TYPE, JSON);
     response
 }
@@ -62,10 +63,14 @@ pub(super) fn method_not_allowed(allowed: &'static str) -> Response<Body> {
 /// Somebody who is not let in.
 pub(super) fn denied(denied: Denied) -> Response<Body> {
     let (status, message, challenge) = match denied {
-        Denied::Unauthenticated { challenge } => {
-            (StatusCode::UNAUTHORIZED, "send a valid token in the Authorization header", Some(challenge))
+        Denied::Unauthenticated { challenge } => (
+            StatusCode::UNAUTHORIZED,
+            "send a valid token in the Authorization header",
+            Some(challenge),
+        ),
+        Denied::Forbidden { challenge } => {
+            (StatusCode::FORBIDDEN, "this caller may not do that", challenge)
         }
-        Denied::Forbidden { challenge } => (StatusCode::FORBIDDEN, "this caller may not do that", challenge),
     };
     let mut response = problem(status, message);
     if let Some(challenge) = challenge {

@@ -40,7 +40,9 @@ pub struct HttpService {
 #[derive(Clone, Debug)]
 enum Route {
     Endpoint,
-    Sse { messages: Arc<str> },
+    Sse {
+        messages: Arc<str>,
+    },
     Messages,
     /// All of them, by the request's path.
     ByPath,
@@ -61,12 +63,18 @@ pub(super) struct Shared {
 impl HttpService {
     /// Serves an endpoint over HTTP.
     pub fn new(endpoint: Endpoint, config: HttpConfig) -> Self {
-        Self { shared: Arc::new(Shared::new(endpoint, config, Allow::Loopback)), route: Route::Endpoint }
+        Self {
+            shared: Arc::new(Shared::new(endpoint, config, Allow::Loopback)),
+            route: Route::Endpoint,
+        }
     }
 
     /// A service that routes by path, for a listener of our own.
     pub(super) fn by_path(endpoint: Endpoint, config: HttpConfig, default_hosts: Allow) -> Self {
-        Self { shared: Arc::new(Shared::new(endpoint, config, default_hosts)), route: Route::ByPath }
+        Self {
+            shared: Arc::new(Shared::new(endpoint, config, default_hosts)),
+            route: Route::ByPath,
+        }
     }
 
     /// The stream of HTTP+SSE; `messages` is the path at which [`HttpService::messages`] is mounted.
@@ -96,7 +104,11 @@ impl HttpService {
     }
 
     /// Takes one request.
-    pub(super) async fn handle<B>(&self, request: Request<B>, peer: Option<IpAddr>) -> Response<Body>
+    pub(super) async fn handle<B>(
+        &self,
+        request: Request<B>,
+        peer: Option<IpAddr>,
+    ) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes>,
         B::Error: fmt::Display,
@@ -173,7 +185,8 @@ impl HttpService {
             (Route::Messages, &Method::POST) => http_sse::message(shared, head, body).await,
             (Route::Messages, _) => reply::method_not_allowed("POST"),
             (Route::ByPath, _) => {
-                let message = format!("there is nothing here; the MCP endpoint is {}", shared.config.path);
+                let message =
+                    format!("there is nothing here; the MCP endpoint is {}", shared.config.path);
                 reply::problem(StatusCode::NOT_FOUND, &message)
             }
         }
@@ -184,7 +197,12 @@ impl Shared {
     fn new(endpoint: Endpoint, config: HttpConfig, default_hosts: Allow) -> Self {
         let now = endpoint.profile().clock.now();
         Self {
-            sessions: Sessions::new(Arc::clone(&config.events), config.max_sessions, config.session_idle, now),
+            sessions: Sessions::new(
+                Arc::clone(&config.events),
+                config.max_sessions,
+                config.session_idle,
+                now,
+            ),
             hosts: config.hosts.clone().unwrap_or(default_hosts),
             endpoint,
             config,
@@ -238,12 +256,17 @@ impl Shared {
         };
         match outlive_protocol::era::check_version_header(&entry.session, headers) {
             Ok(()) => Ok(entry),
-            Err(fault) => Err(Box::new(reply::problem(StatusCode::BAD_REQUEST, &fault.to_string()))),
+            Err(fault) => {
+                Err(Box::new(reply::problem(StatusCode::BAD_REQUEST, &fault.to_string())))
+            }
         }
     }
 
     /// Enters a session; `None` if there is no room for it.
-    pub(super) fn open_session(self: &Arc<Self>, session: Arc<Session>) -> Option<Arc<HttpSession>> {
+    pub(super) fn open_session(
+        self: &Arc<Self>,
+        session: Arc<Session>,
+    ) -> Option<Arc<HttpSession>> {
         let (entry, ended) = self.sessions.insert(session, self.now()).ok()?;
         if let Some(ended) = ended {
             self.sessions.end(&ended);

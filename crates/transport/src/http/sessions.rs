@@ -50,7 +50,12 @@ pub(super) struct HttpSession {
 pub(super) struct Full;
 
 impl Sessions {
-    pub(super) fn new(events: Arc<dyn EventStore>, max: usize, idle: Duration, now: Instant) -> Self {
+    pub(super) fn new(
+        events: Arc<dyn EventStore>,
+        max: usize,
+        idle: Duration,
+        now: Instant,
+    ) -> Self {
         Self { open: RwLock::default(), events, max, idle, started: now }
     }
 
@@ -74,7 +79,8 @@ impl Sessions {
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         let mut ended = None;
         if open.len() >= self.max {
-            let idlest = open.values().filter(|entry| entry.is_idle()).min_by_key(|entry| entry.used());
+            let idlest =
+                open.values().filter(|entry| entry.is_idle()).min_by_key(|entry| entry.used());
             let idlest = Arc::clone(&idlest.ok_or(Full)?.id);
             ended = open.remove(&idlest);
         }
@@ -84,7 +90,12 @@ impl Sessions {
     }
 
     /// The session with this id, if it is this principal's. A foreign one is an unknown one.
-    pub(super) fn get(&self, id: &str, principal: &Principal, now: Instant) -> Option<Arc<HttpSession>> {
+    pub(super) fn get(
+        &self,
+        id: &str,
+        principal: &Principal,
+        now: Instant,
+    ) -> Option<Arc<HttpSession>> {
         let entry = self.open.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()?;
         if entry.session.principal() != principal {
             return None;
@@ -95,15 +106,22 @@ impl Sessions {
 
     /// Takes a session out. Its calls and streams end.
     pub(super) fn remove(&self, id: &str) -> Option<Arc<HttpSession>> {
-        self.open.write().unwrap_or_else(PoisonError::into_inner).remove(id).inspect(|entry| self.end(entry))
+        self.open
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(id)
+            .inspect(|entry| self.end(entry))
     }
 
     /// Takes out all sessions that have been idle for too long.
     pub(super) fn sweep(&self, now: Instant) -> Vec<Arc<HttpSession>> {
         let oldest = self.millis(now).saturating_sub(self.idle.as_millis() as u64);
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
-        let expired: Vec<_> =
-            open.values().filter(|entry| entry.used() < oldest && entry.is_idle()).cloned().collect();
+        let expired: Vec<_> = open
+            .values()
+            .filter(|entry| entry.used() < oldest && entry.is_idle())
+            .cloned()
+            .collect();
         for entry in &expired {
             open.remove(&entry.id);
         }
@@ -120,7 +138,12 @@ impl Sessions {
 
     /// All sessions, for shutting down.
     pub(super) fn drain(&self) -> Vec<Arc<HttpSession>> {
-        self.open.write().unwrap_or_else(PoisonError::into_inner).drain().map(|(_, entry)| entry).collect()
+        self.open
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .drain()
+            .map(|(_, entry)| entry)
+            .collect()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -141,7 +164,8 @@ impl HttpSession {
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         if streams.len() >= STREAMS {
             // An ended one is forgotten first: a running one still has an answer to keep.
-            let ended = streams.iter().find(|(_, stream)| stream.has_ended()).map(|(number, _)| *number);
+            let ended =
+                streams.iter().find(|(_, stream)| stream.has_ended()).map(|(number, _)| *number);
             if let Some(number) = ended.or_else(|| streams.keys().next().copied()) {
                 streams.remove(&number);
             }

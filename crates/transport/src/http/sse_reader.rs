@@ -176,7 +176,11 @@ mod tests {
 
     #[test]
     fn an_event_without_data_still_moves_the_position() {
-        let expected = SseEvent { id: Some("1-0".into()), retry: Some(Duration::from_millis(1500)), ..data("") };
+        let expected = SseEvent {
+            id: Some("1-0".into()),
+            retry: Some(Duration::from_millis(1500)),
+            ..data("")
+        };
         check("retry: 1500\nid: 1-0\ndata: \n\n", &[expected]);
         check("retry: soon\nid: 1\0\n\n", &[]);
     }

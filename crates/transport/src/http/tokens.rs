@@ -48,8 +48,10 @@ impl StaticTokens {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let bad = |what| TokenFileError::BadLine { path: path.to_owned(), line: index + 1, what };
-            let (name, token) = line.split_once(char::is_whitespace).ok_or_else(|| bad("has no token"))?;
+            let bad =
+                |what| TokenFileError::BadLine { path: path.to_owned(), line: index + 1, what };
+            let (name, token) =
+                line.split_once(char::is_whitespace).ok_or_else(|| bad("has no token"))?;
             let token = token.trim();
             if token.len() < SHORTEST {
                 return Err(bad("has a token of fewer than 16 characters"));
@@ -106,7 +108,9 @@ pub enum TokenFileError {
 impl fmt::Display for TokenFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unreadable { path, source } => write!(f, "could not read the token file {}: {source}", path.display()),
+            Self::Unreadable { path, source } => {
+                write!(f, "could not read the token file {}: {source}", path.display())
+            }
             Self::BadLine { path, line, what } => {
                 write!(f, "{}:{line} {what}; write one `name token` per line", path.display())
             }

@@ -12,7 +12,8 @@ use std::{
 
 use bytes::Bytes;
 use outlive_protocol::{
-    Accepted, Arrival, Endpoint, Fault, Held, InFlight, Message, Principal, Run, Session, era::Frame,
+    Accepted, Arrival, Endpoint, Fault, Held, InFlight, Message, Principal, Run, Session,
+    era::Frame,
 };
 use outlive_wire::Method;
 use tokio::sync::mpsc;
@@ -39,12 +40,18 @@ pub(crate) struct Pipe {
 impl Pipe {
     /// Opens a pipe. What its calls say later comes out of the receiver: whole messages, each
     /// followed by a line end.
-    pub(crate) fn open(endpoint: Endpoint, principal: Principal) -> (Arc<Self>, mpsc::Receiver<Vec<u8>>) {
+    pub(crate) fn open(
+        endpoint: Endpoint,
+        principal: Principal,
+    ) -> (Arc<Self>, mpsc::Receiver<Vec<u8>>) {
         Self::with_eras(endpoint, principal, false)
     }
 
     /// Opens a pipe that only legacy clients use.
-    pub(crate) fn open_legacy(endpoint: Endpoint, principal: Principal) -> (Arc<Self>, mpsc::Receiver<Vec<u8>>) {
+    pub(crate) fn open_legacy(
+        endpoint: Endpoint,
+        principal: Principal,
+    ) -> (Arc<Self>, mpsc::Receiver<Vec<u8>>) {
         Self::with_eras(endpoint, principal, true)
     }
 
@@ -157,7 +164,8 @@ impl Pipe {
     fn answer_batch(self: &Arc<Self>, parts: Vec<Accepted>, out: &mut Vec<u8>) {
         let mut lines = Vec::new();
         parts.into_iter().for_each(|part| self.answer(part, &mut lines));
-        let answers: Vec<&[u8]> = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
+        let answers: Vec<&[u8]> =
+            lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
         if !answers.is_empty() {
             out.push(b'[');
             out.extend_from_slice(&answers.join(&b','));
@@ -207,7 +215,10 @@ impl Pipe {
     }
 
     fn replace_session(&self, session: Option<Arc<Session>>) -> Option<Arc<Session>> {
-        std::mem::replace(&mut *self.session.lock().unwrap_or_else(PoisonError::into_inner), session)
+        std::mem::replace(
+            &mut *self.session.lock().unwrap_or_else(PoisonError::into_inner),
+            session,
+        )
     }
 }
 

@@ -22,7 +22,8 @@ pub(crate) const MODERN: &str = "2026-07-28";
 pub(crate) const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
 /// All revisions, oldest first.
-pub(crate) const REVISIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", MODERN];
+pub(crate) const REVISIONS: [&str; 5] =
+    ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", MODERN];
 
 /// The key of `_meta` that makes a request modern.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -135,7 +136,8 @@ impl Pipe {
     pub(crate) async fn send_as_is(&mut self, method: &str, params: Value) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
-        self.send_json(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
+        self.send_json(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+            .await;
         id
     }
 
@@ -225,7 +227,9 @@ impl Pipe {
         loop {
             if let Some(at) = self.unread.iter().position(|byte| *byte == b'\n') {
                 let line = self.unread.drain(..=at).collect::<Vec<_>>();
-                return Some(String::from_utf8(line).expect("messages are UTF-8").trim_end().to_owned());
+                return Some(
+                    String::from_utf8(line).expect("messages are UTF-8").trim_end().to_owned(),
+                );
             }
             // Kept in `self`, so that a guard that gives up loses nothing.
             if self.stream.read_buf(&mut self.unread).await.expect("the pipe is whole") == 0 {
@@ -237,7 +241,9 @@ impl Pipe {
 
     /// Notes under which rules the answer to a request has to be.
     fn remember(&mut self, message: &Value) {
-        let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) else { return };
+        let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) else {
+            return;
+        };
         let modern = message["params"]["_meta"].get(VERSION).is_some();
         let version = match modern {
             true => Some(MODERN.to_owned()),
@@ -266,7 +272,8 @@ impl Pipe {
             return;
         };
         let (method, version) = self.asked.get(&id.to_string()).cloned().unwrap_or_default();
-        let agreed = message["result"]["protocolVersion"].as_str().filter(|_| method == "initialize");
+        let agreed =
+            message["result"]["protocolVersion"].as_str().filter(|_| method == "initialize");
         if let Some(agreed) = agreed {
             self.session = Some(agreed.to_owned());
         }
@@ -276,7 +283,8 @@ impl Pipe {
 
     /// Subscriptions and requests without a session are modern; the rest is the session's.
     fn version_of_notification(&self, message: &Value) -> &str {
-        let subscribed = message["params"]["_meta"].get("io.modelcontextprotocol/subscriptionId").is_some();
+        let subscribed =
+            message["params"]["_meta"].get("io.modelcontextprotocol/subscriptionId").is_some();
         match &self.session {
             Some(version) if !subscribed => version,
             _ => MODERN,

@@ -53,7 +53,10 @@ fn expectations(
         }
         let modern = (version == "2026-07-28").then(|| error_named(error)).flatten();
         let envelope = if old { "JSONRPCError" } else { "JSONRPCErrorResponse" };
-        return std::iter::once(envelope).chain(modern).map(|name| (name, message.clone())).collect();
+        return std::iter::once(envelope)
+            .chain(modern)
+            .map(|name| (name, message.clone()))
+            .collect();
     }
     let envelope = if old { "JSONRPCResponse" } else { "JSONRPCResultResponse" };
     let mut parts = vec![(envelope, message.clone())];
@@ -172,12 +175,32 @@ mod tests {
             return;
         }
         let bad = [
-            ("2026-07-28", Some("tools/call"), json!({"jsonrpc": "2.0", "id": 1, "result": {"content": []}})),
-            ("2025-11-25", Some("tools/list"), json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": 1}})),
-            ("2024-11-05", None, json!({"jsonrpc": "2.0", "id": 1, "error": {"code": "x", "message": ""}})),
+            (
+                "2026-07-28",
+                Some("tools/call"),
+                json!({"jsonrpc": "2.0", "id": 1, "result": {"content": []}}),
+            ),
+            (
+                "2025-11-25",
+                Some("tools/list"),
+                json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": 1}}),
+            ),
+            (
+                "2024-11-05",
+                None,
+                json!({"jsonrpc": "2.0", "id": 1, "error": {"code": "x", "message": ""}}),
+            ),
             ("2025-03-26", None, json!({"jsonrpc": "2.0", "id": null, "result": {}})),
-            ("2025-06-18", None, json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {}})),
-            ("2026-07-28", None, json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32022, "message": ""}})),
+            (
+                "2025-06-18",
+                None,
+                json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {}}),
+            ),
+            (
+                "2026-07-28",
+                None,
+                json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32022, "message": ""}}),
+            ),
         ];
         for (version, method, message) in bad {
             let checked = std::panic::catch_unwind(|| check(version, method, &message));

@@ -14,7 +14,13 @@ use crate::{
     },
 };
 
-pub(super) fn message(era: &Legacy, call: &Call, message: Message, _profile: &Profile, out: &mut Vec<u8>) -> Frame {
+pub(super) fn message(
+    era: &Legacy,
+    call: &Call,
+    message: Message,
+    _profile: &Profile,
+    out: &mut Vec<u8>,
+) -> Frame {
     match message {
         Message::Notify(notify) => tell(era, call, notify, out),
         Message::Last(Ok(Outcome::Complete(answer))) => {
@@ -79,11 +85,19 @@ fn result(era: &Legacy, answer: Answer, out: &mut Vec<u8>) {
         Answer::Empty | Answer::ListenEnded => out.extend_from_slice(b"{}"),
         Answer::Identity(identity) => put(&initialized(era, *identity), out),
         Answer::Tools(page) => list("tools", &shaped(page, |tool| shape::tool(era, tool)), out),
-        Answer::Resources(page) => list("resources", &shaped(page, |resource| shape::resource(era, resource)), out),
-        Answer::ResourceTemplates(page) => {
-            list("resourceTemplates", &shaped(page, |template| shape::template(era, template)), out);
+        Answer::Resources(page) => {
+            list("resources", &shaped(page, |resource| shape::resource(era, resource)), out)
         }
-        Answer::Prompts(page) => list("prompts", &shaped(page, |prompt| shape::prompt(era, prompt)), out),
+        Answer::ResourceTemplates(page) => {
+            list(
+                "resourceTemplates",
+                &shaped(page, |template| shape::template(era, template)),
+                out,
+            );
+        }
+        Answer::Prompts(page) => {
+            list("prompts", &shaped(page, |prompt| shape::prompt(era, prompt)), out)
+        }
         Answer::Resource(result, _) => put(&result, out),
         Answer::Prompt(result) => put(&shape::prompt_result(era, result), out),
         Answer::Completion(result) => put(&result, out),

@@ -48,5 +48,6 @@ pub(in crate::era) fn requested_version(request: &Request<'_>) -> Option<String>
 
 fn read<'a>(request: &Request<'a>) -> Result<Hello<'a>, Fault> {
     let params = request.params.map_or("{}", RawValue::get);
-    serde_json::from_str(params).map_err(|error| Fault::invalid_params(format!("`params` of initialize: {error}")))
+    serde_json::from_str(params)
+        .map_err(|error| Fault::invalid_params(format!("`params` of initialize: {error}")))
 }

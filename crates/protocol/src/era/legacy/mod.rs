@@ -113,7 +113,13 @@ impl Era for Legacy {
         encode::change(change, out);
     }
 
-    fn refuse(&self, id: Option<&str>, fault: &Fault, _profile: &Profile, out: &mut Vec<u8>) -> u16 {
+    fn refuse(
+        &self,
+        id: Option<&str>,
+        fault: &Fault,
+        _profile: &Profile,
+        out: &mut Vec<u8>,
+    ) -> u16 {
         encode::refuse(id, fault, out)
     }
 }

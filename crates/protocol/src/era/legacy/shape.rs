@@ -1,15 +1,18 @@
 //! Takes out of an answer what a revision did not know yet, and says it in its words where it can.
 
 use outlive_wire::{
-    CallToolResult, ContentBlock, GetPromptResult, Implementation, Prompt, RawJson, Resource, ResourceTemplate,
-    ServerCapabilities, Tool, Version,
+    CallToolResult, ContentBlock, GetPromptResult, Implementation, Prompt, RawJson, Resource,
+    ResourceTemplate, ServerCapabilities, Tool, Version,
 };
 use serde_json::value::RawValue;
 
 use super::Legacy;
 use crate::Progress;
 
-pub(super) fn capabilities(era: &Legacy, mut capabilities: ServerCapabilities) -> ServerCapabilities {
+pub(super) fn capabilities(
+    era: &Legacy,
+    mut capabilities: ServerCapabilities,
+) -> ServerCapabilities {
     if !era.since(Version::V2025_03_26) {
         capabilities.completions = None;
     }
@@ -80,7 +83,8 @@ pub(super) fn prompt(era: &Legacy, prompt: &mut Prompt) {
 pub(super) fn tool_result(era: &Legacy, mut result: CallToolResult) -> CallToolResult {
     let structured = era.since(Version::V2025_06_18);
     // Legacy peers take objects only; what else there is stands in the text twin.
-    result.structured_content = result.structured_content.filter(|json| structured && is_object(json));
+    result.structured_content =
+        result.structured_content.filter(|json| structured && is_object(json));
     result.content.iter_mut().for_each(|block| content(era, block));
     result
 }

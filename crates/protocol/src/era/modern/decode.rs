@@ -61,39 +61,61 @@ impl Modern {
 }
 
 /// Version and capabilities, in the order in which they are to be missed.
-fn check_meta<'r>(request: &'r Request<'_>, headers: Option<&http::HeaderMap>) -> Result<&'r MetaKeys<'r>, Fault> {
+fn check_meta<'r>(
+    request: &'r Request<'_>,
+    headers: Option<&http::HeaderMap>,
+) -> Result<&'r MetaKeys<'r>, Fault> {
     let header = match headers {
         Some(headers) => match headers::single(headers, &headers::VERSION)? {
             Some(version) => Some(version),
-            None => return Err(Fault::HeaderMismatch("the MCP-Protocol-Version header is missing".into())),
+            None => {
+                return Err(Fault::HeaderMismatch(
+                    "the MCP-Protocol-Version header is missing".into(),
+                ));
+            }
         },
         None => None,
     };
-    let missing = |key: &str| Fault::invalid_params(format!("`params._meta` lacks `io.modelcontextprotocol/{key}`"));
+    let missing = |key: &str| {
+        Fault::invalid_params(format!("`params._meta` lacks `io.modelcontextprotocol/{key}`"))
+    };
     let meta = request.head.meta.as_ref().ok_or_else(|| missing("protocolVersion"))?;
     let version = request.head.version().ok_or_else(|| missing("protocolVersion"))?;
     if header.is_some_and(|header| header != version.as_bytes()) {
         let key = "io.modelcontextprotocol/protocolVersion";
-        return Err(Fault::HeaderMismatch(format!("the MCP-Protocol-Version header differs from `_meta` `{key}`").into()));
+        return Err(Fault::HeaderMismatch(
+            format!("the MCP-Protocol-Version header differs from `_meta` `{key}`").into(),
+        ));
     }
     if version != Version::V2026_07_28.as_str() {
         return Err(Fault::UnsupportedVersion { requested: version.to_owned() });
     }
     match meta.capabilities {
         Some(capabilities) if capabilities.get().starts_with('{') => Ok(meta),
-        Some(_) => Err(Fault::invalid_params("`_meta` `io.modelcontextprotocol/clientCapabilities` must be an object")),
+        Some(_) => Err(Fault::invalid_params(
+            "`_meta` `io.modelcontextprotocol/clientCapabilities` must be an object",
+        )),
         None => Err(missing("clientCapabilities")),
     }
 }
 
-fn check_name(headers: &http::HeaderMap, member: &'static str, raw: Option<&RawValue>) -> Result<(), Fault> {
+fn check_name(
+    headers: &http::HeaderMap,
+    member: &'static str,
+    raw: Option<&RawValue>,
+) -> Result<(), Fault> {
     match raw.map(RawValue::get) {
         // An escape in the name is rare; only then it is decoded here.
         Some(text) if text.starts_with('"') && text.contains('\\') => {
-            let name: String = serde_json::from_str(text).map_err(|error| Fault::invalid_params(error.to_string()))?;
+            let name: String = serde_json::from_str(text)
+                .map_err(|error| Fault::invalid_params(error.to_string()))?;
             headers::check_name(headers, member, Some(&name))
         }
-        Some(text) => headers::check_name(headers, member, text.strip_prefix('"').and_then(|text| text.strip_suffix('"'))),
+        Some(text) => headers::check_name(
+            headers,
+            member,
+            text.strip_prefix('"').and_then(|text| text.strip_suffix('"')),
+        ),
         None => Ok(()),
     }
 }
@@ -102,7 +124,9 @@ fn log_level(meta: &MetaKeys<'_>) -> Result<Option<LoggingLevel>, Fault> {
     let Some(raw) = meta.log_level else { return Ok(None) };
     match plain_string(raw).and_then(level_named) {
         Some(level) => Ok(Some(level)),
-        None => Err(Fault::invalid_params("`_meta` `io.modelcontextprotocol/logLevel` is not one of the eight levels")),
+        None => Err(Fault::invalid_params(
+            "`_meta` `io.modelcontextprotocol/logLevel` is not one of the eight levels",
+        )),
     }
 }
 

@@ -27,7 +27,12 @@ pub(in crate::era) fn stamp(info: &Implementation, with_identity: bool) -> Box<s
     stamp.into()
 }
 
-pub(super) fn message(call: &Call, message: Message, profile: &Profile, out: &mut Vec<u8>) -> Frame {
+pub(super) fn message(
+    call: &Call,
+    message: Message,
+    profile: &Profile,
+    out: &mut Vec<u8>,
+) -> Frame {
     match message {
         Message::Notify(notify) => tell(call, notify, out),
         Message::Last(Ok(Outcome::Complete(answer))) => {
@@ -41,8 +46,12 @@ pub(super) fn message(call: &Call, message: Message, profile: &Profile, out: &mu
 pub(super) fn refuse(id: Option<&str>, fault: &Fault, out: &mut Vec<u8>) -> u16 {
     let (code, data, status) = match fault {
         Fault::HeaderMismatch(_) => (code::HEADER_MISMATCH, None, 400),
-        Fault::MissingCapability { required } => (code::MISSING_CAPABILITY, required_data(required), 400),
-        Fault::UnsupportedVersion { requested } => (code::UNSUPPORTED_VERSION, supported_data(requested), 400),
+        Fault::MissingCapability { required } => {
+            (code::MISSING_CAPABILITY, required_data(required), 400)
+        }
+        Fault::UnsupportedVersion { requested } => {
+            (code::UNSUPPORTED_VERSION, supported_data(requested), 400)
+        }
         _ => {
             let (code, data) = error::common(fault);
             (code, data, status(fault))
@@ -89,12 +98,18 @@ fn complete(call: &Call, answer: Answer, profile: &Profile, out: &mut Vec<u8>) {
             let cache = Some(identity.cache);
             Head { cache, ..head }.write(None, &Discovered::new(&identity), out);
         }
-        Answer::Tools(page) => head.page(&page.cache, "tools", &page.items, page.next.as_deref(), out),
-        Answer::Resources(page) => head.page(&page.cache, "resources", &page.items, page.next.as_deref(), out),
+        Answer::Tools(page) => {
+            head.page(&page.cache, "tools", &page.items, page.next.as_deref(), out)
+        }
+        Answer::Resources(page) => {
+            head.page(&page.cache, "resources", &page.items, page.next.as_deref(), out)
+        }
         Answer::ResourceTemplates(page) => {
             head.page(&page.cache, "resourceTemplates", &page.items, page.next.as_deref(), out);
         }
-        Answer::Prompts(page) => head.page(&page.cache, "prompts", &page.items, page.next.as_deref(), out),
+        Answer::Prompts(page) => {
+            head.page(&page.cache, "prompts", &page.items, page.next.as_deref(), out)
+        }
         Answer::Resource(mut result, cache) => {
             let meta = result.meta.take();
             Head { cache: Some(cache), ..head }.write(meta.as_ref(), &result, out);
@@ -107,7 +122,9 @@ fn complete(call: &Call, answer: Answer, profile: &Profile, out: &mut Vec<u8>) {
             let meta = result.meta.take();
             head.write(meta.as_ref(), &result, out);
         }
-        Answer::ListenEnded => Head { subscription: Some(call.id()), ..head }.write(None, &Nothing {}, out),
+        Answer::ListenEnded => {
+            Head { subscription: Some(call.id()), ..head }.write(None, &Nothing {}, out)
+        }
         Answer::Raw(raw) => head.write_raw(&raw, out),
     }
     out.extend_from_slice(b"}}");
@@ -171,7 +188,14 @@ impl Head<'_> {
         self.write(meta.as_ref(), &members, out);
     }
 
-    fn page<T: Serialize>(&self, cache: &CacheHints, name: &str, items: &[T], next: Option<&str>, out: &mut Vec<u8>) {
+    fn page<T: Serialize>(
+        &self,
+        cache: &CacheHints,
+        name: &str,
+        items: &[T],
+        next: Option<&str>,
+        out: &mut Vec<u8>,
+    ) {
         Head { cache: Some(*cache), ..*self }.write(None, &Nothing {}, out);
         out.extend_from_slice(b",\"");
         out.extend_from_slice(name.as_bytes());
@@ -229,7 +253,9 @@ fn tell(call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
             None => return Frame::Silent,
         },
         Notify::Log { level, logger, data } => match call.log_level() {
-            Some(lowest) if level >= lowest && !listening => notify::log(level, logger.as_deref(), &data, out),
+            Some(lowest) if level >= lowest && !listening => {
+                notify::log(level, logger.as_deref(), &data, out)
+            }
             _ => return Frame::Silent,
         },
         Notify::Acknowledged(filter) => {

@@ -16,12 +16,17 @@ pub(crate) const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// A header's value without the space around it; `None` if it is absent. Two of them are a fault:
 /// two readers could each believe another one.
-pub(crate) fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h [u8]>, Fault> {
+pub(crate) fn single<'h>(
+    headers: &'h HeaderMap,
+    name: &HeaderName,
+) -> Result<Option<&'h [u8]>, Fault> {
     let mut values = headers.get_all(name).iter();
     let first = values.next().map(|value| value.as_bytes().trim_ascii());
     match values.next() {
         None => Ok(first),
-        Some(_) => Err(Fault::HeaderMismatch(format!("the {} header is there more than once", shown(name)).into())),
+        Some(_) => Err(Fault::HeaderMismatch(
+            format!("the {} header is there more than once", shown(name)).into(),
+        )),
     }
 }
 
@@ -29,21 +34,33 @@ pub(crate) fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Op
 pub(super) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), Fault> {
     match single(headers, &METHOD)? {
         Some(value) if value == method.as_bytes() => Ok(()),
-        Some(_) => Err(Fault::HeaderMismatch("the Mcp-Method header differs from the body's `method`".into())),
-        None => Err(Fault::HeaderMismatch("the Mcp-Method header is missing; it repeats the body's `method`".into())),
+        Some(_) => Err(Fault::HeaderMismatch(
+            "the Mcp-Method header differs from the body's `method`".into(),
+        )),
+        None => Err(Fault::HeaderMismatch(
+            "the Mcp-Method header is missing; it repeats the body's `method`".into(),
+        )),
     }
 }
 
 /// `Mcp-Name` must equal the name or URI that the request is about, if its method has one.
-pub(super) fn check_name(headers: &HeaderMap, member: &'static str, expected: Option<&str>) -> Result<(), Fault> {
+pub(super) fn check_name(
+    headers: &HeaderMap,
+    member: &'static str,
+    expected: Option<&str>,
+) -> Result<(), Fault> {
     // A body without the member is refused later, by its own rule.
     let Some(expected) = expected else { return Ok(()) };
     let Some(value) = single(headers, &NAME)? else {
-        return Err(Fault::HeaderMismatch(format!("the Mcp-Name header is missing; it repeats `params.{member}`").into()));
+        return Err(Fault::HeaderMismatch(
+            format!("the Mcp-Name header is missing; it repeats `params.{member}`").into(),
+        ));
     };
     match *decode(value, &NAME)? == *expected.as_bytes() {
         true => Ok(()),
-        false => Err(Fault::HeaderMismatch(format!("the Mcp-Name header differs from `params.{member}`").into())),
+        false => Err(Fault::HeaderMismatch(
+            format!("the Mcp-Name header differs from `params.{member}`").into(),
+        )),
     }
 }
 
@@ -58,13 +75,13 @@ pub(super) fn named_by(method: Method) -> Option<&'static str> {
 
 /// The value that a header stands for: `=?base64?…?=` is decoded, anything else is literal.
 pub(crate) fn decode<'v>(value: &'v [u8], name: &HeaderName) -> Result<Cow<'v, [u8]>, Fault> {
-    let Some(encoded) = value.strip_prefix(b"=?base64?").and_then(|rest| rest.strip_suffix(b"?=")) else {
+    let Some(encoded) = value.strip_prefix(b"=?base64?").and_then(|rest| rest.strip_suffix(b"?="))
+    else {
         return Ok(Cow::Borrowed(value));
     };
-    STANDARD
-        .decode(encoded)
-        .map(Cow::Owned)
-        .map_err(|_| Fault::HeaderMismatch(format!("the {} header is not valid Base64", shown(name)).into()))
+    STANDARD.decode(encoded).map(Cow::Owned).map_err(|_| {
+        Fault::HeaderMismatch(format!("the {} header is not valid Base64", shown(name)).into())
+    })
 }
 
 /// Header names are lower case inside; people know them otherwise.

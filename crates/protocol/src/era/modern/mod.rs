@@ -47,7 +47,13 @@ impl Era for Modern {
         // Modern clients hear of changes through `subscriptions/listen` only.
     }
 
-    fn refuse(&self, id: Option<&str>, fault: &Fault, _profile: &Profile, out: &mut Vec<u8>) -> u16 {
+    fn refuse(
+        &self,
+        id: Option<&str>,
+        fault: &Fault,
+        _profile: &Profile,
+        out: &mut Vec<u8>,
+    ) -> u16 {
         encode::refuse(id, fault, out)
     }
 }

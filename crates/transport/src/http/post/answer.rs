@@ -14,7 +14,13 @@ use outlive_protocol::{
 };
 
 use super::stream::{CallStream, Numbered};
-use crate::http::{Body, negotiate::Takes, reply::{self, event_response}, service::Shared, sessions::HttpSession};
+use crate::http::{
+    Body,
+    negotiate::Takes,
+    reply::{self, event_response},
+    service::Shared,
+    sessions::HttpSession,
+};
 
 /// A run that may have to wait, with its place in the table of what is running.
 pub(in crate::http) struct Running {
@@ -166,7 +172,8 @@ async fn collect(waiting: Vec<Running>, answers: &mut Vec<Vec<u8>>) {
     for mut running in waiting {
         while let Some(message) = poll_fn(|cx| running.poll(cx)).await {
             let mut out = Vec::new();
-            if let Some(Frame::End { .. }) = running.run().map(|run| run.encode(message, &mut out)) {
+            if let Some(Frame::End { .. }) = running.run().map(|run| run.encode(message, &mut out))
+            {
                 answers.push(out);
                 running.end();
             }
@@ -190,7 +197,8 @@ async fn first_word(shared: &Shared, running: &mut Running, takes: Takes) -> Fir
             }
         }
     }
-    let mut patience: Pin<Box<tokio::time::Sleep>> = Box::pin(tokio::time::sleep(shared.config.sse_after));
+    let mut patience: Pin<Box<tokio::time::Sleep>> =
+        Box::pin(tokio::time::sleep(shared.config.sse_after));
     poll_fn(|cx| match running.poll(cx) {
         Poll::Ready(message) => Poll::Ready(First::Said(message)),
         Poll::Pending => patience.as_mut().poll(cx).map(|()| First::Silence),
@@ -216,7 +224,11 @@ fn whole(run: &Run, message: Message) -> Response<Body> {
     response
 }
 
-fn events(mut stream: CallStream, first: Option<(usize, Message)>, shared: &Shared) -> Response<Body> {
+fn events(
+    mut stream: CallStream,
+    first: Option<(usize, Message)>,
+    shared: &Shared,
+) -> Response<Body> {
     let mut out = stream.begin();
     if let Some((index, message)) = first {
         stream.write(index, message, &mut out);

@@ -37,8 +37,15 @@ pub(super) struct CallStream {
 }
 
 impl CallStream {
-    pub(super) fn new(shared: &Shared, mut calls: Vec<Running>, entry: Option<Arc<HttpSession>>) -> Self {
-        let numbering = calls.first_mut().and_then(|running| running.run()).map(|run| run.call().era().numbering());
+    pub(super) fn new(
+        shared: &Shared,
+        mut calls: Vec<Running>,
+        entry: Option<Arc<HttpSession>>,
+    ) -> Self {
+        let numbering = calls
+            .first_mut()
+            .and_then(|running| running.run())
+            .map(|run| run.call().era().numbering());
         let numbered = match (numbering, &entry) {
             (Some(Numbering::Ids | Numbering::Primed), Some(entry)) => {
                 let stream = entry.open_stream(&shared.config.events);
@@ -53,7 +60,13 @@ impl CallStream {
         if let Some(entry) = &entry {
             entry.open_streams.fetch_add(1, Ordering::Relaxed);
         }
-        Self { calls, numbered, primed: numbering == Some(Numbering::Primed), detached: false, entry }
+        Self {
+            calls,
+            numbered,
+            primed: numbering == Some(Numbering::Primed),
+            detached: false,
+            entry,
+        }
     }
 
     /// What a stream begins with: where it can be resumed, an id to resume from.
@@ -124,7 +137,11 @@ impl CallStream {
 
 impl Source for CallStream {
     fn poll_fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
-        if self.numbered.as_ref().is_some_and(|numbered| !numbered.stream.is_reader(numbered.reader)) {
+        if self
+            .numbered
+            .as_ref()
+            .is_some_and(|numbered| !numbered.stream.is_reader(numbered.reader))
+        {
             // The client has come back on another connection; what is left is told there.
             return Poll::Ready(());
         }

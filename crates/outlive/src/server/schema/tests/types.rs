@@ -1,5 +1,7 @@
 //! Argument types of the kinds that people write.
 
+#![expect(dead_code, reason = "only their shapes matter")]
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use schemars::JsonSchema;

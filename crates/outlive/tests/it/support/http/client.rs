@@ -8,12 +8,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::{
-    Event, Piece, Request,
-    request::Methods,
-    sse::Parser,
-    within,
-};
+use super::{Event, Piece, Request, request::Methods, sse::Parser, within};
 use crate::support::schema;
 
 /// A TCP connection to a server.
@@ -73,6 +68,11 @@ impl Connection {
 
     pub(crate) async fn write(&mut self, bytes: &[u8]) {
         within(self.stream.write_all(bytes)).await.expect("the server reads");
+    }
+
+    /// Writes to a server that may stop reading.
+    pub(crate) async fn try_write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        within(self.stream.write_all(bytes)).await
     }
 
     /// Sends a request and reads its whole response.
@@ -142,7 +142,8 @@ impl Connection {
         let text: Vec<u8> = self.buffer.drain(..end + 4).collect();
         let text = String::from_utf8(text).expect("our heads are ASCII");
         let mut lines = text.split("\r\n").filter(|line| !line.is_empty());
-        let status = lines.next().and_then(|line| line.strip_prefix("HTTP/1.1 ")).expect("a status line");
+        let status =
+            lines.next().and_then(|line| line.strip_prefix("HTTP/1.1 ")).expect("a status line");
         let status = status[..3].parse().expect("a status");
         let header = |line: &str| {
             let (name, value) = line.split_once(':').expect("a header");

@@ -232,7 +232,8 @@ impl Request {
             out.extend_from_slice(value);
             out.extend_from_slice(b"\r\n");
         }
-        let has = |name: &str| self.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+        let has =
+            |name: &str| self.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
         if self.verb == "POST" && !has("content-length") && !has("transfer-encoding") {
             let length = self.body_bytes().len();
             out.extend_from_slice(format!("content-length: {length}\r\n").as_bytes());
@@ -262,6 +263,16 @@ impl Request {
 }
 
 impl Session {
+    /// The same client with another session id.
+    pub(crate) fn with_id(&self, id: &str) -> Self {
+        Self { id: id.into(), ..self.clone() }
+    }
+
+    /// The same session in the hands of another caller.
+    pub(crate) fn with_token(&self, token: &str) -> Self {
+        Self { token: Some(token.into()), ..self.clone() }
+    }
+
     /// A request within this session.
     pub(crate) fn request(&self, method: &str) -> Request {
         self.own(Request::message(&self.version, method))

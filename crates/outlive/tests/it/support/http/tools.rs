@@ -44,6 +44,11 @@ impl World {
         within(self.take(key, "cancelled")).await;
     }
 
+    /// Whether a handler with this key has begun.
+    pub(crate) fn has_started(&self, key: &str) -> bool {
+        self.signal(key, "started").available_permits() > 0
+    }
+
     /// Whether a handler with this key has been dropped before its end.
     pub(crate) fn is_cancelled(&self, key: &str) -> bool {
         self.signal(key, "cancelled").available_permits() > 0
@@ -120,6 +125,7 @@ pub(crate) fn standard(world: &Arc<World>) -> ServerBuilder {
         .tool(Tool::new("leave", leave))
         .tool(Tool::new("once", echo).rate_limit(RateLimit::per_second(0.01)))
         .tool(Tool::new("place", place).input_schema(to_raw_value(&place_schema()).unwrap()))
+        .tool(Tool::new("strict", sample).input_schema(to_raw_value(&place_schema()).unwrap()))
         .resource(Resource::new("mem://a", "a", async || "A"))
         .resource(Resource::new("mem://b", "b", async || "B"))
         .prompt(Prompt::new("greet", greet))

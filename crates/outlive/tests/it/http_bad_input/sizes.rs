@@ -1,0 +1,131 @@
+//! Too large, too deep, too many headers: refused before much is spent on them.
+
+use outlive::http::HttpConfig;
+use serde_json::{Value, json};
+
+use super::{refused, refused_with};
+use crate::support::http::{Request, TestServer};
+
+const LIMIT: usize = 2_000;
+
+async fn small() -> TestServer {
+    TestServer::build(HttpConfig::new(), |server| {
+        server.limits(|limits| limits.message_bytes = LIMIT)
+    })
+    .await
+}
+
+/// A call whose body has exactly so many bytes.
+fn of_size(request: Request, bytes: usize) -> Request {
+    let padded =
+        |text: usize| request.clone().param("arguments", json!({"text": "x".repeat(text)}));
+    let empty = padded(0).body_bytes().len();
+    let request = padded(bytes - empty);
+    assert_eq!(request.body_bytes().len(), bytes);
+    request
+}
+
+fn chunked(request: &Request) -> Vec<u8> {
+    let mut bytes = request.clone().header("transfer-encoding", "chunked").head_bytes();
+    for chunk in request.body_bytes().chunks(700) {
+        bytes.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+        bytes.extend_from_slice(chunk);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes.extend_from_slice(b"0\r\n\r\n");
+    bytes
+}
+
+#[tokio::test]
+async fn a_message_over_the_limit_is_413_and_one_at_the_limit_is_taken() {
+    let server = small().await;
+    let session = server.session("2025-11-25").await;
+    for call in [Request::call("echo", json!({})), session.call("echo", json!({}))] {
+        let over = of_size(call.clone(), LIMIT + 1);
+        refused_with(&server.send(&over).await, 413, -32600, Value::Null, "2000 bytes");
+        let at = of_size(call, LIMIT);
+        assert_eq!(server.send(&at).await.status(), 200);
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_says_it_is_too_large_is_refused_before_it_is_sent() {
+    let server = small().await;
+    let over = of_size(Request::call("echo", json!({})), LIMIT + 1);
+    let mut connection = server.connect().await;
+    connection.write(&over.head_bytes()).await;
+    refused(&connection.response(&over).await, 413, -32600, Value::Null);
+}
+
+#[tokio::test]
+async fn a_chunked_message_is_counted_as_it_comes() {
+    let server = small().await;
+    let call = Request::call("echo", json!({}));
+    let at = of_size(call.clone(), LIMIT);
+    let mut connection = server.connect().await;
+    connection.write(&chunked(&at)).await;
+    assert_eq!(connection.response(&at).await.status(), 200);
+    let over = of_size(call, LIMIT + 1);
+    connection.write(&chunked(&over)).await;
+    refused(&connection.response(&over).await, 413, -32600, Value::Null);
+}
+
+#[tokio::test]
+async fn a_message_nested_too_deep_is_refused_and_one_at_the_limit_is_taken() {
+    let server = TestServer::start().await;
+    let session = server.session("2025-11-25").await;
+    let nested = |levels: usize| -> Value { (0..levels).fold(json!(1), |inner, _| json!([inner])) };
+    for list in [Request::modern("tools/list"), session.request("tools/list").params(json!({}))] {
+        // The message and its `params` are two levels themselves.
+        let at = list.clone().param("x", nested(98));
+        assert_eq!(server.send(&at).await.status(), 200);
+        let over = list.param("x", nested(99));
+        refused_with(&server.send(&over).await, 400, -32600, Value::Null, "100 levels");
+    }
+    // Brackets inside strings are no nesting.
+    let brackets = Request::call("echo", json!({"text": "[{\"".repeat(500)}));
+    assert_eq!(server.send(&brackets).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_message_deep_enough_to_break_a_parser_is_refused() {
+    let server = TestServer::start().await;
+    let open = "[".repeat(1_000_000);
+    for body in [
+        open.clone(),
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\",\"params\":{{\"x\":{open}"),
+    ] {
+        let response = server.send(Request::modern("tools/list").raw(body)).await;
+        refused(&response, 400, -32600, Value::Null);
+    }
+}
+
+#[tokio::test]
+async fn headers_that_are_too_many_or_too_large_are_431() {
+    // HTTP26-48
+    let server = TestServer::start().await;
+    let request = Request::modern("tools/list");
+    let many =
+        (0..300).fold(request.clone(), |request, n| request.add_header(&format!("x-{n}"), "1"));
+    assert_eq!(server.send(&many).await.status(), 431);
+    let large = request.header("x-large", "x".repeat(1 << 20));
+    let mut connection = server.connect().await;
+    // The server may stop reading before all of it has been written.
+    let _ = connection.try_write(&large.bytes()).await;
+    assert_eq!(connection.response(&large).await.status(), 431);
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_no_message() {
+    let server = TestServer::start().await;
+    let request = Request::call("wait", json!({"key": "never"}));
+    let whole = request.bytes();
+    let mut connection = server.connect().await;
+    connection.write(&whole[..whole.len() - 5]).await;
+    connection.half_close().await;
+    if let Ok(response) = connection.try_response(&request).await {
+        assert_eq!(response.status(), 400);
+    }
+    assert_eq!(server.send(Request::modern("tools/list")).await.status(), 200);
+    assert!(!server.world.has_started("never"));
+}
