@@ -1,19 +1,18 @@
-//! `cargo xtask soak`: long traffic against one server, watching memory and open handles.
+//! `cargo xtask soak`: long traffic against one server, watching memory and what is left over.
 
 use anyhow::Result;
 
 use crate::args::Args;
-use crate::process;
+use crate::process::{self, Build};
 
-pub(crate) fn run(args: Args) -> Result<()> {
-    let mut soak = process::cargo(&[
-        "run",
-        "--release",
-        "--package",
-        "outlive-benches",
-        "--bin",
-        "soak",
-        "--",
-    ]);
+pub(crate) fn run(mut args: Args) -> Result<()> {
+    let build = Build::wanted(&mut args);
+    if args.flag("--short") {
+        // Part of the tests, where everything is already built without optimisation.
+        let soak = process::built("outlive-benches", "soak", build)?;
+        return process::run(std::process::Command::new(soak).arg("--short"));
+    }
+    let mut soak =
+        process::cargo(&["run", "--release", "--package", "outlive-benches", "--bin", "soak", "--"]);
     process::run(soak.args(args.rest()))
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::args::Args;
 use crate::tools::{self, Tool};
-use crate::{conformance, examples, process, tidy};
+use crate::{conformance, examples, process, soak, tidy};
 
 struct Step {
     name: &'static str,
@@ -45,6 +45,7 @@ const STEPS: &[Step] = &[
         name: "conformance",
         run: Run::Xtask(&["conformance", "--with-tests"], conformance::run),
     },
+    Step { name: "soak", run: Run::Xtask(&["soak", "--short", "--with-tests"], soak::run) },
 ];
 
 pub(crate) fn run(mut args: Args) -> Result<()> {

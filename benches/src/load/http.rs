@@ -20,7 +20,6 @@ use crate::messages::{FIRST_ID, Numbered, next_id};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Connections that ask the same server.
-#[derive(Debug)]
 pub(crate) struct Load {
     epoll: OwnedFd,
     connections: Vec<Connection>,

@@ -61,15 +61,8 @@ impl Field {
         let Self { on_field, ty, .. } = self;
         let name = field_name(&self.name.ident);
         let header = self.header.as_ref().map(|header| {
-            // The schema of such an argument must not allow `null`; it can be left out all the same.
-            let with = match option_of(ty) {
-                Some(ty) if !self.has_schema_of_its_own() => {
-                    let ty = ty.to_token_stream().to_string();
-                    quote!(with = #ty,)
-                }
-                _ => quote!(),
-            };
-            quote!(#[schemars(#with extend("x-mcp-header" = #header))])
+            let may_be_left_out = option_of(ty).map(|ty| self.left_out_but_not_null(ty));
+            quote!(#may_be_left_out #[schemars(extend("x-mcp-header" = #header))])
         });
         quote!(#(#on_field)* #header #name: #ty)
     }
@@ -100,10 +93,24 @@ impl Field {
         name
     }
 
-    fn has_schema_of_its_own(&self) -> bool {
+    /// The schema of an argument with a header must not allow `null`, as that of an `Option` does.
+    /// So it is that of the inner type; then it has to be said that the argument may be left out,
+    /// and that `null` is no default to be shown. What the author says about any of it counts.
+    fn left_out_but_not_null(&self, inner: &Type) -> TokenStream {
+        let schema = (!self.has_key("schemars", &["with", "schema_with"])).then(|| {
+            let inner = inner.to_token_stream().to_string();
+            quote!(#[schemars(with = #inner)])
+        });
+        let default = (!self.has_key("serde", &["default", "skip_serializing_if"])).then(
+            || quote!(#[serde(default, skip_serializing_if = "::core::option::Option::is_none")]),
+        );
+        quote!(#schema #default)
+    }
+
+    fn has_key(&self, attribute: &str, keys: &[&str]) -> bool {
         let mut found = false;
-        self.each_key("schemars", |meta| {
-            found |= meta.path.is_ident("with") || meta.path.is_ident("schema_with");
+        self.each_key(attribute, |meta| {
+            found |= keys.iter().any(|key| meta.path.is_ident(key));
             Ok(())
         });
         found

@@ -98,13 +98,16 @@ impl Function {
         let async_token = &signature.asyncness;
         // The types are written out for the sake of errors: if one of them is no extractor, the
         // compiler can say which, instead of that the function is no handler.
+        let new = quote_spanned! {at(ident.span())=>
+            ::outlive::server::#product::new::<(#(#types,)*), _>(#arguments, #ident)
+        };
         quote! {
             #(#outside)*
             #visibility #fn_token #ident() -> ::outlive::server::#product {
                 #arguments_type
                 #(#inside)*
                 #async_token #fn_token #ident(#(#parameters),*) #output #body
-                ::outlive::server::#product::new::<(#(#types,)*), _>(#arguments, #ident) #described #(#calls)*
+                #new #described #(#calls)*
             }
         }
     }

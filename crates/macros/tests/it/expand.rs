@@ -98,7 +98,6 @@ mod visible {
 
     /// Everything a parameter can be.
     #[outlive::tool(name = "greet.all", description = concat!("Greets", " people"))]
-    #[expect(clippy::too_many_lines, unfulfilled_lint_expectations, reason = "attributes are kept")]
     pub(super) async fn greet(
         /// Not for clients.
         greeting: State<Greeting>,
@@ -143,7 +142,7 @@ async fn attributes_of_parameters_are_those_of_fields() {
     assert_eq!(input["required"], json!(["name"]));
     let names: Vec<_> = input["properties"].as_object().unwrap().keys().collect();
     assert_eq!(names, ["name", "howOften", "region", "type"]);
-    assert_eq!(input["properties"]["region"]["x-mcp-header"], "Region");
+    assert_eq!(input["properties"]["region"], json!({"type": "string", "x-mcp-header": "Region"}));
     assert_eq!(input["properties"]["howOften"]["maximum"], 3);
 }
 
@@ -176,10 +175,21 @@ async fn all_arguments_may_be_of_one_type() {
 #[tool]
 async fn nothing() {}
 
+// The lint is about the parameter as it was written, and so is the attribute.
+#[tool]
+#[expect(unused_variables, reason = "attributes of the function are kept")]
+async fn ignores(first: bool, #[cfg(false)] never: Missing) {}
+
 #[tokio::test]
 async fn a_tool_may_have_no_arguments_and_no_description() {
     let expected = json!({"name": "nothing", "inputSchema": {"type": "object", "additionalProperties": false}});
     assert_eq!(listed(nothing()).await, expected);
+}
+
+#[tokio::test]
+async fn a_parameter_may_depend_on_the_configuration() {
+    let input = listed(ignores()).await["inputSchema"].take();
+    assert_eq!(input["required"], json!(["first"]));
 }
 
 /// The settings.

@@ -61,11 +61,8 @@ impl Tool {
         H: Handler<M>,
         H::Output: IntoToolResult,
     {
-        let no_arguments: Box<RawValue> =
-            RawValue::from_string(r#"{"type":"object","additionalProperties":false}"#.into())
-                .expect("this is JSON");
         Self {
-            info: outlive_wire::Tool::new(name, no_arguments),
+            info: outlive_wire::Tool::new(name, no_arguments()),
             handler: Box::new(move |cx, entry| start(&handler, cx, entry)),
             needs: H::needs(),
             output: H::Output::output_schema(),
@@ -192,19 +189,19 @@ impl Tool {
         }
         warn_of_name(&name);
         core.check_needs(&self.needs).map_err(|missing| bad(&missing))?;
-        let input = match &self.written_input {
-            Some(written) => Some(Schema::input_from_json(written)),
-            None => self.needs.input.take(),
+        let typed_input = self.written_input.is_none() && self.needs.input.is_some();
+        let input = match (&self.written_input, self.needs.input.take()) {
+            (Some(written), _) => Schema::input_from_json(written),
+            (None, Some(typed)) => typed,
+            (None, None) => Schema::input_from_json(&no_arguments()),
         };
-        let input = input.transpose().map_err(|error| bad(&error))?;
+        let input = input.map_err(|error| bad(&error))?;
         let output = match &self.written_output {
             Some(written) => Some(Schema::output_from_json(written)),
             None => self.output.take().map(|output| output.0),
         };
         let output = output.transpose().map_err(|error| bad(&error))?;
-        if let Some(input) = &input {
-            self.info.input_schema = Arc::clone(input.text());
-        }
+        self.info.input_schema = Arc::clone(input.text());
         self.info.output_schema = output.as_ref().map(|output| Arc::clone(output.text()));
         let throttle = |rate: Option<RateLimit>, concurrent: Option<u32>| {
             (rate.is_some() || concurrent.is_some())
@@ -216,7 +213,7 @@ impl Tool {
             info: Arc::new(self.info),
             handler: self.handler,
             input,
-            typed_input: self.written_input.is_none(),
+            typed_input,
             output,
             typed_output: self.written_output.is_none(),
             visibility: self.visibility,
@@ -228,7 +225,7 @@ impl Tool {
 pub(super) struct ToolEntry {
     pub(super) info: Arc<outlive_wire::Tool>,
     handler: ToolHandler,
-    input: Option<Schema>,
+    input: Schema,
     /// Whether the handler's own type makes the structural check.
     typed_input: bool,
     output: Option<Schema>,
@@ -295,13 +292,12 @@ fn prepare(core: &Core, call: &Call) -> Result<Prepared, Fault> {
         return Err(Fault::UnknownTool { name: name.into_owned(), meant });
     };
     let arguments = call.arguments()?;
-    let Some(input) = &entry.input else { return Ok(Prepared::Run(entry)) };
     if let Some(headers) = call.mirrored_headers() {
-        param_headers::check(input.headers(), arguments, headers)?;
+        param_headers::check(entry.input.headers(), arguments, headers)?;
     }
     let checked = match entry.typed_input {
-        true => input.check_typed(arguments),
-        false => input.check(arguments),
+        true => entry.input.check_typed(arguments),
+        false => entry.input.check(arguments),
     };
     Ok(match checked {
         Ok(()) => Prepared::Run(entry),
@@ -354,16 +350,18 @@ fn reject(rejection: Rejection, cx: &Cx, entry: &ToolEntry) -> Result<Outcome, F
         RejectionKind::Refused(fault) => Err(fault),
         RejectionKind::Arguments(error) => {
             let arguments = cx.call().arguments()?;
-            Ok(failed(match &entry.input {
-                Some(input) => input.explain(arguments, &error).to_string(),
-                None => error.to_string(),
-            }))
+            Ok(failed(entry.input.explain(arguments, &error).to_string()))
         }
     }
 }
 
 fn failed(text: String) -> Outcome {
     Outcome::Complete(Answer::Tool(CallToolResult::error(text)))
+}
+
+/// The schema of tools that take nothing.
+fn no_arguments() -> RawJson {
+    RawValue::from_string(r#"{"type":"object","additionalProperties":false}"#.into()).expect("this is JSON")
 }
 
 /// Names that clients may stumble over are allowed, but not without a word.

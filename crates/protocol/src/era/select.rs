@@ -65,15 +65,16 @@ pub(crate) fn check_notification(
     arrival: &Arrival<'_>,
     profile: &Profile,
 ) -> Result<(), (&'static dyn Era, Fault)> {
-    match &arrival.http {
-        Some(parts)
-            if profile.eras.legacy
-                && arrival.session.is_none()
-                && !headers_look_modern(&parts.headers) =>
-        {
-            legacy_without_session(&parts.headers, arrival).map(drop)
+    let Some(headers) = arrival.http.as_ref().map(|parts| &parts.headers) else { return Ok(()) };
+    if !profile.eras.legacy || headers_look_modern(headers) {
+        return Ok(());
+    }
+    match &arrival.session {
+        Some(session) => {
+            let era = session.era();
+            legacy::check_version_header(era, headers).map_err(|fault| (era, fault))
         }
-        _ => Ok(()),
+        None => legacy_without_session(headers, arrival).map(drop),
     }
 }
 

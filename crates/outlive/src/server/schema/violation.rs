@@ -112,6 +112,10 @@ pub(super) fn message(error: &ValidationError<'_>, schema: &Value) -> String {
         Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
             format!("fits none of its {} forms: {found}", context.len())
         }
+        // Told of the object, with the value of a member whose name is not known here.
+        Kind::FalseSchema if error.schema_path().as_str().ends_with("/additionalProperties") => {
+            format!("must have no members, but one is {found}")
+        }
         Kind::FalseSchema => format!("must be left out, but is {found}"),
         Kind::Not { .. } => format!("is a value that is ruled out: {found}"),
         _ => format!("is not accepted: {}", shortened(&error.to_string())),

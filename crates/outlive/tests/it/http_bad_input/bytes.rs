@@ -21,7 +21,7 @@ async fn check(rows: &[(&[u8], i64, Value)]) {
         let mut connection = server.connect().await;
         for (body, code, id) in rows {
             // An array may be a batch there; that has tests of its own.
-            if version == "2025-03-26" && body.starts_with(b"[") {
+            if version == "2025-03-26" && body.trim_ascii_start().starts_with(b"[") {
                 continue;
             }
             let response = connection.send(&door(session.as_ref()).raw(body)).await;

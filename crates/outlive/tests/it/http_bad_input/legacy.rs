@@ -89,10 +89,11 @@ async fn two_version_headers_are_400() {
     for session in &sessions {
         let twice = |request: Request| request.add_header("mcp-protocol-version", &session.version);
         let response = server.send(twice(session.request("tools/list").id(1))).await;
-        assert_eq!(response.status(), 400, "{}", response.json());
-        assert_eq!(server.send(twice(session.get())).await.status(), 400);
+        refused_with(&response, 400, -32600, 1, "more than once");
         let note = session.notification("notifications/whatever", json!({}));
-        assert_eq!(server.send(twice(note)).await.status(), 400);
+        for request in [note, session.get(), session.delete()] {
+            refused(&server.send(twice(request)).await, 400, -32600, Value::Null);
+        }
     }
 }
 

@@ -51,12 +51,12 @@ fn expectations(
         if message.get("id").is_none() {
             message["id"] = json!(0);
         }
-        let modern = (version == "2026-07-28").then(|| error_named(error)).flatten();
         let envelope = if old { "JSONRPCError" } else { "JSONRPCErrorResponse" };
-        return std::iter::once(envelope)
-            .chain(modern)
-            .map(|name| (name, message.clone()))
-            .collect();
+        let mut parts = vec![(envelope, message.clone())];
+        if version == "2026-07-28" {
+            parts.extend(named_error(error, &message));
+        }
+        return parts;
     }
     let envelope = if old { "JSONRPCResponse" } else { "JSONRPCResultResponse" };
     let mut parts = vec![(envelope, message.clone())];
@@ -100,19 +100,21 @@ fn result_of(method: &str) -> Option<&'static str> {
     })
 }
 
-/// The errors that 2026-07-28 describes one by one.
-fn error_named(error: &Value) -> Option<&'static str> {
-    Some(match error["code"].as_i64()? {
-        -32700 => "ParseError",
-        -32600 => "InvalidRequestError",
-        -32601 => "MethodNotFoundError",
-        -32602 => "InvalidParamsError",
-        -32603 => "InternalError",
-        -32020 => "HeaderMismatchError",
-        -32021 => "MissingRequiredClientCapabilityError",
-        -32022 => "UnsupportedProtocolVersionError",
+/// The errors that 2026-07-28 describes one by one: those of JSON-RPC by their error object, its
+/// own by the whole response.
+fn named_error(error: &Value, message: &Value) -> Option<(&'static str, Value)> {
+    let (name, part) = match error["code"].as_i64()? {
+        -32700 => ("ParseError", error),
+        -32600 => ("InvalidRequestError", error),
+        -32601 => ("MethodNotFoundError", error),
+        -32602 => ("InvalidParamsError", error),
+        -32603 => ("InternalError", error),
+        -32020 => ("HeaderMismatchError", message),
+        -32021 => ("MissingRequiredClientCapabilityError", message),
+        -32022 => ("UnsupportedProtocolVersionError", message),
         _ => return None,
-    })
+    };
+    Some((name, part.clone()))
 }
 
 /// The schemas of all revisions. Each definition is compiled when it is first needed.

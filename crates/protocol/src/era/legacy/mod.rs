@@ -50,7 +50,7 @@ pub(super) fn of(era: &dyn Era) -> Option<&'static Legacy> {
 /// The revision that the headers of a request without a session name. One that names none is
 /// from before the header existed.
 pub(super) fn named_in(headers: &HeaderMap) -> Result<&'static Legacy, Fault> {
-    let Some(value) = headers::single(headers, &headers::VERSION)? else {
+    let Some(value) = version_header(headers)? else {
         return revision(Version::V2025_03_26.as_str()).ok_or(Fault::Internal);
     };
     str::from_utf8(value).ok().and_then(revision).ok_or_else(|| {
@@ -61,7 +61,7 @@ pub(super) fn named_in(headers: &HeaderMap) -> Result<&'static Legacy, Fault> {
 
 /// A header that names another revision than the session agreed on refuses the request.
 pub(super) fn check_version_header(era: &dyn Era, headers: &HeaderMap) -> Result<(), Fault> {
-    let Some(value) = headers::single(headers, &headers::VERSION)? else { return Ok(()) };
+    let Some(value) = version_header(headers)? else { return Ok(()) };
     if value == era.version().as_str().as_bytes() {
         return Ok(());
     }
@@ -71,6 +71,12 @@ pub(super) fn check_version_header(era: &dyn Era, headers: &HeaderMap) -> Result
         short(&value),
         era.version()
     )))
+}
+
+/// Two of them are no version, and a mismatch of headers is a thing that only 2026-07-28 knows.
+fn version_header(headers: &HeaderMap) -> Result<Option<&[u8]>, Fault> {
+    headers::single(headers, &headers::VERSION)
+        .map_err(|fault| Fault::invalid_request(fault.to_string()))
 }
 
 impl Legacy {

@@ -1,0 +1,53 @@
+//! How often a call allocates between its bytes and the bytes of its answer.
+//!
+//! Timings are noisy, counts are exact: what one more allocation costs would never show in the
+//! figures, and here it fails a test. The counts are those of `allocation-counter`, because it
+//! counts the calling thread alone, so that neither the test harness nor a parallel test is in
+//! them; and it brings the `unsafe` of a global allocator with it, which this project forbids
+//! itself. It counts growing a buffer as one more allocation, which is what it mostly is.
+
+use outlive_benches::{echo::Path, messages};
+
+/// Counts one answer, after one that was not counted: what is made once is not part of a call.
+#[track_caller]
+fn check(path: anyhow::Result<Path>, bound: u64) {
+    let path = path.unwrap();
+    let (mut first, mut second) = (Vec::new(), Vec::with_capacity(512));
+    path.answer(path.arrive(), &mut first).unwrap();
+    let arrival = path.arrive();
+    let seen = allocation_counter::measure(|| path.answer(arrival, &mut second).unwrap());
+    assert_eq!(first, second, "the answers differ");
+    assert!(
+        seen.count_total <= bound,
+        "{} allocations ({} bytes) for a call, {bound} so far; find the new one, or raise the bound and say why",
+        seen.count_total,
+        seen.bytes_total
+    );
+}
+
+#[test]
+fn a_modern_call_over_http() {
+    let message = messages::small_modern_call();
+    assert_eq!(message.len(), 270);
+    check(Path::modern_http(message), MODERN);
+}
+
+#[test]
+fn a_modern_call_whose_params_come_before_its_method() {
+    let message = messages::small_modern_call_reordered();
+    assert_eq!(message.len(), 270);
+    check(Path::modern_http(message), MODERN);
+}
+
+#[test]
+fn a_modern_call_on_a_pipe() {
+    check(Path::modern_pipe(messages::small_modern_call()), MODERN);
+}
+
+#[test]
+fn a_legacy_call_over_http() {
+    check(Path::legacy_http(messages::legacy_call()), LEGACY);
+}
+
+const MODERN: u64 = 0;
+const LEGACY: u64 = 0;
