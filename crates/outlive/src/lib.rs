@@ -45,3 +45,8 @@ pub mod __private {
     pub use schemars;
     pub use serde;
 }
+
+/// The README's code is compiled with the other examples.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+mod readme {}

@@ -87,6 +87,11 @@ impl Bus {
         }
     }
 
+    /// Whether [`Bus::close`] was called.
+    pub fn is_closed(&self) -> bool {
+        lock(&self.0).closed
+    }
+
     /// Ends every feed, once what waits in it has been taken.
     pub fn close(&self) {
         let open: Vec<_> = {

@@ -158,8 +158,11 @@ impl Notifier {
     }
 
     fn notify(self: &Arc<Self>) {
-        // Before a runtime runs, nobody listens.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        // Outside of a runtime nobody can wait. Feeds remember only that something has changed,
+        // so that many changes told at once are still few messages.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return self.bus.publish(&self.change);
+        };
         if self.waiting.swap(true, Ordering::AcqRel) {
             return;
         }

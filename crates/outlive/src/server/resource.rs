@@ -219,6 +219,13 @@ pub(super) struct TemplateEntry {
     pub(super) completers: Completers,
 }
 
+impl TemplateEntry {
+    /// Whether the template has a variable of this name.
+    pub(super) fn has_variable(&self, name: &str) -> bool {
+        self.template.variables().iter().any(|known| known == name)
+    }
+}
+
 impl Entry for ResourceEntry {
     fn key(&self) -> &str {
         &self.info.uri

@@ -1,1 +1,98 @@
-//! How long and for whom answers may be kept.
+//! How long and for whom answers may be kept: modern results say it, others do not.
+
+use outlive::server::{CacheHints, CacheScope, Prompt, Resource, ResourceTemplate, Server, ServerBuilder, Tool};
+use serde_json::{Value, json};
+
+use crate::support::pipe::{LEGACY, Pipe};
+
+const PUBLIC: CacheHints = CacheHints { ttl_ms: 60_000, cache_scope: CacheScope::Public };
+
+fn builder() -> ServerBuilder {
+    let short = CacheHints { ttl_ms: 5, cache_scope: CacheScope::Private };
+    Server::builder("test", "1")
+        .tool(Tool::new("t", async || "t"))
+        .tool(Tool::new("u", async || "u"))
+        .resource(Resource::new("mem://a", "a", async || "a"))
+        .resource(Resource::new("mem://short", "short", async || "s").cache(short))
+        .resource_template(ResourceTemplate::new("p://{x}", "x", async || "x").cache(short))
+        .prompt(Prompt::new("p", async || "p"))
+}
+
+fn cacheable() -> [(&'static str, Value); 6] {
+    [
+        ("server/discover", json!({})),
+        ("tools/list", json!({})),
+        ("prompts/list", json!({})),
+        ("resources/list", json!({})),
+        ("resources/templates/list", json!({})),
+        ("resources/read", json!({"uri": "mem://a"})),
+    ]
+}
+
+fn hints(result: &Value) -> (Option<&Value>, Option<&Value>) {
+    (result.get("ttlMs"), result.get("cacheScope"))
+}
+
+// CACHE-01, CACHE-02, RES-08
+#[tokio::test(start_paused = true)]
+async fn what_can_be_kept_says_how_long_and_for_whom() {
+    for (server, ttl, scope) in [
+        (builder().build().unwrap(), 0, "private"),
+        (builder().cache(PUBLIC).build().unwrap(), 60_000, "public"),
+    ] {
+        let mut pipe = Pipe::open(&server);
+        for (method, params) in cacheable() {
+            let result = pipe.result(method, params).await;
+            assert_eq!(hints(&result), (Some(&json!(ttl)), Some(&json!(scope))), "{method}");
+        }
+    }
+}
+
+// CACHE-01, PROMPT-04, COMPL-06
+#[tokio::test(start_paused = true)]
+async fn nothing_else_says_it() {
+    let mut pipe = Pipe::open(&builder().cache(PUBLIC).build().unwrap());
+    let reference = json!({"type": "ref/resource", "uri": "p://{x}"});
+    for (method, params) in [
+        ("tools/call", json!({"name": "t"})),
+        ("prompts/get", json!({"name": "p"})),
+        ("completion/complete", json!({"ref": reference, "argument": {"name": "x", "value": ""}})),
+    ] {
+        let result = pipe.result(method, params).await;
+        assert_eq!(hints(&result), (None, None), "{method}");
+    }
+}
+
+// VER-37
+#[tokio::test(start_paused = true)]
+async fn older_revisions_are_spared() {
+    for version in LEGACY {
+        let mut pipe = Pipe::speaking(&builder().cache(PUBLIC).build().unwrap(), version).await;
+        for (method, params) in cacheable().into_iter().skip(1) {
+            let result = pipe.result(method, params).await;
+            assert_eq!(hints(&result), (None, None), "{version}: {method}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_or_template_may_say_its_own() {
+    let mut pipe = Pipe::open(&builder().cache(PUBLIC).build().unwrap());
+    for uri in ["mem://short", "p://1"] {
+        let result = pipe.result("resources/read", json!({"uri": uri})).await;
+        assert_eq!(hints(&result), (Some(&json!(5)), Some(&json!("private"))), "{uri}");
+    }
+}
+
+// CACHE-09
+#[tokio::test(start_paused = true)]
+async fn all_pages_of_a_list_have_one_scope() {
+    let server = builder().cache(PUBLIC).limits(|limits| limits.page_size = 1).build().unwrap();
+    let mut pipe = Pipe::open(&server);
+    for method in ["tools/list", "resources/list"] {
+        let first = pipe.result(method, json!({})).await;
+        let second = pipe.result(method, json!({"cursor": first["nextCursor"]})).await;
+        assert_eq!(hints(&first), hints(&second), "{method}");
+        assert_eq!(first["cacheScope"], "public", "{method}");
+    }
+}

@@ -108,15 +108,25 @@ pub(crate) fn batch_era(arrival: &Arrival<'_>, profile: &Profile) -> Option<&'st
     legacy::named_in(headers).ok().map(|era| era as &dyn Era)
 }
 
-/// Whether the headers alone put a request under modern rules.
+/// Whether the headers alone put a request under modern rules: those of a revision that has no
+/// handshake, or that has yet to come.
 pub(super) fn headers_look_modern(headers: &HeaderMap) -> bool {
     let version =
         headers.get(super::modern::headers::VERSION).map(|value| value.as_bytes().trim_ascii());
+    let first = Version::V2026_07_28.as_str().as_bytes();
     match version {
-        Some(version) if version == Version::V2026_07_28.as_str().as_bytes() => true,
-        Some(_) => false,
+        // Dates compare like their text.
+        Some(version) => is_date(version) && version >= first,
         None => headers.contains_key(super::modern::headers::METHOD),
     }
+}
+
+fn is_date(text: &[u8]) -> bool {
+    let fits = |(at, byte): (usize, &u8)| match at {
+        4 | 7 => *byte == b'-',
+        _ => byte.is_ascii_digit(),
+    };
+    text.len() == 10 && text.iter().enumerate().all(fits)
 }
 
 /// What a legacy client hears from a server that has left its era behind.

@@ -9,7 +9,7 @@ use std::{net::IpAddr, sync::Arc};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderValue, Response, StatusCode, request::Parts};
 use http_body_util::BodyExt;
-use outlive_protocol::{Accepted, Arrival, Principal, Run, Session};
+use outlive_protocol::{Accepted, Arrival, Principal, Run, Session, era};
 
 use super::{Body, negotiate, reply, service::Shared};
 
@@ -44,10 +44,10 @@ where
         Ok(message) => message,
         Err(response) => return *response,
     };
-    let named = shared
-        .config
-        .sessions
-        .then(|| shared.named_session(&head.parts.headers, &head.principal))
+    // Modern requests have no session, whatever their headers say beside it.
+    let headers = &head.parts.headers;
+    let named = (shared.config.sessions && !era::headers_look_modern(headers))
+        .then(|| shared.named_session(headers, &head.principal))
         .flatten();
     let lost_session = matches!(named, Some(None));
     let entry = named.flatten();

@@ -125,7 +125,11 @@ impl Pipe {
     /// Waits until every running call has been answered. What would go on for ever ends first:
     /// subscriptions, and the feed of a session.
     pub(crate) async fn drained(&self) {
-        self.in_flight.cancel_where(|call| call.method() == Some(Method::Listen));
+        // A bus that is closed ends subscriptions with an answer. Else it is the client that has
+        // left them, and it wants none.
+        if !self.endpoint.profile().bus.is_closed() {
+            self.in_flight.cancel_where(|call| call.method() == Some(Method::Listen));
+        }
         if let Some(session) = self.session() {
             session.feed().close();
         }
@@ -251,11 +255,12 @@ async fn tell_changes(session: Arc<Session>, outbox: mpsc::Sender<Vec<u8>>) {
 
 /// Appends a message as a line, if the era has words for it.
 fn write(run: &Run, message: Message, out: &mut Vec<u8>) {
+    let refused = matches!(message, Message::Last(Err(_)));
     match run.encode(message, out) {
         Frame::Message => out.push(b'\n'),
         Frame::End { .. } => {
             out.push(b'\n');
-            if run.call().era().epilogue(run.call(), out) {
+            if !refused && run.call().era().epilogue(run.call(), out) {
                 out.push(b'\n');
             }
         }

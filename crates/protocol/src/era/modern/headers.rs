@@ -77,7 +77,13 @@ pub(super) fn named_by(method: Method) -> Option<&'static str> {
 pub(crate) fn decode<'v>(value: &'v [u8], name: &HeaderName) -> Result<Cow<'v, [u8]>, Fault> {
     let Some(encoded) = value.strip_prefix(b"=?base64?").and_then(|rest| rest.strip_suffix(b"?="))
     else {
-        return Ok(Cow::Borrowed(value));
+        // Anything else two readers may take for different text.
+        return match value.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t')) {
+            true => Ok(Cow::Borrowed(value)),
+            false => Err(Fault::HeaderMismatch(
+                format!("the {} header has characters that need Base64", shown(name)).into(),
+            )),
+        };
     };
     STANDARD.decode(encoded).map(Cow::Owned).map_err(|_| {
         Fault::HeaderMismatch(format!("the {} header is not valid Base64", shown(name)).into())

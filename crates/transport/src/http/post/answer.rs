@@ -7,9 +7,9 @@ use std::{
     task::{Context, Poll},
 };
 
-use http::{HeaderValue, Response, header};
+use http::{HeaderValue, Response, StatusCode, header};
 use outlive_protocol::{
-    Accepted, Held, Message, Run,
+    Accepted, Held, Message, Notify, Run,
     era::{Abandoned, Frame},
 };
 
@@ -89,10 +89,17 @@ pub(in crate::http) async fn one(
     }
     let mut running = Running::new(run, shared);
     let first = match first {
+        Poll::Ready(Some(Message::Notify(notify))) if !takes.events => {
+            running.hold();
+            last_word(&mut running, Some(notify)).await
+        }
         Poll::Ready(first) => First::Said(first),
         Poll::Pending => {
             running.hold();
-            first_word(shared, &mut running, takes).await
+            match takes.events {
+                true => first_word(shared, &mut running).await,
+                false => last_word(&mut running, None).await,
+            }
         }
     };
     match first {
@@ -112,6 +119,10 @@ pub(in crate::http) async fn one(
             events(CallStream::new(shared, vec![running], entry), Some((0, message)), shared)
         }
         First::Silence => events(CallStream::new(shared, vec![running], entry), None, shared),
+        First::Unspeakable => reply::problem(
+            StatusCode::NOT_ACCEPTABLE,
+            "this is answered with a stream; the Accept header must list text/event-stream",
+        ),
     }
 }
 
@@ -186,17 +197,11 @@ enum First {
     Said(Option<Message>),
     /// Nothing for so long that a stream is opened, so that proxies and resumption can do their part.
     Silence,
+    /// Something that only a stream can say, to a client that takes none.
+    Unspeakable,
 }
 
-async fn first_word(shared: &Shared, running: &mut Running, takes: Takes) -> First {
-    if !takes.events {
-        loop {
-            match poll_fn(|cx| running.poll(cx)).await {
-                Some(Message::Notify(_)) => {}
-                last => return First::Said(last),
-            }
-        }
-    }
+async fn first_word(shared: &Shared, running: &mut Running) -> First {
     let mut patience: Pin<Box<tokio::time::Sleep>> =
         Box::pin(tokio::time::sleep(shared.config.sse_after));
     poll_fn(|cx| match running.poll(cx) {
@@ -204,6 +209,20 @@ async fn first_word(shared: &Shared, running: &mut Running, takes: Takes) -> Fir
         Poll::Pending => patience.as_mut().poll(cx).map(|()| First::Silence),
     })
     .await
+}
+
+/// Waits for the end of a call whose client takes no stream; what is said before it is lost.
+async fn last_word(running: &mut Running, mut said: Option<Notify>) -> First {
+    loop {
+        // A subscription is nothing but what it says on the way.
+        if let Some(Notify::Acknowledged(_)) = said {
+            return First::Unspeakable;
+        }
+        match poll_fn(|cx| running.poll(cx)).await {
+            Some(Message::Notify(notify)) => said = Some(notify),
+            last => return First::Said(last),
+        }
+    }
 }
 
 fn whole(run: &Run, message: Message) -> Response<Body> {

@@ -121,6 +121,7 @@ pub(crate) fn standard(world: &Arc<World>) -> ServerBuilder {
         .tool(Tool::new("refuse", refuse))
         .tool(Tool::new("sum", sum))
         .tool(Tool::new("sample", sample))
+        .tool(Tool::new("sample_late", sample_late))
         .tool(Tool::new("whoami", whoami))
         .tool(Tool::new("leave", leave))
         .tool(Tool::new("once", echo).rate_limit(RateLimit::per_second(0.01)))
@@ -242,6 +243,18 @@ async fn sum(Args(Add { a, b }): Args<Add>) -> Json<Sum> {
 
 /// Needs something of the client.
 async fn sample(cx: Cx) -> Result<String> {
+    cx.require(&json!({"sampling": {}}))?;
+    Ok("sampled".into())
+}
+
+/// Finds out late that it needs something of the client.
+async fn sample_late(
+    Args(Key { key }): Args<Key>,
+    cx: Cx,
+    world: State<Arc<World>>,
+) -> Result<String> {
+    cx.progress(1.0, None, "");
+    world.pass(&key).await;
     cx.require(&json!({"sampling": {}}))?;
     Ok("sampled".into())
 }

@@ -1,0 +1,54 @@
+//! One who does not read beside one who does: the slow one costs itself and nobody else.
+
+use std::sync::atomic::Ordering;
+
+use outlive::{http::HttpConfig, server::Tool};
+use serde_json::json;
+
+use crate::support::http::{Request, TestServer};
+
+/// More than all buffers between a handler and a client that does not read can hold.
+const LINES: usize = 100_000;
+const BYTES: usize = 1_000;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_that_does_not_read_stops_its_own_call_and_no_other() {
+    let server = TestServer::start().await;
+    let shout = Request::call("shout", json!({"key": "slow", "lines": LINES, "bytes": BYTES}))
+        .reserved("logLevel", json!("error"));
+    // Nothing is read from this connection.
+    let slow = server.begin(&shout).await;
+    server.world.started("slow").await;
+
+    let count = Request::call("count", json!({"key": "fast", "to": 300})).meta("progressToken", json!(1));
+    let mut fast = server.open(count).await;
+    for step in 1..=300 {
+        assert_eq!(fast.message().await["params"]["progress"], step);
+        server.world.release("fast");
+    }
+    assert_eq!(fast.message().await["result"]["content"][0]["text"], "counted 300");
+    fast.ended().await;
+
+    // The handler has stopped where the buffers were full, far from its end.
+    let shouted = server.world.shouted.load(Ordering::Relaxed);
+    assert!(shouted < LINES / 2, "{shouted} lines of {BYTES} bytes were made for nobody");
+    drop(slow);
+    server.world.cancelled("slow").await;
+}
+
+#[tokio::test]
+async fn a_subscriber_that_does_not_read_delays_no_other() {
+    let config = HttpConfig::new();
+    let server = TestServer::build(config, |server| server.debounce(std::time::Duration::ZERO)).await;
+    let listen = |id| {
+        Request::modern("subscriptions/listen").id(id).param("notifications", json!({"toolsListChanged": true}))
+    };
+    let slow = server.begin(listen(1)).await;
+    let mut fast = server.open(listen(2)).await;
+    fast.message().await;
+    for round in 0..200 {
+        server.server.add_tool(Tool::new(format!("t{round}"), async || "")).unwrap();
+        assert_eq!(fast.message().await["method"], "notifications/tools/list_changed");
+    }
+    drop(slow);
+}
