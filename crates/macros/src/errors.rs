@@ -1,18 +1,19 @@
 //! Everything that is wrong, reported at once.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::TokenStream;
+use quote::ToTokens;
 
 /// The errors found so far.
 #[derive(Default)]
 pub(crate) struct Errors(Option<syn::Error>);
 
 impl Errors {
-    /// Adds one.
-    pub(crate) fn push(&mut self, span: Span, message: impl std::fmt::Display) {
-        self.add(syn::Error::new(span, message));
+    /// Adds one about these tokens.
+    pub(crate) fn push(&mut self, place: impl ToTokens, message: impl std::fmt::Display) {
+        self.add(syn::Error::new_spanned(place, message));
     }
 
-    /// Adds one that the parser found.
+    /// Adds one that was found by others.
     pub(crate) fn add(&mut self, error: syn::Error) {
         match &mut self.0 {
             Some(errors) => errors.combine(error),

@@ -1,6 +1,6 @@
 //! A parameter that is one argument: a field of the struct that all arguments are read into.
 
-use proc_macro2::{Span, TokenStream, TokenTree};
+use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{
     Attribute, GenericArgument, Ident, LitStr, PatIdent, PatType, PathArguments, Token, Type,
@@ -50,10 +50,6 @@ impl Field {
     /// The name of the parameter.
     pub(crate) fn parameter(&self) -> &Ident {
         &self.name.ident
-    }
-
-    pub(crate) fn span(&self) -> Span {
-        self.name.ident.span()
     }
 
     /// The field in the struct.

@@ -3,13 +3,12 @@
 //! The author's tokens are put back unchanged wherever possible, so that errors and "go to
 //! definition" end in the author's code; the body is not even parsed.
 
-use proc_macro2::{Group, Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use proc_macro2::{Delimiter, Group, Span, TokenStream};
+use quote::{quote, quote_spanned};
 use syn::{
-    Attribute, FnArg, Safety, Signature, Visibility,
+    Attribute, FnArg, Ident, LitStr, Signature, Visibility,
     ext::IdentExt,
     parse::{Parse, ParseStream},
-    spanned::Spanned,
 };
 
 use crate::{description, errors::Errors, field::Field, params::Params, settings::Settings};
@@ -27,10 +26,8 @@ impl Function {
         let source: Source = match syn::parse2(item.clone()) {
             Ok(source) => source,
             Err(error) => {
-                errors.push(
-                    error.span(),
-                    format_args!("`#[{attribute}]` goes on an `async fn`: {error}"),
-                );
+                let message = format!("`#[{attribute}]` goes on an `async fn`: {error}");
+                errors.add(syn::Error::new(error.span(), message));
                 return None;
             }
         };
@@ -40,10 +37,9 @@ impl Function {
     }
 
     /// The function's name as a text.
-    pub(crate) fn name(&self) -> TokenStream {
+    pub(crate) fn name(&self) -> LitStr {
         let name = &self.source.signature.ident;
-        let text = name.unraw().to_string();
-        quote_spanned!(name.span()=> #text)
+        LitStr::new(&name.unraw().to_string(), name.span())
     }
 
     /// The parameters that are one argument each.
@@ -52,7 +48,7 @@ impl Function {
     }
 
     /// All parameters that clients fill, `args` included.
-    pub(crate) fn arguments(&self) -> impl Iterator<Item = (Span, String)> {
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = &Ident> {
         self.params.iter().flat_map(Params::arguments)
     }
 
@@ -60,7 +56,7 @@ impl Function {
     pub(crate) fn refuse_headers(&self, errors: &mut Errors) {
         for header in self.fields().filter_map(|field| field.header.as_ref()) {
             errors.push(
-                header.span(),
+                header,
                 "only the arguments of a tool are repeated in headers; remove `#[header]`",
             );
         }
@@ -78,14 +74,19 @@ impl Function {
         let Signature { fn_token, ident, output, .. } = signature;
         let (outside, inside): (Vec<_>, Vec<_>) =
             attributes.iter().partition(|attribute| is_outside(attribute));
-        let product = format_ident!("{product}");
-        let Some(params) = &self.params else {
-            return quote! {
+        let product = Ident::new(product, at(ident.span()));
+        let outer = |content: TokenStream| {
+            // With the author's span at both ends, the compiler takes the function for the
+            // author's, and says so when it is never used.
+            let mut outer_body = Group::new(Delimiter::Brace, content);
+            outer_body.set_span(body.span());
+            quote! {
                 #(#outside)*
-                #visibility #fn_token #ident() -> ::outlive::server::#product {
-                    ::core::unimplemented!()
-                }
-            };
+                #visibility #fn_token #ident() -> ::outlive::server::#product #outer_body
+            }
+        };
+        let Some(params) = &self.params else {
+            return outer(quote!(::core::unreachable!("it does not compile")));
         };
         let described = match settings.described {
             true => None,
@@ -101,15 +102,12 @@ impl Function {
         let new = quote_spanned! {at(ident.span())=>
             ::outlive::server::#product::new::<(#(#types,)*), _>(#arguments, #ident)
         };
-        quote! {
-            #(#outside)*
-            #visibility #fn_token #ident() -> ::outlive::server::#product {
-                #arguments_type
-                #(#inside)*
-                #async_token #fn_token #ident(#(#parameters),*) #output #body
-                #new #described #(#calls)*
-            }
-        }
+        outer(quote! {
+            #arguments_type
+            #(#inside)*
+            #async_token #fn_token #ident(#(#parameters),*) #output #body
+            #new #described #(#calls)*
+        })
     }
 }
 
@@ -138,32 +136,22 @@ fn check(signature: &Signature, errors: &mut Errors) {
     } = signature;
     if let Some(FnArg::Receiver(receiver)) = inputs.first() {
         errors.push(
-            receiver.span(),
+            receiver,
             "handlers are free functions: move this one out of the `impl`, and take what it needs of `self` as \
              `State<T>`",
         );
     }
     if asyncness.is_none() {
-        errors.push(fn_token.span, "handlers are async; write `async fn`");
+        errors.push(fn_token, "handlers are async; write `async fn`");
     }
     if !generics.params.is_empty() {
-        errors.push(generics.params.span(), "handlers cannot be generic; name the types");
+        errors.push(&generics.params, "handlers cannot be generic; name the types");
     } else if let Some(clause) = &generics.where_clause {
-        errors.push(clause.span(), "handlers cannot be generic; remove the `where` clause");
+        errors.push(clause, "handlers cannot be generic; remove the `where` clause");
     }
-    let safety = match safety {
-        Safety::Safe(word) => Some(word.span),
-        Safety::Unsafe(word) => Some(word.span),
-        Safety::Default => None,
-    };
-    let others = [
-        constness.map(|word| word.span),
-        safety,
-        abi.as_ref().map(Spanned::span),
-        variadic.as_ref().map(Spanned::span),
-    ];
-    for span in others.into_iter().flatten() {
-        errors.push(span, "handlers are plain async functions; remove this");
+    let others = [quote!(#constness), quote!(#safety), quote!(#abi), quote!(#variadic)];
+    for word in others.iter().filter(|tokens| !tokens.is_empty()) {
+        errors.push(word, "handlers are plain async functions; remove this");
     }
 }
 

@@ -57,6 +57,8 @@ use proc_macro::TokenStream;
 ///   `#[schemars(…)]` mean what they mean on a field. `#[header("Region")]` has clients repeat the
 ///   argument in the header `Mcp-Param-Region`.
 ///
+/// Your crate needs neither `serde` nor `schemars` for this, only for types of your own.
+///
 /// ```
 /// use outlive::{server::{Cx, Server, State}, tool};
 ///
@@ -93,13 +95,8 @@ use proc_macro::TokenStream;
 ///
 /// ```
 /// # use outlive::server::{Args, Tool};
-/// # use {schemars::JsonSchema, serde::Deserialize};
-/// # mod schemars { pub use outlive::__private::schemars::JsonSchema; }
-/// # mod serde { pub use outlive::__private::serde::Deserialize; }
 /// fn add() -> Tool {
-///     #[derive(Deserialize, JsonSchema)]
-///     # #[serde(crate = "outlive::__private::serde")]
-///     # #[schemars(crate = "outlive::__private::schemars")]
+///     #[derive(serde::Deserialize, schemars::JsonSchema)]
 ///     struct Arguments {
 ///         /// The first number.
 ///         a: i64,

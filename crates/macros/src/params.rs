@@ -1,10 +1,10 @@
 //! The parameters of a handler: extractors as they are, and arguments gathered into one struct.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{
-    Attribute, FnArg, Ident, Pat, PatIdent, PatType, Token, Type, ext::IdentExt,
-    punctuated::Punctuated, spanned::Spanned,
+    Attribute, FnArg, Ident, Pat, PatIdent, PatType, Token, Type, punctuated::Punctuated,
+    spanned::Spanned,
 };
 
 use crate::{errors::Errors, field::Field, function::at};
@@ -25,7 +25,7 @@ enum Passed {
     /// As it was written.
     Extractor(PatType),
     /// All arguments, as a type of the author's.
-    Args { name: PatIdent, ty: Type },
+    Args { name: Box<PatIdent>, ty: Box<Type> },
     /// All arguments, as the struct made from [`Params::fields`].
     Fields,
 }
@@ -50,13 +50,12 @@ impl Params {
     }
 
     /// All parameters that clients fill.
-    pub(crate) fn arguments(&self) -> impl Iterator<Item = (Span, String)> {
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = &Ident> {
         let args = self.passed.iter().filter_map(|passed| match passed {
             Passed::Args { name, .. } => Some(&name.ident),
             Passed::Extractor(_) | Passed::Fields => None,
         });
         args.chain(self.fields.iter().map(Field::parameter))
-            .map(|name| (name.span(), name.unraw().to_string()))
     }
 
     /// The struct of the arguments, if there is one. Its name should not be in the author's way.
@@ -105,7 +104,7 @@ impl Params {
         }
         check_type(&param.ty)?;
         let name = plain_name(&param.pat)?;
-        let ty = (*param.ty).clone();
+        let ty = param.ty.clone();
         if name.ident == "args" {
             if let Some(attribute) = param.attrs.first() {
                 return Err(error(
@@ -113,22 +112,22 @@ impl Params {
                     "`args` is all arguments; put this on the fields of its type",
                 ));
             }
-            self.passed.push(Passed::Args { name, ty });
+            self.passed.push(Passed::Args { name: Box::new(name), ty });
             return Ok(());
         }
         if self.fields.is_empty() {
             self.passed.push(Passed::Fields);
         }
-        self.fields.push(Field::read(param, name, ty)?);
+        self.fields.push(Field::read(param, name, *ty)?);
         Ok(())
     }
 
     /// Arguments are read once, into one type.
     fn refuse_two_sources(&self, errors: &mut Errors) {
         let sources = self.passed.iter().filter_map(|passed| match passed {
-            Passed::Extractor(param) => (last_name(&param.ty)? == "Args").then(|| param.span()),
-            Passed::Args { name, .. } => Some(name.span()),
-            Passed::Fields => Some(self.fields.first()?.span()),
+            Passed::Extractor(param) => (last_name(&param.ty)? == "Args").then(|| quote!(#param)),
+            Passed::Args { name, .. } => Some(quote!(#name)),
+            Passed::Fields => Some(self.fields.first()?.parameter().to_token_stream()),
         });
         for second in sources.skip(1) {
             errors.push(

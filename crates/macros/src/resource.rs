@@ -5,6 +5,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::{
     LitStr, Token,
+    ext::IdentExt,
     parse::{ParseStream, Parser},
 };
 
@@ -27,43 +28,38 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let settings = Settings::read(attribute, KEYS, &mut errors);
     function.refuse_headers(&mut errors);
     let name = settings.name_or(&function);
-    let product = match &uri {
-        Some(uri) if uri.value().contains('{') => {
-            check_variables(uri, &function, &mut errors);
+    let product = match uri.value().contains('{') {
+        true => {
+            check_variables(&uri, &function, &mut errors);
             "ResourceTemplate"
         }
-        Some(_) => {
+        false => {
             refuse_arguments(&function, &mut errors);
             "Resource"
         }
-        None => "Resource",
     };
     errors.beside(function.expand(product, &quote!(#uri, #name), &settings))
 }
 
-/// Takes the URI off the front.
-fn split(attribute: TokenStream, errors: &mut Errors) -> (Option<LitStr>, TokenStream) {
+/// Takes the URI off the front. If there is none, an empty one takes its place.
+fn split(attribute: TokenStream, errors: &mut Errors) -> (LitStr, TokenStream) {
+    let none = || LitStr::new("", Span::call_site());
     let parser = |input: ParseStream<'_>| {
         if !input.peek(LitStr) {
-            return Ok((None, input.parse()?));
+            let message = "the URI comes first: `#[resource(\"config://app\")]`";
+            errors.add(syn::Error::new(Span::call_site(), message));
+            return Ok((none(), input.parse()?));
         }
         let uri = input.parse()?;
         if !input.is_empty() {
             input.parse::<Token![,]>()?;
         }
-        Ok((Some(uri), input.parse()?))
+        Ok((uri, input.parse()?))
     };
-    match parser.parse2(attribute) {
-        Ok((None, rest)) => {
-            errors.push(Span::call_site(), "the URI comes first: `#[resource(\"config://app\")]`");
-            (None, rest)
-        }
-        Ok(split) => split,
-        Err(error) => {
-            errors.add(error);
-            (None, TokenStream::new())
-        }
-    }
+    parser.parse2(attribute).unwrap_or_else(|error| {
+        errors.add(error);
+        (none(), TokenStream::new())
+    })
 }
 
 /// Each argument must be a variable of the template.
@@ -71,7 +67,7 @@ fn check_variables(uri: &LitStr, function: &Function, errors: &mut Errors) {
     let template = uri.value();
     let variables = match template::variables(&template) {
         Ok(variables) => variables,
-        Err(reason) => return errors.push(uri.span(), reason),
+        Err(reason) => return errors.push(uri, reason),
     };
     let known = variables.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     for field in function.fields() {
@@ -80,18 +76,19 @@ fn check_variables(uri: &LitStr, function: &Function, errors: &mut Errors) {
         {
             let message =
                 format!("the template `{template}` has no variable `{name}`; it has {known}");
-            errors.push(field.span(), message);
+            errors.push(field.parameter(), message);
         }
     }
 }
 
 /// A single URI has nothing to fill arguments from.
 fn refuse_arguments(function: &Function, errors: &mut Errors) {
-    for (span, name) in function.arguments() {
+    for name in function.arguments() {
+        let text = name.unraw();
         let message = format!(
-            "a resource with one URI has no arguments; put `{{{name}}}` into the URI, or mark an \
+            "a resource with one URI has no arguments; put `{{{text}}}` into the URI, or mark an \
              extractor with `#[extract]`"
         );
-        errors.push(span, message);
+        errors.push(name, message);
     }
 }

@@ -4,7 +4,7 @@
 //! span: whoever asks an editor about a key gets to the method.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{ToTokens, quote};
 use syn::{
     Expr, ExprLit, Ident, Lit, Token,
     ext::IdentExt,
@@ -68,10 +68,8 @@ impl Settings {
         let mut seen: Vec<&Ident> = Vec::new();
         for pair in &pairs {
             if seen.contains(&&pair.key) {
-                errors.push(
-                    pair.key.span(),
-                    format_args!("`{}` is there twice; leave one out", pair.key),
-                );
+                errors
+                    .push(&pair.key, format_args!("`{}` is there twice; leave one out", pair.key));
                 continue;
             }
             seen.push(&pair.key);
@@ -85,8 +83,8 @@ impl Settings {
     /// The name, or else that of the function.
     pub(crate) fn name_or(&self, function: &Function) -> TokenStream {
         match &self.name {
-            Some(name) => quote!(#name),
-            None => function.name(),
+            Some(name) => name.to_token_stream(),
+            None => function.name().to_token_stream(),
         }
     }
 
@@ -140,14 +138,24 @@ fn may_be_text(value: &Expr) -> bool {
 
 fn unknown(key: &Ident, keys: &[Key]) -> syn::Error {
     let text = key.to_string();
-    let near = keys.iter().map(|known| (distance(&text, known.name), known.name)).min();
+    let near = keys.iter().map(|known| (difference(&text, known.name), known.name)).min();
     let meant = match near {
-        // Two letters swapped count as two; many more wrong ones, and it is a guess.
-        Some((wrong, name)) if wrong <= 2.max(name.len() / 3) => format!("did you mean `{name}`? "),
+        // Two letters swapped count as two; in a short name that is a guess.
+        Some((wrong, name)) if wrong <= name.len().saturating_sub(3).min(2) => {
+            format!("did you mean `{name}`? ")
+        }
         _ => String::new(),
     };
     let known = keys.iter().map(|known| format!("`{}`", known.name)).collect::<Vec<_>>().join(", ");
     syn::Error::new(key.span(), format!("unknown key `{text}`; {meant}there are {known}"))
+}
+
+/// How much has to be changed to make `meant` of `written`; nothing, if only the end is missing.
+fn difference(written: &str, meant: &str) -> usize {
+    match written.len() > 2 && meant.starts_with(written) {
+        true => 0,
+        false => distance(written, meant),
+    }
 }
 
 /// How many letters have to be changed, added or removed to make `b` of `a` (Levenshtein).

@@ -283,20 +283,20 @@ fn template_variables_go_by_the_name_clients_use() {
 #[test]
 fn doc_comments_become_text() {
     #[track_caller]
-    fn check(comments: TokenStream, expected: Option<&str>) {
+    fn check(comments: &TokenStream, expected: Option<&str>) {
         let function: syn::ItemFn = syn::parse_quote!(#comments fn f() {});
         let expected = expected.map(|text| quote!(#text).to_string());
         assert_eq!(description::of(&function.attrs).map(|text| text.to_string()), expected);
     }
-    check(quote!(), None);
-    check(quote!(#[doc = ""] #[doc(hidden)]), None);
-    check(quote!(#[doc = " One line."]), Some("One line."));
+    check(&quote!(), None);
+    check(&quote!(#[doc = ""] #[doc(hidden)]), None);
+    check(&quote!(#[doc = " One line."]), Some("One line."));
     check(
-        quote!(#[doc = ""] #[doc = " First."] #[doc = ""] #[doc = "   Indented. "] #[doc = ""] #[doc = " "]),
+        &quote!(#[doc = ""] #[doc = " First."] #[doc = ""] #[doc = "   Indented. "] #[doc = ""] #[doc = " "]),
         Some("First.\n\n  Indented."),
     );
-    check(quote!(#[doc = " One\n    * two\n    *\n    *  three "]), Some("One\ntwo\n\n three"));
-    check(quote!(#[doc = "\n One\n two\n "]), Some("One\ntwo"));
+    check(&quote!(#[doc = " One\n    * two\n    *\n    *  three "]), Some("One\ntwo\n\n three"));
+    check(&quote!(#[doc = "\n One\n two\n "]), Some("One\ntwo"));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 /// Builds a server and asks it one thing in the modern era; returns the result.
 async fn ask(server: ServerBuilder, method: &str, params: Value) -> Value {
-    let server = server.build().unwrap();
+    let server = server.build().expect("the server can be built");
     let connection = server.connect();
     let mut request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     request["params"]["_meta"] = json!({
@@ -20,10 +20,10 @@ async fn ask(server: ServerBuilder, method: &str, params: Value) -> Value {
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     let mut stream = BufReader::new(connection.stream);
-    stream.write_all(format!("{request}\n").as_bytes()).await.unwrap();
+    stream.write_all(format!("{request}\n").as_bytes()).await.expect("the server reads");
     let mut line = String::new();
-    stream.read_line(&mut line).await.unwrap();
-    let mut answer: Value = serde_json::from_str(&line).unwrap();
+    stream.read_line(&mut line).await.expect("the server answers");
+    let mut answer: Value = serde_json::from_str(&line).expect("the answer is JSON");
     assert!(answer.get("error").is_none(), "{answer}");
     answer["result"].take()
 }
@@ -146,9 +146,7 @@ async fn attributes_of_parameters_are_those_of_fields() {
     assert_eq!(input["properties"]["howOften"]["maximum"], 3);
 }
 
-#[derive(outlive::__private::serde::Deserialize, outlive::__private::schemars::JsonSchema)]
-#[serde(crate = "outlive::__private::serde")]
-#[schemars(crate = "outlive::__private::schemars")]
+#[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Query {
     text: String,
 }

@@ -1,8 +1,12 @@
 //! Arguments are read once, into one type.
 
-use outlive::{server::Args, tool};
+use outlive::{server, tool};
 
 struct Query;
+
+fn main() {
+    let _ = server::Server::builder("search", "1.0.0").tool(search()).tool(find()).tool(index());
+}
 
 #[tool]
 async fn search(args: Query, limit: u32) -> String {
@@ -10,7 +14,7 @@ async fn search(args: Query, limit: u32) -> String {
 }
 
 #[tool]
-async fn find(limit: u32, Args(query): Args<Query>) -> String {
+async fn find(limit: u32, server::Args(query): server::Args<Query>) -> String {
     limit.to_string()
 }
 
@@ -18,5 +22,3 @@ async fn find(limit: u32, Args(query): Args<Query>) -> String {
 async fn index(#[validate(length(min = 1))] text: String, #[header("Region")] args: Query) -> String {
     text
 }
-
-fn main() {}

@@ -79,7 +79,8 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> Extract for Args<T> {
 ///
 /// [`ServerBuilder::state`]: super::ServerBuilder::state
 #[derive(Debug)]
-pub struct State<T>(Arc<T>);
+#[expect(clippy::exhaustive_structs, reason = "taken apart in the arguments of handlers")]
+pub struct State<T>(pub Arc<T>);
 
 impl<T> Clone for State<T> {
     fn clone(&self) -> Self {

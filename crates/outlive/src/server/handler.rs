@@ -11,7 +11,7 @@ use super::{
 /// of which can be [extracted](Extract). `Marker` only tells the implementations apart.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot handle calls",
-    note = "handlers are `async fn`s whose arguments are `Args<T>`, `State<T>`, `Cx` or other extractors"
+    note = "handlers are `async fn`s with up to six arguments, each `Args<T>`, `State<T>`, `Cx` or another extractor"
 )]
 pub trait Handler<Marker>: Send + Sync + 'static {
     /// What the function returns.

@@ -1,1 +1,238 @@
 //! Adding, changing and removing while a server runs, and who is told.
+
+use std::time::Duration;
+
+use outlive::server::{Prompt, Resource, ResourceTemplate, Server, ServerBuilder, State, Tool};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::support::{
+    gate::Gate,
+    pipe::{LEGACY, MODERN, Pipe, REVISIONS, raw, text, with_meta},
+};
+
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+fn builder() -> ServerBuilder {
+    Server::builder("test", "1").offer_tools().offer_resources().offer_prompts()
+}
+
+fn server() -> Server {
+    builder().build().unwrap()
+}
+
+fn tool(name: &str) -> Tool {
+    Tool::new(name, async || "t")
+}
+
+async fn names(pipe: &mut Pipe) -> Vec<String> {
+    let result = pipe.result("tools/list", json!({})).await;
+    result["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Opens a subscription and returns its id.
+async fn listen(pipe: &mut Pipe, wish: Value) -> u64 {
+    let id = pipe.send_as_is("subscriptions/listen", with_meta(json!({"notifications": wish}))).await;
+    assert_eq!(pipe.read().await["method"], "notifications/subscriptions/acknowledged");
+    id
+}
+
+/// A change, and the list that it is one of.
+type Change = (&'static str, fn(&Server));
+
+const CHANGES: [Change; 8] = [
+    ("tools", |server| server.add_tool(tool("new")).unwrap()),
+    ("tools", |server| assert!(server.remove_tool("new"))),
+    ("resources", |server| server.add_resource(Resource::new("mem://new", "new", async || "r")).unwrap()),
+    ("resources", |server| assert!(server.remove_resource("mem://new"))),
+    ("resources", |server| {
+        server.add_resource_template(ResourceTemplate::new("new://{x}", "new", async || "r")).unwrap();
+    }),
+    ("resources", |server| assert!(server.remove_resource_template("new://{x}"))),
+    ("prompts", |server| server.add_prompt(Prompt::new("new", async || "p")).unwrap()),
+    ("prompts", |server| assert!(server.remove_prompt("new"))),
+];
+
+// TOOL-02
+#[tokio::test(start_paused = true)]
+async fn what_is_added_replaced_and_removed_shows_at_once() {
+    for version in REVISIONS {
+        let server = server();
+        let mut pipe = Pipe::speaking(&server, version).await;
+        assert_eq!(names(&mut pipe).await, Vec::<String>::new(), "{version}");
+        for name in ["a", "b", "c"] {
+            server.add_tool(tool(name)).unwrap();
+        }
+        assert_eq!(names(&mut pipe).await, ["a", "b", "c"], "{version}");
+        server.add_tool(Tool::new("b", async || "another")).unwrap();
+        assert_eq!(names(&mut pipe).await, ["a", "b", "c"], "{version}: it keeps its place");
+        assert_eq!(text(&pipe.call("b", json!({})).await), "another", "{version}");
+        assert!(server.remove_tool("b"));
+        assert!(!server.remove_tool("b"), "it is gone already");
+        assert_eq!(names(&mut pipe).await, ["a", "c"], "{version}");
+        assert_eq!(pipe.error("tools/call", json!({"name": "b"})).await["code"], -32602, "{version}");
+        server.add_tool(tool("b")).unwrap();
+        assert_eq!(names(&mut pipe).await, ["a", "c", "b"], "{version}: it comes back at the end");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn resources_templates_and_prompts_come_and_go_too() {
+    let server = server();
+    let mut pipe = Pipe::open(&server);
+    server.add_resource(Resource::new("mem://a", "a", async || "a")).unwrap();
+    server.add_resource_template(ResourceTemplate::new("t://{x}", "t", async || "t")).unwrap();
+    server.add_prompt(Prompt::new("p", async || "p")).unwrap();
+    for uri in ["mem://a", "t://1"] {
+        pipe.result("resources/read", json!({"uri": uri})).await;
+    }
+    pipe.result("prompts/get", json!({"name": "p"})).await;
+    assert!(server.remove_resource("mem://a") && server.remove_resource_template("t://{x}") && server.remove_prompt("p"));
+    assert!(!server.remove_resource("mem://a") && !server.remove_resource_template("t://{x}") && !server.remove_prompt("p"));
+    for uri in ["mem://a", "t://1"] {
+        assert_eq!(pipe.error("resources/read", json!({"uri": uri})).await["code"], -32602);
+    }
+    assert_eq!(pipe.error("prompts/get", json!({"name": "p"})).await["code"], -32602);
+}
+
+// VER-13
+#[tokio::test(start_paused = true)]
+async fn a_feature_that_nobody_offered_appears_with_its_first_entry() {
+    let server = Server::builder("test", "1").build().unwrap();
+    let mut pipe = Pipe::open(&server);
+    assert_eq!(pipe.error("tools/list", json!({})).await["code"], -32601);
+    assert_eq!(pipe.result("server/discover", json!({})).await["capabilities"], json!({}));
+    server.add_tool(tool("a")).unwrap();
+    assert_eq!(names(&mut pipe).await, ["a"]);
+    let discovered = pipe.result("server/discover", json!({})).await;
+    assert_eq!(discovered["capabilities"], json!({"tools": {"listChanged": true}}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_runs_does_not_mind_that_its_tool_is_removed() {
+    let gate = Gate::default();
+    let wait = async |gate: State<Gate>| {
+        gate.pass().await;
+        "done"
+    };
+    let server = builder().tool(Tool::new("wait", wait)).state(gate.clone()).build().unwrap();
+    let mut pipe = Pipe::open(&server);
+    let id = pipe.send("tools/call", json!({"name": "wait"})).await;
+    gate.arrived().await;
+    assert!(server.remove_tool("wait"));
+    gate.open(1);
+    assert_eq!(text(&pipe.answer(id).await["result"]), "done");
+}
+
+// TOOL-23, RES-11, PROMPT-07
+#[tokio::test(start_paused = true)]
+async fn a_session_is_told_of_every_list_that_changes() {
+    for version in LEGACY {
+        let server = server();
+        let mut pipe = Pipe::speaking(&server, version).await;
+        for (list, change) in CHANGES {
+            change(&server);
+            let told = pipe.read().await;
+            let method = format!("notifications/{list}/list_changed");
+            assert_eq!(told, json!({"jsonrpc": "2.0", "method": method, "params": {}}), "{version}");
+            pipe.quiet().await;
+        }
+    }
+}
+
+// TOOL-23, RES-11, PROMPT-07, SUB-02, SUB-06
+#[tokio::test(start_paused = true)]
+async fn a_subscription_is_told_of_the_lists_it_asked_for() {
+    let server = server();
+    let mut everything = Pipe::open(&server);
+    let all = json!({"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true});
+    let id = listen(&mut everything, all).await;
+    let mut tools = Pipe::open(&server);
+    let only = listen(&mut tools, json!({"toolsListChanged": true, "promptsListChanged": false})).await;
+    let mut nobody = Pipe::open(&server);
+    nobody.result("tools/list", json!({})).await;
+    for (list, change) in CHANGES {
+        change(&server);
+        let method = format!("notifications/{list}/list_changed");
+        let params = |id: u64| json!({"_meta": {SUBSCRIPTION: id}});
+        assert_eq!(everything.read().await, json!({"jsonrpc": "2.0", "method": method, "params": params(id)}));
+        if list == "tools" {
+            assert_eq!(tools.read().await, json!({"jsonrpc": "2.0", "method": method, "params": params(only)}));
+        }
+        tools.quiet().await;
+    }
+    everything.quiet().await;
+    nobody.quiet().await;
+}
+
+// C-16
+#[tokio::test(start_paused = true)]
+async fn changes_that_come_together_are_told_once() {
+    for version in [MODERN, "2025-11-25"] {
+        let server = builder().debounce(Duration::from_millis(300)).build().unwrap();
+        let mut pipe = Pipe::speaking(&server, version).await;
+        if version == MODERN {
+            listen(&mut pipe, json!({"toolsListChanged": true})).await;
+        }
+        let start = Instant::now();
+        for n in 0..50 {
+            server.add_tool(tool(&format!("t{n}"))).unwrap();
+            sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(pipe.read().await["method"], "notifications/tools/list_changed", "{version}");
+        assert_eq!(start.elapsed(), Duration::from_millis(300), "{version}");
+        pipe.quiet().await;
+        // What comes later is told again.
+        server.remove_tool("t0");
+        assert_eq!(pipe.read().await["method"], "notifications/tools/list_changed", "{version}");
+        pipe.quiet().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_told_of_what_was_there_from_the_start() {
+    let server = builder().tool(tool("a")).prompt(Prompt::new("p", async || "p")).build().unwrap();
+    for version in LEGACY {
+        Pipe::speaking(&server, version).await.quiet().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_or_was_not_there_changes_nothing() {
+    let server = builder().tool(tool("a")).build().unwrap();
+    let mut pipe = Pipe::speaking(&server, "2025-11-25").await;
+    let broken = Tool::new("a", async || "new").input_schema(raw(&json!({"type": "array"})));
+    assert!(server.add_tool(broken).is_err());
+    assert!(server.add_tool(Tool::new("needs", async |_: State<Gate>| "x")).is_err());
+    assert!(server.add_resource(Resource::new("no scheme", "r", async || "r")).is_err());
+    assert!(server.add_resource_template(ResourceTemplate::new("t://{", "t", async || "t")).is_err());
+    assert!(server.add_prompt(Prompt::new("", async || "p")).is_err());
+    assert!(!server.remove_tool("none"));
+    pipe.quiet().await;
+    assert_eq!(text(&pipe.call("a", json!({})).await), "t");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thread_outside_the_runtime_may_make_changes() {
+    let server = server();
+    let mut pipe = Pipe::speaking(&server, "2025-11-25").await;
+    let elsewhere = server.clone();
+    std::thread::spawn(move || elsewhere.add_tool(tool("a")).unwrap()).join().unwrap();
+    assert_eq!(pipe.read().await["method"], "notifications/tools/list_changed");
+    assert_eq!(names(&mut pipe).await, ["a"]);
+    pipe.quiet().await;
+}
+
+// TOOL-03, VER-14
+#[tokio::test(start_paused = true)]
+async fn every_connection_sees_the_same_list() {
+    let server = server();
+    let mut pipes = Vec::new();
+    for version in REVISIONS {
+        pipes.push(Pipe::speaking(&server, version).await);
+    }
+    server.add_tool(tool("a")).unwrap();
+    for pipe in &mut pipes {
+        assert_eq!(names(pipe).await, ["a"]);
+    }
+}

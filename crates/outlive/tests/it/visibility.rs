@@ -1,1 +1,181 @@
-//! What a caller sees.
+//! What a caller sees. What is hidden from one answers exactly like what does not exist.
+
+use outlive::server::{Partial, Principal, Prompt, PromptArgument, Resource, ResourceTemplate, Server, Tool};
+use serde_json::{Value, json};
+
+use crate::support::pipe::{MODERN, Pipe, REVISIONS, error, with_meta};
+
+fn is_ann(principal: &Principal) -> bool {
+    principal.name() == Some("ann")
+}
+
+fn ann() -> Principal {
+    Principal::named("ann")
+}
+
+fn bob() -> Principal {
+    Principal::named("bob")
+}
+
+fn server() -> Server {
+    let suggest = async |_: Partial| vec!["secret"];
+    Server::builder("test", "1")
+        .tool(Tool::new("open", async || "open"))
+        .tool(Tool::new("secret", async || "secret").visible_to(is_ann))
+        .resource(Resource::new("mem://open", "open", async || "open"))
+        .resource(Resource::new("mem://secret", "secret", async || "secret").visible_to(is_ann))
+        .resource_template(ResourceTemplate::new("open://{x}", "open", async || "open"))
+        .resource_template(
+            ResourceTemplate::new("secret://{x}", "secret", async || "secret").complete("x", suggest).visible_to(is_ann),
+        )
+        .prompt(Prompt::new("open", async || "open"))
+        .prompt(
+            Prompt::new("secret", async || "secret")
+                .argument(PromptArgument::new("x"))
+                .complete("x", suggest)
+                .visible_to(is_ann),
+        )
+        .build()
+        .unwrap()
+}
+
+const LISTS: [(&str, &str); 4] = [
+    ("tools/list", "tools"),
+    ("resources/list", "resources"),
+    ("resources/templates/list", "resourceTemplates"),
+    ("prompts/list", "prompts"),
+];
+
+async fn names(pipe: &mut Pipe, (method, member): (&str, &str)) -> Vec<Value> {
+    let result = pipe.result(method, json!({})).await;
+    result[member].as_array().unwrap().iter().map(|entry| entry["name"].clone()).collect()
+}
+
+// TOOL-02, TOOL-03, RES-15
+#[tokio::test(start_paused = true)]
+async fn lists_hold_what_the_caller_may_see() {
+    let server = server();
+    let everyone = [Principal::LOCAL, Principal::ANONYMOUS, bob(), ann()];
+    for version in REVISIONS {
+        for caller in &everyone {
+            let mut pipe = Pipe::speaking_as(&server, version, caller.clone()).await;
+            for list in LISTS {
+                let expected: &[&str] = if is_ann(caller) { &["open", "secret"] } else { &["open"] };
+                assert_eq!(names(&mut pipe, list).await, expected, "{version}: {caller:?}: {list:?}");
+            }
+        }
+    }
+}
+
+/// Every way to reach something by name, for a name.
+fn requests(name: &str) -> Vec<(&'static str, Value)> {
+    let argument = json!({"name": "x", "value": ""});
+    vec![
+        ("tools/call", json!({"name": name})),
+        ("resources/read", json!({"uri": format!("mem://{name}")})),
+        ("resources/read", json!({"uri": format!("{name}://1")})),
+        ("prompts/get", json!({"name": name})),
+        ("completion/complete", json!({"ref": {"type": "ref/prompt", "name": name}, "argument": argument})),
+        ("completion/complete", json!({"ref": {"type": "ref/resource", "uri": format!("{name}://{{x}}")}, "argument": argument})),
+    ]
+}
+
+// TOOL-24, SEC-03, RES-13, PROMPT-08, COMPL-05
+#[tokio::test(start_paused = true)]
+async fn what_is_hidden_answers_like_what_does_not_exist() {
+    let server = server();
+    for version in REVISIONS {
+        let mut owner = Pipe::speaking_as(&server, version, ann()).await;
+        let mut stranger = Pipe::speaking_as(&server, version, bob()).await;
+        for ((method, hidden), (_, missing)) in requests("secret").into_iter().zip(requests("nowhere")) {
+            owner.result(method, hidden.clone()).await;
+            let refusal = stranger.error(method, hidden).await.to_string();
+            let unknown = stranger.error(method, missing).await.to_string();
+            assert_eq!(refusal.replace("secret", "nowhere"), unknown, "{version}: {method}");
+        }
+        // A slip of the pen does not give it away either.
+        let slip = json!({"name": "secrte"});
+        for method in ["tools/call", "prompts/get"] {
+            let refusal = stranger.error(method, slip.clone()).await;
+            assert!(!refusal["message"].as_str().unwrap().contains("mean"), "{version}: {refusal}");
+            let refusal = owner.error(method, slip.clone()).await;
+            assert!(refusal["message"].as_str().unwrap().contains("did you mean `secret`?"), "{version}: {refusal}");
+        }
+    }
+}
+
+// RES-10, RES-13
+#[tokio::test(start_paused = true)]
+async fn what_is_hidden_cannot_be_subscribed_to() {
+    let server = server();
+    let uris = ["mem://secret", "secret://1"];
+    for version in REVISIONS {
+        let mut owner = Pipe::speaking_as(&server, version, ann()).await;
+        let mut stranger = Pipe::speaking_as(&server, version, bob()).await;
+        for uri in uris {
+            if version == MODERN {
+                let params = || with_meta(json!({"notifications": {"resourceSubscriptions": [uri]}}));
+                owner.send_as_is("subscriptions/listen", params()).await;
+                assert_eq!(owner.read().await["params"]["notifications"], json!({"resourceSubscriptions": [uri]}));
+                stranger.send_as_is("subscriptions/listen", params()).await;
+                assert_eq!(stranger.read().await["params"]["notifications"], json!({"resourceSubscriptions": []}));
+            } else {
+                owner.result("resources/subscribe", json!({"uri": uri})).await;
+                let refusal = error(&stranger.ask("resources/subscribe", json!({"uri": uri})).await);
+                assert_eq!(refusal["code"], -32002, "{version}");
+            }
+        }
+        for uri in uris {
+            server.resource_updated(uri);
+            assert_eq!(owner.read().await["params"]["uri"], uri, "{version}");
+        }
+        stranger.quiet().await;
+    }
+}
+
+// PAGE-04
+#[tokio::test(start_paused = true)]
+async fn pages_are_filled_with_what_the_caller_may_see() {
+    let builder = Server::builder("test", "1").limits(|limits| limits.page_size = 2);
+    let server = (0..10)
+        .fold(builder, |builder, n| {
+            let tool = Tool::new(format!("t{n}"), async || "t");
+            builder.tool(if n % 3 == 0 { tool } else { tool.visible_to(is_ann) })
+        })
+        .build()
+        .unwrap();
+    let mut pipe = Pipe::open_as(&server, bob());
+    let first = pipe.result("tools/list", json!({})).await;
+    let names = |page: &Value| page["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect::<Vec<_>>();
+    assert_eq!(names(&first), ["t0", "t3"]);
+    let second = pipe.result("tools/list", json!({"cursor": first["nextCursor"]})).await;
+    assert_eq!(names(&second), ["t6", "t9"]);
+    assert_eq!(second.get("nextCursor"), None);
+}
+
+// SEC-09
+#[tokio::test(start_paused = true)]
+async fn what_a_client_calls_itself_opens_nothing() {
+    let server = server();
+    let mut pipe = Pipe::open_as(&server, bob());
+    let info = json!({"io.modelcontextprotocol/clientInfo": {"name": "ann", "version": "1"}});
+    let refusal = pipe.error("tools/call", json!({"name": "secret", "_meta": info})).await;
+    assert_eq!(refusal["code"], -32602);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_feature_is_offered_though_a_caller_sees_none_of_it() {
+    let server = Server::builder("test", "1").tool(Tool::new("secret", async || "s").visible_to(is_ann)).build().unwrap();
+    let mut pipe = Pipe::open_as(&server, bob());
+    assert_eq!(names(&mut pipe, LISTS[0]).await, Vec::<Value>::new());
+    let discovered = pipe.result("server/discover", json!({})).await;
+    assert_eq!(discovered["capabilities"]["tools"], json!({"listChanged": true}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hidden_entry_still_holds_its_name() {
+    let tool = |text: &'static str| Tool::new("same", move || std::future::ready(text));
+    let builder = Server::builder("test", "1").tool(tool("a").visible_to(is_ann)).tool(tool("b"));
+    let refused = builder.build().unwrap_err().to_string();
+    assert!(refused.starts_with("tool `same`: there is another one"), "{refused}");
+}

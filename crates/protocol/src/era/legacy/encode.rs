@@ -98,7 +98,10 @@ fn result(era: &Legacy, answer: Answer, out: &mut Vec<u8>) {
         Answer::Prompts(page) => {
             list("prompts", &shaped(page, |prompt| shape::prompt(era, prompt)), out)
         }
-        Answer::Resource(result, _) => put(&result, out),
+        Answer::Resource(mut result, _) => {
+            result.contents.iter_mut().for_each(|contents| shape::contents(era, contents));
+            put(&result, out);
+        }
         Answer::Prompt(result) => put(&shape::prompt_result(era, result), out),
         Answer::Completion(result) => put(&result, out),
         Answer::Raw(raw) => out.extend_from_slice(raw.get().as_bytes()),

@@ -1,8 +1,8 @@
 //! Takes out of an answer what a revision did not know yet, and says it in its words where it can.
 
 use outlive_wire::{
-    CallToolResult, ContentBlock, GetPromptResult, Implementation, Prompt, RawJson, Resource,
-    ResourceTemplate, ServerCapabilities, Tool, Version,
+    Annotations, CallToolResult, ContentBlock, GetPromptResult, Implementation, Prompt, RawJson,
+    Resource, ResourceContents, ResourceTemplate, ServerCapabilities, Tool, Version,
 };
 use serde_json::value::RawValue;
 
@@ -56,6 +56,7 @@ pub(super) fn resource(era: &Legacy, resource: &mut Resource) {
     if !era.since(Version::V2025_06_18) {
         resource.title = None;
         resource.meta = None;
+        undated(&mut resource.annotations);
     }
 }
 
@@ -66,6 +67,7 @@ pub(super) fn template(era: &Legacy, template: &mut ResourceTemplate) {
     if !era.since(Version::V2025_06_18) {
         template.title = None;
         template.meta = None;
+        undated(&mut template.annotations);
     }
 }
 
@@ -94,6 +96,17 @@ pub(super) fn prompt_result(era: &Legacy, mut result: GetPromptResult) -> GetPro
     result
 }
 
+pub(super) fn contents(era: &Legacy, contents: &mut ResourceContents) {
+    if era.since(Version::V2025_06_18) {
+        return;
+    }
+    match contents {
+        ResourceContents::Text(contents) => contents.meta = None,
+        ResourceContents::Blob(contents) => contents.meta = None,
+        _ => {}
+    }
+}
+
 pub(super) fn progress(era: &Legacy, mut progress: Progress) -> Progress {
     if !era.since(Version::V2025_03_26) {
         progress.message = None;
@@ -103,6 +116,26 @@ pub(super) fn progress(era: &Legacy, mut progress: Progress) -> Progress {
 
 /// Links and audio become text for clients that would refuse the whole result over them.
 fn content(era: &Legacy, block: &mut ContentBlock) {
+    let beside = match block {
+        ContentBlock::Text(block) => Some((&mut block.annotations, &mut block.meta)),
+        ContentBlock::Image(block) => Some((&mut block.annotations, &mut block.meta)),
+        ContentBlock::Audio(block) => Some((&mut block.annotations, &mut block.meta)),
+        ContentBlock::Resource(block) => {
+            contents(era, &mut block.resource);
+            Some((&mut block.annotations, &mut block.meta))
+        }
+        ContentBlock::ResourceLink(link) => {
+            resource(era, link);
+            None
+        }
+        _ => None,
+    };
+    if let Some((annotations, meta)) = beside
+        && !era.since(Version::V2025_06_18)
+    {
+        undated(annotations);
+        *meta = None;
+    }
     let text = match block {
         ContentBlock::ResourceLink(link) if !era.since(Version::V2025_06_18) => {
             format!("{}: {}", link.name, link.uri)
@@ -113,6 +146,13 @@ fn content(era: &Legacy, block: &mut ContentBlock) {
         _ => return,
     };
     *block = ContentBlock::text(text);
+}
+
+/// When something changed is known from 2025-06-18 on.
+fn undated(annotations: &mut Option<Annotations>) {
+    if let Some(annotations) = annotations {
+        annotations.last_modified = None;
+    }
 }
 
 fn is_object(json: &RawJson) -> bool {

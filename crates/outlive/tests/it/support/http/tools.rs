@@ -44,6 +44,11 @@ impl World {
         within(self.take(key, "cancelled")).await;
     }
 
+    /// Waits until `count` with this key has reported another step.
+    pub(crate) async fn stepped(&self, key: &str) {
+        within(self.take(key, "stepped")).await;
+    }
+
     /// Whether a handler with this key has begun.
     pub(crate) fn has_started(&self, key: &str) -> bool {
         self.signal(key, "started").available_permits() > 0
@@ -161,13 +166,18 @@ struct Count {
     #[serde(default)]
     key: String,
     to: u32,
+    /// How long the messages are made.
+    #[serde(default)]
+    width: usize,
 }
 
 /// Reports progress, one step for every release; the first comes unasked.
-async fn count(Args(Count { key, to }): Args<Count>, cx: Cx, world: State<Arc<World>>) -> String {
+async fn count(Args(args): Args<Count>, cx: Cx, world: State<Arc<World>>) -> String {
+    let Count { key, to, width } = args;
     let working = world.begin(&key);
     for step in 1..=to {
-        cx.progress(step.into(), f64::from(to), format!("step {step}"));
+        cx.progress(step.into(), f64::from(to), format!("{:width$}", format!("step {step}")));
+        world.give(&key, "stepped");
         world.pass(&key).await;
     }
     working.done();

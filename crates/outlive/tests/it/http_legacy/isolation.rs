@@ -1,0 +1,118 @@
+//! Two callers: what belongs to one is to the other as if it did not exist.
+
+use outlive::http::{HttpConfig, StaticTokens};
+use serde_json::json;
+
+use crate::support::http::{Request, Session, TestServer};
+
+const ANNA: &str = "annas-token-0123456789";
+const BERT: &str = "berts-token-0123456789";
+
+async fn two_callers() -> TestServer {
+    let tokens = StaticTokens::new().with("anna", ANNA).with("bert", BERT);
+    TestServer::with(HttpConfig::new().authenticator(tokens)).await
+}
+
+/// Every way to use a session.
+fn uses(session: &Session) -> Vec<Request> {
+    vec![
+        session.request("ping").id(1),
+        session.call("echo", json!({"text": "x"})).id(1),
+        session.notification("notifications/cancelled", json!({"requestId": 1})),
+        session.get(),
+        session.resume("0-0"),
+        session.resume("not an id"),
+        session.delete(),
+        // A revision that is not the session's must not give it away.
+        session.request("ping").id(1).header("mcp-protocol-version", "2025-06-18"),
+        session.get().header("mcp-protocol-version", "2025-06-18"),
+        session.delete().header("mcp-protocol-version", "banana"),
+        session.batch([json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})]),
+    ]
+}
+
+#[tokio::test]
+async fn a_foreign_session_answers_exactly_like_an_unknown_one() {
+    // HTTP25-31, SEC-03: byte for byte, and after trying, the session is as it was.
+    let server = two_callers().await;
+    let annas = server.session_as("2025-11-25", Some(ANNA)).await;
+    let batching = server.session_as("2025-03-26", Some(ANNA)).await;
+    let call = annas.call("wait", json!({"key": "w"})).id(1);
+    let mut connection = server.begin(&call).await;
+    server.world.started("w").await;
+
+    for known in [&annas, &batching] {
+        let foreign = known.with_token(BERT);
+        let unknown = foreign.with_id("0123456789abcdef0123456789abcdef");
+        for (theirs, nobodys) in uses(&foreign).iter().zip(uses(&unknown)) {
+            let (theirs, nobodys) = (server.send(theirs).await, server.send(&nobodys).await);
+            assert_eq!(theirs.without_date(), nobodys.without_date());
+            assert!([400, 404].contains(&theirs.status()), "{theirs:?}");
+        }
+    }
+
+    assert!(!server.world.is_cancelled("w"));
+    server.world.release("w");
+    assert_eq!(connection.response(&call).await.text(), "waited w");
+    assert_eq!(server.send(annas.call("whoami", json!({}))).await.text(), "anna");
+}
+
+#[tokio::test]
+async fn a_session_is_no_credential() {
+    // HTTP25-31, HTTP26-15: every request is judged, whatever came before it on the connection.
+    let server = two_callers().await;
+    let annas = server.session_as("2025-11-25", Some(ANNA)).await;
+    let mut connection = server.connect().await;
+    assert_eq!(connection.send(&annas.call("whoami", json!({}))).await.text(), "anna");
+    for request in uses(&annas) {
+        let response = connection.send(&request.without_header("authorization")).await;
+        assert_eq!(response.status(), 401);
+        assert_eq!(response.header("www-authenticate"), Some("Bearer"));
+    }
+    let modern = Request::call("whoami", json!({}));
+    assert_eq!(connection.send(&modern.clone().bearer(BERT)).await.text(), "bert");
+    assert_eq!(connection.send(&modern).await.status(), 401);
+    assert_eq!(connection.send(&annas.call("whoami", json!({}))).await.text(), "anna");
+}
+
+#[tokio::test]
+async fn event_ids_of_another_session_open_nothing_of_it() {
+    // HTTP25-16: neither for another caller nor in another session of the same one.
+    let server = two_callers().await;
+    let annas = server.session_as("2025-11-25", Some(ANNA)).await;
+    let second = server.session_as("2025-11-25", Some(ANNA)).await;
+    let berts = server.session_as("2025-11-25", Some(BERT)).await;
+    let secret = annas.call("echo", json!({"text": "annas secret"})).accept("text/event-stream");
+    let events = server.send(secret).await.events().to_vec();
+    for session in [&second, &berts] {
+        for event in &events {
+            let mut stream = server.open(session.resume(event.id.as_deref().unwrap())).await;
+            // What comes is about changes, and nothing of the answer.
+            server.server.resource_updated("mem://a");
+            server.server.remove_tool("echo");
+            let first = stream.message().await;
+            assert_eq!(first["method"], "notifications/tools/list_changed", "{first}");
+            server.server.add_tool(outlive::server::Tool::new("echo", async || "again")).unwrap();
+            stream.message().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn calls_of_two_callers_run_beside_each_other_under_the_same_id() {
+    let server = two_callers().await;
+    let annas = server.session_as("2025-11-25", Some(ANNA)).await;
+    let berts = server.session_as("2025-11-25", Some(BERT)).await;
+    let first = annas.call("wait", json!({"key": "a"})).id(1);
+    let second = berts.call("wait", json!({"key": "b"})).id(1);
+    let (mut a, mut b) = (server.begin(&first).await, server.begin(&second).await);
+    server.world.started("a").await;
+    server.world.started("b").await;
+    let cancel = berts.notification("notifications/cancelled", json!({"requestId": 1}));
+    assert_eq!(server.send(cancel).await.status(), 202);
+    server.world.cancelled("b").await;
+    assert_eq!(b.response(&second).await.status(), 202);
+    assert!(!server.world.is_cancelled("a"));
+    server.world.release("a");
+    assert_eq!(a.response(&first).await.text(), "waited a");
+}

@@ -1,0 +1,80 @@
+//! The GET stream, resumed.
+
+use outlive::server::Tool;
+use serde_json::json;
+
+use crate::support::http::TestServer;
+
+const TOOLS: &str = "notifications/tools/list_changed";
+const UPDATED: &str = "notifications/resources/updated";
+
+#[tokio::test]
+async fn changes_that_were_missed_are_told_and_then_those_to_come() {
+    // HTTP25-14
+    let server = TestServer::start().await;
+    for version in ["2025-11-25", "2025-06-18", "2025-03-26"] {
+        let session = server.session(version).await;
+        let subscribe = session.request("resources/subscribe").params(json!({"uri": "mem://a"}));
+        assert_eq!(server.send(subscribe).await.result(), json!({}));
+        let mut stream = server.open(session.get()).await;
+        server.server.resource_updated("mem://a");
+        let (seen, first) = stream.said().await;
+        assert_eq!(first["method"], UPDATED);
+        // This one reaches the connection, but let us say that it was lost on the way.
+        server.server.add_tool(Tool::new(format!("t{version}"), async || "")).unwrap();
+        assert_eq!(stream.message().await["method"], TOOLS);
+        stream.cut();
+        server.server.resource_updated("mem://a");
+
+        let mut resumed = server.open(session.resume(&seen.id.unwrap())).await;
+        assert_eq!(resumed.message().await["method"], TOOLS, "{version}");
+        assert_eq!(resumed.message().await["method"], UPDATED, "{version}");
+        server.server.resource_updated("mem://a");
+        assert_eq!(resumed.message().await["method"], UPDATED, "{version}");
+    }
+}
+
+#[tokio::test]
+async fn an_id_that_is_none_is_refused() {
+    let server = TestServer::start().await;
+    let session = server.session("2025-11-25").await;
+    for id in ["banana", "1", "1-", "-1", "a-b", "1-2-3", "99999999999999999999-0", "0x1-0", ""] {
+        let response = server.send(session.resume(id)).await;
+        let answer = response.json();
+        assert_eq!((response.status(), &answer["error"]["code"]), (400, &json!(-32600)), "{id}");
+        assert_eq!(answer.get("id"), None);
+    }
+}
+
+#[tokio::test]
+async fn an_id_of_a_stream_that_is_not_there_begins_a_new_one() {
+    let server = TestServer::start().await;
+    let session = server.session("2025-11-25").await;
+    let mut stream = server.open(session.resume("12345-6")).await;
+    server.server.remove_tool("echo");
+    assert_eq!(stream.message().await["method"], TOOLS);
+}
+
+#[tokio::test]
+async fn an_id_from_the_future_harms_nobody() {
+    let server = TestServer::start().await;
+    let session = server.session("2025-11-25").await;
+    let mut stream = server.open(session.get()).await;
+    let id = stream.event().await.unwrap().id.unwrap();
+    let (number, _) = id.split_once('-').unwrap();
+    for event in ["7", "18446744073709551614", "18446744073709551615"] {
+        let mut future = server.open(session.resume(&format!("{number}-{event}"))).await;
+        server.server.add_tool(Tool::new(format!("t{event}"), async || "")).unwrap();
+        assert_eq!(future.message().await["method"], TOOLS, "{event}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_of_2024_11_05_has_nothing_to_resume() {
+    let server = TestServer::start().await;
+    let session = server.session("2024-11-05").await;
+    let mut stream = server.open(session.resume("0-0")).await;
+    server.server.remove_tool("echo");
+    let (event, message) = stream.said().await;
+    assert_eq!((message["method"].as_str(), event.id), (Some(TOOLS), None));
+}

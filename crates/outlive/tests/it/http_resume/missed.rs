@@ -1,0 +1,202 @@
+//! What was said while nobody listened is told once, in order, to whoever comes back for it.
+
+use std::time::Duration;
+
+use outlive::http::HttpConfig;
+use serde_json::{Value, json};
+
+use crate::support::http::{Request, Session, TestServer};
+
+fn count(session: &Session, key: &str, to: u32) -> Request {
+    session.call("count", json!({"key": key, "to": to})).meta("progressToken", json!(key))
+}
+
+/// The steps that a stream tells until its result, which must be the last.
+async fn rest(server: &TestServer, resume: Request) -> Vec<Value> {
+    let messages = server.send(resume).await.messages();
+    let (last, steps) = messages.split_last().expect("a result");
+    assert!(last.get("result").is_some(), "{last}");
+    steps.iter().map(|step| step["params"]["progress"].clone()).collect()
+}
+
+#[tokio::test]
+async fn missed_events_come_once_and_in_order_and_then_what_is_new() {
+    // HTTP25-14, HTTP25-15, HTTP25-16
+    let server = TestServer::start().await;
+    for version in ["2025-11-25", "2025-06-18", "2025-03-26"] {
+        let session = server.session(version).await;
+        let mut stream = server.open(count(&session, "c", 6).id("the call")).await;
+        let (event, first) = stream.said().await;
+        assert_eq!(first["params"]["progress"], 1);
+        server.world.stepped("c").await;
+        stream.cut();
+        // Steps 2 and 3, for nobody.
+        for _ in 2..=3 {
+            server.world.release("c");
+            server.world.stepped("c").await;
+        }
+        let mut resumed = server.open(session.resume(event.id.as_deref().unwrap())).await;
+        for step in 2..=6 {
+            let (event, message) = resumed.said().await;
+            assert_eq!(message["params"]["progress"], step, "{version}");
+            assert!(event.id.is_some());
+            if step >= 3 {
+                server.world.release("c");
+            }
+        }
+        let last = resumed.message().await;
+        assert_eq!(last["id"], "the call");
+        assert_eq!(last["result"]["content"][0]["text"], "counted 6");
+        resumed.ended().await;
+        (4..=6).for_each(|_| drop(server.world.stepped("c")));
+        for _ in 4..=6 {
+            server.world.stepped("c").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_finished_while_nobody_listened_gives_its_answer() {
+    let server = TestServer::start().await;
+    let session = server.session("2025-11-25").await;
+    let mut stream = server.open(count(&session, "c", 2).id(8)).await;
+    let (event, _) = stream.said().await;
+    stream.cut();
+    server.world.release("c");
+    server.world.release("c");
+    server.world.finished("c").await;
+    let id = event.id.unwrap();
+    // Coming again gives it again: the client says where it is, nothing is used up.
+    for _ in 0..2 {
+        let response = server.send(session.resume(&id)).await;
+        let messages = response.messages();
+        let last = messages.last().unwrap();
+        assert_eq!((&last["id"], &last["result"]["content"][0]["text"]), (&json!(8), &json!("counted 2")));
+        let ids: Vec<_> = response.events().iter().map(|event| event.id.clone().unwrap()).collect();
+        // Who has it all gets nothing more, and the stream ends.
+        let nothing = server.send(session.resume(ids.last().unwrap())).await;
+        assert!(nothing.events().is_empty(), "{nothing:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_had_said_nothing_can_be_resumed_from_the_first_event() {
+    // HTTP25-10: that is what the empty event is for.
+    let server = TestServer::with(HttpConfig::new().sse_after(Duration::ZERO)).await;
+    let session = server.session("2025-11-25").await;
+    let mut stream = server.open(session.call("wait", json!({"key": "w"})).id(5)).await;
+    let first = stream.event().await.unwrap();
+    stream.cut();
+    server.world.release("w");
+    server.world.finished("w").await;
+    let messages = server.send(session.resume(&first.id.unwrap())).await.messages();
+    assert_eq!(messages.len(), 1);
+    assert_eq!((&messages[0]["id"], &messages[0]["result"]["content"][0]["text"]), (&json!(5), &json!("waited w")));
+}
+
+#[tokio::test]
+async fn a_stream_can_be_resumed_from_any_of_its_events() {
+    let server = TestServer::start().await;
+    let session = server.session("2025-11-25").await;
+    let mut stream = server.open(count(&session, "c", 4)).await;
+    let mut ids = vec![stream.event().await.unwrap().id.unwrap()];
+    for _ in 1..=4 {
+        ids.push(stream.said().await.0.id.unwrap());
+        server.world.release("c");
+    }
+    stream.message().await;
+    for (seen, id) in ids.iter().enumerate() {
+        let expected: Vec<Value> = (seen + 1..=4).map(|step| json!(step)).collect();
+        assert_eq!(rest(&server, session.resume(id)).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_cut_again_and_again_loses_nothing() {
+    let server = TestServer::start().await;
+    let session = server.session("2025-11-25").await;
+    let mut stream = server.open(count(&session, "c", 20)).await;
+    for step in 1..=20 {
+        let (event, message) = stream.said().await;
+        assert_eq!(message["params"]["progress"], step);
+        stream.cut();
+        server.world.release("c");
+        stream = server.open(session.resume(&event.id.unwrap())).await;
+    }
+    assert_eq!(stream.message().await["result"]["content"][0]["text"], "counted 20");
+    stream.ended().await;
+}
+
+#[tokio::test]
+async fn a_resumed_stream_tells_nothing_of_the_others() {
+    // HTTP25-16
+    let server = TestServer::start().await;
+    let session = server.session("2025-11-25").await;
+    let mut a = server.open(count(&session, "a", 2)).await;
+    let mut b = server.open(count(&session, "b", 2)).await;
+    let changes = server.open(session.get()).await;
+    let (from_a, from_b) = (a.said().await.0.id.unwrap(), b.said().await.0.id.unwrap());
+    a.cut();
+    b.cut();
+    changes.cut();
+    for key in ["a", "b"] {
+        server.world.release(key);
+        server.world.release(key);
+        server.world.finished(key).await;
+    }
+    server.server.remove_tool("echo");
+    for (key, id) in [("a", from_a), ("b", from_b)] {
+        let messages = server.send(session.resume(&id)).await.messages();
+        let (last, steps) = messages.split_last().unwrap();
+        assert!(steps.iter().all(|step| step["params"]["progressToken"] == key), "{messages:?}");
+        assert!(last.get("result").is_some());
+    }
+}
+
+#[tokio::test]
+async fn all_answers_of_a_batch_come_on_the_stream_that_resumes_it() {
+    let server = TestServer::start().await;
+    let session = server.session("2025-03-26").await;
+    let call = |id: u32, key: &str| {
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
+            "name": "count", "arguments": {"key": key, "to": 1}, "_meta": {"progressToken": key}}})
+    };
+    let mut stream = server.open(session.batch([call(1, "a"), call(2, "b")])).await;
+    stream.message().await;
+    let (event, _) = stream.said().await;
+    stream.cut();
+    let mut resumed = server.open(session.resume(&event.id.unwrap())).await;
+    server.world.release("a");
+    assert_eq!(resumed.message().await["id"], 1);
+    // One has ended; the stream has not.
+    server.world.release("b");
+    assert_eq!(resumed.message().await["id"], 2);
+    resumed.ended().await;
+}
+
+#[tokio::test]
+async fn a_call_that_went_on_alone_can_still_be_cancelled() {
+    let server = TestServer::start().await;
+    let session = server.session("2025-11-25").await;
+    let mut stream = server.open(count(&session, "c", 2).id(1)).await;
+    let (event, _) = stream.said().await;
+    stream.cut();
+    let resumed = server.open(session.resume(&event.id.unwrap())).await;
+    let cancel = session.notification("notifications/cancelled", json!({"requestId": 1}));
+    assert_eq!(server.send(cancel).await.status(), 202);
+    server.world.cancelled("c").await;
+    resumed.ended().await;
+}
+
+#[tokio::test]
+async fn a_panic_while_nobody_listens_is_told_to_whoever_comes_back() {
+    let server = TestServer::with(HttpConfig::new().sse_after(Duration::ZERO)).await;
+    let session = server.session("2025-11-25").await;
+    let mut stream = server.open(session.call("panic_later", json!({"key": "p"})).id(3)).await;
+    let first = stream.event().await.unwrap();
+    stream.cut();
+    server.world.release("p");
+    server.world.cancelled("p").await;
+    let messages = server.send(session.resume(&first.id.unwrap())).await.messages();
+    assert_eq!((&messages[0]["id"], &messages[0]["error"]["code"]), (&json!(3), &json!(-32603)));
+}
