@@ -95,7 +95,7 @@ fn arrival(http: Option<http::request::Parts>) -> Arrival<'static> {
         session: None,
         in_flight: Some(RUNNING.get_or_init(InFlight::default)),
         peer: None,
-        http,
+        http: http.map(Box::new),
         stateless: true,
         lost_session: false,
         legacy_only: false,

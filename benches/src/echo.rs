@@ -150,7 +150,7 @@ fn arrival(
         session,
         in_flight,
         peer: None,
-        http,
+        http: http.map(Box::new),
         stateless: false,
         lost_session: false,
         legacy_only: false,

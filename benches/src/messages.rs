@@ -25,7 +25,7 @@ pub fn small_modern_call_reordered() -> String {
     format!(r#"{{"params":{params},"jsonrpc":"2.0","id":{FIRST_ID},"method":"tools/call"}}"#)
 }
 
-const SMALL_TEXT: &str = "the quick brown fox jumps over the lazy dog, and again";
+const SMALL_TEXT: &str = "the quick brown fox jumps over the lazy dog and again";
 
 fn modern(params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{FIRST_ID},"method":"tools/call","params":{params}}}"#)

@@ -12,11 +12,13 @@ use outlive_benches::{echo::Path, messages};
 #[track_caller]
 fn check(path: anyhow::Result<Path>, bound: u64) {
     let path = path.unwrap();
-    let (mut first, mut second) = (Vec::new(), Vec::with_capacity(512));
-    path.answer(path.arrive(), &mut first).unwrap();
+    path.answer(path.arrive(), &mut Vec::new()).unwrap();
     let arrival = path.arrive();
-    let seen = allocation_counter::measure(|| path.answer(arrival, &mut second).unwrap());
-    assert_eq!(first, second, "the answers differ");
+    let seen = allocation_counter::measure(|| {
+        // As the HTTP transport does; a pipe writes all its answers into one buffer.
+        let mut out = Vec::with_capacity(512);
+        path.answer(arrival, &mut out).unwrap();
+    });
     assert!(
         seen.count_total <= bound,
         "{} allocations ({} bytes) for a call, {bound} so far; find the new one, or raise the bound and say why",

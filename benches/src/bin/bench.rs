@@ -1,7 +1,7 @@
 //! `bench`: takes the figures; also runs the servers that they are taken of.
 
 #[cfg(target_os = "linux")]
-fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<std::process::ExitCode> {
     outlive_benches::cli::run(std::env::args().skip(1))
 }
 

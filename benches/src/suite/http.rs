@@ -32,7 +32,8 @@ pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<
     let modern = modern_call();
     let modern_at =
         |path| vec![http_request("POST", path, MODERN_CALL_HEADERS, &modern); CONNECTIONS];
-    let legacy_control = vec![http_request("POST", "/legacy", &[], &legacy_call()); CONNECTIONS];
+    // With the headers that calls in a session have, though there is none.
+    let legacy_control = vec![legacy_request("/legacy", &"0".repeat(32)); CONNECTIONS];
     let mut targets = vec![
         Http::open("control", &control, control_address, modern_at("/mcp"))?,
         Http::open("Outlive", &outlive, outlive_address, modern_at("/mcp"))?,
@@ -81,14 +82,16 @@ fn tell(series: &[Series], report: &mut Report) {
 
 /// Calls of 2025-11-25, each in a session of its own.
 fn in_sessions(address: SocketAddr) -> Result<Vec<Vec<u8>>> {
-    (0..CONNECTIONS)
-        .map(|_| {
-            let session = open_session(address)?;
-            let headers =
-                [("mcp-protocol-version", "2025-11-25"), ("mcp-session-id", session.as_str())];
-            Ok(http_request("POST", "/mcp", &headers, &legacy_call()))
-        })
-        .collect()
+    (0..CONNECTIONS).map(|_| Ok(legacy_request("/mcp", &open_session(address)?))).collect()
+}
+
+fn legacy_request(path: &str, session: &str) -> Vec<u8> {
+    http_request("POST", path, &session_headers(session), &legacy_call())
+}
+
+/// The headers of everything within a session.
+pub(super) fn session_headers(session: &str) -> [(&str, &str); 2] {
+    [("mcp-protocol-version", "2025-11-25"), ("mcp-session-id", session)]
 }
 
 /// Opens a session as a client does, and returns its id.
@@ -97,7 +100,7 @@ pub(super) fn open_session(address: SocketAddr) -> Result<String> {
     let answer = exchange(&mut stream, &http_request("POST", "/mcp", &[], INITIALIZE))?;
     let session =
         answer.header("mcp-session-id").context("the handshake's answer names no session")?;
-    let headers = [("mcp-protocol-version", "2025-11-25"), ("mcp-session-id", session.as_str())];
+    let headers = session_headers(&session);
     let noted = exchange(&mut stream, &http_request("POST", "/mcp", &headers, INITIALIZED))?;
     ensure!(noted.status == 202, "`initialized` was answered with {}", noted.status);
     Ok(session)

@@ -8,7 +8,10 @@ use std::{
 
 use anyhow::{Context, Result};
 
-use super::{Plan, http::open_session};
+use super::{
+    Plan,
+    http::{open_session, session_headers},
+};
 use crate::{
     child::Server,
     load::http::{Load, connect, open_stream},
@@ -84,9 +87,8 @@ fn session(address: SocketAddr) -> Result<Option<TcpStream>> {
 
 fn session_with_stream(address: SocketAddr) -> Result<Option<TcpStream>> {
     let session = open_session(address)?;
-    let headers = [("mcp-protocol-version", "2025-11-25"), ("mcp-session-id", session.as_str())];
     let mut stream = connect(address)?;
-    open_stream(&mut stream, &http_request("GET", "/mcp", &headers, ""))?;
+    open_stream(&mut stream, &http_request("GET", "/mcp", &session_headers(&session), ""))?;
     Ok(Some(stream))
 }
 

@@ -3,13 +3,21 @@
 //! An era makes it from a message; the router reads it; the run keeps it to the end. The message's
 //! bytes are kept once, and every part of them is a [`Span`] into them: nothing is copied.
 
-use std::{borrow::Cow, fmt, net::IpAddr, sync::Arc};
+use std::{
+    borrow::Cow,
+    fmt,
+    net::IpAddr,
+    sync::{Arc, OnceLock},
+};
 
 use bytes::Bytes;
 use http::request::Parts;
 use outlive_wire::{LoggingLevel, Method};
 
-use crate::{Fault, Port, Principal, Session, era::Era};
+use crate::{
+    Fault, Port, Principal, Session,
+    era::{Era, params_of},
+};
 
 /// A part of a message, by position.
 #[derive(Clone, Copy, Debug)]
@@ -40,14 +48,15 @@ pub struct Call {
     pub(crate) principal: Principal,
     pub(crate) session: Option<Arc<Session>>,
     pub(crate) peer: Option<IpAddr>,
-    pub(crate) http: Option<Parts>,
+    pub(crate) http: Option<Box<Parts>>,
+    /// Looked up when it is first asked for: most calls are for tools, which never ask.
+    pub(crate) params: OnceLock<Option<Span>>,
     pub(crate) port: Port,
 }
 
 /// Where the members of `params` stand that more than one method has.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ParamSpans {
-    pub(crate) params: Option<Span>,
     pub(crate) name: Option<Span>,
     pub(crate) uri: Option<Span>,
     pub(crate) arguments: Option<Span>,
@@ -79,7 +88,8 @@ impl Call {
 
     /// The parameters as JSON text: an object, `{}` where the message has none.
     pub fn params(&self) -> &str {
-        self.parts.params.map_or("{}", |span| self.text(span))
+        let place = || params_of(&self.message).map(|params| Span::of(&self.message, params));
+        self.params.get_or_init(place).map_or("{}", |span| self.text(span))
     }
 
     /// `params.name`: of the tool or prompt that is meant.
@@ -148,7 +158,7 @@ impl Call {
 
     /// Method, URI and headers of the HTTP request that brought this call, if one did.
     pub fn http(&self) -> Option<&Parts> {
-        self.http.as_ref()
+        self.http.as_deref()
     }
 
     /// The headers that must mirror parts of the body, if this call is under that rule.

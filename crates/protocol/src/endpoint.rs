@@ -35,8 +35,8 @@ pub struct Arrival<'a> {
     pub in_flight: Option<&'a InFlight>,
     /// The address it came from.
     pub peer: Option<IpAddr>,
-    /// The HTTP request that brought it.
-    pub http: Option<Parts>,
+    /// The HTTP request that brought it. Boxed: it is large, and it is handed on a few times.
+    pub http: Option<Box<Parts>>,
     /// Whether legacy requests are served without a session.
     pub stateless: bool,
     /// Whether it names a session that does not exist, or not for this caller.
@@ -98,6 +98,15 @@ impl Endpoint {
         if text.trim_ascii_start().starts_with('[') {
             return self.accept_batch(message, text, &arrival);
         }
+        match Request::read(message, text) {
+            Some(request) => self.request(&request, arrival),
+            None => self.accept_other(message, text, arrival),
+        }
+    }
+
+    /// Takes what is not a plain request: a notification, a response, something to refuse, or a
+    /// request with members of its own.
+    fn accept_other(&self, message: &Bytes, text: &str, arrival: Arrival<'_>) -> Accepted {
         let envelope: Envelope<'_> = match serde_json::from_str(text) {
             Ok(envelope) => envelope,
             Err(error) if error.is_data() => {
@@ -109,9 +118,10 @@ impl Endpoint {
         // What has no id wants no answer, not even about what is wrong with it.
         let wants_answer = envelope.id.is_some() || envelope.method.is_none();
         match envelope.classify() {
-            Ok(Message::Request { id, method, params }) => {
-                self.request(message, id, method, params, arrival)
-            }
+            Ok(Message::Request { id, method, params }) => match Params::read(params) {
+                Ok(head) => self.request(&Request { message, id, method, head }, arrival),
+                Err(fault) => refused(Some(id.get()), &fault, true),
+            },
             Ok(Message::Notification { params: Some(params), .. })
                 if !params.get().starts_with('{') =>
             {
@@ -145,19 +155,8 @@ impl Endpoint {
         }
     }
 
-    fn request(
-        &self,
-        message: &Bytes,
-        id: &RawValue,
-        method: Str<'_>,
-        params: Option<&RawValue>,
-        arrival: Arrival<'_>,
-    ) -> Accepted {
-        let head = match Params::read(params) {
-            Ok(head) => head,
-            Err(fault) => return refused(Some(id.get()), &fault, true),
-        };
-        let request = Request { message, id, method, params, head };
+    fn request(&self, request: &Request<'_>, arrival: Arrival<'_>) -> Accepted {
+        let id = request.id;
         let in_use = |table: &InFlight| !table.is_empty() && table.contains(id.get());
         if arrival.in_flight.is_some_and(in_use) {
             let fault = Fault::invalid_request(format!(
@@ -166,10 +165,10 @@ impl Endpoint {
             ));
             return refused(Some(id.get()), &fault, true);
         }
-        match era::select(&request, &arrival, self.profile()) {
+        match era::select(request, &arrival, self.profile()) {
             Ok(Selected::Modern(modern)) => {
                 let decoded =
-                    modern.decode(&request, arrival, |name| self.service.knows_method(name));
+                    modern.decode(request, arrival, |name| self.service.knows_method(name));
                 self.start(modern, id, decoded)
             }
             Ok(Selected::Legacy(legacy)) => {
@@ -178,10 +177,10 @@ impl Endpoint {
                     None => Arc::new(era::ephemeral_session(legacy, &arrival, &self.profile().bus)),
                 };
                 let decoded = legacy
-                    .decode(&request, arrival, session, |name| self.service.knows_method(name));
+                    .decode(request, arrival, session, |name| self.service.knows_method(name));
                 self.start(legacy, id, decoded)
             }
-            Ok(Selected::Handshake) => self.handshake(&request, arrival),
+            Ok(Selected::Handshake) => self.handshake(request, arrival),
             Err((era, fault)) => self.refuse(era, Some(id), &fault),
         }
     }
@@ -332,10 +331,10 @@ fn echo_id(text: &str) -> Option<&str> {
     (id.starts_with('"') || digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(id)
 }
 
-/// Whether JSON is nested deeper than `limit`. A message with few brackets cannot be, and counting
+/// Whether JSON is nested deeper than `limit`. A message with few brackets cannot be, and finding
 /// brackets costs next to nothing; only the others are walked.
 fn depth_exceeds(json: &[u8], limit: usize) -> bool {
-    if json.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() <= limit {
+    if memchr::memchr2_iter(b'{', b'[', json).nth(limit).is_none() {
         return false;
     }
     let (mut depth, mut in_string, mut escaped) = (0usize, false, false);

@@ -137,17 +137,20 @@ impl Port {
         Next::Nothing
     }
 
-    /// Takes what is left when the handler has ended, held-back progress included.
+    /// Takes what is left when the handler has ended, held-back progress included. When nothing
+    /// is, the port has ended as with [`Port::close`].
     pub(crate) fn drain(&self) -> Option<Notify> {
         let mut queue = self.lock();
-        queue.take_waiting().or_else(|| queue.held.take().map(Notify::Progress))
+        let rest = queue.take_waiting().or_else(|| queue.held.take().map(Notify::Progress));
+        if rest.is_none() {
+            queue.close();
+        }
+        rest
     }
 
     /// Ends the port: what is said from now on goes nowhere.
     pub(crate) fn close(&self) {
-        let mut queue = self.lock();
-        queue.closed = true;
-        queue.owner = None;
+        self.lock().close();
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -157,6 +160,11 @@ impl Port {
 }
 
 impl Queue {
+    fn close(&mut self) {
+        self.closed = true;
+        self.owner = None;
+    }
+
     fn take_waiting(&mut self) -> Option<Notify> {
         let notify = self.waiting.pop_front();
         if notify.is_some() && self.dropped > 0 {

@@ -56,17 +56,12 @@ impl Run {
                 self.end();
                 return Poll::Ready(None);
             }
-            if self.last.is_some() {
-                if let Some(notify) = self.call.port.drain() {
-                    return Poll::Ready(Some(Message::Notify(notify)));
-                }
-                self.end();
-                return Poll::Ready(self.last.take().map(Message::Last));
+            if let Some(result) = self.last.take() {
+                return Poll::Ready(self.finish(result));
             }
             // The work first: a call that is answered at once never touches the queue's waker.
             if let Poll::Ready(result) = self.poll_work(cx) {
-                self.last = Some(result);
-                continue;
+                return Poll::Ready(self.finish(result));
             }
             let limits = &self.profile.limits;
             match self.call.port.next(
@@ -124,6 +119,26 @@ impl Run {
             Err(panic) => {
                 self.work = None;
                 Poll::Ready(Err(panicked(&self.call, &*panic)))
+            }
+        }
+    }
+
+    /// What was said before the result and is still waiting; then the result.
+    fn finish(&mut self, result: Result<Outcome, Fault>) -> Option<Message> {
+        // While it was at work, too, the call may have been cancelled.
+        if self.call.port.is_cancelled() {
+            self.end();
+            return None;
+        }
+        match self.call.port.drain() {
+            Some(notify) => {
+                self.last = Some(result);
+                Some(Message::Notify(notify))
+            }
+            None => {
+                self.ended = true;
+                self.timer = None;
+                Some(Message::Last(result))
             }
         }
     }

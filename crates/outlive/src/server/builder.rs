@@ -302,8 +302,13 @@ impl ServerBuilder {
         if !self.eras.modern && !self.eras.legacy {
             return Err(BuildError("both eras are switched off; leave one on".into()));
         }
-        for name in self.extensions.keys() {
-            check_extension(name)?;
+        self.extensions.keys().try_for_each(|name| check_extension(name))?;
+        for (name, settings) in self.extensions.iter().chain(&self.experimental) {
+            if !settings.is_object() {
+                return Err(BuildError(format!(
+                    "the settings of `{name}` must be an object, `{{}}` for none, not {settings}"
+                )));
+            }
         }
         let seal = match self.seal_key {
             Some(key) => Seal::new(key),

@@ -78,9 +78,10 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> Extract for Args<T> {
 /// State that all handlers share, given to the builder by [`ServerBuilder::state`].
 ///
 /// [`ServerBuilder::state`]: super::ServerBuilder::state
+///
+/// It derefs to the state. Its own field is private, so that `state.0` is that of the state.
 #[derive(Debug)]
-#[expect(clippy::exhaustive_structs, reason = "taken apart in the arguments of handlers")]
-pub struct State<T>(pub Arc<T>);
+pub struct State<T>(Arc<T>);
 
 impl<T> Clone for State<T> {
     fn clone(&self) -> Self {

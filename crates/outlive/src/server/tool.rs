@@ -201,6 +201,9 @@ impl Tool {
             None => self.output.take().map(|output| output.0),
         };
         let output = output.transpose().map_err(|error| bad(&error))?;
+        if output.as_ref().is_some_and(|output| !output.text().get().starts_with('{')) {
+            return Err(bad(&"its output schema is not an object; write `{}` for any value"));
+        }
         self.info.input_schema = Arc::clone(input.text());
         self.info.output_schema = output.as_ref().map(|output| Arc::clone(output.text()));
         let throttle = |rate: Option<RateLimit>, concurrent: Option<u32>| {

@@ -1,12 +1,12 @@
 //! Cancellation: what it stops, what it silences, and what it spares.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use outlive::server::{Args, Cx, Json, LoggingLevel, Prompt, Resource, Server, State, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::timeout};
 
 use crate::support::{
     gate::Gate,
@@ -46,7 +46,7 @@ fn slow() -> [(&'static str, Value); 4] {
     ]
 }
 
-// CANC-03, STDIO-09, STDIO-10
+// CANC-03, STDIO-10
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_call_is_dropped_and_never_answered() {
     for version in REVISIONS {
@@ -73,12 +73,21 @@ async fn a_cancellation_that_fits_nothing_is_ignored() {
         let id = pipe.send("tools/call", json!({"name": "wait"})).await;
         gate.arrived().await;
         // Unknown, of the other type, malformed.
-        for other in [json!(999), json!(id.to_string()), json!(null), json!([id]), json!({"id": id})] {
+        for other in
+            [json!(999), json!(id.to_string()), json!(null), json!([id]), json!({"id": id})]
+        {
             pipe.cancel(other).await;
         }
         pipe.notify("notifications/cancelled", json!({})).await;
-        pipe.notify("notifications/cancelled", json!({"requestId": "x", "reason": {"deep": true}})).await;
-        pipe.send_raw(format!("{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":[{id}]}}\n").as_bytes()).await;
+        pipe.notify("notifications/cancelled", json!({"requestId": "x", "reason": {"deep": true}}))
+            .await;
+        pipe.send_raw(
+            format!(
+                "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":[{id}]}}\n"
+            )
+            .as_bytes(),
+        )
+        .await;
         assert_eq!(text(&pipe.call("quick", json!({})).await), "quick", "{version}");
         assert_eq!(gate.count_abandoned(), 0, "{version}");
         gate.open(1);
@@ -90,14 +99,18 @@ async fn a_cancellation_that_fits_nothing_is_ignored() {
     }
 }
 
-// CANC-01: the reason is optional, and is for people.
+// The reason is optional, and is for people.
 #[tokio::test(start_paused = true)]
 async fn a_reason_may_be_given() {
     let gate = Gate::default();
     let mut pipe = Pipe::speaking(&server(&gate), MODERN).await;
     let id = pipe.send("tools/call", json!({"name": "wait"})).await;
     gate.arrived().await;
-    pipe.notify("notifications/cancelled", json!({"reason": "bored", "requestId": id, "_meta": {}})).await;
+    pipe.notify(
+        "notifications/cancelled",
+        json!({"reason": "bored", "requestId": id, "_meta": {}}),
+    )
+    .await;
     gate.abandoned().await;
     pipe.quiet().await;
 }
@@ -112,7 +125,8 @@ async fn the_id_of_a_cancelled_call_can_be_used_again_at_once() {
             MODERN => crate::support::pipe::with_meta(json!({"name": "wait"})),
             _ => json!({"name": "wait"}),
         };
-        let message = json!({"jsonrpc": "2.0", "id": "same", "method": "tools/call", "params": params});
+        let message =
+            json!({"jsonrpc": "2.0", "id": "same", "method": "tools/call", "params": params});
         let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "same"}});
         // In one piece: the second call begins before the first has been dropped.
         pipe.send_raw(format!("{message}\n{cancel}\n{message}\n").as_bytes()).await;
@@ -130,6 +144,10 @@ async fn the_id_of_a_cancelled_call_can_be_used_again_at_once() {
 struct Task {
     running: Arc<Notify>,
     cancelled: Arc<Notify>,
+}
+
+async fn heard(notify: &Notify) {
+    timeout(Duration::from_secs(10), notify.notified()).await.expect("the task is heard of");
 }
 
 /// Starts a task that outlives the handler, and waits for ever.
@@ -158,9 +176,9 @@ async fn tasks_that_a_handler_started_learn_of_it_and_cannot_speak_any_more() {
         let meta = json!({"progressToken": "t", "io.modelcontextprotocol/logLevel": "debug"});
         let meta = if version == MODERN { meta } else { json!({"progressToken": "t"}) };
         let id = pipe.send("tools/call", json!({"name": "delegate", "_meta": meta})).await;
-        task.running.notified().await;
+        heard(&task.running).await;
         pipe.cancel(id).await;
-        task.cancelled.notified().await;
+        heard(&task.cancelled).await;
         pipe.quiet().await;
     }
 }
@@ -177,11 +195,15 @@ async fn a_call_that_ends_by_itself_was_not_cancelled() {
         tokio::task::yield_now().await;
         "done"
     };
-    let server = Server::builder("test", "1").tool(Tool::new("answer", answer)).state(task.clone()).build().unwrap();
+    let server = Server::builder("test", "1")
+        .tool(Tool::new("answer", answer))
+        .state(task.clone())
+        .build()
+        .unwrap();
     let mut pipe = Pipe::open(&server);
     assert_eq!(text(&pipe.call("answer", json!({})).await), "done");
     pipe.quiet().await;
-    let told = tokio::time::timeout(std::time::Duration::from_secs(1), task.cancelled.notified()).await;
+    let told = timeout(Duration::from_secs(1), task.cancelled.notified()).await;
     assert!(told.is_err(), "nobody cancelled it");
 }
 
@@ -197,7 +219,8 @@ async fn a_client_that_says_no_more_still_gets_its_answers() {
         gate.arrived().await;
         pipe.finish().await;
         gate.open(2);
-        let mut ids: Vec<_> = pipe.read_to_end().await.iter().map(|answer| answer["id"].as_u64()).collect();
+        let mut ids: Vec<_> =
+            pipe.read_to_end().await.iter().map(|answer| answer["id"].as_u64()).collect();
         ids.sort_unstable();
         assert_eq!(ids, [Some(first), Some(second)], "{version}");
     }
@@ -230,7 +253,11 @@ async fn what_was_said_before_is_not_taken_back() {
     };
     for version in REVISIONS {
         let gate = Gate::default();
-        let server = Server::builder("test", "1").tool(Tool::new("talk", talk)).state(gate.clone()).build().unwrap();
+        let server = Server::builder("test", "1")
+            .tool(Tool::new("talk", talk))
+            .state(gate.clone())
+            .build()
+            .unwrap();
         let mut pipe = Pipe::speaking(&server, version).await;
         let params = json!({"name": "talk", "arguments": {}, "_meta": {"progressToken": 1}});
         let id = pipe.send("tools/call", params).await;

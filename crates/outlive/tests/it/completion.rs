@@ -13,12 +13,16 @@ struct Trip {
     city: String,
 }
 
-struct Cities(Vec<(&'static str, &'static str)>);
+struct Cities {
+    all: Vec<(&'static str, &'static str)>,
+}
 
 async fn cities(partial: Partial, cities: State<Cities>) -> Vec<String> {
     let country = partial.others.get("country");
-    let fits = |(of, name): &&(&str, &str)| country.is_none_or(|country| country == of) && name.starts_with(&partial.value);
-    cities.0.iter().filter(fits).map(|(_, name)| (*name).to_owned()).collect()
+    let fits = |(of, name): &&(&str, &str)| {
+        country.is_none_or(|country| country == of) && name.starts_with(&partial.value)
+    };
+    cities.all.iter().filter(fits).map(|(_, name)| (*name).to_owned()).collect()
 }
 
 async fn many(partial: Partial) -> Vec<String> {
@@ -27,9 +31,16 @@ async fn many(partial: Partial) -> Vec<String> {
 
 fn server() -> Server {
     Server::builder("test", "1")
-        .prompt(Prompt::new("trip", async |Args(trip): Args<Trip>| trip.country + &trip.city).complete("city", cities))
-        .resource_template(ResourceTemplate::new("n://{n}/{m}", "n", async || "n").complete("n", many))
-        .state(Cities(vec![("DE", "Bonn"), ("DE", "Berlin"), ("CH", "Bern"), ("CH", "Chur")]))
+        .prompt(
+            Prompt::new("trip", async |Args(trip): Args<Trip>| trip.country + &trip.city)
+                .complete("city", cities),
+        )
+        .resource_template(
+            ResourceTemplate::new("n://{n}/{m}", "n", async || "n").complete("n", many),
+        )
+        .state(Cities {
+            all: vec![("DE", "Bonn"), ("DE", "Berlin"), ("CH", "Bern"), ("CH", "Chur")],
+        })
         .build()
         .unwrap()
 }
@@ -52,7 +63,10 @@ async fn suggestions_are_what_the_completer_returns_in_its_order() {
     for version in REVISIONS {
         let mut pipe = Pipe::speaking(&server(), version).await;
         let mut result = pipe.result("completion/complete", ask(&trip(), "city", "B")).await;
-        assert_eq!(result["completion"], json!({"values": ["Bonn", "Berlin", "Bern"], "total": 3, "hasMore": false}));
+        assert_eq!(
+            result["completion"],
+            json!({"values": ["Bonn", "Berlin", "Bern"], "total": 3, "hasMore": false})
+        );
         result.as_object_mut().unwrap().retain(|member, _| member != "completion");
         let others: Vec<_> = result.as_object().unwrap().keys().collect();
         let expected: &[&str] = if version == MODERN { &["resultType", "_meta"] } else { &[] };
@@ -80,12 +94,16 @@ async fn a_completer_knows_the_arguments_that_are_filled_in_already() {
 async fn at_most_a_hundred_are_sent_and_the_rest_is_counted() {
     let mut pipe = Pipe::open(&server());
     for (found, sent) in [(0, 0), (99, 99), (100, 100), (101, 100), (250, 100)] {
-        let result = pipe.result("completion/complete", ask(&template(), "n", &found.to_string())).await;
+        let result =
+            pipe.result("completion/complete", ask(&template(), "n", &found.to_string())).await;
         let completion = &result["completion"];
         assert_eq!(completion["values"].as_array().unwrap().len(), sent);
         assert_eq!(completion["total"], found);
         assert_eq!(completion["hasMore"], found > sent);
-        assert!(sent == 0 || completion["values"][sent - 1] == format!("v{}", sent - 1), "the first ones");
+        assert!(
+            sent == 0 || completion["values"][sent - 1] == format!("v{}", sent - 1),
+            "the first ones"
+        );
     }
 }
 
@@ -102,10 +120,19 @@ async fn an_argument_that_nobody_completes_has_no_suggestions() {
 #[tokio::test(start_paused = true)]
 async fn what_does_not_exist_cannot_be_completed() {
     let cases = [
-        (ask(&json!({"type": "ref/prompt", "name": "tripp"}), "city", ""), "unknown prompt `tripp`; did you mean `trip`?"),
+        (
+            ask(&json!({"type": "ref/prompt", "name": "tripp"}), "city", ""),
+            "unknown prompt `tripp`; did you mean `trip`?",
+        ),
         (ask(&trip(), "street", ""), "prompt `trip` has no argument `street`"),
-        (ask(&json!({"type": "ref/resource", "uri": "x://{x}"}), "x", ""), "unknown resource template `x://{x}`"),
-        (ask(&template(), "street", ""), "resource template `n://{n}/{m}` has no argument `street`"),
+        (
+            ask(&json!({"type": "ref/resource", "uri": "x://{x}"}), "x", ""),
+            "unknown resource template `x://{x}`",
+        ),
+        (
+            ask(&template(), "street", ""),
+            "resource template `n://{n}/{m}` has no argument `street`",
+        ),
     ];
     for version in REVISIONS {
         let mut pipe = Pipe::speaking(&server(), version).await;
@@ -138,7 +165,11 @@ async fn a_server_with_nothing_to_complete_does_not_offer_it() {
             _ => pipe.legacy(version).await,
         };
         assert_eq!(hello["capabilities"].get("completions"), None, "{version}");
-        assert_eq!(pipe.error("completion/complete", ask(&trip(), "city", "")).await["code"], -32601, "{version}");
+        assert_eq!(
+            pipe.error("completion/complete", ask(&trip(), "city", "")).await["code"],
+            -32601,
+            "{version}"
+        );
     }
 }
 
@@ -149,7 +180,8 @@ fn a_completer_belongs_to_an_argument() {
     let why = Server::builder("test", "1").prompt(prompt).build().unwrap_err().to_string();
     assert_eq!(why, "prompt `p`: it completes `street`, which is none of its arguments");
     let template = ResourceTemplate::new("n://{n}", "n", async || "n").complete("street", none);
-    let why = Server::builder("test", "1").resource_template(template).build().unwrap_err().to_string();
+    let why =
+        Server::builder("test", "1").resource_template(template).build().unwrap_err().to_string();
     assert_eq!(why, "resource `n://{n}`: it completes `street`, which is none of its variables");
 }
 

@@ -27,12 +27,18 @@ fn tool(name: &str) -> Tool {
 
 async fn names(pipe: &mut Pipe) -> Vec<String> {
     let result = pipe.result("tools/list", json!({})).await;
-    result["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    result["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// Opens a subscription and returns its id.
 async fn listen(pipe: &mut Pipe, wish: Value) -> u64 {
-    let id = pipe.send_as_is("subscriptions/listen", with_meta(json!({"notifications": wish}))).await;
+    let id =
+        pipe.send_as_is("subscriptions/listen", with_meta(json!({"notifications": wish}))).await;
     assert_eq!(pipe.read().await["method"], "notifications/subscriptions/acknowledged");
     id
 }
@@ -43,10 +49,14 @@ type Change = (&'static str, fn(&Server));
 const CHANGES: [Change; 8] = [
     ("tools", |server| server.add_tool(tool("new")).unwrap()),
     ("tools", |server| assert!(server.remove_tool("new"))),
-    ("resources", |server| server.add_resource(Resource::new("mem://new", "new", async || "r")).unwrap()),
+    ("resources", |server| {
+        server.add_resource(Resource::new("mem://new", "new", async || "r")).unwrap()
+    }),
     ("resources", |server| assert!(server.remove_resource("mem://new"))),
     ("resources", |server| {
-        server.add_resource_template(ResourceTemplate::new("new://{x}", "new", async || "r")).unwrap();
+        server
+            .add_resource_template(ResourceTemplate::new("new://{x}", "new", async || "r"))
+            .unwrap();
     }),
     ("resources", |server| assert!(server.remove_resource_template("new://{x}"))),
     ("prompts", |server| server.add_prompt(Prompt::new("new", async || "p")).unwrap()),
@@ -70,7 +80,11 @@ async fn what_is_added_replaced_and_removed_shows_at_once() {
         assert!(server.remove_tool("b"));
         assert!(!server.remove_tool("b"), "it is gone already");
         assert_eq!(names(&mut pipe).await, ["a", "c"], "{version}");
-        assert_eq!(pipe.error("tools/call", json!({"name": "b"})).await["code"], -32602, "{version}");
+        assert_eq!(
+            pipe.error("tools/call", json!({"name": "b"})).await["code"],
+            -32602,
+            "{version}"
+        );
         server.add_tool(tool("b")).unwrap();
         assert_eq!(names(&mut pipe).await, ["a", "c", "b"], "{version}: it comes back at the end");
     }
@@ -87,15 +101,23 @@ async fn resources_templates_and_prompts_come_and_go_too() {
         pipe.result("resources/read", json!({"uri": uri})).await;
     }
     pipe.result("prompts/get", json!({"name": "p"})).await;
-    assert!(server.remove_resource("mem://a") && server.remove_resource_template("t://{x}") && server.remove_prompt("p"));
-    assert!(!server.remove_resource("mem://a") && !server.remove_resource_template("t://{x}") && !server.remove_prompt("p"));
+    assert!(
+        server.remove_resource("mem://a")
+            && server.remove_resource_template("t://{x}")
+            && server.remove_prompt("p")
+    );
+    assert!(
+        !server.remove_resource("mem://a")
+            && !server.remove_resource_template("t://{x}")
+            && !server.remove_prompt("p")
+    );
     for uri in ["mem://a", "t://1"] {
         assert_eq!(pipe.error("resources/read", json!({"uri": uri})).await["code"], -32602);
     }
     assert_eq!(pipe.error("prompts/get", json!({"name": "p"})).await["code"], -32602);
 }
 
-// VER-13
+// VER-13, TOOL-01
 #[tokio::test(start_paused = true)]
 async fn a_feature_that_nobody_offered_appears_with_its_first_entry() {
     let server = Server::builder("test", "1").build().unwrap();
@@ -134,7 +156,11 @@ async fn a_session_is_told_of_every_list_that_changes() {
             change(&server);
             let told = pipe.read().await;
             let method = format!("notifications/{list}/list_changed");
-            assert_eq!(told, json!({"jsonrpc": "2.0", "method": method, "params": {}}), "{version}");
+            assert_eq!(
+                told,
+                json!({"jsonrpc": "2.0", "method": method, "params": {}}),
+                "{version}"
+            );
             pipe.quiet().await;
         }
     }
@@ -145,19 +171,27 @@ async fn a_session_is_told_of_every_list_that_changes() {
 async fn a_subscription_is_told_of_the_lists_it_asked_for() {
     let server = server();
     let mut everything = Pipe::open(&server);
-    let all = json!({"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true});
+    let all =
+        json!({"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true});
     let id = listen(&mut everything, all).await;
     let mut tools = Pipe::open(&server);
-    let only = listen(&mut tools, json!({"toolsListChanged": true, "promptsListChanged": false})).await;
+    let only =
+        listen(&mut tools, json!({"toolsListChanged": true, "promptsListChanged": false})).await;
     let mut nobody = Pipe::open(&server);
     nobody.result("tools/list", json!({})).await;
     for (list, change) in CHANGES {
         change(&server);
         let method = format!("notifications/{list}/list_changed");
         let params = |id: u64| json!({"_meta": {SUBSCRIPTION: id}});
-        assert_eq!(everything.read().await, json!({"jsonrpc": "2.0", "method": method, "params": params(id)}));
+        assert_eq!(
+            everything.read().await,
+            json!({"jsonrpc": "2.0", "method": method, "params": params(id)})
+        );
         if list == "tools" {
-            assert_eq!(tools.read().await, json!({"jsonrpc": "2.0", "method": method, "params": params(only)}));
+            assert_eq!(
+                tools.read().await,
+                json!({"jsonrpc": "2.0", "method": method, "params": params(only)})
+            );
         }
         tools.quiet().await;
     }
@@ -205,7 +239,9 @@ async fn what_is_refused_or_was_not_there_changes_nothing() {
     assert!(server.add_tool(broken).is_err());
     assert!(server.add_tool(Tool::new("needs", async |_: State<Gate>| "x")).is_err());
     assert!(server.add_resource(Resource::new("no scheme", "r", async || "r")).is_err());
-    assert!(server.add_resource_template(ResourceTemplate::new("t://{", "t", async || "t")).is_err());
+    assert!(
+        server.add_resource_template(ResourceTemplate::new("t://{", "t", async || "t")).is_err()
+    );
     assert!(server.add_prompt(Prompt::new("", async || "p")).is_err());
     assert!(!server.remove_tool("none"));
     pipe.quiet().await;

@@ -4,7 +4,8 @@ use std::{fmt, panic::panic_any};
 
 use outlive::{
     server::{
-        Args, Cx, Error, Extract, Fault, Json, Partial, Prompt, Rejection, Resource, Result, Server, State, Tool,
+        Args, Cx, Error, Extract, Fault, Json, Partial, Prompt, Rejection, Resource, Result,
+        Server, State, Tool,
     },
     wire::ErrorObject,
 };
@@ -42,7 +43,7 @@ async fn shelf(Args(shelf): Args<Shelf>) -> Result<String> {
     Ok(format!("shelf {number}"))
 }
 
-// TOOL-21, RPC-23
+// TOOL-21
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_fails_is_a_result_that_a_model_can_read() {
     let server = Server::builder("test", "1")
@@ -55,13 +56,21 @@ async fn a_tool_that_fails_is_a_result_that_a_model_can_read() {
         let mut pipe = Pipe::speaking(&server, version).await;
         assert_eq!(text(&pipe.call("shelf", json!({"number": "7"})).await), "shelf 7");
         for (tool, arguments, expected) in [
-            ("shelf", json!({"number": "x"}), "the shelf number is wrong: invalid digit found in string"),
+            (
+                "shelf",
+                json!({"number": "x"}),
+                "the shelf number is wrong: invalid digit found in string",
+            ),
             ("plain", json!({}), "try again after noon"),
             ("none", json!({}), "not found"),
         ] {
             let result = pipe.call(tool, arguments).await;
             assert_eq!(result["isError"], true, "{version}: {tool}");
-            assert_eq!(result["content"], json!([{"type": "text", "text": expected}]), "{version}: {tool}");
+            assert_eq!(
+                result["content"],
+                json!([{"type": "text", "text": expected}]),
+                "{version}: {tool}"
+            );
         }
     }
 }
@@ -70,13 +79,16 @@ async fn a_tool_that_fails_is_a_result_that_a_model_can_read() {
 #[tokio::test(start_paused = true)]
 async fn a_tool_may_refuse_the_request_instead() {
     let custom = || {
-        let mut object: ErrorObject = serde_json::from_value(json!({"code": 1000, "message": "closed"})).unwrap();
+        let mut object: ErrorObject =
+            serde_json::from_value(json!({"code": 1000, "message": "closed"})).unwrap();
         object.data = Some(raw(&json!({"until": "noon"})));
         Fault::Custom(object)
     };
     let server = Server::builder("test", "1")
         .tool(Tool::new("params", async || Err::<String, _>(Error::invalid_params("no such shop"))))
-        .tool(Tool::new("fault", async || -> Result<String> { Err(Fault::invalid_params("no such shop"))? }))
+        .tool(Tool::new("fault", async || -> Result<String> {
+            Err(Fault::invalid_params("no such shop"))?
+        }))
         .tool(Tool::new("custom", move || std::future::ready(Err::<String, _>(custom()))))
         .build()
         .unwrap();
@@ -87,7 +99,11 @@ async fn a_tool_may_refuse_the_request_instead() {
             ("fault", json!({"code": -32602, "message": "no such shop"})),
             ("custom", json!({"code": 1000, "message": "closed", "data": {"until": "noon"}})),
         ] {
-            assert_eq!(pipe.error("tools/call", json!({"name": tool})).await, expected, "{version}");
+            assert_eq!(
+                pipe.error("tools/call", json!({"name": tool})).await,
+                expected,
+                "{version}"
+            );
         }
     }
 }
@@ -128,7 +144,8 @@ async fn a_capability_that_the_client_lacks_is_named() {
             }
             let refusal = error(&answer);
             let required = json!({"requiredCapabilities": {"sampling": {"tools": {}}}});
-            let (code, data) = if version == MODERN { (-32021, Some(&required)) } else { (-32602, None) };
+            let (code, data) =
+                if version == MODERN { (-32021, Some(&required)) } else { (-32602, None) };
             assert_eq!(refusal["code"], code, "{version}: {declared}");
             assert_eq!(refusal.get("data"), data, "{version}: {declared}");
         }
@@ -140,10 +157,14 @@ async fn a_capability_that_the_client_lacks_is_named() {
 async fn what_breaks_inside_is_an_internal_error_that_tells_nothing() {
     let broken = || Error::new("password is hunter2");
     let server = Server::builder("test", "1")
-        .resource(Resource::new("mem://r", "r", move || std::future::ready(Err::<String, _>(broken()))))
+        .resource(Resource::new("mem://r", "r", move || {
+            std::future::ready(Err::<String, _>(broken()))
+        }))
         .prompt(
             Prompt::new("p", move |_: Args<Shelf>| std::future::ready(Err::<String, _>(broken())))
-                .complete("number", move |_: Partial| std::future::ready(Err::<Vec<String>, _>(broken()))),
+                .complete("number", move |_: Partial| {
+                    std::future::ready(Err::<Vec<String>, _>(broken()))
+                }),
         )
         .method("own/method", move || std::future::ready(Err::<Json<Value>, _>(broken())))
         .build()
@@ -154,11 +175,18 @@ async fn what_breaks_inside_is_an_internal_error_that_tells_nothing() {
         for (method, params) in [
             ("resources/read", json!({"uri": "mem://r"})),
             ("prompts/get", json!({"name": "p", "arguments": {"number": "1"}})),
-            ("completion/complete", json!({"ref": reference, "argument": {"name": "number", "value": ""}})),
+            (
+                "completion/complete",
+                json!({"ref": reference, "argument": {"name": "number", "value": ""}}),
+            ),
             ("own/method", json!({})),
         ] {
             let refusal = pipe.error(method, params).await;
-            assert_eq!(refusal, json!({"code": -32603, "message": "internal error"}), "{version}: {method}");
+            assert_eq!(
+                refusal,
+                json!({"code": -32603, "message": "internal error"}),
+                "{version}: {method}"
+            );
         }
     }
 }
@@ -208,13 +236,17 @@ fn panicking(gate: &Gate) -> Server {
 #[tokio::test(start_paused = true)]
 async fn a_panic_ends_its_own_call_and_no_other() {
     let reference = json!({"type": "ref/prompt", "name": "p"});
-    let calls = ["first", "value", "sync", "extract"].map(|tool| ("tools/call", json!({"name": tool})));
+    let calls =
+        ["first", "value", "sync", "extract"].map(|tool| ("tools/call", json!({"name": tool})));
     let others = [
         ("resources/read", json!({"uri": "mem://r"})),
         ("prompts/get", json!({"name": "p", "arguments": {"number": "1"}})),
         ("prompts/get", json!({"name": "hidden"})),
         ("prompts/list", json!({})),
-        ("completion/complete", json!({"ref": reference, "argument": {"name": "number", "value": ""}})),
+        (
+            "completion/complete",
+            json!({"ref": reference, "argument": {"name": "number", "value": ""}}),
+        ),
         ("own/method", json!({})),
     ];
     for version in REVISIONS {
@@ -224,7 +256,11 @@ async fn a_panic_ends_its_own_call_and_no_other() {
         gate.arrived().await;
         for (method, params) in calls.iter().chain(&others) {
             let refusal = pipe.error(method, params.clone()).await;
-            assert_eq!(refusal, json!({"code": -32603, "message": "internal error"}), "{version}: {method} {params}");
+            assert_eq!(
+                refusal,
+                json!({"code": -32603, "message": "internal error"}),
+                "{version}: {method} {params}"
+            );
         }
         pipe.notify("own/notice", json!({})).await;
         assert_eq!(text(&pipe.call("fine", json!({})).await), "fine", "{version}");
@@ -249,7 +285,10 @@ async fn only_codes_of_the_revision_are_sent() {
         ("resources/templates/list", json!({"cursor": 7})),
         ("prompts/get", json!({"name": "none"})),
         ("prompts/get", json!({"name": "p"})),
-        ("completion/complete", json!({"ref": {"type": "ref/resource", "uri": "mem://none"}, "argument": {"name": "a", "value": ""}})),
+        (
+            "completion/complete",
+            json!({"ref": {"type": "ref/resource", "uri": "mem://none"}, "argument": {"name": "a", "value": ""}}),
+        ),
         ("completion/complete", json!({})),
         ("logging/setLevel", json!({"level": "loud"})),
         ("subscriptions/listen", json!({})),

@@ -1,1 +1,6 @@
 //! Host, Origin, CORS, tokens and addresses.
+
+mod addresses; // where a server listens, and to whom
+mod browsers; // Host, Origin, CORS
+mod callers; // authenticators
+mod token_file; // names and tokens from a file

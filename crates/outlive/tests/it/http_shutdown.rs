@@ -1,1 +1,225 @@
-//! Ending properly.
+//! Ending properly: what runs may end, what listens is told, and nothing is left behind.
+
+use std::{
+    future::Future,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use outlive::http::{HttpConfig, Serving};
+use serde_json::json;
+use tokio::net::TcpStream;
+
+use crate::support::http::{Request, TestServer, World, within};
+
+/// So long that a test which has to wait for it fails.
+fn patient() -> HttpConfig {
+    HttpConfig::new().shutdown_grace(Duration::from_secs(60))
+}
+
+/// Shuts a server down while something else goes on.
+async fn shut_down_while<T>(serving: Serving, meanwhile: impl Future<Output = T>) -> T {
+    within(async { tokio::join!(serving.shut_down(), meanwhile).1 }).await
+}
+
+#[tokio::test]
+async fn a_server_with_nothing_to_do_ends_at_once() {
+    let server = TestServer::with(patient()).await;
+    let address = server.address();
+    let mut idle = server.connect().await;
+    assert_eq!(idle.send(&Request::modern("tools/list")).await.status(), 200);
+    let session = server.session("2025-11-25").await;
+    let _ = session;
+    within(server.serving.shut_down()).await;
+    idle.closed().await;
+    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
+}
+
+#[tokio::test]
+async fn calls_that_run_may_end() {
+    let server = TestServer::with(patient()).await;
+    let session = server.session("2025-11-25").await;
+    let modern = Request::call("wait", json!({"key": "m"}));
+    let legacy = session.call("wait", json!({"key": "l"}));
+    let mut pending = server.begin(&modern).await;
+    let mut pending_legacy = server.begin(&legacy).await;
+    let mut stream = server
+        .open(Request::call("count", json!({"key": "s", "to": 2})).meta("progressToken", json!(1)))
+        .await;
+    stream.message().await;
+    let mut numbered = server
+        .open(session.call("count", json!({"key": "n", "to": 1})).meta("progressToken", json!(1)))
+        .await;
+    numbered.message().await;
+    for key in ["m", "l"] {
+        server.world.started(key).await;
+    }
+    let world = Arc::clone(&server.world);
+    shut_down_while(server.serving, async {
+        // The server has been told to stop; this is the proof that it goes on for those.
+        world.release("s");
+        assert_eq!(stream.message().await["params"]["progress"], 2);
+        for key in ["m", "l", "s", "n"] {
+            world.release(key);
+        }
+        assert_eq!(pending.response(&modern).await.text(), "waited m");
+        assert_eq!(pending_legacy.response(&legacy).await.text(), "waited l");
+        assert_eq!(stream.message().await["result"]["content"][0]["text"], "counted 2");
+        assert_eq!(numbered.message().await["result"]["content"][0]["text"], "counted 1");
+        // Then the connections are closed.
+        stream.ended().await.closed().await;
+        numbered.ended().await.closed().await;
+        pending.closed().await;
+        pending_legacy.closed().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_call_whose_client_has_left_may_end_as_well() {
+    let server = TestServer::with(patient()).await;
+    let session = server.session("2025-11-25").await;
+    let connection = server.begin(session.call("wait", json!({"key": "w"}))).await;
+    server.world.started("w").await;
+    drop(connection);
+    // Two round trips, by which the server has noticed.
+    for _ in 0..2 {
+        assert_eq!(server.send(session.request("ping")).await.status(), 200);
+    }
+    let world = Arc::clone(&server.world);
+    shut_down_while(server.serving, async {
+        tokio::task::yield_now().await;
+        assert!(!world.is_cancelled("w"));
+        world.release("w");
+        world.finished("w").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn subscriptions_end_with_their_result() {
+    // SUB-11, SUB-12, C-14
+    let server = TestServer::with(patient()).await;
+    let mut streams = Vec::new();
+    for id in [json!(7), json!("seven")] {
+        let listen = Request::modern("subscriptions/listen").id(id.clone());
+        let mut stream =
+            server.open(listen.param("notifications", json!({"toolsListChanged": true}))).await;
+        stream.message().await;
+        streams.push((id, stream));
+    }
+    shut_down_while(server.serving, async {
+        for (id, mut stream) in streams {
+            let last = stream.message().await;
+            assert_eq!(last["id"], id);
+            assert_eq!(last["result"]["resultType"], "complete");
+            assert_eq!(last["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], id);
+            // The result, and no `notifications/cancelled` after it: that is for pipes.
+            stream.ended().await.closed().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn streams_of_changes_end() {
+    let server = TestServer::with(patient()).await;
+    let session = server.session("2025-11-25").await;
+    let mut cut = server.open(session.get()).await;
+    let id = cut.event().await.unwrap().id.unwrap();
+    cut.cut();
+    let resumed = server.open(session.resume(&id)).await;
+    let other = server.open(server.session("2025-06-18").await.get()).await;
+    shut_down_while(server.serving, async {
+        resumed.ended().await.closed().await;
+        other.ended().await.closed().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn streams_of_http_sse_end() {
+    let server = TestServer::with(patient()).await;
+    let fresh = server.pair().await;
+    let ready = server.pair_ready("2024-11-05").await;
+    shut_down_while(server.serving, async {
+        fresh.stream.ended().await.closed().await;
+        ready.stream.ended().await.closed().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn sessions_are_closed() {
+    let closed = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&closed);
+    let server = TestServer::build(patient(), |server| {
+        server.on_session_close(move |_| *count.lock().unwrap() += 1)
+    })
+    .await;
+    server.session("2025-11-25").await;
+    server.session("2025-03-26").await;
+    let pair = server.pair_ready("2024-11-05").await;
+    within(server.serving.shut_down()).await;
+    assert_eq!(*closed.lock().unwrap(), 3);
+    drop(pair);
+}
+
+/// Calls of every kind that never end by themselves: keys `a` to `d`.
+async fn endless(server: &TestServer) -> Vec<crate::support::http::Connection> {
+    let session = server.session("2025-11-25").await;
+    let mut connections = Vec::new();
+    let wait = |key: &str| json!({"key": key});
+    connections.push(server.begin(Request::call("wait", wait("a"))).await);
+    connections.push(server.begin(session.call("wait", wait("b"))).await);
+    drop(server.begin(session.call("wait", wait("c"))).await);
+    let stateful =
+        session.call("count", json!({"key": "d", "to": 1})).meta("progressToken", json!(1));
+    connections.push(server.begin(stateful).await);
+    for key in ["a", "b", "c", "d"] {
+        server.world.started(key).await;
+    }
+    connections
+}
+
+async fn all_cancelled(world: &World) {
+    for key in ["a", "b", "c", "d"] {
+        world.cancelled(key).await;
+    }
+}
+
+#[tokio::test]
+async fn past_the_deadline_calls_are_cancelled() {
+    let server =
+        TestServer::with(HttpConfig::new().shutdown_grace(Duration::from_millis(50))).await;
+    let connections = endless(&server).await;
+    within(server.serving.shut_down()).await;
+    all_cancelled(&server.world).await;
+    for connection in connections {
+        connection.closed().await;
+    }
+}
+
+#[tokio::test]
+async fn the_deadline_holds_also_when_no_connection_is_left_to_take() {
+    let config = HttpConfig::new().shutdown_grace(Duration::from_millis(50)).max_connections(1);
+    let server = TestServer::with(config).await;
+    let connection = server.begin(Request::call("wait", json!({"key": "w"}))).await;
+    server.world.started("w").await;
+    within(server.serving.shut_down()).await;
+    server.world.cancelled("w").await;
+    connection.closed().await;
+}
+
+#[tokio::test]
+async fn dropping_a_server_stops_it_at_once() {
+    let server = TestServer::with(patient()).await;
+    let address = server.address();
+    let connections = endless(&server).await;
+    drop(server.serving);
+    all_cancelled(&server.world).await;
+    for connection in connections {
+        connection.closed().await;
+    }
+    assert!(TcpStream::connect(address).await.is_err());
+}

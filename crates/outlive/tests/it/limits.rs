@@ -38,7 +38,10 @@ async fn called(pipe: &mut Pipe, tool: &str) -> Result<(), u64> {
         None => Ok(()),
         Some(error) => {
             assert_eq!(error["code"], BUSY, "{error}");
-            assert!(error["message"].as_str().unwrap().starts_with("too many requests; try again in "), "{error}");
+            assert!(
+                error["message"].as_str().unwrap().starts_with("too many requests; try again in "),
+                "{error}"
+            );
             Err(error["data"]["retryAfterMs"].as_u64().unwrap())
         }
     }
@@ -60,9 +63,17 @@ async fn a_tool_that_is_called_too_often_says_when_to_come_again() {
             assert_eq!(called(&mut pipe, "limited").await, Ok(()), "{version}");
         }
         assert_eq!(called(&mut pipe, "limited").await, Err(500), "{version}");
-        assert_eq!(called(&mut pipe, "free").await, Ok(()), "{version}: another tool is not concerned");
+        assert_eq!(
+            called(&mut pipe, "free").await,
+            Ok(()),
+            "{version}: another tool is not concerned"
+        );
         pass(SECOND / 2).await;
-        assert_eq!(called(&mut pipe, "limited").await, Ok(()), "{version}: waiting as told is enough");
+        assert_eq!(
+            called(&mut pipe, "limited").await,
+            Ok(()),
+            "{version}: waiting as told is enough"
+        );
         assert_eq!(called(&mut pipe, "limited").await, Err(500), "{version}");
     }
 }
@@ -87,7 +98,8 @@ async fn a_limit_counts_all_callers_together_or_each_by_itself() {
 // TOOL-24
 #[tokio::test(start_paused = true)]
 async fn a_callers_limit_counts_all_tools_together() {
-    let builder = Server::builder("test", "1").rate_limit_per_caller(RateLimit::per_second(1.0).burst(2));
+    let builder =
+        Server::builder("test", "1").rate_limit_per_caller(RateLimit::per_second(1.0).burst(2));
     let server = build(builder, [quick("a"), quick("b")]);
     let mut ann = Pipe::open_as(&server, Principal::named("ann"));
     assert_eq!(called(&mut ann, "a").await, Ok(()));
@@ -166,13 +178,18 @@ async fn calls_at_once_are_counted_per_caller_too() {
 async fn a_connection_has_so_many_calls_in_flight_and_no_more() {
     for version in REVISIONS {
         let gate = Gate::default();
-        let builder = Server::builder("test", "1").state(gate.clone()).limits(|limits| limits.in_flight = 3);
+        let builder =
+            Server::builder("test", "1").state(gate.clone()).limits(|limits| limits.in_flight = 3);
         let server = build(builder, [Tool::new("wait", wait), quick("quick")]);
         let mut pipe = Pipe::speaking(&server, version).await;
         start(&mut pipe, &gate, 3).await;
         assert_eq!(called(&mut pipe, "wait").await, Err(1000), "{version}");
         gate.abandoned().await;
-        assert_eq!(called(&mut pipe, "quick").await, Ok(()), "{version}: what is answered at once needs no place");
+        assert_eq!(
+            called(&mut pipe, "quick").await,
+            Ok(()),
+            "{version}: what is answered at once needs no place"
+        );
         let mut other = Pipe::speaking(&server, version).await;
         start(&mut other, &gate, 1).await;
         gate.open(4);

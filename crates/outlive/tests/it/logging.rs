@@ -9,7 +9,8 @@ use crate::support::{
 };
 
 const LEVEL: &str = "io.modelcontextprotocol/logLevel";
-const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+const LEVELS: [&str; 8] =
+    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 /// Logs a line of every level, lowest first.
 async fn chatter(cx: Cx) -> &'static str {
@@ -75,7 +76,11 @@ async fn logging_is_off_unless_the_builder_switches_it_on() {
             _ => pipe.legacy(version).await,
         };
         assert_eq!(hello["capabilities"].get("logging"), None, "{version}");
-        assert_eq!(pipe.error("logging/setLevel", json!({"level": "debug"})).await["code"], -32601, "{version}");
+        assert_eq!(
+            pipe.error("logging/setLevel", json!({"level": "debug"})).await["code"],
+            -32601,
+            "{version}"
+        );
         let asked = (version == MODERN).then_some("debug");
         assert_eq!(levels(&mut pipe, "chatter", asked).await, Vec::<String>::new(), "{version}");
     }
@@ -88,15 +93,29 @@ async fn a_session_gets_lines_from_its_level_on() {
         let server = server();
         let mut pipe = Pipe::open(&server);
         assert_eq!(pipe.legacy(version).await["capabilities"]["logging"], json!({}), "{version}");
-        assert_eq!(levels(&mut pipe, "chatter", None).await, LEVELS[1..], "{version}: from info on");
+        assert_eq!(
+            levels(&mut pipe, "chatter", None).await,
+            LEVELS[1..],
+            "{version}: from info on"
+        );
         for (at, level) in LEVELS.into_iter().enumerate() {
-            assert_eq!(pipe.result("logging/setLevel", json!({"level": level})).await, json!({}), "{version}");
-            assert_eq!(levels(&mut pipe, "chatter", None).await, LEVELS[at..], "{version}: {level}");
+            assert_eq!(
+                pipe.result("logging/setLevel", json!({"level": level})).await,
+                json!({}),
+                "{version}"
+            );
+            assert_eq!(
+                levels(&mut pipe, "chatter", None).await,
+                LEVELS[at..],
+                "{version}: {level}"
+            );
         }
         // Another session has its own.
         let mut other = Pipe::speaking(&server, version).await;
         assert_eq!(levels(&mut other, "chatter", None).await, LEVELS[1..], "{version}");
-        for wrong in [json!({"level": "loud"}), json!({"level": "INFO"}), json!({"level": 3}), json!({})] {
+        for wrong in
+            [json!({"level": "loud"}), json!({"level": "INFO"}), json!({"level": 3}), json!({})]
+        {
             assert_eq!(pipe.error("logging/setLevel", wrong).await["code"], -32602, "{version}");
         }
         assert_eq!(levels(&mut pipe, "chatter", None).await, LEVELS[7..], "{version}: as it was");
@@ -109,7 +128,11 @@ async fn a_modern_request_gets_lines_only_if_it_asks_itself() {
     let mut pipe = Pipe::open(&server());
     for (at, level) in LEVELS.into_iter().enumerate() {
         assert_eq!(levels(&mut pipe, "chatter", Some(level)).await, LEVELS[at..], "{level}");
-        assert_eq!(levels(&mut pipe, "chatter", None).await, Vec::<String>::new(), "the next one does not");
+        assert_eq!(
+            levels(&mut pipe, "chatter", None).await,
+            Vec::<String>::new(),
+            "the next one does not"
+        );
     }
 }
 
@@ -119,7 +142,8 @@ async fn a_modern_request_for_an_unknown_level_is_refused() {
     let mut pipe = Pipe::open(&server());
     for level in [json!("loud"), json!("Info"), json!(""), json!(3), json!(null), json!({})] {
         for method in ["tools/call", "tools/list", "server/discover"] {
-            let refusal = pipe.error(method, json!({"name": "chatter", "_meta": {LEVEL: level}})).await;
+            let refusal =
+                pipe.error(method, json!({"name": "chatter", "_meta": {LEVEL: level}})).await;
             assert_eq!(refusal["code"], -32602, "{level}");
             assert!(refusal["message"].as_str().unwrap().contains(LEVEL), "{refusal}");
         }
@@ -138,7 +162,11 @@ async fn a_line_has_any_data_and_may_say_who_speaks() {
         let id = pipe.send("tools/call", params).await;
         let messages = pipe.read_to(id).await;
         let data = json!({"rows": [1, 2.5, null]});
-        assert_eq!(messages[0]["params"], json!({"level": "error", "logger": "db", "data": data}), "{version}");
+        assert_eq!(
+            messages[0]["params"],
+            json!({"level": "error", "logger": "db", "data": data}),
+            "{version}"
+        );
         assert_eq!(messages[1]["params"], json!({"level": "error", "data": 7}), "{version}");
         assert_eq!(messages.len(), 3, "{version}");
     }
@@ -162,9 +190,11 @@ async fn nothing_is_said_after_the_answer() {
 async fn a_subscription_carries_no_lines() {
     let listen = async |cx: Cx| {
         cx.log(LoggingLevel::Emergency, "nobody should hear this");
-        Json(json!({}))
+        let id: Value = serde_json::from_str(cx.call().id()).unwrap();
+        Json(json!({"_meta": {"io.modelcontextprotocol/subscriptionId": id}}))
     };
-    let server = builder(&Gate::default()).logging().method("subscriptions/listen", listen).build().unwrap();
+    let server =
+        builder(&Gate::default()).logging().method("subscriptions/listen", listen).build().unwrap();
     let mut pipe = Pipe::open(&server);
     let params = json!({"notifications": {}, "_meta": {LEVEL: "debug"}});
     let id = pipe.send("subscriptions/listen", params).await;
@@ -172,7 +202,7 @@ async fn a_subscription_carries_no_lines() {
     assert_eq!(messages.len(), 1, "{messages:?}");
 }
 
-// SEC-06, LOG-07
+// SEC-06
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_lines_is_cut_and_the_call_goes_on() {
     let flood = async |cx: Cx| {
@@ -180,10 +210,12 @@ async fn a_flood_of_lines_is_cut_and_the_call_goes_on() {
         "done"
     };
     let builder = Server::builder("test", "1").logging().tool(Tool::new("flood", flood));
-    let mut pipe = Pipe::open(&builder.limits(|limits| limits.queued_notifications = 5).build().unwrap());
+    let mut pipe =
+        Pipe::open(&builder.limits(|limits| limits.queued_notifications = 5).build().unwrap());
     let id = pipe.send("tools/call", json!({"name": "flood", "_meta": {LEVEL: "debug"}})).await;
     let messages = pipe.read_to(id).await;
-    let lines: Vec<&Value> = messages.iter().filter_map(|message| message["params"].get("data")).collect();
+    let lines: Vec<&Value> =
+        messages.iter().filter_map(|message| message["params"].get("data")).collect();
     assert_eq!(lines, [&json!(0), &json!(1), &json!(2), &json!(3), &json!(4)]);
     assert_eq!(messages.len(), 6);
 }

@@ -1,5 +1,7 @@
 //! Behaviour of servers, bytes in and bytes out.
 
+#![allow(clippy::unwrap_used, reason = "all of this is tests, helpers included")]
+
 mod fuzz_corpus; // what fuzzing started from or found
 mod support; // clients made of bytes, and the schemas that check what comes back
 

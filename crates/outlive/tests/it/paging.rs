@@ -24,7 +24,11 @@ fn builder(entries: usize, page_size: usize) -> ServerBuilder {
         builder
             .tool(Tool::new(&name, async || "t"))
             .resource(Resource::new(format!("mem://{name}"), &name, async || "r"))
-            .resource_template(ResourceTemplate::new(format!("mem://{name}/{{x}}"), &name, async || "r"))
+            .resource_template(ResourceTemplate::new(
+                format!("mem://{name}/{{x}}"),
+                &name,
+                async || "r",
+            ))
             .prompt(Prompt::new(&name, async || "p"))
     })
 }
@@ -80,7 +84,7 @@ async fn pages_have_the_size_of_the_limit_and_the_order_of_registration() {
     }
 }
 
-// PAGE-02, PAGE-04, TOOL-20
+// PAGE-04
 #[tokio::test(start_paused = true)]
 async fn a_cursor_that_is_none_of_ours_is_refused() {
     let server = builder(3, 1).build().unwrap();
@@ -88,7 +92,15 @@ async fn a_cursor_that_is_none_of_ours_is_refused() {
         let mut pipe = Pipe::speaking(&server, version).await;
         for (method, ..) in LISTS {
             let good = cursor(&mut pipe, method).await;
-            let mut wrong = vec![json!(""), json!("0"), json!("n7"), json!("🦀"), json!(7), json!([]), json!({})];
+            let mut wrong = vec![
+                json!(""),
+                json!("0"),
+                json!("n7"),
+                json!("🦀"),
+                json!(7),
+                json!([]),
+                json!({}),
+            ];
             for at in [0, good.len() / 2, good.len() - 2] {
                 let mut bytes = good.clone().into_bytes();
                 bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
@@ -100,7 +112,10 @@ async fn a_cursor_that_is_none_of_ours_is_refused() {
                 let refusal = pipe.error(method, json!({"cursor": wrong})).await;
                 assert_eq!(refusal["code"], -32602, "{version}: {method}: {wrong}");
             }
-            assert!(pipe.result(method, json!({"cursor": good})).await.is_object(), "{version}: {method}");
+            assert!(
+                pipe.result(method, json!({"cursor": good})).await.is_object(),
+                "{version}: {method}"
+            );
         }
     }
 }
@@ -122,7 +137,13 @@ async fn a_cursor_is_good_for_its_own_list_only() {
 #[tokio::test(start_paused = true)]
 async fn a_cursor_is_good_for_its_own_caller_only() {
     let server = builder(3, 1).build().unwrap();
-    let callers = [Principal::LOCAL, Principal::ANONYMOUS, Principal::named("ann"), Principal::named("bob"), Principal::named("local")];
+    let callers = [
+        Principal::LOCAL,
+        Principal::ANONYMOUS,
+        Principal::named("ann"),
+        Principal::named("bob"),
+        Principal::named("local"),
+    ];
     for of in &callers {
         let cursor = cursor(&mut Pipe::open_as(&server, of.clone()), "tools/list").await;
         for to in &callers {
@@ -140,7 +161,10 @@ async fn a_cursor_is_good_for_its_own_caller_only() {
 #[tokio::test(start_paused = true)]
 async fn a_cursor_works_on_any_connection_any_revision_and_any_replica() {
     let key = [7; 32];
-    let replicas = [builder(3, 1).seal_key(key).build().unwrap(), builder(3, 1).seal_key(key).build().unwrap()];
+    let replicas = [
+        builder(3, 1).seal_key(key).build().unwrap(),
+        builder(3, 1).seal_key(key).build().unwrap(),
+    ];
     let stranger = builder(3, 1).build().unwrap();
     for version in REVISIONS {
         let cursor = cursor(&mut Pipe::speaking(&replicas[0], version).await, "tools/list").await;
@@ -166,7 +190,14 @@ async fn changes_between_two_pages_neither_repeat_nor_hide_what_stays() {
     server.add_tool(Tool::new("n0", async || "again")).unwrap();
     server.add_tool(Tool::new("late", async || "t")).unwrap();
     let second = pipe.result("tools/list", json!({"cursor": first["nextCursor"]})).await;
-    let names = |page: &Value| page["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect::<Vec<_>>();
+    let names = |page: &Value| {
+        page["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].clone())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(names(&second), ["n14", "n28"]);
     let third = pipe.result("tools/list", json!({"cursor": second["nextCursor"]})).await;
     assert_eq!(names(&third), ["late"]);

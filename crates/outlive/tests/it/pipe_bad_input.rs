@@ -2,7 +2,7 @@
 //!
 //! After every one of them the pipe still works.
 
-use outlive::server::{Args, Server, State, Tool};
+use outlive::server::{Args, Cx, Server, State, Tool};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -19,6 +19,11 @@ async fn echo(Args(echo): Args<Echo>) -> String {
     echo.text
 }
 
+async fn tell(cx: Cx) -> &'static str {
+    cx.progress(1.0, None, "");
+    "told"
+}
+
 async fn wait(gate: State<Gate>) -> &'static str {
     gate.pass().await;
     "done"
@@ -28,6 +33,7 @@ fn server(gate: &Gate) -> Server {
     Server::builder("test", "1")
         .tool(Tool::new("echo", echo))
         .tool(Tool::new("wait", wait))
+        .tool(Tool::new("tell", tell))
         .state(gate.clone())
         .limits(|limits| {
             limits.message_bytes = 2_000;
@@ -203,7 +209,7 @@ async fn a_last_line_without_an_end_is_still_answered() {
     assert_eq!(messages, [json!({"jsonrpc": "2.0", "id": "last", "result": {}})]);
 }
 
-// RPC-08, CANC-05
+// RPC-08, CANC-05, PROG-06
 #[tokio::test(start_paused = true)]
 async fn notifications_are_never_answered() {
     for method in [
@@ -303,7 +309,7 @@ async fn an_id_that_is_still_in_use_is_refused_and_free_again_after_the_answer()
         // The first call is not harmed.
         assert_eq!(text(&result(&pipe.answer(first).await)), "done", "{version}");
         pipe.send_json(&again).await;
-        assert_eq!(result(&pipe.answer(first).await)["tools"].as_array().unwrap().len(), 2);
+        assert_eq!(result(&pipe.answer(first).await)["tools"].as_array().unwrap().len(), 3);
         // A text is another id than the number it shows.
         let third = pipe.send("tools/call", json!({"name": "wait"})).await;
         gate.arrived().await;
@@ -355,6 +361,20 @@ async fn a_batch_is_answered_with_a_batch_in_2025_03_26() {
     pipe.send_json(&Value::Array(vec![json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}); 6]))
         .await;
     assert_eq!(error(&pipe.read().await)["code"], -32600, "more than the limit");
+}
+
+// RPC-27: a batch is of answers or of notifications, not of both.
+#[tokio::test(start_paused = true)]
+async fn what_calls_of_a_batch_say_on_their_way_is_no_part_of_its_answer() {
+    let mut pipe = Pipe::speaking(&server(&Gate::default()), LEGACY[1]).await;
+    let params = json!({"name": "tell", "_meta": {"progressToken": "t"}});
+    let call = json!({"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": params});
+    pipe.send_json(&json!([call, {"jsonrpc": "2.0", "id": "b", "method": "ping"}])).await;
+    let told = pipe.read().await;
+    assert_eq!(told["method"], "notifications/progress", "{told}");
+    let answers = pipe.read().await;
+    let ids: Vec<_> = answers.as_array().unwrap().iter().map(|answer| &answer["id"]).collect();
+    assert_eq!(ids, ["a", "b"]);
 }
 
 // RPC-28

@@ -284,7 +284,7 @@ async fn calls_of_both_eras_run_side_by_side_and_are_cancelled_by_their_ids() {
     pipe.cancel(ids[1]).await;
     gate.abandoned().await;
     gate.open(2);
-    let mut answers = vec![pipe.read().await, pipe.read().await];
+    let mut answers = [pipe.read().await, pipe.read().await];
     answers.sort_by_key(|answer| answer["id"].as_u64());
     assert_eq!(answers[0]["id"], ids[2]);
     assert_eq!(answers[0]["result"].get("resultType"), None);
@@ -372,7 +372,7 @@ async fn a_server_without_the_handshake_era_tells_old_clients_what_it_serves() {
     );
 }
 
-// VER-40, VER-41: a probe must not take it for a modern server.
+// What VER-41 relies on: a probe must not take it for a modern server.
 #[tokio::test(start_paused = true)]
 async fn a_server_without_the_modern_era_looks_like_an_old_one() {
     let mut pipe = Pipe::open(&builder(&Gate::default()).without_modern().build().unwrap());

@@ -37,7 +37,10 @@ fn builder() -> ServerBuilder {
 }
 
 fn call(tool: &str, arguments: Value, token: Value) -> Value {
-    json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": token}})
+    let mut params = json!({"name": tool});
+    params["arguments"] = arguments;
+    params["_meta"]["progressToken"] = token;
+    params
 }
 
 /// Runs a tool and returns the progress that was told before its answer.
@@ -64,7 +67,10 @@ async fn nothing_is_told_without_a_token() {
     for version in REVISIONS {
         let mut pipe = Pipe::speaking(&builder().build().unwrap(), version).await;
         let arguments = json!({"values": [1.0, 2.0], "pause_ms": 50});
-        assert_eq!(told(&mut pipe, json!({"name": "work", "arguments": arguments})).await, Vec::<Value>::new());
+        assert_eq!(
+            told(&mut pipe, json!({"name": "work", "arguments": arguments})).await,
+            Vec::<Value>::new()
+        );
     }
 }
 
@@ -78,7 +84,8 @@ async fn the_token_comes_back_as_it_was_written() {
             if version == MODERN {
                 params = with_meta(params);
             }
-            let message = json!({"jsonrpc": "2.0", "id": "x", "method": "tools/call", "params": params});
+            let message =
+                json!({"jsonrpc": "2.0", "id": "x", "method": "tools/call", "params": params});
             let line = message.to_string().replace("\"TOKEN\"", token);
             pipe.send_raw(format!("{line}\n").as_bytes()).await;
             let told = pipe.read_line().await.unwrap();
@@ -116,15 +123,24 @@ async fn progress_only_grows() {
 #[tokio::test(start_paused = true)]
 async fn what_is_no_number_is_not_told() {
     let odd = async |cx: Cx| {
-        for (done, total) in [(f64::NAN, None), (1.0, Some(f64::INFINITY)), (f64::INFINITY, None), (2.0, Some(f64::NAN))] {
+        for (done, total) in [
+            (f64::NAN, None),
+            (1.0, Some(f64::INFINITY)),
+            (f64::INFINITY, None),
+            (2.0, Some(f64::NAN)),
+        ] {
             cx.progress(done, total, "");
             sleep(INTERVAL * 2).await;
         }
         "done"
     };
-    let mut pipe = Pipe::open(&Server::builder("test", "1").tool(Tool::new("odd", odd)).build().unwrap());
+    let mut pipe =
+        Pipe::open(&Server::builder("test", "1").tool(Tool::new("odd", odd)).build().unwrap());
     let told = told(&mut pipe, call("odd", json!({}), json!(1))).await;
-    assert_eq!(told, [json!({"progressToken": 1, "progress": 1}), json!({"progressToken": 1, "progress": 2})]);
+    assert_eq!(
+        told,
+        [json!({"progressToken": 1, "progress": 1}), json!({"progressToken": 1, "progress": 2})]
+    );
 }
 
 // PROG-02
@@ -137,7 +153,8 @@ async fn total_and_message_are_optional() {
         sleep(INTERVAL * 2).await;
         "done"
     };
-    let mut pipe = Pipe::open(&Server::builder("test", "1").tool(Tool::new("tell", tell)).build().unwrap());
+    let mut pipe =
+        Pipe::open(&Server::builder("test", "1").tool(Tool::new("tell", tell)).build().unwrap());
     let told = told(&mut pipe, call("tell", json!({}), json!("t"))).await;
     let expected = [
         json!({"progressToken": "t", "progress": 0.5}),
@@ -178,10 +195,12 @@ async fn what_comes_too_fast_is_held_back_and_the_newest_is_told() {
 // PROG-05
 #[tokio::test(start_paused = true)]
 async fn the_pause_can_be_set() {
-    let server = builder().limits(|limits| limits.progress_interval = Duration::ZERO).build().unwrap();
+    let server =
+        builder().limits(|limits| limits.progress_interval = Duration::ZERO).build().unwrap();
     let mut pipe = Pipe::open(&server);
     let steps: Vec<f64> = (1..=10).map(f64::from).collect();
-    let told = told(&mut pipe, call("work", json!({"values": steps, "pause_ms": 1}), json!(1))).await;
+    let told =
+        told(&mut pipe, call("work", json!({"values": steps, "pause_ms": 1}), json!(1))).await;
     assert_eq!(values(&told), steps);
 }
 
@@ -199,7 +218,11 @@ async fn the_last_is_told_though_the_call_ends_at_once_and_nothing_after_it() {
     };
     for version in REVISIONS {
         let gate = Gate::default();
-        let server = Server::builder("test", "1").tool(Tool::new("late", late)).state(gate.clone()).build().unwrap();
+        let server = Server::builder("test", "1")
+            .tool(Tool::new("late", late))
+            .state(gate.clone())
+            .build()
+            .unwrap();
         let mut pipe = Pipe::speaking(&server, version).await;
         let told = told(&mut pipe, call("late", json!({}), json!("t"))).await;
         assert_eq!(values(&told), [2.0], "{version}: of two at once, the newest");
@@ -221,7 +244,9 @@ async fn progress_may_come_from_a_task_that_the_handler_started() {
         work.await.unwrap();
         "done"
     };
-    let mut pipe = Pipe::open(&Server::builder("test", "1").tool(Tool::new("delegate", delegate)).build().unwrap());
+    let mut pipe = Pipe::open(
+        &Server::builder("test", "1").tool(Tool::new("delegate", delegate)).build().unwrap(),
+    );
     let told = told(&mut pipe, call("delegate", json!({}), json!("t"))).await;
     assert_eq!(values(&told), [1.0, 2.0]);
 }

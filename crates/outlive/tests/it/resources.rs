@@ -3,7 +3,9 @@
 mod subscriptions; // who is told that contents have changed
 
 use outlive::{
-    server::{Args, Error, Json, Resource, ResourceContents, ResourceTemplate, Server, ServerBuilder},
+    server::{
+        Args, Error, Json, Resource, ResourceContents, ResourceTemplate, Server, ServerBuilder,
+    },
     wire,
 };
 use schemars::JsonSchema;
@@ -20,14 +22,19 @@ async fn read(pipe: &mut Pipe, uri: &str) -> Value {
 #[tokio::test(start_paused = true)]
 async fn whatever_a_handler_returns_becomes_contents() {
     let own = ResourceContents::text("mem://part", "part").with_mime_type("text/html");
-    let several = vec![ResourceContents::text("mem://dir/a", "a"), ResourceContents::blob("mem://dir/b", "AAEC")];
+    let several = vec![
+        ResourceContents::text("mem://dir/a", "a"),
+        ResourceContents::blob("mem://dir/b", "AAEC"),
+    ];
     let server = Server::builder("test", "1")
         .resource(Resource::new("mem://text", "text", async || "text"))
         .resource(Resource::new("mem://bytes", "bytes", async || vec![0u8, 1, 2, 255]))
         .resource(Resource::new("mem://json", "json", async || Json(json!({"a": 1}))))
         .resource(Resource::new("mem://own", "own", move || std::future::ready(own.clone())))
         .resource(Resource::new("mem://dir", "dir", move || std::future::ready(several.clone())))
-        .resource(Resource::new("mem://some", "some", async || Some(Ok::<_, Error>("some".to_owned()))))
+        .resource(Resource::new("mem://some", "some", async || {
+            Some(Ok::<_, Error>("some".to_owned()))
+        }))
         .build()
         .unwrap();
     for version in REVISIONS {
@@ -35,9 +42,15 @@ async fn whatever_a_handler_returns_becomes_contents() {
         for (uri, expected) in [
             ("mem://text", json!([{"uri": "mem://text", "text": "text"}])),
             ("mem://bytes", json!([{"uri": "mem://bytes", "blob": "AAEC/w=="}])),
-            ("mem://json", json!([{"uri": "mem://json", "mimeType": "application/json", "text": "{\"a\":1}"}])),
+            (
+                "mem://json",
+                json!([{"uri": "mem://json", "mimeType": "application/json", "text": "{\"a\":1}"}]),
+            ),
             ("mem://own", json!([{"uri": "mem://part", "mimeType": "text/html", "text": "part"}])),
-            ("mem://dir", json!([{"uri": "mem://dir/a", "text": "a"}, {"uri": "mem://dir/b", "blob": "AAEC"}])),
+            (
+                "mem://dir",
+                json!([{"uri": "mem://dir/a", "text": "a"}, {"uri": "mem://dir/b", "blob": "AAEC"}]),
+            ),
             ("mem://some", json!([{"uri": "mem://some", "text": "some"}])),
         ] {
             assert_eq!(read(&mut pipe, uri).await, expected, "{version}");
@@ -53,7 +66,9 @@ async fn contents_have_the_type_that_was_registered_unless_they_say_their_own() 
     };
     let server = Server::builder("test", "1")
         .resource(Resource::new("mem://both", "both", both).mime_type("text/plain"))
-        .resource_template(ResourceTemplate::new("t://{x}", "t", async || "t").mime_type("text/markdown"))
+        .resource_template(
+            ResourceTemplate::new("t://{x}", "t", async || "t").mime_type("text/markdown"),
+        )
         .build()
         .unwrap();
     let mut pipe = Pipe::open(&server);
@@ -62,7 +77,10 @@ async fn contents_have_the_type_that_was_registered_unless_they_say_their_own() 
         {"uri": "mem://b", "mimeType": "text/css", "text": "b"},
     ]);
     assert_eq!(read(&mut pipe, "mem://both").await, expected);
-    assert_eq!(read(&mut pipe, "t://1").await, json!([{"uri": "t://1", "mimeType": "text/markdown", "text": "t"}]));
+    assert_eq!(
+        read(&mut pipe, "t://1").await,
+        json!([{"uri": "t://1", "mimeType": "text/markdown", "text": "t"}])
+    );
 }
 
 // RES-01, RES-02, RES-14
@@ -74,7 +92,11 @@ async fn listed_resources_and_templates_have_what_their_author_said() {
             .with_priority(0.25)
             .with_last_modified("2026-01-02T03:04:05Z")
     };
-    let icon = || wire::Icon::new("https://example.com/i.svg").with_sizes(["any"]).with_theme(wire::IconTheme::Dark);
+    let icon = || {
+        wire::Icon::new("https://example.com/i.svg")
+            .with_sizes(["any"])
+            .with_theme(wire::IconTheme::Dark)
+    };
     let meta = || wire::Meta::default().with("com.example/k", "v");
     let resource = Resource::new("mem://a", "a", async || "a")
         .title("A")
@@ -92,8 +114,12 @@ async fn listed_resources_and_templates_have_what_their_author_said() {
         .icon(icon())
         .meta(meta());
     let bare = Resource::new("mem://b", "b", async || "b");
-    let server =
-        Server::builder("test", "1").resource(resource).resource(bare).resource_template(template).build().unwrap();
+    let server = Server::builder("test", "1")
+        .resource(resource)
+        .resource(bare)
+        .resource_template(template)
+        .build()
+        .unwrap();
     let mut pipe = Pipe::open(&server);
     let common = json!({
         "mimeType": "text/plain",
@@ -106,11 +132,14 @@ async fn listed_resources_and_templates_have_what_their_author_said() {
         all.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
         all
     };
-    let first = with(json!({"uri": "mem://a", "name": "a", "title": "A", "description": "The first.", "size": 1}));
+    let first = with(
+        json!({"uri": "mem://a", "name": "a", "title": "A", "description": "The first.", "size": 1}),
+    );
     let listed = pipe.result("resources/list", json!({})).await;
     assert_eq!(listed["resources"], json!([first, {"uri": "mem://b", "name": "b"}]));
     let listed = pipe.result("resources/templates/list", json!({})).await;
-    let only = with(json!({"uriTemplate": "mem://{x}", "name": "x", "title": "X", "description": "Any."}));
+    let only =
+        with(json!({"uriTemplate": "mem://{x}", "name": "x", "title": "X", "description": "Any."}));
     assert_eq!(listed["resourceTemplates"], json!([only]));
 }
 
@@ -161,16 +190,32 @@ async fn what_does_not_exist_is_not_found_in_the_words_of_the_revision() {
     let server = rows()
         .resource(Resource::new("mem://none", "none", async || None::<String>))
         .resource(Resource::new("mem://empty", "empty", async || Vec::<ResourceContents>::new()))
-        .resource(Resource::new("mem://gone", "gone", async || Err::<String, _>(Error::not_found())))
+        .resource(Resource::new(
+            "mem://gone",
+            "gone",
+            async || Err::<String, _>(Error::not_found()),
+        ))
         .build()
         .unwrap();
     for version in REVISIONS {
         let mut pipe = Pipe::speaking(&server, version).await;
-        for uri in ["mem://missing", "mem://none", "mem://empty", "mem://gone", "db://users/404", "other", ""] {
+        for uri in [
+            "mem://missing",
+            "mem://none",
+            "mem://empty",
+            "mem://gone",
+            "db://users/404",
+            "other",
+            "",
+        ] {
             let refusal = pipe.error("resources/read", json!({"uri": uri})).await;
             let code = if version == MODERN { -32602 } else { -32002 };
             let message = format!("unknown resource `{uri}`");
-            assert_eq!(refusal, json!({"code": code, "message": message, "data": {"uri": uri}}), "{version}");
+            assert_eq!(
+                refusal,
+                json!({"code": code, "message": message, "data": {"uri": uri}}),
+                "{version}"
+            );
         }
         for malformed in [json!({}), json!({"uri": 7}), json!({"uri": null})] {
             let refusal = pipe.error("resources/read", malformed).await;
@@ -196,7 +241,11 @@ async fn a_server_without_resources_does_not_offer_them() {
                 _ => pipe.legacy(version).await,
             };
             let declared = json!({"subscribe": true, "listChanged": true});
-            assert_eq!(hello["capabilities"].get("resources"), offered.then_some(&declared), "{version}");
+            assert_eq!(
+                hello["capabilities"].get("resources"),
+                offered.then_some(&declared),
+                "{version}"
+            );
             for method in ["resources/list", "resources/templates/list"] {
                 let answer = pipe.ask(method, json!({})).await;
                 assert_eq!(answer.get("result").is_some(), offered, "{version}: {method}");
@@ -208,7 +257,11 @@ async fn a_server_without_resources_does_not_offer_them() {
             for method in ["resources/subscribe", "resources/unsubscribe"] {
                 let answer = pipe.ask(method, json!({"uri": "mem://a"})).await;
                 let known = offered && version != MODERN;
-                assert_eq!(answer["error"]["code"] != -32601, known, "{version}: {method}: {answer}");
+                assert_eq!(
+                    answer["error"]["code"] != -32601,
+                    known,
+                    "{version}: {method}: {answer}"
+                );
             }
         }
     }

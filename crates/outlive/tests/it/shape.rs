@@ -2,8 +2,9 @@
 
 use outlive::{
     server::{
-        Annotations, CallToolResult, ContentBlock, Cx, Icon, Json, Meta, Prompt, PromptArgument, PromptMessage,
-        Resource, ResourceContents, ResourceTemplate, Role, Server, ServerBuilder, Tool, ToolAnnotations,
+        Annotations, CallToolResult, ContentBlock, Cx, Icon, Json, Meta, Prompt, PromptArgument,
+        PromptMessage, Resource, ResourceContents, ResourceTemplate, Role, Server, ServerBuilder,
+        Tool, ToolAnnotations,
     },
     wire,
 };
@@ -27,11 +28,18 @@ fn meta() -> Meta {
 }
 
 fn annotations() -> Annotations {
-    Annotations::new().with_audience([Role::User]).with_priority(1.0).with_last_modified("2026-01-02T03:04:05Z")
+    Annotations::new()
+        .with_audience([Role::User])
+        .with_priority(1.0)
+        .with_last_modified("2026-01-02T03:04:05Z")
 }
 
 fn link() -> wire::Resource {
-    wire::Resource::new("mem://a", "a").with_title("A").with_icons([icon()]).with_annotations(annotations()).with_meta(meta())
+    wire::Resource::new("mem://a", "a")
+        .with_title("A")
+        .with_icons([icon()])
+        .with_annotations(annotations())
+        .with_meta(meta())
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -45,10 +53,16 @@ fn builder() -> ServerBuilder {
     let blocks = move || {
         std::future::ready(CallToolResult::new([
             ContentBlock::text("t").with_annotations(annotations()).with_meta(meta()),
-            ContentBlock::image("AA==", "image/png").with_annotations(annotations()).with_meta(meta()),
-            ContentBlock::audio("AA==", "audio/wav").with_annotations(annotations()).with_meta(meta()),
+            ContentBlock::image("AA==", "image/png")
+                .with_annotations(annotations())
+                .with_meta(meta()),
+            ContentBlock::audio("AA==", "audio/wav")
+                .with_annotations(annotations())
+                .with_meta(meta()),
             ContentBlock::resource_link(link()),
-            ContentBlock::Resource(contents().into()).with_annotations(annotations()).with_meta(meta()),
+            ContentBlock::Resource(contents().into())
+                .with_annotations(annotations())
+                .with_meta(meta()),
         ]))
     };
     let messages = || {
@@ -91,7 +105,11 @@ fn builder() -> ServerBuilder {
                 .meta(meta()),
         )
         .prompt(
-            Prompt::new("p", messages).title("P").icon(icon()).meta(meta()).argument(PromptArgument::new("a").with_title("A")),
+            Prompt::new("p", messages)
+                .title("P")
+                .icon(icon())
+                .meta(meta())
+                .argument(PromptArgument::new("a").with_title("A")),
         )
 }
 
@@ -123,7 +141,7 @@ fn since(results: &[(&str, Value)], first: &str, pointer: &str) {
     }
 }
 
-// ICON-01, ICON-06, COMPL-01
+// ICON-01, ICON-06, COMPL-01, VER-23
 #[tokio::test(start_paused = true)]
 async fn the_server_is_described_as_the_revision_can_read_it() {
     let mut results = results("initialize", json!({})).await;
@@ -138,7 +156,7 @@ async fn the_server_is_described_as_the_revision_can_read_it() {
     since(&results, NOVEMBER, "/serverInfo/icons/0/src");
 }
 
-// TOOL-05, TOOL-07, TOOL-30, ICON-01, ICON-05, ICON-07
+// TOOL-05, TOOL-07, TOOL-30, ICON-01, ICON-07, VER-23
 #[tokio::test(start_paused = true)]
 async fn tools_have_the_members_of_the_revision() {
     let results = results("tools/list", json!({})).await;
@@ -154,7 +172,9 @@ async fn tools_have_the_members_of_the_revision() {
 // RES-02, RES-14, ICON-01, ICON-07
 #[tokio::test(start_paused = true)]
 async fn resources_and_templates_have_the_members_of_the_revision() {
-    for (method, entry) in [("resources/list", "/resources/0"), ("resources/templates/list", "/resourceTemplates/0")] {
+    for (method, entry) in
+        [("resources/list", "/resources/0"), ("resources/templates/list", "/resourceTemplates/0")]
+    {
         let results = results(method, json!({})).await;
         let at = |member: &str| format!("{entry}/{member}");
         since(&results, FIRST, &at("annotations/audience"));
@@ -179,13 +199,21 @@ async fn prompts_have_the_members_of_the_revision() {
     since(&listed, NOVEMBER, "/prompts/0/icons");
     for (version, result) in results("prompts/get", json!({"name": "p"})).await {
         let content = |at: usize| &result["messages"][at]["content"];
-        assert_eq!(content(0)["type"], if version >= MARCH { "audio" } else { "text" }, "{version}");
-        assert_eq!(content(1)["type"], if version >= JUNE { "resource_link" } else { "text" }, "{version}");
+        assert_eq!(
+            content(0)["type"],
+            if version >= MARCH { "audio" } else { "text" },
+            "{version}"
+        );
+        assert_eq!(
+            content(1)["type"],
+            if version >= JUNE { "resource_link" } else { "text" },
+            "{version}"
+        );
         assert_eq!(content(2).get("_meta").is_some(), version >= JUNE, "{version}");
     }
 }
 
-// TOOL-26, TOOL-27, ICON-07
+// TOOL-26, TOOL-27, ICON-07, VER-23
 #[tokio::test(start_paused = true)]
 async fn content_that_a_revision_cannot_carry_becomes_text() {
     let results = results("tools/call", json!({"name": "blocks"})).await;
@@ -204,7 +232,12 @@ async fn content_that_a_revision_cannot_carry_becomes_text() {
     since(&results, JUNE, "/content/4/resource/_meta");
     // What an old client cannot be told is told as text, and no block is lost.
     for (version, result) in &results {
-        let types: Vec<_> = result["content"].as_array().unwrap().iter().map(|block| block["type"].as_str().unwrap()).collect();
+        let types: Vec<_> = result["content"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|block| block["type"].as_str().unwrap())
+            .collect();
         let audio = if *version >= MARCH { "audio" } else { "text" };
         let link = if *version >= JUNE { "resource_link" } else { "text" };
         assert_eq!(types, ["text", "image", audio, link, "resource"], "{version}");
@@ -227,7 +260,9 @@ async fn structured_content_begins_with_2025_06_18() {
 async fn the_message_of_progress_begins_with_2025_03_26() {
     for version in REVISIONS {
         let mut pipe = Pipe::speaking(&builder().build().unwrap(), version).await;
-        let id = pipe.send("tools/call", json!({"name": "progress", "_meta": {"progressToken": 1}})).await;
+        let id = pipe
+            .send("tools/call", json!({"name": "progress", "_meta": {"progressToken": 1}}))
+            .await;
         let params = pipe.read_to(id).await[0]["params"].clone();
         assert_eq!(params["progress"], 1, "{version}");
         assert_eq!(params["total"], 2, "{version}");

@@ -1,1 +1,270 @@
 //! A real process on real pipes.
+//!
+//! The server is [`server_process`], a test that the others start: this executable again, told to run
+//! that one alone. What the harness prints comes before [`READY`]; from there on standard output
+//! belongs to the server.
+
+use std::{
+    collections::BTreeSet,
+    io::Write,
+    process::{ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use outlive::server::{Args, Server, Tool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, copy, duplex, split},
+    process::{Child, Command},
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+
+use crate::support::pipe::{Pipe, result, text, with_meta};
+
+const READY: &str = "the server is ready";
+
+/// A process that hangs fails its test after this time.
+const GUARD: Duration = Duration::from_secs(30);
+
+#[derive(Deserialize, JsonSchema)]
+struct Nap {
+    ms: u64,
+}
+
+async fn nap(Args(nap): Args<Nap>) -> &'static str {
+    sleep(Duration::from_millis(nap.ms)).await;
+    "rested"
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Echo {
+    text: String,
+}
+
+async fn echo(Args(echo): Args<Echo>) -> String {
+    echo.text
+}
+
+/// Writes to standard output in every way a handler might think of.
+#[expect(clippy::print_stdout, reason = "that is what it is for")]
+async fn noisy() -> &'static str {
+    println!("printed by a handler");
+    print!("without an end of line");
+    std::io::stdout().flush().unwrap();
+    eprintln!("said on standard error");
+    let child = std::process::Command::new("echo").arg("printed by a child").status();
+    assert!(child.unwrap().success());
+    "quiet"
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "the server that the other tests start"]
+async fn server_process() {
+    let server = Server::builder("process", "1")
+        .tool(Tool::new("nap", nap))
+        .tool(Tool::new("echo", echo))
+        .tool(Tool::new("noisy", noisy))
+        .tool(Tool::new("panic", async || -> &'static str { panic!("on purpose") }))
+        .build()
+        .unwrap();
+    println!("{READY}");
+    server.serve_stdio().await.unwrap();
+    println!("printed after the end");
+}
+
+/// A server process, and the pipe to it.
+struct Process {
+    child: Child,
+    pipe: Pipe,
+    stderr: JoinHandle<String>,
+}
+
+impl Process {
+    async fn start() -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "stdio_process::server_process", "--ignored", "--nocapture"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut head = Vec::new();
+        while !head.ends_with(format!("{READY}\n").as_bytes()) {
+            head.push(timeout(GUARD, stdout.read_u8()).await.unwrap().unwrap());
+        }
+        let mut errors = child.stderr.take().unwrap();
+        let stderr = tokio::spawn(async move {
+            let mut text = String::new();
+            errors.read_to_string(&mut text).await.unwrap();
+            text
+        });
+        let (near, far) = duplex(64 << 10);
+        let (mut from_us, mut to_us) = split(far);
+        // Dropping its end is the only way to close the standard input of a process.
+        tokio::spawn(async move { copy(&mut from_us, &mut stdin).await });
+        tokio::spawn(async move {
+            copy(&mut stdout, &mut to_us).await?;
+            to_us.shutdown().await
+        });
+        Self { child, pipe: Pipe::on(near), stderr }
+    }
+
+    /// Waits for the end of the process, and returns what it said on standard error.
+    async fn ended(mut self) -> (ExitStatus, String) {
+        let status = timeout(GUARD, self.child.wait()).await.expect("the process ends").unwrap();
+        (status, self.stderr.await.unwrap())
+    }
+}
+
+// STDIO-01, STDIO-02, STDIO-05, STDIO-07, RPC-13
+#[tokio::test]
+async fn standard_output_carries_messages_only_whatever_handlers_print() {
+    let mut process = Process::start().await;
+    for _ in 0..3 {
+        assert_eq!(text(&process.pipe.call("noisy", json!({})).await), "quiet");
+    }
+    process.pipe.finish().await;
+    assert_eq!(process.pipe.read_to_end().await, Vec::<serde_json::Value>::new());
+    let (status, stderr) = process.ended().await;
+    assert!(status.success());
+    for said in [
+        "printed by a handler",
+        "without an end",
+        "said on standard error",
+        "printed by a child",
+        "printed after the end",
+    ] {
+        assert!(stderr.contains(said), "`{said}` should be on standard error: {stderr}");
+    }
+}
+
+// STDIO-12
+#[tokio::test]
+async fn the_end_of_input_ends_the_process_and_running_calls_are_answered() {
+    for era in ["2025-11-25", "2026-07-28"] {
+        let mut process = Process::start().await;
+        if era != "2026-07-28" {
+            process.pipe.legacy(era).await;
+        }
+        let start = Instant::now();
+        let id =
+            process.pipe.send("tools/call", json!({"name": "nap", "arguments": {"ms": 300}})).await;
+        process.pipe.finish().await;
+        let answers = process.pipe.read_to_end().await;
+        assert_eq!(answers.len(), 1, "{era}: {answers:?}");
+        assert_eq!(answers[0]["id"], id, "{era}");
+        assert_eq!(text(&result(&answers[0])), "rested", "{era}");
+        assert!(process.ended().await.0.success(), "{era}");
+        assert!(start.elapsed() < Duration::from_secs(4), "{era}: it took {:?}", start.elapsed());
+    }
+}
+
+// STDIO-12
+#[tokio::test]
+async fn a_call_that_never_ends_does_not_hold_the_process() {
+    let mut process = Process::start().await;
+    process.pipe.send("tools/call", json!({"name": "nap", "arguments": {"ms": 3_600_000}})).await;
+    process.pipe.finish().await;
+    assert!(process.ended().await.0.success());
+}
+
+#[tokio::test]
+async fn a_last_line_without_an_end_is_answered_by_a_process_too() {
+    let mut process = Process::start().await;
+    process.pipe.send_raw(br#"{"jsonrpc":"2.0","id":"last","method":"ping"}"#).await;
+    process.pipe.finish().await;
+    assert_eq!(
+        process.pipe.read_to_end().await,
+        [json!({"jsonrpc": "2.0", "id": "last", "result": {}})]
+    );
+    assert!(process.ended().await.0.success());
+}
+
+// SUB-11, SUB-12, C-14
+#[tokio::test]
+async fn a_subscription_is_answered_when_the_process_ends() {
+    let mut process = Process::start().await;
+    let params = with_meta(json!({"notifications": {"toolsListChanged": true}}));
+    let id = process.pipe.send_as_is("subscriptions/listen", params).await;
+    assert_eq!(process.pipe.read().await["method"], "notifications/subscriptions/acknowledged");
+    process.pipe.finish().await;
+    let messages = process.pipe.read_to_end().await;
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert_eq!(messages[0]["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], id);
+    assert_eq!(messages[1]["method"], "notifications/cancelled");
+    assert_eq!(messages[1]["params"]["requestId"], id);
+    assert!(process.ended().await.0.success());
+}
+
+// VER-15
+#[tokio::test]
+async fn sixty_four_calls_in_flight_are_all_answered() {
+    let mut process = Process::start().await;
+    let params = with_meta(json!({"name": "nap", "arguments": {"ms": 200}}));
+    let calls = (0..64)
+        .map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
+    let lines: String = calls.map(|call| format!("{call}\n")).collect();
+    let start = Instant::now();
+    process.pipe.send_raw(lines.as_bytes()).await;
+    let mut answered = BTreeSet::new();
+    for _ in 0..64 {
+        let answer = process.pipe.read().await;
+        assert_eq!(text(&result(&answer)), "rested");
+        answered.insert(answer["id"].as_u64().unwrap());
+    }
+    assert_eq!(answered, (0..64).collect());
+    assert!(start.elapsed() < Duration::from_secs(6), "one after the other takes thirteen seconds");
+}
+
+#[tokio::test]
+async fn both_eras_panics_and_large_messages_share_one_process() {
+    let mut process = Process::start().await;
+    let pipe = &mut process.pipe;
+    assert_eq!(
+        pipe.result("server/discover", json!({})).await["supportedVersions"],
+        json!(["2026-07-28"])
+    );
+    assert_eq!(pipe.legacy("2025-06-18").await["protocolVersion"], "2025-06-18");
+    assert_eq!(pipe.error("tools/call", json!({"name": "panic"})).await["code"], -32603);
+    assert_eq!(pipe.modern("tools/call", json!({"name": "panic"})).await["error"]["code"], -32603);
+    let large = "é".repeat(1 << 20);
+    assert_eq!(text(&pipe.call("echo", json!({"text": large})).await), large);
+    let id = pipe.send("tools/call", json!({"name": "nap", "arguments": {"ms": 3_600_000}})).await;
+    pipe.cancel(id).await;
+    assert_eq!(pipe.result("ping", json!({})).await, json!({}));
+    pipe.finish().await;
+    assert_eq!(pipe.read_to_end().await, Vec::<serde_json::Value>::new());
+    assert!(process.ended().await.0.success());
+}
+
+#[tokio::test]
+async fn a_client_that_reads_no_more_does_not_hold_the_process() {
+    let mut process = Process::start().await;
+    process
+        .pipe
+        .send("tools/call", json!({"name": "echo", "arguments": {"text": "x".repeat(1 << 20)}}))
+        .await;
+    // Dropped: both directions close, whatever is still to be written.
+    process.pipe = Pipe::on(duplex(1).0);
+    process.ended().await;
+}
+
+// STDIO-11
+#[cfg(unix)]
+#[tokio::test]
+async fn a_signal_ends_the_process() {
+    use std::os::unix::process::ExitStatusExt;
+
+    const SIGTERM: i32 = 15;
+    let mut process = Process::start().await;
+    assert_eq!(text(&process.pipe.call("echo", json!({"text": "x"})).await), "x");
+    process.pipe.send("tools/call", json!({"name": "nap", "arguments": {"ms": 3_600_000}})).await;
+    let id = process.child.id().unwrap().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().await.unwrap().success());
+    assert_eq!(process.ended().await.0.signal(), Some(SIGTERM));
+}

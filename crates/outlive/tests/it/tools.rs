@@ -4,7 +4,10 @@ mod schemas; // written by hand, refused at registration, broken by results
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use outlive::{
-    server::{Args, CallToolResult, ContentBlock, Cx, Error, Extract, Json, Principal, RawParams, Rejection, Server, State, Tool},
+    server::{
+        Args, CallToolResult, ContentBlock, Cx, Error, Extract, Json, Principal, RawParams,
+        Rejection, Server, State, Tool,
+    },
     wire,
 };
 use schemars::JsonSchema;
@@ -29,11 +32,20 @@ struct Item {
 
 async fn order(Args(order): Args<Order>) -> String {
     let names: Vec<_> = order.items.iter().map(|item| item.name.as_str()).collect();
-    format!("{} x {} ({})", order.count, names.join("+"), order.note.as_deref().unwrap_or("no note"))
+    format!(
+        "{} x {} ({})",
+        order.count,
+        names.join("+"),
+        order.note.as_deref().unwrap_or("no note")
+    )
 }
 
 fn server(tools: impl IntoIterator<Item = Tool>) -> Server {
-    tools.into_iter().fold(Server::builder("test", "1"), |builder, tool| builder.tool(tool)).build().unwrap()
+    tools
+        .into_iter()
+        .fold(Server::builder("test", "1"), |builder, tool| builder.tool(tool))
+        .build()
+        .unwrap()
 }
 
 /// Why a tool is not taken.
@@ -52,8 +64,13 @@ async fn listed(server: &Server, version: &str) -> Vec<Value> {
 async fn arguments_are_read_into_the_handlers_type() {
     for version in REVISIONS {
         let mut pipe = Pipe::speaking(&server([Tool::new("order", order)]), version).await;
-        let result = pipe.call("order", json!({"items": [{"name": "a"}, {"name": "b"}], "count": 2})).await;
-        assert_eq!(result["content"], json!([{"type": "text", "text": "2 x a+b (no note)"}]), "{version}");
+        let result =
+            pipe.call("order", json!({"items": [{"name": "a"}, {"name": "b"}], "count": 2})).await;
+        assert_eq!(
+            result["content"],
+            json!([{"type": "text", "text": "2 x a+b (no note)"}]),
+            "{version}"
+        );
         assert_eq!(result.get("isError"), None, "{version}");
     }
 }
@@ -68,7 +85,10 @@ async fn arguments_that_do_not_fit_are_a_result_that_names_the_place() {
         (json!({"count": 256, "items": []}), "`/count` must be at most 255, not 256"),
         (json!({"count": -1, "items": []}), "`/count` must be at least 0, not -1"),
         (json!({"count": 1, "items": {}}), "`/items` must be an array, not {}"),
-        (json!({"count": 1, "items": [{"name": "a"}, {}]}), "`/items/1` lacks the required property `name`"),
+        (
+            json!({"count": 1, "items": [{"name": "a"}, {}]}),
+            "`/items/1` lacks the required property `name`",
+        ),
         (json!({"count": 1, "items": [{"name": 5}]}), "`/items/0/name` must be a string, not 5"),
         (json!({"count": 1, "note": 5, "items": []}), "`/note` must be null or a string, not 5"),
     ];
@@ -98,7 +118,11 @@ async fn a_call_that_is_malformed_is_refused() {
         let mut pipe = Pipe::speaking(&server([Tool::new("order", order)]), version).await;
         for (params, expected) in &cases {
             let refusal = pipe.error("tools/call", params.clone()).await;
-            assert_eq!(refusal, json!({"code": -32602, "message": expected}), "{version}: {params}");
+            assert_eq!(
+                refusal,
+                json!({"code": -32602, "message": expected}),
+                "{version}: {params}"
+            );
         }
     }
 }
@@ -108,7 +132,9 @@ async fn half_a_surrogate_pair_is_no_name_and_breaks_nothing() {
     let mut pipe = Pipe::speaking(&server([Tool::new("order", order)]), "2025-11-25").await;
     for name in [r#""\ud800""#, r#""\udc00x""#] {
         let params = format!(r#"{{"name":{name},"arguments":{{}}}}"#);
-        let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{params}}}\n");
+        let line = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{params}}}\n"
+        );
         pipe.send_raw(line.as_bytes()).await;
         assert_eq!(pipe.answer(1).await["error"]["code"], -32602);
     }
@@ -149,7 +175,11 @@ async fn a_tool_without_arguments_says_so_and_takes_none() {
         assert_eq!(text(&pipe.call("now", json!({})).await), "now");
         let result = pipe.call("now", json!({"zone": "UTC"})).await;
         assert_eq!(result["isError"], true, "{version}: {result}");
-        assert_eq!(text(&result), "`arguments` must have no members, but one is \"UTC\"", "{version}");
+        assert_eq!(
+            text(&result),
+            "`arguments` must have no members, but one is \"UTC\"",
+            "{version}"
+        );
     }
     let mut pipe = Pipe::speaking(&Server::builder("none", "1").build().unwrap(), MODERN).await;
     for method in ["tools/list", "tools/call"] {
@@ -157,7 +187,7 @@ async fn a_tool_without_arguments_says_so_and_takes_none() {
     }
 }
 
-// TOOL-05, TOOL-10
+// TOOL-05
 #[tokio::test(start_paused = true)]
 async fn a_listed_tool_has_what_its_author_said() {
     let tool = Tool::new("order", order)
@@ -167,7 +197,11 @@ async fn a_listed_tool_has_what_its_author_said() {
         .idempotent()
         .destructive(false)
         .open_world(true)
-        .icon(wire::Icon::new("https://example.com/i.png").with_mime_type("image/png").with_sizes(["48x48"]))
+        .icon(
+            wire::Icon::new("https://example.com/i.png")
+                .with_mime_type("image/png")
+                .with_sizes(["48x48"]),
+        )
         .meta(wire::Meta::default().with("com.example/team", "shop"));
     let mut listed = listed(&server([tool]), MODERN).await;
     let schema = listed[0].as_object_mut().unwrap().remove("inputSchema").unwrap();
@@ -191,13 +225,17 @@ async fn whatever_a_handler_returns_becomes_content() {
     let png = STANDARD.encode([0x89, b'P']);
     let image = ContentBlock::image(png.clone(), "image/png");
     let mixed = vec![
-        ContentBlock::text("t").with_annotations(wire::Annotations::new().with_audience([wire::Role::User]).with_priority(0.5)),
+        ContentBlock::text("t").with_annotations(
+            wire::Annotations::new().with_audience([wire::Role::User]).with_priority(0.5),
+        ),
         ContentBlock::audio("UklGRg==", "audio/wav"),
         ContentBlock::resource_text("mem://t", "text"),
-        ContentBlock::resource_blob("mem://b", "AAEC").with_meta(wire::Meta::default().with("com.example/k", 1)),
+        ContentBlock::resource_blob("mem://b", "AAEC")
+            .with_meta(wire::Meta::default().with("com.example/k", 1)),
     ];
     let link = wire::Resource::new("mem://x", "x").with_mime_type("text/plain").with_size(3);
-    let result = CallToolResult::text("own").with_meta(wire::Meta::default().with("com.example/own", true));
+    let result =
+        CallToolResult::text("own").with_meta(wire::Meta::default().with("com.example/own", true));
     let mut pipe = Pipe::open(&server([
         Tool::new("string", async || "s".to_owned()),
         Tool::new("nothing", async || ()),
@@ -219,7 +257,10 @@ async fn whatever_a_handler_returns_becomes_content() {
         ("nothing", json!([])),
         ("block", json!([{"type": "image", "data": png, "mimeType": "image/png"}])),
         ("blocks", mixed),
-        ("link", json!([{"type": "resource_link", "uri": "mem://x", "name": "x", "mimeType": "text/plain", "size": 3}])),
+        (
+            "link",
+            json!([{"type": "resource_link", "uri": "mem://x", "name": "x", "mimeType": "text/plain", "size": 3}]),
+        ),
         ("result", json!([{"type": "text", "text": "own"}])),
         ("some", json!([{"type": "text", "text": "there"}])),
         ("ok", json!([{"type": "text", "text": "fine"}])),
@@ -228,7 +269,10 @@ async fn whatever_a_handler_returns_becomes_content() {
         assert_eq!(result["content"], expected, "{tool}");
         assert_eq!(result.get("isError"), None, "{tool}");
         if tool == "result" {
-            assert_eq!(result["_meta"]["com.example/own"], true, "its own `_meta` is kept beside ours");
+            assert_eq!(
+                result["_meta"]["com.example/own"], true,
+                "its own `_meta` is kept beside ours"
+            );
             assert_eq!(result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "test");
         }
     }
@@ -243,7 +287,8 @@ struct Weather {
 // TOOL-07, TOOL-14, TOOL-16
 #[tokio::test(start_paused = true)]
 async fn structured_content_comes_with_its_schema_and_its_text() {
-    let server = server([Tool::new("weather", async || Json(Weather { celsius: 21.5, windy: false }))]);
+    let server =
+        server([Tool::new("weather", async || Json(Weather { celsius: 21.5, windy: false }))]);
     for version in ["2025-06-18", "2025-11-25", MODERN] {
         let schema = &listed(&server, version).await[0]["outputSchema"];
         assert_eq!(schema["type"], "object", "{version}");
@@ -279,8 +324,16 @@ async fn structured_content_that_is_no_object_is_text_for_older_revisions() {
         {
             let shown = version == MODERN || is_object && version >= "2025-06-18";
             let result = pipe.call(tool, json!({})).await;
-            assert_eq!(result.get("structuredContent"), shown.then_some(&value), "{version}: {tool}");
-            assert_eq!(serde_json::from_str::<Value>(text(&result)).unwrap(), value, "{version}: {tool}");
+            assert_eq!(
+                result.get("structuredContent"),
+                shown.then_some(&value),
+                "{version}: {tool}"
+            );
+            assert_eq!(
+                serde_json::from_str::<Value>(text(&result)).unwrap(),
+                value,
+                "{version}: {tool}"
+            );
             assert_eq!(tools[at].get("outputSchema").is_some(), shown, "{version}: {tool}");
             assert_eq!(result.get("isError"), None, "{version}: {tool}");
         }
@@ -298,7 +351,11 @@ async fn what_authors_write_over_several_lines_goes_out_on_one() {
     let server = server([tool]);
     for version in REVISIONS {
         let tools = listed(&server, version).await;
-        assert_eq!(tools[0]["inputSchema"], json!({"type": "object", "x-own": "a\nb"}), "{version}");
+        assert_eq!(
+            tools[0]["inputSchema"],
+            json!({"type": "object", "x-own": "a\nb"}),
+            "{version}"
+        );
         let mut pipe = Pipe::speaking(&server, version).await;
         assert_eq!(text(&pipe.call("t", json!({})).await), "two\nlines", "{version}");
     }
@@ -309,27 +366,50 @@ struct Badge(String);
 
 impl Extract for Badge {
     fn extract(cx: &Cx) -> Result<Self, Rejection> {
-        let badge = cx.meta().and_then(|meta| meta.get("com.example/badge")?.as_str().map(str::to_owned));
-        badge.map(Badge).ok_or_else(|| outlive::server::Fault::invalid_params("show your badge").into())
+        let badge =
+            cx.meta().and_then(|meta| meta.get("com.example/badge")?.as_str().map(str::to_owned));
+        badge
+            .map(Badge)
+            .ok_or_else(|| outlive::server::Fault::invalid_params("show your badge").into())
     }
 }
 
 // META-16
 #[tokio::test(start_paused = true)]
 async fn handlers_take_what_they_name() {
-    struct Greeting(&'static str);
-    let all = async |Args(item): Args<Item>, greeting: State<Greeting>, badge: Badge, who: Principal, RawParams(raw): RawParams, cx: Cx| {
+    struct Greeting {
+        word: &'static str,
+    }
+    let all = async |Args(item): Args<Item>,
+                     greeting: State<Greeting>,
+                     badge: Badge,
+                     who: Principal,
+                     RawParams(raw): RawParams,
+                     cx: Cx| {
         let raw: Value = serde_json::from_str(raw.get()).unwrap();
-        format!("{} {} {} {who} {} {}", greeting.0, item.name, badge.0, raw["name"], cx.call().method_name())
+        format!(
+            "{} {} {} {who} {} {}",
+            greeting.word,
+            item.name,
+            badge.0,
+            raw["name"],
+            cx.call().method_name()
+        )
     };
-    let server = Server::builder("test", "1").tool(Tool::new("all", all)).state(Greeting("hi")).build().unwrap();
+    let server = Server::builder("test", "1")
+        .tool(Tool::new("all", all))
+        .state(Greeting { word: "hi" })
+        .build()
+        .unwrap();
     for version in REVISIONS {
         let mut pipe = Pipe::speaking(&server, version).await;
         let arguments = json!({"name": "x"});
-        let params = json!({"name": "all", "arguments": arguments, "_meta": {"com.example/badge": "b7"}});
+        let params =
+            json!({"name": "all", "arguments": arguments, "_meta": {"com.example/badge": "b7"}});
         let result = pipe.result("tools/call", params).await;
         assert_eq!(text(&result), "hi x b7 local \"all\" tools/call", "{version}");
-        let refusal = pipe.error("tools/call", json!({"name": "all", "arguments": arguments})).await;
+        let refusal =
+            pipe.error("tools/call", json!({"name": "all", "arguments": arguments})).await;
         assert_eq!(refusal, json!({"code": -32602, "message": "show your badge"}), "{version}");
     }
 }
@@ -339,7 +419,8 @@ async fn handlers_take_what_they_name() {
 async fn names_are_unique_not_empty_and_otherwise_free() {
     assert_eq!(refused(Tool::new("", async || "x")), "tool ``: its name is empty");
     let twice = ["a", "a"].map(|name| Tool::new(name, async || "x"));
-    let twice = twice.into_iter().fold(Server::builder("test", "1"), |builder, tool| builder.tool(tool));
+    let twice =
+        twice.into_iter().fold(Server::builder("test", "1"), |builder, tool| builder.tool(tool));
     assert!(twice.build().unwrap_err().to_string().starts_with("tool `a`: there is another one"));
     for name in ["a.b-c_D9", "with space", "a/b", "é", &"n".repeat(200)] {
         let mut pipe = Pipe::open(&server([Tool::new(name, async || "x")]));
@@ -350,5 +431,8 @@ async fn names_are_unique_not_empty_and_otherwise_free() {
 #[test]
 fn a_handler_whose_state_is_missing_is_not_taken() {
     let refused = refused(Tool::new("t", async |_: State<Item>| "x"));
-    assert!(refused.contains("State<") && refused.contains("Item") && refused.contains("`.state(…)`"), "{refused}");
+    assert!(
+        refused.contains("State<") && refused.contains("Item") && refused.contains("`.state(…)`"),
+        "{refused}"
+    );
 }

@@ -1,6 +1,8 @@
 //! What a caller sees. What is hidden from one answers exactly like what does not exist.
 
-use outlive::server::{Partial, Principal, Prompt, PromptArgument, Resource, ResourceTemplate, Server, Tool};
+use outlive::server::{
+    Partial, Principal, Prompt, PromptArgument, Resource, ResourceTemplate, Server, Tool,
+};
 use serde_json::{Value, json};
 
 use crate::support::pipe::{MODERN, Pipe, REVISIONS, error, with_meta};
@@ -26,7 +28,9 @@ fn server() -> Server {
         .resource(Resource::new("mem://secret", "secret", async || "secret").visible_to(is_ann))
         .resource_template(ResourceTemplate::new("open://{x}", "open", async || "open"))
         .resource_template(
-            ResourceTemplate::new("secret://{x}", "secret", async || "secret").complete("x", suggest).visible_to(is_ann),
+            ResourceTemplate::new("secret://{x}", "secret", async || "secret")
+                .complete("x", suggest)
+                .visible_to(is_ann),
         )
         .prompt(Prompt::new("open", async || "open"))
         .prompt(
@@ -60,8 +64,13 @@ async fn lists_hold_what_the_caller_may_see() {
         for caller in &everyone {
             let mut pipe = Pipe::speaking_as(&server, version, caller.clone()).await;
             for list in LISTS {
-                let expected: &[&str] = if is_ann(caller) { &["open", "secret"] } else { &["open"] };
-                assert_eq!(names(&mut pipe, list).await, expected, "{version}: {caller:?}: {list:?}");
+                let expected: &[&str] =
+                    if is_ann(caller) { &["open", "secret"] } else { &["open"] };
+                assert_eq!(
+                    names(&mut pipe, list).await,
+                    expected,
+                    "{version}: {caller:?}: {list:?}"
+                );
             }
         }
     }
@@ -75,19 +84,27 @@ fn requests(name: &str) -> Vec<(&'static str, Value)> {
         ("resources/read", json!({"uri": format!("mem://{name}")})),
         ("resources/read", json!({"uri": format!("{name}://1")})),
         ("prompts/get", json!({"name": name})),
-        ("completion/complete", json!({"ref": {"type": "ref/prompt", "name": name}, "argument": argument})),
-        ("completion/complete", json!({"ref": {"type": "ref/resource", "uri": format!("{name}://{{x}}")}, "argument": argument})),
+        (
+            "completion/complete",
+            json!({"ref": {"type": "ref/prompt", "name": name}, "argument": argument}),
+        ),
+        (
+            "completion/complete",
+            json!({"ref": {"type": "ref/resource", "uri": format!("{name}://{{x}}")}, "argument": argument}),
+        ),
     ]
 }
 
-// TOOL-24, SEC-03, RES-13, PROMPT-08, COMPL-05
+// TOOL-24, RES-13, PROMPT-08, COMPL-05
 #[tokio::test(start_paused = true)]
 async fn what_is_hidden_answers_like_what_does_not_exist() {
     let server = server();
     for version in REVISIONS {
         let mut owner = Pipe::speaking_as(&server, version, ann()).await;
         let mut stranger = Pipe::speaking_as(&server, version, bob()).await;
-        for ((method, hidden), (_, missing)) in requests("secret").into_iter().zip(requests("nowhere")) {
+        for ((method, hidden), (_, missing)) in
+            requests("secret").into_iter().zip(requests("nowhere"))
+        {
             owner.result(method, hidden.clone()).await;
             let refusal = stranger.error(method, hidden).await.to_string();
             let unknown = stranger.error(method, missing).await.to_string();
@@ -99,7 +116,10 @@ async fn what_is_hidden_answers_like_what_does_not_exist() {
             let refusal = stranger.error(method, slip.clone()).await;
             assert!(!refusal["message"].as_str().unwrap().contains("mean"), "{version}: {refusal}");
             let refusal = owner.error(method, slip.clone()).await;
-            assert!(refusal["message"].as_str().unwrap().contains("did you mean `secret`?"), "{version}: {refusal}");
+            assert!(
+                refusal["message"].as_str().unwrap().contains("did you mean `secret`?"),
+                "{version}: {refusal}"
+            );
         }
     }
 }
@@ -114,14 +134,22 @@ async fn what_is_hidden_cannot_be_subscribed_to() {
         let mut stranger = Pipe::speaking_as(&server, version, bob()).await;
         for uri in uris {
             if version == MODERN {
-                let params = || with_meta(json!({"notifications": {"resourceSubscriptions": [uri]}}));
+                let params =
+                    || with_meta(json!({"notifications": {"resourceSubscriptions": [uri]}}));
                 owner.send_as_is("subscriptions/listen", params()).await;
-                assert_eq!(owner.read().await["params"]["notifications"], json!({"resourceSubscriptions": [uri]}));
+                assert_eq!(
+                    owner.read().await["params"]["notifications"],
+                    json!({"resourceSubscriptions": [uri]})
+                );
                 stranger.send_as_is("subscriptions/listen", params()).await;
-                assert_eq!(stranger.read().await["params"]["notifications"], json!({"resourceSubscriptions": []}));
+                assert_eq!(
+                    stranger.read().await["params"]["notifications"],
+                    json!({"resourceSubscriptions": []})
+                );
             } else {
                 owner.result("resources/subscribe", json!({"uri": uri})).await;
-                let refusal = error(&stranger.ask("resources/subscribe", json!({"uri": uri})).await);
+                let refusal =
+                    error(&stranger.ask("resources/subscribe", json!({"uri": uri})).await);
                 assert_eq!(refusal["code"], -32002, "{version}");
             }
         }
@@ -146,7 +174,14 @@ async fn pages_are_filled_with_what_the_caller_may_see() {
         .unwrap();
     let mut pipe = Pipe::open_as(&server, bob());
     let first = pipe.result("tools/list", json!({})).await;
-    let names = |page: &Value| page["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect::<Vec<_>>();
+    let names = |page: &Value| {
+        page["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].clone())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(names(&first), ["t0", "t3"]);
     let second = pipe.result("tools/list", json!({"cursor": first["nextCursor"]})).await;
     assert_eq!(names(&second), ["t6", "t9"]);
@@ -165,7 +200,10 @@ async fn what_a_client_calls_itself_opens_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_feature_is_offered_though_a_caller_sees_none_of_it() {
-    let server = Server::builder("test", "1").tool(Tool::new("secret", async || "s").visible_to(is_ann)).build().unwrap();
+    let server = Server::builder("test", "1")
+        .tool(Tool::new("secret", async || "s").visible_to(is_ann))
+        .build()
+        .unwrap();
     let mut pipe = Pipe::open_as(&server, bob());
     assert_eq!(names(&mut pipe, LISTS[0]).await, Vec::<Value>::new());
     let discovered = pipe.result("server/discover", json!({})).await;

@@ -19,7 +19,7 @@ use outlive_wire::{Implementation, Method, Version};
 use crate::{Arrival, Bus, Call, Change, Fault, Message, Profile, Session, Wants};
 
 pub(crate) use legacy::open_session;
-pub(crate) use params::{Params, Request};
+pub(crate) use params::{Params, Request, params_of};
 pub(crate) use select::{Selected, batch_era, check_notification, select};
 
 /// One revision of the protocol: which methods exist, how an answer is written.

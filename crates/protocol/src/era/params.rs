@@ -1,9 +1,9 @@
 //! A request as it came, with the members of `params` that more than one method has.
 
-use std::fmt;
+use std::{fmt, marker::PhantomData};
 
 use bytes::Bytes;
-use outlive_wire::Str;
+use outlive_wire::{Envelope, Message, Str};
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, Visitor, value::MapAccessDeserializer},
@@ -21,8 +21,51 @@ pub(crate) struct Request<'a> {
     pub(crate) message: &'a Bytes,
     pub(crate) id: &'a RawValue,
     pub(crate) method: Str<'a>,
-    pub(crate) params: Option<&'a RawValue>,
     pub(crate) head: Params<'a>,
+}
+
+impl<'a> Request<'a> {
+    /// Reads a request with the usual members, and nothing else: `None` says no more than that it
+    /// is no such message. The [`Envelope`] tells the others apart and says what is wrong; this is
+    /// for the calls that a server answers all day, and reads their text once instead of twice.
+    pub(crate) fn read(message: &'a Bytes, text: &'a str) -> Option<Self> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Usual<'a> {
+            #[serde(borrow)]
+            jsonrpc: Str<'a>,
+            #[serde(borrow)]
+            id: &'a RawValue,
+            #[serde(borrow)]
+            method: Str<'a>,
+            #[serde(borrow, default, deserialize_with = "only_object")]
+            params: Params<'a>,
+        }
+        let Usual { jsonrpc, id, method, params: head } = serde_json::from_str(text).ok()?;
+        let envelope = Envelope {
+            jsonrpc: Some(jsonrpc),
+            id: Some(id),
+            method: Some(method),
+            params: None,
+            result: None,
+            error: None,
+        };
+        match envelope.classify() {
+            Ok(Message::Request { id, method, .. }) => Some(Self { message, id, method, head }),
+            _ => None,
+        }
+    }
+
+    /// The parameters as JSON text: an object, `{}` where the message has none.
+    pub(crate) fn params(&self) -> &'a str {
+        params_of(self.message).unwrap_or("{}")
+    }
+}
+
+/// The parameters of a request, looked up in its bytes.
+pub(crate) fn params_of(message: &[u8]) -> Option<&str> {
+    let envelope: Envelope<'_> = serde_json::from_slice(message).ok()?;
+    envelope.params.map(RawValue::get)
 }
 
 /// The members of `params` that are read before the method has decided its type. They stay raw:
@@ -107,11 +150,7 @@ impl<'a> Params<'a> {
     }
 
     /// Where everything stands in the message.
-    pub(crate) fn spans(
-        &self,
-        message: &[u8],
-        params: Option<&RawValue>,
-    ) -> Result<ParamSpans, Fault> {
+    pub(crate) fn spans(&self, message: &[u8]) -> Result<ParamSpans, Fault> {
         let span = |raw: Option<&RawValue>| raw.map(|raw| Span::of(message, raw.get()));
         let meta = self.meta.as_ref();
         let progress_token = meta.and_then(|meta| meta.progress_token);
@@ -121,7 +160,6 @@ impl<'a> Params<'a> {
             ));
         }
         Ok(ParamSpans {
-            params: span(params),
             name: span(self.name),
             uri: span(self.uri),
             arguments: span(self.arguments),
@@ -142,30 +180,109 @@ fn is_token(raw: &str) -> bool {
         || raw.strip_prefix('-').unwrap_or(raw).bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Reads `_meta`: an object, and `null` as none. Derived code alone would take an array, too.
+/// Reads `_meta`: an object, and `null` as none.
 fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<MetaKeys<'de>>, D::Error> {
-    struct Object;
+    #[derive(Deserialize)]
+    #[serde(transparent)]
+    struct Object<'a>(#[serde(borrow, deserialize_with = "only_object")] MetaKeys<'a>);
 
-    impl<'de> Visitor<'de> for Object {
-        type Value = Option<MetaKeys<'de>>;
+    Ok(Option::<Object<'_>>::deserialize(deserializer)?.map(|Object(keys)| keys))
+}
+
+/// Reads an object. Derived code alone would take an array, too.
+fn only_object<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    struct Object<T>(PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
+        type Value = T;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("an object")
         }
 
-        fn visit_unit<E>(self) -> Result<Self::Value, E> {
-            Ok(None)
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-            MetaKeys::deserialize(MapAccessDeserializer::new(map)).map(Some)
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+            T::deserialize(MapAccessDeserializer::new(map))
         }
     }
 
-    deserializer.deserialize_any(Object)
+    deserializer.deserialize_map(Object(PhantomData))
 }
 
 /// Keeps `null` apart from an absent member.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use outlive_wire::{Envelope, Message};
+    use serde_json::value::RawValue;
+
+    use super::{Params, Request};
+
+    /// What the envelope makes of a message: method, id, parameters and their shared members.
+    fn by_envelope(text: &str) -> Option<String> {
+        let Message::Request { id, method, params } =
+            serde_json::from_str::<Envelope<'_>>(text).ok()?.classify().ok()?
+        else {
+            return None;
+        };
+        let head = Params::read(params).ok()?;
+        let params = params.map_or("{}", RawValue::get);
+        Some(format!("{} {} {params} {head:?}", &*method, id.get()))
+    }
+
+    /// Whatever is read in one pass is read as the envelope reads it.
+    #[track_caller]
+    fn check(text: &str, usual: bool) {
+        let message = Bytes::copy_from_slice(text.as_bytes());
+        let text = str::from_utf8(&message).unwrap();
+        let read = Request::read(&message, text);
+        assert_eq!(read.is_some(), usual, "{text}");
+        if let Some(request) = read {
+            let Request { id, method, head, .. } = &request;
+            let seen = format!("{} {} {} {head:?}", &**method, id.get(), request.params());
+            assert_eq!(Some(seen), by_envelope(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn usual_requests_are_read_in_one_pass_in_any_order() {
+        check(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, true);
+        check(r#" { "params" : { } , "method":"p\u0069ng","id":"a\"b","jsonrpc":"2.0"} "#, true);
+        check(r#"{"jsonrpc":"2.0","id":-7,"method":"m","params":{"x":[{}],"name":null,"uri":1}}"#, true);
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":3,"a":[]},"arguments":[]}}"#,
+            true,
+        );
+        check(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":null}}"#, true);
+    }
+
+    #[test]
+    fn everything_else_is_left_to_the_envelope() {
+        for other in [
+            r#"{"jsonrpc":"2.0","method":"m"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","mine":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":[]}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":null}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":[]}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"name":1,"name":2}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{},"params":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"id":1,"method":"m"}"#,
+            r#"{"jsonrpc":"2.0","id":1.5,"method":"m"}"#,
+            r#"{"jsonrpc":"2.0","id":null,"method":"m"}"#,
+            r#"{"jsonrpc":"1.0","id":1,"method":"m"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m"} x"#,
+            "",
+        ] {
+            check(other, false);
+        }
+    }
 }

@@ -138,7 +138,8 @@ impl HttpConfig {
         self
     }
 
-    /// How long a connection may wait between two requests, or take to send one's head.
+    /// How long a connection may wait between two requests, take to send one's head, or pause while
+    /// it sends its body.
     pub fn idle_connection(mut self, idle: Duration) -> Self {
         self.idle_connection = idle;
         self

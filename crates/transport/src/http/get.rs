@@ -62,7 +62,11 @@ pub(super) fn get(shared: &Arc<Shared>, head: &Head) -> Response<Body> {
 /// A new stream of changes.
 fn changes(shared: &Arc<Shared>, entry: Arc<HttpSession>) -> Body {
     let stream = entry.open_stream(&shared.config.events);
-    entry.listening.store(stream.key().stream, Ordering::Relaxed);
+    let before = entry.listening.swap(stream.key().stream, Ordering::Relaxed);
+    if let Some(before) = entry.stream(before) {
+        // Its reader would not hear of anything any more.
+        before.attach();
+    }
     let mut first = Vec::new();
     if entry.session.era().numbering() == Numbering::Primed {
         let number = stream.append(b"");
@@ -105,7 +109,7 @@ impl Source for Changes {
     fn poll_fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
         // One stream at a time tells the changes: no message goes to two.
         let newest = self.entry.listening.load(Ordering::Relaxed) == self.stream.key().stream;
-        if !newest || !self.stream.is_reader(self.reader) {
+        if !newest || !self.stream.poll_reader(self.reader, cx) {
             return Poll::Ready(());
         }
         while out.len() < ENOUGH {
@@ -145,7 +149,8 @@ struct Tail {
     reader: u64,
     last: u64,
     waiting: VecDeque<Event>,
-    replay: Option<Replay>,
+    /// The events that are being read, and the number up to which they go.
+    replay: Option<(Replay, u64)>,
 }
 
 impl Tail {
@@ -165,18 +170,18 @@ impl Tail {
                     return Poll::Pending;
                 }
             }
-            if let Some(replay) = &mut self.replay {
+            if let Some((replay, newest)) = &mut self.replay {
                 let events = std::task::ready!(replay.as_mut().poll(cx));
-                self.replay = None;
                 if events.is_empty() {
                     // The store has let them go; do not ask for them again.
-                    self.last = u64::MAX - 1;
+                    self.last = *newest;
                 }
+                self.replay = None;
                 self.waiting.extend(events);
                 continue;
             }
             match self.stream.poll(self.reader, self.last, cx) {
-                Progress::More => self.replay = Some(self.read()),
+                Progress::More { newest } => self.replay = Some((self.read(), newest)),
                 progress => return Poll::Ready(progress),
             }
         }

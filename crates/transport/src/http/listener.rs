@@ -1,7 +1,6 @@
 //! A listener of our own: binds, accepts, and shuts down without dropping what it has begun.
 
 use std::{
-    convert::Infallible,
     fmt,
     future::Future,
     io,
@@ -12,15 +11,15 @@ use std::{
 };
 
 use hyper::{server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use outlive_protocol::Endpoint;
 use tokio::{
     net::{TcpListener, TcpStream, ToSocketAddrs, lookup_host},
-    sync::{Semaphore, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
     task::JoinSet,
 };
 
-use super::{Allow, HttpConfig, HttpService};
+use super::{Allow, HttpConfig, HttpService, idle::IdleTimer};
 
 /// A server that listens. Dropping it stops at once; [`Serving::shut_down`] stops properly.
 pub struct Serving {
@@ -111,6 +110,8 @@ impl Serving {
             if let Ok(mut connections) = self.accepting.await {
                 while connections.join_next().await.is_some() {}
             }
+            // Calls whose clients have left.
+            shared.tasks.finished().await;
         };
         if tokio::time::timeout(self.grace, end).await.is_err() {
             tracing::warn!(grace = ?self.grace, "some calls did not end in time; they are cancelled");
@@ -135,7 +136,11 @@ async fn accept(
     let room = Arc::new(Semaphore::new(connections));
     let mut open = JoinSet::new();
     loop {
-        let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return open };
+        let permit = tokio::select! {
+            permit = Arc::clone(&room).acquire_owned() => permit,
+            _ = stopped.changed() => return open,
+        };
+        let Ok(permit) = permit else { return open };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = stopped.changed() => return open,
@@ -143,11 +148,8 @@ async fn accept(
         while open.try_join_next().is_some() {}
         match accepted {
             Ok((stream, peer)) => {
-                let connection = connection(stream, peer, service.clone(), stopped.clone(), idle);
-                open.spawn(async move {
-                    connection.await;
-                    drop(permit);
-                });
+                let service = service.clone();
+                open.spawn(connection(stream, peer, service, stopped.clone(), idle, permit));
             }
             // Too many open files, or a connection that was gone before it was taken: go on, but
             // do not spin.
@@ -165,19 +167,19 @@ fn connection(
     service: HttpService,
     mut stopped: watch::Receiver<bool>,
     idle: Duration,
+    permit: OwnedSemaphorePermit,
 ) -> impl Future<Output = ()> {
     // Answers are written in one piece; waiting for more to send would cost 40 ms each.
     let _ = stream.set_nodelay(true);
     async move {
-        let handle = service_fn(|request| {
-            let service = &service;
-            async move { Ok::<_, Infallible>(service.handle(request, Some(peer.ip())).await) }
-        });
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(idle)
-            .serve_connection(TokioIo::new(stream), handle);
-        let mut connection = pin!(connection);
+        let _permit = permit;
+        let handle = service_fn(|request| service.handle(request, Some(peer.ip())));
+        let mut connection = pin!(
+            http1::Builder::new()
+                .timer(IdleTimer::default())
+                .header_read_timeout(idle)
+                .serve_connection(TokioIo::new(stream), handle)
+        );
         let result = tokio::select! {
             result = connection.as_mut() => result,
             () = async { drop(stopped.wait_for(|stopped| *stopped).await) } => {

@@ -19,6 +19,7 @@ mod events;
 mod get;
 mod guard;
 mod http_sse;
+mod idle;
 mod listener;
 mod negotiate;
 mod post;

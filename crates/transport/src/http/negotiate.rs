@@ -2,6 +2,9 @@
 
 use http::{HeaderMap, header};
 
+/// What nearly all clients send, so that it need not be taken apart.
+const USUAL: &str = "application/json, text/event-stream";
+
 /// Which kinds of answer a client takes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Takes {
@@ -22,6 +25,10 @@ pub(super) fn takes(headers: &HeaderMap) -> Takes {
     let mut any = false;
     for value in headers.get_all(header::ACCEPT) {
         any = true;
+        if value == USUAL {
+            takes = Takes { json: true, events: true };
+            continue;
+        }
         for part in value.as_bytes().split(|byte| *byte == b',') {
             let media = media(part);
             let everything = media == b"*/*";

@@ -4,18 +4,29 @@
 mod answer;
 mod stream;
 
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    future::{Future, poll_fn},
+    net::IpAddr,
+    pin::Pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderValue, Response, StatusCode, request::Parts};
-use http_body_util::BodyExt;
+use http_body::Frame;
 use outlive_protocol::{Accepted, Arrival, Principal, Run, Session, era};
+use tokio::time::Sleep;
 
-use super::{Body, negotiate, reply, service::Shared};
+use super::{
+    Body, negotiate, reply,
+    service::{SESSION_ID, Shared},
+};
 
 /// A request's head and who sent it.
 pub(super) struct Head {
-    pub(super) parts: Parts,
+    pub(super) parts: Box<Parts>,
     pub(super) principal: Principal,
     pub(super) peer: Option<IpAddr>,
 }
@@ -40,7 +51,8 @@ where
             "the Accept header must list application/json and text/event-stream",
         );
     }
-    let message = match read(body, shared.endpoint.profile().limits.message_bytes).await {
+    let limit = shared.endpoint.profile().limits.message_bytes;
+    let message = match read(body, limit, shared.config.idle_connection).await {
         Ok(message) => message,
         Err(response) => return *response,
     };
@@ -64,10 +76,11 @@ where
     };
     match shared.endpoint.accept(&message, arrival) {
         Accepted::Call(run) => answer::one(shared, run, entry, takes).await,
-        Accepted::Handshake(run, session) => handshake(shared, run, session, takes).await,
+        // Boxed is what is rare, so that the future of a plain call is small.
+        Accepted::Handshake(run, session) => Box::pin(handshake(shared, run, session, takes)).await,
         Accepted::Noted => reply::accepted(),
         Accepted::Refused(refusal) => reply::refusal(refusal),
-        Accepted::Batch(parts) => answer::batch(shared, parts, entry, takes).await,
+        Accepted::Batch(parts) => Box::pin(answer::batch(shared, parts, entry, takes)).await,
     }
 }
 
@@ -90,13 +103,18 @@ async fn handshake(
     let id = HeaderValue::from_str(&entry.id);
     let mut response = answer::one(shared, run, Some(entry), takes).await;
     if let Ok(id) = id {
-        response.headers_mut().insert("mcp-session-id", id);
+        response.headers_mut().insert(SESSION_ID, id);
     }
     response
 }
 
-/// Reads a body up to the limit. One that comes in one piece is not copied.
-pub(super) async fn read<B>(body: B, limit: usize) -> Result<Bytes, Box<Response<Body>>>
+/// Reads a body up to the limit. One that comes in one piece is not copied, and one of which no
+/// more comes for too long is given up.
+pub(super) async fn read<B>(
+    body: B,
+    limit: usize,
+    patience: Duration,
+) -> Result<Bytes, Box<Response<Body>>>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: std::fmt::Display,
@@ -111,7 +129,7 @@ where
     let mut body = std::pin::pin!(body);
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
-    while let Some(frame) = body.frame().await {
+    while let Some(frame) = next_frame(&mut body, patience).await? {
         let frame = frame.map_err(|error| {
             let message = format!("the request's body broke off: {error}");
             Box::new(reply::problem(StatusCode::BAD_REQUEST, &message))
@@ -130,4 +148,26 @@ where
         }
     }
     Ok(if rest.is_empty() { first } else { rest.freeze() })
+}
+
+/// The next piece of a body. Most are there when they are asked for: no timer is made for those.
+async fn next_frame<B>(
+    body: &mut Pin<&mut B>,
+    patience: Duration,
+) -> Result<Option<Result<Frame<Bytes>, B::Error>>, Box<Response<Body>>>
+where
+    B: http_body::Body<Data = Bytes>,
+{
+    let mut timer: Option<Pin<Box<Sleep>>> = None;
+    poll_fn(|cx| {
+        if let Poll::Ready(frame) = body.as_mut().poll_frame(cx) {
+            return Poll::Ready(Ok(frame));
+        }
+        let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+        timer.as_mut().poll(cx).map(|()| {
+            let message = "the rest of the message did not come";
+            Err(Box::new(reply::problem(StatusCode::REQUEST_TIMEOUT, message)))
+        })
+    })
+    .await
 }

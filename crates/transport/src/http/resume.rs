@@ -23,14 +23,20 @@ struct State {
     ended: bool,
     /// Grows with every reader; only the newest one is served.
     reader: u64,
+    /// Who waits for the next event.
     waker: Option<Waker>,
+    /// Who writes the events itself, and waits only to be told that another reader has come.
+    writer: Option<Waker>,
 }
 
 /// How far a stream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     /// There are events after the one asked about.
-    More,
+    More {
+        /// The number of the newest.
+        newest: u64,
+    },
     /// There will be no more.
     Ended,
     /// There may be more; the reader will be woken.
@@ -92,17 +98,28 @@ impl Stream {
         self.lock().ended
     }
 
-    /// Becomes the reader of this stream; the one before is told by [`Progress::TakenOver`].
+    /// Becomes the reader of this stream; the one before is woken, and told that it is over.
     pub(super) fn attach(&self) -> u64 {
         let mut state = self.lock();
         state.reader += 1;
         state.wake();
+        if let Some(writer) = state.writer.take() {
+            writer.wake();
+        }
         state.reader
     }
 
-    /// Whether this is still the reader of this stream.
-    pub(super) fn is_reader(&self, reader: u64) -> bool {
-        self.lock().reader == reader
+    /// Whether this is still the reader of this stream; if so, it is woken when that changes.
+    pub(super) fn poll_reader(&self, reader: u64, cx: &Context<'_>) -> bool {
+        let mut state = self.lock();
+        if state.reader != reader {
+            return false;
+        }
+        match &state.writer {
+            Some(known) if known.will_wake(cx.waker()) => {}
+            _ => state.writer = Some(cx.waker().clone()),
+        }
+        true
     }
 
     /// How far the stream is beyond `last`, for its reader.
@@ -111,8 +128,9 @@ impl Stream {
         if state.reader != reader {
             return Progress::TakenOver;
         }
-        if state.next > last + 1 {
-            return Progress::More;
+        // An id that a client made up may be the largest there is.
+        if state.next > last.saturating_add(1) {
+            return Progress::More { newest: state.next - 1 };
         }
         if state.ended {
             return Progress::Ended;

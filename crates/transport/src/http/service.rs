@@ -15,7 +15,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode, header, request::Parts};
 use outlive_protocol::{Endpoint, Principal, Session};
 
 use super::{
@@ -25,6 +25,9 @@ use super::{
     sessions::{HttpSession, Sessions},
 };
 use crate::tasks::Tasks;
+
+/// Names the session of a legacy request.
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// An MCP server as a tower service.
 ///
@@ -55,7 +58,9 @@ pub(super) struct Shared {
     pub(super) hosts: Allow,
     pub(super) sessions: Sessions,
     pub(super) streams: http_sse::Streams,
+    /// Calls whose clients have left.
     pub(super) tasks: Tasks,
+    sweeper: Tasks,
     sweeping: Once,
     closing: AtomicBool,
 }
@@ -104,18 +109,30 @@ impl HttpService {
     }
 
     /// Takes one request.
-    pub(super) async fn handle<B>(
+    // Not an async fn, which would have to keep the request, and so would all that it calls: every
+    // connection has a future of that size for as long as it is open.
+    pub(super) fn handle<B>(
         &self,
         request: Request<B>,
         peer: Option<IpAddr>,
-    ) -> Response<Body>
+    ) -> impl Future<Output = Result<Response<Body>, Infallible>>
+    where
+        B: http_body::Body<Data = Bytes>,
+        B::Error: fmt::Display,
+    {
+        let (parts, body) = request.into_parts();
+        let parts = Box::new(parts);
+        async move { Ok(self.guarded(parts, peer, body).await) }
+    }
+
+    async fn guarded<B>(&self, parts: Box<Parts>, peer: Option<IpAddr>, body: B) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes>,
         B::Error: fmt::Display,
     {
         let shared = &self.shared;
-        let headers = request.headers();
-        if !guard::host_allowed(&shared.hosts, headers, request.uri()) {
+        let headers = &parts.headers;
+        if !guard::host_allowed(&shared.hosts, headers, &parts.uri) {
             return reply::problem(
                 StatusCode::FORBIDDEN,
                 "this Host is not served here; allow it with `allow_host` if it should be",
@@ -128,10 +145,10 @@ impl HttpService {
             );
         }
         let origin = headers.get(header::ORIGIN).cloned();
-        let mut response = if request.method() == Method::OPTIONS && origin.is_some() {
+        let mut response = if parts.method == Method::OPTIONS && origin.is_some() {
             cors::preflight(headers)
         } else {
-            self.authenticated(request, peer).await
+            self.authenticated(parts, peer, body).await
         };
         if let Some(origin) = origin {
             cors::allow(&origin, response.headers_mut());
@@ -139,12 +156,16 @@ impl HttpService {
         response
     }
 
-    async fn authenticated<B>(&self, request: Request<B>, peer: Option<IpAddr>) -> Response<Body>
+    async fn authenticated<B>(
+        &self,
+        parts: Box<Parts>,
+        peer: Option<IpAddr>,
+        body: B,
+    ) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes>,
         B::Error: fmt::Display,
     {
-        let (parts, body) = request.into_parts();
         let principal = match &self.shared.config.authenticator {
             None => Principal::ANONYMOUS,
             Some(authenticator) => {
@@ -182,7 +203,9 @@ impl HttpService {
             (Route::Endpoint, _) => reply::method_not_allowed(shared.methods()),
             (Route::Sse { messages }, &Method::GET) => http_sse::open(shared, &head, messages),
             (Route::Sse { .. }, _) => reply::method_not_allowed("GET"),
-            (Route::Messages, &Method::POST) => http_sse::message(shared, head, body).await,
+            (Route::Messages, &Method::POST) => {
+                Box::pin(http_sse::message(shared, head, body)).await
+            }
             (Route::Messages, _) => reply::method_not_allowed("POST"),
             (Route::ByPath, _) => {
                 let message =
@@ -208,6 +231,7 @@ impl Shared {
             config,
             streams: http_sse::Streams::default(),
             tasks: Tasks::default(),
+            sweeper: Tasks::default(),
             sweeping: Once::new(),
             closing: AtomicBool::new(false),
         }
@@ -233,7 +257,7 @@ impl Shared {
         headers: &HeaderMap,
         principal: &Principal,
     ) -> Option<Option<Arc<HttpSession>>> {
-        let id = headers.get("mcp-session-id")?;
+        let id = headers.get(SESSION_ID)?;
         Some(id.to_str().ok().and_then(|id| self.sessions.get(id, principal, self.now())))
     }
 
@@ -273,7 +297,7 @@ impl Shared {
             self.endpoint.service().session_closed(&ended.session);
         }
         self.endpoint.service().session_opened(&entry.session);
-        self.sweeping.call_once(|| self.tasks.spawn(sweep(Arc::downgrade(self))));
+        self.sweeping.call_once(|| self.sweeper.spawn(sweep(Arc::downgrade(self))));
         Some(entry)
     }
 
@@ -301,6 +325,7 @@ impl Shared {
             self.endpoint.service().session_closed(&entry.session);
         }
         self.tasks.abort_all();
+        self.sweeper.abort_all();
     }
 }
 
@@ -337,7 +362,7 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let service = self.clone();
         let peer = request.extensions().get::<SocketAddr>().map(SocketAddr::ip);
-        Box::pin(async move { Ok(service.handle(request, peer).await) })
+        Box::pin(async move { service.handle(request, peer).await })
     }
 }
 

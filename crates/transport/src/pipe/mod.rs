@@ -25,6 +25,13 @@ use crate::tasks::Tasks;
 /// Messages that wait for the writer. Calls that produce more wait until there is room.
 const OUTBOX: usize = 256;
 
+/// What every notification begins with, as the eras write them.
+const NOTIFICATION: &[u8] = br#"{"jsonrpc":"2.0","method":"#;
+
+/// Messages of one call that are written where it was read. One that says more goes on in a task:
+/// a handler that speaks without ever waiting must not keep everyone else waiting.
+const AT_ONCE: usize = 16;
+
 /// One connection that carries messages both ways.
 pub(crate) struct Pipe {
     endpoint: Endpoint,
@@ -164,12 +171,15 @@ impl Pipe {
     }
 
     /// The answers to a batch are a batch again, if all of them are there at once; else they come
-    /// one by one, which the revision allows.
+    /// one by one, which the revision allows. Notifications go before it: a batch is of answers only.
     fn answer_batch(self: &Arc<Self>, parts: Vec<Accepted>, out: &mut Vec<u8>) {
         let mut lines = Vec::new();
         parts.into_iter().for_each(|part| self.answer(part, &mut lines));
-        let answers: Vec<&[u8]> =
-            lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
+        let lines = lines.split_inclusive(|byte| *byte == b'\n');
+        let (told, answers): (Vec<&[u8]>, Vec<&[u8]>) =
+            lines.partition(|line| line.starts_with(NOTIFICATION));
+        told.iter().for_each(|line| out.extend_from_slice(line));
+        let answers: Vec<&[u8]> = answers.into_iter().map(<[u8]>::trim_ascii_end).collect();
         if !answers.is_empty() {
             out.push(b'[');
             out.extend_from_slice(&answers.join(&b','));
@@ -180,11 +190,10 @@ impl Pipe {
     /// Polls a run where it stands. One that has to wait goes on in a task of its own.
     fn begin(self: &Arc<Self>, mut run: Run, out: &mut Vec<u8>) {
         let mut cx = Context::from_waker(Waker::noop());
-        loop {
+        let start = out.len();
+        for _ in 0..AT_ONCE {
             match run.poll_message(&mut cx) {
-                Poll::Ready(Some(message)) => {
-                    write(&run, message, out);
-                }
+                Poll::Ready(Some(message)) => write(&run, message, out),
                 Poll::Ready(None) => return,
                 Poll::Pending => break,
             }
@@ -202,7 +211,8 @@ impl Pipe {
             return;
         }
         let held = self.in_flight.hold(run.call());
-        self.tasks.spawn(drive(run, held, self.outbox.clone()));
+        // What it has said goes the way of what it will say, so that nothing overtakes it.
+        self.tasks.spawn(drive(run, held, out.split_off(start), self.outbox.clone()));
     }
 
     fn open_session(self: &Arc<Self>, session: Arc<Session>) {
@@ -227,14 +237,14 @@ impl Pipe {
 }
 
 /// Owns a waiting call until it has ended.
-async fn drive(mut run: Run, _held: Held, outbox: mpsc::Sender<Vec<u8>>) {
-    while let Some(message) = run.next().await {
-        let mut out = Vec::new();
-        write(&run, message, &mut out);
-        if !out.is_empty() && outbox.send(out).await.is_err() {
+async fn drive(mut run: Run, _held: Held, mut out: Vec<u8>, outbox: mpsc::Sender<Vec<u8>>) {
+    loop {
+        if !out.is_empty() && outbox.send(std::mem::take(&mut out)).await.is_err() {
             // Nobody reads any more; dropping the run cancels it.
             return;
         }
+        let Some(message) = run.next().await else { return };
+        write(&run, message, &mut out);
     }
 }
 

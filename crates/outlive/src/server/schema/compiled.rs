@@ -12,6 +12,7 @@ use schemars::{
     JsonSchema,
     generate::{Contract, SchemaSettings},
     json_schema,
+    transform::ReplaceBoolSchemas,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, value::RawValue};
@@ -174,7 +175,10 @@ pub(super) fn options(draft: Draft) -> ValidationOptions<'static> {
 
 /// The schema that `schemars` writes for a type, and the type's name.
 fn generate<T: JsonSchema>(contract: Contract) -> (schemars::Schema, String) {
-    let mut settings = SchemaSettings::draft2020_12();
+    // `{}` instead of `true`: where the protocol's own schema says "object", clients insist on one.
+    let mut objects = ReplaceBoolSchemas::default();
+    objects.skip_additional_properties = true;
+    let mut settings = SchemaSettings::draft2020_12().with_transform(objects);
     settings.contract = contract;
     // 2020-12 is what a client assumes.
     settings.meta_schema = None;

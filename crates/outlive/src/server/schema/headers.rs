@@ -117,7 +117,7 @@ fn read(place: &Place<'_>, annotation: &Value) -> Result<HeaderParam, SchemaErro
             return refused(format!(
                 "(`{header}`) needs the type `string`, `integer` or `boolean`, alone and not in a \
                  list, but the type is {found}; for an `Option<String>` write \
-                 `#[schemars(with = \"String\")]` beside it, it stays optional"
+                 `#[schemars(with = \"String\")]` and `#[serde(default)]` beside it"
             ));
         }
     };

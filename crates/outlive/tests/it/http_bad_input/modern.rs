@@ -327,7 +327,7 @@ async fn a_server_without_legacy_has_only_post() {
 async fn a_server_without_legacy_tells_old_clients_what_it_speaks() {
     // VER-27
     let server = TestServer::build(HttpConfig::new(), |server| server.without_legacy()).await;
-    let response = server.send(Request::initialize("2025-11-25").id(0)).await;
+    let response = server.send(Request::initialize("2025-11-25").answered_in(MODERN).id(0)).await;
     refused_with(&response, 400, -32020, 0, MODERN);
     assert_eq!(response.header("mcp-session-id"), None);
 }

@@ -1,5 +1,7 @@
 //! Too large, too deep, too many headers: refused before much is spent on them.
 
+use std::time::Duration;
+
 use outlive::http::HttpConfig;
 use serde_json::{Value, json};
 
@@ -128,4 +130,19 @@ async fn a_body_that_breaks_off_is_no_message() {
     }
     assert_eq!(server.send(Request::modern("tools/list")).await.status(), 200);
     assert!(!server.world.has_started("never"));
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_not_waited_for_for_ever() {
+    // SEC-06
+    let server =
+        TestServer::with(HttpConfig::new().idle_connection(Duration::from_millis(100))).await;
+    let session = server.session("2025-11-25").await;
+    for request in [Request::modern("tools/list"), session.request("tools/list")] {
+        let whole = request.bytes();
+        let mut connection = server.connect().await;
+        connection.write(&whole[..whole.len() - 5]).await;
+        refused(&connection.response(&request).await, 408, -32600, Value::Null);
+        connection.closed().await;
+    }
 }

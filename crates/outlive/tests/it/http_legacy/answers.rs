@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlive::http::HttpConfig;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::http::{Request, TestServer};
 
@@ -13,7 +13,10 @@ async fn a_call_that_reports_progress_is_answered_with_a_numbered_stream() {
     let server = TestServer::start().await;
     for (version, primed) in [("2025-11-25", true), ("2025-06-18", false), ("2025-03-26", false)] {
         let session = server.session(version).await;
-        let call = session.call("count", json!({"key": "c", "to": 2})).meta("progressToken", json!(1)).id(4);
+        let call = session
+            .call("count", json!({"key": "c", "to": 2}))
+            .meta("progressToken", json!(1))
+            .id(4);
         let mut stream = server.open(call).await;
         assert_eq!(stream.header("x-accel-buffering"), Some("no"));
         let mut ids = Vec::new();
@@ -24,7 +27,8 @@ async fn a_call_that_reports_progress_is_answered_with_a_numbered_stream() {
             ids.push(first.id.expect("an id to resume from"));
         }
         for step in 1..=2 {
-            let (event, message) = stream.said().await;
+            let event = stream.event().await.unwrap();
+            let message: Value = serde_json::from_str(&event.data).expect("no empty event");
             assert_eq!(message["params"]["progress"], step, "{version}");
             ids.push(event.id.expect("an id"));
             server.world.release("c");
@@ -98,7 +102,8 @@ async fn closing_the_connection_does_not_cancel_a_call() {
         let connection = server.begin(session.call("wait", json!({"key": "w"}))).await;
         server.world.started("w").await;
         drop(connection);
-        let call = session.call("count", json!({"key": "c", "to": 1})).meta("progressToken", json!(1));
+        let call =
+            session.call("count", json!({"key": "c", "to": 1})).meta("progressToken", json!(1));
         let mut stream = server.open(call).await;
         stream.message().await;
         stream.cut();
@@ -121,7 +126,10 @@ async fn a_notification_cancels_a_call_and_no_other() {
     let session = server.session("2025-11-25").await;
     let stream = server.open(session.call("wait", json!({"key": "a"})).id(1)).await;
     let mut other = server.open(session.call("wait", json!({"key": "b"})).id("1")).await;
-    let cancel = |id| session.notification("notifications/cancelled", json!({"requestId": id, "reason": "enough"}));
+    let cancel = |id| {
+        session
+            .notification("notifications/cancelled", json!({"requestId": id, "reason": "enough"}))
+    };
     assert_eq!(server.send(cancel(json!(1))).await.status(), 202);
     server.world.cancelled("a").await;
     // Nothing more is said for it, not even an error.
@@ -179,7 +187,8 @@ async fn a_client_that_takes_one_kind_of_answer_gets_it() {
     server.world.started("j").await;
     server.world.release("j");
     assert_eq!(connection.response(&json_only).await.text(), "counted 1");
-    let response = server.send(session.call("echo", json!({"text": "s"})).accept("text/event-stream")).await;
+    let response =
+        server.send(session.call("echo", json!({"text": "s"})).accept("text/event-stream")).await;
     assert_eq!(response.messages()[0]["result"]["content"][0]["text"], "s");
 }
 
@@ -193,6 +202,7 @@ async fn a_progress_token_may_be_any_string_or_integer() {
         let answer = server.send(call).await;
         assert_eq!(answer.json()["error"]["code"], -32602);
     }
-    let plain: Request = session.call("echo", json!({"text": "x"})).meta("progressToken", json!("t"));
+    let plain: Request =
+        session.call("echo", json!({"text": "x"})).meta("progressToken", json!("t"));
     assert_eq!(server.send(plain).await.text(), "x");
 }

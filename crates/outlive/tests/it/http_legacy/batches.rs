@@ -47,7 +47,10 @@ async fn a_batch_that_can_be_answered_at_once_is_answered_with_an_array() {
     let answers = response.json();
     let answers = answers.as_array().expect("an array");
     assert_eq!(answers.len(), 3);
-    assert_eq!(texts(&answers[..2]), [("\"two\"".into(), "two".into()), ("1".into(), "one".into())]);
+    assert_eq!(
+        texts(&answers[..2]),
+        [("\"two\"".into(), "two".into()), ("1".into(), "one".into())]
+    );
     assert_eq!(answers[2], json!({"jsonrpc": "2.0", "id": 3, "result": {}}));
 }
 
@@ -88,7 +91,8 @@ async fn a_batch_is_answered_in_the_kind_its_client_takes() {
     let expected = [("1".into(), "a".into()), ("2".into(), "waited w".into())];
     assert_eq!(texts(answers.as_array().unwrap()), expected);
 
-    let at_once = session.batch([call(1, "echo", json!({"text": "a"})), call(2, "echo", json!({"text": "b"}))]);
+    let at_once = session
+        .batch([call(1, "echo", json!({"text": "a"})), call(2, "echo", json!({"text": "b"}))]);
     let response = server.send(at_once.accept("text/event-stream")).await;
     assert_eq!(texts(&response.messages()), [("1".into(), "a".into()), ("2".into(), "b".into())]);
 }
@@ -147,9 +151,13 @@ async fn each_message_of_a_batch_is_judged_on_its_own() {
 async fn a_handshake_must_not_be_part_of_a_batch() {
     // RPC-28
     let (server, session) = server().await;
-    let hello: Value = serde_json::from_slice(&Request::initialize("2025-03-26").id(1).body_bytes()).unwrap();
+    let hello: Value =
+        serde_json::from_slice(&Request::initialize("2025-03-26").id(1).body_bytes()).unwrap();
     let before = server.serving.service().sessions();
-    let answers = server.send(session.batch([hello.clone(), call(2, "echo", json!({"text": "x"}))])).await.json();
+    let answers = server
+        .send(session.batch([hello.clone(), call(2, "echo", json!({"text": "x"}))]))
+        .await
+        .json();
     assert_eq!((&answers[0]["id"], &answers[0]["error"]["code"]), (&json!(1), &json!(-32600)));
     assert_eq!(answers[1]["result"]["content"][0]["text"], "x");
     // Without a session there is no revision that would allow it.
@@ -162,12 +170,17 @@ async fn a_handshake_must_not_be_part_of_a_batch() {
 async fn a_batch_that_is_empty_or_too_long_is_refused() {
     // RPC-29
     let server =
-        TestServer::build(HttpConfig::new(), |server| server.limits(|limits| limits.batch = 3)).await;
+        TestServer::build(HttpConfig::new(), |server| server.limits(|limits| limits.batch = 3))
+            .await;
     let session = server.session("2025-03-26").await;
     let ping = |id: usize| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
     for length in [0, 4, 50] {
         let response = server.send(session.batch((0..length).map(ping))).await;
-        assert_eq!((response.status(), &response.json()["error"]["code"]), (400, &json!(-32600)), "{length}");
+        assert_eq!(
+            (response.status(), &response.json()["error"]["code"]),
+            (400, &json!(-32600)),
+            "{length}"
+        );
     }
     let response = server.send(session.batch((0..3).map(ping))).await;
     assert_eq!(response.json().as_array().unwrap().len(), 3);
@@ -183,7 +196,11 @@ async fn other_revisions_know_no_batches() {
         let session = server.session(version).await;
         let response = server.send(session.batch([call(1, "echo", json!({"text": "x"}))])).await;
         let answer = response.json();
-        assert_eq!((response.status(), &answer["error"]["code"]), (400, &json!(-32600)), "{version}");
+        assert_eq!(
+            (response.status(), &answer["error"]["code"]),
+            (400, &json!(-32600)),
+            "{version}"
+        );
         assert_eq!(answer.get("id"), None);
     }
 }
@@ -191,7 +208,8 @@ async fn other_revisions_know_no_batches() {
 #[tokio::test]
 async fn a_call_of_a_batch_can_be_cancelled() {
     let (server, session) = server().await;
-    let batch = session.batch([call(1, "wait", json!({"key": "a"})), call(2, "wait", json!({"key": "b"}))]);
+    let batch =
+        session.batch([call(1, "wait", json!({"key": "a"})), call(2, "wait", json!({"key": "b"}))]);
     let mut connection = server.begin(&batch).await;
     server.world.started("a").await;
     server.world.started("b").await;
@@ -207,12 +225,14 @@ async fn a_call_of_a_batch_can_be_cancelled() {
 async fn an_id_that_is_there_twice_is_refused_once() {
     // RPC-04
     let (server, session) = server().await;
-    let batch = session.batch([call(1, "wait", json!({"key": "a"})), call(1, "wait", json!({"key": "b"}))]);
+    let batch =
+        session.batch([call(1, "wait", json!({"key": "a"})), call(1, "wait", json!({"key": "b"}))]);
     let mut connection = server.begin(&batch).await;
     server.world.started("a").await;
     server.world.release("a");
     let messages = connection.response(&batch).await.messages();
-    let mut kinds: Vec<_> = messages.iter().map(|message| message["error"]["code"].as_i64()).collect();
+    let mut kinds: Vec<_> =
+        messages.iter().map(|message| message["error"]["code"].as_i64()).collect();
     kinds.sort();
     assert_eq!(kinds, [None, Some(-32600)], "{messages:?}");
 }

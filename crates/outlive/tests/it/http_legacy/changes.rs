@@ -59,7 +59,11 @@ async fn updates_are_told_of_resources_that_were_subscribed_to() {
     assert_eq!(server.send(subscription("unsubscribe", "mem://a")).await.result(), json!({}));
     server.server.resource_updated("mem://a");
     server.server.resource_updated("mem://b");
-    assert_eq!(stream.message().await["params"]["uri"], "mem://b", "the first is not told any more");
+    assert_eq!(
+        stream.message().await["params"]["uri"],
+        "mem://b",
+        "the first is not told any more"
+    );
 }
 
 #[tokio::test]

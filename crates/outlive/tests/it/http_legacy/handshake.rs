@@ -11,12 +11,19 @@ const REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11
 async fn each_revision_is_agreed_to_in_its_own_words() {
     // VER-18, VER-19, VER-37
     let server = TestServer::build(HttpConfig::new(), |server| {
-        server.title("Standard").description("For tests").website("https://example.com").instructions("Use it.")
+        server
+            .title("Standard")
+            .description("For tests")
+            .website("https://example.com")
+            .instructions("Use it.")
     })
     .await;
     for version in REVISIONS {
         let response = server.send(Request::initialize(version).id(0)).await;
-        assert_eq!((response.status(), response.header("content-type")), (200, Some("application/json")));
+        assert_eq!(
+            (response.status(), response.header("content-type")),
+            (200, Some("application/json"))
+        );
         let mut info = json!({"name": "standard", "version": "1.0.0"});
         if version >= "2025-06-18" {
             info["title"] = json!("Standard");
@@ -66,12 +73,20 @@ async fn each_revision_is_served_after_its_handshake() {
     let server = TestServer::start().await;
     for version in REVISIONS {
         let session = server.session(version).await;
-        assert_eq!(server.send(session.call("echo", json!({"text": version}))).await.text(), version);
+        assert_eq!(
+            server.send(session.call("echo", json!({"text": version}))).await.text(),
+            version
+        );
         let list = server.send(session.request("tools/list")).await.result();
-        let sum = list["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "sum").unwrap();
+        let sum =
+            list["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "sum").unwrap();
         assert_eq!(sum.get("outputSchema").is_some(), version >= "2025-06-18", "{version}: {sum}");
         let called = server.send(session.call("sum", json!({"a": 1, "b": 2}))).await.result();
-        assert_eq!(called.get("structuredContent").is_some(), version >= "2025-06-18", "{version}: {called}");
+        assert_eq!(
+            called.get("structuredContent").is_some(),
+            version >= "2025-06-18",
+            "{version}: {called}"
+        );
         assert_eq!(called["content"][0]["text"], "{\"sum\":3}");
     }
 }
@@ -82,7 +97,8 @@ async fn the_version_header_may_be_left_out_of_a_session() {
     let server = TestServer::start().await;
     for version in REVISIONS {
         let session = server.session(version).await;
-        let call = session.call("sum", json!({"a": 1, "b": 2})).without_header("mcp-protocol-version");
+        let call =
+            session.call("sum", json!({"a": 1, "b": 2})).without_header("mcp-protocol-version");
         let result = server.send(call).await.result();
         assert_eq!(result.get("structuredContent").is_some(), version >= "2025-06-18", "{version}");
     }
@@ -96,7 +112,10 @@ async fn a_ping_is_answered_before_the_client_is_ready() {
         let opened = server.send(Request::initialize(version)).await;
         let id = opened.header("mcp-session-id").unwrap();
         let ping = Request::sessionless(version, "ping").header("mcp-session-id", id).id("p");
-        assert_eq!(server.send(ping).await.json(), json!({"jsonrpc": "2.0", "id": "p", "result": {}}));
+        assert_eq!(
+            server.send(ping).await.json(),
+            json!({"jsonrpc": "2.0", "id": "p", "result": {}})
+        );
     }
 }
 

@@ -1,49 +1,23 @@
 //! Sessions: opening, idling, ending, and as many as there may be.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::time::Duration;
 
 use outlive::http::HttpConfig;
 use serde_json::json;
 
-use crate::support::http::{Request, Session, TestServer, within};
+use crate::support::http::{ManualClock, Request, Session, TestServer};
 
-/// What happened to sessions, in order.
-type Story = Arc<Mutex<Vec<&'static str>>>;
-
-async fn telling(config: HttpConfig) -> (TestServer, Story) {
-    let story = Story::default();
-    let (opened, closed) = (Arc::clone(&story), Arc::clone(&story));
-    let server = TestServer::build(config, move |server| {
-        server
-            .on_session_open(move |_| opened.lock().unwrap().push("opened"))
-            .on_session_close(move |_| closed.lock().unwrap().push("closed"))
-    })
-    .await;
-    (server, story)
-}
+const IDLE: Duration = Duration::from_secs(100);
 
 async fn ping(server: &TestServer, session: &Session) -> u16 {
     server.send(session.request("ping")).await.status()
 }
 
-/// Waits until the server has ended this many sessions by itself.
-async fn closed(story: &Story, sessions: usize) {
-    let count = || story.lock().unwrap().iter().filter(|what| **what == "closed").count();
-    within(async {
-        while count() < sessions {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    })
-    .await;
-}
-
 #[tokio::test]
 async fn delete_ends_a_session_with_all_that_belongs_to_it() {
     // HTTP25-30, HTTP25-33, HTTP25-28
-    let (server, story) = telling(HttpConfig::new().sse_after(Duration::ZERO)).await;
+    let config = HttpConfig::new().sse_after(Duration::ZERO);
+    let server = TestServer::with_clock(config, &ManualClock::new()).await;
     let session = server.session("2025-11-25").await;
     let other = server.session("2025-11-25").await;
     let changes = server.open(session.get()).await;
@@ -54,6 +28,7 @@ async fn delete_ends_a_session_with_all_that_belongs_to_it() {
 
     let response = server.send(session.delete()).await;
     assert_eq!((response.status(), response.body.len()), (204, 0));
+    server.world.told("session closed").await;
     server.world.cancelled("w").await;
     server.world.cancelled("v").await;
     call.ended().await;
@@ -62,24 +37,32 @@ async fn delete_ends_a_session_with_all_that_belongs_to_it() {
         assert_eq!(server.send(request).await.status(), 404);
     }
     assert_eq!(ping(&server, &other).await, 200);
-    assert_eq!(*story.lock().unwrap(), ["opened", "opened", "closed"]);
     assert_eq!(server.serving.service().sessions(), 1);
 }
 
 #[tokio::test]
 async fn an_idle_session_ends() {
-    let (server, story) = telling(HttpConfig::new().session_idle(Duration::from_millis(30))).await;
+    let clock = ManualClock::new();
+    let server = TestServer::with_clock(HttpConfig::new().session_idle(IDLE), &clock).await;
     let session = server.session("2025-11-25").await;
-    closed(&story, 1).await;
+    clock.advance(IDLE / 2);
+    assert_eq!(ping(&server, &session).await, 200);
+    // Idle since its last use, not since its beginning.
+    clock.advance(IDLE * 9 / 10);
+    assert_eq!(ping(&server, &session).await, 200);
+    clock.advance(IDLE * 2);
+    server.world.told("session closed").await;
     assert_eq!(ping(&server, &session).await, 404);
 }
 
 #[tokio::test]
 async fn a_session_with_a_call_or_a_stream_is_not_idle() {
-    let (server, story) = telling(HttpConfig::new().session_idle(Duration::from_millis(30))).await;
+    let clock = ManualClock::new();
+    let server = TestServer::with_clock(HttpConfig::new().session_idle(IDLE), &clock).await;
     // A call whose answer is pending, one whose client has gone, and a stream of changes.
     let waiting = server.session("2025-11-25").await;
-    let mut connection = server.begin(waiting.call("wait", json!({"key": "a"}))).await;
+    let call = waiting.call("wait", json!({"key": "a"}));
+    let mut connection = server.begin(&call).await;
     let left = server.session("2025-11-25").await;
     let abandoned = server.begin(left.call("wait", json!({"key": "b"}))).await;
     let listening = server.session("2025-11-25").await;
@@ -87,21 +70,27 @@ async fn a_session_with_a_call_or_a_stream_is_not_idle() {
     server.world.started("a").await;
     server.world.started("b").await;
     drop(abandoned);
-    // Two rounds of sessions that do nothing come and go meanwhile.
-    for round in 1..=2 {
+    // Sessions that do nothing come and go meanwhile.
+    for _ in 0..2 {
         server.session("2025-11-25").await;
-        closed(&story, round).await;
+        clock.advance(IDLE * 2);
+        server.world.told("session closed").await;
     }
+    assert_eq!(server.serving.service().sessions(), 3);
     assert!(!server.world.is_cancelled("a") && !server.world.is_cancelled("b"));
     server.world.release("a");
-    let call = waiting.call("wait", json!({}));
     assert_eq!(connection.response(&call).await.text(), "waited a");
     server.world.release("b");
     server.world.finished("b").await;
-    assert_eq!(ping(&server, &listening).await, 200);
-    // When they have ended, so do the sessions.
     stream.cut();
-    closed(&story, 5).await;
+    // Two round trips, by which the server has noticed; what has ended may be idle now.
+    for session in [&waiting, &left, &listening] {
+        assert_eq!(ping(&server, session).await, 200);
+    }
+    clock.advance(IDLE * 2);
+    for _ in 0..3 {
+        server.world.told("session closed").await;
+    }
     for session in [waiting, left, listening] {
         assert_eq!(ping(&server, &session).await, 404);
     }
@@ -110,16 +99,16 @@ async fn a_session_with_a_call_or_a_stream_is_not_idle() {
 #[tokio::test]
 async fn the_session_that_has_been_idle_for_longest_makes_room() {
     // SEC-06
-    let (server, story) = telling(HttpConfig::new().max_sessions(2)).await;
+    let clock = ManualClock::new();
+    let server = TestServer::with_clock(HttpConfig::new().max_sessions(2), &clock).await;
     let first = server.session("2025-11-25").await;
     let second = server.session("2025-11-25").await;
-    // Sessions are as old as their last use, counted in milliseconds.
-    tokio::time::sleep(Duration::from_millis(2)).await;
+    clock.advance(Duration::from_secs(1));
     assert_eq!(ping(&server, &first).await, 200);
     let third = server.session("2025-11-25").await;
+    server.world.told("session closed").await;
     assert_eq!(ping(&server, &second).await, 404);
     assert_eq!((ping(&server, &first).await, ping(&server, &third).await), (200, 200));
-    assert_eq!(*story.lock().unwrap(), ["opened", "opened", "closed", "opened"]);
 }
 
 #[tokio::test]
@@ -160,4 +149,43 @@ async fn sessions_do_not_share_what_they_remember() {
         }
         assert!(stream.message().await.get("result").is_some());
     }
+}
+
+#[tokio::test]
+async fn a_session_runs_only_so_many_calls_at_once() {
+    // SEC-06: those whose client has left count as well.
+    let server =
+        TestServer::build(HttpConfig::new(), |server| server.limits(|limits| limits.in_flight = 2))
+            .await;
+    let session = server.session("2025-03-26").await;
+    drop(server.begin(session.call("wait", json!({"key": "a"})).id(1)).await);
+    let second = session.call("wait", json!({"key": "b"})).id(2);
+    let mut connection = server.begin(&second).await;
+    server.world.started("a").await;
+    server.world.started("b").await;
+
+    let third = session.call("wait", json!({"key": "c"})).id(3);
+    let refused = server.send(&third).await;
+    assert_eq!(refused.json()["error"]["code"], 429);
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    server.world.cancelled("c").await;
+    let batch: serde_json::Value = serde_json::from_slice(&third.body_bytes()).unwrap();
+    let refused = server.send(session.batch([batch])).await;
+    assert_eq!(refused.json()[0]["error"]["code"], 429);
+    // What is answered at once is answered, and other sessions do not feel it.
+    assert_eq!(ping(&server, &session).await, 200);
+    assert_eq!(server.send(session.call("echo", json!({"text": "x"}))).await.text(), "x");
+    let other = server.session("2025-11-25").await;
+    let call = other.call("wait", json!({"key": "o"}));
+    let mut beside = server.begin(&call).await;
+    server.world.started("o").await;
+    server.world.release("o");
+    assert_eq!(beside.response(&call).await.text(), "waited o");
+
+    server.world.release("a");
+    server.world.finished("a").await;
+    server.world.release("c");
+    assert_eq!(server.send(&third).await.text(), "waited c");
+    server.world.release("b");
+    assert_eq!(connection.response(&second).await.text(), "waited b");
 }

@@ -41,7 +41,11 @@ async fn a_request_without_a_version_is_of_2025_03_26() {
     assert_eq!(server.send(&batch).await.json().as_array().unwrap().len(), 2);
     for version in ["2025-11-25", "2025-06-18", "2026-07-28"] {
         let other = server.send(batch.clone().header("mcp-protocol-version", version)).await;
-        assert_eq!((other.status(), &other.json()["error"]["code"]), (400, &json!(-32600)), "{version}");
+        assert_eq!(
+            (other.status(), &other.json()["error"]["code"]),
+            (400, &json!(-32600)),
+            "{version}"
+        );
     }
 }
 
@@ -50,7 +54,8 @@ async fn an_unknown_version_is_refused() {
     // HTTP25-36
     let server = server().await;
     for version in ["1999-01-01", "banana", ""] {
-        let request = Request::sessionless("2025-11-25", "tools/list").header("mcp-protocol-version", version);
+        let request = Request::sessionless("2025-11-25", "tools/list")
+            .header("mcp-protocol-version", version);
         let response = server.send(request.id(1)).await;
         assert_eq!((response.status(), &response.json()["id"]), (400, &json!(1)), "{version}");
     }
@@ -71,15 +76,17 @@ async fn there_is_nothing_to_get_and_nothing_to_delete() {
 #[tokio::test]
 async fn a_session_id_from_elsewhere_is_not_looked_at() {
     let server = server().await;
-    let request = Request::sessionless("2025-11-25", "ping").header("mcp-session-id", "from-another-replica");
+    let request =
+        Request::sessionless("2025-11-25", "ping").header("mcp-session-id", "from-another-replica");
     assert_eq!(server.send(request).await.result(), json!({}));
 }
 
 #[tokio::test]
 async fn a_call_that_speaks_is_answered_with_a_stream_that_cannot_be_resumed() {
     let server = server().await;
-    let call = Request::sessionless("2025-11-25", "tools/call")
-        .params(json!({"name": "count", "arguments": {"key": "c", "to": 1}, "_meta": {"progressToken": 1}}));
+    let call = Request::sessionless("2025-11-25", "tools/call").params(
+        json!({"name": "count", "arguments": {"key": "c", "to": 1}, "_meta": {"progressToken": 1}}),
+    );
     let mut stream = server.open(call).await;
     let (event, message) = stream.said().await;
     assert_eq!((message["params"]["progress"].as_u64(), event.id), (Some(1), None));

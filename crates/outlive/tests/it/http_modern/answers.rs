@@ -10,7 +10,8 @@ use crate::support::http::{Event, MODERN, Piece, Request, TestServer};
 #[tokio::test]
 async fn discovery_tells_everything_a_client_needs() {
     // VER-05, VER-07, VER-08
-    let server = TestServer::build(HttpConfig::new(), |server| server.instructions("Use it well.")).await;
+    let server =
+        TestServer::build(HttpConfig::new(), |server| server.instructions("Use it well.")).await;
     let result = server.send(Request::modern("server/discover")).await.result();
     assert_eq!(
         result,
@@ -78,7 +79,10 @@ async fn requests_that_come_together_are_answered_in_their_order() {
     connection.write(&calls.iter().flat_map(Request::bytes).collect::<Vec<u8>>()).await;
     for (n, call) in calls.iter().enumerate() {
         let response = connection.response(call).await;
-        assert_eq!((response.json()["id"].as_u64(), response.text()), (Some(n as u64), n.to_string()));
+        assert_eq!(
+            (response.json()["id"].as_u64(), response.text()),
+            (Some(n as u64), n.to_string())
+        );
     }
 }
 
@@ -86,7 +90,9 @@ async fn requests_that_come_together_are_answered_in_their_order() {
 async fn a_call_that_reports_progress_is_answered_with_a_stream() {
     // HTTP26-16, HTTP26-18, HTTP26-19, HTTP26-24, PROG-03, PROG-07
     let server = TestServer::start().await;
-    let call = Request::call("count", json!({"key": "p", "to": 3})).meta("progressToken", json!("p4")).id("c-4");
+    let call = Request::call("count", json!({"key": "p", "to": 3}))
+        .meta("progressToken", json!("p4"))
+        .id("c-4");
     let mut stream = server.open(call).await;
     assert_eq!(stream.header("cache-control"), Some("no-cache"));
     assert_eq!(stream.header("x-accel-buffering"), Some("no"));
@@ -137,7 +143,8 @@ async fn a_progress_token_comes_back_with_its_type() {
     // PROG-08
     let server = TestServer::start().await;
     for token in [json!(7), json!("7")] {
-        let call = Request::call("count", json!({"key": "t", "to": 1})).meta("progressToken", token.clone());
+        let call = Request::call("count", json!({"key": "t", "to": 1}))
+            .meta("progressToken", token.clone());
         let mut stream = server.open(call).await;
         assert_eq!(stream.message().await["params"]["progressToken"], token);
         server.world.release("t");
@@ -160,7 +167,10 @@ async fn log_lines_come_only_to_those_who_ask_and_at_their_level() {
     for level in ["error", "critical", "alert", "emergency"] {
         let line = stream.message().await;
         assert_eq!(line["method"], "notifications/message");
-        assert_eq!(line["params"], json!({"level": level, "logger": "log", "data": {"level": level}}));
+        assert_eq!(
+            line["params"],
+            json!({"level": level, "logger": "log", "data": {"level": level}})
+        );
     }
     server.world.release("l");
     assert_eq!(stream.message().await["result"]["content"][0]["text"], "logged");
@@ -222,14 +232,18 @@ async fn a_client_that_takes_only_streams_gets_a_stream() {
     assert_eq!(response.status(), 200);
     let messages = response.messages();
     assert_eq!(messages.len(), 1);
-    assert_eq!((&messages[0]["id"], &messages[0]["result"]["content"][0]["text"]), (&json!(5), &json!("e")));
+    assert_eq!(
+        (&messages[0]["id"], &messages[0]["result"]["content"][0]["text"]),
+        (&json!(5), &json!("e"))
+    );
 }
 
 #[tokio::test]
 async fn an_error_after_a_stream_has_begun_is_its_last_event() {
     // META-06, HTTP26-11
     let server = TestServer::start().await;
-    let call = Request::call("sample_late", json!({"key": "s"})).meta("progressToken", json!(1)).id(6);
+    let call =
+        Request::call("sample_late", json!({"key": "s"})).meta("progressToken", json!(1)).id(6);
     let mut stream = server.open(call).await;
     assert_eq!(stream.message().await["method"], "notifications/progress");
     server.world.release("s");
@@ -259,7 +273,8 @@ async fn a_session_id_is_ignored_whatever_it_says() {
     let server = TestServer::start().await;
     let session = server.session("2025-11-25").await;
     for id in [session.id.as_str(), "unknown", ""] {
-        let response = server.send(Request::call("whoami", json!({})).header("mcp-session-id", id)).await;
+        let response =
+            server.send(Request::call("whoami", json!({})).header("mcp-session-id", id)).await;
         assert_eq!(response.text(), "anonymous");
         assert_eq!(response.header("mcp-session-id"), None);
         assert_eq!(response.result()["resultType"], "complete");
@@ -276,14 +291,31 @@ async fn every_method_answers_with_the_members_of_its_revision() {
         (Request::modern("resources/templates/list"), true),
         (Request::modern("resources/read").uri("mem://a"), true),
         (Request::modern("prompts/list"), true),
-        (Request::modern("prompts/get").name("greet").param("arguments", json!({"name": "you"})), false),
+        (
+            Request::modern("prompts/get").name("greet").param("arguments", json!({"name": "you"})),
+            false,
+        ),
         (Request::call("echo", json!({"text": "x"})), false),
     ];
     for (request, cacheable) in rows {
         let result: Value = server.send(&request).await.result();
         assert_eq!(result["resultType"], "complete", "{result}");
-        assert_eq!(result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "standard", "{result}");
+        assert_eq!(
+            result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "standard",
+            "{result}"
+        );
         assert_eq!(result.get("ttlMs").is_some(), cacheable, "{result}");
         assert_eq!(result.get("cacheScope").is_some(), cacheable, "{result}");
     }
+}
+
+#[tokio::test]
+async fn a_client_that_asks_before_it_sends_its_body_is_told_to_go_on() {
+    let server = TestServer::start().await;
+    let call = Request::call("echo", json!({"text": "x"})).header("expect", "100-continue");
+    let mut connection = server.connect().await;
+    connection.write(&call.head_bytes()).await;
+    assert_eq!(connection.response(&call).await.status(), 100);
+    connection.write(&call.body_bytes()).await;
+    assert_eq!(connection.response(&call).await.text(), "x");
 }

@@ -11,7 +11,9 @@ use crate::support::http::{Request, TestServer};
 async fn closing_a_stream_cancels_its_call_and_no_other() {
     // HTTP26-28, HTTP26-32, C-01
     let server = TestServer::start().await;
-    let count = |key: &str| Request::call("count", json!({"key": key, "to": 2})).meta("progressToken", json!(1)).id(1);
+    let count = |key: &str| {
+        Request::call("count", json!({"key": key, "to": 2})).meta("progressToken", json!(1)).id(1)
+    };
     let mut left = server.open(count("left")).await;
     let mut kept = server.open(count("kept")).await;
     left.message().await;
@@ -62,7 +64,8 @@ async fn a_cancelled_notification_cancels_nothing() {
     let call = Request::call("wait", json!({"key": "w"})).id(77);
     let mut connection = server.begin(&call).await;
     server.world.started("w").await;
-    let cancel = Request::modern_notification("notifications/cancelled").params(json!({"requestId": 77}));
+    let cancel =
+        Request::modern_notification("notifications/cancelled").params(json!({"requestId": 77}));
     for request in [cancel.clone(), cancel.header("mcp-session-id", &session.id)] {
         assert_eq!(server.send(&request).await.status(), 202);
     }

@@ -31,12 +31,16 @@ async fn one_key_of_meta_is_enough_to_be_modern() {
     // VER-31: then what is missing is missed by modern rules.
     let server = TestServer::start().await;
     let list = Request::modern("tools/list");
-    let no_headers = list.clone().without_header("mcp-protocol-version").without_header("mcp-method");
+    let no_headers =
+        list.clone().without_header("mcp-protocol-version").without_header("mcp-method");
     let rows = [
         (no_headers.clone().without_reserved("clientCapabilities"), -32020),
         (no_headers.clone().without_reserved("protocolVersion"), -32020),
         (list.clone().header("mcp-protocol-version", "2025-11-25"), -32020),
-        (list.without_reserved("protocolVersion").header("mcp-protocol-version", "2025-11-25"), -32602),
+        (
+            list.without_reserved("protocolVersion").header("mcp-protocol-version", "2025-11-25"),
+            -32602,
+        ),
         // HTTP26-44, C-10: no header is no sign of 2025-03-26 here.
         (no_headers, -32020),
     ];
@@ -102,7 +106,8 @@ async fn an_id_that_runs_in_a_session_is_free_for_modern_requests() {
     let waiting = session.call("wait", json!({"key": "w"})).id(1);
     let mut legacy = server.begin(&waiting).await;
     server.world.started("w").await;
-    let modern = Request::call("echo", json!({"text": "free"})).id(1).header("mcp-session-id", &session.id);
+    let modern =
+        Request::call("echo", json!({"text": "free"})).id(1).header("mcp-session-id", &session.id);
     assert_eq!(server.send(&modern).await.text(), "free");
     server.world.release("w");
     assert_eq!(legacy.response(&waiting).await.text(), "waited w");
@@ -144,6 +149,7 @@ async fn resources_are_not_found_by_each_era_in_its_own_words() {
     let server = TestServer::start().await;
     let session = server.session("2025-11-25").await;
     let modern = server.send(Request::modern("resources/read").uri("mem://x")).await;
-    let legacy = server.send(session.request("resources/read").params(json!({"uri": "mem://x"}))).await;
+    let legacy =
+        server.send(session.request("resources/read").params(json!({"uri": "mem://x"}))).await;
     assert_eq!((code(&modern), code(&legacy)), ((200, -32602), (200, -32002)));
 }

@@ -37,7 +37,10 @@ async fn the_version_header_equals_the_body() {
     let server = TestServer::start().await;
     let rows = [
         (echo(), Ok(())),
-        (echo().without_header("mcp-protocol-version").header("MCP-PROTOCOL-VERSION", MODERN), Ok(())),
+        (
+            echo().without_header("mcp-protocol-version").header("MCP-PROTOCOL-VERSION", MODERN),
+            Ok(()),
+        ),
         (echo().header("mcp-protocol-version", "\t 2026-07-28  "), Ok(())),
         (echo().without_header("mcp-protocol-version"), Err("missing")),
         (echo().header("mcp-protocol-version", "2025-11-25"), Err("differs")),
@@ -64,7 +67,10 @@ async fn the_method_header_equals_the_body() {
         (echo().header("mcp-method", ""), Err("Mcp-Method header differs")),
         (echo().header("mcp-method", "tools/call, tools/call"), Err("Mcp-Method header differs")),
         // There is no encoded form of this one.
-        (echo().header("mcp-method", "=?base64?dG9vbHMvY2FsbA==?="), Err("Mcp-Method header differs")),
+        (
+            echo().header("mcp-method", "=?base64?dG9vbHMvY2FsbA==?="),
+            Err("Mcp-Method header differs"),
+        ),
         (echo().add_header("mcp-method", "tools/call"), Err("more than once")),
         (echo().add_header("Mcp-Method", "tools/list"), Err("more than once")),
     ];
@@ -110,7 +116,8 @@ async fn the_name_header_equals_the_body() {
 async fn the_name_header_goes_with_three_methods_and_no_other() {
     // HTTP26-35
     let server = TestServer::start().await;
-    let prompt = || Request::modern("prompts/get").name("greet").param("arguments", json!({"name": "x"}));
+    let prompt =
+        || Request::modern("prompts/get").name("greet").param("arguments", json!({"name": "x"}));
     let resource = || Request::modern("resources/read").uri("mem://a");
     let rows = [
         (prompt(), Ok(())),
@@ -138,7 +145,9 @@ async fn names_that_no_header_can_say_come_encoded() {
     // HTTP26-40, HTTP26-58, HTTP26-64
     let names = ["zürich", " spaced ", "=?base64?x?=", "quo\"te", "tab\there"];
     let server = TestServer::build(HttpConfig::new(), |server| {
-        names.into_iter().fold(server, |server, name| server.tool(Tool::new(name, async || "found")))
+        names
+            .into_iter()
+            .fold(server, |server, name| server.tool(Tool::new(name, async || "found")))
     })
     .await;
     let encoded = |text: &str| {
@@ -206,7 +215,8 @@ async fn headers_repeat_the_arguments_that_the_schema_names() {
 async fn headers_repeat_numbers_booleans_and_what_stands_inside_objects() {
     // HTTP26-52, HTTP26-53, HTTP26-57, HTTP26-63
     let server = TestServer::start().await;
-    let level = |level: i64, header: &str| place(json!({"level": level})).header("mcp-param-level", header);
+    let level =
+        |level: i64, header: &str| place(json!({"level": level})).header("mcp-param-level", header);
     let dry = |header: &str| place(json!({"dry": true})).header("mcp-param-dry", header);
     let tag = |header: &str| place(json!({"deep": {"tag": "t"}})).header("mcp-param-tag", header);
     let rows = [

@@ -117,9 +117,13 @@ async fn what_a_server_does_not_have_is_left_out_of_the_acknowledgement() {
     let mut stream = bare.open(listen(1, everything.clone())).await;
     let honoured = acknowledged(&mut stream, json!(1)).await;
     assert_eq!(honoured["toolsListChanged"], true);
-    assert_eq!((honoured.get("promptsListChanged"), honoured.get("resourcesListChanged")), (None, None));
+    assert_eq!(
+        (honoured.get("promptsListChanged"), honoured.get("resourcesListChanged")),
+        (None, None)
+    );
 
-    let server = TestServer::build(HttpConfig::new(), |server| server.without_subscriptions()).await;
+    let server =
+        TestServer::build(HttpConfig::new(), |server| server.without_subscriptions()).await;
     let mut stream = server.open(listen(1, everything.clone())).await;
     assert_eq!(acknowledged(&mut stream, json!(1)).await.get("resourceSubscriptions"), None);
 
@@ -169,8 +173,10 @@ async fn progress_and_log_lines_do_not_travel_on_a_subscription() {
 #[tokio::test]
 async fn a_malformed_subscription_is_refused() {
     // SUB-01
-    let server =
-        TestServer::build(HttpConfig::new(), |server| server.limits(|limits| limits.subscriptions = 2)).await;
+    let server = TestServer::build(HttpConfig::new(), |server| {
+        server.limits(|limits| limits.subscriptions = 2)
+    })
+    .await;
     let rows = [
         Request::modern("subscriptions/listen").id(1),
         listen(1, json!(null)),
@@ -184,7 +190,11 @@ async fn a_malformed_subscription_is_refused() {
     for request in rows {
         let response = server.send(&request).await;
         let answer = response.json();
-        assert_eq!((response.status(), &answer["error"]["code"]), (200, &json!(-32602)), "{answer}");
+        assert_eq!(
+            (response.status(), &answer["error"]["code"]),
+            (200, &json!(-32602)),
+            "{answer}"
+        );
         assert_eq!(answer["id"], 1);
     }
 }

@@ -20,7 +20,8 @@ async fn a_reader_that_does_not_read_stops_its_own_call_and_no_other() {
     let slow = server.begin(&shout).await;
     server.world.started("slow").await;
 
-    let count = Request::call("count", json!({"key": "fast", "to": 300})).meta("progressToken", json!(1));
+    let count =
+        Request::call("count", json!({"key": "fast", "to": 300})).meta("progressToken", json!(1));
     let mut fast = server.open(count).await;
     for step in 1..=300 {
         assert_eq!(fast.message().await["params"]["progress"], step);
@@ -45,9 +46,12 @@ async fn a_reader_that_does_not_read_stops_its_own_call_and_no_other() {
 #[tokio::test]
 async fn a_subscriber_that_does_not_read_delays_no_other() {
     let config = HttpConfig::new();
-    let server = TestServer::build(config, |server| server.debounce(std::time::Duration::ZERO)).await;
+    let server =
+        TestServer::build(config, |server| server.debounce(std::time::Duration::ZERO)).await;
     let listen = |id| {
-        Request::modern("subscriptions/listen").id(id).param("notifications", json!({"toolsListChanged": true}))
+        Request::modern("subscriptions/listen")
+            .id(id)
+            .param("notifications", json!({"toolsListChanged": true}))
     };
     let slow = server.begin(listen(1)).await;
     let mut fast = server.open(listen(2)).await;

@@ -21,7 +21,10 @@ async fn a_client_that_is_told_to_come_back_gets_its_answer_then() {
     let mut resumed = server.open(session.resume(&bye.id.unwrap())).await;
     server.world.release("l");
     let answer = resumed.message().await;
-    assert_eq!((&answer["id"], &answer["result"]["content"][0]["text"]), (&json!(1), &json!("left and came back")));
+    assert_eq!(
+        (&answer["id"], &answer["result"]["content"][0]["text"]),
+        (&json!(1), &json!("left and came back"))
+    );
     resumed.ended().await;
 }
 
@@ -49,7 +52,10 @@ async fn clients_from_before_the_feature_are_not_left() {
         server.world.started("l").await;
         server.world.release("l");
         let response = connection.response(&call).await;
-        assert!(response.events().iter().all(|event| !event.data.is_empty()), "{version}: {response:?}");
+        assert!(
+            response.events().iter().all(|event| !event.data.is_empty()),
+            "{version}: {response:?}"
+        );
         assert_eq!(response.messages()[0]["result"]["content"][0]["text"], "left and came back");
     }
 }

@@ -3,7 +3,7 @@
 use std::{
     future::{Future, ready},
     pin::Pin,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, atomic::Ordering},
     time::Duration,
 };
 
@@ -43,7 +43,9 @@ impl EventStore for Witness {
 }
 
 fn count(session: &Session, to: u32, width: usize) -> Request {
-    session.call("count", json!({"key": "c", "to": to, "width": width})).meta("progressToken", json!(1))
+    session
+        .call("count", json!({"key": "c", "to": to, "width": width}))
+        .meta("progressToken", json!(1))
 }
 
 #[tokio::test]
@@ -96,7 +98,8 @@ async fn a_bounded_store_drops_the_oldest_and_keeps_the_answer() {
     let messages = server.send(session.resume(&first)).await.messages();
     let (last, steps) = messages.split_last().unwrap();
     assert_eq!(last["result"]["content"][0]["text"], "counted 40");
-    let told: Vec<u64> = steps.iter().map(|step| step["params"]["progress"].as_u64().unwrap()).collect();
+    let told: Vec<u64> =
+        steps.iter().map(|step| step["params"]["progress"].as_u64().unwrap()).collect();
     assert!(!told.is_empty() && told.len() < 20, "{told:?}");
     assert_eq!(told, (told[0]..=40).collect::<Vec<_>>(), "the newest, without a gap");
 }
@@ -133,4 +136,28 @@ async fn many_streams_that_have_ended_do_not_displace_one_that_runs() {
     server.world.release("w");
     let messages = server.send(session.resume(&first)).await.messages();
     assert_eq!(messages[0]["id"], "long");
+}
+
+#[tokio::test]
+async fn a_reader_that_never_reads_costs_no_more_than_the_bound() {
+    // SEC-06: it holds its call back for as long as it is there, and when it has gone, what the call
+    // says is kept up to the bound.
+    const LINES: usize = 20_000;
+    let server = TestServer::start().await;
+    let session = server.session("2025-11-25").await;
+    let shout = session.call("shout", json!({"key": "s", "lines": LINES, "bytes": 1_000})).id(1);
+    let mut stream = server.open(&shout).await;
+    let first = stream.event().await.unwrap().id.unwrap();
+    for _ in 0..20 {
+        assert_eq!(server.send(session.request("ping")).await.status(), 200);
+    }
+    let shouted = server.world.shouted.load(Ordering::Relaxed);
+    assert!(shouted < LINES, "it waits for its reader");
+    stream.cut();
+    server.world.finished("s").await;
+    let response = server.send(session.resume(&first)).await;
+    assert!(response.body.len() < 2 << 20, "{} bytes", response.body.len());
+    let messages = response.messages();
+    assert!(messages.len() > 100);
+    assert_eq!(messages.last().unwrap()["result"]["content"][0]["text"], "shouted");
 }

@@ -46,16 +46,28 @@ async fn a_session_hears_of_the_resources_it_subscribed_to_until_it_unsubscribes
         let mut pipe = Pipe::speaking(&server, version).await;
         let mut other = Pipe::speaking(&server, version).await;
         for uri in ["mem://a", "t://7"] {
-            assert_eq!(pipe.result("resources/subscribe", json!({"uri": uri})).await, json!({}), "{version}");
+            assert_eq!(
+                pipe.result("resources/subscribe", json!({"uri": uri})).await,
+                json!({}),
+                "{version}"
+            );
         }
         server.resource_updated("mem://b");
         server.resource_updated("mem://a");
         assert_eq!(pipe.read().await, updated("mem://a"), "{version}");
         server.resource_updated("t://7");
         assert_eq!(pipe.read().await, updated("t://7"), "{version}");
-        assert_eq!(pipe.result("resources/unsubscribe", json!({"uri": "mem://a"})).await, json!({}), "{version}");
+        assert_eq!(
+            pipe.result("resources/unsubscribe", json!({"uri": "mem://a"})).await,
+            json!({}),
+            "{version}"
+        );
         // What one never subscribed to can be left, too.
-        assert_eq!(pipe.result("resources/unsubscribe", json!({"uri": "mem://b"})).await, json!({}), "{version}");
+        assert_eq!(
+            pipe.result("resources/unsubscribe", json!({"uri": "mem://b"})).await,
+            json!({}),
+            "{version}"
+        );
         server.resource_updated("mem://a");
         pipe.quiet().await;
         other.quiet().await;
@@ -119,7 +131,11 @@ async fn a_server_may_do_without_subscriptions() {
         };
         assert_eq!(hello["capabilities"]["resources"], json!({"listChanged": true}), "{version}");
         for method in ["resources/subscribe", "resources/unsubscribe"] {
-            assert_eq!(pipe.error(method, json!({"uri": "mem://a"})).await["code"], -32601, "{version}");
+            assert_eq!(
+                pipe.error(method, json!({"uri": "mem://a"})).await["code"],
+                -32601,
+                "{version}"
+            );
         }
     }
     let mut pipe = Pipe::open(&server);
@@ -142,7 +158,7 @@ async fn every_subscription_gets_its_own_copy_with_its_own_id() {
         assert_eq!(ack["params"], json!({"_meta": {SUBSCRIPTION: id}, "notifications": honoured}));
     }
     server.resource_updated("mem://a");
-    let mut copies = vec![pipe.read().await, pipe.read().await, pipe.read().await];
+    let mut copies = [pipe.read().await, pipe.read().await, pipe.read().await];
     copies.sort_by_key(Value::to_string);
     let mut expected = [json!(7), json!("7"), json!("s-1")].map(|id| updated_for(&id, "mem://a"));
     expected.sort_by_key(Value::to_string);
@@ -150,7 +166,7 @@ async fn every_subscription_gets_its_own_copy_with_its_own_id() {
     pipe.quiet().await;
 }
 
-// SUB-04, SUB-16
+// SUB-04, SUB-16, CANC-02
 #[tokio::test(start_paused = true)]
 async fn only_what_is_offered_and_can_be_read_is_honoured() {
     let server = server();
@@ -160,7 +176,10 @@ async fn only_what_is_offered_and_can_be_read_is_honoured() {
         (json!({"toolsListChanged": true, "promptsListChanged": true}), json!({})),
         (json!({"resourcesListChanged": true}), json!({"resourcesListChanged": true})),
         (json!({"resourcesListChanged": false}), json!({})),
-        (json!({"resourceSubscriptions": ["mem://a", "mem://none", "t://1"]}), json!({"resourceSubscriptions": ["mem://a", "t://1"]})),
+        (
+            json!({"resourceSubscriptions": ["mem://a", "mem://none", "t://1"]}),
+            json!({"resourceSubscriptions": ["mem://a", "t://1"]}),
+        ),
         (json!({"com.example/other": true}), json!({})),
     ] {
         assert_eq!(listen(&mut pipe, wish.clone()).await.1, honoured, "{wish}");

@@ -1,8 +1,11 @@
 //! A gate inside a handler: the test learns that a call has come so far, and lets it go on.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use tokio::sync::Semaphore;
+use tokio::{sync::Semaphore, time::timeout};
+
+/// How long a test waits for a handler. Only one that fails waits so long.
+const GUARD: Duration = Duration::from_secs(10);
 
 /// Given to a server as state; handlers stop at [`Gate::pass`].
 #[derive(Clone, Default)]
@@ -32,7 +35,7 @@ impl Gate {
 
     /// Waits until a handler stands at the gate, each of them once.
     pub(crate) async fn arrived(&self) {
-        take(&self.0.arrived).await;
+        timeout(GUARD, take(&self.0.arrived)).await.expect("a handler comes to the gate");
     }
 
     /// Lets so many handlers through, those that are still to come included.
@@ -42,7 +45,7 @@ impl Gate {
 
     /// Waits until a handler has been dropped at the gate, each of them once.
     pub(crate) async fn abandoned(&self) {
-        take(&self.0.abandoned).await;
+        timeout(GUARD, take(&self.0.abandoned)).await.expect("a handler is dropped at the gate");
     }
 
     /// How many handlers have been dropped at the gate.

@@ -4,6 +4,8 @@
 //! followed or corrected. Every message that is read is held against its schema.
 
 mod client;
+mod clock;
+mod pair;
 mod request;
 mod server;
 mod sse;
@@ -11,7 +13,8 @@ mod tools;
 
 use std::{future::Future, time::Duration};
 
-pub(crate) use client::{Connection, Cut, Response, Stream};
+pub(crate) use client::{Connection, Response, Stream};
+pub(crate) use clock::ManualClock;
 pub(crate) use request::{MODERN, Request, Session};
 pub(crate) use server::TestServer;
 pub(crate) use sse::{Event, Piece};

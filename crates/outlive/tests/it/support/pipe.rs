@@ -35,11 +35,21 @@ const GUARD: Duration = Duration::from_secs(10);
 pub(crate) struct Pipe {
     stream: DuplexStream,
     unread: Vec<u8>,
+    /// The beginning of a line whose end has not been sent.
+    unfinished: Vec<u8>,
     next_id: u64,
     /// The revision that the handshake agreed on.
     session: Option<String>,
-    /// Method and revision of each request that has been sent, by the text of its id.
-    asked: HashMap<String, (String, Option<String>)>,
+    /// Method and revision of the requests that have been sent, by the text of their id.
+    asked: HashMap<String, Vec<Asked>>,
+}
+
+/// What an answer has to fit.
+#[derive(Clone)]
+struct Asked {
+    method: String,
+    /// None before a handshake.
+    version: Option<String>,
 }
 
 impl Pipe {
@@ -71,8 +81,16 @@ impl Pipe {
         pipe
     }
 
-    fn on(stream: DuplexStream) -> Self {
-        Self { stream, unread: Vec::new(), next_id: 1, session: None, asked: HashMap::new() }
+    /// A client on the other end of this stream.
+    pub(crate) fn on(stream: DuplexStream) -> Self {
+        Self {
+            stream,
+            unread: Vec::new(),
+            unfinished: Vec::new(),
+            next_id: 1,
+            session: None,
+            asked: HashMap::new(),
+        }
     }
 
     async fn speak(&mut self, version: &str) {
@@ -159,18 +177,18 @@ impl Pipe {
 
     /// Sends bytes.
     pub(crate) async fn send_raw(&mut self, bytes: &[u8]) {
-        for line in bytes.split(|byte| *byte == b'\n') {
-            match serde_json::from_slice(line) {
-                Ok(Value::Array(batch)) => batch.iter().for_each(|message| self.remember(message)),
-                Ok(message) => self.remember(&message),
-                Err(_) => {}
-            }
+        self.unfinished.extend_from_slice(bytes);
+        while let Some(at) = self.unfinished.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.unfinished.drain(..=at).collect();
+            self.remember(&line);
         }
         self.stream.write_all(bytes).await.expect("the server reads");
     }
 
     /// Says that nothing more will be sent.
     pub(crate) async fn finish(&mut self) {
+        let rest = std::mem::take(&mut self.unfinished);
+        self.remember(&rest);
         self.stream.shutdown().await.expect("the server reads");
     }
 
@@ -239,17 +257,24 @@ impl Pipe {
         }
     }
 
-    /// Notes under which rules the answer to a request has to be.
-    fn remember(&mut self, message: &Value) {
-        let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) else {
-            return;
+    /// Notes under which rules the answers to a line have to be.
+    fn remember(&mut self, line: &[u8]) {
+        let messages = match serde_json::from_slice(line) {
+            Ok(Value::Array(batch)) => batch,
+            Ok(message) => vec![message],
+            Err(_) => return,
         };
-        let modern = message["params"]["_meta"].get(VERSION).is_some();
-        let version = match modern {
-            true => Some(MODERN.to_owned()),
-            false => self.session.clone(),
-        };
-        self.asked.insert(id.to_string(), (method.to_owned(), version));
+        for message in messages {
+            let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) else {
+                continue;
+            };
+            let version = match message["params"]["_meta"].get(VERSION) {
+                Some(_) => Some(MODERN.to_owned()),
+                None => self.session.clone(),
+            };
+            let asked = Asked { method: method.to_owned(), version };
+            self.asked.entry(id.to_string()).or_default().push(asked);
+        }
     }
 
     /// Reads a line and holds it against the schema of its revision.
@@ -264,6 +289,8 @@ impl Pipe {
 
     fn check(&mut self, message: &Value) {
         assert_eq!(message["jsonrpc"], "2.0", "{message}");
+        let asks = message.get("id").is_some() && message.get("method").is_some();
+        assert!(!asks, "the server asks, though no handler did: {message}");
         let Some(id) = message.get("id") else {
             if message.get("error").is_none() {
                 schema::check(self.version_of_notification(message), None, message);
@@ -271,14 +298,29 @@ impl Pipe {
             // The older schemas have no error without an id, which is why nobody can check it.
             return;
         };
-        let (method, version) = self.asked.get(&id.to_string()).cloned().unwrap_or_default();
+        let asked = self.answered(id, message.get("error").is_some());
         let agreed =
-            message["result"]["protocolVersion"].as_str().filter(|_| method == "initialize");
+            message["result"]["protocolVersion"].as_str().filter(|_| asked.method == "initialize");
         if let Some(agreed) = agreed {
             self.session = Some(agreed.to_owned());
         }
-        let version = agreed.or(version.as_deref()).unwrap_or(MODERN);
-        schema::check(version, Some(&method), message);
+        // Without a handshake, only `ping` is answered as the older revisions have it.
+        let other = if asked.method == "ping" { LEGACY[3] } else { MODERN };
+        let version = agreed.or(asked.version.as_deref()).unwrap_or(other);
+        schema::check(version, Some(&asked.method), message);
+    }
+
+    /// The request that has been answered. Of two with one id it is the later that was refused; what
+    /// was refused may also have been no request at all.
+    fn answered(&mut self, id: &Value, refused: bool) -> Asked {
+        let asked = self.asked.entry(id.to_string()).or_default();
+        match refused {
+            true => asked
+                .pop()
+                .unwrap_or_else(|| Asked { method: String::new(), version: self.session.clone() }),
+            false if asked.is_empty() => panic!("nobody asked for an answer to {id}"),
+            false => asked.remove(0),
+        }
     }
 
     /// Subscriptions and requests without a session are modern; the rest is the session's.

@@ -14,9 +14,9 @@ fn with_input(schema: &Value) -> Tool {
 }
 
 /// A tool that returns this structured content, under a schema written by hand.
-fn with_output(schema: &Value, content: Option<Value>) -> Tool {
+fn with_output(schema: &Value, content: Option<&Value>) -> Tool {
     let mut result = CallToolResult::text("text");
-    result.structured_content = content.as_ref().map(raw);
+    result.structured_content = content.map(raw);
     Tool::new("t", move || std::future::ready(result.clone())).output_schema(raw(schema))
 }
 
@@ -65,10 +65,13 @@ struct Count {
 #[tokio::test(start_paused = true)]
 async fn a_handlers_type_has_the_last_word_over_a_schema_written_by_hand() {
     let tool = Tool::new("t", async |Args(count): Args<Count>| count.n.to_string());
-    let tool = tool.input_schema(raw(&json!({"type": "object", "properties": {"n": {"type": "integer"}}})));
+    let tool = tool
+        .input_schema(raw(&json!({"type": "object", "properties": {"n": {"type": "integer"}}})));
     let mut pipe = Pipe::open(&server([tool]));
     assert_eq!(text(&pipe.call("t", json!({"n": 7})).await), "7");
-    for (arguments, said) in [(json!({"n": "7"}), "`/n`"), (json!({"n": 300}), "`/n`"), (json!({}), "`n`")] {
+    for (arguments, said) in
+        [(json!({"n": "7"}), "`/n`"), (json!({"n": 300}), "`/n`"), (json!({}), "`n`")]
+    {
         let result = pipe.call("t", arguments).await;
         assert_eq!(result["isError"], true);
         assert!(text(&result).contains(said), "{result}");
@@ -78,7 +81,8 @@ async fn a_handlers_type_has_the_last_word_over_a_schema_written_by_hand() {
 // TOOL-14
 #[tokio::test(start_paused = true)]
 async fn a_result_that_breaks_its_own_schema_is_a_failure_of_the_tool() {
-    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    let schema =
+        json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     let cases = [
         (Some(json!({"n": 1})), None),
         (Some(json!({"n": 1, "more": []})), None),
@@ -90,7 +94,7 @@ async fn a_result_that_breaks_its_own_schema_is_a_failure_of_the_tool() {
     ];
     for (content, complaint) in cases {
         for version in REVISIONS {
-            let server = server([with_output(&schema, content.clone())]);
+            let server = server([with_output(&schema, content.as_ref())]);
             let mut pipe = Pipe::speaking(&server, version).await;
             let result = pipe.call("t", json!({})).await;
             match complaint {
@@ -127,7 +131,8 @@ async fn a_typed_result_must_fit_what_its_type_alone_does_not_ensure() {
 #[tokio::test(start_paused = true)]
 async fn a_failure_need_not_fit_the_output_schema() {
     let schema = raw(&json!({"type": "object", "required": ["n"]}));
-    let failed = || CallToolResult::error("no luck").with_structured_content(raw(&json!({"why": "rain"})));
+    let failed =
+        || CallToolResult::error("no luck").with_structured_content(raw(&json!({"why": "rain"})));
     let server = server([
         Tool::new("own", move || std::future::ready(failed())).output_schema(schema),
         Tool::new("err", async || Err::<Json<Percent>, _>(Error::new("no luck"))),
@@ -140,7 +145,10 @@ async fn a_failure_need_not_fit_the_output_schema() {
             assert_eq!(text(&result), "no luck", "{version}: {tool}");
         }
         if version == MODERN {
-            assert_eq!(pipe.call("own", json!({})).await["structuredContent"], json!({"why": "rain"}));
+            assert_eq!(
+                pipe.call("own", json!({})).await["structuredContent"],
+                json!({"why": "rain"})
+            );
         }
     }
 }
@@ -192,9 +200,17 @@ async fn a_schema_is_read_in_its_own_dialect_or_refused() {
     assert_eq!(text(&pipe.call("t", json!({"a": [1, "x"]})).await), "ran");
     assert_eq!(pipe.call("t", json!({"a": ["x"]})).await["isError"], true);
 
-    let why = refused(with_input(&json!({"$schema": "https://example.com/mine", "type": "object"})));
-    assert!(why.contains("unknown dialect `https://example.com/mine`") && why.contains("2020-12"), "{why}");
-    for broken in [json!({"type": "objct"}), json!({"type": "object", "required": "a"}), json!({"type": "object", "minProperties": -1})] {
+    let why =
+        refused(with_input(&json!({"$schema": "https://example.com/mine", "type": "object"})));
+    assert!(
+        why.contains("unknown dialect `https://example.com/mine`") && why.contains("2020-12"),
+        "{why}"
+    );
+    for broken in [
+        json!({"type": "objct"}),
+        json!({"type": "object", "required": "a"}),
+        json!({"type": "object", "minProperties": -1}),
+    ] {
         assert!(refused(with_input(&broken)).starts_with("tool `t`: "), "{broken}");
     }
 }
@@ -202,11 +218,53 @@ async fn a_schema_is_read_in_its_own_dialect_or_refused() {
 // TOOL-06
 #[test]
 fn an_input_schema_describes_an_object() {
-    for schema in [json!(true), json!({}), json!({"type": "array"}), json!({"type": ["object", "null"]}), json!(null), json!("object")] {
+    for schema in [
+        json!(true),
+        json!({}),
+        json!({"type": "array"}),
+        json!({"type": ["object", "null"]}),
+        json!(null),
+        json!("object"),
+    ] {
         assert!(refused(with_input(&schema)).starts_with("tool `t`: "), "{schema}");
     }
     let list = refused(Tool::new("t", async |Args(_): Args<Vec<String>>| "x"));
     assert!(list.contains("array") && list.contains("field of a struct"), "{list}");
+}
+
+// TOOL-06, TOOL-07
+#[tokio::test(start_paused = true)]
+async fn a_value_of_any_kind_is_an_empty_schema_and_not_true() {
+    #[derive(Deserialize, Serialize, JsonSchema)]
+    struct Any {
+        any: Value,
+        list: Vec<Value>,
+    }
+    let any = async |Args(any): Args<Any>| Json(any);
+    let server =
+        server([Tool::new("any", any), Tool::new("value", async || Json(json!([1, "x"])))]);
+    for version in REVISIONS {
+        let tools = listed(&server, version).await;
+        let properties = json!({"any": {}, "list": {"type": "array", "items": {}}});
+        assert_eq!(tools[0]["inputSchema"]["properties"], properties, "{version}");
+        if version >= "2025-06-18" {
+            assert_eq!(tools[0]["outputSchema"]["properties"], properties, "{version}");
+        }
+        assert_eq!(
+            tools[1].get("outputSchema"),
+            (version == MODERN).then_some(&json!({})),
+            "{version}"
+        );
+        let mut pipe = Pipe::speaking(&server, version).await;
+        for value in [json!(null), json!(1.5), json!({"a": []})] {
+            let result = pipe.call("any", json!({"any": value, "list": [value]})).await;
+            assert_eq!(result.get("isError"), None, "{version}: {result}");
+        }
+        let result = pipe.call("any", json!({"list": []})).await;
+        assert_eq!(text(&result), "`arguments` lacks the required property `any`", "{version}");
+    }
+    let why = refused(with_output(&json!(true), None));
+    assert_eq!(why, "tool `t`: its output schema is not an object; write `{}` for any value");
 }
 
 // JSCH-06
@@ -218,7 +276,8 @@ fn a_schema_has_bounds() {
     }
     let why = refused(with_input(&deep));
     assert!(why.contains("deeper") || why.contains("recursion"), "{why}");
-    let many: serde_json::Map<String, Value> = (0..20_000).map(|n| (format!("p{n}"), json!({"type": "integer"}))).collect();
+    let many: serde_json::Map<String, Value> =
+        (0..20_000).map(|n| (format!("p{n}"), json!({"type": "integer"}))).collect();
     let why = refused(with_input(&json!({"type": "object", "properties": many})));
     assert!(why.contains("subschemas"), "{why}");
 }
@@ -251,7 +310,8 @@ async fn a_header_annotation_that_no_client_would_accept_is_refused() {
         assert!(why.contains("x-mcp-header"), "{schema}: {why}");
     }
     let nested = json!({"type": "object", "properties": {"in": on(json!({"type": "integer", "x-mcp-header": "Deep"}))}});
-    let valid = [on(text(json!("Zone"))), on(json!({"type": "boolean", "x-mcp-header": "A"})), nested];
+    let valid =
+        [on(text(json!("Zone"))), on(json!({"type": "boolean", "x-mcp-header": "A"})), nested];
     for schema in valid {
         // A pipe has no headers, so none are asked for.
         let mut pipe = Pipe::open(&server([with_input(&schema)]));

@@ -1,6 +1,6 @@
 //! Turns a legacy request into a [`Call`], with what its session remembers.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use outlive_wire::Method;
 
@@ -33,12 +33,13 @@ impl Legacy {
             id: Span::of(message, request.id.get()),
             method: method.filter(|_| custom_method.is_none()),
             custom_method,
-            parts: request.head.spans(message, request.params)?,
+            parts: request.head.spans(message)?,
             log_level: None,
             principal: arrival.principal,
             session: Some(session),
             peer: arrival.peer,
             http: arrival.http,
+            params: OnceLock::new(),
             port: Port::default(),
             message: message.clone(),
         }))

@@ -8,7 +8,7 @@ use super::{Legacy, shape};
 use crate::{
     Answer, Call, Change, Fault, Identity, Message, Notify, Outcome, Page, Profile,
     era::{
-        Frame,
+        Era, Frame, Numbering,
         error::{self, put},
         notify,
     },
@@ -71,7 +71,11 @@ fn tell(era: &Legacy, call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
             Some(lowest) if level >= lowest => notify::log(level, logger.as_deref(), &data, out),
             _ => return Frame::Silent,
         },
-        Notify::Detach { retry } => return Frame::Detach { retry },
+        // Clients from before expect the answer before the end, and may read an empty event as JSON.
+        Notify::Detach { retry } if era.numbering() == Numbering::Primed => {
+            return Frame::Detach { retry };
+        }
+        Notify::Detach { .. } => return Frame::Silent,
         Notify::Custom { method, params } => notify::custom(&method, params.as_deref(), out),
         Notify::Changed(change) => self::change(&change, out),
         Notify::Acknowledged(_) => return Frame::Silent,

@@ -47,7 +47,6 @@ pub(in crate::era) fn requested_version(request: &Request<'_>) -> Option<String>
 }
 
 fn read<'a>(request: &Request<'a>) -> Result<Hello<'a>, Fault> {
-    let params = request.params.map_or("{}", RawValue::get);
-    serde_json::from_str(params)
+    serde_json::from_str(request.params())
         .map_err(|error| Fault::invalid_params(format!("`params` of initialize: {error}")))
 }

@@ -3,8 +3,10 @@
 //! Comes after [`select`](crate::era::select), before the router. The order of the checks is part
 //! of the contract: what depends on the version comes after the version.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
+use http::{HeaderValue, request::Parts};
 use outlive_wire::{LoggingLevel, Method, Version};
 use serde_json::value::RawValue;
 
@@ -43,21 +45,41 @@ impl Modern {
             check_name(headers, member, raw)?;
         }
         let message = request.message;
+        let (kept, http) = match method {
+            // It may last for days, and the buffer that it came in is needed for the next one.
+            Some(Method::Listen) => (Bytes::copy_from_slice(message), arrival.http.map(detached)),
+            _ => (message.clone(), arrival.http),
+        };
         Ok(Arc::new(Call {
             era: self,
             id: Span::of(message, request.id.get()),
             method: method.filter(|_| custom_method.is_none()),
             custom_method,
-            parts: request.head.spans(message, request.params)?,
+            parts: request.head.spans(message)?,
             log_level: log_level(meta)?,
             principal: arrival.principal,
             session: None,
             peer: arrival.peer,
-            http: arrival.http,
+            http,
+            params: OnceLock::new(),
             port: Port::default(),
-            message: message.clone(),
+            message: kept,
         }))
     }
+}
+
+/// The head of a request, without what it shares with the buffer that it was read from.
+fn detached(mut parts: Box<Parts>) -> Box<Parts> {
+    for value in parts.headers.values_mut() {
+        if let Ok(mut copy) = HeaderValue::from_bytes(value.as_bytes()) {
+            copy.set_sensitive(value.is_sensitive());
+            *value = copy;
+        }
+    }
+    if let Ok(copy) = parts.uri.to_string().parse() {
+        parts.uri = copy;
+    }
+    parts
 }
 
 /// Version and capabilities, in the order in which they are to be missed.

@@ -3,7 +3,7 @@
 //! Every result says `resultType` and who answers; lists and contents say how long they may be
 //! kept. The head of a result is a constant made at start; only the rest is serialised.
 
-use outlive_wire::{CacheHints, Implementation, Meta, Method, RawJson, Version, code};
+use outlive_wire::{CacheHints, Entries, Implementation, Meta, Method, RawJson, Version, code};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -16,9 +16,15 @@ use crate::{
     },
 };
 
-/// `"resultType":"complete","_meta":{…` — open at the end, so that a result can add its own keys.
+/// What the head of a result begins with, unless it is of a kind of its own.
+const COMPLETE: &str = r#""resultType":"complete""#;
+
+/// What comes next. Open at the end, so that a result can add its own keys.
+const META: &str = r#","_meta":{"#;
+
+/// `"resultType":"complete","_meta":{…`
 pub(in crate::era) fn stamp(info: &Implementation, with_identity: bool) -> Box<str> {
-    let mut stamp = String::from(r#""resultType":"complete","_meta":{"#);
+    let mut stamp = format!("{COMPLETE}{META}");
     if with_identity {
         let info = serde_json::to_string(info).expect("an implementation serialises into memory");
         stamp.push_str(r#""io.modelcontextprotocol/serverInfo":"#);
@@ -87,7 +93,7 @@ fn complete(call: &Call, answer: Answer, profile: &Profile, out: &mut Vec<u8>) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     out.extend_from_slice(call.id().as_bytes());
     out.extend_from_slice(br#","result":{"#);
-    let head = Head { profile, cache: None, subscription: None };
+    let head = Head { profile, kind: None, cache: None, subscription: None };
     match answer {
         Answer::Tool(mut result) => {
             let meta = result.meta.take();
@@ -156,6 +162,8 @@ impl<'a> Discovered<'a> {
 #[derive(Clone, Copy)]
 struct Head<'a> {
     profile: &'a Profile,
+    /// A `resultType` of the application's own: the text of a JSON string.
+    kind: Option<&'a str>,
     cache: Option<CacheHints>,
     subscription: Option<&'a str>,
 }
@@ -163,7 +171,8 @@ struct Head<'a> {
 impl Head<'_> {
     /// Writes the members of a result, `meta` merged with what we say ourselves.
     fn write(&self, meta: Option<&Meta>, rest: &impl Serialize, out: &mut Vec<u8>) {
-        self.open(out);
+        // A result that comes from elsewhere may say who made it.
+        self.open(meta.is_some_and(|meta| meta.contains_key(Meta::SERVER_INFO)), out);
         for (key, value) in meta.into_iter().flat_map(|meta| meta.iter()) {
             separate(out);
             put(key, out);
@@ -178,14 +187,15 @@ impl Head<'_> {
 
     /// Writes an object of the application's own. What it says itself wins over what we would.
     fn write_raw(&self, raw: &RawValue, out: &mut Vec<u8>) {
-        let mut members: serde_json::Map<String, serde_json::Value> =
-            serde_json::from_str(raw.get()).unwrap_or_default();
-        let meta = match members.remove("_meta") {
-            Some(serde_json::Value::Object(meta)) => Some(Meta::from(meta)),
-            _ => None,
+        let mut members: Entries<RawJson> = serde_json::from_str(raw.get()).unwrap_or_default();
+        let mut take = |name: &str| {
+            let at = members.0.iter().position(|(key, _)| key == name)?;
+            Some(members.0.remove(at).1)
         };
-        members.remove("resultType");
-        self.write(meta.as_ref(), &members, out);
+        let meta: Option<Meta> = take("_meta").and_then(|meta| serde_json::from_str(meta.get()).ok());
+        let kind = take("resultType").filter(|kind| kind.get().starts_with('"'));
+        let head = Head { kind: kind.as_deref().map(RawValue::get), ..*self };
+        head.write(meta.as_ref(), &members, out);
     }
 
     fn page<T: Serialize>(
@@ -207,8 +217,16 @@ impl Head<'_> {
         }
     }
 
-    fn open(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.profile.modern_stamp.as_bytes());
+    fn open(&self, says_who: bool, out: &mut Vec<u8>) {
+        match self.kind {
+            None => out.extend_from_slice(COMPLETE.as_bytes()),
+            Some(kind) => {
+                out.extend_from_slice(br#""resultType":"#);
+                out.extend_from_slice(kind.as_bytes());
+            }
+        }
+        let rest = if says_who { META } else { &self.profile.modern_stamp[COMPLETE.len()..] };
+        out.extend_from_slice(rest.as_bytes());
         if let Some(id) = self.subscription {
             separate(out);
             out.extend_from_slice(br#""io.modelcontextprotocol/subscriptionId":"#);

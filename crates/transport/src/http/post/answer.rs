@@ -5,11 +5,12 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use http::{HeaderValue, Response, StatusCode, header};
 use outlive_protocol::{
-    Accepted, Held, Message, Notify, Run,
+    Accepted, Fault, Held, Message, Notify, Run,
     era::{Abandoned, Frame},
 };
 
@@ -55,10 +56,10 @@ impl Running {
         }
     }
 
-    /// The call has ended; nothing is left to go on with.
-    pub(in crate::http) fn end(&mut self) {
-        self.run = None;
+    /// The call has ended; nothing is left to go on with. `false` if that was known.
+    pub(in crate::http) fn end(&mut self) -> bool {
         self.held = None;
+        self.run.take().is_some()
     }
 }
 
@@ -86,6 +87,20 @@ pub(in crate::http) async fn one(
         && let Poll::Ready(Some(message @ Message::Last(_))) = first
     {
         return whole(&run, message);
+    }
+    Box::pin(wait(shared, run, first, entry, takes)).await
+}
+
+/// Answers a call that was not ready, or has something to say before its result.
+async fn wait(
+    shared: &Arc<Shared>,
+    run: Run,
+    first: Poll<Option<Message>>,
+    entry: Option<Arc<HttpSession>>,
+    takes: Takes,
+) -> Response<Body> {
+    if !matches!(first, Poll::Ready(None | Some(Message::Last(_)))) && is_crowded(shared, &run) {
+        return whole(&run, Message::Last(Err(TOO_MANY)));
     }
     let mut running = Running::new(run, shared);
     let first = match first {
@@ -138,20 +153,29 @@ pub(in crate::http) async fn batch(
     let mut early: Vec<(usize, Message)> = Vec::new();
     for part in parts {
         match part {
-            Accepted::Call(run) => {
-                let mut running = Running::new(run, shared);
-                match poll_fn(|cx| Poll::Ready(running.poll(cx))).await {
-                    Poll::Ready(Some(message @ Message::Last(_))) => {
-                        let mut out = Vec::new();
-                        running.run().map(|run| run.encode(message, &mut out));
-                        running.end();
-                        answers.push(out);
-                        continue;
-                    }
-                    Poll::Ready(Some(message)) => early.push((waiting.len(), message)),
+            Accepted::Call(run) if is_running(&run) => {
+                // Twice in one batch: neither was running when the other was read.
+                let why = format!("id {} is there twice", run.call().id());
+                let mut out = Vec::new();
+                run.encode(Message::Last(Err(Fault::invalid_request(why))), &mut out);
+                answers.push(out);
+            }
+            Accepted::Call(mut run) => {
+                let message = match poll_fn(|cx| Poll::Ready(run.poll_message(cx))).await {
                     Poll::Ready(None) => continue,
-                    Poll::Pending => {}
+                    Poll::Ready(Some(last @ Message::Last(_))) => Some(last),
+                    _ if is_crowded(shared, &run) => Some(Message::Last(Err(TOO_MANY))),
+                    Poll::Ready(said) => said,
+                    Poll::Pending => None,
+                };
+                if let Some(last @ Message::Last(_)) = message {
+                    let mut out = Vec::new();
+                    run.encode(last, &mut out);
+                    answers.push(out);
+                    continue;
                 }
+                early.extend(message.map(|message| (waiting.len(), message)));
+                let mut running = Running::new(run, shared);
                 running.hold();
                 waiting.push(running);
             }
@@ -159,14 +183,13 @@ pub(in crate::http) async fn batch(
             _ => {}
         }
     }
-    if waiting.is_empty() {
-        return match answers.is_empty() {
-            true => reply::accepted(),
-            false => reply::json(200, [b"[", &answers.join(&b',')[..], b"]"].concat()),
-        };
-    }
     if !takes.events {
-        collect(waiting, &mut answers).await;
+        collect(&mut waiting, &mut answers).await;
+    }
+    if waiting.is_empty() && answers.is_empty() {
+        return reply::accepted();
+    }
+    if waiting.is_empty() && takes.json {
         return reply::json(200, [b"[", &answers.join(&b',')[..], b"]"].concat());
     }
     let mut stream = CallStream::new(shared, waiting, entry);
@@ -178,18 +201,39 @@ pub(in crate::http) async fn batch(
     event_response(Body::events(stream, out, shared.config.keep_alive))
 }
 
-/// Waits for calls whose client takes no stream, and drops what they say on the way.
-async fn collect(waiting: Vec<Running>, answers: &mut Vec<Vec<u8>>) {
-    for mut running in waiting {
-        while let Some(message) = poll_fn(|cx| running.poll(cx)).await {
-            let mut out = Vec::new();
-            if let Some(Frame::End { .. }) = running.run().map(|run| run.encode(message, &mut out))
-            {
-                answers.push(out);
-                running.end();
-            }
+/// A session that has so much running takes on no more: its client may have left long ago.
+fn is_crowded(shared: &Shared, run: &Run) -> bool {
+    let limit = shared.endpoint.profile().limits.in_flight;
+    run.call().session().is_some_and(|session| session.in_flight().len() >= limit)
+}
+
+/// What a crowded session hears. Nobody knows when one of its calls ends.
+const TOO_MANY: Fault = Fault::Busy { retry_after: Duration::from_secs(1) };
+
+fn is_running(run: &Run) -> bool {
+    let call = run.call();
+    call.session().is_some_and(|session| session.in_flight().contains(call.id()))
+}
+
+/// Waits for calls whose client takes no stream, all at once, and drops what they say on the way.
+async fn collect(waiting: &mut Vec<Running>, answers: &mut Vec<Vec<u8>>) {
+    let mut is_waiting = |running: &mut Running, cx: &mut Context<'_>| loop {
+        let message = match running.poll(cx) {
+            Poll::Ready(Some(message)) => message,
+            Poll::Ready(None) => return false,
+            Poll::Pending => return true,
+        };
+        let mut out = Vec::new();
+        if let Some(Frame::End { .. }) = running.run().map(|run| run.encode(message, &mut out)) {
+            answers.push(out);
+            running.end();
         }
-    }
+    };
+    poll_fn(|cx| {
+        waiting.retain_mut(|running| is_waiting(running, cx));
+        if waiting.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
 }
 
 /// What a call said first.
@@ -228,7 +272,7 @@ async fn last_word(running: &mut Running, mut said: Option<Notify>) -> First {
 fn whole(run: &Run, message: Message) -> Response<Body> {
     let mut out = Vec::with_capacity(512);
     let retry = match &message {
-        Message::Last(Err(outlive_protocol::Fault::Busy { retry_after })) => Some(*retry_after),
+        Message::Last(Err(Fault::Busy { retry_after })) => Some(*retry_after),
         _ => None,
     };
     let status = match run.encode(message, &mut out) {

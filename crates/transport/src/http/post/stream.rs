@@ -1,7 +1,10 @@
 //! Calls as a stream of events, numbered where their era can resume them.
 
 use std::{
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::{Context, Poll},
 };
 
@@ -24,6 +27,17 @@ use crate::http::{
 pub(super) struct Numbered {
     stream: Arc<Stream>,
     reader: u64,
+    /// How many calls still have something to say on it, whoever owns them.
+    calls: Arc<AtomicUsize>,
+}
+
+impl Numbered {
+    /// One of the calls has ended; the stream ends with the last of them.
+    fn call_ended(&self) {
+        if self.calls.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.stream.end();
+        }
+    }
 }
 
 /// The calls that are answered on one response.
@@ -50,7 +64,8 @@ impl CallStream {
             (Some(Numbering::Ids | Numbering::Primed), Some(entry)) => {
                 let stream = entry.open_stream(&shared.config.events);
                 let reader = stream.attach();
-                Some(Numbered { stream, reader })
+                let calls = Arc::new(AtomicUsize::new(calls.len()));
+                Some(Numbered { stream, reader, calls })
             }
             _ => None,
         };
@@ -127,10 +142,8 @@ impl CallStream {
     }
 
     fn end(&mut self, index: usize) {
-        self.calls[index].end();
-        let all = self.calls.iter_mut().all(|running| running.run().is_none());
-        if let (true, Some(numbered)) = (all, &self.numbered) {
-            numbered.stream.end();
+        if let (true, Some(numbered)) = (self.calls[index].end(), &self.numbered) {
+            numbered.call_ended();
         }
     }
 }
@@ -140,7 +153,7 @@ impl Source for CallStream {
         if self
             .numbered
             .as_ref()
-            .is_some_and(|numbered| !numbered.stream.is_reader(numbered.reader))
+            .is_some_and(|numbered| !numbered.stream.poll_reader(numbered.reader, cx))
         {
             // The client has come back on another connection; what is left is told there.
             return Poll::Ready(());
@@ -189,6 +202,6 @@ pub(super) async fn pump(mut run: Run, _held: Option<Held>, numbered: Option<Num
         }
     }
     if let Some(numbered) = &numbered {
-        numbered.stream.end();
+        numbered.call_ended();
     }
 }

@@ -8,7 +8,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::{Event, Piece, Request, request::Methods, sse::Parser, within};
+use super::{Event, MODERN, Piece, Request, request::Methods, sse::Parser, within};
 use crate::support::schema;
 
 /// A TCP connection to a server.
@@ -350,6 +350,24 @@ impl Checks {
         let method = asked.and_then(|id| self.methods.lock().unwrap().get(&id).cloned());
         // A handshake is answered in the revision that it agrees on.
         let agreed = message["result"]["protocolVersion"].as_str();
-        schema::check(agreed.unwrap_or(&self.version), method.as_deref(), message);
+        let version = agreed.unwrap_or(&self.version);
+        schema::check(version, method.as_deref(), message);
+        // RPC-13, HTTP26-17: servers ask nothing there.
+        let asks = message.get("method").is_some() && message.get("id").is_some();
+        assert!(version != MODERN || !asks, "a request from the server: {message}");
+        if let Some(code) = message["error"]["code"].as_i64() {
+            check_code(version, code);
+        }
     }
+}
+
+/// RPC-17, RPC-19, RPC-20: of the codes that JSON-RPC reserves, only those with a meaning are used.
+fn check_code(version: &str, code: i64) {
+    let known = match code {
+        -32700 | -32603..=-32600 => true,
+        -32022..=-32020 => version == MODERN,
+        -32002 => version != MODERN,
+        code => !(-32768..=-32000).contains(&code),
+    };
+    assert!(known, "{code} has no meaning in {version}");
 }

@@ -109,6 +109,12 @@ impl Request {
         Self::post(version).json(json!({"jsonrpc": "2.0", "id": id, "method": method}))
     }
 
+    /// The revision in which the answer is written, where that is another than the question's.
+    pub(crate) fn answered_in(mut self, version: &str) -> Self {
+        self.version = version.into();
+        self
+    }
+
     /// Another path than the endpoint's.
     pub(crate) fn target(mut self, target: impl Into<String>) -> Self {
         self.target = target.into();

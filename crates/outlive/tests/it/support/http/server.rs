@@ -8,7 +8,7 @@ use outlive::{
 };
 use serde_json::json;
 
-use super::{Connection, Request, Response, Session, Stream, World, standard};
+use super::{Connection, ManualClock, Request, Response, Session, Stream, World, standard};
 
 /// A server that listens. Dropping it stops it at once.
 pub(crate) struct TestServer {
@@ -35,6 +35,17 @@ impl TestServer {
     ) -> Self {
         let world = Arc::new(World::default());
         Self::serve(change(standard(&world)).build().expect("a server"), world, config).await
+    }
+
+    /// The standard server on a clock of the test's own; it tells when sessions come and go.
+    pub(crate) async fn with_clock(config: HttpConfig, clock: &ManualClock) -> Self {
+        let world = Arc::new(World::default());
+        let (opening, closing) = (Arc::clone(&world), Arc::clone(&world));
+        let server = standard(&world)
+            .clock(clock.clone())
+            .on_session_open(move |_| opening.tell("session opened"))
+            .on_session_close(move |_| closing.tell("session closed"));
+        Self::serve(server.build().expect("a server"), world, config).await
     }
 
     /// A server of the test's own.

@@ -49,6 +49,16 @@ impl World {
         within(self.take(key, "stepped")).await;
     }
 
+    /// Tells the test something.
+    pub(crate) fn tell(&self, what: &str) {
+        self.give("", what);
+    }
+
+    /// Waits until the test has been told something, once for each time.
+    pub(crate) async fn told(&self, what: &str) {
+        within(self.take("", what)).await;
+    }
+
     /// Whether a handler with this key has begun.
     pub(crate) fn has_started(&self, key: &str) -> bool {
         self.signal(key, "started").available_permits() > 0

@@ -1,0 +1,117 @@
+//! Where a server listens, and to whom.
+
+use std::{io::ErrorKind, time::Duration};
+
+use outlive::{
+    http::{HttpConfig, StaticTokens},
+    server::Server,
+};
+use serde_json::json;
+
+use crate::support::http::{Connection, Request, TestServer};
+
+fn server() -> Server {
+    Server::builder("addresses", "1").build().unwrap()
+}
+
+#[tokio::test]
+async fn an_address_that_others_can_reach_needs_an_authenticator() {
+    // HTTP26-03, SEC-05
+    for address in ["0.0.0.0:0", "[::]:0"] {
+        let error = server().serve_http(address, HttpConfig::new()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+        let text = error.to_string();
+        for remedy in ["`authenticator`", "127.0.0.1", "`open_to_anyone`"] {
+            assert!(text.contains(remedy), "{text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_others_can_reach_may_be_opened_on_purpose() {
+    let tokens = StaticTokens::new().with("anna", "annas-token-0123456789");
+    for config in [HttpConfig::new().open_to_anyone(), HttpConfig::new().authenticator(tokens)] {
+        let serving = server().serve_http("0.0.0.0:0", config).await.unwrap();
+        assert_eq!(serving.url(), format!("http://localhost:{}/mcp", serving.address().port()));
+        // It is reached by names that only its owner knows.
+        let list = Request::modern("server/discover").header("host", "mcp.example");
+        let address = ([127, 0, 0, 1], serving.address().port()).into();
+        let response =
+            Connection::open(address).await.send(&list.bearer("annas-token-0123456789")).await;
+        assert_eq!(response.status(), 200);
+        // Pages of other origins are refused there as well.
+        let page = Request::modern("server/discover").header("origin", "https://evil.example");
+        assert_eq!(Connection::open(address).await.send(&page).await.status(), 403);
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_cannot_be_used_is_explained() {
+    let first = server().serve_http("127.0.0.1:0", HttpConfig::new()).await.unwrap();
+    let port = first.address().port();
+    let error = server().serve_http(first.address(), HttpConfig::new()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AddrInUse);
+    let text = error.to_string();
+    assert!(
+        text.contains(&format!("port {port} is in use")) && text.contains("choose another"),
+        "{text}"
+    );
+
+    // An address for documentation: no machine has it.
+    let config = HttpConfig::new().open_to_anyone();
+    let error = server().serve_http("203.0.113.7:0", config).await.unwrap_err();
+    assert!(error.to_string().contains("203.0.113.7 is no address of this machine"), "{error}");
+    assert!(server().serve_http("no such host", HttpConfig::new()).await.is_err());
+}
+
+#[tokio::test]
+async fn the_path_can_be_chosen() {
+    // HTTP26-01
+    let server = TestServer::with(HttpConfig::new().path("/tools/v1")).await;
+    assert!(server.serving.url().ends_with("/tools/v1"));
+    let list = Request::modern("tools/list");
+    assert_eq!(server.send(list.clone().target("/tools/v1")).await.status(), 200);
+    let elsewhere = server.send(list).await;
+    assert_eq!(elsewhere.status(), 404);
+    assert!(elsewhere.json()["error"]["message"].as_str().unwrap().contains("/tools/v1"));
+}
+
+#[tokio::test]
+async fn a_connection_that_asks_nothing_is_closed() {
+    let server =
+        TestServer::with(HttpConfig::new().idle_connection(Duration::from_millis(200))).await;
+    let mut silent = server.connect().await;
+    let mut slow = server.connect().await;
+    slow.write(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n").await;
+    let mut idle = server.connect().await;
+    assert_eq!(idle.send(&Request::modern("tools/list")).await.status(), 200);
+    silent.write(b"").await;
+    for connection in [silent, slow, idle] {
+        connection.closed().await;
+    }
+    // One that waits for its answer is not idle.
+    let call = Request::call("wait", json!({"key": "w"}));
+    let mut waiting = server.begin(&call).await;
+    server.world.started("w").await;
+    server.connect().await.closed().await;
+    server.world.release("w");
+    assert_eq!(waiting.response(&call).await.text(), "waited w");
+}
+
+#[tokio::test]
+async fn there_are_as_many_connections_as_there_may_be() {
+    // SEC-06
+    let server = TestServer::with(HttpConfig::new().max_connections(1)).await;
+    let mut first = server.connect().await;
+    assert_eq!(first.send(&Request::modern("tools/list")).await.status(), 200);
+    let call = Request::call("wait", json!({"key": "second"}));
+    let mut second = server.begin(&call).await;
+    for _ in 0..10 {
+        assert_eq!(first.send(&Request::modern("tools/list")).await.status(), 200);
+    }
+    assert!(!server.world.has_started("second"), "it waits for its turn");
+    drop(first);
+    server.world.started("second").await;
+    server.world.release("second");
+    assert_eq!(second.response(&call).await.text(), "waited second");
+}

@@ -1,0 +1,86 @@
+//! Names and tokens from a file, and what is said of a file that cannot be used.
+
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use outlive::http::{HttpConfig, StaticTokens};
+use serde_json::json;
+
+use crate::support::http::{Request, TestServer};
+
+/// A file that is gone when the test is over.
+struct TokenFile(PathBuf);
+
+impl TokenFile {
+    fn new(text: &str) -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!(
+            "outlive-tokens-{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        );
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, text).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for TokenFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[tokio::test]
+async fn every_line_is_a_caller() {
+    let file = TokenFile::new(
+        "# who may come in\n\nanna annas-token-0123456789\n  bert\tberts-token-0123456789  \r\n# cleo cleos-token-0123456789\n",
+    );
+    let tokens = StaticTokens::from_file(&file.0).unwrap();
+    let shown = format!("{tokens:?}");
+    assert!(shown.contains('2') && !shown.contains("token-0123456789"), "{shown}");
+    let server = TestServer::with(HttpConfig::new().authenticator(tokens)).await;
+    let call = Request::call("whoami", json!({}));
+    for name in ["anna", "bert"] {
+        assert_eq!(
+            server.send(call.clone().bearer(&format!("{name}s-token-0123456789"))).await.text(),
+            name
+        );
+    }
+    assert_eq!(server.send(call.bearer("cleos-token-0123456789")).await.status(), 401);
+}
+
+#[test]
+fn a_line_that_is_none_is_named_with_what_to_do() {
+    for (text, line, words) in [
+        ("anna\n", 1, "has no token"),
+        ("# fine\n\nanna annas-token-0123456789\nbert\n", 4, "has no token"),
+        ("anna short\n", 1, "fewer than 16 characters"),
+        ("anna annas token with spaces\n", 1, "space inside its token"),
+    ] {
+        let file = TokenFile::new(text);
+        let error = StaticTokens::from_file(&file.0).unwrap_err().to_string();
+        let place = format!("{}:{line} ", file.0.display());
+        assert!(error.starts_with(&place), "{error}");
+        assert!(
+            error.contains(words) && error.ends_with("write one `name token` per line"),
+            "{error}"
+        );
+        // Secrets stay out of messages, wrong ones too.
+        assert!(!error.contains("short") && !error.contains("annas"), "{error}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named_with_the_cause() {
+    let missing = std::env::temp_dir().join("outlive-tokens-that-nobody-wrote");
+    let error = StaticTokens::from_file(&missing).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with(&format!("could not read the token file {}: ", missing.display()))
+    );
+    assert!(std::error::Error::source(&error).is_some());
+}

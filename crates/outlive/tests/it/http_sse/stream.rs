@@ -1,0 +1,216 @@
+//! The stream is the session: it begins with where to post, tells all that the server says, and
+//! when it is lost, so is everything else.
+
+use std::{
+    sync::{Arc, Mutex, atomic::Ordering},
+    time::Duration,
+};
+
+use outlive::{http::HttpConfig, server::Tool};
+use serde_json::json;
+
+use crate::support::http::{MODERN, Piece, Request, TestServer};
+
+#[tokio::test]
+async fn the_first_event_tells_where_to_post() {
+    // SSE24-02, SSE24-03, SSE24-08
+    let server = TestServer::start().await;
+    let mut targets = Vec::new();
+    for _ in 0..5 {
+        let pair = server.pair().await;
+        assert_eq!(pair.stream.header("content-type"), Some("text/event-stream"));
+        assert_eq!(pair.stream.header("x-accel-buffering"), Some("no"));
+        let id = pair.target.strip_prefix("/messages?session=").expect("a path of this server");
+        assert!(id.len() >= 32 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
+        assert!(!targets.contains(&pair.target), "{id} twice");
+        targets.push(pair.target);
+    }
+}
+
+#[tokio::test]
+async fn a_handshake_and_calls_are_answered_on_the_stream() {
+    // SSE24-05, SSE24-11, VER-18
+    let server = TestServer::start().await;
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let mut pair = server.pair_ready(version).await;
+        let answer = pair
+            .ask(&server, "a", "tools/call", json!({"name": "echo", "arguments": {"text": "x"}}))
+            .await;
+        assert_eq!(
+            answer,
+            json!({"jsonrpc": "2.0", "id": "a", "result": {"content": [{"type": "text", "text": "x"}]}})
+        );
+        let sum = pair
+            .ask(&server, 1, "tools/call", json!({"name": "sum", "arguments": {"a": 1, "b": 2}}))
+            .await;
+        assert_eq!(
+            sum["result"].get("structuredContent").is_some(),
+            version >= "2025-06-18",
+            "{version}"
+        );
+        assert_eq!(pair.ask(&server, 2, "ping", json!({})).await["result"], json!({}));
+        assert!(pair.ask(&server, 3, "tools/list", json!({})).await["result"]["tools"].is_array());
+    }
+}
+
+#[tokio::test]
+async fn calls_are_answered_as_they_end() {
+    let server = TestServer::start().await;
+    let mut pair = server.pair_ready("2024-11-05").await;
+    for key in ["a", "b"] {
+        pair.begin(&server, key, "tools/call", json!({"name": "wait", "arguments": {"key": key}}))
+            .await;
+    }
+    let count = json!({"name": "count", "arguments": {"key": "c", "to": 1}, "_meta": {"progressToken": "p"}});
+    let progress = pair.ask(&server, "c", "tools/call", count).await;
+    assert_eq!(progress["method"], "notifications/progress");
+    // A field that came with the next revision.
+    assert_eq!(progress["params"], json!({"progressToken": "p", "progress": 1, "total": 1}));
+    for key in ["c", "b", "a"] {
+        server.world.release(key);
+        assert_eq!(pair.message().await["id"], key);
+    }
+}
+
+#[tokio::test]
+async fn a_notification_cancels_a_call() {
+    let server = TestServer::start().await;
+    let mut pair = server.pair_ready("2024-11-05").await;
+    pair.begin(&server, 1, "tools/call", json!({"name": "wait", "arguments": {"key": "a"}})).await;
+    server.world.started("a").await;
+    let cancelled =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    pair.post(&server, cancelled).await;
+    server.world.cancelled("a").await;
+    assert_eq!(
+        pair.ask(&server, 2, "ping", json!({})).await["id"],
+        2,
+        "nothing was said of the first"
+    );
+}
+
+#[tokio::test]
+async fn changes_are_told_on_the_stream() {
+    // SUB-20, RES-10
+    let server = TestServer::start().await;
+    let mut pair = server.pair_ready("2024-11-05").await;
+    let subscribed = pair.ask(&server, 1, "resources/subscribe", json!({"uri": "mem://a"})).await;
+    assert_eq!(subscribed["result"], json!({}));
+    server.server.resource_updated("mem://b");
+    server.server.resource_updated("mem://a");
+    assert_eq!(pair.message().await["params"], json!({"uri": "mem://a"}));
+    server.server.add_tool(Tool::new("new", async || "new")).unwrap();
+    assert_eq!(pair.message().await["method"], "notifications/tools/list_changed");
+}
+
+#[tokio::test]
+async fn modern_meta_is_not_honoured() {
+    // SSE24-10: only revisions with a handshake run here.
+    let server = TestServer::start().await;
+    let modern = Request::call("echo", json!({"text": "x"})).id(7);
+    let message: serde_json::Value = serde_json::from_slice(&modern.body_bytes()).unwrap();
+    let mut before = server.pair().await;
+    before.post(&server, message.clone()).await;
+    assert_eq!(before.message().await["error"]["code"], -32602, "no handshake came before");
+
+    let mut pair = server.pair_ready("2024-11-05").await;
+    pair.post(&server, message).await;
+    let answer = pair.message().await;
+    assert_eq!(
+        answer["result"],
+        json!({"content": [{"type": "text", "text": "x"}]}),
+        "not a modern result"
+    );
+    // Neither are its methods, nor its headers.
+    let discover = pair.ask(&server, 8, "server/discover", json!({})).await;
+    assert_eq!(discover["error"]["code"], -32601);
+    let with_headers = pair
+        .request(json!({"jsonrpc": "2.0", "id": 9, "method": "ping"}))
+        .header("mcp-protocol-version", MODERN)
+        .header("mcp-method", "tools/list");
+    assert_eq!(server.send(with_headers).await.status(), 202);
+    assert_eq!(pair.message().await, json!({"jsonrpc": "2.0", "id": 9, "result": {}}));
+}
+
+#[tokio::test]
+async fn losing_the_stream_ends_the_session() {
+    // SSE24-10
+    let story = Arc::new(Mutex::new(Vec::new()));
+    let (opened, closed) = (Arc::clone(&story), Arc::clone(&story));
+    let server = TestServer::build(HttpConfig::new(), move |server| {
+        server
+            .on_session_open(move |_| opened.lock().unwrap().push("opened"))
+            .on_session_close(move |_| closed.lock().unwrap().push("closed"))
+    })
+    .await;
+    let pair = server.pair_ready("2024-11-05").await;
+    pair.begin(&server, 1, "tools/call", json!({"name": "wait", "arguments": {"key": "a"}})).await;
+    server.world.started("a").await;
+    let late = pair.request(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"}));
+    pair.stream.cut();
+    server.world.cancelled("a").await;
+    assert_eq!(server.send(late).await.status(), 404);
+    assert_eq!(*story.lock().unwrap(), ["opened", "closed"]);
+}
+
+#[tokio::test]
+async fn a_quiet_stream_shows_that_it_is_alive() {
+    let server = TestServer::with(HttpConfig::new().keep_alive(Duration::from_millis(5))).await;
+    let mut pair = server.pair().await;
+    for _ in 0..3 {
+        assert_eq!(pair.stream.piece().await, Ok(Some(Piece::Comment)));
+    }
+}
+
+#[tokio::test]
+async fn streams_do_not_hear_each_other() {
+    let server = TestServer::start().await;
+    let mut a = server.pair_ready("2024-11-05").await;
+    let mut b = server.pair_ready("2024-11-05").await;
+    a.begin(&server, 1, "tools/call", json!({"name": "wait", "arguments": {"key": "a"}})).await;
+    b.begin(&server, 1, "tools/call", json!({"name": "wait", "arguments": {"key": "b"}})).await;
+    server.world.release("b");
+    assert_eq!(b.message().await["result"]["content"][0]["text"], "waited b");
+    server.world.release("a");
+    assert_eq!(a.message().await["result"]["content"][0]["text"], "waited a");
+}
+
+#[tokio::test]
+async fn a_reader_that_does_not_read_holds_up_nobody_else() {
+    let server = TestServer::start().await;
+    let slow = server.pair_ready("2024-11-05").await;
+    let mut fast = server.pair_ready("2024-11-05").await;
+    let shout =
+        json!({"name": "shout", "arguments": {"key": "s", "lines": 50_000, "bytes": 1_000}});
+    slow.begin(&server, 1, "tools/call", shout).await;
+    server.world.started("s").await;
+    for id in 0..100 {
+        assert_eq!(fast.ask(&server, id, "ping", json!({})).await["id"], id);
+    }
+    let shouted = server.world.shouted.load(Ordering::Relaxed);
+    assert!(shouted < 50_000, "{shouted} lines were made for nobody");
+    slow.stream.cut();
+    server.world.cancelled("s").await;
+}
+
+#[tokio::test]
+async fn there_are_as_many_streams_as_there_may_be() {
+    // SEC-06
+    let server = TestServer::with(HttpConfig::new().max_sessions(1)).await;
+    let pair = server.pair().await;
+    let get = Request::new("GET", "2024-11-05").target("/sse").accept("text/event-stream");
+    assert_eq!(server.send(&get).await.status(), 503);
+    assert!(pair.target.starts_with("/messages"));
+}
+
+#[tokio::test]
+async fn the_pair_can_be_left_out() {
+    // SSE24-01
+    let server = TestServer::with(HttpConfig::new().without_http_sse()).await;
+    let get = Request::new("GET", "2024-11-05").accept("text/event-stream");
+    assert_eq!(server.send(get.target("/sse")).await.status(), 404);
+    let post =
+        Request::post("2024-11-05").json(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}));
+    assert_eq!(server.send(post.target("/messages?session=x")).await.status(), 404);
+    assert_eq!(server.send(Request::modern("tools/list")).await.status(), 200);
+}
