@@ -94,7 +94,7 @@ fn build_peer() -> Result<PathBuf> {
     }
     let messages = String::from_utf8_lossy(&built.stdout);
     let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<Artifact>(line).ok());
-    let program = artifacts.filter_map(|artifact| artifact.executable).last();
+    let program = artifacts.filter_map(|artifact| artifact.executable).next_back();
     program.context("cargo does not say where the peer is")
 }
 

@@ -45,7 +45,7 @@ async fn main() -> Result<()> {
         client??;
     }
     let late = resident()?;
-    println!(
+    eprintln!(
         "{} calls, {} streams, {} abandoned, {} sessions, {} resumed in {length:?}",
         counts.calls.load(Ordering::Relaxed),
         counts.streams.load(Ordering::Relaxed),
@@ -53,11 +53,17 @@ async fn main() -> Result<()> {
         counts.sessions.load(Ordering::Relaxed),
         counts.resumed.load(Ordering::Relaxed),
     );
-    println!("resident memory: {} KiB after a third, {} KiB at the end", early >> 10, late >> 10);
+    eprintln!("resident memory: {} KiB after a third, {} KiB at the end", early >> 10, late >> 10);
     ensure!(late < early + GROWTH, "memory grew by {} KiB", (late - early) >> 10);
-    ensure!(serving.service().sessions() == 0, "{} sessions were left over", serving.service().sessions());
-    timeout(Duration::from_secs(20), serving.shut_down()).await.context("the server did not shut down")?;
-    println!("1 passed, 0 failed");
+    ensure!(
+        serving.service().sessions() == 0,
+        "{} sessions were left over",
+        serving.service().sessions()
+    );
+    timeout(Duration::from_secs(20), serving.shut_down())
+        .await
+        .context("the server did not shut down")?;
+    eprintln!("1 passed, 0 failed");
     Ok(())
 }
 
@@ -74,12 +80,16 @@ fn arguments() -> Result<(Duration, usize)> {
     let (mut length, mut clients) = (Duration::from_secs(300), 200);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
-        let mut number = || arguments.next().context("a number is missing")?.parse::<u64>().context("not a number");
+        let mut number = || {
+            arguments.next().context("a number is missing")?.parse::<u64>().context("not a number")
+        };
         match argument.as_str() {
             "--short" => (length, clients) = (Duration::from_secs(8), 40),
             "--minutes" => length = Duration::from_secs(60 * number()?),
             "--clients" => clients = number()? as usize,
-            other => bail!("unknown argument `{other}`; there are --short, --minutes N and --clients N"),
+            other => {
+                bail!("unknown argument `{other}`; there are --short, --minutes N and --clients N")
+            }
         }
     }
     Ok((length, clients))
@@ -175,7 +185,11 @@ async fn session(address: &str, counts: &Counts) -> Result<()> {
     expect(&exchange(address, &call("quick")).await?, "done")?;
 
     let cut = exchange(address, &call("detach")).await?;
-    let last = cut.lines().filter_map(|line| line.strip_prefix("id: ")).next_back().context("no event id")?;
+    let last = cut
+        .lines()
+        .filter_map(|line| line.strip_prefix("id: "))
+        .next_back()
+        .context("no event id")?;
     ensure!(!cut.contains("came back"), "the stream was not cut: {cut}");
     let resume = format!(
         "GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nConnection: close\r\n{header}Last-Event-ID: {last}\r\n\r\n"
@@ -183,7 +197,8 @@ async fn session(address: &str, counts: &Counts) -> Result<()> {
     expect(&exchange(address, resume.as_bytes()).await?, "came back")?;
     counts.resumed.fetch_add(1, Ordering::Relaxed);
 
-    let end = format!("DELETE /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{header}\r\n");
+    let end =
+        format!("DELETE /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{header}\r\n");
     let ended = exchange(address, end.as_bytes()).await?;
     ensure!(ended.starts_with("HTTP/1.1 204"), "the session did not end: {ended}");
     counts.sessions.fetch_add(1, Ordering::Relaxed);
@@ -200,7 +215,9 @@ fn modern(tool: &str, arguments: &Value) -> Vec<u8> {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
     }});
-    let headers = format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n");
+    let headers = format!(
+        "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n"
+    );
     post(&headers, &message("tools/call", &params))
 }
 
@@ -225,7 +242,10 @@ async fn exchange(address: &str, request: &[u8]) -> Result<String> {
 }
 
 fn expect(answer: &str, text: &str) -> Result<()> {
-    ensure!(answer.starts_with("HTTP/1.1 200") && answer.contains(text), "expected `{text}` in {answer}");
+    ensure!(
+        answer.starts_with("HTTP/1.1 200") && answer.contains(text),
+        "expected `{text}` in {answer}"
+    );
     Ok(())
 }
 

@@ -94,7 +94,9 @@ fn find(core: &Core, call: &Call) -> Result<Option<Completer>, Fault> {
         CompletionReference::Resource(resource) => {
             let uri = &resource.uri;
             match core.templates.get(uri, call.principal()) {
-                Some(entry) if entry.has_variable(argument) => Ok(entry.completers.0.get(argument).cloned()),
+                Some(entry) if entry.has_variable(argument) => {
+                    Ok(entry.completers.0.get(argument).cloned())
+                }
                 Some(_) => Err(unknown(&format!("resource template `{uri}`"))),
                 None if core.resources.get(uri, call.principal()).is_some() => Ok(None),
                 None => Err(Fault::invalid_params(format!("unknown resource template `{uri}`"))),

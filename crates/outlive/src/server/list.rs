@@ -45,7 +45,8 @@ fn page<E: Entry, T>(
             Some(u64::from_le_bytes(place.try_into().map_err(|_| invalid())?))
         }
     };
-    let (entries, next) = registry.page(after, core.profile.limits.page_size.max(1), call.principal());
+    let (entries, next) =
+        registry.page(after, core.profile.limits.page_size.max(1), call.principal());
     let next = match next {
         None => None,
         Some(place) => {

@@ -364,7 +364,8 @@ fn failed(text: String) -> Outcome {
 
 /// The schema of tools that take nothing.
 fn no_arguments() -> RawJson {
-    RawValue::from_string(r#"{"type":"object","additionalProperties":false}"#.into()).expect("this is JSON")
+    RawValue::from_string(r#"{"type":"object","additionalProperties":false}"#.into())
+        .expect("this is JSON")
 }
 
 /// Names that clients may stumble over are allowed, but not without a word.

@@ -1,6 +1,7 @@
 //! Behaviour of servers, bytes in and bytes out.
 
 #![allow(clippy::unwrap_used, reason = "all of this is tests, helpers included")]
+#![allow(clippy::needless_pass_by_value, reason = "tests hand over a `json!` where they write it")]
 
 mod fuzz_corpus; // what fuzzing started from or found
 mod support; // clients made of bytes, and the schemas that check what comes back

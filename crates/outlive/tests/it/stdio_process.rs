@@ -1,8 +1,8 @@
 //! A real process on real pipes.
 //!
-//! The server is [`server_process`], a test that the others start: this executable again, told to run
-//! that one alone. What the harness prints comes before [`READY`]; from there on standard output
-//! belongs to the server.
+//! The server is [`serves_when_another_test_says_so`], which the others start: this executable again,
+//! told to run that test alone. What the harness prints comes before [`READY`]; from there on
+//! standard output belongs to the server.
 
 use std::{
     collections::BTreeSet,
@@ -25,6 +25,9 @@ use tokio::{
 use crate::support::pipe::{Pipe, result, text, with_meta};
 
 const READY: &str = "the server is ready";
+
+/// Tells a process that it is the server.
+const BE_THE_SERVER: &str = "OUTLIVE_TEST_BE_THE_SERVER";
 
 /// A process that hangs fails its test after this time.
 const GUARD: Duration = Duration::from_secs(30);
@@ -61,8 +64,10 @@ async fn noisy() -> &'static str {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "the server that the other tests start"]
-async fn server_process() {
+async fn serves_when_another_test_says_so() {
+    if std::env::var_os(BE_THE_SERVER).is_none() {
+        return;
+    }
     let server = Server::builder("process", "1")
         .tool(Tool::new("nap", nap))
         .tool(Tool::new("echo", echo))
@@ -85,7 +90,8 @@ struct Process {
 impl Process {
     async fn start() -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "stdio_process::server_process", "--ignored", "--nocapture"])
+            .args(["--exact", "stdio_process::serves_when_another_test_says_so", "--nocapture"])
+            .env(BE_THE_SERVER, "yes")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

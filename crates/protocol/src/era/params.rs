@@ -255,7 +255,10 @@ mod tests {
     fn usual_requests_are_read_in_one_pass_in_any_order() {
         check(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, true);
         check(r#" { "params" : { } , "method":"p\u0069ng","id":"a\"b","jsonrpc":"2.0"} "#, true);
-        check(r#"{"jsonrpc":"2.0","id":-7,"method":"m","params":{"x":[{}],"name":null,"uri":1}}"#, true);
+        check(
+            r#"{"jsonrpc":"2.0","id":-7,"method":"m","params":{"x":[{}],"name":null,"uri":1}}"#,
+            true,
+        );
         check(
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":3,"a":[]},"arguments":[]}}"#,
             true,

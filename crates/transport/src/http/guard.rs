@@ -86,7 +86,7 @@ mod tests {
 
     use super::{Allow, host_allowed, origin_allowed};
 
-    fn with(name: header::HeaderName, values: &[&'static str]) -> HeaderMap {
+    fn with(name: &header::HeaderName, values: &[&'static str]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for value in values {
             headers.append(name.clone(), HeaderValue::from_static(value));
@@ -96,7 +96,7 @@ mod tests {
 
     #[track_caller]
     fn host(allow: &Allow, values: &[&'static str], expected: bool) {
-        let headers = with(header::HOST, values);
+        let headers = with(&header::HOST, values);
         assert_eq!(
             host_allowed(allow, &headers, &Uri::from_static("/mcp")),
             expected,
@@ -106,7 +106,7 @@ mod tests {
 
     #[track_caller]
     fn origin(allow: &Allow, values: &[&'static str], expected: bool) {
-        assert_eq!(origin_allowed(allow, &with(header::ORIGIN, values)), expected, "{values:?}");
+        assert_eq!(origin_allowed(allow, &with(&header::ORIGIN, values)), expected, "{values:?}");
     }
 
     #[test]

@@ -79,7 +79,8 @@ where
     let Some(pipe) = pipe.filter(|pipe| *pipe.principal() == head.principal) else {
         return reply::problem(StatusCode::NOT_FOUND, "no such stream; open one with GET first");
     };
-    let message = match post::read(body, pipe.message_limit(), shared.config.idle_connection).await {
+    let message = match post::read(body, pipe.message_limit(), shared.config.idle_connection).await
+    {
         Ok(message) => message,
         Err(response) => return *response,
     };

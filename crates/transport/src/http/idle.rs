@@ -65,3 +65,41 @@ impl Future for Deadline {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        task::{Context, Waker},
+        time::Duration,
+    };
+
+    use hyper::rt::Timer;
+
+    use super::IdleTimer;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A connection that asks for one deadline, drops it after a while and waits for the next.
+    async fn check(first: u32, after: u32, second: u32) {
+        let timer = IdleTimer::default();
+        let begun = timer.now();
+        let mut dropped = timer.sleep(SECOND * first);
+        assert!(dropped.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        drop(dropped);
+        tokio::time::sleep(SECOND * after).await;
+        timer.sleep(SECOND * second).await;
+        assert_eq!((timer.now() - begun).as_secs(), u64::from(after + second));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_entry_of_an_earlier_deadline_is_moved() {
+        check(10, 6, 10).await;
+        check(10, 20, 10).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_earlier_deadline_is_met_in_time() {
+        check(10, 0, 2).await;
+        check(10, 9, 0).await;
+    }
+}

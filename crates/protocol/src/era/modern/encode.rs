@@ -192,7 +192,8 @@ impl Head<'_> {
             let at = members.0.iter().position(|(key, _)| key == name)?;
             Some(members.0.remove(at).1)
         };
-        let meta: Option<Meta> = take("_meta").and_then(|meta| serde_json::from_str(meta.get()).ok());
+        let meta: Option<Meta> =
+            take("_meta").and_then(|meta| serde_json::from_str(meta.get()).ok());
         let kind = take("resultType").filter(|kind| kind.get().starts_with('"'));
         let head = Head { kind: kind.as_deref().map(RawValue::get), ..*self };
         head.write(meta.as_ref(), &members, out);

@@ -123,7 +123,7 @@ impl Connection {
 
     /// Waits until the server closes the connection; what it still says is thrown away.
     pub(crate) async fn closed(mut self) {
-        let mut rest = [0; 4096];
+        let mut rest = vec![0; 4096];
         while matches!(within(self.stream.read(&mut rest)).await, Ok(read) if read > 0) {}
     }
 
@@ -188,7 +188,7 @@ impl Connection {
     }
 
     async fn fill(&mut self) -> Result<(), Cut> {
-        let mut chunk = [0; 16 << 10];
+        let mut chunk = vec![0; 4 << 10];
         match within(self.stream.read(&mut chunk)).await {
             Ok(0) | Err(_) => Err(Cut),
             Ok(read) => {
