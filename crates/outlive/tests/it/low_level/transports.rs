@@ -12,6 +12,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     sync::mpsc,
     task::JoinHandle,
+    time::timeout,
 };
 
 use crate::support::{
@@ -68,10 +69,15 @@ impl Client {
     }
 
     async fn read(&mut self) -> Value {
-        let message = self.answers.recv().await.expect("a message");
+        let message = soon(self.answers.recv()).await.expect("a message");
         assert!(!message.contains(&b'\n'), "a message has no line end");
         serde_json::from_slice(&message).unwrap()
     }
+}
+
+/// Waits, but not for ever.
+async fn soon<F: Future>(future: F) -> F::Output {
+    timeout(Duration::from_secs(10), future).await.expect("within ten seconds")
 }
 
 fn server(gate: &Gate) -> Server {
@@ -134,10 +140,10 @@ async fn a_source_that_ends_lets_running_calls_be_answered() {
     let Client { requests, mut answers, serving } = client;
     drop(requests);
     gate.open(1);
-    let answer: Value = serde_json::from_slice(&answers.recv().await.unwrap()).unwrap();
+    let answer: Value = serde_json::from_slice(&soon(answers.recv()).await.unwrap()).unwrap();
     assert_eq!(answer["id"], 1);
-    assert!(answers.recv().await.is_none(), "the subscription ends without a word");
-    serving.await.unwrap().unwrap();
+    assert!(soon(answers.recv()).await.is_none(), "the subscription ends without a word");
+    soon(serving).await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -147,13 +153,13 @@ async fn a_source_or_sink_that_fails_ends_the_connection_and_its_calls() {
     client.call(1, "wait").await;
     gate.arrived().await;
     client.requests.send(Err(io::Error::other("cut"))).await.unwrap();
-    assert_eq!(client.serving.await.unwrap().unwrap_err().to_string(), "cut");
+    assert_eq!(soon(client.serving).await.unwrap().unwrap_err().to_string(), "cut");
     gate.abandoned().await;
 
     let Client { requests, answers, serving } = Client::connect(&server(&gate));
     drop(answers);
     requests.send(Ok("nonsense".into())).await.unwrap();
-    assert_eq!(serving.await.unwrap().unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    assert_eq!(soon(serving).await.unwrap().unwrap_err().kind(), io::ErrorKind::BrokenPipe);
 }
 
 #[tokio::test(start_paused = true)]
@@ -167,9 +173,9 @@ async fn a_connection_inside_the_process_ends_when_everything_is_answered() {
     connection.stream.shutdown().await.unwrap();
     gate.open(1);
     let mut answer = String::new();
-    connection.stream.read_to_string(&mut answer).await.unwrap();
+    soon(connection.stream.read_to_string(&mut answer)).await.unwrap();
     assert_eq!(answer.lines().count(), 1, "{answer}");
-    connection.finished().await.unwrap();
+    soon(connection.finished()).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -226,7 +226,6 @@ async fn shout(Args(args): Args<Shout>, cx: Cx, world: State<Arc<World>>) -> Str
     "shouted".into()
 }
 
-#[expect(clippy::unused_async, reason = "handlers are async")]
 async fn panic() -> String {
     panic!("the handler panics, as the test wants it");
 }
