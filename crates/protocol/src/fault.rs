@@ -49,6 +49,8 @@ pub enum Fault {
     UnsupportedVersion {
         /// The revision that was asked for.
         requested: String,
+        /// Whether it is one that is served, but only after `initialize`.
+        needs_handshake: bool,
     },
     /// Too many requests, or too many at once.
     Busy {
@@ -104,8 +106,12 @@ impl fmt::Display for Fault {
             Self::MissingCapability { required } => {
                 write!(f, "the client must declare these capabilities: {}", required.get())
             }
-            Self::UnsupportedVersion { requested } => {
-                write!(f, "protocol version `{}` is not served here", short(requested))
+            Self::UnsupportedVersion { requested, needs_handshake } => {
+                write!(f, "protocol version `{}` is not served ", short(requested))?;
+                f.write_str(match needs_handshake {
+                    true => "without a handshake; send `initialize`",
+                    false => "here",
+                })
             }
             Self::Busy { retry_after } => {
                 write!(f, "too many requests; try again in {} ms", retry_after.as_millis().max(1))

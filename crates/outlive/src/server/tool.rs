@@ -16,7 +16,7 @@ use super::{
     param_headers,
     registry::{Entry, Visibility},
     schema::Schema,
-    throttle::Throttle,
+    throttle::{Permit, Throttle},
 };
 
 /// A tool: a name, an async function, and what clients should know about it.
@@ -263,11 +263,7 @@ impl Entry for ToolEntry {
 /// Starts a tool: finds it, checks what can be checked, and runs its handler.
 pub(super) fn call(core: &Arc<Core>, call: Arc<Call>) -> Work {
     match prepare(core, &call) {
-        Ok(Prepared::Run(entry)) => {
-            let permits = match core.enter(&entry, &call) {
-                Ok(permits) => permits,
-                Err(fault) => return Box::pin(ready(Err(fault))),
-            };
+        Ok(Prepared::Run(entry, permits)) => {
             let work = (entry.handler)(&Cx::new(call, Arc::clone(core), Arguments::Json), &entry);
             match permits {
                 None => work,
@@ -284,7 +280,7 @@ pub(super) fn call(core: &Arc<Core>, call: Arc<Call>) -> Work {
 }
 
 enum Prepared {
-    Run(Arc<ToolEntry>),
+    Run(Arc<ToolEntry>, Option<Vec<Permit>>),
     Answer(String),
 }
 
@@ -294,6 +290,8 @@ fn prepare(core: &Core, call: &Call) -> Result<Prepared, Fault> {
         let meant = core.tools.close_to(&name, call.principal());
         return Err(Fault::UnknownTool { name: name.into_owned(), meant });
     };
+    // Before anything is checked: calls that do not fit count too, and cost their sender as much.
+    let permits = core.enter(&entry, call)?;
     let arguments = call.arguments()?;
     if let Some(headers) = call.mirrored_headers() {
         param_headers::check(entry.input.headers(), arguments, headers)?;
@@ -303,7 +301,7 @@ fn prepare(core: &Core, call: &Call) -> Result<Prepared, Fault> {
         false => entry.input.check(arguments),
     };
     Ok(match checked {
-        Ok(()) => Prepared::Run(entry),
+        Ok(()) => Prepared::Run(entry, permits),
         Err(violation) => Prepared::Answer(violation.to_string()),
     })
 }

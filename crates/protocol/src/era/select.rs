@@ -138,7 +138,8 @@ fn modern_only(request: &Request<'_>, arrival: &Arrival<'_>) -> Fault {
                 .into(),
         );
     }
-    Fault::UnsupportedVersion { requested: legacy::requested_version(request).unwrap_or_default() }
+    let requested = legacy::requested_version(request).unwrap_or_default();
+    Fault::UnsupportedVersion { requested, needs_handshake: false }
 }
 
 fn missing_meta(modern: bool) -> Fault {

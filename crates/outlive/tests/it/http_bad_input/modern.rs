@@ -125,7 +125,7 @@ async fn a_legacy_version_in_meta_is_unsupported() {
     // VER-36
     for version in ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] {
         let response = answer(Request::modern("tools/list").version(version).id(9)).await;
-        let error = refused(&response, 400, -32022, 9);
+        let error = refused_with(&response, 400, -32022, 9, "`initialize`");
         assert_eq!(error["data"]["requested"], version);
     }
 }

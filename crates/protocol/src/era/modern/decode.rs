@@ -110,7 +110,8 @@ fn check_meta<'r>(
         ));
     }
     if version != Version::V2026_07_28.as_str() {
-        return Err(Fault::UnsupportedVersion { requested: version.to_owned() });
+        let needs_handshake = Version::parse(version).is_some();
+        return Err(Fault::UnsupportedVersion { requested: version.to_owned(), needs_handshake });
     }
     match meta.capabilities {
         Some(capabilities) if capabilities.get().starts_with('{') => Ok(meta),

@@ -55,7 +55,7 @@ pub(super) fn refuse(id: Option<&str>, fault: &Fault, out: &mut Vec<u8>) -> u16 
         Fault::MissingCapability { required } => {
             (code::MISSING_CAPABILITY, required_data(required), 400)
         }
-        Fault::UnsupportedVersion { requested } => {
+        Fault::UnsupportedVersion { requested, .. } => {
             (code::UNSUPPORTED_VERSION, supported_data(requested), 400)
         }
         _ => {
