@@ -82,6 +82,8 @@ fn executable(messages: &str, bin: &str) -> Option<PathBuf> {
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
         .filter(|message| message["target"]["name"] == bin && message["target"]["kind"][0] == "bin")
+        // With the tests comes a second executable of the same name: the binary's own tests.
+        .filter(|message| message["profile"]["test"] != true)
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
 }
 
@@ -101,7 +103,9 @@ mod tests {
         let messages = concat!(
             r#"{"reason":"compiler-artifact","target":{"name":"check","kind":["lib"]},"executable":null}"#,
             "\n",
-            r#"{"reason":"compiler-artifact","target":{"name":"check","kind":["bin"]},"executable":"debug/check"}"#,
+            r#"{"reason":"compiler-artifact","target":{"name":"check","kind":["bin"]},"profile":{"test":true},"executable":"debug/deps/check"}"#,
+            "\n",
+            r#"{"reason":"compiler-artifact","target":{"name":"check","kind":["bin"]},"profile":{"test":false},"executable":"debug/check"}"#,
             "\n",
             r#"{"reason":"build-finished","success":true}"#,
         );

@@ -30,6 +30,7 @@ impl Deref for Str<'_> {
 ///
 /// A member that is present but `null` is `Some`: `"id": null` is not the same as no id.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(expecting = "a JSON-RPC message")]
 pub struct Envelope<'a> {
     /// Must be `"2.0"`.
     #[serde(borrow, default)]
