@@ -43,7 +43,8 @@ impl ServerHandler for Echo {
 }
 
 fn main() -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     runtime.block_on(start())?;
     io::copy(&mut io::stdin().by_ref(), &mut io::sink())?;
     Ok(())
@@ -55,8 +56,11 @@ async fn start() -> io::Result<()> {
         .with_legacy_session_mode(false)
         .with_json_response(true)
         .with_stateless_protocol_metadata_required(true);
-    let service =
-        StreamableHttpService::new(move || Ok(echo.clone()), NeverSessionManager::default().into(), config);
+    let service = StreamableHttpService::new(
+        move || Ok(echo.clone()),
+        NeverSessionManager::default().into(),
+        config,
+    );
     let router = axum::Router::new().nest_service("/mcp", service);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     println!("listening {}", listener.local_addr()?.port());

@@ -57,6 +57,10 @@ impl Port {
             queue.dropped += 1;
             return;
         }
+        if queue.waiting.capacity() == 0 {
+            // Most streams have one message at a time waiting, and some last for days.
+            queue.waiting.reserve_exact(1);
+        }
         queue.waiting.push_back(notify);
         queue.wake_owner();
     }

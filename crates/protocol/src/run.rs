@@ -23,7 +23,9 @@ pub struct Run {
     call: Arc<Call>,
     profile: Arc<Profile>,
     work: Option<Work>,
-    last: Option<Result<Outcome, Fault>>,
+    // The result, while something that was said before it still waits. Boxed, because that is rare,
+    // and runs are handed on and kept.
+    last: Option<Box<Result<Outcome, Fault>>>,
     // Made only while a progress notification is held back.
     timer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     ended: bool,
@@ -57,7 +59,7 @@ impl Run {
                 return Poll::Ready(None);
             }
             if let Some(result) = self.last.take() {
-                return Poll::Ready(self.finish(result));
+                return Poll::Ready(self.finish(*result));
             }
             // The work first: a call that is answered at once never touches the queue's waker.
             if let Poll::Ready(result) = self.poll_work(cx) {
@@ -132,7 +134,7 @@ impl Run {
         }
         match self.call.port.drain() {
             Some(notify) => {
-                self.last = Some(result);
+                self.last = Some(Box::new(result));
                 Some(Message::Notify(notify))
             }
             None => {

@@ -1,7 +1,7 @@
 //! The generations of the protocol, behind one wall.
 //!
 //! The core speaks one language: a request that carries everything it needs. That is what
-//! 2026-07-28 says on the wire ([`modern`]); the revisions before it ([`legacy`]) are translated,
+//! 2026-07-28 says on the wire (`modern`); the revisions before it (`legacy`) are translated,
 //! with the memory of their session. Nobody outside this folder compares versions: what differs
 //! between them is asked of the [`Era`], which is pure. No async, no clock, no I/O.
 
