@@ -12,13 +12,12 @@ mod http_guard; // Host, Origin, CORS, tokens, addresses
 mod http_legacy; // handshake, sessions, GET, DELETE, batches, isolation
 mod http_modern; // answers, streams, headers, cancellation by disconnect
 mod http_resume; // streams that were cut, and the calls that went on
-mod http_shutdown;
-mod http_sse; // the HTTP+SSE pair of 2024-11-05 // ending properly
+mod http_shutdown; // ending properly
+mod http_sse; // the HTTP+SSE pair of 2024-11-05
 
 // Over pipes.
 mod pipe_bad_input; // lines that are no messages
 mod pipe_eras; // both eras on one pipe, the handshakes of all revisions
-mod stdio_process; // a real process on real pipes
 
 // What the server API promises, on whatever transport.
 mod caching; // ttl and scope

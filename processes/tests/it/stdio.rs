@@ -1,84 +1,23 @@
 //! A real process on real pipes.
-//!
-//! The server is [`serves_when_another_test_says_so`], which the others start: this executable again,
-//! told to run that test alone. What the harness prints comes before [`READY`]; from there on
-//! standard output belongs to the server.
 
 use std::{
     collections::BTreeSet,
-    io::Write,
     process::{ExitStatus, Stdio},
     time::{Duration, Instant},
 };
 
-use outlive::server::{Args, Server, Tool};
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, copy, duplex, split},
     process::{Child, Command},
     task::JoinHandle,
-    time::{sleep, timeout},
+    time::timeout,
 };
 
 use crate::support::pipe::{Pipe, result, text, with_meta};
 
-const READY: &str = "the server is ready";
-
-/// Tells a process that it is the server.
-const BE_THE_SERVER: &str = "OUTLIVE_TEST_BE_THE_SERVER";
-
 /// A process that hangs fails its test after this time.
 const GUARD: Duration = Duration::from_secs(30);
-
-#[derive(Deserialize, JsonSchema)]
-struct Nap {
-    ms: u64,
-}
-
-async fn nap(Args(nap): Args<Nap>) -> &'static str {
-    sleep(Duration::from_millis(nap.ms)).await;
-    "rested"
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct Echo {
-    text: String,
-}
-
-async fn echo(Args(echo): Args<Echo>) -> String {
-    echo.text
-}
-
-/// Writes to standard output in every way a handler might think of.
-#[expect(clippy::print_stdout, reason = "that is what it is for")]
-async fn noisy() -> &'static str {
-    println!("printed by a handler");
-    print!("without an end of line");
-    std::io::stdout().flush().unwrap();
-    eprintln!("said on standard error");
-    let child = std::process::Command::new("echo").arg("printed by a child").status();
-    assert!(child.unwrap().success());
-    "quiet"
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn serves_when_another_test_says_so() {
-    if std::env::var_os(BE_THE_SERVER).is_none() {
-        return;
-    }
-    let server = Server::builder("process", "1")
-        .tool(Tool::new("nap", nap))
-        .tool(Tool::new("echo", echo))
-        .tool(Tool::new("noisy", noisy))
-        .tool(Tool::new("panic", async || -> &'static str { panic!("on purpose") }))
-        .build()
-        .unwrap();
-    println!("{READY}");
-    server.serve_stdio().await.unwrap();
-    println!("printed after the end");
-}
 
 /// A server process, and the pipe to it.
 struct Process {
@@ -88,10 +27,8 @@ struct Process {
 }
 
 impl Process {
-    async fn start() -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "stdio_process::serves_when_another_test_says_so", "--nocapture"])
-            .env(BE_THE_SERVER, "yes")
+    fn start() -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_pipe-server"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -99,10 +36,6 @@ impl Process {
             .spawn()
             .unwrap();
         let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let mut head = Vec::new();
-        while !head.ends_with(format!("{READY}\n").as_bytes()) {
-            head.push(timeout(GUARD, stdout.read_u8()).await.unwrap().unwrap());
-        }
         let mut errors = child.stderr.take().unwrap();
         let stderr = tokio::spawn(async move {
             let mut text = String::new();
@@ -130,7 +63,7 @@ impl Process {
 // STDIO-01, STDIO-02, STDIO-05, STDIO-07, RPC-13
 #[tokio::test]
 async fn standard_output_carries_messages_only_whatever_handlers_print() {
-    let mut process = Process::start().await;
+    let mut process = Process::start();
     for _ in 0..3 {
         assert_eq!(text(&process.pipe.call("noisy", json!({})).await), "quiet");
     }
@@ -153,7 +86,7 @@ async fn standard_output_carries_messages_only_whatever_handlers_print() {
 #[tokio::test]
 async fn the_end_of_input_ends_the_process_and_running_calls_are_answered() {
     for era in ["2025-11-25", "2026-07-28"] {
-        let mut process = Process::start().await;
+        let mut process = Process::start();
         if era != "2026-07-28" {
             process.pipe.legacy(era).await;
         }
@@ -173,7 +106,7 @@ async fn the_end_of_input_ends_the_process_and_running_calls_are_answered() {
 // STDIO-12
 #[tokio::test]
 async fn a_call_that_never_ends_does_not_hold_the_process() {
-    let mut process = Process::start().await;
+    let mut process = Process::start();
     process.pipe.send("tools/call", json!({"name": "nap", "arguments": {"ms": 3_600_000}})).await;
     process.pipe.finish().await;
     assert!(process.ended().await.0.success());
@@ -181,7 +114,7 @@ async fn a_call_that_never_ends_does_not_hold_the_process() {
 
 #[tokio::test]
 async fn a_last_line_without_an_end_is_answered_by_a_process_too() {
-    let mut process = Process::start().await;
+    let mut process = Process::start();
     process.pipe.send_raw(br#"{"jsonrpc":"2.0","id":"last","method":"ping"}"#).await;
     process.pipe.finish().await;
     assert_eq!(
@@ -194,7 +127,7 @@ async fn a_last_line_without_an_end_is_answered_by_a_process_too() {
 // SUB-11, SUB-12, C-14
 #[tokio::test]
 async fn a_subscription_is_answered_when_the_process_ends() {
-    let mut process = Process::start().await;
+    let mut process = Process::start();
     let params = with_meta(json!({"notifications": {"toolsListChanged": true}}));
     let id = process.pipe.send_as_is("subscriptions/listen", params).await;
     assert_eq!(process.pipe.read().await["method"], "notifications/subscriptions/acknowledged");
@@ -210,7 +143,7 @@ async fn a_subscription_is_answered_when_the_process_ends() {
 // VER-15
 #[tokio::test]
 async fn sixty_four_calls_in_flight_are_all_answered() {
-    let mut process = Process::start().await;
+    let mut process = Process::start();
     let params = with_meta(json!({"name": "nap", "arguments": {"ms": 200}}));
     let calls = (0..64)
         .map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
@@ -229,7 +162,7 @@ async fn sixty_four_calls_in_flight_are_all_answered() {
 
 #[tokio::test]
 async fn both_eras_panics_and_large_messages_share_one_process() {
-    let mut process = Process::start().await;
+    let mut process = Process::start();
     let pipe = &mut process.pipe;
     assert_eq!(
         pipe.result("server/discover", json!({})).await["supportedVersions"],
@@ -250,7 +183,7 @@ async fn both_eras_panics_and_large_messages_share_one_process() {
 
 #[tokio::test]
 async fn a_client_that_reads_no_more_does_not_hold_the_process() {
-    let mut process = Process::start().await;
+    let mut process = Process::start();
     process
         .pipe
         .send("tools/call", json!({"name": "echo", "arguments": {"text": "x".repeat(1 << 20)}}))
@@ -267,7 +200,7 @@ async fn a_signal_ends_the_process() {
     use std::os::unix::process::ExitStatusExt;
 
     const SIGTERM: i32 = 15;
-    let mut process = Process::start().await;
+    let mut process = Process::start();
     assert_eq!(text(&process.pipe.call("echo", json!({"text": "x"})).await), "x");
     process.pipe.send("tools/call", json!({"name": "nap", "arguments": {"ms": 3_600_000}})).await;
     let id = process.child.id().unwrap().to_string();

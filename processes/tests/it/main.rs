@@ -1,0 +1,11 @@
+//! Servers as processes of their own: real pipes, real signals.
+
+#![allow(clippy::unwrap_used, reason = "all of this is tests, helpers included")]
+#![allow(clippy::needless_pass_by_value, reason = "tests hand over a `json!` where they write it")]
+
+mod stdio; // standard input and output, and the end of both
+
+// The clients made of bytes that the tests of the crate itself use.
+#[path = "../../../crates/outlive/tests/it/support/mod.rs"]
+#[allow(dead_code, reason = "these tests need some of it")]
+mod support;
