@@ -3,6 +3,7 @@
 //! What each tool, resource and prompt must do is said by the suite; names and texts are its own.
 
 mod prompts;
+mod questions;
 mod resources;
 mod tools;
 
@@ -18,7 +19,7 @@ pub fn everything() -> Result<Server, BuildError> {
         .title("Outlive everything server")
         .instructions("One of everything, for the conformance suite.")
         .logging();
-    let builder = prompts::add(resources::add(tools::add(builder)));
+    let builder = questions::add(prompts::add(resources::add(tools::add(builder))));
     let server = builder.build()?;
     tools::own(&server)?;
     Ok(server)

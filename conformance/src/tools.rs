@@ -38,10 +38,6 @@ pub(crate) fn add(builder: ServerBuilder) -> ServerBuilder {
             Tool::new("test_missing_capability", missing_capability).description("Needs sampling"),
         )
         .tool(
-            Tool::new("test_streaming_elicitation", simple_text)
-                .description("Would ask, if it could"),
-        )
-        .tool(
             Tool::new("test_custom_header", custom_header)
                 .description("Takes an argument that a header repeats"),
         )

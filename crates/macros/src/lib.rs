@@ -1,4 +1,4 @@
-//! `#[tool]`, `#[resource]` and `#[prompt]`: less to type, nothing to hide.
+//! `#[tool]`, `#[resource]`, `#[prompt]` and `#[derive(Form)]`: less to type, nothing to hide.
 //!
 //! Each turns an async function into a function without arguments that returns what the builder
 //! wants. What is written out is a call of the public builder and nothing else; whatever a macro
@@ -11,6 +11,7 @@
 mod description;
 mod errors;
 mod field;
+mod form;
 mod function;
 mod params;
 mod prompt;
@@ -179,4 +180,39 @@ pub fn resource(settings: TokenStream, function: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn prompt(settings: TokenStream, function: TokenStream) -> TokenStream {
     prompt::expand(settings.into(), function.into()).into()
+}
+
+/// Makes a struct one that a user can be asked to fill in, or an enum one that can be chosen from.
+///
+/// ```
+/// use outlive::Form;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema, Form)]
+/// struct Order {
+///     /// How many.
+///     #[schemars(range(min = 1, max = 10))]
+///     count: u32,
+///     size: Size,
+///     extras: Vec<Extra>,
+///     note: Option<String>,
+/// }
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema, Form)]
+/// enum Size { Small, Large }
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema, Form)]
+/// enum Extra {
+///     /// With milk
+///     Milk,
+///     /// With sugar
+///     Sugar,
+/// }
+/// ```
+///
+/// The fields of a form are texts, numbers, booleans, enums without data that derive `Form` too,
+/// `Vec`s of such enums for several choices, and `Option`s of all these for what may stay empty.
+/// Titles, descriptions, defaults, bounds and formats are those of the type's JSON schema.
+#[proc_macro_derive(Form)]
+pub fn derive_form(item: TokenStream) -> TokenStream {
+    form::expand(item.into()).into()
 }

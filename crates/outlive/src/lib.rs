@@ -27,6 +27,7 @@
 //! Every MCP client from 2024-11-05 to 2026-07-28 can use it, from the one address.
 
 pub mod server;
+pub mod testing;
 
 /// Streamable HTTP, and HTTP+SSE beside it.
 pub use outlive_transport::http;
@@ -37,7 +38,7 @@ pub use outlive_transport::messages;
 /// The protocol's own types.
 pub use outlive_wire as wire;
 
-pub use outlive_macros::{prompt, resource, tool};
+pub use outlive_macros::{Form, prompt, resource, tool};
 
 /// What the macros write paths to. Not for use by hand: it may change in any release.
 #[doc(hidden)]
@@ -50,3 +51,8 @@ pub mod __private {
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 mod readme {}
+
+/// So is that of the page about questions.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/questions.md")]
+mod questions {}

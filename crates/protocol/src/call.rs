@@ -4,6 +4,7 @@
 //! bytes are kept once, and every part of them is a [`Span`] into them: nothing is copied.
 
 use std::{
+    any::Any,
     borrow::Cow,
     fmt,
     net::IpAddr,
@@ -52,7 +53,11 @@ pub struct Call {
     /// Looked up when it is first asked for: most calls are for tools, which never ask.
     pub(crate) params: OnceLock<Option<Span>>,
     pub(crate) port: Port,
+    pub(crate) attachment: Attachment,
 }
+
+/// What the floor above keeps about a call while it runs.
+pub(crate) type Attachment = OnceLock<Box<dyn Any + Send + Sync>>;
 
 /// Where the members of `params` stand that more than one method has.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,6 +68,8 @@ pub(crate) struct ParamSpans {
     pub(crate) progress_token: Option<Span>,
     pub(crate) client_info: Option<Span>,
     pub(crate) client_capabilities: Option<Span>,
+    pub(crate) input_responses: Option<Span>,
+    pub(crate) request_state: Option<Span>,
 }
 
 impl Call {
@@ -109,6 +116,17 @@ impl Call {
             Some(text) if text.starts_with('{') => Ok(text),
             Some(_) => Err(Fault::invalid_params("`params.arguments` must be an object")),
         }
+    }
+
+    /// `params.inputResponses` as JSON text: answers to what an earlier round of this call asked.
+    pub fn input_responses(&self) -> Option<&str> {
+        self.parts.input_responses.map(|span| self.text(span))
+    }
+
+    /// `params.requestState`: what an earlier round of this call gave the client to keep.
+    pub fn request_state(&self) -> Option<Result<Cow<'_, str>, Fault>> {
+        let span = self.parts.request_state?;
+        Some(self.string(Some(span), "requestState"))
     }
 
     /// The token under which the client wants to hear of progress, if it does.
@@ -172,6 +190,20 @@ impl Call {
     /// The way to the client while the call runs.
     pub fn port(&self) -> &Port {
         &self.port
+    }
+
+    /// What the floor above keeps about this call, made when it is first asked for. There is one
+    /// place: only one type can use it.
+    pub fn attachment<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> &T {
+        self.attachment
+            .get_or_init(|| Box::new(make()))
+            .downcast_ref()
+            .unwrap_or_else(|| unreachable!("a call has attachments of one type"))
+    }
+
+    /// What the floor above keeps about this call, if it has anything.
+    pub fn attached<T: Any>(&self) -> Option<&T> {
+        self.attachment.get()?.downcast_ref()
     }
 
     fn text(&self, span: Span) -> &str {

@@ -7,7 +7,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
 use http::request::Parts;
-use outlive_wire::{Envelope, Message, Method, Str};
+use outlive_wire::{Envelope, ErrorObject, Message, Method, Str, code};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -134,12 +134,13 @@ impl Endpoint {
                 self.notification(&method, params, &arrival);
                 Accepted::Noted
             }
-            Ok(Message::Response { .. }) => match era::check_notification(&arrival, self.profile())
-            {
-                // No server-to-client request is out, so nothing waits for it.
-                Ok(()) => Accepted::Noted,
-                Err((era, fault)) => self.refuse(era, None, &fault),
-            },
+            Ok(Message::Response { id, outcome }) => {
+                if let Err((era, fault)) = era::check_notification(&arrival, self.profile()) {
+                    return self.refuse(era, None, &fault);
+                }
+                answered(id, outcome, &arrival);
+                Accepted::Noted
+            }
             Err(why) => refused(id.map(RawValue::get), &Fault::invalid_request(why), wants_answer),
         }
     }
@@ -296,6 +297,22 @@ fn refused(id: Option<&str>, fault: &Fault, wants_answer: bool) -> Accepted {
     let mut body = Vec::new();
     let status = era::refuse_unread(id, fault, &mut body);
     Accepted::Refused(Refusal { status, body, wants_answer })
+}
+
+/// Hands a response to the question it answers. Nobody waits for one that is late or made up.
+fn answered(id: Option<&RawValue>, outcome: Result<&RawValue, &RawValue>, arrival: &Arrival<'_>) {
+    let reply = outcome.map(ToOwned::to_owned).map_err(|error| {
+        serde_json::from_str(error.get()).unwrap_or_else(|_| ErrorObject {
+            code: code::INTERNAL,
+            message: "the client failed without saying why".to_owned(),
+            data: None,
+        })
+    });
+    let asked = arrival.session.as_ref().map(|session| session.asked());
+    let id = id.and_then(|id| id.get().parse().ok());
+    if !asked.zip(id).is_some_and(|(asked, id)| asked.answer(id, reply)) {
+        tracing::debug!("the client answered a question that nobody asks");
+    }
 }
 
 /// `notifications/cancelled`: unknown, finished and malformed ones are ignored, as races make them.

@@ -57,6 +57,9 @@ pub enum Fault {
         /// When it is worth trying again.
         retry_after: Duration,
     },
+    /// The state of an earlier round is not ours, not for this call, or too old. One fault for all
+    /// of these, so that nobody learns which.
+    UnusableState,
     /// No such session, or not for this caller.
     UnknownSession,
     /// A request of the application's own refusal; its code is sent as it is.
@@ -116,6 +119,9 @@ impl fmt::Display for Fault {
             Self::Busy { retry_after } => {
                 write!(f, "too many requests; try again in {} ms", retry_after.as_millis().max(1))
             }
+            Self::UnusableState => f.write_str(
+                "`params.requestState` cannot be used for this call; call again without it",
+            ),
             Self::UnknownSession => f.write_str("unknown session; send `initialize` again"),
             Self::Custom(error) => f.write_str(&error.message),
             Self::Internal => f.write_str("internal error"),

@@ -10,6 +10,7 @@
 //! - [`Service`]: what a server is to the transports.
 //! - [`Session`], [`Bus`]: what a legacy handshake said, and who hears of changes.
 
+mod asked;
 mod bus;
 mod call;
 mod clock;
@@ -27,6 +28,7 @@ mod seal;
 mod service;
 mod session;
 
+pub use asked::{Asked, Pending, Reply};
 pub use bus::{Bus, Feed, Lists, Wants};
 pub use call::Call;
 pub use clock::Clock;
@@ -35,7 +37,7 @@ pub use fault::Fault;
 pub use in_flight::{Held, InFlight};
 pub use limits::Limits;
 pub use message::{Change, Message, Notify, Progress};
-pub use outcome::{Answer, Identity, Outcome, Page};
+pub use outcome::{Answer, Identity, InputRequired, Outcome, Page};
 pub use port::Port;
 pub use principal::Principal;
 pub use run::{Run, Work};

@@ -22,6 +22,18 @@ pub struct Limits {
     pub subscriptions: usize,
     /// Calls of one connection or session that may be running at once.
     pub in_flight: usize,
+    /// Questions of one call that may be open at once.
+    pub questions: usize,
+    /// How often one call may come back with answers and be asked again.
+    pub question_rounds: u32,
+    /// How long a handler waits for an answer where the wire lets it wait (before 2026-07-28).
+    pub question_timeout: Duration,
+    /// Bytes of the sealed state that a client keeps between the rounds of a call.
+    pub state_bytes: usize,
+    /// How long such a state can be used: the time a user has for an answer.
+    pub state_ttl: Duration,
+    /// How often one call may be sent away to come back with its state and nothing else.
+    pub sheds: u32,
 }
 
 impl Default for Limits {
@@ -35,6 +47,12 @@ impl Default for Limits {
             page_size: 100,
             subscriptions: 1_000,
             in_flight: 1_000,
+            questions: 32,
+            question_rounds: 16,
+            question_timeout: Duration::from_secs(15 * 60),
+            state_bytes: 16 << 10,
+            state_ttl: Duration::from_secs(15 * 60),
+            sheds: 3,
         }
     }
 }

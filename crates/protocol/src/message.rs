@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use outlive_wire::{LoggingLevel, RawJson, SubscriptionFilter};
+use outlive_wire::{InputRequest, LoggingLevel, RawJson, SubscriptionFilter};
 
 use crate::{Fault, Outcome};
 
@@ -16,7 +16,7 @@ pub enum Message {
     Last(Result<Outcome, Fault>),
 }
 
-/// A notification from server to client, before an era has shaped it.
+/// What a run says on the way, before an era has shaped it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Notify {
@@ -40,6 +40,25 @@ pub enum Notify {
     Detach {
         /// When the client should come back.
         retry: Duration,
+    },
+    /// A question that the run waits for; only where the wire has requests from server to client.
+    Ask {
+        /// The id that the session gave it.
+        id: u64,
+        /// The question.
+        request: Box<InputRequest>,
+    },
+    /// A question is not worth answering any more.
+    Withdraw {
+        /// The id it had.
+        id: u64,
+        /// Why.
+        reason: &'static str,
+    },
+    /// What the user was sent to a URL for is done; 2025-11-25 only.
+    UrlDone {
+        /// The id that the question had.
+        elicitation_id: String,
     },
     /// A notification of the application's own.
     Custom {

@@ -1,18 +1,32 @@
 //! What a run ends with. The era decides how each answer looks on the wire.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use outlive_wire::{
-    CacheHints, CallToolResult, CompleteResult, GetPromptResult, Implementation, Prompt, RawJson,
-    ReadResourceResult, Resource, ResourceTemplate, ServerCapabilities, Tool,
+    CacheHints, CallToolResult, CompleteResult, GetPromptResult, Implementation, InputRequests,
+    Prompt, RawJson, ReadResourceResult, Resource, ResourceTemplate, ServerCapabilities, Tool,
 };
 
-/// How a call ended. Questions and tasks will join [`Outcome::Complete`] here.
+/// How a call ended. Tasks will join here.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Outcome {
     /// The final result.
     Complete(Answer),
+    /// Not yet: the client answers, and calls again with the answers and the state.
+    InputRequired(Box<InputRequired>),
+}
+
+/// What a call needs before it can go on.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_structs, reason = "built by the server, read by the eras, both ours")]
+pub struct InputRequired {
+    /// The questions; none if the client is only to come again.
+    pub requests: InputRequests,
+    /// What the client gives back, unread.
+    pub state: String,
+    /// When it should come again, if not at once.
+    pub retry_after: Option<Duration>,
 }
 
 /// The result of a method, before an era has shaped it.

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use outlive_wire::{Implementation, Method};
 
-use crate::{Bus, Call, Clock, Limits, Principal, Session, era::Eras, run::Work};
+use crate::{Bus, Call, Clock, Limits, Principal, Seal, Session, era::Eras, run::Work};
 
 /// Something that answers calls. The server API implements it; transports hold it.
 pub trait Service: Send + Sync + 'static {
@@ -67,6 +67,8 @@ pub struct Profile {
     pub clock: Arc<dyn Clock>,
     /// Who hears of changes.
     pub bus: Bus,
+    /// Seals what clients carry for us.
+    pub seal: Seal,
     /// What stands at the head of every modern result, serialised once.
     pub(crate) modern_stamp: Box<str>,
 }
@@ -79,10 +81,11 @@ impl Profile {
         eras: Eras,
         limits: Limits,
         clock: Arc<dyn Clock>,
+        seal: Seal,
         stamp_identity: bool,
     ) -> Self {
         let modern_stamp = crate::era::modern_stamp(&info, stamp_identity);
-        Self { info, eras, limits, clock, bus: Bus::default(), modern_stamp }
+        Self { info, eras, limits, clock, bus: Bus::default(), seal, modern_stamp }
     }
 }
 

@@ -14,7 +14,7 @@ use std::{
 
 use outlive_wire::LoggingLevel;
 
-use crate::{Feed, InFlight, Principal, era::Era};
+use crate::{Asked, Feed, InFlight, Principal, era::Era};
 
 /// One client's legacy session: a stdio pipe, an HTTP+SSE stream, or an `Mcp-Session-Id`.
 pub struct Session {
@@ -27,6 +27,7 @@ pub struct Session {
     log_level: AtomicU8,
     feed: Feed,
     in_flight: Arc<InFlight>,
+    asked: Arc<Asked>,
     state: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
 
@@ -48,6 +49,7 @@ impl Session {
             log_level: AtomicU8::new(level_index(LoggingLevel::Info)),
             feed,
             in_flight: Arc::default(),
+            asked: Arc::default(),
             state: Mutex::default(),
         }
     }
@@ -102,6 +104,11 @@ impl Session {
         &self.in_flight
     }
 
+    /// The requests of ours that the client has not answered yet.
+    pub fn asked(&self) -> &Arc<Asked> {
+        &self.asked
+    }
+
     /// The application's own state of type `T` for this session, made on first use.
     pub fn state<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         let mut state = self.lock_state();
@@ -114,6 +121,7 @@ impl Session {
     /// Ends everything that belongs to the session: its calls are cancelled, its feed closes.
     pub fn close(&self) {
         self.in_flight.cancel_all();
+        self.asked.close();
         self.feed.close();
     }
 

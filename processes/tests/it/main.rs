@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "all of this is tests, helpers included")]
 #![allow(clippy::needless_pass_by_value, reason = "tests hand over a `json!` where they write it")]
 
+mod asking; // one handler that asks, on every wire and over several processes
+mod process; // starting, reaching and ending them
 mod stdio; // standard input and output, and the end of both
 
 // The clients made of bytes that the tests of the crate itself use.

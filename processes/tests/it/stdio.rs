@@ -2,68 +2,25 @@
 
 use std::{
     collections::BTreeSet,
-    process::{ExitStatus, Stdio},
     time::{Duration, Instant},
 };
 
 use serde_json::json;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt, copy, duplex, split},
-    process::{Child, Command},
-    task::JoinHandle,
-    time::timeout,
+use tokio::{io::duplex, process::Command};
+
+use crate::{
+    process::Process,
+    support::pipe::{Pipe, result, text, with_meta},
 };
 
-use crate::support::pipe::{Pipe, result, text, with_meta};
-
-/// A process that hangs fails its test after this time.
-const GUARD: Duration = Duration::from_secs(30);
-
-/// A server process, and the pipe to it.
-struct Process {
-    child: Child,
-    pipe: Pipe,
-    stderr: JoinHandle<String>,
-}
-
-impl Process {
-    fn start() -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_pipe-server"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let mut errors = child.stderr.take().unwrap();
-        let stderr = tokio::spawn(async move {
-            let mut text = String::new();
-            errors.read_to_string(&mut text).await.unwrap();
-            text
-        });
-        let (near, far) = duplex(64 << 10);
-        let (mut from_us, mut to_us) = split(far);
-        // Dropping its end is the only way to close the standard input of a process.
-        tokio::spawn(async move { copy(&mut from_us, &mut stdin).await });
-        tokio::spawn(async move {
-            copy(&mut stdout, &mut to_us).await?;
-            to_us.shutdown().await
-        });
-        Self { child, pipe: Pipe::on(near), stderr }
-    }
-
-    /// Waits for the end of the process, and returns what it said on standard error.
-    async fn ended(mut self) -> (ExitStatus, String) {
-        let status = timeout(GUARD, self.child.wait()).await.expect("the process ends").unwrap();
-        (status, self.stderr.await.unwrap())
-    }
+fn start() -> Process {
+    Process::start(env!("CARGO_BIN_EXE_pipe-server"), &[])
 }
 
 // STDIO-01, STDIO-02, STDIO-05, STDIO-07, RPC-13
 #[tokio::test]
 async fn standard_output_carries_messages_only_whatever_handlers_print() {
-    let mut process = Process::start();
+    let mut process = start();
     for _ in 0..3 {
         assert_eq!(text(&process.pipe.call("noisy", json!({})).await), "quiet");
     }
@@ -86,7 +43,7 @@ async fn standard_output_carries_messages_only_whatever_handlers_print() {
 #[tokio::test]
 async fn the_end_of_input_ends_the_process_and_running_calls_are_answered() {
     for era in ["2025-11-25", "2026-07-28"] {
-        let mut process = Process::start();
+        let mut process = start();
         if era != "2026-07-28" {
             process.pipe.legacy(era).await;
         }
@@ -106,7 +63,7 @@ async fn the_end_of_input_ends_the_process_and_running_calls_are_answered() {
 // STDIO-12
 #[tokio::test]
 async fn a_call_that_never_ends_does_not_hold_the_process() {
-    let mut process = Process::start();
+    let mut process = start();
     process.pipe.send("tools/call", json!({"name": "nap", "arguments": {"ms": 3_600_000}})).await;
     process.pipe.finish().await;
     assert!(process.ended().await.0.success());
@@ -114,7 +71,7 @@ async fn a_call_that_never_ends_does_not_hold_the_process() {
 
 #[tokio::test]
 async fn a_last_line_without_an_end_is_answered_by_a_process_too() {
-    let mut process = Process::start();
+    let mut process = start();
     process.pipe.send_raw(br#"{"jsonrpc":"2.0","id":"last","method":"ping"}"#).await;
     process.pipe.finish().await;
     assert_eq!(
@@ -127,7 +84,7 @@ async fn a_last_line_without_an_end_is_answered_by_a_process_too() {
 // SUB-11, SUB-12, C-14
 #[tokio::test]
 async fn a_subscription_is_answered_when_the_process_ends() {
-    let mut process = Process::start();
+    let mut process = start();
     let params = with_meta(json!({"notifications": {"toolsListChanged": true}}));
     let id = process.pipe.send_as_is("subscriptions/listen", params).await;
     assert_eq!(process.pipe.read().await["method"], "notifications/subscriptions/acknowledged");
@@ -143,7 +100,7 @@ async fn a_subscription_is_answered_when_the_process_ends() {
 // VER-15
 #[tokio::test]
 async fn sixty_four_calls_in_flight_are_all_answered() {
-    let mut process = Process::start();
+    let mut process = start();
     let params = with_meta(json!({"name": "nap", "arguments": {"ms": 200}}));
     let calls = (0..64)
         .map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
@@ -162,7 +119,7 @@ async fn sixty_four_calls_in_flight_are_all_answered() {
 
 #[tokio::test]
 async fn both_eras_panics_and_large_messages_share_one_process() {
-    let mut process = Process::start();
+    let mut process = start();
     let pipe = &mut process.pipe;
     assert_eq!(
         pipe.result("server/discover", json!({})).await["supportedVersions"],
@@ -183,7 +140,7 @@ async fn both_eras_panics_and_large_messages_share_one_process() {
 
 #[tokio::test]
 async fn a_client_that_reads_no_more_does_not_hold_the_process() {
-    let mut process = Process::start();
+    let mut process = start();
     process
         .pipe
         .send("tools/call", json!({"name": "echo", "arguments": {"text": "x".repeat(1 << 20)}}))
@@ -200,7 +157,7 @@ async fn a_signal_ends_the_process() {
     use std::os::unix::process::ExitStatusExt;
 
     const SIGTERM: i32 = 15;
-    let mut process = Process::start();
+    let mut process = start();
     assert_eq!(text(&process.pipe.call("echo", json!({"text": "x"})).await), "x");
     process.pipe.send("tools/call", json!({"name": "nap", "arguments": {"ms": 3_600_000}})).await;
     let id = process.child.id().unwrap().to_string();

@@ -23,10 +23,17 @@ const FLOORS: &[Floor] = &[
     Floor { manifest: MANIFESTS[2], uses: &["outlive-wire", "outlive-protocol"], never: &[] },
     Floor {
         manifest: MANIFESTS[3],
-        uses: &["outlive-wire", "outlive-protocol", "outlive-transport", "outlive-macros"],
+        uses: &[
+            "outlive-wire",
+            "outlive-protocol",
+            "outlive-transport",
+            "outlive-tasks",
+            "outlive-macros",
+        ],
         never: &[],
     },
     Floor { manifest: MANIFESTS[4], uses: &[], never: &[] },
+    Floor { manifest: MANIFESTS[5], uses: &["outlive-wire"], never: &["hyper", "http"] },
 ];
 
 pub(super) const MANIFESTS: &[&str] = &[
@@ -35,6 +42,7 @@ pub(super) const MANIFESTS: &[&str] = &[
     "crates/transport/Cargo.toml",
     "crates/outlive/Cargo.toml",
     "crates/macros/Cargo.toml",
+    "crates/tasks/Cargo.toml",
 ];
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {

@@ -12,13 +12,15 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{
-    Prompt, RateLimit, Resource, ResourceTemplate, Server, Tool,
+    Prompt, RateLimit, Resource, ResourceTemplate, SealKeys, Server, Tool,
     core::{CallerLimits, Core, DEBOUNCE, Offers, SessionHook, States},
     custom::{self, CustomMethod, NoticeHandler},
+    durable::{Rehearsed, UsedRounds},
     handler::Handler,
     layer::{BoxCall, BoxError, Layers},
     output::IntoRawResult,
     registry::{Notifier, Registry},
+    throttle::Throttle,
 };
 
 /// Collects what a server offers; [`ServerBuilder::build`] checks it.
@@ -35,13 +37,17 @@ pub struct ServerBuilder {
     extensions: JsonObject,
     experimental: JsonObject,
     cache: CacheHints,
-    seal_key: Option<[u8; 32]>,
+    seal_keys: Option<SealKeys>,
     methods: HashMap<Box<str>, CustomMethod>,
     notices: HashMap<Box<str>, NoticeHandler>,
     states: States,
     layers: Layers,
     limits: Limits,
     caller_limits: CallerLimits,
+    rounds_in_vain: RateLimit,
+    used_rounds: Option<UsedRounds>,
+    replays: bool,
+    rehearsal: Option<Arc<Rehearsed>>,
     eras: Eras,
     clock: Arc<dyn Clock>,
     debounce: Duration,
@@ -64,13 +70,17 @@ impl ServerBuilder {
             extensions: JsonObject::new(),
             experimental: JsonObject::new(),
             cache: CacheHints { ttl_ms: 0, cache_scope: CacheScope::Private },
-            seal_key: None,
+            seal_keys: None,
             methods: HashMap::new(),
             notices: HashMap::new(),
             states: States::new(),
             layers: Layers::default(),
             limits: Limits::default(),
             caller_limits: CallerLimits::default(),
+            rounds_in_vain: RateLimit::per_second(1.0).burst(30),
+            used_rounds: None,
+            replays: false,
+            rehearsal: None,
             eras: Eras::default(),
             clock: Arc::new(TokioClock::new()),
             debounce: DEBOUNCE,
@@ -241,6 +251,28 @@ impl ServerBuilder {
         self
     }
 
+    /// How often each caller may come back to a call without an answer to what was asked, or with
+    /// a state that cannot be opened. Once a second by default, after thirty at once.
+    pub fn rate_limit_rounds_in_vain(mut self, limit: RateLimit) -> Self {
+        self.rounds_in_vain = limit;
+        self
+    }
+
+    /// Remembers in this process which rounds of calls have been used, for tools that are
+    /// [`single_use`](Tool::single_use). Other replicas do not know of it.
+    pub fn remember_rounds(mut self) -> Self {
+        self.used_rounds = Some(UsedRounds::default());
+        self
+    }
+
+    /// Runs every handler that takes `Durable` again from the top whenever one of its questions is
+    /// answered, on every revision: what would break on 2026-07-28 or after a crash breaks at the
+    /// author's desk. For development.
+    pub fn replay_at_questions(mut self) -> Self {
+        self.replays = true;
+        self
+    }
+
     /// Does not serve 2026-07-28.
     pub fn without_modern(mut self) -> Self {
         self.eras.modern = false;
@@ -253,9 +285,13 @@ impl ServerBuilder {
         self
     }
 
-    /// The key that seals cursors. Replicas share one; without it each process makes its own.
-    pub fn seal_key(mut self, key: [u8; 32]) -> Self {
-        self.seal_key = Some(key);
+    /// The keys that seal what clients carry for the server: cursors, the ids of events, and the
+    /// state of calls that wait for answers.
+    ///
+    /// Replicas share them. Without this each process makes its own key, and everything sealed with
+    /// it ends with the process.
+    pub fn seal_keys(mut self, keys: SealKeys) -> Self {
+        self.seal_keys = Some(keys);
         self
     }
 
@@ -292,6 +328,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Lets a test watch every journal.
+    pub(crate) fn rehearsed(mut self, rehearsal: &Arc<Rehearsed>) -> Self {
+        self.rehearsal = Some(Arc::clone(rehearsal));
+        self
+    }
+
     /// Checks everything and makes the server.
     ///
     /// # Errors
@@ -310,8 +352,8 @@ impl ServerBuilder {
                 )));
             }
         }
-        let seal = match self.seal_key {
-            Some(key) => Seal::new(key),
+        let seal = match self.seal_keys {
+            Some(keys) => keys.into_seal(),
             None => Seal::random()
                 .map_err(|error| BuildError(format!("no random bytes for a key: {error}")))?,
         };
@@ -320,6 +362,7 @@ impl ServerBuilder {
             self.eras,
             self.limits,
             self.clock,
+            seal,
             self.stamp_identity,
         ));
         let notifier = |change| {
@@ -338,12 +381,15 @@ impl ServerBuilder {
             extensions: self.extensions,
             experimental: self.experimental,
             cache: self.cache,
-            seal,
             methods: self.methods,
             notices: self.notices,
             states: self.states,
             layers: layers.stack(core.clone()),
             callers: self.caller_limits.throttle(),
+            in_vain: Arc::new(Throttle::new(Some(self.rounds_in_vain), None)),
+            used_rounds: self.used_rounds,
+            replays: self.replays,
+            rehearsal: self.rehearsal,
             on_open: self.on_open,
             on_close: self.on_close,
             profile: Arc::clone(&profile),

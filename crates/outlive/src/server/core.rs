@@ -9,12 +9,13 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{Call, Fault, Notice, Profile, Seal, Service, Session, Work};
+use outlive_protocol::{Call, Fault, Notice, Profile, Service, Session, Work};
 use outlive_wire::{CacheHints, JsonObject};
 
 use super::{
     RateLimit,
     custom::{CustomMethod, NoticeHandler},
+    durable::{Rehearsed, UsedRounds},
     extract::Needs,
     layer::CallStack,
     prompt::PromptEntry,
@@ -38,12 +39,19 @@ pub(super) struct Core {
     pub(super) extensions: JsonObject,
     pub(super) experimental: JsonObject,
     pub(super) cache: CacheHints,
-    pub(super) seal: Seal,
     pub(super) methods: HashMap<Box<str>, CustomMethod>,
     pub(super) notices: HashMap<Box<str>, NoticeHandler>,
     pub(super) states: States,
     pub(super) layers: Option<CallStack>,
     pub(super) callers: Option<Arc<Throttle>>,
+    /// Counts the rounds of callers who bring no answer, or a state that is none.
+    pub(super) in_vain: Arc<Throttle>,
+    /// The rounds that have been used, if they are to be remembered.
+    pub(super) used_rounds: Option<UsedRounds>,
+    /// Whether handlers run again at every question, as an author wants it while testing.
+    pub(super) replays: bool,
+    /// What an author's test wants to happen, and to know.
+    pub(super) rehearsal: Option<Arc<Rehearsed>>,
     pub(super) on_open: Vec<SessionHook>,
     pub(super) on_close: Vec<SessionHook>,
 }
@@ -105,7 +113,7 @@ impl Core {
 }
 
 /// Whom a limit counts: the principal, and for callers without a name their address.
-fn caller_key(call: &Call) -> String {
+pub(super) fn caller_key(call: &Call) -> String {
     match (call.principal().is_anonymous(), call.peer()) {
         (true, Some(peer)) => peer.to_string(),
         _ => call.principal().key().to_owned(),

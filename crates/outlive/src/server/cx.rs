@@ -161,7 +161,7 @@ impl Cx {
         &self.core
     }
 
-    fn say(&self, notify: Notify) {
+    pub(super) fn say(&self, notify: Notify) {
         self.call.port().say(notify, self.core.profile.limits.queued_notifications);
     }
 

@@ -6,7 +6,10 @@
 use std::{any::Any, fmt};
 
 use outlive_protocol::Fault;
-use outlive_wire::ErrorObject;
+use outlive_tasks::Failure;
+use outlive_wire::{ErrorObject, code};
+
+use super::DurableError;
 
 /// The result of a handler.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -14,7 +17,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// A handler's failure.
 ///
 /// Not itself a `std::error::Error`, so that every such error turns into it by `?`.
-pub struct Error(Box<Kind>);
+pub struct Error {
+    kind: Box<Kind>,
+    permanent: bool,
+}
 
 enum Kind {
     /// The work failed; the text is for the caller.
@@ -23,50 +29,130 @@ enum Kind {
     NotFound,
     /// The request is refused.
     Refused(Fault),
+    /// A step, a question or a timer has no value.
+    Durable(DurableError),
 }
 
 impl Error {
+    fn of(kind: Kind) -> Self {
+        Self { kind: Box::new(kind), permanent: false }
+    }
+
     /// The work failed. Of a tool, the model reads this text: say what to do differently.
     pub fn new(message: impl Into<String>) -> Self {
-        Self(Box::new(Kind::Failed(message.into())))
+        Self::of(Kind::Failed(message.into()))
     }
 
     /// The resource or prompt that was asked for does not exist.
     pub fn not_found() -> Self {
-        Self(Box::new(Kind::NotFound))
+        Self::of(Kind::NotFound)
     }
 
     /// The parameters do not fit. Also of a tool this is an error of the protocol, not a result.
     pub fn invalid_params(message: impl Into<String>) -> Self {
-        Self(Box::new(Kind::Refused(Fault::InvalidParams(message.into().into()))))
+        Self::of(Kind::Refused(Fault::InvalidParams(message.into().into())))
     }
 
     /// A refusal with a code of your own, outside of -32768 to -32000, which the protocol reserves.
     pub fn with_code(code: i32, message: impl Into<String>) -> Self {
         if (-32768..=-32000).contains(&code) {
             let cause = format_args!("{code} is a reserved code: {}", message.into());
-            return Self(Box::new(Kind::Refused(Fault::internal(cause))));
+            return Self::of(Kind::Refused(Fault::internal(cause)));
         }
         let error = ErrorObject { code, message: message.into(), data: None };
-        Self(Box::new(Kind::Refused(Fault::Custom(error))))
+        Self::of(Kind::Refused(Fault::Custom(error)))
+    }
+
+    /// Marks a failure that trying again would not change. A step that fails with it is not tried
+    /// again, in this run or any other: its failure is recorded.
+    #[must_use]
+    pub fn permanent(mut self) -> Self {
+        self.permanent = true;
+        self
+    }
+
+    /// Whether trying again would not change it.
+    pub fn is_permanent(&self) -> bool {
+        self.permanent
+    }
+
+    /// Why a step, a question or a timer has no value, if it is that.
+    pub fn durable(&self) -> Option<&DurableError> {
+        match &*self.kind {
+            Kind::Durable(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Whether it says that the user said no to a question.
+    pub fn is_declined(&self) -> bool {
+        matches!(self.durable(), Some(DurableError::Declined { .. }))
+    }
+
+    /// Whether it says that the user closed a question without a word.
+    pub fn is_dismissed(&self) -> bool {
+        matches!(self.durable(), Some(DurableError::Cancelled { .. }))
+    }
+
+    /// What is recorded of a permanent failure.
+    pub(super) fn to_failure(&self) -> Option<Failure> {
+        let code = match &*self.kind {
+            Kind::Refused(Fault::Custom(error)) => Some(error.code),
+            Kind::Refused(Fault::InvalidParams(_)) => Some(code::INVALID_PARAMS),
+            _ => None,
+        };
+        self.permanent.then(|| Failure { message: self.to_string(), code })
+    }
+
+    /// The failure that is recorded.
+    pub(super) fn from_failure(failure: Failure) -> Self {
+        let Failure { message, code } = failure;
+        let error = match code {
+            None => Self::new(message),
+            Some(code::INVALID_PARAMS) => Self::invalid_params(message),
+            Some(code) => Self::with_code(code, message),
+        };
+        error.permanent()
     }
 
     /// As a refusal, where a failure is nothing that the caller can read as a result.
     pub(super) fn into_fault(self, not_found: impl FnOnce() -> Fault) -> Fault {
-        match *self.0 {
+        match *self.kind {
             Kind::Failed(cause) => Fault::internal(cause),
             Kind::NotFound => not_found(),
             Kind::Refused(fault) => fault,
+            Kind::Durable(error) => durable_fault(error),
         }
     }
 
     /// As the text of a tool's failed result, or as a refusal.
     pub(super) fn into_tool_error(self) -> std::result::Result<String, Fault> {
-        match *self.0 {
+        match *self.kind {
             Kind::Failed(message) => Ok(message),
             Kind::NotFound => Ok("not found".into()),
             Kind::Refused(fault) => Err(fault),
+            Kind::Durable(DurableError::MissingCapability { required, .. }) => {
+                Err(Fault::MissingCapability { required })
+            }
+            Kind::Durable(error) => Ok(error.to_string()),
         }
+    }
+}
+
+/// What a user or a client did is told to the client; what the handler did wrong is in the log.
+fn durable_fault(error: DurableError) -> Fault {
+    /// The code that the specification suggests for a user who says no.
+    const REJECTED: i32 = -1;
+    match error {
+        DurableError::MissingCapability { required, .. } => Fault::MissingCapability { required },
+        DurableError::Declined { .. }
+        | DurableError::Cancelled { .. }
+        | DurableError::TimedOut { .. }
+        | DurableError::Refused { .. }
+        | DurableError::TooManyRounds { .. } => {
+            Fault::Custom(ErrorObject { code: REJECTED, message: error.to_string(), data: None })
+        }
+        _ => Fault::internal(error),
     }
 }
 
@@ -74,7 +160,10 @@ impl Error {
 impl<E: std::error::Error + Send + Sync + 'static> From<E> for Error {
     fn from(error: E) -> Self {
         if let Some(fault) = (&error as &dyn Any).downcast_ref::<Fault>() {
-            return Self(Box::new(Kind::Refused(fault.clone())));
+            return Self::of(Kind::Refused(fault.clone()));
+        }
+        if let Some(error) = (&error as &dyn Any).downcast_ref::<DurableError>() {
+            return Self::of(Kind::Durable(error.clone()));
         }
         let mut message = error.to_string();
         let mut cause = error.source();
@@ -89,10 +178,11 @@ impl<E: std::error::Error + Send + Sync + 'static> From<E> for Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &*self.0 {
+        match &*self.kind {
             Kind::Failed(message) => f.write_str(message),
             Kind::NotFound => f.write_str("not found"),
             Kind::Refused(fault) => fault.fmt(f),
+            Kind::Durable(error) => error.fmt(f),
         }
     }
 }

@@ -55,6 +55,8 @@ impl From<Fault> for Rejection {
 pub struct Needs {
     pub(super) input: Option<Result<Schema, SchemaError>>,
     pub(super) states: Vec<(TypeId, &'static str)>,
+    /// Whether the handler may ask its client, and so may run again.
+    pub(super) durable: bool,
 }
 
 /// The client's arguments, checked and read into a type of yours.

@@ -41,7 +41,7 @@ fn page<E: Entry, T>(
         None => None,
         Some(cursor) => {
             let invalid = || Fault::invalid_params("invalid cursor; start again without one");
-            let place = core.seal.open(&cursor, &context).ok_or_else(invalid)?;
+            let place = core.profile.seal.open(&cursor, &context).ok_or_else(invalid)?;
             Some(u64::from_le_bytes(place.try_into().map_err(|_| invalid())?))
         }
     };
@@ -50,7 +50,7 @@ fn page<E: Entry, T>(
     let next = match next {
         None => None,
         Some(place) => {
-            let sealed = core.seal.seal(&place.to_le_bytes(), &context);
+            let sealed = core.profile.seal.seal(&place.to_le_bytes(), &context);
             Some(sealed.ok_or_else(|| Fault::internal("no random bytes for a cursor"))?)
         }
     };

@@ -10,11 +10,14 @@
 
 mod builder;
 mod completion;
+mod conversation;
 mod core;
 mod custom;
 mod cx;
+mod durable;
 mod error;
 mod extract;
+mod form;
 mod handler;
 mod layer;
 mod list;
@@ -26,6 +29,7 @@ mod resource;
 mod router;
 mod running;
 mod schema;
+mod seal_keys;
 mod subscription;
 mod text_args;
 mod throttle;
@@ -35,11 +39,18 @@ mod uri_template;
 pub use builder::{BuildError, ServerBuilder};
 pub use completion::{IntoSuggestions, Partial};
 pub use cx::Cx;
+pub(crate) use durable::Rehearsed;
+pub use durable::{
+    Durable, DurableError, Elicit, ElicitUrl, Next, Questions, Reply, Retry, Roots, Round, Sample,
+    Secret, Shed,
+};
 pub use error::{Error, Result};
 pub use extract::{Args, Extract, Needs, RawParams, Rejection, State};
+pub use form::{Choice, Form, FormError, FormField};
 pub use handler::Handler;
 pub use layer::{BoxCall, BoxError};
 pub use outlive_protocol::{Call, Clock, Fault, Limits, Notice, Outcome, Principal, Session};
+pub use outlive_tasks::{IntoKey, Key, Misuse};
 pub use outlive_wire::{
     Annotations, CacheHints, CacheScope, CallToolResult, ContentBlock, GetPromptResult, Icon,
     LoggingLevel, Meta, PromptArgument, PromptMessage, ResourceContents, Role, ToolAnnotations,
@@ -48,6 +59,7 @@ pub use output::{IntoRawResult, IntoToolResult, Json};
 pub use prompt::{IntoPrompt, Prompt};
 pub use resource::{IntoContents, Resource, ResourceTemplate};
 pub use running::Server;
+pub use seal_keys::{SealKeys, SealKeysError};
 pub use throttle::RateLimit;
 pub use tool::Tool;
 pub use uri_template::{TemplateError, UriTemplate};

@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde_json::value::to_raw_value;
 
 use super::{
-    Error, Result,
+    Error, Next, Result,
+    durable::Questions,
     schema::{Schema, SchemaError},
 };
 
@@ -23,10 +24,55 @@ pub trait IntoToolResult: Send + 'static {
     /// When the work failed or its value cannot be written as JSON.
     fn into_tool_result(self) -> Result<CallToolResult>;
 
+    /// Whether it may hold questions instead of a result.
+    #[doc(hidden)]
+    const ASKS: bool = false;
+
+    /// Makes the result, or hands over the questions.
+    #[doc(hidden)]
+    fn into_returned(self) -> Result<Returned<CallToolResult>>
+    where
+        Self: Sized,
+    {
+        self.into_tool_result().map(Returned::Result)
+    }
+
     /// The schema of the structured part, if there is one.
     #[doc(hidden)]
     fn output_schema() -> Option<OutputSchema> {
         None
+    }
+}
+
+/// What a handler has returned.
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum Returned<T> {
+    /// The result.
+    Result(T),
+    /// Questions, before there can be one.
+    Ask(Questions),
+}
+
+impl<T: IntoToolResult> IntoToolResult for Next<T> {
+    const ASKS: bool = true;
+
+    fn into_tool_result(self) -> Result<CallToolResult> {
+        match self {
+            Self::Done(result) => result.into_tool_result(),
+            Self::Ask(_) => Err(Error::new("questions where only a result can be")),
+        }
+    }
+
+    fn into_returned(self) -> Result<Returned<CallToolResult>> {
+        match self {
+            Self::Done(result) => result.into_returned(),
+            Self::Ask(questions) => Ok(Returned::Ask(questions)),
+        }
+    }
+
+    fn output_schema() -> Option<OutputSchema> {
+        T::output_schema()
     }
 }
 
@@ -53,8 +99,14 @@ impl<T: Serialize + JsonSchema + Send + 'static> IntoToolResult for Json<T> {
 }
 
 impl<T: IntoToolResult, E: Into<Error> + Send + 'static> IntoToolResult for Result<T, E> {
+    const ASKS: bool = T::ASKS;
+
     fn into_tool_result(self) -> Result<CallToolResult> {
         self.map_err(Into::into)?.into_tool_result()
+    }
+
+    fn into_returned(self) -> Result<Returned<CallToolResult>> {
+        self.map_err(Into::into)?.into_returned()
     }
 
     fn output_schema() -> Option<OutputSchema> {

@@ -7,12 +7,14 @@ use outlive_wire::{ContentBlock, GetPromptResult, Icon, Meta, PromptArgument, Pr
 use serde_json::Value;
 
 use super::{
-    BuildError, Cx, Error, Result,
+    BuildError, Cx, Error, Next, Result,
     completion::{Completers, IntoSuggestions},
     core::Core,
     cx::Arguments,
+    durable::{self, Ended, Ending, Inline, Upgrade},
     extract::{Needs, RejectionKind},
     handler::Handler,
+    output::Returned,
     registry::{Entry, Visibility},
     schema::Schema,
     text_args::TextArgs,
@@ -35,15 +37,16 @@ pub struct Prompt {
 
 impl Prompt {
     /// A prompt whose messages `handler` returns.
-    pub fn new<M, H>(name: impl Into<String>, handler: H) -> Self
+    pub fn new<M: 'static, H>(name: impl Into<String>, handler: H) -> Self
     where
         H: Handler<M>,
         H::Output: IntoPrompt,
     {
+        let handler = Arc::new(handler);
         let start = move |cx: Cx| -> Work {
-            match handler.start(&cx) {
-                Ok(future) => Box::pin(async move { finish(future.await, &cx) }),
-                Err(rejection) => Box::pin(ready(Err(match rejection.0 {
+            match Inline::start(&cx, &handler, Filled) {
+                Ok(inline) => Box::pin(inline),
+                Err((rejection, _)) => Box::pin(ready(Err(match rejection.0 {
                     RejectionKind::Refused(fault) => fault,
                     RejectionKind::Arguments(error) => Fault::invalid_params(error.to_string()),
                 }))),
@@ -182,17 +185,41 @@ fn find(core: &Core, call: &Call) -> Result<(Arc<PromptEntry>, TextArgs), Fault>
     if let Some(missing) = missing {
         return Err(Fault::invalid_params(format!("the argument `{}` is missing", missing.name)));
     }
+    durable::open(core, call, &FIRST)?;
     Ok((entry, texts.into_iter().collect()))
 }
 
-fn finish(returned: impl IntoPrompt, cx: &Cx) -> Result<Outcome, Fault> {
-    match returned.into_prompt() {
-        Ok(result) => Ok(Outcome::Complete(Answer::Prompt(result))),
-        Err(error) => Err(error.into_fault(|| match cx.call().name() {
-            Ok(name) => Fault::UnknownPrompt { name: name.into_owned(), meant: None },
-            Err(fault) => fault,
-        })),
+/// Makes an outcome of a prompt.
+struct Filled;
+
+/// Prompts have no revisions: what they record is answers.
+static FIRST: Upgrade = Upgrade::NONE;
+
+impl<R: IntoPrompt> Ending<R> for Filled {
+    fn finish(&self, cx: &Cx, returned: R) -> Result<Ended, Fault> {
+        match returned.into_filled() {
+            Ok(Returned::Result(result)) => {
+                Ok(Ended::Outcome(Outcome::Complete(Answer::Prompt(result))))
+            }
+            Ok(Returned::Ask(questions)) => Ok(Ended::Ask(questions)),
+            Err(error) => Err(refused(cx, error)),
+        }
     }
+
+    fn give_up(&self, cx: &Cx, error: Error) -> Result<Outcome, Fault> {
+        Err(refused(cx, error))
+    }
+
+    fn upgrade(&self) -> &Upgrade {
+        &FIRST
+    }
+}
+
+fn refused(cx: &Cx, error: Error) -> Fault {
+    error.into_fault(|| match cx.call().name() {
+        Ok(name) => Fault::UnknownPrompt { name: name.into_owned(), meant: None },
+        Err(fault) => fault,
+    })
 }
 
 /// The arguments that a type's fields are.
@@ -232,6 +259,31 @@ pub trait IntoPrompt: Send + 'static {
     ///
     /// When the work failed.
     fn into_prompt(self) -> Result<GetPromptResult>;
+
+    /// Makes the prompt, or hands over the questions.
+    #[doc(hidden)]
+    fn into_filled(self) -> Result<Returned<GetPromptResult>>
+    where
+        Self: Sized,
+    {
+        self.into_prompt().map(Returned::Result)
+    }
+}
+
+impl<T: IntoPrompt> IntoPrompt for Next<T> {
+    fn into_prompt(self) -> Result<GetPromptResult> {
+        match self {
+            Self::Done(prompt) => prompt.into_prompt(),
+            Self::Ask(_) => Err(Error::new("questions where only a prompt can be")),
+        }
+    }
+
+    fn into_filled(self) -> Result<Returned<GetPromptResult>> {
+        match self {
+            Self::Done(prompt) => prompt.into_filled(),
+            Self::Ask(questions) => Ok(Returned::Ask(questions)),
+        }
+    }
 }
 
 impl IntoPrompt for GetPromptResult {
@@ -267,6 +319,10 @@ impl IntoPrompt for &'static str {
 impl<T: IntoPrompt, E: Into<Error> + Send + 'static> IntoPrompt for Result<T, E> {
     fn into_prompt(self) -> Result<GetPromptResult> {
         self.map_err(Into::into)?.into_prompt()
+    }
+
+    fn into_filled(self) -> Result<Returned<GetPromptResult>> {
+        self.map_err(Into::into)?.into_filled()
     }
 }
 

@@ -7,12 +7,14 @@ use outlive_protocol::{Answer, Call, Fault, Outcome, Principal, Work};
 use outlive_wire::{Annotations, CacheHints, Icon, Meta, ReadResourceResult, ResourceContents};
 
 use super::{
-    BuildError, Cx, Error, Result,
+    BuildError, Cx, Error, Next, Result,
     completion::Completers,
     core::Core,
     cx::Arguments,
+    durable::{self, Ended, Ending, Inline, Upgrade},
     extract::{Needs, RejectionKind},
     handler::Handler,
+    output::Returned,
     registry::{Entry, Visibility},
     uri_template::UriTemplate,
 };
@@ -101,7 +103,7 @@ macro_rules! shared_setters {
 
 impl Resource {
     /// A resource whose contents `handler` returns.
-    pub fn new<M, H>(uri: impl Into<String>, name: impl Into<String>, handler: H) -> Self
+    pub fn new<M: 'static, H>(uri: impl Into<String>, name: impl Into<String>, handler: H) -> Self
     where
         H: Handler<M>,
         H::Output: IntoContents,
@@ -131,7 +133,11 @@ impl Resource {
 
 impl ResourceTemplate {
     /// A template whose contents `handler` returns; it takes the variables as `Args`.
-    pub fn new<M, H>(template: impl Into<String>, name: impl Into<String>, handler: H) -> Self
+    pub fn new<M: 'static, H>(
+        template: impl Into<String>,
+        name: impl Into<String>,
+        handler: H,
+    ) -> Self
     where
         H: Handler<M>,
         H::Output: IntoContents,
@@ -177,15 +183,16 @@ impl ResourceTemplate {
 }
 
 impl Common {
-    fn new<M, H>(handler: H) -> Self
+    fn new<M: 'static, H>(handler: H) -> Self
     where
         H: Handler<M>,
         H::Output: IntoContents,
     {
+        let handler = Arc::new(handler);
         let start = move |cx: Cx, uri: String| -> Work {
-            match handler.start(&cx) {
-                Ok(future) => Box::pin(async move { finish(future.await, uri, &cx) }),
-                Err(rejection) => Box::pin(ready(Err(match rejection.0 {
+            match Inline::start(&cx, &handler, Read { uri }) {
+                Ok(inline) => Box::pin(inline),
+                Err((rejection, _)) => Box::pin(ready(Err(match rejection.0 {
                     RejectionKind::Refused(fault) => fault,
                     RejectionKind::Arguments(error) => Fault::invalid_params(error.to_string()),
                 }))),
@@ -258,6 +265,9 @@ pub(super) fn read(core: &Arc<Core>, call: Arc<Call>) -> Work {
         Ok(uri) => uri.into_owned(),
         Err(fault) => return Box::pin(ready(Err(fault))),
     };
+    if let Err(fault) = durable::open(core, &call, &FIRST) {
+        return Box::pin(ready(Err(fault)));
+    }
     let principal = call.principal();
     if let Some(entry) = core.resources.get(&uri, principal) {
         let cx = Cx::new(call, Arc::clone(core), Arguments::Text(Arc::default()));
@@ -307,14 +317,40 @@ fn keep(cache: Option<CacheHints>, mime_type: Option<String>, work: Work) -> Wor
     })
 }
 
-fn finish(returned: impl IntoContents, uri: String, cx: &Cx) -> Result<Outcome, Fault> {
-    match returned.into_contents(&uri) {
-        Ok(contents) if contents.is_empty() => Err(Fault::UnknownResource { uri }),
-        Ok(contents) => {
-            let result = ReadResourceResult { contents, meta: None };
-            Ok(Outcome::Complete(Answer::Resource(result, cx.core().cache)))
+/// Makes an outcome of the contents of a resource.
+struct Read {
+    uri: String,
+}
+
+/// Resources have no revisions: what they record is answers.
+static FIRST: Upgrade = Upgrade::NONE;
+
+impl Read {
+    fn unknown(&self) -> Fault {
+        Fault::UnknownResource { uri: self.uri.clone() }
+    }
+}
+
+impl<R: IntoContents> Ending<R> for Read {
+    fn finish(&self, cx: &Cx, returned: R) -> Result<Ended, Fault> {
+        match returned.into_read(&self.uri) {
+            Ok(Returned::Result(contents)) if contents.is_empty() => Err(self.unknown()),
+            Ok(Returned::Result(contents)) => {
+                let result = ReadResourceResult { contents, meta: None };
+                let answer = Answer::Resource(result, cx.core().cache);
+                Ok(Ended::Outcome(Outcome::Complete(answer)))
+            }
+            Ok(Returned::Ask(questions)) => Ok(Ended::Ask(questions)),
+            Err(error) => Err(error.into_fault(|| self.unknown())),
         }
-        Err(error) => Err(error.into_fault(|| Fault::UnknownResource { uri })),
+    }
+
+    fn give_up(&self, _cx: &Cx, error: Error) -> Result<Outcome, Fault> {
+        Err(error.into_fault(|| self.unknown()))
+    }
+
+    fn upgrade(&self) -> &Upgrade {
+        &FIRST
     }
 }
 
@@ -339,6 +375,31 @@ pub trait IntoContents: Send + 'static {
     ///
     /// When the work failed.
     fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>>;
+
+    /// Makes the contents, or hands over the questions.
+    #[doc(hidden)]
+    fn into_read(self, uri: &str) -> Result<Returned<Vec<ResourceContents>>>
+    where
+        Self: Sized,
+    {
+        self.into_contents(uri).map(Returned::Result)
+    }
+}
+
+impl<T: IntoContents> IntoContents for Next<T> {
+    fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>> {
+        match self {
+            Self::Done(contents) => contents.into_contents(uri),
+            Self::Ask(_) => Err(Error::new("questions where only contents can be")),
+        }
+    }
+
+    fn into_read(self, uri: &str) -> Result<Returned<Vec<ResourceContents>>> {
+        match self {
+            Self::Done(contents) => contents.into_read(uri),
+            Self::Ask(questions) => Ok(Returned::Ask(questions)),
+        }
+    }
 }
 
 impl IntoContents for String {
@@ -381,6 +442,10 @@ impl<T: serde::Serialize + Send + 'static> IntoContents for super::Json<T> {
 impl<T: IntoContents, E: Into<Error> + Send + 'static> IntoContents for Result<T, E> {
     fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>> {
         self.map_err(Into::into)?.into_contents(uri)
+    }
+
+    fn into_read(self, uri: &str) -> Result<Returned<Vec<ResourceContents>>> {
+        self.map_err(Into::into)?.into_read(uri)
     }
 }
 

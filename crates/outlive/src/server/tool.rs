@@ -7,12 +7,13 @@ use outlive_wire::{CallToolResult, Icon, Meta, RawJson, ToolAnnotations};
 use serde_json::value::RawValue;
 
 use super::{
-    BuildError, Cx, RateLimit,
+    BuildError, Cx, Error, RateLimit,
     core::Core,
     cx::Arguments,
+    durable::{self, Ended, Ending, Inline, Upgrade},
     extract::{Needs, Rejection, RejectionKind},
     handler::Handler,
-    output::{IntoToolResult, OutputSchema},
+    output::{IntoToolResult, OutputSchema, Returned},
     param_headers,
     registry::{Entry, Visibility},
     schema::Schema,
@@ -41,6 +42,8 @@ pub struct Tool {
     info: outlive_wire::Tool,
     handler: ToolHandler,
     needs: Needs,
+    upgrade: Upgrade,
+    once: bool,
     output: Option<OutputSchema>,
     written_input: Option<RawJson>,
     written_output: Option<RawJson>,
@@ -56,15 +59,23 @@ type ToolHandler = Box<dyn Fn(&Cx, &Arc<ToolEntry>) -> Work + Send + Sync>;
 
 impl Tool {
     /// A tool that runs `handler`.
-    pub fn new<M, H>(name: impl Into<String>, handler: H) -> Self
+    pub fn new<M: 'static, H>(name: impl Into<String>, handler: H) -> Self
     where
         H: Handler<M>,
         H::Output: IntoToolResult,
     {
+        let needs = H::needs();
+        let handler = Arc::new(handler);
+        let handler: ToolHandler = match needs.durable || H::Output::ASKS {
+            true => Box::new(move |cx, entry| start_durable(&handler, cx, entry)),
+            false => Box::new(move |cx, entry| start(&*handler, cx, entry)),
+        };
         Self {
             info: outlive_wire::Tool::new(name, no_arguments()),
-            handler: Box::new(move |cx, entry| start(&handler, cx, entry)),
-            needs: H::needs(),
+            handler,
+            needs,
+            upgrade: Upgrade::default(),
+            once: false,
             output: H::Output::output_schema(),
             written_input: None,
             written_output: None,
@@ -180,6 +191,47 @@ impl Tool {
         self
     }
 
+    /// Names this version of the handler. What another version has recorded is given to
+    /// [`Tool::migrate`] before it is read.
+    pub fn revision(mut self, revision: impl Into<Arc<str>>) -> Self {
+        self.upgrade.revision = Some(revision.into());
+        self
+    }
+
+    /// Brings what another revision of the handler has recorded up to date, key by key: takes that
+    /// revision's name, empty if it had none, the key and the value, and returns the new value.
+    pub fn migrate(
+        mut self,
+        migrate: impl Fn(&str, &str, &RawValue) -> Option<RawJson> + Send + Sync + 'static,
+    ) -> Self {
+        self.upgrade.migrate = Some(Arc::new(migrate));
+        self
+    }
+
+    /// Which arguments have to be the same when a client comes back with its answers: these, in
+    /// place of all.
+    pub fn bind_rounds_to(mut self, arguments: &[&str]) -> Self {
+        let names = arguments.iter().map(|name| (*name).to_owned());
+        self.upgrade.salient = Some(names.collect());
+        self
+    }
+
+    /// Lets a client come back with each round of its answers once. The server has to remember
+    /// the rounds for that: [`ServerBuilder::remember_rounds`].
+    ///
+    /// [`ServerBuilder::remember_rounds`]: super::ServerBuilder::remember_rounds
+    pub fn single_use(mut self) -> Self {
+        self.upgrade.single_use = true;
+        self
+    }
+
+    /// Says that the handler takes steps which must not be done twice. A server without a store
+    /// refuses it when it is built, not when the step is taken.
+    pub fn uses_step_once(mut self) -> Self {
+        self.once = true;
+        self
+    }
+
     /// Checks everything that can be checked before a call comes.
     pub(super) fn into_entry(mut self, core: &Core) -> Result<ToolEntry, BuildError> {
         let name = self.info.name.clone();
@@ -189,6 +241,12 @@ impl Tool {
         }
         warn_of_name(&name);
         core.check_needs(&self.needs).map_err(|missing| bad(&missing))?;
+        if self.once {
+            return Err(bad(&"it uses `step_once`, which needs a store, and there is none"));
+        }
+        if self.upgrade.single_use && core.used_rounds.is_none() {
+            return Err(bad(&"its rounds may be used once only; let the server `remember_rounds`"));
+        }
         let typed_input = self.written_input.is_none() && self.needs.input.is_some();
         let input = match (&self.written_input, self.needs.input.take()) {
             (Some(written), _) => Schema::input_from_json(written),
@@ -215,6 +273,7 @@ impl Tool {
             each: throttle(self.rate_per_caller, self.concurrency_per_caller),
             info: Arc::new(self.info),
             handler: self.handler,
+            upgrade: self.upgrade,
             input,
             typed_input,
             output,
@@ -228,6 +287,7 @@ impl Tool {
 pub(super) struct ToolEntry {
     pub(super) info: Arc<outlive_wire::Tool>,
     handler: ToolHandler,
+    upgrade: Upgrade,
     input: Schema,
     /// Whether the handler's own type makes the structural check.
     typed_input: bool,
@@ -301,7 +361,10 @@ fn prepare(core: &Core, call: &Call) -> Result<Prepared, Fault> {
         false => entry.input.check(arguments),
     };
     Ok(match checked {
-        Ok(()) => Prepared::Run(entry, permits),
+        Ok(()) => {
+            durable::open(core, call, &entry.upgrade)?;
+            Prepared::Run(entry, permits)
+        }
         Err(violation) => Prepared::Answer(violation.to_string()),
     })
 }
@@ -315,17 +378,50 @@ where
     match handler.start(cx) {
         Ok(future) => {
             let output = entry.output.is_some().then(|| Arc::clone(entry));
-            Box::pin(async move { finish(future.await, output.as_deref()) })
+            Box::pin(async move {
+                match future.await.into_tool_result() {
+                    Ok(result) => Ok(finish(result, output.as_deref())),
+                    Err(error) => error.into_tool_error().map(failed),
+                }
+            })
         }
         Err(rejection) => Box::pin(ready(reject(rejection, cx, entry))),
     }
 }
 
-fn finish(returned: impl IntoToolResult, entry: Option<&ToolEntry>) -> Result<Outcome, Fault> {
-    let result = match returned.into_tool_result() {
-        Ok(result) => result,
-        Err(error) => return error.into_tool_error().map(failed),
-    };
+/// Runs a handler that may ask its client.
+fn start_durable<M, H>(handler: &Arc<H>, cx: &Cx, entry: &Arc<ToolEntry>) -> Work
+where
+    M: 'static,
+    H: Handler<M>,
+    H::Output: IntoToolResult,
+{
+    match Inline::start(cx, handler, Arc::clone(entry)) {
+        Ok(inline) => Box::pin(inline),
+        Err((rejection, entry)) => Box::pin(ready(reject(rejection, cx, &entry))),
+    }
+}
+
+impl<R: IntoToolResult> Ending<R> for Arc<ToolEntry> {
+    fn finish(&self, _cx: &Cx, returned: R) -> Result<Ended, Fault> {
+        match returned.into_returned() {
+            Ok(Returned::Result(result)) => Ok(Ended::Outcome(finish(result, Some(self)))),
+            Ok(Returned::Ask(questions)) => Ok(Ended::Ask(questions)),
+            Err(error) => error.into_tool_error().map(|text| Ended::Outcome(failed(text))),
+        }
+    }
+
+    fn give_up(&self, _cx: &Cx, error: Error) -> Result<Outcome, Fault> {
+        error.into_tool_error().map(failed)
+    }
+
+    fn upgrade(&self) -> &Upgrade {
+        &self.upgrade
+    }
+}
+
+/// Holds a result against the schema that was promised for it.
+fn finish(result: CallToolResult, entry: Option<&ToolEntry>) -> Outcome {
     if let Some(entry) = entry
         && let Some(schema) = &entry.output
         && result.is_error != Some(true)
@@ -337,12 +433,12 @@ fn finish(returned: impl IntoToolResult, entry: Option<&ToolEntry>) -> Result<Ou
         };
         if let Err(violation) = checked {
             tracing::error!(tool = entry.info.name, %violation, "a result does not fit its output schema");
-            return Ok(failed(format!(
+            return failed(format!(
                 "the tool's own result does not fit its output schema: {violation}"
-            )));
+            ));
         }
     }
-    Ok(Outcome::Complete(Answer::Tool(result)))
+    Outcome::Complete(Answer::Tool(result))
 }
 
 /// Arguments that do not fit are a result, so that the model can correct itself.

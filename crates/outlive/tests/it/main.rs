@@ -31,6 +31,7 @@ mod low_level; // own methods, notifications, extensions, layers
 mod paging; // cursors
 mod progress; // tokens, order, rate
 mod prompts; // arguments, messages
+mod questions; // asking the client, on every wire
 mod resources; // contents, templates, subscriptions
 mod shape; // what older revisions are spared
 mod tools; // arguments, results, schemas, headers

@@ -1,6 +1,8 @@
 //! Lists, page by page. Cursors are opaque, and good for their list and their caller only.
 
-use outlive::server::{Principal, Prompt, Resource, ResourceTemplate, Server, ServerBuilder, Tool};
+use outlive::server::{
+    Principal, Prompt, Resource, ResourceTemplate, SealKeys, Server, ServerBuilder, Tool,
+};
 use serde_json::{Value, json};
 
 use crate::support::pipe::{MODERN, Pipe, REVISIONS};
@@ -160,10 +162,10 @@ async fn a_cursor_is_good_for_its_own_caller_only() {
 // PAGE-06, TOOL-03
 #[tokio::test(start_paused = true)]
 async fn a_cursor_works_on_any_connection_any_revision_and_any_replica() {
-    let key = [7; 32];
+    let keys = SealKeys::new([7; 32]);
     let replicas = [
-        builder(3, 1).seal_key(key).build().unwrap(),
-        builder(3, 1).seal_key(key).build().unwrap(),
+        builder(3, 1).seal_keys(keys.clone()).build().unwrap(),
+        builder(3, 1).seal_keys(keys).build().unwrap(),
     ];
     let stranger = builder(3, 1).build().unwrap();
     for version in REVISIONS {
@@ -176,6 +178,22 @@ async fn a_cursor_works_on_any_connection_any_revision_and_any_replica() {
         let mut pipe = Pipe::speaking(&stranger, version).await;
         assert_eq!(pipe.error("tools/list", json!({"cursor": cursor})).await["code"], -32602);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cursor_outlives_the_key_that_sealed_it_while_that_is_a_previous_one() {
+    let with = |keys: SealKeys| builder(3, 1).seal_keys(keys).build().unwrap();
+    let before = with(SealKeys::new([1; 32]));
+    let cursor = cursor(&mut Pipe::open(&before), "tools/list").await;
+    let after = with(SealKeys::new([2; 32]).and_previous([1; 32]));
+    let result = Pipe::open(&after).result("tools/list", json!({"cursor": cursor})).await;
+    assert_eq!(result["tools"][0]["name"], "n7");
+    // What it seals now is of the new key.
+    let mut before = Pipe::open(&before);
+    let newer = json!({"cursor": result["nextCursor"]});
+    assert_eq!(before.error("tools/list", newer).await["code"], -32602);
+    let mut later = Pipe::open(&with(SealKeys::new([3; 32]).and_previous([2; 32])));
+    assert_eq!(later.error("tools/list", json!({"cursor": cursor})).await["code"], -32602);
 }
 
 // PAGE-04

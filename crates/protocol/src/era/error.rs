@@ -19,6 +19,7 @@ pub(super) fn common(fault: &Fault) -> (i32, Option<RawJson>) {
         | Fault::UnknownTool { .. }
         | Fault::UnknownResource { .. }
         | Fault::UnknownPrompt { .. }
+        | Fault::UnusableState
         | Fault::HeaderMismatch(_)
         | Fault::MissingCapability { .. }
         | Fault::UnsupportedVersion { .. } => code::INVALID_PARAMS,
@@ -39,7 +40,12 @@ fn common_data(fault: &Fault) -> Option<RawJson> {
     struct Retry {
         retry_after_ms: u64,
     }
+    #[derive(Serialize)]
+    struct Reason {
+        reason: &'static str,
+    }
     match fault {
+        Fault::UnusableState => to_raw_value(&Reason { reason: "request_state_invalid" }).ok(),
         Fault::UnknownResource { uri } => to_raw_value(&Uri { uri }).ok(),
         Fault::Busy { retry_after } => {
             to_raw_value(&Retry { retry_after_ms: retry_after.as_millis().max(1) as u64 }).ok()

@@ -5,6 +5,7 @@
 //! with the memory of their session. Nobody outside this folder compares versions: what differs
 //! between them is asked of the [`Era`], which is pure. No async, no clock, no I/O.
 
+mod ask;
 mod error;
 mod legacy;
 mod modern;
@@ -14,7 +15,7 @@ mod select;
 
 use std::{fmt, time::Duration};
 
-use outlive_wire::{Implementation, Method, Version};
+use outlive_wire::{Implementation, InputRequest, Method, RawJson, Version};
 
 use crate::{Arrival, Bus, Call, Change, Fault, Message, Profile, Session, Wants};
 
@@ -32,6 +33,12 @@ pub trait Era: fmt::Debug + Send + Sync {
 
     /// What happens to a call when the connection that brought it is lost.
     fn abandoned(&self) -> Abandoned;
+
+    /// How a question reaches the client.
+    fn asking(&self) -> Asking;
+
+    /// Whether this revision has words for a question.
+    fn has_words_for(&self, request: &InputRequest) -> bool;
 
     /// Whether several messages may come as one array.
     fn takes_batches(&self) -> bool {
@@ -72,6 +79,16 @@ pub enum Abandoned {
     Cancel,
     /// It goes on: the client may come back for the answer.
     GoOn,
+}
+
+/// How a question reaches the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "there is no third way")]
+pub enum Asking {
+    /// As a request on the call's stream, while the call waits.
+    Wait,
+    /// As the end of the call, which the client makes again with its answers.
+    Suspend,
 }
 
 /// How the events of a stream are numbered.
@@ -120,6 +137,11 @@ impl Default for Eras {
     fn default() -> Self {
         Self { modern: true, legacy: true }
     }
+}
+
+/// What the client of a call would have to declare to be asked this; `None` if it can be asked.
+pub fn missing_for(call: &Call, request: &InputRequest) -> Option<RawJson> {
+    ask::missing(call, request)
 }
 
 /// What stands at the head of every modern result.

@@ -78,6 +78,10 @@ pub(crate) struct Params<'a> {
     uri: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     arguments: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "inputResponses")]
+    input_responses: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "requestState")]
+    request_state: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "_meta", deserialize_with = "object")]
     pub(crate) meta: Option<MetaKeys<'a>>,
 }
@@ -163,6 +167,8 @@ impl<'a> Params<'a> {
             name: span(self.name),
             uri: span(self.uri),
             arguments: span(self.arguments),
+            input_responses: span(self.input_responses),
+            request_state: span(self.request_state),
             progress_token: span(progress_token),
             client_info: span(meta.and_then(|meta| meta.info)),
             client_capabilities: span(meta.and_then(|meta| meta.capabilities)),

@@ -42,7 +42,7 @@ pub(super) fn get(shared: &Arc<Shared>, head: &Head) -> Response<Body> {
     };
     let numbered = entry.session.era().numbering() != Numbering::None;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).filter(|_| numbered);
-    match last.map(|id| (id, Stream::parse_id(id))) {
+    match last.map(|id| (id, entry.event_ids().read(id))) {
         None => event_response(changes(shared, entry)),
         Some((_, Some((stream, number)))) => match entry.stream(stream) {
             Some(stream) => event_response(resume(shared, entry, stream, number)),

@@ -7,12 +7,14 @@ use std::{
 };
 
 use bytes::Bytes;
+use outlive_protocol::{Principal, Seal};
 
 use super::events::{Event, EventStore, StreamKey};
 
 /// One stream of one session, whoever reads it.
 pub(super) struct Stream {
     key: StreamKey,
+    ids: EventIds,
     store: Arc<dyn EventStore>,
     state: Mutex<State>,
 }
@@ -27,6 +29,40 @@ struct State {
     waker: Option<Waker>,
     /// Who writes the events itself, and waits only to be told that another reader has come.
     writer: Option<Waker>,
+}
+
+/// Writes and reads the ids of events. They are sealed: one that was made up, or given to another
+/// session or caller, is no id at all.
+#[derive(Clone, Debug)]
+pub(super) struct EventIds {
+    seal: Seal,
+    session: Arc<str>,
+    principal: Principal,
+}
+
+impl EventIds {
+    pub(super) fn new(seal: Seal, session: Arc<str>, principal: Principal) -> Self {
+        Self { seal, session, principal }
+    }
+
+    /// The id of an event: which stream of the session it is of, and its number there.
+    fn write(&self, stream: u64, number: u64) -> Option<String> {
+        let mut content = [0; 16];
+        content[..8].copy_from_slice(&stream.to_le_bytes());
+        content[8..].copy_from_slice(&number.to_le_bytes());
+        self.seal.seal(&content, &self.context())
+    }
+
+    /// Reads an id back: stream and number.
+    pub(super) fn read(&self, id: &str) -> Option<(u64, u64)> {
+        let content = self.seal.open(id, &self.context())?;
+        let (stream, number) = content.split_first_chunk()?;
+        Some((u64::from_le_bytes(*stream), u64::from_le_bytes(number.try_into().ok()?)))
+    }
+
+    fn context(&self) -> [&str; 3] {
+        ["event", &self.session, self.principal.key()]
+    }
 }
 
 /// How far a stream is.
@@ -46,8 +82,8 @@ pub(super) enum Progress {
 }
 
 impl Stream {
-    pub(super) fn new(key: StreamKey, store: Arc<dyn EventStore>) -> Self {
-        Self { key, store, state: Mutex::default() }
+    pub(super) fn new(key: StreamKey, ids: EventIds, store: Arc<dyn EventStore>) -> Self {
+        Self { key, ids, store, state: Mutex::default() }
     }
 
     pub(super) fn key(&self) -> &StreamKey {
@@ -58,7 +94,7 @@ impl Stream {
         &self.store
     }
 
-    /// Keeps an event, writes its id into `out`, and wakes who waits for it.
+    /// Keeps an event under the next number, and wakes who waits for it.
     pub(super) fn append(&self, data: &[u8]) -> u64 {
         let mut state = self.lock();
         let number = state.next;
@@ -69,22 +105,10 @@ impl Stream {
         number
     }
 
-    /// The id of an event: unique within the session, and it says which stream it is of.
-    pub(super) fn id(&self, number: u64) -> impl fmt::Display {
-        let stream = self.key.stream;
-        struct Id(u64, u64);
-        impl fmt::Display for Id {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{}-{}", self.0, self.1)
-            }
-        }
-        Id(stream, number)
-    }
-
-    /// Reads an id back: stream and number.
-    pub(super) fn parse_id(id: &str) -> Option<(u64, u64)> {
-        let (stream, number) = id.split_once('-')?;
-        Some((stream.parse().ok()?, number.parse().ok()?))
+    /// The id of an event. Another one each time: what clients hold is only ever given back.
+    /// `None` when there are no random bytes for one.
+    pub(super) fn id(&self, number: u64) -> Option<String> {
+        self.ids.write(self.key.stream, number)
     }
 
     /// Nothing more will be appended.
@@ -128,7 +152,7 @@ impl Stream {
         if state.reader != reader {
             return Progress::TakenOver;
         }
-        // An id that a client made up may be the largest there is.
+        // No id that was sealed here is from the future, but nothing may depend on that.
         if state.next > last.saturating_add(1) {
             return Progress::More { newest: state.next - 1 };
         }
@@ -155,5 +179,53 @@ impl State {
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stream").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::MemoryEvents;
+
+    fn ids(session: &str, principal: Principal) -> EventIds {
+        EventIds::new(Seal::new([7; 32]), session.into(), principal)
+    }
+
+    #[test]
+    fn an_id_is_read_by_those_it_was_written_for() {
+        let annas = ids("s", Principal::named("anna"));
+        for (stream, number) in [(0, 0), (1, 2), (u64::MAX, u64::MAX - 1)] {
+            let id = annas.write(stream, number).unwrap();
+            assert_eq!(annas.read(&id), Some((stream, number)));
+            assert_eq!(ids("t", Principal::named("anna")).read(&id), None);
+            assert_eq!(ids("s", Principal::named("bert")).read(&id), None);
+            assert_eq!(ids("s", Principal::ANONYMOUS).read(&id), None);
+        }
+    }
+
+    #[test]
+    fn what_was_sealed_for_something_else_is_no_id() {
+        let annas = ids("s", Principal::named("anna"));
+        let context = annas.context();
+        for content in [&b""[..], &[0; 8], &[0; 15], &[0; 17], &[0; 24]] {
+            assert_eq!(annas.read(&annas.seal.seal(content, &context).unwrap()), None);
+        }
+        let cursor = annas.seal.seal(&[0; 16], &["cursor", context[1], context[2]]).unwrap();
+        assert_eq!(annas.read(&cursor), None);
+    }
+
+    #[test]
+    fn a_position_beyond_the_end_waits_like_one_at_the_end() {
+        let key = StreamKey { session: "s".into(), stream: 0 };
+        let ids = ids("s", Principal::ANONYMOUS);
+        let stream = Stream::new(key, ids, Arc::new(MemoryEvents::default()));
+        let reader = stream.attach();
+        let cx = Context::from_waker(Waker::noop());
+        assert_eq!(stream.append(b"first"), 0);
+        for last in [0, 1, u64::MAX - 1, u64::MAX] {
+            assert_eq!(stream.poll(reader, last, &cx), Progress::Waiting);
+        }
+        stream.append(b"second");
+        assert_eq!(stream.poll(reader, 0, &cx), Progress::More { newest: 1 });
     }
 }

@@ -222,6 +222,7 @@ impl Shared {
         Self {
             sessions: Sessions::new(
                 Arc::clone(&config.events),
+                endpoint.profile().seal.clone(),
                 config.max_sessions,
                 config.session_idle,
                 now,

@@ -10,11 +10,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use outlive_protocol::{Principal, Session};
+use outlive_protocol::{Principal, Seal, Session};
 
 use super::{
     events::{EventStore, StreamKey},
-    resume::Stream,
+    resume::{EventIds, Stream},
 };
 
 /// Streams of one session whose events can be asked for. More than a client has open at once.
@@ -25,6 +25,7 @@ pub(super) struct Sessions {
     // Read for every legacy request, written when sessions come and go.
     open: RwLock<HashMap<Arc<str>, Arc<HttpSession>>>,
     events: Arc<dyn EventStore>,
+    seal: Seal,
     max: usize,
     idle: Duration,
     started: Instant,
@@ -34,6 +35,7 @@ pub(super) struct Sessions {
 pub(super) struct HttpSession {
     pub(super) id: Arc<str>,
     pub(super) session: Arc<Session>,
+    seal: Seal,
     /// When it was last used, in milliseconds since the server started.
     used: AtomicU64,
     /// Responses that are being written.
@@ -52,11 +54,12 @@ pub(super) struct Full;
 impl Sessions {
     pub(super) fn new(
         events: Arc<dyn EventStore>,
+        seal: Seal,
         max: usize,
         idle: Duration,
         now: Instant,
     ) -> Self {
-        Self { open: RwLock::default(), events, max, idle, started: now }
+        Self { open: RwLock::default(), events, seal, max, idle, started: now }
     }
 
     /// Enters a session under a new id. Makes room, if need be, by ending the one that has been
@@ -70,6 +73,7 @@ impl Sessions {
         let entry = Arc::new(HttpSession {
             id: Arc::clone(&id),
             session,
+            seal: self.seal.clone(),
             used: AtomicU64::new(self.millis(now)),
             open_streams: AtomicUsize::new(0),
             listening: AtomicU64::new(u64::MAX),
@@ -160,7 +164,7 @@ impl HttpSession {
     pub(super) fn open_stream(&self, events: &Arc<dyn EventStore>) -> Arc<Stream> {
         let number = self.next_stream.fetch_add(1, Ordering::Relaxed);
         let key = StreamKey { session: Arc::clone(&self.id), stream: number };
-        let stream = Arc::new(Stream::new(key, Arc::clone(events)));
+        let stream = Arc::new(Stream::new(key, self.event_ids(), Arc::clone(events)));
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         if streams.len() >= STREAMS {
             // An ended one is forgotten first: a running one still has an answer to keep.
@@ -177,6 +181,12 @@ impl HttpSession {
     /// A stream of this session that can be resumed.
     pub(super) fn stream(&self, number: u64) -> Option<Arc<Stream>> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner).get(&number).cloned()
+    }
+
+    /// Writes and reads the ids of this session's events.
+    pub(super) fn event_ids(&self) -> EventIds {
+        let principal = self.session.principal().clone();
+        EventIds::new(self.seal.clone(), Arc::clone(&self.id), principal)
     }
 
     fn used(&self) -> u64 {

@@ -139,6 +139,8 @@ impl Pipe {
         }
         if let Some(session) = self.session() {
             session.feed().close();
+            // Whoever has ended its input answers nothing.
+            session.asked().close();
         }
         self.tasks.finished().await;
     }

@@ -84,16 +84,39 @@ async fn event_ids_of_another_session_open_nothing_of_it() {
     let berts = server.session_as("2025-11-25", Some(BERT)).await;
     let secret = annas.call("echo", json!({"text": "annas secret"})).accept("text/event-stream");
     let events = server.send(secret).await.events().to_vec();
-    for session in [&second, &berts] {
-        for event in &events {
-            let mut stream = server.open(session.resume(event.id.as_deref().unwrap())).await;
-            // What comes is about changes, and nothing of the answer.
-            server.server.resource_updated("mem://a");
-            server.server.remove_tool("echo");
-            let first = stream.message().await;
-            assert_eq!(first["method"], "notifications/tools/list_changed", "{first}");
-            server.server.add_tool(outlive::server::Tool::new("echo", async || "again")).unwrap();
-            stream.message().await;
+    for event in &events {
+        let id = event.id.as_deref().unwrap();
+        let made_up = format!("{}!", &id[..id.len() - 1]);
+        for session in [&second, &berts] {
+            let theirs = server.send(session.resume(id)).await;
+            let nobodys = server.send(session.resume(&made_up)).await;
+            assert_eq!(theirs.without_date(), nobodys.without_date());
+            assert_eq!(theirs.status(), 400);
+        }
+        // Where it belongs it is as good as before.
+        assert_eq!(server.send(annas.resume(id)).await.status(), 200);
+    }
+    let messages = server.send(annas.resume(events[0].id.as_deref().unwrap())).await.messages();
+    assert_eq!(messages[0]["result"]["content"][0]["text"], "annas secret");
+}
+
+#[tokio::test]
+async fn event_ids_say_nothing_to_those_who_carry_them() {
+    // HTTP25-15: sessions and streams are alike from outside, and an event is not told by its id.
+    let server = two_callers().await;
+    let mut ids = std::collections::HashSet::new();
+    for token in [ANNA, BERT] {
+        let session = server.session_as("2025-11-25", Some(token)).await;
+        let call = session.call("echo", json!({"text": "x"})).accept("text/event-stream");
+        let events = server.send(call).await.events().to_vec();
+        let first = events[0].id.as_deref().unwrap();
+        // The same events once more, under other ids that are as good.
+        let again = server.send(session.resume(first)).await.events().to_vec();
+        assert_eq!(again.len(), events.len() - 1);
+        for event in events.iter().chain(&again) {
+            let id = event.id.clone().unwrap();
+            assert_eq!(id.len(), first.len());
+            assert!(ids.insert(id), "an id twice");
         }
     }
 }

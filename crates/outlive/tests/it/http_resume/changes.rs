@@ -1,6 +1,10 @@
 //! The GET stream, resumed.
 
-use outlive::server::Tool;
+use outlive::{
+    http::HttpConfig,
+    server::{SealKeys, Tool},
+};
+use outlive_protocol::{Principal, Seal};
 use serde_json::json;
 
 use crate::support::http::TestServer;
@@ -38,7 +42,8 @@ async fn changes_that_were_missed_are_told_and_then_those_to_come() {
 async fn an_id_that_is_none_is_refused() {
     let server = TestServer::start().await;
     let session = server.session("2025-11-25").await;
-    for id in ["banana", "1", "1-", "-1", "a-b", "1-2-3", "99999999999999999999-0", "0x1-0", ""] {
+    let long = "A".repeat(2_000);
+    for id in ["banana", "1", "0-0", "1-2-3", "AAAA", "A===", "a b", &long, ""] {
         let response = server.send(session.resume(id)).await;
         let answer = response.json();
         assert_eq!((response.status(), &answer["error"]["code"]), (400, &json!(-32600)), "{id}");
@@ -47,26 +52,39 @@ async fn an_id_that_is_none_is_refused() {
 }
 
 #[tokio::test]
-async fn an_id_of_a_stream_that_is_not_there_begins_a_new_one() {
+async fn an_id_of_a_stream_that_was_forgotten_begins_a_new_one() {
     let server = TestServer::start().await;
     let session = server.session("2025-11-25").await;
-    let mut stream = server.open(session.resume("12345-6")).await;
+    let echo = || session.call("echo", json!({"text": "x"})).accept("text/event-stream");
+    let id = server.send(echo()).await.events()[0].id.clone().unwrap();
+    // As long as it is remembered, it tells its answer again.
+    assert_eq!(server.send(session.resume(&id)).await.messages().len(), 1);
+    for _ in 0..100 {
+        server.send(echo()).await;
+    }
+    let mut stream = server.open(session.resume(&id)).await;
     server.server.remove_tool("echo");
     assert_eq!(stream.message().await["method"], TOOLS);
 }
 
 #[tokio::test]
 async fn an_id_from_the_future_harms_nobody() {
-    let server = TestServer::start().await;
+    // Nobody can make one up without the keys; whoever has them does no harm with it either.
+    let keys = SealKeys::new([9; 32]);
+    let server = TestServer::build(HttpConfig::new(), |server| server.seal_keys(keys)).await;
     let session = server.session("2025-11-25").await;
-    let mut stream = server.open(session.get()).await;
-    let id = stream.event().await.unwrap().id.unwrap();
-    let (number, _) = id.split_once('-').unwrap();
-    for event in ["7", "18446744073709551614", "18446744073709551615"] {
-        let mut future = server.open(session.resume(&format!("{number}-{event}"))).await;
-        server.server.add_tool(Tool::new(format!("t{event}"), async || "")).unwrap();
-        assert_eq!(future.message().await["method"], TOOLS, "{event}");
+    let id = |stream: u64, event: u64| {
+        let content = [stream.to_le_bytes(), event.to_le_bytes()].concat();
+        let context = ["event", &session.id, Principal::ANONYMOUS.key()];
+        Seal::new([9; 32]).seal(&content, &context).unwrap()
+    };
+    let stream = server.open(session.get()).await;
+    for (number, event) in [(0, 7), (0, u64::MAX - 1), (0, u64::MAX), (12_345, 6), (u64::MAX, 0)] {
+        let mut future = server.open(session.resume(&id(number, event))).await;
+        server.server.add_tool(Tool::new(format!("t{number}-{event}"), async || "")).unwrap();
+        assert_eq!(future.message().await["method"], TOOLS, "{number} {event}");
     }
+    stream.ended().await;
 }
 
 #[tokio::test]

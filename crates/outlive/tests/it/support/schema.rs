@@ -46,7 +46,7 @@ fn expectations(
 ) -> Vec<(&'static str, Value)> {
     if let Some(method) = message.get("method").and_then(Value::as_str) {
         return match message.get("id") {
-            Some(_) => vec![("JSONRPCRequest", message.clone())],
+            Some(_) => vec![(request(method), message.clone())],
             None => vec![(notification(method), message.clone())],
         };
     }
@@ -66,10 +66,21 @@ fn expectations(
     }
     let envelope = if old { "JSONRPCResponse" } else { "JSONRPCResultResponse" };
     let mut parts = vec![(envelope, message.clone())];
-    if let Some(result) = request_method.and_then(result_of) {
+    if message["result"]["resultType"] == "input_required" {
+        parts.push(("InputRequiredResult", message["result"].clone()));
+    } else if let Some(result) = request_method.and_then(result_of) {
         parts.push((result, message["result"].clone()));
     }
     parts
+}
+
+fn request(method: &str) -> &'static str {
+    match method {
+        "elicitation/create" => "ElicitRequest",
+        "sampling/createMessage" => "CreateMessageRequest",
+        "roots/list" => "ListRootsRequest",
+        _ => "JSONRPCRequest",
+    }
 }
 
 fn notification(method: &str) -> &'static str {

@@ -7,7 +7,7 @@ use outlive_wire::Method;
 use super::Legacy;
 use crate::{
     Arrival, Call, Fault, Port, Session,
-    call::Span,
+    call::{ParamSpans, Span},
     era::{Era, Request},
 };
 
@@ -33,7 +33,12 @@ impl Legacy {
             id: Span::of(message, request.id.get()),
             method: method.filter(|_| custom_method.is_none()),
             custom_method,
-            parts: request.head.spans(message)?,
+            parts: ParamSpans {
+                // No earlier round exists here: a client that sends these means something else.
+                input_responses: None,
+                request_state: None,
+                ..request.head.spans(message)?
+            },
             log_level: None,
             principal: arrival.principal,
             session: Some(session),
@@ -41,6 +46,7 @@ impl Legacy {
             http: arrival.http,
             params: OnceLock::new(),
             port: Port::default(),
+            attachment: OnceLock::new(),
             message: message.clone(),
         }))
     }

@@ -4,7 +4,7 @@
 use outlive_wire::{ServerCapabilities, code};
 use serde::Serialize;
 
-use super::{Legacy, shape};
+use super::{Legacy, question, shape};
 use crate::{
     Answer, Call, Change, Fault, Identity, Message, Notify, Outcome, Page, Profile,
     era::{
@@ -30,6 +30,11 @@ pub(super) fn message(
             result(era, answer, out);
             out.push(b'}');
             Frame::End { status: 200 }
+        }
+        // Where a call waits for its answers, it is never sent away for them.
+        Message::Last(Ok(Outcome::InputRequired(_))) => {
+            let fault = Fault::internal("a legacy call ended with questions");
+            Frame::End { status: refuse(Some(call.id()), &fault, out) }
         }
         Message::Last(Err(fault)) => Frame::End { status: refuse(Some(call.id()), &fault, out) },
     }
@@ -76,6 +81,13 @@ fn tell(era: &Legacy, call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
             return Frame::Detach { retry };
         }
         Notify::Detach { .. } => return Frame::Silent,
+        Notify::Ask { id, request } => question::request(era, id, &request, out),
+        Notify::Withdraw { id, reason } => question::withdraw(id, reason, out),
+        Notify::UrlDone { elicitation_id } => {
+            if !question::url_done(era, elicitation_id, out) {
+                return Frame::Silent;
+            }
+        }
         Notify::Custom { method, params } => notify::custom(&method, params.as_deref(), out),
         Notify::Changed(change) => self::change(&change, out),
         Notify::Acknowledged(_) => return Frame::Silent,

@@ -7,15 +7,16 @@ mod decode;
 mod encode;
 mod handshake;
 mod methods;
+mod question;
 mod shape;
 
 use http::HeaderMap;
-use outlive_wire::{Method, Version};
+use outlive_wire::{InputRequest, Method, Version};
 
 pub(crate) use handshake::open_session;
 pub(super) use handshake::requested_version;
 
-use super::{Abandoned, Era, Frame, Numbering, modern::headers};
+use super::{Abandoned, Asking, Era, Frame, Numbering, modern::headers};
 use crate::{Call, Change, Fault, Message, Profile, fault::short};
 
 /// The rules of one legacy revision.
@@ -96,6 +97,14 @@ impl Era for Legacy {
 
     fn abandoned(&self) -> Abandoned {
         Abandoned::GoOn
+    }
+
+    fn asking(&self) -> Asking {
+        Asking::Wait
+    }
+
+    fn has_words_for(&self, request: &InputRequest) -> bool {
+        question::has_words_for(self, request)
     }
 
     fn takes_batches(&self) -> bool {

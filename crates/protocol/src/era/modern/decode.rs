@@ -63,6 +63,7 @@ impl Modern {
             http,
             params: OnceLock::new(),
             port: Port::default(),
+            attachment: OnceLock::new(),
             message: kept,
         }))
     }

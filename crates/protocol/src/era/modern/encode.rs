@@ -3,12 +3,14 @@
 //! Every result says `resultType` and who answers; lists and contents say how long they may be
 //! kept. The head of a result is a constant made at start; only the rest is serialised.
 
-use outlive_wire::{CacheHints, Entries, Implementation, Meta, Method, RawJson, Version, code};
+use outlive_wire::{
+    CacheHints, Entries, Implementation, InputRequiredResult, Meta, Method, RawJson, Version, code,
+};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
-    Answer, Call, Change, Fault, Identity, Message, Notify, Outcome, Profile,
+    Answer, Call, Change, Fault, Identity, InputRequired, Message, Notify, Outcome, Profile,
     era::{
         Frame,
         error::{self, put},
@@ -43,6 +45,10 @@ pub(super) fn message(
         Message::Notify(notify) => tell(call, notify, out),
         Message::Last(Ok(Outcome::Complete(answer))) => {
             complete(call, answer, profile, out);
+            Frame::End { status: 200 }
+        }
+        Message::Last(Ok(Outcome::InputRequired(required))) => {
+            input_required(call, *required, profile, out);
             Frame::End { status: 200 }
         }
         Message::Last(Err(fault)) => Frame::End { status: refuse(Some(call.id()), &fault, out) },
@@ -135,6 +141,30 @@ fn complete(call: &Call, answer: Answer, profile: &Profile, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(b"}}");
 }
+
+/// Sends a call away to come back with answers, or only to come back.
+fn input_required(call: &Call, required: InputRequired, profile: &Profile, out: &mut Vec<u8>) {
+    let InputRequired { requests, state, retry_after } = required;
+    let mut meta = Meta::default();
+    if let Some(retry) = retry_after {
+        let millis = retry.as_millis().max(1) as u64;
+        meta.insert(RETRY_AFTER.to_owned(), millis.into());
+    }
+    let result = InputRequiredResult {
+        input_requests: (!requests.0.is_empty()).then_some(requests),
+        request_state: Some(state),
+        meta: None,
+    };
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    out.extend_from_slice(call.id().as_bytes());
+    out.extend_from_slice(br#","result":{"#);
+    let kind = Some(r#""input_required""#);
+    Head { profile, kind, cache: None, subscription: None }.write(Some(&meta), &result, out);
+    out.extend_from_slice(b"}}");
+}
+
+/// When a call that was sent away should come back, in milliseconds.
+const RETRY_AFTER: &str = "dev.outlive/retryAfterMs";
 
 #[derive(Serialize)]
 struct Nothing {}
@@ -291,8 +321,11 @@ fn tell(call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
             }
             out.extend_from_slice(b"}}");
         }
-        // Modern streams cannot be resumed.
-        Notify::Detach { .. } => return Frame::Silent,
+        // Modern streams cannot be resumed, and carry no requests.
+        Notify::Detach { .. }
+        | Notify::Ask { .. }
+        | Notify::Withdraw { .. }
+        | Notify::UrlDone { .. } => return Frame::Silent,
         Notify::Custom { method, params } => notify::custom(&method, params.as_deref(), out),
     }
     Frame::Message

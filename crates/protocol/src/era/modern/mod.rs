@@ -7,11 +7,11 @@ mod encode;
 pub(super) mod headers;
 mod methods;
 
-use outlive_wire::{Method, Version};
+use outlive_wire::{InputRequest, Method, Version};
 
 pub(super) use encode::stamp;
 
-use super::{Abandoned, Era, Frame};
+use super::{Abandoned, Asking, Era, Frame};
 use crate::{Call, Change, Fault, Message, Profile};
 
 /// The rules of 2026-07-28.
@@ -29,6 +29,14 @@ impl Era for Modern {
 
     fn abandoned(&self) -> Abandoned {
         Abandoned::Cancel
+    }
+
+    fn asking(&self) -> Asking {
+        Asking::Suspend
+    }
+
+    fn has_words_for(&self, request: &InputRequest) -> bool {
+        !matches!(request, InputRequest::Unknown(_))
     }
 
     fn mirrors_headers(&self) -> bool {

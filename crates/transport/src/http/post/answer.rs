@@ -10,7 +10,7 @@ use std::{
 
 use http::{HeaderValue, Response, StatusCode, header};
 use outlive_protocol::{
-    Accepted, Fault, Held, Message, Notify, Run,
+    Accepted, Fault, Held, Message, Notify, Outcome, Run,
     era::{Abandoned, Frame},
 };
 
@@ -56,10 +56,24 @@ impl Running {
         }
     }
 
+    /// Something was said that goes nowhere. A question must not be waited for then.
+    fn drop_question(&self, notify: &Notify) {
+        if let Some(run) = &self.run {
+            refuse_question(run, notify);
+        }
+    }
+
     /// The call has ended; nothing is left to go on with. `false` if that was known.
     pub(in crate::http) fn end(&mut self) -> bool {
         self.held = None;
         self.run.take().is_some()
+    }
+}
+
+/// Answers a question that cannot reach the client.
+pub(super) fn refuse_question(run: &Run, notify: &Notify) {
+    if let (Notify::Ask { id, .. }, Some(session)) = (notify, run.call().session()) {
+        session.asked().fail(*id, "the client takes no stream on which it could be asked");
     }
 }
 
@@ -223,6 +237,9 @@ async fn collect(waiting: &mut Vec<Running>, answers: &mut Vec<Vec<u8>>) {
             Poll::Ready(None) => return false,
             Poll::Pending => return true,
         };
+        if let Message::Notify(notify) = &message {
+            running.drop_question(notify);
+        }
         let mut out = Vec::new();
         if let Some(Frame::End { .. }) = running.run().map(|run| run.encode(message, &mut out)) {
             answers.push(out);
@@ -258,9 +275,11 @@ async fn first_word(shared: &Shared, running: &mut Running) -> First {
 /// Waits for the end of a call whose client takes no stream; what is said before it is lost.
 async fn last_word(running: &mut Running, mut said: Option<Notify>) -> First {
     loop {
-        // A subscription is nothing but what it says on the way.
-        if let Some(Notify::Acknowledged(_)) = said {
-            return First::Unspeakable;
+        match &said {
+            // A subscription is nothing but what it says on the way.
+            Some(Notify::Acknowledged(_)) => return First::Unspeakable,
+            Some(notify) => running.drop_question(notify),
+            None => {}
         }
         match poll_fn(|cx| running.poll(cx)).await {
             Some(Message::Notify(notify)) => said = Some(notify),
@@ -273,6 +292,7 @@ fn whole(run: &Run, message: Message) -> Response<Body> {
     let mut out = Vec::with_capacity(512);
     let retry = match &message {
         Message::Last(Err(Fault::Busy { retry_after })) => Some(*retry_after),
+        Message::Last(Ok(Outcome::InputRequired(required))) => required.retry_after,
         _ => None,
     };
     let status = match run.encode(message, &mut out) {

@@ -13,7 +13,7 @@ use outlive_protocol::{
     era::{Frame, Numbering},
 };
 
-use super::answer::Running;
+use super::answer::{Running, refuse_question};
 use crate::http::{
     body::{ENOUGH, Source},
     resume::Stream,
@@ -195,6 +195,9 @@ impl Drop for CallStream {
 pub(super) async fn pump(mut run: Run, _held: Option<Held>, numbered: Option<Numbered>) {
     let mut data = Vec::new();
     while let Some(message) = run.next().await {
+        if let (Message::Notify(notify), None) = (&message, &numbered) {
+            refuse_question(&run, notify);
+        }
         data.clear();
         let frame = run.encode(message, &mut data);
         if let (Frame::Message | Frame::End { .. }, Some(numbered)) = (frame, &numbered) {

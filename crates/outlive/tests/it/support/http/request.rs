@@ -177,6 +177,10 @@ impl Request {
     }
 
     /// Sets a member of `params`.
+    pub(super) fn get_param(&self, name: &str) -> Value {
+        self.message.as_ref().map_or(Value::Null, |message| message["params"][name].clone())
+    }
+
     pub(crate) fn param(mut self, name: &str, value: Value) -> Self {
         self.body()["params"][name] = value;
         self
@@ -290,7 +294,11 @@ impl Session {
     }
 
     pub(crate) fn notification(&self, method: &str, params: Value) -> Request {
-        let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
+        self.message(json!({"jsonrpc": "2.0", "method": method, "params": params}))
+    }
+
+    /// A message within this session.
+    pub(super) fn message(&self, message: Value) -> Request {
         self.own(Request::post(&self.version).json(message))
     }
 

@@ -6,7 +6,7 @@ use outlive::{
     http::{HttpConfig, Serving},
     server::{Server, ServerBuilder},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Connection, ManualClock, Request, Response, Session, Stream, World, standard};
 
@@ -90,11 +90,18 @@ impl TestServer {
 
     /// Opens a session with a token.
     pub(crate) async fn session_as(&self, version: &str, token: Option<&str>) -> Session {
-        let mut hello = Request::initialize(version);
-        if let Some(token) = token {
-            hello = hello.bearer(token);
-        }
-        let answer = self.send(&hello).await;
+        Session::open(self.address(), Request::initialize(version), token).await
+    }
+}
+
+impl Session {
+    /// Shakes hands, and says that the client is ready.
+    pub(crate) async fn open(address: SocketAddr, hello: Request, token: Option<&str>) -> Self {
+        let hello = match token {
+            Some(token) => hello.bearer(token),
+            None => hello,
+        };
+        let answer = Connection::open(address).await.send(&hello).await;
         let result = answer.result();
         let session = Session {
             id: answer.header("mcp-session-id").expect("a session").to_owned(),
@@ -102,9 +109,16 @@ impl TestServer {
             token: token.map(Into::into),
             methods: Arc::default(),
         };
-        assert_eq!(session.version, version, "the server agrees to the version");
-        let ready = self.send(session.notification("notifications/initialized", json!({}))).await;
+        let wanted = hello.get_param("protocolVersion");
+        assert_eq!(json!(session.version), wanted, "the server agrees to the version");
+        let ready = session.notification("notifications/initialized", json!({}));
+        let ready = Connection::open(address).await.send(&ready).await;
         assert_eq!(ready.status(), 202);
         session
+    }
+
+    /// Answers a request of the server's.
+    pub(crate) fn reply(&self, asked: &Value, result: Value) -> Request {
+        self.message(json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}))
     }
 }

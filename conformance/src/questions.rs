@@ -1,0 +1,264 @@
+//! What the suite wants to be asked: one handler each, whichever wire it is called on.
+
+use outlive::{
+    Form,
+    server::{
+        Args, Durable, DurableError, Prompt, PromptMessage, Result, Role, ServerBuilder, Tool,
+    },
+    wire::{
+        CreateMessageRequestParams, CreateMessageResult, EnumOption, LegacyTitledEnumSchema,
+        RequestedSchema, SamplingMessage, SamplingMessageContentBlock, TitledItems,
+        TitledMultiSelectEnumSchema, TitledSingleSelectEnumSchema, UntitledItems,
+        UntitledMultiSelectEnumSchema, UntitledSingleSelectEnumSchema,
+    },
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+pub(crate) fn add(builder: ServerBuilder) -> ServerBuilder {
+    builder
+        .tool(Tool::new("test_sampling", sampling).description("Asks the client's model"))
+        .tool(Tool::new("test_elicitation", elicitation).description("Asks the user"))
+        .tool(
+            Tool::new("test_elicitation_sep1034_defaults", defaults)
+                .description("Asks with fields that are filled in"),
+        )
+        .tool(
+            Tool::new("test_elicitation_sep1330_enums", enums)
+                .description("Asks to choose, in every way there is"),
+        )
+        .tool(Tool::new("test_streaming_elicitation", name).description("Asks the user"))
+        .tool(
+            Tool::new("test_input_required_result_elicitation", name)
+                .description("Asks for a name"),
+        )
+        .tool(
+            Tool::new("test_input_required_result_sampling", capital)
+                .description("Asks the model for a capital"),
+        )
+        .tool(
+            Tool::new("test_input_required_result_list_roots", roots)
+                .description("Asks for the roots"),
+        )
+        .tool(
+            Tool::new("test_input_required_result_request_state", confirm)
+                .description("Asks, and lets the client keep a state"),
+        )
+        .tool(
+            Tool::new("test_input_required_result_tampered_state", confirm)
+                .description("Asks, and notices a state that was changed"),
+        )
+        .tool(
+            Tool::new("test_input_required_result_multiple_inputs", several)
+                .description("Asks three things at once"),
+        )
+        .tool(
+            Tool::new("test_input_required_result_multi_round", rounds)
+                .description("Asks one thing after the other"),
+        )
+        .tool(
+            Tool::new("test_input_required_result_capabilities", capable)
+                .description("Asks what the client can be asked"),
+        )
+        .prompt(
+            Prompt::new("test_input_required_result_prompt", prompt)
+                .description("A prompt that asks the user"),
+        )
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Ask {
+    /// What to ask the model.
+    prompt: String,
+}
+
+async fn sampling(cx: Durable, Args(ask): Args<Ask>) -> Result<String> {
+    let answer = cx.sample("llm", question(ask.prompt)).await?;
+    Ok(format!("LLM response: {}", text(&answer)))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Message {
+    /// What to ask the user.
+    message: String,
+}
+
+#[derive(Deserialize, JsonSchema, Form)]
+struct User {
+    /// User's response
+    username: String,
+    /// User's email address
+    email: String,
+}
+
+async fn elicitation(cx: Durable, Args(ask): Args<Message>) -> Result<String> {
+    let user: User = cx.elicit("user", ask.message).await?;
+    Ok(format!("User response: {} <{}>", user.username, user.email))
+}
+
+#[derive(Deserialize, JsonSchema, Form)]
+#[serde(default)]
+struct Defaults {
+    name: String,
+    age: i64,
+    score: f64,
+    status: Status,
+    verified: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, Form, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    #[default]
+    Active,
+    Inactive,
+    Pending,
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Self {
+            name: "John Doe".to_owned(),
+            age: 30,
+            score: 95.5,
+            status: Status::Active,
+            verified: true,
+        }
+    }
+}
+
+async fn defaults(cx: Durable) -> Result<String> {
+    let Defaults { name, age, score, status, verified } =
+        cx.elicit("defaults", "Please review these").await?;
+    Ok(format!("Elicitation completed: {name}, {age}, {score}, {status:?}, {verified}"))
+}
+
+/// Hand-written: the shape from before 2025-11-25 is one that no type turns into.
+async fn enums(cx: Durable) -> Result<String> {
+    let values = || ["option1", "option2", "option3"].map(str::to_owned).to_vec();
+    let options = || {
+        let option = |value: String| EnumOption { title: format!("The {value}"), value };
+        values().into_iter().map(option).collect::<Vec<_>>()
+    };
+    let schema = RequestedSchema::default()
+        .with_optional(
+            "untitledSingle",
+            UntitledSingleSelectEnumSchema { values: values(), ..Default::default() },
+        )
+        .with_optional(
+            "titledSingle",
+            TitledSingleSelectEnumSchema { options: options(), ..Default::default() },
+        )
+        .with_optional(
+            "legacyEnum",
+            LegacyTitledEnumSchema {
+                values: values(),
+                enum_names: Some(options().into_iter().map(|option| option.title).collect()),
+                ..Default::default()
+            },
+        )
+        .with_optional(
+            "untitledMulti",
+            UntitledMultiSelectEnumSchema {
+                items: UntitledItems { values: values() },
+                ..Default::default()
+            },
+        )
+        .with_optional(
+            "titledMulti",
+            TitledMultiSelectEnumSchema {
+                items: TitledItems { options: options() },
+                ..Default::default()
+            },
+        );
+    let chosen: Value = cx.elicit_with("choice", "Please choose", schema).await?;
+    Ok(format!("Elicitation completed: {chosen}"))
+}
+
+#[derive(Deserialize, JsonSchema, Form)]
+struct Name {
+    name: String,
+}
+
+async fn name(cx: Durable) -> Result<String> {
+    let Name { name } = cx.elicit("user_name", "What is your name?").await?;
+    Ok(format!("Hello, {name}!"))
+}
+
+async fn capital(cx: Durable) -> Result<String> {
+    let question = question("What is the capital of France?");
+    Ok(text(&cx.sample("capital_question", question).await?))
+}
+
+async fn roots(cx: Durable) -> Result<String> {
+    let roots = cx.roots("client_roots").await?;
+    Ok(format!("{} roots", roots.len()))
+}
+
+#[derive(Deserialize, JsonSchema, Form)]
+struct Confirm {
+    ok: bool,
+}
+
+async fn confirm(cx: Durable) -> Result<String> {
+    let Confirm { ok } = cx.elicit("confirm", "Is this all right?").await?;
+    Ok(format!("state-ok: {ok}"))
+}
+
+async fn several(cx: Durable) -> Result<String> {
+    let (name, greeting, roots) = tokio::join!(
+        cx.elicit::<Name>("user_name", "What is your name?"),
+        cx.sample("greeting", question("Write a greeting")),
+        cx.roots("client_roots"),
+    );
+    Ok(format!("{}: {}, {} roots", name?.name, text(&greeting?), roots?.len()))
+}
+
+#[derive(Deserialize, JsonSchema, Form)]
+struct Colour {
+    color: String,
+}
+
+async fn rounds(cx: Durable) -> Result<String> {
+    let Name { name } = cx.elicit("step1", "What is your name?").await?;
+    let Colour { color } = cx.elicit("step2", "What is your favourite colour?").await?;
+    Ok(format!("{name} likes {color}"))
+}
+
+/// Asks the user, or the model if there is no way to the user.
+async fn capable(cx: Durable) -> Result<String> {
+    match cx.elicit::<Name>("user_name", "What is your name?").await {
+        Ok(Name { name }) => Ok(name),
+        Err(error) if matches!(error.durable(), Some(DurableError::MissingCapability { .. })) => {
+            Ok(text(&cx.sample("name", question("Make up a name")).await?))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[derive(Deserialize, JsonSchema, Form)]
+struct Context {
+    context: String,
+}
+
+async fn prompt(cx: Durable) -> Result<PromptMessage> {
+    let Context { context } = cx.elicit("user_context", "What is this about?").await?;
+    Ok(PromptMessage::user(format!("This is about {context}.")))
+}
+
+fn question(text: impl Into<String>) -> CreateMessageRequestParams {
+    CreateMessageRequestParams {
+        messages: vec![SamplingMessage::text(Role::User, text)],
+        max_tokens: 100,
+        ..CreateMessageRequestParams::default()
+    }
+}
+
+fn text(answer: &CreateMessageResult) -> String {
+    let texts = answer.content.blocks().iter().filter_map(|block| match block {
+        SamplingMessageContentBlock::Text(text) => Some(text.text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}

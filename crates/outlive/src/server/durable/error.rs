@@ -1,0 +1,120 @@
+//! What can go wrong between a handler, its journal and its client.
+
+use std::fmt;
+
+use outlive_tasks::Misuse;
+use outlive_wire::RawJson;
+
+use crate::server::form::FormError;
+
+/// Why a step, a question or a timer has no value.
+///
+/// Handlers meet it as an [`Error`](crate::server::Error); [`Error::durable`] shows it again.
+///
+/// [`Error::durable`]: crate::server::Error::durable
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum DurableError {
+    /// The journal was used in a way that cannot work.
+    Misuse(Misuse),
+    /// The user said no.
+    Declined {
+        /// The question.
+        key: String,
+    },
+    /// The user closed the question without a word.
+    Cancelled {
+        /// The question.
+        key: String,
+    },
+    /// Nobody answered in time.
+    TimedOut {
+        /// The question.
+        key: String,
+    },
+    /// The client did not ask, or failed to.
+    Refused {
+        /// The question.
+        key: String,
+        /// The code of its error.
+        code: i32,
+        /// Its words.
+        message: String,
+    },
+    /// The client did not declare that it can be asked this. Returned from a handler it refuses
+    /// the call, and the client learns what to declare.
+    MissingCapability {
+        /// The question.
+        key: String,
+        /// The capabilities, as an object.
+        required: RawJson,
+    },
+    /// The answer never fitted, however often it was asked for.
+    TooManyRounds {
+        /// The question.
+        key: String,
+    },
+    /// What is recorded does not fit the type any more: the handler has changed.
+    Undecodable {
+        /// The step or question.
+        key: String,
+        /// Why.
+        reason: String,
+    },
+    /// The question itself cannot be asked.
+    Unaskable {
+        /// The question.
+        key: String,
+        /// Why.
+        reason: String,
+    },
+    /// It needs a store, and the server has none.
+    NoStore {
+        /// The step.
+        key: String,
+    },
+}
+
+impl DurableError {
+    pub(super) fn form(key: &str, error: &FormError) -> Self {
+        Self::Unaskable { key: key.to_owned(), reason: error.to_string() }
+    }
+}
+
+impl fmt::Display for DurableError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Misuse(misuse) => misuse.fmt(f),
+            Self::Declined { key } => write!(f, "the user declined to answer `{key}`"),
+            Self::Cancelled { key } => write!(f, "the user dismissed the question `{key}`"),
+            Self::TimedOut { key } => write!(f, "nobody answered `{key}` in time"),
+            Self::Refused { key, code, message } => {
+                write!(f, "the client did not answer `{key}`: {message} ({code})")
+            }
+            Self::MissingCapability { key, required } => write!(
+                f,
+                "the client cannot be asked `{key}`; it would have to declare {}",
+                required.get()
+            ),
+            Self::TooManyRounds { key } => {
+                write!(f, "`{key}` was asked too often, and no answer fitted")
+            }
+            Self::Undecodable { key, reason } => write!(
+                f,
+                "what is recorded for `{key}` does not fit its type any more: {reason}; call again from the start"
+            ),
+            Self::Unaskable { key, reason } => write!(f, "`{key}` cannot be asked: {reason}"),
+            Self::NoStore { key } => {
+                write!(f, "`{key}` may be done once only, which needs a store that remembers it")
+            }
+        }
+    }
+}
+
+impl std::error::Error for DurableError {}
+
+impl From<Misuse> for DurableError {
+    fn from(misuse: Misuse) -> Self {
+        Self::Misuse(misuse)
+    }
+}

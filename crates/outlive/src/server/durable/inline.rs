@@ -1,0 +1,347 @@
+//! Runs a handler where its call is answered, over the call's journal.
+//!
+//! The one place where the two wires differ: where the client can be asked while the call waits,
+//! its questions are sent and the run goes on with the answers; where it cannot, the run is dropped
+//! when it is parked, and the call ends with the questions and the sealed journal. The handler sees
+//! neither.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use outlive_protocol::{
+    Answer, Fault, InputRequired, Notify, Outcome, Pending,
+    era::{self, Asking},
+};
+use outlive_tasks::{OpenQuestion, Turned, Turns, Unanswered, poll_as};
+use outlive_wire::{ContentBlock, Entries};
+use pin_project_lite::pin_project;
+
+use super::{Durability, Questions, Upgrade, now, run_id};
+use crate::server::{
+    Cx, Error,
+    extract::{Rejection, RejectionKind},
+    handler::Handler,
+};
+
+/// Makes an outcome of what a handler returns.
+pub(in crate::server) trait Ending<R>: Send + 'static {
+    fn finish(&self, cx: &Cx, returned: R) -> Result<Ended, Fault>;
+
+    /// The outcome of a call that goes no further.
+    fn give_up(&self, cx: &Cx, error: Error) -> Result<Outcome, Fault>;
+
+    /// What the registration says about rounds.
+    fn upgrade(&self) -> &Upgrade;
+}
+
+/// How a run of a handler has ended.
+pub(in crate::server) enum Ended {
+    Outcome(Outcome),
+    /// It asks by itself, and wants to be called again.
+    Ask(Questions),
+}
+
+pin_project! {
+    /// A handler at work on a call.
+    pub(in crate::server) struct Inline<M, H, E>
+    where
+        H: Handler<M>,
+    {
+        cx: Cx,
+        handler: Arc<H>,
+        ending: E,
+        #[pin]
+        work: Option<H::Future>,
+        turns: Turns,
+        waiting: Vec<Waiting>,
+        rounds: u32,
+    }
+}
+
+/// A question that has been sent.
+struct Waiting {
+    key: String,
+    reply: Pending,
+    timer: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl<M, H, E> Inline<M, H, E>
+where
+    H: Handler<M>,
+    E: Ending<H::Output>,
+{
+    /// Makes the handler's arguments. Nothing has run yet.
+    pub(in crate::server) fn start(
+        cx: &Cx,
+        handler: &Arc<H>,
+        ending: E,
+    ) -> Result<Self, (Rejection, E)> {
+        match handler.start(cx) {
+            Ok(work) => Ok(Self {
+                cx: cx.clone(),
+                handler: Arc::clone(handler),
+                ending,
+                work: Some(work),
+                turns: Turns::default(),
+                waiting: Vec::new(),
+                rounds: 0,
+            }),
+            Err(rejection) => Err((rejection, ending)),
+        }
+    }
+
+    /// Drops the run and begins another over the same journal.
+    fn begin_again(self: Pin<&mut Self>) -> Result<(), Fault> {
+        let mut this = self.project();
+        let journal = &Durability::of(this.cx).journal;
+        journal.close();
+        this.work.set(None);
+        journal.restart();
+        *this.turns = Turns::default();
+        match this.handler.start(this.cx) {
+            Ok(work) => {
+                this.work.set(Some(work));
+                Ok(())
+            }
+            Err(Rejection(RejectionKind::Refused(fault))) => Err(fault),
+            Err(Rejection(RejectionKind::Arguments(error))) => Err(Fault::internal(error)),
+        }
+    }
+
+    /// Opens the questions of a handler that asks by itself.
+    fn ask(self: Pin<&mut Self>, questions: Questions) -> Result<(), Error> {
+        let mut this = self.project();
+        this.work.set(None);
+        *this.rounds += 1;
+        let limits = &this.cx.core().profile.limits;
+        if *this.rounds > limits.question_rounds {
+            return Err(too_many_rounds(limits.question_rounds));
+        }
+        let journal = &Durability::of(this.cx).journal;
+        for (key, request) in questions.asked {
+            if let Some(required) = era::missing_for(this.cx.call(), &request) {
+                return Err(Fault::MissingCapability { required }.into());
+            }
+            journal.open(&key, request);
+        }
+        match questions.state {
+            Some(state) => Ok(journal.set_state(state).map_err(super::misuse)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the call with what is to be asked.
+    fn suspend(self: Pin<&mut Self>) -> Result<Outcome, Fault> {
+        let mut this = self.project();
+        let durability = Durability::of(this.cx);
+        let journal = &durability.journal;
+        if let Some(why) = journal.malformed() {
+            return Err(Fault::InvalidParams(why.into()));
+        }
+        if let Some(rehearsal) = &this.cx.core().rehearsal {
+            rehearsal.ended(journal, &[]);
+        }
+        let shed = journal.wants_to_shed();
+        let questions = journal.open_questions();
+        journal.close();
+        this.work.set(None);
+        let limit = this.cx.core().profile.limits.question_rounds;
+        if durability.round >= limit {
+            return this.ending.give_up(this.cx, too_many_rounds(limit));
+        }
+        let state = durability.seal(this.cx, this.ending.upgrade(), &questions)?;
+        let requests = questions.into_iter().map(|question| (question.name, question.request));
+        Ok(Outcome::InputRequired(Box::new(InputRequired {
+            requests: Entries(requests.collect()),
+            state,
+            retry_after: shed.and_then(|shed| shed.after),
+        })))
+    }
+
+    /// Sends what is to be asked, and takes what has been answered. `true` if something was.
+    fn gather(self: Pin<&mut Self>, task: &mut Context<'_>, parked: bool) -> bool {
+        let this = self.project();
+        // A run that has begun again may not have come to all its questions yet.
+        let may_ask_again = this.cx.core().replays && !parked;
+        let Some(durability) = this.cx.call().attached::<Durability>() else { return false };
+        let journal = &durability.journal;
+        for question in journal.unsent() {
+            if this.waiting.iter().any(|waiting| waiting.key == question.key) {
+                // A run that has begun again asks what the client is being asked already.
+                continue;
+            }
+            match send(this.cx, question) {
+                Ok(waiting) => this.waiting.push(waiting),
+                Err(key) => {
+                    let _ = journal.settle(&key, Err(Unanswered::TimedOut));
+                }
+            }
+        }
+        let mut answered = false;
+        this.waiting.retain_mut(|waiting| {
+            let withdraw = |reason| {
+                this.cx.say(Notify::Withdraw { id: waiting.reply.id(), reason });
+            };
+            if !journal.is_open(&waiting.key) {
+                if may_ask_again {
+                    return true;
+                }
+                withdraw("the answer is not needed any more");
+                return false;
+            }
+            let answer = match waiting.reply.poll_reply(task) {
+                Poll::Ready(reply) => reply.map_err(|error| Unanswered::Refused {
+                    code: error.code,
+                    message: error.message,
+                }),
+                Poll::Pending if waiting.timer.as_mut().poll(task).is_pending() => return true,
+                Poll::Pending => {
+                    withdraw("nobody answered in time");
+                    Err(Unanswered::TimedOut)
+                }
+            };
+            if journal.settle(&waiting.key, answer).is_err() {
+                // It is far too large to be kept; nothing of it is.
+                let _ = journal.settle(
+                    &waiting.key,
+                    Err(Unanswered::Refused {
+                        code: outlive_wire::code::INVALID_PARAMS,
+                        message: "the answer is too large".to_owned(),
+                    }),
+                );
+            }
+            answered = true;
+            false
+        });
+        answered
+    }
+}
+
+impl<M, H, E> Future for Inline<M, H, E>
+where
+    H: Handler<M>,
+    E: Ending<H::Output>,
+{
+    type Output = Result<Outcome, Fault>;
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
+        let waits = self.cx.call().era().asking() == Asking::Wait;
+        loop {
+            let turned = self.as_mut().poll_work(task);
+            if !matches!(turned, Poll::Ready(Turned::Done(_))) && crashed(&self.cx) {
+                self.as_mut().begin_again()?;
+                continue;
+            }
+            let parked = matches!(turned, Poll::Ready(Turned::Parked));
+            match turned {
+                Poll::Ready(Turned::Done(returned)) => {
+                    let this = self.as_mut().project();
+                    match this.ending.finish(this.cx, returned)? {
+                        Ended::Outcome(outcome) => {
+                            return Poll::Ready(Ok(complete(this.cx, outcome)));
+                        }
+                        Ended::Ask(questions) => {
+                            if let Err(error) = self.as_mut().ask(questions) {
+                                return Poll::Ready(self.ending.give_up(&self.cx, error));
+                            }
+                        }
+                    }
+                    if !waits {
+                        return Poll::Ready(self.suspend());
+                    }
+                }
+                Poll::Ready(Turned::Parked) if !waits => return Poll::Ready(self.suspend()),
+                Poll::Ready(Turned::Parked) | Poll::Pending => {}
+            }
+            if !waits {
+                return Poll::Pending;
+            }
+            let answered = self.as_mut().gather(task, parked);
+            let asks_by_itself = self.work.is_none();
+            if asks_by_itself && !self.waiting.is_empty() || !asks_by_itself && !answered {
+                return Poll::Pending;
+            }
+            if asks_by_itself || self.cx.core().replays {
+                self.as_mut().begin_again()?;
+            }
+        }
+    }
+}
+
+impl<M, H, E> Inline<M, H, E>
+where
+    H: Handler<M>,
+{
+    fn poll_work(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Turned<H::Output>> {
+        let this = self.project();
+        let Some(work) = this.work.as_pin_mut() else { return Poll::Pending };
+        let (cx, turns) = (&*this.cx, this.turns);
+        poll_as(run_id(cx), || {
+            turns.poll(work, task, || {
+                let durability = cx.call().attached::<Durability>();
+                durability.is_some_and(|durability| durability.journal.waits_for_answers())
+            })
+        })
+    }
+}
+
+/// Whether a test has the run lost.
+fn crashed(cx: &Cx) -> bool {
+    let Some(rehearsal) = &cx.core().rehearsal else { return false };
+    let durability = cx.call().attached::<Durability>();
+    let crashed = durability.is_some_and(|durability| durability.journal.crashed());
+    if crashed {
+        rehearsal.crashed();
+    }
+    crashed
+}
+
+fn too_many_rounds(limit: u32) -> Error {
+    Error::new(format!("gave up after {limit} rounds of questions"))
+}
+
+/// Sends a question on the call's own stream.
+fn send(cx: &Cx, question: OpenQuestion) -> Result<Waiting, String> {
+    let OpenQuestion { key, request, due, .. } = question;
+    let profile = &cx.core().profile;
+    let rest = match due {
+        Some(due) => Duration::from_millis(due.saturating_sub(now(cx))),
+        None => profile.limits.question_timeout,
+    };
+    let Some(session) = cx.call().session() else { return Err(key) };
+    let reply = session.asked().open();
+    cx.say(Notify::Ask { id: reply.id(), request: Box::new(request) });
+    Ok(Waiting { key, reply, timer: profile.clock.sleep(rest) })
+}
+
+/// Puts what was emitted before what was returned, and looks whether the journal was used up.
+fn complete(cx: &Cx, mut outcome: Outcome) -> Outcome {
+    let Some(durability) = cx.call().attached::<Durability>() else { return outcome };
+    let unused = durability.journal.unused();
+    if let Some(rehearsal) = &cx.core().rehearsal {
+        rehearsal.ended(&durability.journal, &unused);
+    }
+    if !unused.is_empty() {
+        tracing::warn!(
+            target = %cx.call().name().unwrap_or_default(),
+            keys = unused.join(", "),
+            "a handler did not come to what is recorded; has it changed?"
+        );
+    }
+    if let Outcome::Complete(Answer::Tool(result)) = &mut outcome {
+        let segments = durability.journal.segments();
+        let emitted: Vec<ContentBlock> = segments
+            .iter()
+            .filter_map(|segment| serde_json::from_str(segment.block.get()).ok())
+            .collect();
+        if !emitted.is_empty() {
+            result.content.splice(0..0, emitted);
+        }
+    }
+    outcome
+}

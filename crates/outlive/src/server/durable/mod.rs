@@ -1,0 +1,355 @@
+//! The context of handlers that may run again from the top.
+//!
+//! - [`Durable`]: steps, timers and partial results; `ask` has the questions.
+//! - `inline`: runs such a handler where its call is answered, and asks its client as the wire
+//!   allows: while the call waits, or by ending it until the client comes back.
+//! - `state`: what the client keeps in between, sealed.
+
+mod ask;
+mod error;
+mod inline;
+mod rehearsed;
+mod retry;
+mod round;
+mod salient;
+mod secret;
+mod state;
+
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    ops::Deref,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::Poll,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use outlive_protocol::era::Asking;
+use outlive_tasks::{Begun, Entry, IntoKey, Journal, RunId, Step, in_step};
+use outlive_wire::{ContentBlock, RawJson};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::value::to_raw_value;
+use sha2::{Digest, Sha256};
+
+pub use ask::{Elicit, ElicitUrl, Reply, Roots, Sample};
+pub use error::DurableError;
+pub(super) use inline::{Ended, Ending, Inline};
+pub(crate) use rehearsed::Rehearsed;
+pub use retry::Retry;
+pub use round::{Next, Questions, Round};
+pub use secret::Secret;
+pub(super) use state::{Durability, Upgrade, UsedRounds, open};
+
+use super::{
+    Cx, Error, Result,
+    extract::{Extract, Needs, Rejection},
+};
+
+/// The context of a handler that may run again from the top.
+///
+/// It is a [`Cx`], and more: what it does under a key is recorded in the call's journal, and read
+/// back instead of done again when the handler runs again. A handler runs again when a client of
+/// 2026-07-28 comes back with the answer to a question; on older revisions it waits for the answer.
+/// Between its steps anything may run twice, so whatever has an effect, and every decision that
+/// steers steps, belongs into a step.
+///
+/// ```
+/// use outlive::{Form, server::{Durable, Result}, tool};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema, Form)]
+/// struct Approval {
+///     /// Whether to deploy.
+///     yes: bool,
+/// }
+///
+/// /// Builds and deploys.
+/// #[tool]
+/// async fn deploy(cx: Durable, repo: String) -> Result<String> {
+///     let image: String = cx.step("build", async || Ok(format!("{repo}:1"))).await?;
+///     let approval: Approval = cx.elicit("approve", format!("Deploy {image}?")).await?;
+///     Ok(if approval.yes { format!("{image} is out") } else { "nothing happened".into() })
+/// }
+/// # deploy();
+/// ```
+pub struct Durable {
+    cx: Cx,
+    scope: String,
+}
+
+impl Durable {
+    /// A context whose keys are all under `key`: for helpers and loops that use the same names
+    /// more than once.
+    pub fn scope(&self, key: impl IntoKey) -> Durable {
+        Durable { cx: self.cx.clone(), scope: self.full(key) }
+    }
+
+    /// Does something and records what it returns. When the handler runs again the record is read
+    /// back and the body is not run. The first run, too, sees the value as it was recorded.
+    ///
+    /// A body that has run and whose record was lost, as in a crash, runs again; [`step_key`]
+    /// gives foreign systems a key by which they can tell.
+    ///
+    /// # Errors
+    ///
+    /// What the body fails with, which is not recorded unless it is [`permanent`], or a
+    /// [`DurableError`].
+    ///
+    /// [`step_key`]: Durable::step_key
+    /// [`permanent`]: Error::permanent
+    pub async fn step<T, F>(&self, key: impl IntoKey, body: F) -> Result<T>
+    where
+        T: Serialize + DeserializeOwned,
+        F: AsyncFnOnce() -> Result<T>,
+    {
+        let key = self.full(key);
+        match self.journal().begin(self.run(), &key).map_err(misuse)? {
+            Begun::Recorded(entry) => decode(&key, entry),
+            Begun::New(step) => {
+                let returned = marked(&step, body()).await;
+                self.finish_step(step, returned).await
+            }
+        }
+    }
+
+    /// As [`Durable::step`], but tries again when the body fails, unless the error is
+    /// [`permanent`](Error::permanent). The body is cloned for each try.
+    ///
+    /// # Errors
+    ///
+    /// What the last try failed with, or a [`DurableError`].
+    pub async fn step_retry<T, F>(&self, key: impl IntoKey, retry: Retry, body: F) -> Result<T>
+    where
+        T: Serialize + DeserializeOwned,
+        F: AsyncFnOnce() -> Result<T> + Clone,
+    {
+        let key = self.full(key);
+        let step = match self.journal().begin(self.run(), &key).map_err(misuse)? {
+            Begun::Recorded(entry) => return decode(&key, entry),
+            Begun::New(step) => step,
+        };
+        let mut tried = 1;
+        let returned = loop {
+            match marked(&step, body.clone()()).await {
+                Err(error) if tried < retry.attempts && !error.is_permanent() => {
+                    tracing::debug!(key, tried, %error, "a step failed and is tried again");
+                    self.cx.core().profile.clock.sleep(retry.pause(tried)).await;
+                    tried += 1;
+                }
+                returned => break returned,
+            }
+        };
+        self.finish_step(step, returned).await
+    }
+
+    /// As [`Durable::step`], for what must not be done twice: after a crash in the middle of it the
+    /// step fails instead of being done again. That needs a store which remembers that it began.
+    ///
+    /// # Errors
+    ///
+    /// [`DurableError::NoStore`]. Declare the step with [`Tool::uses_step_once`], so that a server
+    /// without a store refuses the tool when it is built.
+    ///
+    /// [`Tool::uses_step_once`]: super::Tool::uses_step_once
+    pub async fn step_once<T, F>(&self, key: impl IntoKey, _body: F) -> Result<T>
+    where
+        T: Serialize + DeserializeOwned,
+        F: AsyncFnOnce() -> Result<T>,
+    {
+        Err(DurableError::NoStore { key: self.full(key) }.into())
+    }
+
+    /// A key for foreign systems: the same each time this call comes to this key, and different
+    /// for every other call and key.
+    pub fn step_key(&self, key: impl IntoKey) -> String {
+        self.key_of(&self.full(key))
+    }
+
+    fn key_of(&self, full: &str) -> String {
+        let call = self.durability().call_id();
+        let hash = Sha256::new().chain_update(call).chain_update(full).finalize();
+        hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Waits. When the handler runs again the time that has passed counts.
+    ///
+    /// # Errors
+    ///
+    /// A [`DurableError`].
+    pub async fn sleep(&self, key: impl IntoKey, span: Duration) -> Result<()> {
+        let key = self.full(key);
+        let (now, span) = (self.now(), millis(span));
+        let due = self.journal().timer(self.run(), &key, now, span).map_err(misuse)?;
+        self.survive().await;
+        if due > now {
+            self.cx.core().profile.clock.sleep(Duration::from_millis(due - now)).await;
+        }
+        Ok(())
+    }
+
+    /// Adds a block to the result while the work goes on. Blocks stand before those that the
+    /// handler returns, each once, however often the handler runs. Only tools have them.
+    ///
+    /// # Errors
+    ///
+    /// A [`DurableError`].
+    pub async fn emit(&self, block: impl Into<ContentBlock>) -> Result<()> {
+        let block = to_raw_value(&block.into())?;
+        self.journal().emit(self.run(), &self.scope, block).map_err(misuse)?;
+        self.survive().await;
+        Ok(())
+    }
+
+    /// Lets another replica go on: the client is sent away with what has been recorded, and comes
+    /// back at once. Where that cannot be, on revisions before 2026-07-28 or too often in one call,
+    /// nothing happens.
+    pub fn shed(&self) -> Shed<'_> {
+        Shed { cx: self, after: None }
+    }
+
+    async fn finish_step<T>(&self, step: Step<'_>, returned: Result<T>) -> Result<T>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let key = Arc::clone(step.key());
+        let (entry, secret) = match returned {
+            Ok(value) => {
+                let (raw, secret) = secret::record(|| to_raw_value(&value));
+                (Entry::Value(raw?), secret)
+            }
+            Err(error) => match error.to_failure() {
+                Some(failure) => (Entry::Failed(failure), false),
+                None => return Err(error),
+            },
+        };
+        let stored = step.record(entry, secret).map_err(misuse)?;
+        self.survive().await;
+        decode(&key, stored)
+    }
+
+    /// Goes on, unless a test has the run lost here: then it is dropped while it waits.
+    async fn survive(&self) {
+        if self.journal().crashed() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    fn full(&self, key: impl IntoKey) -> String {
+        key.into_key().within(&self.scope).into_string()
+    }
+
+    fn journal(&self) -> &Journal {
+        &self.durability().journal
+    }
+
+    fn durability(&self) -> &Durability {
+        Durability::of(&self.cx)
+    }
+
+    fn run(&self) -> RunId {
+        run_id(&self.cx)
+    }
+
+    fn now(&self) -> u64 {
+        now(&self.cx)
+    }
+}
+
+/// Tells the run of a call apart from all others for as long as it lives.
+fn run_id(cx: &Cx) -> RunId {
+    Arc::as_ptr(cx.call()).addr()
+}
+
+/// Milliseconds since 1970.
+fn now(cx: &Cx) -> u64 {
+    let wall = cx.core().profile.clock.wall();
+    wall.duration_since(UNIX_EPOCH).map_or(0, millis)
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn misuse(misuse: outlive_tasks::Misuse) -> DurableError {
+    misuse.into()
+}
+
+/// Polls the body of a step marked as such, so that it cannot ask or take steps itself.
+async fn marked<F: Future>(step: &Step<'_>, body: F) -> F::Output {
+    let mut body = pin!(body);
+    poll_fn(|cx| in_step(step.key(), || body.as_mut().poll(cx))).await
+}
+
+/// The value that is recorded, or the failure.
+fn decode<T: DeserializeOwned>(key: &str, entry: Entry) -> Result<T> {
+    match entry {
+        Entry::Value(raw) => decode_raw(key, &raw),
+        Entry::Failed(failure) => Err(Error::from_failure(failure)),
+        _ => Err(misuse(outlive_tasks::Misuse::OtherKind(key.to_owned())).into()),
+    }
+}
+
+fn decode_raw<T: DeserializeOwned>(key: &str, raw: &RawJson) -> Result<T> {
+    serde_json::from_str(raw.get()).map_err(|error| {
+        DurableError::Undecodable { key: key.to_owned(), reason: error.to_string() }.into()
+    })
+}
+
+/// Sends the client away, to come back to another replica; see [`Durable::shed`].
+#[must_use = "nothing happens until it is awaited"]
+#[derive(Debug)]
+pub struct Shed<'a> {
+    cx: &'a Durable,
+    after: Option<Duration>,
+}
+
+impl Shed<'_> {
+    /// Asks the client to wait before it comes back.
+    pub fn after(mut self, pause: Duration) -> Self {
+        self.after = Some(pause);
+        self
+    }
+}
+
+impl Future for Shed<'_> {
+    type Output = Result<()>;
+
+    fn poll(self: Pin<&mut Self>, _: &mut std::task::Context<'_>) -> Poll<Result<()>> {
+        let cx = self.cx;
+        if cx.call().era().asking() == Asking::Wait || !cx.durability().may_shed(&cx.cx) {
+            return Poll::Ready(Ok(()));
+        }
+        match cx.journal().shed(cx.run(), self.after) {
+            // The run ends here; the next one may find that it can go on.
+            Ok(()) => Poll::Pending,
+            Err(wrong) => Poll::Ready(Err(misuse(wrong).into())),
+        }
+    }
+}
+
+impl Deref for Durable {
+    type Target = Cx;
+
+    fn deref(&self) -> &Cx {
+        &self.cx
+    }
+}
+
+impl Extract for Durable {
+    fn extract(cx: &Cx) -> Result<Self, Rejection> {
+        Ok(Self { cx: cx.clone(), scope: String::new() })
+    }
+
+    fn describe(needs: &mut Needs) {
+        needs.durable = true;
+    }
+}
+
+impl fmt::Debug for Durable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Durable")
+            .field("call", self.cx.call())
+            .field("scope", &self.scope)
+            .finish_non_exhaustive()
+    }
+}

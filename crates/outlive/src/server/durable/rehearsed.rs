@@ -1,0 +1,63 @@
+//! What the author's test kit wants to happen to journals, and to know about them.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use outlive_tasks::{Crash, Journal};
+
+/// Watches the journals of a server under test, one call at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Rehearsed(Mutex<Plan>);
+
+#[derive(Debug, Default)]
+struct Plan {
+    crash: Option<Crash>,
+    /// Records in the rounds that have ended.
+    recorded: usize,
+    unused: Vec<String>,
+    happened: bool,
+}
+
+impl Rehearsed {
+    /// Prepares the next call.
+    pub(crate) fn plan(&self, crash: Option<Crash>) {
+        *self.lock() = Plan { crash, ..Plan::default() };
+    }
+
+    /// How much was recorded, what was not used, and whether the crash has happened.
+    pub(crate) fn report(&self) -> (usize, Vec<String>, bool) {
+        let plan = self.lock();
+        (plan.recorded, plan.unused.clone(), plan.happened)
+    }
+
+    /// A round begins over this journal.
+    pub(super) fn begin(&self, journal: &Journal) {
+        let plan = self.lock();
+        let crash = match &plan.crash {
+            // Each round counts its own records; what earlier ones have recorded counts too.
+            Some(Crash::AfterRecords(count)) if *count > plan.recorded => {
+                Some(Crash::AfterRecords(count - plan.recorded))
+            }
+            Some(Crash::After(key)) if !plan.happened => Some(Crash::After(key.clone())),
+            _ => None,
+        };
+        if let Some(crash) = crash {
+            journal.crash(crash);
+        }
+    }
+
+    /// The run was lost as planned.
+    pub(super) fn crashed(&self) {
+        self.lock().happened = true;
+    }
+
+    /// A round has ended over this journal.
+    pub(super) fn ended(&self, journal: &Journal, unused: &[String]) {
+        let mut plan = self.lock();
+        plan.recorded += journal.recorded();
+        plan.unused = unused.to_vec();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Plan> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

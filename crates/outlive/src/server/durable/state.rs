@@ -1,0 +1,327 @@
+//! What a call remembers over its rounds, and how the client keeps it: sealed, and bound to this
+//! caller, this method, this target and these arguments.
+//! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr>
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use outlive_protocol::{Call, Fault, era::Asking};
+use outlive_tasks::{Bounds, Entry, Journal, OpenQuestion, Restored};
+use outlive_wire::{CreateMessageResult, ElicitResult, InputRequest, ListRootsResult, RawJson};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::{
+    super::{
+        Cx,
+        core::{Core, caller_key},
+    },
+    ask, millis, now,
+    salient::{self, Salient},
+};
+
+/// Bytes of a journal that stays in memory while its call waits.
+const IN_MEMORY: usize = 16 << 20;
+
+/// How far the clocks of replicas may differ.
+const SKEW: Duration = Duration::from_secs(30);
+
+/// The form of what is sealed. One that this version does not know is refused like any other.
+const VERSION: u8 = 1;
+
+/// What a call has done and asked, over all its rounds.
+#[derive(Debug)]
+pub(in crate::server) struct Durability {
+    pub(super) journal: Journal,
+    /// Minted when it is first needed, and kept over all rounds.
+    call_id: OnceLock<String>,
+    /// How many rounds came before this one.
+    pub(super) round: u32,
+    sheds: u32,
+}
+
+/// Changes what an earlier revision of a handler has recorded, key by key.
+pub(in crate::server) type Migrate =
+    Arc<dyn Fn(&str, &str, &RawValue) -> Option<RawJson> + Send + Sync>;
+
+/// What the registration of a handler says about its rounds.
+#[derive(Clone, Default)]
+pub(in crate::server) struct Upgrade {
+    pub(in crate::server) revision: Option<Arc<str>>,
+    pub(in crate::server) migrate: Option<Migrate>,
+    pub(in crate::server) salient: Salient,
+    pub(in crate::server) single_use: bool,
+}
+
+impl Upgrade {
+    /// Nothing is said.
+    pub(in crate::server) const NONE: Self =
+        Self { revision: None, migrate: None, salient: None, single_use: false };
+}
+
+/// What is sealed. The names are short because it travels.
+#[derive(Serialize, Deserialize)]
+struct Sealed {
+    #[serde(rename = "v")]
+    version: u8,
+    #[serde(rename = "c")]
+    call_id: String,
+    #[serde(rename = "n")]
+    round: u32,
+    #[serde(rename = "j")]
+    jti: String,
+    #[serde(rename = "i")]
+    issued: u64,
+    #[serde(rename = "x")]
+    expires: u64,
+    #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
+    revision: Option<Arc<str>>,
+    #[serde(rename = "s", default, skip_serializing_if = "is_zero")]
+    sheds: u32,
+    /// What each open question is, in their order.
+    #[serde(rename = "k", default, skip_serializing_if = "Vec::is_empty")]
+    kinds: Vec<Kind>,
+    #[serde(rename = "l")]
+    journal: Restored,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// What an answer has to be.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+enum Kind {
+    #[serde(rename = "e")]
+    Elicit,
+    #[serde(rename = "s")]
+    Sample,
+    #[serde(rename = "r")]
+    Roots,
+}
+
+impl Kind {
+    fn of(request: &InputRequest) -> Self {
+        match request {
+            InputRequest::CreateMessage(_) => Self::Sample,
+            InputRequest::ListRoots => Self::Roots,
+            _ => Self::Elicit,
+        }
+    }
+
+    fn check(self, raw: &RawValue) -> Result<(), String> {
+        match self {
+            Self::Elicit => ask::read::<ElicitResult>(raw).map(drop),
+            Self::Sample => ask::read::<CreateMessageResult>(raw).map(drop),
+            Self::Roots => ask::read::<ListRootsResult>(raw).map(drop),
+        }
+    }
+}
+
+impl Durability {
+    /// That of a call; a new one for a call that has none yet.
+    pub(super) fn of(cx: &Cx) -> &Durability {
+        cx.call().attachment(|| {
+            let journal = Journal::new(bounds(cx.core(), cx.call()));
+            rehearse(cx.core(), &journal);
+            Self::new(journal)
+        })
+    }
+
+    fn new(journal: Journal) -> Self {
+        Self { journal, call_id: OnceLock::new(), round: 0, sheds: 0 }
+    }
+
+    pub(super) fn call_id(&self) -> &str {
+        self.call_id.get_or_init(|| random_id().unwrap_or_default())
+    }
+
+    /// Whether the call may be sent away once more.
+    pub(super) fn may_shed(&self, cx: &Cx) -> bool {
+        self.sheds < cx.core().profile.limits.sheds
+    }
+
+    /// Seals everything for the client to keep.
+    pub(super) fn seal(
+        &self,
+        cx: &Cx,
+        upgrade: &Upgrade,
+        questions: &[OpenQuestion],
+    ) -> Result<String, Fault> {
+        let (core, call) = (cx.core(), cx.call());
+        let issued = now(cx);
+        let random = || random_id().ok_or_else(|| Fault::internal("no random bytes for a state"));
+        let call_id = match self.call_id.get() {
+            Some(id) => id.clone(),
+            None => random()?,
+        };
+        let sealed = Sealed {
+            version: VERSION,
+            call_id,
+            round: self.round + 1,
+            jti: random()?,
+            issued,
+            expires: issued.saturating_add(millis(core.profile.limits.state_ttl)),
+            revision: upgrade.revision.clone(),
+            sheds: self.sheds + u32::from(questions.is_empty()),
+            kinds: questions.iter().map(|question| Kind::of(&question.request)).collect(),
+            journal: self.journal.keep(),
+        };
+        let content = serde_json::to_vec(&sealed).map_err(Fault::internal)?;
+        let context = salient::context(core, call, &upgrade.salient)?;
+        core.profile
+            .seal
+            .seal(&content, &context.parts())
+            .ok_or_else(|| Fault::internal("no random bytes for a state"))
+    }
+}
+
+/// Reads what a call brings along from an earlier round. A call that brings nothing is a first
+/// round and costs nothing here.
+pub(in crate::server) fn open(core: &Core, call: &Call, upgrade: &Upgrade) -> Result<(), Fault> {
+    if call.request_state().is_none() && call.input_responses().is_none() {
+        return Ok(());
+    }
+    let given: BTreeMap<String, RawJson> = match call.input_responses() {
+        None => BTreeMap::new(),
+        Some(text) => serde_json::from_str(text).map_err(|error| {
+            Fault::invalid_params(format!("`params.inputResponses` must be an object: {error}"))
+        })?,
+    };
+    let now = core.profile.clock.wall().duration_since(std::time::UNIX_EPOCH).map_or(0, millis);
+    let Some(state) = call.request_state() else {
+        let durability = Durability::new(Journal::new(bounds(core, call)));
+        rehearse(core, &durability.journal);
+        durability.journal.give(None, given, now);
+        call.attachment(|| durability);
+        return Ok(());
+    };
+    let sealed = match unseal(core, call, upgrade, &state?, now) {
+        Some(sealed) => sealed,
+        None => {
+            slow_down(core, call)?;
+            return Err(Fault::UnusableState);
+        }
+    };
+    let asked = sealed.journal.asked.clone();
+    let answered = check_answers(&sealed, &given)?;
+    if !asked.is_empty() && !answered {
+        // Nothing of what was asked is there: it will be asked again, and again.
+        slow_down(core, call)?;
+    }
+    let Sealed { call_id, round, sheds, journal, revision, .. } = sealed;
+    let journal = migrated(journal, revision.as_deref(), upgrade);
+    let durability = Durability {
+        journal: Journal::restored(bounds(core, call), journal),
+        call_id: call_id.into(),
+        round,
+        sheds,
+    };
+    rehearse(core, &durability.journal);
+    durability.journal.give(Some(&asked), given, now);
+    call.attachment(|| durability);
+    Ok(())
+}
+
+/// Opens a state; whatever is wrong with it is the same to the client.
+fn unseal(core: &Core, call: &Call, upgrade: &Upgrade, state: &str, now: u64) -> Option<Sealed> {
+    let context = salient::context(core, call, &upgrade.salient).ok()?;
+    let content = core.profile.seal.open(state, &context.parts())?;
+    let sealed: Sealed = serde_json::from_slice(&content).ok()?;
+    let skew = millis(SKEW);
+    let known = sealed.version == VERSION;
+    let in_time =
+        sealed.issued <= now.saturating_add(skew) && now <= sealed.expires.saturating_add(skew);
+    let fresh = || match &core.used_rounds {
+        Some(used) if upgrade.single_use => used.first_use(&sealed.jti, sealed.expires, now),
+        _ => !upgrade.single_use,
+    };
+    (known && in_time && fresh()).then_some(sealed)
+}
+
+/// Whether any of the questions is answered; what cannot be an answer refuses the call.
+fn check_answers(sealed: &Sealed, given: &BTreeMap<String, RawJson>) -> Result<bool, Fault> {
+    let mut answered = false;
+    for (key, kind) in sealed.journal.asked.iter().zip(&sealed.kinds) {
+        let name = sealed.journal.name(key);
+        let Some(raw) = given.get(&name) else { continue };
+        kind.check(raw).map_err(|why| {
+            Fault::invalid_params(format!("`params.inputResponses`: `{name}`: {why}"))
+        })?;
+        answered = true;
+    }
+    Ok(answered)
+}
+
+/// Brings what another revision has recorded up to date.
+fn migrated(mut journal: Restored, from: Option<&str>, upgrade: &Upgrade) -> Restored {
+    let Some(migrate) = &upgrade.migrate else { return journal };
+    if from == upgrade.revision.as_deref() {
+        return journal;
+    }
+    for (key, entry) in &mut journal.entries {
+        if let Entry::Value(raw) | Entry::Answer(raw) | Entry::State(raw) = entry
+            && let Some(changed) = migrate(from.unwrap_or_default(), key, raw)
+        {
+            *raw = changed;
+        }
+    }
+    journal
+}
+
+/// Counts a caller who makes us do the same again, and refuses one who does it too often.
+fn slow_down(core: &Core, call: &Call) -> Result<(), Fault> {
+    let now = core.profile.clock.now();
+    match core.in_vain.enter(&caller_key(call), now) {
+        Ok(_) => Ok(()),
+        Err(busy) => Err(Fault::Busy { retry_after: busy.retry_after }),
+    }
+}
+
+/// Lets an author's test have its way with a journal.
+fn rehearse(core: &Core, journal: &Journal) {
+    if let Some(rehearsal) = &core.rehearsal {
+        rehearsal.begin(journal);
+    }
+}
+
+fn bounds(core: &Core, call: &Call) -> Bounds {
+    let limits = &core.profile.limits;
+    let leaves = call.era().asking() == Asking::Suspend;
+    Bounds {
+        // Sealing adds a head, and a third for Base64.
+        bytes: if leaves { (limits.state_bytes / 4 * 3).saturating_sub(512) } else { IN_MEMORY },
+        questions: limits.questions,
+        leaves: leaves || core.replays,
+    }
+}
+
+/// 128 random bits.
+fn random_id() -> Option<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The rounds that have been presented, for tools whose rounds may be used once only.
+#[derive(Debug, Default)]
+pub(in crate::server) struct UsedRounds(Mutex<HashMap<String, u64>>);
+
+impl UsedRounds {
+    /// Notes a round; `false` if it has been presented before.
+    fn first_use(&self, jti: &str, expires: u64, now: u64) -> bool {
+        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if used.len() % SWEEP == SWEEP - 1 {
+            // What has expired is refused anyway.
+            used.retain(|_, expires| now <= expires.saturating_add(2 * millis(SKEW)));
+        }
+        used.insert(jti.to_owned(), expires).is_none()
+    }
+}
+
+/// After how many rounds those that have expired are forgotten.
+const SWEEP: usize = 1_024;

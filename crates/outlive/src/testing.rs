@@ -1,0 +1,280 @@
+//! For tests of your own handlers: run them in memory, script the answers, lose their runs.
+//!
+//! ```
+//! use outlive::{Form, server::{Durable, Result, Server}, testing::Rehearsal, tool};
+//! use serde_json::json;
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema, Form)]
+//! struct Approval { yes: bool }
+//!
+//! #[tool]
+//! async fn deploy(cx: Durable, repo: String) -> Result<String> {
+//!     let image: String = cx.step("build", async || Ok(format!("{repo}:1"))).await?;
+//!     let approval: Approval = cx.elicit("approve", "Deploy?").await?;
+//!     Ok(format!("{image}: {}", approval.yes))
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+//! let rehearsal = Rehearsal::of(Server::builder("test", "1").tool(deploy()))?;
+//! let played = rehearsal
+//!     .tool("deploy", json!({"repo": "shop"}))
+//!     .accept("approve", json!({"yes": true}))
+//!     .crash_after_each()
+//!     .await?;
+//! assert_eq!(played.text(), "shop:1: true");
+//! assert_eq!(played.asked, ["approve"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use bytes::Bytes;
+use outlive_protocol::{Accepted, Answer, Arrival, InputRequired, Message, Outcome, Principal};
+use outlive_tasks::{Crash, IntoKey};
+use outlive_wire::{CallToolResult, ContentBlock, Method, Version};
+use serde_json::{Value, json};
+
+use crate::server::{BuildError, Rehearsed, Server, ServerBuilder};
+
+/// A server whose tools are called by a test.
+#[derive(Debug)]
+pub struct Rehearsal {
+    server: Server,
+    rehearsed: Arc<Rehearsed>,
+}
+
+impl Rehearsal {
+    /// Builds the server.
+    ///
+    /// # Errors
+    ///
+    /// As [`ServerBuilder::build`].
+    pub fn of(builder: ServerBuilder) -> Result<Self, BuildError> {
+        let rehearsed = Arc::<Rehearsed>::default();
+        let server = builder.rehearsed(&rehearsed).build()?;
+        Ok(Self { server, rehearsed })
+    }
+
+    /// A call of a tool, with its arguments. The client can do everything that may be asked of it.
+    pub fn tool(&self, name: impl Into<String>, arguments: Value) -> Scene<'_> {
+        let capabilities = json!({
+            "elicitation": {"form": {}, "url": {}},
+            "sampling": {"tools": {}, "context": {}},
+            "roots": {},
+        });
+        Scene {
+            rehearsal: self,
+            name: name.into(),
+            arguments,
+            capabilities,
+            answers: BTreeMap::new(),
+        }
+    }
+}
+
+/// A call that a test makes, and what its client will answer.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Scene<'a> {
+    rehearsal: &'a Rehearsal,
+    name: String,
+    arguments: Value,
+    capabilities: Value,
+    answers: BTreeMap<String, Value>,
+}
+
+/// What came of a call.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Played {
+    /// The result.
+    pub result: CallToolResult,
+    /// The questions, in the order in which they were asked.
+    pub asked: Vec<String>,
+    /// How often the client came back.
+    pub rounds: usize,
+}
+
+impl Played {
+    /// All texts of the result, joined by line ends.
+    pub fn text(&self) -> String {
+        let texts: Vec<&str> = self
+            .result
+            .content
+            .iter()
+            .filter_map(|block| match block {
+                ContentBlock::Text(text) => Some(text.text.as_str()),
+                _ => None,
+            })
+            .collect();
+        texts.join("\n")
+    }
+}
+
+/// Why a call did not come to the end that a test can accept. The text says what to change.
+#[derive(Debug)]
+pub struct Flop(String);
+
+impl fmt::Display for Flop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Flop {}
+
+impl Scene<'_> {
+    /// The user fills in a form, or agrees to open a URL.
+    #[expect(clippy::needless_pass_by_value, reason = "tests write a `json!` where they need it")]
+    pub fn accept(self, key: impl IntoKey, content: Value) -> Self {
+        self.answer(key, json!({"action": "accept", "content": content}))
+    }
+
+    /// The user says no.
+    pub fn decline(self, key: impl IntoKey) -> Self {
+        self.answer(key, json!({"action": "decline"}))
+    }
+
+    /// The user closes the question without a word.
+    pub fn cancel(self, key: impl IntoKey) -> Self {
+        self.answer(key, json!({"action": "cancel"}))
+    }
+
+    /// The client answers as the protocol has it: for models and roots.
+    pub fn answer(mut self, key: impl IntoKey, answer: Value) -> Self {
+        self.answers.insert(key.into_key().into_string(), answer);
+        self
+    }
+
+    /// What the client can be asked, as a `ClientCapabilities` object; everything by default.
+    pub fn capabilities(mut self, capabilities: Value) -> Self {
+        self.capabilities = capabilities;
+        self
+    }
+
+    /// Plays the call to its end.
+    ///
+    /// # Errors
+    ///
+    /// When a question has no answer in the script, the call is refused, or the handler does not
+    /// come to something that it has recorded.
+    pub async fn play(self) -> Result<Played, Flop> {
+        self.play_with(None).await.map(|(played, ..)| played)
+    }
+
+    /// Plays the call, and loses the run right after this key is recorded, as a crash would.
+    ///
+    /// # Errors
+    ///
+    /// As [`Scene::play`], and when the key is never recorded.
+    pub async fn crash_after(self, key: impl IntoKey) -> Result<Played, Flop> {
+        let key = key.into_key().into_string();
+        let (played, _, happened) = self.play_with(Some(Crash::After(key.clone()))).await?;
+        match happened {
+            true => Ok(played),
+            false => Err(Flop(format!("`{key}` was never recorded, so nothing could crash there"))),
+        }
+    }
+
+    /// Plays the call without a crash, and then once for every record it makes, each time losing
+    /// the run after another one. All of them must come to the same result.
+    ///
+    /// # Errors
+    ///
+    /// As [`Scene::play`], and when a result differs.
+    pub async fn crash_after_each(self) -> Result<Played, Flop> {
+        let (first, recorded, _) = self.clone().play_with(None).await?;
+        let expected = as_json(&first.result);
+        for count in 1..=recorded {
+            let crash = Some(Crash::AfterRecords(count));
+            let (played, ..) = self.clone().play_with(crash).await.map_err(|Flop(why)| {
+                Flop(format!("after a crash at record {count} of {recorded}: {why}"))
+            })?;
+            let found = as_json(&played.result);
+            if found != expected {
+                return Err(Flop(format!(
+                    "a crash at record {count} of {recorded} changes the result from {expected} to {found}"
+                )));
+            }
+        }
+        Ok(first)
+    }
+
+    async fn play_with(self, crash: Option<Crash>) -> Result<(Played, usize, bool), Flop> {
+        let rehearsed = &self.rehearsal.rehearsed;
+        rehearsed.plan(crash);
+        let (mut asked, mut rounds) = (Vec::new(), 0);
+        let mut params = json!({
+            "name": self.name,
+            "arguments": self.arguments,
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": Version::V2026_07_28.as_str(), // tidy: version is a value here
+                "io.modelcontextprotocol/clientCapabilities": self.capabilities,
+            },
+        });
+        let result = loop {
+            let required = match self.call(&params).await? {
+                Outcome::Complete(Answer::Tool(result)) => break result,
+                Outcome::InputRequired(required) => required,
+                other => return Err(Flop(format!("this is no end of a tool: {other:?}"))),
+            };
+            let InputRequired { requests, state, .. } = *required;
+            let mut responses = serde_json::Map::new();
+            for (key, request) in requests.0 {
+                let answer = self.answers.get(&key).ok_or_else(|| {
+                    Flop(format!("`{key}` is asked, and the script has no answer: {request:?}"))
+                })?;
+                responses.insert(key.clone(), answer.clone());
+                asked.push(key);
+            }
+            params["requestState"] = state.into();
+            params["inputResponses"] = responses.into();
+            rounds += 1;
+        };
+        let (recorded, unused, happened) = rehearsed.report();
+        match unused.is_empty() {
+            true => Ok((Played { result, asked, rounds }, recorded, happened)),
+            false => Err(Flop(format!(
+                "the handler did not come to what it had recorded: {}; is it the same function of its journal each time?",
+                unused.join(", ")
+            ))),
+        }
+    }
+
+    async fn call(&self, params: &Value) -> Result<Outcome, Flop> {
+        let method = Method::ToolsCall.as_str();
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let arrival = Arrival {
+            principal: Principal::LOCAL,
+            session: None,
+            in_flight: None,
+            peer: None,
+            http: None,
+            stateless: false,
+            lost_session: false,
+            legacy_only: false,
+        };
+        let message = Bytes::from(message.to_string());
+        let mut run = match self.rehearsal.server.endpoint().accept(&message, arrival) {
+            Accepted::Call(run) => run,
+            Accepted::Refused(refusal) => {
+                return Err(Flop(String::from_utf8_lossy(&refusal.body).into_owned()));
+            }
+            other => return Err(Flop(format!("the call was not taken: {other:?}"))),
+        };
+        loop {
+            match run.next().await {
+                Some(Message::Last(Ok(outcome))) => return Ok(outcome),
+                Some(Message::Last(Err(fault))) => return Err(Flop(fault.to_string())),
+                Some(_) => {}
+                None => return Err(Flop("the call was cancelled".to_owned())),
+            }
+        }
+    }
+}
+
+fn as_json(result: &CallToolResult) -> Value {
+    serde_json::to_value(result).unwrap_or_default()
+}

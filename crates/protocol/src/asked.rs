@@ -1,0 +1,124 @@
+//! Requests of ours that wait for the client's answer: legacy sessions only.
+//!
+//! The other direction of [`InFlight`](crate::InFlight): there the client's requests by the
+//! client's ids, here ours by ours.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll, Waker},
+};
+
+use outlive_wire::{ErrorObject, RawJson};
+
+/// The requests of one session that have not been answered.
+#[derive(Default)]
+pub struct Asked {
+    last_id: AtomicU64,
+    waiting: Mutex<HashMap<u64, Arc<Slot>>>,
+}
+
+/// What a client answers: a result, or an error.
+pub type Reply = Result<RawJson, ErrorObject>;
+
+// Shared by the table and the one who waits; a std mutex, held for a take or a put.
+#[derive(Default)]
+struct Slot(Mutex<Answered>);
+
+#[derive(Default)]
+struct Answered {
+    reply: Option<Reply>,
+    waker: Option<Waker>,
+}
+
+/// A request that has been made. Dropping it forgets the request; an answer is ignored then.
+pub struct Pending {
+    id: u64,
+    slot: Arc<Slot>,
+    table: Arc<Asked>,
+}
+
+impl Asked {
+    /// Gives a new request its id.
+    pub fn open(self: &Arc<Self>) -> Pending {
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let slot = Arc::<Slot>::default();
+        self.lock().insert(id, Arc::clone(&slot));
+        Pending { id, slot, table: Arc::clone(self) }
+    }
+
+    /// Hands an answer to whoever waits for it; `false` if nobody does, which is no error: the
+    /// answer and the loss of interest in it may cross.
+    pub fn answer(&self, id: u64, reply: Reply) -> bool {
+        let Some(slot) = self.lock().remove(&id) else { return false };
+        let mut answered = slot.lock();
+        answered.reply = Some(reply);
+        let waker = answered.waker.take();
+        drop(answered);
+        waker.into_iter().for_each(Waker::wake);
+        true
+    }
+
+    /// Answers a request for a client that cannot be reached.
+    pub fn fail(&self, id: u64, message: impl Into<String>) {
+        let code = outlive_wire::code::INTERNAL;
+        self.answer(id, Err(ErrorObject { code, message: message.into(), data: None }));
+    }
+
+    /// The client has gone: nothing will be answered any more.
+    pub fn close(&self) {
+        let open: Vec<u64> = self.lock().keys().copied().collect();
+        open.into_iter().for_each(|id| self.fail(id, "the client's session has ended"));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Slot>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Slot {
+    fn lock(&self) -> MutexGuard<'_, Answered> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pending {
+    /// The request's id.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Waits for the answer. Ready once.
+    pub fn poll_reply(&self, cx: &mut Context<'_>) -> Poll<Reply> {
+        let mut answered = self.slot.lock();
+        match answered.reply.take() {
+            Some(reply) => Poll::Ready(reply),
+            None => {
+                answered.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.table.lock().remove(&self.id);
+    }
+}
+
+impl fmt::Debug for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asked").field("waiting", &self.lock().len()).finish()
+    }
+}
+
+impl fmt::Debug for Pending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pending").field("id", &self.id).finish_non_exhaustive()
+    }
+}

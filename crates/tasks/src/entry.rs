@@ -1,0 +1,73 @@
+//! What a journal holds under a key.
+
+use outlive_wire::RawJson;
+use serde::{Deserialize, Serialize};
+
+/// One entry. Once it is there it never changes.
+///
+/// The names on the outside are short because journals travel.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Entry {
+    /// What a step returned.
+    #[serde(rename = "v")]
+    Value(RawJson),
+    /// A step failed, and trying again would not help.
+    #[serde(rename = "f")]
+    Failed(Failure),
+    /// What the client answered.
+    #[serde(rename = "a")]
+    Answer(RawJson),
+    /// The client will not answer.
+    #[serde(rename = "u")]
+    Unanswered(Unanswered),
+    /// When a timer is over, in milliseconds since 1970.
+    #[serde(rename = "t")]
+    Due(u64),
+    /// What a handler that asks by itself wants to have back.
+    #[serde(rename = "s")]
+    State(RawJson),
+}
+
+/// Why a step failed for good.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "made and read by the floor above")]
+pub struct Failure {
+    /// In words.
+    pub message: String,
+    /// The code of a refusal, if it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<i32>,
+}
+
+/// Why a question has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Unanswered {
+    /// Nobody answered in time.
+    #[serde(rename = "late")]
+    TimedOut,
+    /// The client refused to ask, or failed to.
+    #[serde(rename = "error")]
+    Refused {
+        /// The code of its error.
+        code: i32,
+        /// Its words.
+        message: String,
+    },
+}
+
+impl Entry {
+    /// How many bytes it is counted as.
+    pub(crate) fn size(&self) -> usize {
+        // What JSON writes around a value: a name, a colon, braces.
+        const FRAME: usize = 8;
+        FRAME
+            + match self {
+                Self::Value(raw) | Self::Answer(raw) | Self::State(raw) => raw.get().len(),
+                Self::Failed(Failure { message, .. })
+                | Self::Unanswered(Unanswered::Refused { message, .. }) => message.len() + 32,
+                Self::Unanswered(Unanswered::TimedOut) | Self::Due(_) => 16,
+            }
+    }
+}

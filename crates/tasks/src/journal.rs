@@ -1,0 +1,435 @@
+//! What a run has recorded, asked and emitted, by name.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use outlive_wire::RawJson;
+
+use crate::{
+    Entry, Misuse, RunId, Segment,
+    polled::{polling, step_of},
+    questions::Questions,
+    segment::Segments,
+};
+
+/// The journal of one call. Runs come and go over it; it grows.
+pub struct Journal {
+    bounds: Bounds,
+    // A std mutex: nothing awaits while it is held, and it is held for a look into a map.
+    state: Mutex<State>,
+}
+
+/// What a journal may hold.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "built by the floor above")]
+pub struct Bounds {
+    /// Bytes of all entries together.
+    pub bytes: usize,
+    /// Questions that may be open at once.
+    pub questions: usize,
+    /// Whether it leaves the server, sealed, to come back: then it takes no secrets.
+    pub leaves: bool,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    entries: BTreeMap<String, Entry>,
+    bytes: usize,
+    /// Keys that this run has used: of steps in flight, of questions, of what was read back.
+    used: HashSet<String>,
+    /// Bodies of steps that are at work.
+    steps: usize,
+    segments: Segments,
+    pub(crate) questions: Questions,
+    /// The run wants to go on elsewhere, and when.
+    shed: Option<Shed>,
+    /// The run is being given up: whatever is dropped now does not mean to be.
+    closing: bool,
+    /// How many entries and blocks have been recorded over this journal.
+    recorded: usize,
+    /// Where an author's test wants the run to be lost.
+    crash: Option<Crash>,
+    /// The run is lost: it is to be dropped and begun again.
+    crashed: bool,
+}
+
+/// Where a run is to be lost, once, as a crash would lose it: after something was recorded, and
+/// before the run has seen it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "made by the author's test kit, ours")]
+pub enum Crash {
+    /// After this key.
+    After(String),
+    /// After so many records.
+    AfterRecords(usize),
+}
+
+/// That a run wants to go on elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "one wish")]
+pub struct Shed {
+    /// When the client should come back, if not at once.
+    pub after: Option<Duration>,
+}
+
+/// A journal as it is kept between runs.
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "sealed and opened by the floor above")]
+pub struct Restored {
+    /// What has been recorded.
+    #[serde(rename = "e", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub entries: BTreeMap<String, Entry>,
+    /// What has been emitted.
+    #[serde(rename = "g", default, skip_serializing_if = "Vec::is_empty")]
+    pub segments: Vec<Segment>,
+    /// The questions that are open.
+    #[serde(rename = "q", default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<String>,
+    /// How often a question had to be asked again because its answer did not fit.
+    #[serde(rename = "r", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reasked: BTreeMap<String, u32>,
+}
+
+/// What [`Journal::begin`] found.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_enums, reason = "there is no third thing")]
+pub enum Begun<'a> {
+    /// It has been done; this came of it.
+    Recorded(Entry),
+    /// It is to be done.
+    New(Step<'a>),
+}
+
+/// A step whose body is at work. Dropped without a record it gives its key back.
+#[derive(Debug)]
+pub struct Step<'a> {
+    journal: &'a Journal,
+    key: Arc<str>,
+    done: bool,
+}
+
+impl Journal {
+    /// An empty journal.
+    pub fn new(bounds: Bounds) -> Self {
+        Self { bounds, state: Mutex::default() }
+    }
+
+    /// A journal that goes on.
+    pub fn restored(bounds: Bounds, restored: Restored) -> Self {
+        let Restored { entries, segments, asked: _, reasked } = restored;
+        let bytes = entries.iter().map(|(key, entry)| key.len() + entry.size()).sum::<usize>()
+            + segments.iter().map(size_of_segment).sum::<usize>();
+        let state = State {
+            entries,
+            bytes,
+            segments: Segments { stored: segments, ..Segments::default() },
+            questions: Questions::reasked(reasked),
+            ..State::default()
+        };
+        Self { bounds, state: Mutex::new(state) }
+    }
+
+    /// What there is to keep between runs.
+    pub fn keep(&self) -> Restored {
+        let state = self.lock();
+        Restored {
+            entries: state.entries.clone(),
+            segments: state.segments.stored.clone(),
+            asked: state.questions.open_keys(),
+            reasked: state.questions.times_reasked(),
+        }
+    }
+
+    /// Begins a step. Its key is taken from now on.
+    pub fn begin(&self, run: RunId, key: &str) -> Result<Begun<'_>, Misuse> {
+        let mut state = self.enter(run, key)?;
+        state.take(key)?;
+        if let Some(entry) = state.entries.get(key) {
+            return match entry {
+                Entry::Value(_) | Entry::Failed(_) => Ok(Begun::Recorded(entry.clone())),
+                _ => Err(Misuse::OtherKind(key.to_owned())),
+            };
+        }
+        state.steps += 1;
+        // Tried again, it emits its blocks again, from the first.
+        state.segments.restart(key);
+        Ok(Begun::New(Step { journal: self, key: key.into(), done: false }))
+    }
+
+    /// When a timer is over, in milliseconds since 1970: as it was recorded, or so long after now.
+    pub fn timer(&self, run: RunId, key: &str, now: u64, span: u64) -> Result<u64, Misuse> {
+        let mut state = self.enter(run, key)?;
+        state.take(key)?;
+        match state.entries.get(key) {
+            Some(Entry::Due(due)) => Ok(*due),
+            Some(_) => Err(Misuse::OtherKind(key.to_owned())),
+            None => {
+                let due = now.saturating_add(span);
+                state.record(key, Entry::Due(due), self.bounds)?;
+                Ok(due)
+            }
+        }
+    }
+
+    /// Adds a block to what the run has emitted; one that is stored already is not added again.
+    pub fn emit(&self, run: RunId, scope: &str, block: RawJson) -> Result<(), Misuse> {
+        if !polling(run) {
+            return Err(Misuse::ForeignTask("emit".to_owned()));
+        }
+        let step = step_of(run);
+        let scope = step.as_deref().unwrap_or(scope);
+        let mut state = self.lock();
+        if state.closing {
+            return Err(Misuse::Closed("emit".to_owned()));
+        }
+        let (ordinal, stored) = state.segments.next(scope);
+        if let Some(stored) = stored {
+            if stored.block.get() != block.get() {
+                tracing::warn!(scope, ordinal, "a block differs from what was emitted before");
+            }
+            return Ok(());
+        }
+        let segment = Segment { scope: scope.to_owned(), ordinal, block };
+        let size = size_of_segment(&segment);
+        state.grow(|| format!("block {} of `{scope}`", ordinal + 1), size, self.bounds)?;
+        state.segments.stored.push(segment);
+        state.note("emit");
+        Ok(())
+    }
+
+    /// All blocks that have been emitted, in their order.
+    pub fn segments(&self) -> Vec<Segment> {
+        self.lock().segments.stored.clone()
+    }
+
+    /// What a handler that asks by itself has given to keep.
+    pub fn state(&self) -> Option<RawJson> {
+        let mut state = self.lock();
+        match state.entries.get(STATE)? {
+            Entry::State(raw) => {
+                let raw = raw.clone();
+                state.used.insert(STATE.to_owned());
+                Some(raw)
+            }
+            _ => None,
+        }
+    }
+
+    /// Keeps what a handler that asks by itself wants to have back.
+    pub fn set_state(&self, raw: RawJson) -> Result<(), Misuse> {
+        let mut state = self.lock();
+        if let Some(before) = state.entries.remove(STATE) {
+            state.bytes -= STATE.len() + before.size();
+        }
+        state.record(STATE, Entry::State(raw), self.bounds)
+    }
+
+    /// The run wants to go on elsewhere.
+    pub fn shed(&self, run: RunId, after: Option<Duration>) -> Result<(), Misuse> {
+        let mut state = self.enter(run, "shed")?;
+        state.shed = Some(Shed { after });
+        Ok(())
+    }
+
+    /// Whether the run wants to go on elsewhere, and when.
+    pub fn wants_to_shed(&self) -> Option<Shed> {
+        self.lock().shed
+    }
+
+    /// Whether the run waits for nothing that happens by itself.
+    pub fn waits_for_answers(&self) -> bool {
+        let state = self.lock();
+        state.steps == 0 && (state.shed.is_some() || state.questions.any_open())
+    }
+
+    /// How many entries and blocks have been recorded since the journal was made or restored.
+    pub fn recorded(&self) -> usize {
+        self.lock().recorded
+    }
+
+    /// Has the run lost at some place, for tests.
+    pub fn crash(&self, crash: Crash) {
+        self.lock().crash = Some(crash);
+    }
+
+    /// Whether the run is lost. Whatever it waits for never comes.
+    pub fn crashed(&self) -> bool {
+        self.lock().crashed
+    }
+
+    /// The run is about to be dropped: what it drops is neither withdrawn nor given back.
+    pub fn close(&self) {
+        self.lock().closing = true;
+    }
+
+    /// Another run begins over this journal.
+    pub fn restart(&self) {
+        let mut state = self.lock();
+        state.used.clear();
+        state.steps = 0;
+        state.shed = None;
+        state.segments.restart_all();
+        state.questions.restart();
+        state.closing = false;
+        state.crashed = false;
+    }
+
+    /// The entries that this run had no use for: its handler has changed, or is not the same
+    /// function of its journal each time.
+    pub fn unused(&self) -> Vec<String> {
+        let state = self.lock();
+        let is_unused = |key: &&String| !state.used.contains(*key) && !key.contains(DUE);
+        state.entries.keys().filter(is_unused).cloned().collect()
+    }
+
+    pub(crate) fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic while it was locked left it whole: every change is one insertion or removal.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks the state for something that belongs between the steps of the run.
+    pub(crate) fn enter(&self, run: RunId, key: &str) -> Result<MutexGuard<'_, State>, Misuse> {
+        if !polling(run) {
+            return Err(Misuse::ForeignTask(key.to_owned()));
+        }
+        if step_of(run).is_some() {
+            return Err(Misuse::InsideStep(key.to_owned()));
+        }
+        let state = self.lock();
+        match state.closing {
+            true => Err(Misuse::Closed(key.to_owned())),
+            false => Ok(state),
+        }
+    }
+}
+
+/// Where the state of a handler that asks by itself stands. No key of an author's begins so.
+const STATE: &str = "#state";
+
+/// What is appended to the key of a question to record when it is over.
+pub(crate) const DUE: &str = "#due";
+
+fn size_of_segment(segment: &Segment) -> usize {
+    segment.scope.len() + segment.block.get().len() + 24
+}
+
+impl State {
+    /// Takes a key for this run.
+    pub(crate) fn take(&mut self, key: &str) -> Result<(), Misuse> {
+        match self.used.insert(key.to_owned()) {
+            true => Ok(()),
+            false => Err(Misuse::DuplicateKey(key.to_owned())),
+        }
+    }
+
+    /// Gives a key back.
+    pub(crate) fn give_back(&mut self, key: &str) {
+        self.used.remove(key);
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
+        self.entries.get(key)
+    }
+
+    /// Forgets an answer that does not fit what is asked.
+    pub(crate) fn forget(&mut self, key: &str) {
+        if let Some(entry) = self.entries.remove(key) {
+            self.bytes -= key.len() + entry.size();
+        }
+    }
+
+    /// Records an entry. The first one stays.
+    pub(crate) fn record(&mut self, key: &str, entry: Entry, bounds: Bounds) -> Result<(), Misuse> {
+        if self.entries.contains_key(key) {
+            return Ok(());
+        }
+        self.grow(|| key.to_owned(), key.len() + entry.size(), bounds)?;
+        self.entries.insert(key.to_owned(), entry);
+        self.note(key);
+        Ok(())
+    }
+
+    /// Counts a record, and loses the run if that is what a test wants here.
+    fn note(&mut self, key: &str) {
+        self.recorded += 1;
+        let here = match &self.crash {
+            Some(Crash::After(wanted)) => wanted == key,
+            Some(Crash::AfterRecords(count)) => self.recorded == *count,
+            None => false,
+        };
+        if here {
+            self.crash = None;
+            self.crashed = true;
+        }
+    }
+
+    fn grow(
+        &mut self,
+        what: impl FnOnce() -> String,
+        by: usize,
+        bounds: Bounds,
+    ) -> Result<(), Misuse> {
+        let bytes = self.bytes + by;
+        if bytes > bounds.bytes {
+            return Err(Misuse::TooLarge { key: what(), bytes, limit: bounds.bytes });
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
+impl Step<'_> {
+    /// The key, to mark what is polled as this step.
+    pub fn key(&self) -> &Arc<str> {
+        &self.key
+    }
+
+    /// Records what came of the step, and returns what is recorded: the first record stays.
+    pub fn record(mut self, entry: Entry, secret: bool) -> Result<Entry, Misuse> {
+        let bounds = self.journal.bounds;
+        if secret && bounds.leaves {
+            return Err(Misuse::Secret(self.key.as_ref().to_owned()));
+        }
+        let mut state = self.journal.lock();
+        if state.closing {
+            return Err(Misuse::Closed(self.key.as_ref().to_owned()));
+        }
+        state.record(&self.key, entry.clone(), bounds)?;
+        let stored = state.entries.get(&*self.key).cloned().unwrap_or(entry);
+        drop(state);
+        self.done = true;
+        Ok(stored)
+    }
+}
+
+impl Drop for Step<'_> {
+    fn drop(&mut self) {
+        let mut state = self.journal.lock();
+        state.steps = state.steps.saturating_sub(1);
+        if !self.done {
+            state.give_back(&self.key);
+        }
+    }
+}
+
+impl fmt::Debug for Journal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.lock();
+        f.debug_struct("Journal")
+            .field("entries", &state.entries.keys())
+            .field("questions", &state.questions)
+            .finish_non_exhaustive()
+    }
+}

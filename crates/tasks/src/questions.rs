@@ -1,0 +1,343 @@
+//! What a run has asked its client, and how the answers find their questions.
+
+use std::{
+    collections::BTreeMap,
+    fmt, mem,
+    task::{Context, Poll, Waker},
+};
+
+use outlive_wire::{InputRequest, RawJson};
+
+use crate::{
+    Entry, Journal, Misuse, Restored, RunId, Unanswered,
+    journal::{DUE, State},
+};
+
+/// The questions of a run.
+#[derive(Default)]
+pub(crate) struct Questions {
+    /// In the order in which they were asked.
+    open: Vec<Open>,
+    /// How often the answer did not fit.
+    reasked: BTreeMap<String, u32>,
+    /// Answers to questions that we do not remember having asked, by their name on the wire.
+    given: BTreeMap<String, RawJson>,
+    /// Why an answer is none.
+    malformed: Option<String>,
+}
+
+struct Open {
+    key: String,
+    request: InputRequest,
+    due: Option<u64>,
+    sent: bool,
+    waker: Option<Waker>,
+}
+
+/// What became of a question.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_enums, reason = "there is no fourth thing")]
+pub enum Asking {
+    /// The client has answered.
+    Answered(RawJson),
+    /// It will not.
+    Unanswered(Unanswered),
+    /// It may still.
+    Open,
+}
+
+/// A question that is to be put to the client.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "made here, sent by the floor above")]
+pub struct OpenQuestion {
+    /// Its key in the journal.
+    pub key: String,
+    /// Its name on the wire.
+    pub name: String,
+    /// The question.
+    pub request: InputRequest,
+    /// When it is over, in milliseconds since 1970.
+    pub due: Option<u64>,
+}
+
+impl Journal {
+    /// Asks a question, unless it is answered. `within` is now, and for how long it may be open,
+    /// both in milliseconds.
+    pub fn ask(
+        &self,
+        run: RunId,
+        key: &str,
+        request: InputRequest,
+        within: Option<(u64, u64)>,
+    ) -> Result<Asking, Misuse> {
+        let bounds = self.bounds();
+        let mut state = self.enter(run, key)?;
+        state.take(key)?;
+        let due = match within {
+            None => None,
+            Some((now, span)) => Some(state.due(key, now, span, bounds)?),
+        };
+        if let Some(answer) = state.given(key) {
+            state.record(key, Entry::Answer(answer), bounds)?;
+        }
+        match state.answer(key)? {
+            Asking::Open if state.questions.open.len() >= bounds.questions => {
+                state.give_back(key);
+                Err(Misuse::TooManyQuestions { key: key.to_owned(), limit: bounds.questions })
+            }
+            Asking::Open => {
+                let open = Open { key: key.to_owned(), request, due, sent: false, waker: None };
+                state.questions.open.push(open);
+                Ok(Asking::Open)
+            }
+            answered => Ok(answered),
+        }
+    }
+
+    /// Waits for an answer to a question that is open.
+    pub fn poll_answer(&self, key: &str, cx: &mut Context<'_>) -> Poll<Result<Asking, Misuse>> {
+        let mut state = self.lock();
+        match state.answer(key) {
+            Ok(Asking::Open) if state.is_closing() => {
+                Poll::Ready(Err(Misuse::Closed(key.to_owned())))
+            }
+            Ok(Asking::Open) => {
+                if let Some(open) = state.questions.find(key) {
+                    open.waker = Some(cx.waker().clone());
+                }
+                Poll::Pending
+            }
+            settled => Poll::Ready(settled),
+        }
+    }
+
+    /// The answer does not fit: the question is asked again, under another name. Returns how often
+    /// that has been now.
+    pub fn ask_again(&self, key: &str, request: InputRequest) -> u32 {
+        let mut state = self.lock();
+        state.forget(key);
+        let due = match state.entry(&due_key(key)) {
+            Some(Entry::Due(due)) => Some(*due),
+            _ => None,
+        };
+        let open = Open { key: key.to_owned(), request, due, sent: false, waker: None };
+        state.questions.open.push(open);
+        let times = state.questions.reasked.entry(key.to_owned()).or_default();
+        *times += 1;
+        *times
+    }
+
+    /// Nobody waits for the answer any more.
+    pub fn withdraw(&self, key: &str) {
+        let mut state = self.lock();
+        // A run that is suspended drops its questions, and means them all the same.
+        if !state.is_closing() {
+            state.questions.open.retain(|open| open.key != key);
+            state.give_back(key);
+        }
+    }
+
+    /// What the client sent as an answer is none. It is forgotten, and the run will not go on.
+    pub fn refuse_answer(&self, key: &str, why: String) {
+        let mut state = self.lock();
+        state.forget(key);
+        state.questions.malformed.get_or_insert(why);
+    }
+
+    /// Why what the client sent cannot be an answer, if that has been found.
+    pub fn malformed(&self) -> Option<String> {
+        self.lock().questions.malformed.clone()
+    }
+
+    /// The questions that are open and have not been sent. They count as sent from now on.
+    pub fn unsent(&self) -> Vec<OpenQuestion> {
+        let mut state = self.lock();
+        let Questions { open, reasked, .. } = &mut state.questions;
+        let unsent =
+            |open: &mut Open| (!mem::replace(&mut open.sent, true)).then(|| open.show(reasked));
+        open.iter_mut().filter_map(unsent).collect()
+    }
+
+    /// All questions that are open.
+    pub fn open_questions(&self) -> Vec<OpenQuestion> {
+        let state = self.lock();
+        let Questions { open, reasked, .. } = &state.questions;
+        open.iter().map(|open| open.show(reasked)).collect()
+    }
+
+    /// Whether a question is open.
+    pub fn is_open(&self, key: &str) -> bool {
+        self.lock().questions.open.iter().any(|open| open.key == key)
+    }
+
+    /// The client has answered, or will not.
+    pub fn settle(&self, key: &str, answer: Result<RawJson, Unanswered>) -> Result<(), Misuse> {
+        let bounds = self.bounds();
+        let entry = answer.map_or_else(Entry::Unanswered, Entry::Answer);
+        let mut state = self.lock();
+        state.record(key, entry, bounds)?;
+        let waker = state.questions.remove(key).and_then(|open| open.waker);
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+        Ok(())
+    }
+
+    /// Takes the answers of a round. Those to questions that nobody asked are ignored, and late ones
+    /// do not count. If it is not remembered what was asked, all are kept in case it is asked now.
+    pub fn give(&self, asked: Option<&[String]>, mut given: BTreeMap<String, RawJson>, now: u64) {
+        let bounds = self.bounds();
+        let mut state = self.lock();
+        for key in asked.unwrap_or_default() {
+            let Some(answer) = given.remove(&state.questions.name(key)) else { continue };
+            let is_late = matches!(state.entry(&due_key(key)), Some(Entry::Due(due)) if now > *due);
+            let entry = match is_late {
+                true => Entry::Unanswered(Unanswered::TimedOut),
+                false => Entry::Answer(answer),
+            };
+            // What does not fit is not kept; it is asked for again, and missed then.
+            if state.record(key, entry, bounds).is_err() {
+                tracing::warn!(key, "an answer is too large for the journal");
+            }
+        }
+        if asked.is_none() {
+            state.questions.given = given;
+        }
+    }
+
+    /// An answer by its key, for a handler that asks by itself.
+    pub fn read_answer(&self, key: &str) -> Result<Asking, Misuse> {
+        let bounds = self.bounds();
+        let mut state = self.lock();
+        if let Some(answer) = state.given(key) {
+            state.record(key, Entry::Answer(answer), bounds)?;
+        }
+        let answer = state.answer(key);
+        // Reading it twice is no mistake here.
+        let _ = state.take(key);
+        answer
+    }
+
+    /// Asks for a handler that asks by itself.
+    pub fn open(&self, key: &str, request: InputRequest) {
+        let mut state = self.lock();
+        // It has seen the answer, if there is one, and asks all the same.
+        if state.entry(key).is_some() {
+            state.forget(key);
+            *state.questions.reasked.entry(key.to_owned()).or_default() += 1;
+        }
+        let open = Open { key: key.to_owned(), request, due: None, sent: false, waker: None };
+        state.questions.open.push(open);
+    }
+}
+
+fn due_key(key: &str) -> String {
+    format!("{key}{DUE}")
+}
+
+impl State {
+    fn answer(&self, key: &str) -> Result<Asking, Misuse> {
+        match self.entry(key) {
+            Some(Entry::Answer(raw)) => Ok(Asking::Answered(raw.clone())),
+            Some(Entry::Unanswered(why)) => Ok(Asking::Unanswered(why.clone())),
+            Some(_) => Err(Misuse::OtherKind(key.to_owned())),
+            None => Ok(Asking::Open),
+        }
+    }
+
+    /// The answer that came without a state, if it is to this question.
+    fn given(&mut self, key: &str) -> Option<RawJson> {
+        if self.questions.given.is_empty() || self.entry(key).is_some() {
+            return None;
+        }
+        let name = self.questions.name(key);
+        self.questions.given.remove(&name)
+    }
+
+    /// When a question is over; from the first time it is asked on.
+    fn due(
+        &mut self,
+        key: &str,
+        now: u64,
+        span: u64,
+        bounds: crate::Bounds,
+    ) -> Result<u64, Misuse> {
+        let due_key = due_key(key);
+        if let Some(Entry::Due(due)) = self.entry(&due_key) {
+            let due = *due;
+            if now > due && self.entry(key).is_none() {
+                self.record(key, Entry::Unanswered(Unanswered::TimedOut), bounds)?;
+            }
+            return Ok(due);
+        }
+        let due = now.saturating_add(span);
+        self.record(&due_key, Entry::Due(due), bounds)?;
+        Ok(due)
+    }
+}
+
+impl Questions {
+    pub(crate) fn reasked(reasked: BTreeMap<String, u32>) -> Self {
+        Self { reasked, ..Self::default() }
+    }
+
+    pub(crate) fn any_open(&self) -> bool {
+        !self.open.is_empty() || self.malformed.is_some()
+    }
+
+    pub(crate) fn open_keys(&self) -> Vec<String> {
+        self.open.iter().map(|open| open.key.clone()).collect()
+    }
+
+    pub(crate) fn times_reasked(&self) -> BTreeMap<String, u32> {
+        self.reasked.clone()
+    }
+
+    pub(crate) fn restart(&mut self) {
+        self.open.clear();
+    }
+
+    fn name(&self, key: &str) -> String {
+        name(key, &self.reasked)
+    }
+
+    fn find(&mut self, key: &str) -> Option<&mut Open> {
+        self.open.iter_mut().find(|open| open.key == key)
+    }
+
+    fn remove(&mut self, key: &str) -> Option<Open> {
+        let at = self.open.iter().position(|open| open.key == key)?;
+        Some(self.open.remove(at))
+    }
+}
+
+impl Open {
+    fn show(&self, reasked: &BTreeMap<String, u32>) -> OpenQuestion {
+        OpenQuestion {
+            key: self.key.clone(),
+            name: name(&self.key, reasked),
+            request: self.request.clone(),
+            due: self.due,
+        }
+    }
+}
+
+impl Restored {
+    /// The name on the wire of a question that is open.
+    pub fn name(&self, key: &str) -> String {
+        name(key, &self.reasked)
+    }
+}
+
+/// The name of a question on the wire: its key, and which time it is asked if not the first.
+fn name(key: &str, reasked: &BTreeMap<String, u32>) -> String {
+    match reasked.get(key) {
+        None => key.to_owned(),
+        Some(times) => format!("{key}#{}", times + 1),
+    }
+}
+
+impl fmt::Debug for Questions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.open.iter().map(|open| &open.key)).finish()
+    }
+}
