@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
 use http::request::Parts;
-use outlive::server::{Args, BuildError, Principal, Server, Session, Tool};
+use outlive::server::{Args, BuildError, Durable, Principal, Server, Session, Tool};
 use outlive_protocol::{Accepted, Arrival, Endpoint, InFlight};
 
 use crate::messages;
@@ -24,15 +24,31 @@ async fn echo(Args(args): Args<EchoArgs>) -> String {
     args.message
 }
 
+/// The same by a handler that could ask and take steps, and does not.
+async fn echo_durable(_cx: Durable, Args(args): Args<EchoArgs>) -> String {
+    args.message
+}
+
 /// The server.
 ///
 /// # Errors
 ///
 /// None that is expected: what it consists of is fixed.
 pub fn server() -> Result<Server, BuildError> {
-    Server::builder("bench", "1.0.0")
-        .tool(Tool::new("echo", echo).description("Says what it is told"))
-        .build()
+    with(Tool::new("echo", echo))
+}
+
+/// The server whose handler could ask.
+///
+/// # Errors
+///
+/// None that is expected: what it consists of is fixed.
+pub fn durable_server() -> Result<Server, BuildError> {
+    with(Tool::new("echo", echo_durable))
+}
+
+fn with(tool: Tool) -> Result<Server, BuildError> {
+    Server::builder("bench", "1.0.0").tool(tool.description("Says what it is told")).build()
 }
 
 /// A way that messages come in, without the transport that brings them.
@@ -62,6 +78,16 @@ impl Path {
             kind: Kind::Http { parts, session: None },
             message: message.into(),
         })
+    }
+
+    /// The same way to the handler that could ask.
+    ///
+    /// # Errors
+    ///
+    /// When the server cannot be built.
+    pub fn to_durable(mut self) -> Result<Self> {
+        self.endpoint = durable_server()?.endpoint();
+        Ok(self)
     }
 
     /// 2025-11-25 over HTTP, in a session.

@@ -6,6 +6,7 @@ mod control_stdio;
 use std::io;
 
 use anyhow::{Result, bail};
+use outlive::server::Server;
 use tokio::runtime::Runtime;
 
 use crate::echo;
@@ -14,11 +15,12 @@ use crate::echo;
 pub(crate) fn run(name: &str) -> Result<()> {
     match name {
         "control-http" => listen(control_http::start()),
-        "outlive-http" => listen(outlive_http()),
+        "outlive-http" => listen(outlive_http(echo::server()?)),
+        "outlive-durable-http" => listen(outlive_http(echo::durable_server()?)),
         "control-stdio" => control_stdio::run(),
         "outlive-stdio" => outlive_stdio(),
         _ => bail!(
-            "there is no server `{name}`; there are control-http, outlive-http, control-stdio, outlive-stdio"
+            "there is no server `{name}`; there are control-http, outlive-http, outlive-durable-http, control-stdio, outlive-stdio"
         ),
     }
 }
@@ -34,9 +36,8 @@ fn listen(start: impl Future<Output = Result<(u16, impl Sized)>>) -> Result<()> 
     Ok(())
 }
 
-async fn outlive_http() -> Result<(u16, impl Sized)> {
-    let serving =
-        echo::server()?.serve_http("127.0.0.1:0", outlive::http::HttpConfig::new()).await?;
+async fn outlive_http(server: Server) -> Result<(u16, impl Sized)> {
+    let serving = server.serve_http("127.0.0.1:0", outlive::http::HttpConfig::new()).await?;
     Ok((serving.address().port(), serving))
 }
 

@@ -54,3 +54,14 @@ fn a_modern_call_on_a_pipe() {
 fn a_legacy_call_over_http() {
     check(Path::legacy_http(messages::legacy_call()), CALL);
 }
+
+#[test]
+fn a_call_of_a_handler_that_could_ask() {
+    for path in [
+        Path::modern_http(messages::small_modern_call()),
+        Path::modern_pipe(messages::small_modern_call()),
+        Path::legacy_http(messages::legacy_call()),
+    ] {
+        check(path.and_then(Path::to_durable), CALL);
+    }
+}

@@ -23,12 +23,14 @@ const CONTROL: usize = 0;
 const OUTLIVE: usize = 1;
 const CONTROL_LEGACY: usize = 2;
 const OUTLIVE_LEGACY: usize = 3;
-const PEER: usize = 4;
+const OUTLIVE_DURABLE: usize = 4;
+const PEER: usize = 5;
 
 pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<()> {
     let peer = plan.peers.then(|| Server::peer(cores)).transpose()?;
     let (control, control_address) = Server::listening("control-http", cores)?;
     let (outlive, outlive_address) = Server::listening("outlive-http", cores)?;
+    let (durable, durable_address) = Server::listening("outlive-durable-http", cores)?;
     let modern = modern_call();
     let modern_at =
         |path| vec![http_request("POST", path, MODERN_CALL_HEADERS, &modern); CONNECTIONS];
@@ -44,8 +46,10 @@ pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<
             outlive_address,
             in_sessions(outlive_address)?,
         )?,
+        Http::open("Outlive, Durable", &durable, durable_address, modern_at("/mcp"))?,
     ];
-    for pair in [[CONTROL, OUTLIVE], [CONTROL_LEGACY, OUTLIVE_LEGACY]] {
+    let pairs = [[CONTROL, OUTLIVE], [CONTROL, OUTLIVE_DURABLE], [CONTROL_LEGACY, OUTLIVE_LEGACY]];
+    for pair in pairs {
         let [control, outlive] =
             pair.map(|index| String::from_utf8_lossy(targets[index].load.answer()));
         ensure!(control == outlive, "the control answers other bytes:\n{control}\n{outlive}");
@@ -71,12 +75,15 @@ fn tell(series: &[Series], report: &mut Report) {
         Some(ratio.spread.median)
     };
     let modern = ratio("2026-07-28, Outlive / control (CPU)", OUTLIVE, CONTROL);
+    let durable =
+        ratio("2026-07-28, Outlive with Durable / control (CPU)", OUTLIVE_DURABLE, CONTROL);
     ratio("2026-07-28, rmcp / control (CPU)", PEER, CONTROL);
     ratio("2026-07-28, rmcp / Outlive (CPU)", PEER, OUTLIVE);
     let legacy =
         ratio("2025-11-25 session, Outlive / control (CPU)", OUTLIVE_LEGACY, CONTROL_LEGACY);
     report.series(series);
     report.bar(Bar::at_most("2026-07-28 call, CPU of the control", modern, 1.2, "x"));
+    report.bar(Bar::at_most("the same with Durable, CPU of the control", durable, 1.2, "x"));
     report.bar(Bar::at_most("2025-11-25 call in a session, CPU of the control", legacy, 1.6, "x"));
 }
 

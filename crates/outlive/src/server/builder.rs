@@ -39,6 +39,8 @@ pub struct ServerBuilder {
     cache: CacheHints,
     seal_keys: Option<SealKeys>,
     methods: HashMap<Box<str>, CustomMethod>,
+    /// A method whose handler wants to ask, which it cannot.
+    asking_method: Option<String>,
     notices: HashMap<Box<str>, NoticeHandler>,
     states: States,
     layers: Layers,
@@ -72,6 +74,7 @@ impl ServerBuilder {
             cache: CacheHints { ttl_ms: 0, cache_scope: CacheScope::Private },
             seal_keys: None,
             methods: HashMap::new(),
+            asking_method: None,
             notices: HashMap::new(),
             states: States::new(),
             layers: Layers::default(),
@@ -206,6 +209,9 @@ impl ServerBuilder {
         H: Handler<M>,
         H::Output: IntoRawResult,
     {
+        if H::needs().durable {
+            self.asking_method = Some(name.to_owned());
+        }
         self.methods.insert(name.into(), custom::method(handler));
         self
     }
@@ -343,6 +349,11 @@ impl ServerBuilder {
     pub fn build(self) -> Result<Server, BuildError> {
         if !self.eras.modern && !self.eras.legacy {
             return Err(BuildError("both eras are switched off; leave one on".into()));
+        }
+        if let Some(name) = self.asking_method {
+            return Err(BuildError(format!(
+                "method `{name}`: its handler may ask; only tools, prompts and resources can"
+            )));
         }
         self.extensions.keys().try_for_each(|name| check_extension(name))?;
         for (name, settings) in self.extensions.iter().chain(&self.experimental) {

@@ -20,7 +20,11 @@ type Completer = Arc<dyn Fn(Cx) -> Work + Send + Sync>;
 
 /// The completers of one prompt or template, by argument.
 #[derive(Clone, Default)]
-pub(super) struct Completers(BTreeMap<String, Completer>);
+pub(super) struct Completers {
+    by_argument: BTreeMap<String, Completer>,
+    /// An argument whose completer wants to ask, which it cannot.
+    asks: Option<String>,
+}
 
 impl Completers {
     pub(super) fn add<M, H>(&mut self, argument: &str, handler: H)
@@ -37,11 +41,27 @@ impl Completers {
                 }))),
             }
         };
-        self.0.insert(argument.to_owned(), Arc::new(complete));
+        if H::needs().durable {
+            self.asks = Some(argument.to_owned());
+        }
+        self.by_argument.insert(argument.to_owned(), Arc::new(complete));
     }
 
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+    /// Checks that all complete something, and that none wants to ask.
+    pub(super) fn check(&self, of: &str, known: impl Fn(&str) -> bool) -> Result<(), String> {
+        if let Some(asks) = &self.asks {
+            return Err(format!(
+                "it completes `{asks}` with a handler that may ask; only tools, prompts and resources can"
+            ));
+        }
+        match self.by_argument.keys().find(|name| !known(name)) {
+            None => Ok(()),
+            Some(unknown) => Err(format!("it completes `{unknown}`, which is none of its {of}")),
+        }
+    }
+
+    fn get(&self, argument: &str) -> Option<Completer> {
+        self.by_argument.get(argument).cloned()
     }
 }
 
@@ -88,15 +108,13 @@ fn find(core: &Core, call: &Call) -> Result<Option<Completer>, Fault> {
                 })?;
             let known = entry.info.arguments.iter().flatten().any(|known| known.name == *argument);
             known
-                .then(|| entry.completers.0.get(argument).cloned())
+                .then(|| entry.completers.get(argument))
                 .ok_or_else(|| unknown(&format!("prompt `{name}`")))
         }
         CompletionReference::Resource(resource) => {
             let uri = &resource.uri;
             match core.templates.get(uri, call.principal()) {
-                Some(entry) if entry.has_variable(argument) => {
-                    Ok(entry.completers.0.get(argument).cloned())
-                }
+                Some(entry) if entry.has_variable(argument) => Ok(entry.completers.get(argument)),
                 Some(_) => Err(unknown(&format!("resource template `{uri}`"))),
                 None if core.resources.get(uri, call.principal()).is_some() => Ok(None),
                 None => Err(Fault::invalid_params(format!("unknown resource template `{uri}`"))),
@@ -154,6 +172,6 @@ impl<T: IntoSuggestions, E: Into<Error> + Send + 'static> IntoSuggestions for Re
 
 impl fmt::Debug for Completers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.names()).finish()
+        f.debug_set().entries(self.by_argument.keys()).finish()
     }
 }

@@ -123,14 +123,9 @@ impl Prompt {
                 self.info.arguments = Some(arguments);
             }
         }
-        let known = |name: &&str| {
-            self.info.arguments.iter().flatten().any(|argument| argument.name == **name)
-        };
-        if let Some(unknown) = self.completers.names().find(|name| !known(name)) {
-            return Err(bad(&format_args!(
-                "it completes `{unknown}`, which is none of its arguments"
-            )));
-        }
+        let known =
+            |name: &str| self.info.arguments.iter().flatten().any(|argument| argument.name == name);
+        self.completers.check("arguments", known).map_err(|why| bad(&why))?;
         Ok(PromptEntry {
             info: Arc::new(self.info),
             handler: self.handler,

@@ -163,15 +163,8 @@ impl ResourceTemplate {
         let bad = |error: &dyn fmt::Display| BuildError::resource(text, error);
         let template = UriTemplate::parse(text).map_err(|error| bad(&error))?;
         core.check_needs(&self.common.needs).map_err(|missing| bad(&missing))?;
-        if let Some(unknown) = self
-            .completers
-            .names()
-            .find(|name| !template.variables().iter().any(|known| known == name))
-        {
-            return Err(bad(&format_args!(
-                "it completes `{unknown}`, which is none of its variables"
-            )));
-        }
+        let known = |name: &str| template.variables().iter().any(|known| known == name);
+        self.completers.check("variables", known).map_err(|why| bad(&why))?;
         self.common.mime_type.clone_from(&self.info.mime_type);
         Ok(TemplateEntry {
             info: Arc::new(self.info),

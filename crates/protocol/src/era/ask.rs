@@ -18,6 +18,15 @@ pub(super) fn missing(call: &Call, request: &InputRequest) -> Option<RawJson> {
     to_raw_value(&needed).ok()
 }
 
+/// Asks for no context that the client did not offer: that is deprecated, and only a wish.
+pub(super) fn spare_context(call: &Call, params: &mut CreateMessageRequestParams) {
+    let declared: ClientCapabilities =
+        serde_json::from_str(call.client_capabilities()).unwrap_or_default();
+    if declared.sampling.is_none_or(|sampling| sampling.context.is_none()) {
+        params.include_context = None;
+    }
+}
+
 fn declares(declared: &ClientCapabilities, request: &InputRequest) -> bool {
     match request {
         InputRequest::Elicit(ElicitRequestParams::Form(_)) => declared

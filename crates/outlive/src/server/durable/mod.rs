@@ -27,7 +27,7 @@ use std::{
 
 use outlive_protocol::era::Asking;
 use outlive_tasks::{Begun, Entry, IntoKey, Journal, RunId, Step, in_step};
-use outlive_wire::{ContentBlock, RawJson};
+use outlive_wire::{ContentBlock, Method, RawJson};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::to_raw_value;
 use sha2::{Digest, Sha256};
@@ -194,6 +194,9 @@ impl Durable {
     ///
     /// A [`DurableError`].
     pub async fn emit(&self, block: impl Into<ContentBlock>) -> Result<()> {
+        if self.call().method() != Some(Method::ToolsCall) {
+            return Err(Error::new("only a tool emits; a prompt or resource returns all it has"));
+        }
         let block = to_raw_value(&block.into())?;
         self.journal().emit(self.run(), &self.scope, block).map_err(misuse)?;
         self.survive().await;

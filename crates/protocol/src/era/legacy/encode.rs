@@ -81,7 +81,7 @@ fn tell(era: &Legacy, call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
             return Frame::Detach { retry };
         }
         Notify::Detach { .. } => return Frame::Silent,
-        Notify::Ask { id, request } => question::request(era, id, &request, out),
+        Notify::Ask { id, request } => question::request(era, call, id, *request, out),
         Notify::Withdraw { id, reason } => question::withdraw(id, reason, out),
         Notify::UrlDone { elicitation_id } => {
             if !question::url_done(era, elicitation_id, out) {

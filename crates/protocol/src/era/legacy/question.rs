@@ -1,33 +1,126 @@
 //! Questions to the client as requests: which of them a revision knows, and how it writes them.
 
 use outlive_wire::{
-    CancelledNotificationParams, ElicitRequestParams, ElicitationCompleteNotificationParams,
-    InputRequest, Method, Version,
+    CancelledNotificationParams, CreateMessageRequestParams, ElicitRequestFormParams,
+    ElicitRequestParams, ElicitationCompleteNotificationParams, InputRequest,
+    LegacyTitledEnumSchema, Method, PrimitiveSchemaDefinition as Field, SamplingContent,
+    SamplingMessage, SamplingMessageContentBlock as Block, Version,
 };
 
 use super::Legacy;
-use crate::era::{error::put, notify};
+use crate::{
+    Call,
+    era::{ask, error::put, notify},
+};
 
-/// Elicitation came with 2025-06-18, and URLs with 2025-11-25.
+/// Elicitation came with 2025-06-18; URLs, several choices, and tools for the model with 2025-11-25.
 pub(super) fn has_words_for(era: &Legacy, request: &InputRequest) -> bool {
     match request {
-        InputRequest::Elicit(ElicitRequestParams::Form(_)) => era.since(Version::V2025_06_18),
+        InputRequest::Elicit(ElicitRequestParams::Form(form)) => {
+            era.since(Version::V2025_11_25)
+                || (era.since(Version::V2025_06_18) && !has_several_choices(form))
+        }
         InputRequest::Elicit(_) => era.since(Version::V2025_11_25),
-        InputRequest::CreateMessage(_) | InputRequest::ListRoots => true,
+        InputRequest::CreateMessage(params) => has_words_for_model(era, params),
+        InputRequest::ListRoots => true,
         _ => false,
     }
 }
 
+fn has_several_choices(form: &ElicitRequestFormParams) -> bool {
+    let fields = &form.requested_schema.properties.0;
+    fields.iter().any(|(_, field)| {
+        matches!(field, Field::UntitledMultiSelect(_) | Field::TitledMultiSelect(_))
+    })
+}
+
+fn has_words_for_model(era: &Legacy, params: &CreateMessageRequestParams) -> bool {
+    if era.since(Version::V2025_11_25) {
+        return true;
+    }
+    let says = |block: &Block| match block {
+        Block::Text(_) | Block::Image(_) => true,
+        Block::Audio(_) => era.since(Version::V2025_03_26),
+        _ => false,
+    };
+    let mut blocks = params.messages.iter().flat_map(|message| message.content.blocks());
+    params.tools.is_none() && params.tool_choice.is_none() && blocks.all(says)
+}
+
 /// Writes a question as a request.
-pub(super) fn request(_era: &Legacy, id: u64, request: &InputRequest, out: &mut Vec<u8>) {
+pub(super) fn request(
+    era: &Legacy,
+    call: &Call,
+    id: u64,
+    mut request: InputRequest,
+    out: &mut Vec<u8>,
+) {
+    match &mut request {
+        InputRequest::Elicit(ElicitRequestParams::Form(form)) => shape_form(era, form),
+        InputRequest::CreateMessage(params) => {
+            // The capability is as old as the advice to have it.
+            if era.since(Version::V2025_11_25) {
+                ask::spare_context(call, params);
+            } else {
+                one_block_each(params);
+            }
+        }
+        _ => {}
+    }
     out.extend_from_slice(br#"{"jsonrpc":"2.0""#);
     let at = out.len();
-    put(request, out);
+    put(&request, out);
     // Method and parameters are members of the request: the opening brace becomes a comma. They
     // come before the id, as in a notification: answers are told apart by beginning with one.
     out[at] = b',';
     out.pop();
     out.extend_from_slice(format!(r#","id":{id}}}"#).as_bytes());
+}
+
+/// Takes out of a form what came with 2025-11-25, and names choices as it was done before.
+fn shape_form(era: &Legacy, form: &mut ElicitRequestFormParams) {
+    if era.since(Version::V2025_11_25) {
+        return;
+    }
+    form.mode = None;
+    form.requested_schema.schema = None;
+    for (_, field) in &mut form.requested_schema.properties.0 {
+        match field {
+            Field::String(field) => field.default = None,
+            Field::Number(field) => field.default = None,
+            Field::UntitledSingleSelect(field) => field.default = None,
+            Field::LegacyTitled(field) => field.default = None,
+            Field::TitledSingleSelect(titled) => {
+                let titled = std::mem::take(titled);
+                let (values, names) =
+                    titled.options.into_iter().map(|option| (option.value, option.title)).unzip();
+                *field = Field::LegacyTitled(LegacyTitledEnumSchema {
+                    title: titled.title,
+                    description: titled.description,
+                    values,
+                    enum_names: Some(names),
+                    default: None,
+                });
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Before 2025-11-25 a message is one block: what has several becomes several messages.
+fn one_block_each(params: &mut CreateMessageRequestParams) {
+    let messages = std::mem::take(&mut params.messages);
+    for SamplingMessage { role, content, .. } in messages {
+        let blocks = match content {
+            SamplingContent::One(block) => vec![block],
+            SamplingContent::Many(blocks) => blocks,
+        };
+        params.messages.extend(blocks.into_iter().map(|block| SamplingMessage {
+            role,
+            content: SamplingContent::One(block),
+            meta: None,
+        }));
+    }
 }
 
 pub(super) fn withdraw(id: u64, reason: &str, out: &mut Vec<u8>) {
@@ -47,4 +140,102 @@ pub(super) fn url_done(era: &Legacy, elicitation_id: String, out: &mut Vec<u8>) 
         notify::notification(Method::ElicitationComplete.as_str(), &params, out);
     }
     known
+}
+
+#[cfg(test)]
+mod tests {
+    use outlive_wire::{ElicitRequestFormParams, InputRequest};
+    use serde_json::{Value, json};
+
+    use super::{has_words_for, one_block_each, shape_form};
+    use crate::era::legacy::REVISIONS;
+
+    fn request(method: &str, params: &Value) -> InputRequest {
+        serde_json::from_value(json!({"method": method, "params": params})).unwrap()
+    }
+
+    /// Which revisions know a question, newest first.
+    #[track_caller]
+    fn check_known(method: &str, params: &Value, expected: [bool; 4]) {
+        let request = request(method, params);
+        let known = REVISIONS.each_ref().map(|era| has_words_for(era, &request));
+        assert_eq!(known, expected, "{request:?}");
+    }
+
+    // ELIC-24, ELIC-12, SAMP-08
+    #[test]
+    fn a_revision_is_asked_what_it_has_words_for() {
+        let form = |field: Value| json!({"message": "?", "requestedSchema": {"type": "object", "properties": {"x": field}}});
+        let say = |block: Value| json!({"maxTokens": 1, "messages": [{"role": "user", "content": block}]});
+        let (elicit, sample) = ("elicitation/create", "sampling/createMessage");
+        check_known(elicit, &form(json!({"type": "string"})), [true, true, false, false]);
+        let several = json!({"type": "array", "items": {"type": "string", "enum": ["a"]}});
+        check_known(elicit, &form(several), [true, false, false, false]);
+        let url = json!({"mode": "url", "message": "?", "url": "https://a.b"});
+        check_known(elicit, &url, [true, false, false, false]);
+        check_known(sample, &say(json!({"type": "text", "text": "x"})), [true; 4]);
+        let audio = json!({"type": "audio", "data": "", "mimeType": "audio/wav"});
+        check_known(sample, &say(audio), [true, true, true, false]);
+        let tool_use = json!({"type": "tool_use", "id": "1", "name": "t", "input": {}});
+        check_known(sample, &say(tool_use), [true, false, false, false]);
+        check_known("roots/list", &json!({}), [true; 4]);
+    }
+
+    // ELIC-09, ELIC-10
+    #[test]
+    fn an_older_form_has_no_defaults_and_names_its_choices_beside_them() {
+        let mut form: ElicitRequestFormParams = serde_json::from_value(json!({
+            "mode": "form",
+            "message": "?",
+            "requestedSchema": {"type": "object", "properties": {
+                "text": {"type": "string", "default": "a"},
+                "number": {"type": "integer", "default": 1},
+                "flag": {"type": "boolean", "default": true},
+                "plain": {"type": "string", "enum": ["a"], "default": "a"},
+                "named": {"type": "string", "title": "T", "oneOf": [{"const": "a", "title": "A"}], "default": "a"},
+            }},
+        }))
+        .unwrap();
+        let newest = form.clone();
+        shape_form(&REVISIONS[0], &mut form);
+        assert_eq!(json!(form), json!(newest));
+        shape_form(&REVISIONS[1], &mut form);
+        assert_eq!(
+            json!(form),
+            json!({
+                "message": "?",
+                "requestedSchema": {"type": "object", "properties": {
+                    "text": {"type": "string"},
+                    "number": {"type": "integer"},
+                    "flag": {"type": "boolean", "default": true},
+                    "plain": {"type": "string", "enum": ["a"]},
+                    "named": {"type": "string", "title": "T", "enum": ["a"], "enumNames": ["A"]},
+                }},
+            })
+        );
+    }
+
+    // SAMP-08
+    #[test]
+    fn an_older_message_is_one_block() {
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let InputRequest::CreateMessage(mut params) = request(
+            "sampling/createMessage",
+            &json!({"maxTokens": 1, "messages": [
+                {"role": "user", "content": [text("a"), text("b")]},
+                {"role": "assistant", "content": text("c")},
+            ]}),
+        ) else {
+            panic!("a question for the model");
+        };
+        one_block_each(&mut params);
+        assert_eq!(
+            json!(params.messages),
+            json!([
+                {"role": "user", "content": text("a")},
+                {"role": "user", "content": text("b")},
+                {"role": "assistant", "content": text("c")},
+            ])
+        );
+    }
 }

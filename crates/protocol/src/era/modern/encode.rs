@@ -4,7 +4,8 @@
 //! kept. The head of a result is a constant made at start; only the rest is serialised.
 
 use outlive_wire::{
-    CacheHints, Entries, Implementation, InputRequiredResult, Meta, Method, RawJson, Version, code,
+    CacheHints, Entries, Implementation, InputRequest, InputRequiredResult, Meta, Method, RawJson,
+    Version, code,
 };
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -12,7 +13,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::{
     Answer, Call, Change, Fault, Identity, InputRequired, Message, Notify, Outcome, Profile,
     era::{
-        Frame,
+        Frame, ask,
         error::{self, put},
         notify,
     },
@@ -144,7 +145,12 @@ fn complete(call: &Call, answer: Answer, profile: &Profile, out: &mut Vec<u8>) {
 
 /// Sends a call away to come back with answers, or only to come back.
 fn input_required(call: &Call, required: InputRequired, profile: &Profile, out: &mut Vec<u8>) {
-    let InputRequired { requests, state, retry_after } = required;
+    let InputRequired { mut requests, state, retry_after } = required;
+    for (_, request) in &mut requests.0 {
+        if let InputRequest::CreateMessage(params) = request {
+            ask::spare_context(call, params);
+        }
+    }
     let mut meta = Meta::default();
     if let Some(retry) = retry_after {
         let millis = retry.as_millis().max(1) as u64;
