@@ -1,0 +1,17 @@
+//! A form is flat: the fields that are not are pointed at.
+
+use outlive::Form;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Address {
+    street: String,
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema, Form)]
+struct Person {
+    name: String,
+    address: Address,
+    nicknames: Vec<String>,
+}
+
+fn main() {}

@@ -1,0 +1,20 @@
+//! What is neither a struct with named fields nor a plain enum is no form.
+
+use outlive::Form;
+
+#[derive(serde::Deserialize, schemars::JsonSchema, Form)]
+struct Pair(String, String);
+
+#[derive(serde::Deserialize, schemars::JsonSchema, Form)]
+enum Shape {
+    Point,
+    Circle { radius: f64 },
+    Square(f64),
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema, Form)]
+struct Wrapped<T> {
+    value: T,
+}
+
+fn main() {}
