@@ -1,16 +1,21 @@
 //! A client made of bytes: lines on a pipe, or POSTs and streams of events over a socket.
+//!
+//! It can be asked. Where a call waits for its user the question is a request on the call's
+//! stream; where it does not, the call comes back with the question and is made again.
+
+mod http;
+mod pipe;
 
 use std::{
     env,
-    io::{BufRead, BufReader, Read, Write},
-    net::TcpStream,
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-    thread,
-    time::Duration,
+    process::{Child, Command, Stdio},
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+use http::{Http, Response};
+use pipe::Pipe;
 
 /// How the client reaches its server.
 #[derive(Clone, Copy, Debug)]
@@ -28,17 +33,16 @@ pub(crate) enum Era {
 
 /// A client and the server process it has started.
 pub(crate) struct Client {
+    program: String,
+    wire: Wire,
     era: Era,
     next: u64,
     link: Link,
+    /// Where changes are heard, if that is a stream of its own.
+    events: Option<Response>,
     /// Notifications that came before somebody waited for them.
     heard: Vec<Value>,
     _server: Server,
-}
-
-enum Link {
-    Pipe { input: ChildStdin, output: BufReader<ChildStdout> },
-    Http { address: String, session: Option<String>, events: Option<BufReader<TcpStream>> },
 }
 
 struct Server(Child);
@@ -51,106 +55,118 @@ impl Drop for Server {
 }
 
 impl Client {
-    /// Starts a program of this package and connects to it.
-    pub(crate) fn start(program: &str, wire: Wire, era: Era) -> Result<Self> {
+    /// Starts a program of this package, with arguments of its own, and connects to it.
+    pub(crate) fn start(program: &str, arguments: &[&str], wire: Wire, era: Era) -> Result<Self> {
         let path = env::current_exe()?.with_file_name(program);
         let mut command = Command::new(&path);
-        let mut server = match wire {
+        command.args(arguments);
+        match wire {
             Wire::Stdio => command
                 .arg("--stdio")
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .stderr(Stdio::null()),
             Wire::Http => command.args(["--port", "0"]).stderr(Stdio::piped()),
-        }
-        .spawn()
-        .with_context(|| {
-            format!("could not start {}; run `cargo build -p outlive-examples`", path.display())
-        })?;
-        let link = match wire {
-            Wire::Stdio => Link::Pipe {
-                input: server.stdin.take().context("no input")?,
-                output: BufReader::new(server.stdout.take().context("no output")?),
-            },
-            Wire::Http => {
-                let mut talk = BufReader::new(server.stderr.take().context("no stderr")?)
-                    .lines()
-                    .map_while(Result::ok);
-                let address = talk.find_map(|line| {
-                    line.strip_prefix("listening on http://")?
-                        .strip_suffix("/mcp")
-                        .map(str::to_owned)
-                });
-                // The rest is read too: a program whose talk nobody reads cannot go on talking.
-                thread::spawn(move || talk.for_each(drop));
-                let address = address.context("the server did not say where it listens")?;
-                Link::Http { address, session: None, events: None }
-            }
         };
-        let mut client = Self { era, next: 0, link, heard: Vec::new(), _server: Server(server) };
+        let mut server = Server(command.spawn().with_context(|| {
+            format!("could not start {}; run `cargo build -p outlive-examples`", path.display())
+        })?);
+        let link = match wire {
+            Wire::Stdio => Link::Pipe(Pipe::to(&mut server.0)?),
+            Wire::Http => Link::Http(Http::to(&mut server.0, era)?),
+        };
+        let mut client = Self {
+            program: program.to_owned(),
+            wire,
+            era,
+            next: 0,
+            link,
+            events: None,
+            heard: Vec::new(),
+            _server: server,
+        };
         if era == Era::Legacy {
             client.shake_hands()?;
         }
         Ok(client)
     }
 
+    /// Starts another process of the same program, and connects to it alike.
+    pub(crate) fn another(&self, arguments: &[&str]) -> Result<Self> {
+        Self::start(&self.program, arguments, self.wire, self.era)
+    }
+
+    pub(crate) fn era(&self) -> Era {
+        self.era
+    }
+
     /// Calls a method; its result.
     pub(crate) fn call(&mut self, method: &str, params: Value) -> Result<Value> {
-        let answer = self.request(method, params)?;
-        ensure!(answer["error"].is_null(), "{method} was refused: {}", answer["error"]);
+        let request = self.request(method, params, &json!({}));
+        let result = granted(self.exchange(&request, unexpected)?)?;
         if self.era == Era::Modern {
-            expect(&answer["result"]["resultType"], &json!("complete"))?;
+            expect(&result["resultType"], &json!("complete"))?;
         }
-        Ok(answer["result"].clone())
+        Ok(result)
     }
 
     /// Calls a method that will be refused; the error.
     pub(crate) fn refused(&mut self, method: &str, params: Value) -> Result<Value> {
-        let answer = self.request(method, params)?;
+        let request = self.request(method, params, &json!({}));
+        let mut answer = self.exchange(&request, unexpected)?;
         ensure!(answer["result"].is_null(), "{method} was not refused: {answer}");
-        Ok(answer["error"].clone())
+        Ok(answer["error"].take())
+    }
+
+    /// Calls a method that asks; its result. `user` takes a question's message and form, and says
+    /// what a user does with it.
+    pub(crate) fn call_answering(
+        &mut self,
+        method: &str,
+        params: Value,
+        mut user: impl FnMut(&Value) -> Result<Value>,
+    ) -> Result<Value> {
+        if self.era == Era::Legacy {
+            let request = self.request(method, params, &Value::Null);
+            return granted(self.exchange(&request, user)?);
+        }
+        let mut result = self.round(method, params.clone())?;
+        while result["resultType"] == "input_required" {
+            result = self.round(method, answered(&params, &result, &mut user)?)?;
+        }
+        expect(&result["resultType"], &json!("complete"))?;
+        Ok(result)
+    }
+
+    /// Makes one round of a call of 2026-07-28 that asks; its result, or what it asks for. The
+    /// next round may go to another process.
+    pub(crate) fn round(&mut self, method: &str, params: Value) -> Result<Value> {
+        let request = self.request(method, params, &json!({"elicitation": {}}));
+        granted(self.exchange(&request, unexpected)?)
     }
 
     /// Starts to listen for changes. Legacy clients on a pipe hear of them without asking.
     pub(crate) fn listen(&mut self, wanted: &Value) -> Result<()> {
-        let acknowledged = "notifications/subscriptions/acknowledged";
-        let method = "subscriptions/listen";
-        self.next += 1;
-        let request = self.message(method, json!({"notifications": wanted}));
         match (&mut self.link, self.era) {
-            (Link::Pipe { .. }, Era::Legacy) => return Ok(()),
-            (Link::Pipe { input, .. }, Era::Modern) => writeln!(input, "{request}")?,
-            (Link::Http { address, events, .. }, Era::Modern) => {
-                let bytes = post(address, &modern_headers(method, &request), &request);
-                *events = Some(send(address, &bytes)?);
+            (Link::Pipe(_), Era::Legacy) => Ok(()),
+            (Link::Http(http), Era::Legacy) => {
+                self.events = Some(http.listen()?);
+                Ok(())
             }
-            (Link::Http { address, session, events }, Era::Legacy) => {
-                let session = session.as_deref().unwrap_or_default();
-                let get = format!(
-                    "GET /mcp HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session}\r\n\r\n"
-                );
-                *events = Some(send(address, get.as_bytes())?);
-                return Ok(());
+            (_, Era::Modern) => {
+                let wanted = json!({"notifications": wanted});
+                let request = self.request("subscriptions/listen", wanted, &json!({}));
+                self.events = self.link.ask(&request)?;
+                self.wait_for("notifications/subscriptions/acknowledged")
             }
         }
-        self.wait_for(acknowledged)
     }
 
     /// Waits until a notification has come.
     pub(crate) fn wait_for(&mut self, method: &str) -> Result<()> {
         while !self.heard.iter().any(|message| message["method"] == method) {
-            let mut line = String::new();
-            let read = match &mut self.link {
-                Link::Pipe { output, .. } => output.read_line(&mut line)?,
-                Link::Http { events: Some(events), .. } => events.read_line(&mut line)?,
-                Link::Http { events: None, .. } => bail!("nobody listens"),
-            };
-            ensure!(read > 0, "the stream ended before {method} came");
-            // Heads, chunk lengths and comments are lines too; messages are those that parse.
-            let json = line.trim().strip_prefix("data: ").unwrap_or(line.trim());
-            if let Ok(message @ Value::Object(_)) = serde_json::from_str(json) {
-                self.heard.push(message);
-            }
+            let message = self.link.hear(&mut self.events).with_context(|| method.to_owned())?;
+            self.heard.push(message);
         }
         self.heard.retain(|message| message["method"] != method);
         Ok(())
@@ -158,75 +174,75 @@ impl Client {
 
     fn shake_hands(&mut self) -> Result<()> {
         let version = "2025-11-25";
-        let client = json!({"name": "check", "version": "1"});
-        let hello = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": client});
+        let hello = json!({
+            "protocolVersion": version,
+            "capabilities": {"elicitation": {}},
+            "clientInfo": {"name": "check", "version": "1"},
+        });
         let answer = self.call("initialize", hello)?;
         expect(&answer["protocolVersion"], &json!(version))?;
-        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        match &mut self.link {
-            Link::Pipe { input, .. } => writeln!(input, "{ready}")?,
-            Link::Http { address, session, .. } => {
-                let mut stream =
-                    send(address, &post(address, &session_header(session.as_deref()), &ready))?;
-                let (head, _) = read_response(&mut stream)?;
-                ensure!(
-                    head.starts_with("HTTP/1.1 202"),
-                    "the notification was not accepted: {head}"
-                );
-            }
-        }
-        Ok(())
+        self.link.tell(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
     }
 
-    fn request(&mut self, method: &str, params: Value) -> Result<Value> {
+    /// A request. Its capabilities are those of this call where the era has such.
+    fn request(&mut self, method: &str, mut params: Value, capabilities: &Value) -> Value {
         self.next += 1;
-        let request = self.message(method, params);
-        match &mut self.link {
-            Link::Pipe { input, output } => {
-                writeln!(input, "{request}")?;
-                loop {
-                    let mut line = String::new();
-                    ensure!(output.read_line(&mut line)? > 0, "the server has closed its output");
-                    let message: Value = serde_json::from_str(&line)?;
-                    match message["id"] == request["id"] && message.get("method").is_none() {
-                        true => return Ok(message),
-                        false => self.heard.push(message),
-                    }
-                }
-            }
-            Link::Http { address, session, .. } => {
-                let headers = match self.era {
-                    Era::Modern => modern_headers(method, &request),
-                    Era::Legacy => session_header(session.as_deref()),
-                };
-                let mut stream = send(address, &post(address, &headers, &request))?;
-                let (head, body) = read_response(&mut stream)?;
-                if let Some(issued) =
-                    head.lines().find_map(|line| line.strip_prefix("mcp-session-id: "))
-                {
-                    *session = Some(issued.to_owned());
-                }
-                // A stream of events ends with the answer.
-                let json = body
-                    .lines()
-                    .filter_map(|line| line.strip_prefix("data: "))
-                    .next_back()
-                    .unwrap_or(&body);
-                serde_json::from_str(json)
-                    .with_context(|| format!("no JSON in the answer: {head}\n{body}"))
-            }
-        }
-    }
-
-    fn message(&self, method: &str, mut params: Value) -> Value {
         if self.era == Era::Modern {
             params["_meta"] = json!({
                 "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-                "io.modelcontextprotocol/clientCapabilities": {},
+                "io.modelcontextprotocol/clientCapabilities": capabilities,
             });
         }
         json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params})
     }
+
+    /// Sends a request and waits for its answer. What is asked until then is put to the user.
+    fn exchange(
+        &mut self,
+        request: &Value,
+        mut user: impl FnMut(&Value) -> Result<Value>,
+    ) -> Result<Value> {
+        let mut stream = self.link.ask(request)?;
+        loop {
+            let message = self.link.hear(&mut stream)?;
+            match message["method"].as_str() {
+                None if message["id"] == request["id"] => return Ok(message),
+                Some("elicitation/create") => {
+                    let answer = user(&message["params"])?;
+                    let id = &message["id"];
+                    self.link.tell(&json!({"jsonrpc": "2.0", "id": id, "result": answer}))?;
+                }
+                _ => self.heard.push(message),
+            }
+        }
+    }
+}
+
+/// The next round of a call that came back with questions: the same call, an answer to each of
+/// them, and the state. Earlier answers are not sent again; they are in the state.
+pub(crate) fn answered(
+    params: &Value,
+    asked: &Value,
+    mut user: impl FnMut(&Value) -> Result<Value>,
+) -> Result<Value> {
+    let mut answers = Map::new();
+    for (key, question) in asked["inputRequests"].as_object().into_iter().flatten() {
+        expect(&question["method"], &json!("elicitation/create"))?;
+        answers.insert(key.clone(), user(&question["params"])?);
+    }
+    let mut round = params.clone();
+    round["inputResponses"] = answers.into();
+    if let Some(state) = asked.get("requestState") {
+        round["requestState"] = state.clone();
+    }
+    Ok(round)
+}
+
+/// The names of an object's members, in alphabetical order.
+pub(crate) fn names(object: &Value) -> Value {
+    let mut names: Vec<&String> = object.as_object().into_iter().flatten().map(|it| it.0).collect();
+    names.sort();
+    json!(names)
 }
 
 /// Fails with both values unless they are equal.
@@ -235,40 +251,45 @@ pub(crate) fn expect(actual: &Value, expected: &Value) -> Result<()> {
     Ok(())
 }
 
-/// 2026-07-28 repeats parts of the body in headers.
-fn modern_headers(method: &str, message: &Value) -> String {
-    let params = &message["params"];
-    let name = params["name"].as_str().or(params["uri"].as_str());
-    let name = name.map(|name| format!("Mcp-Name: {name}\r\n")).unwrap_or_default();
-    format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n{name}")
+/// The result in an answer.
+fn granted(mut answer: Value) -> Result<Value> {
+    ensure!(answer["error"].is_null(), "the call was refused: {}", answer["error"]);
+    Ok(answer["result"].take())
 }
 
-fn session_header(session: Option<&str>) -> String {
-    session.map(|session| format!("Mcp-Session-Id: {session}\r\n")).unwrap_or_default()
+/// Answers nothing, for calls that do not ask.
+fn unexpected(question: &Value) -> Result<Value> {
+    bail!("nobody expected to be asked {question}")
 }
 
-fn post(address: &str, headers: &str, message: &Value) -> Vec<u8> {
-    let body = message.to_string();
-    let length = body.len();
-    format!(
-        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
-         Accept: application/json, text/event-stream\r\nConnection: close\r\n\
-         Content-Length: {length}\r\n{headers}\r\n{body}"
-    )
-    .into_bytes()
+enum Link {
+    Pipe(Pipe),
+    Http(Http),
 }
 
-fn send(address: &str, request: &[u8]) -> Result<BufReader<TcpStream>> {
-    let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-    stream.write_all(request)?;
-    Ok(BufReader::new(stream))
-}
+impl Link {
+    /// Sends a request. Over HTTP the answer has a stream of its own.
+    fn ask(&mut self, request: &Value) -> Result<Option<Response>> {
+        match self {
+            Self::Pipe(pipe) => pipe.say(request).map(|()| None),
+            Self::Http(http) => http.post(request).map(Some),
+        }
+    }
 
-/// Reads a response to its end: head and body.
-fn read_response(stream: &mut impl Read) -> Result<(String, String)> {
-    let mut text = String::new();
-    stream.read_to_string(&mut text)?;
-    let (head, body) = text.split_once("\r\n\r\n").context("no end of the response's head")?;
-    Ok((head.to_owned(), body.to_owned()))
+    /// Waits for the next message.
+    fn hear(&mut self, stream: &mut Option<Response>) -> Result<Value> {
+        match (self, stream) {
+            (Self::Pipe(pipe), _) => pipe.hear(),
+            (Self::Http(_), Some(stream)) => stream.message(),
+            (Self::Http(_), None) => bail!("nobody listens"),
+        }
+    }
+
+    /// Sends what is not answered.
+    fn tell(&mut self, message: &Value) -> Result<()> {
+        match self {
+            Self::Pipe(pipe) => pipe.say(message),
+            Self::Http(http) => http.tell(message),
+        }
+    }
 }

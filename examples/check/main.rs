@@ -11,8 +11,12 @@ mod dynamic;
 mod echo;
 #[path = "../low_level/check.rs"]
 mod low_level;
+#[path = "../rolling_upgrade/check.rs"]
+mod rolling_upgrade;
 #[path = "../sqlite_explorer/check.rs"]
 mod sqlite_explorer;
+#[path = "../work_items/check.rs"]
+mod work_items;
 
 use anyhow::{Context, Result};
 use client::{Client, Era, Wire};
@@ -20,12 +24,14 @@ use client::{Client, Era, Wire};
 /// A program, and the half that checks it.
 type Story = (&'static str, fn(&mut Client) -> Result<()>);
 
-const STORIES: [Story; 5] = [
+const STORIES: [Story; 7] = [
     ("calculator", calculator::check),
     ("echo", echo::check),
     ("sqlite-explorer", sqlite_explorer::check),
     ("dynamic", dynamic::check),
     ("low-level", low_level::check),
+    ("work-items", work_items::check),
+    ("rolling-upgrade", rolling_upgrade::check),
 ];
 
 fn main() -> Result<()> {
@@ -34,7 +40,8 @@ fn main() -> Result<()> {
         for wire in [Wire::Stdio, Wire::Http] {
             for era in [Era::Modern, Era::Legacy] {
                 let name = format!("{program} on {wire:?}, {era:?}");
-                let mut client = Client::start(program, wire, era).with_context(|| name.clone())?;
+                let mut client =
+                    Client::start(program, &[], wire, era).with_context(|| name.clone())?;
                 check(&mut client).with_context(|| name.clone())?;
                 eprintln!("ok  {name}");
                 passed += 1;

@@ -6,7 +6,9 @@
 //! - [`polled`]: which run this thread is polling, so that steps and questions know their own.
 //! - [`Turns`]: when a run is parked, so that it can be dropped and begun again later.
 //!
-//! Nothing here knows a method of the protocol, a socket or a store.
+//! - [`store`]: where tasks are kept, and the contract that every store fulfils.
+//!
+//! Nothing here knows a method of the protocol.
 
 mod entry;
 mod journal;
@@ -15,6 +17,7 @@ mod misuse;
 mod polled;
 mod questions;
 mod segment;
+pub mod store;
 mod turns;
 
 pub use entry::{Entry, Failure, Unanswered};

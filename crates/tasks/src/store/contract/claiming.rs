@@ -1,0 +1,136 @@
+//! Who runs a task, and who does not any more.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{Bench, LEASE, done, entry, promises, worker};
+use crate::store::{Changes, Phase, StoreError, Then};
+
+promises![
+    what_is_queued_is_claimed_once,
+    a_claim_takes_no_more_than_asked_for,
+    what_runs_is_not_claimed_while_its_lease_lasts,
+    a_renewed_lease_lasts,
+    a_worker_that_does_not_renew_loses_its_tasks,
+    a_former_owner_writes_nothing,
+    the_same_worker_with_an_older_epoch_writes_nothing,
+    a_released_task_goes_on_elsewhere_at_once_and_that_is_no_crash,
+    crashes_are_counted_until_something_is_recorded,
+    what_will_be_due_is_known,
+];
+
+async fn what_is_queued_is_claimed_once(bench: Bench) {
+    for id in ["a", "b", "c"] {
+        bench.queue(id).await;
+    }
+    let (first, second) = (worker("v"), worker("w"));
+    let (mine, yours) = (
+        bench.store.claim(&first, LEASE, 100).await.expect("a claim"),
+        bench.store.claim(&second, LEASE, 100).await.expect("a claim"),
+    );
+    assert_eq!(mine.len() + yours.len(), 3, "each task goes to one of the two");
+    assert!(mine.iter().all(|claimed| !claimed.begun && claimed.crashes == 0));
+    assert!(bench.claim("x").await.is_empty());
+}
+
+async fn a_claim_takes_no_more_than_asked_for(bench: Bench) {
+    for id in ["a", "b", "c"] {
+        bench.queue(id).await;
+    }
+    assert_eq!(bench.store.claim(&worker("w"), LEASE, 2).await.expect("a claim").len(), 2);
+    assert_eq!(bench.claim("w").await.len(), 1);
+}
+
+async fn what_runs_is_not_claimed_while_its_lease_lasts(bench: Bench) {
+    bench.start("a", "v").await;
+    bench.advance(LEASE - Duration::from_secs(5));
+    assert!(bench.claim("w").await.is_empty());
+}
+
+async fn a_renewed_lease_lasts(bench: Bench) {
+    let lease = bench.start("a", "v").await;
+    for _ in 0..5 {
+        bench.advance(LEASE / 2);
+        let held = bench.store.renew(&worker("v"), LEASE).await.expect("a renewal");
+        assert_eq!(held, std::slice::from_ref(&lease));
+        assert!(bench.claim("w").await.is_empty());
+    }
+    bench.write(&lease, entry("k", json!(1))).await;
+}
+
+async fn a_worker_that_does_not_renew_loses_its_tasks(bench: Bench) {
+    let lease = bench.start("a", "v").await;
+    bench.advance(LEASE + Duration::from_secs(1));
+    let claimed = bench.claim_one("w").await;
+    assert!(claimed.lease.epoch > lease.epoch);
+    assert!(claimed.begun);
+    assert_eq!(bench.store.renew(&worker("v"), LEASE).await, Ok(Vec::new()), "it holds nothing");
+}
+
+async fn a_former_owner_writes_nothing(bench: Bench) {
+    let old = bench.start("a", "v").await;
+    bench.write(&old, entry("before", json!(1))).await;
+    bench.advance(LEASE + Duration::from_secs(1));
+    let new = bench.claim_one("w").await;
+    for then in [
+        Then::GoOn,
+        Then::Park { due: None, seen: 0 },
+        Then::End { outcome: done(), retention: LEASE },
+    ] {
+        let written = bench.store.write(&old, entry("after", json!(2)), then).await;
+        assert_eq!(written, Err(StoreError::Lost));
+    }
+    assert!(bench.store.answers(&old).await.is_err());
+    bench.write(&new.lease, Changes::default()).await;
+    assert_eq!(bench.view("a").await.phase, Phase::Running);
+    bench.advance(LEASE + Duration::from_secs(1));
+    let journal = bench.claim_one("x").await.journal;
+    assert!(journal.entries.contains_key("before") && !journal.entries.contains_key("after"));
+}
+
+async fn the_same_worker_with_an_older_epoch_writes_nothing(bench: Bench) {
+    let old = bench.start("a", "v").await;
+    bench.advance(LEASE + Duration::from_secs(1));
+    let new = bench.claim_one("v").await;
+    let written = bench.store.write(&old, entry("k", json!(1)), Then::GoOn).await;
+    assert_eq!(written, Err(StoreError::Lost));
+    bench.write(&new.lease, entry("k", json!(2))).await;
+}
+
+async fn a_released_task_goes_on_elsewhere_at_once_and_that_is_no_crash(bench: Bench) {
+    let old = bench.start("a", "v").await;
+    bench.store.release(&worker("v")).await.expect("a release");
+    let claimed = bench.claim_one("w").await;
+    assert_eq!(claimed.crashes, 0);
+    assert!(claimed.begun);
+    let written = bench.store.write(&old, entry("k", json!(1)), Then::GoOn).await;
+    assert_eq!(written, Err(StoreError::Lost));
+}
+
+async fn crashes_are_counted_until_something_is_recorded(bench: Bench) {
+    bench.queue("a").await;
+    let mut lease = bench.claim_one("w").await.lease;
+    for crashes in 1..=3 {
+        bench.advance(LEASE + Duration::from_secs(1));
+        let claimed = bench.claim_one("w").await;
+        assert_eq!(claimed.crashes, crashes);
+        lease = claimed.lease;
+    }
+    bench.write(&lease, entry("k", json!(1))).await;
+    bench.advance(LEASE + Duration::from_secs(1));
+    assert_eq!(bench.claim_one("w").await.crashes, 1, "counted anew");
+}
+
+async fn what_will_be_due_is_known(bench: Bench) {
+    assert_eq!(bench.store.next_due().await, Ok(None));
+    let lease = bench.start("a", "v").await;
+    let due = bench.store.next_due().await.expect("a time").expect("the lease ends");
+    assert!(due <= LEASE && due > LEASE - Duration::from_secs(10), "{due:?}");
+    bench.queue("b").await;
+    assert_eq!(bench.store.next_due().await, Ok(Some(Duration::ZERO)));
+    let claimed = bench.claim_one("v").await;
+    bench.end(&claimed.lease, done()).await;
+    bench.park(&lease, super::ask(&[("k", "n")])).await;
+    assert_eq!(bench.store.next_due().await, Ok(None), "parked without a time, and over");
+}

@@ -1,0 +1,117 @@
+//! Making tasks, and seeing them.
+
+use serde_json::json;
+
+use super::{Bench, OWNER, TTL, done, promises, raw, task, value};
+use crate::{
+    Restored, Segment,
+    store::{After, Created, NewTask, OnceKey, Phase, TaskId},
+};
+
+promises![
+    a_task_is_there_when_its_creation_is_acknowledged,
+    a_task_belongs_to_its_principal_alone,
+    what_was_recorded_before_is_there_when_it_runs,
+    the_same_key_makes_one_task,
+    the_same_key_for_something_else_is_refused,
+    a_key_is_of_use_to_one_principal,
+    a_principal_has_a_quota_of_tasks_that_have_not_ended,
+    lists_are_in_order_and_go_on_where_they_stopped,
+];
+
+async fn a_task_is_there_when_its_creation_is_acknowledged(bench: Bench) {
+    bench.queue("a").await;
+    let view = bench.view("a").await;
+    assert_eq!(view.id, TaskId::new("a"));
+    assert_eq!(view.kind, "deploy");
+    assert_eq!(view.request.get(), task("a").request.get(), "the request comes back as it was");
+    assert_eq!(view.phase, Phase::Queued);
+    assert_eq!(view.ttl, Some(TTL.as_millis() as u64));
+    assert!(view.outcome.is_none() && view.questions.is_empty() && view.message.is_none());
+    assert_eq!(view.created, view.updated);
+    bench.start("b", "w").await;
+    assert_eq!(bench.view("b").await.phase, Phase::Running);
+}
+
+async fn a_task_belongs_to_its_principal_alone(bench: Bench) {
+    bench.queue("a").await;
+    let (store, id, other) = (&bench.store, TaskId::new("a"), "name:eve");
+    assert!(store.view(other, &id).await.expect("a look").is_none());
+    assert!(store.list(other, None, 10).await.expect("a list").is_empty());
+    let answer = vec![("q".to_owned(), raw(&json!({})))];
+    assert_eq!(store.answer(other, &id, answer).await.expect("an answer"), None);
+    assert_eq!(store.cancel(other, &id, true, TTL).await.expect("a cancel"), None);
+    assert_eq!(bench.view("a").await.phase, Phase::Queued, "nothing has happened to it");
+}
+
+async fn what_was_recorded_before_is_there_when_it_runs(bench: Bench) {
+    let mut journal = Restored::default();
+    journal.entries.insert("build".to_owned(), value(&json!("image:1")));
+    let block = raw(&json!({"type": "text", "text": "a"}));
+    journal.segments.push(Segment { scope: String::new(), ordinal: 0, block });
+    bench.store.create(NewTask { journal, ..task("a") }).await.expect("a task is made");
+    let claimed = bench.claim_one("w").await;
+    assert_eq!(super::recorded(&claimed.journal, "build").as_deref(), Some("\"image:1\""));
+    assert_eq!(claimed.journal.segments.len(), 1);
+}
+
+fn once(id: &str, key: &str, digest: &str) -> NewTask {
+    let once = OnceKey { key: key.to_owned(), digest: digest.to_owned() };
+    NewTask { once: Some(once), ..task(id) }
+}
+
+async fn the_same_key_makes_one_task(bench: Bench) {
+    let create = |id: &str| bench.store.create(once(id, "k", "d"));
+    assert_eq!(create("a").await, Ok(Created::New(None)));
+    assert_eq!(create("b").await, Ok(Created::Before(TaskId::new("a"))));
+    assert!(bench.is_gone("b").await);
+    // Also when it is over, for as long as it can be read.
+    let claimed = bench.claim_one("w").await;
+    bench.end(&claimed.lease, done()).await;
+    assert_eq!(create("c").await, Ok(Created::Before(TaskId::new("a"))));
+}
+
+async fn the_same_key_for_something_else_is_refused(bench: Bench) {
+    assert_eq!(bench.store.create(once("a", "k", "d")).await, Ok(Created::New(None)));
+    assert_eq!(bench.store.create(once("b", "k", "other")).await, Ok(Created::OtherRequest));
+    assert_eq!(bench.store.create(once("c", "other", "d")).await, Ok(Created::New(None)));
+}
+
+async fn a_key_is_of_use_to_one_principal(bench: Bench) {
+    assert_eq!(bench.store.create(once("a", "k", "d")).await, Ok(Created::New(None)));
+    let other = NewTask { principal: "name:eve".to_owned(), ..once("b", "k", "d") };
+    assert_eq!(bench.store.create(other).await, Ok(Created::New(None)));
+}
+
+async fn a_principal_has_a_quota_of_tasks_that_have_not_ended(bench: Bench) {
+    let create = |id: &str| bench.store.create(NewTask { quota: 2, ..task(id) });
+    assert_eq!(create("a").await, Ok(Created::New(None)));
+    assert_eq!(create("b").await, Ok(Created::New(None)));
+    assert_eq!(create("c").await, Ok(Created::OverQuota));
+    assert!(bench.is_gone("c").await);
+    let other = NewTask { principal: "name:eve".to_owned(), quota: 2, ..task("d") };
+    assert_eq!(bench.store.create(other).await, Ok(Created::New(None)));
+    let claimed = bench.claim("w").await;
+    let mine = claimed.iter().find(|claimed| claimed.principal == OWNER).expect("one of two");
+    bench.end(&mine.lease, done()).await;
+    assert_eq!(create("e").await, Ok(Created::New(None)));
+}
+
+async fn lists_are_in_order_and_go_on_where_they_stopped(bench: Bench) {
+    for id in ["c", "a", "b", "e", "d"] {
+        bench.queue(id).await;
+    }
+    let mut seen = Vec::new();
+    let mut after: Option<After> = None;
+    loop {
+        let page = bench.store.list(OWNER, after.as_ref(), 2).await.expect("a list");
+        assert!(page.len() <= 2);
+        let Some(last) = page.last() else { break };
+        after = Some(After { created: last.created, id: last.id.clone() });
+        seen.extend(page.iter().map(|view| (view.created, view.id.clone())));
+    }
+    let mut sorted = seen.clone();
+    sorted.sort();
+    assert_eq!(seen, sorted, "oldest first, then by name");
+    assert_eq!(seen.len(), 5, "each once");
+}

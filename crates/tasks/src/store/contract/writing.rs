@@ -1,0 +1,118 @@
+//! What a worker writes.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use serde_json::json;
+
+use super::{Bench, LEASE, done, entry, promises, raw, recorded, value};
+use crate::{
+    Segment,
+    store::{Changes, Then},
+};
+
+promises![
+    what_is_written_is_there_after_a_takeover,
+    a_recorded_value_never_changes,
+    segments_keep_their_order_and_number,
+    every_change_has_a_later_time,
+    a_message_is_seen_until_the_next,
+    everything_is_written_or_nothing,
+    listeners_hear_of_every_change,
+];
+
+async fn what_is_written_is_there_after_a_takeover(bench: Bench) {
+    let lease = bench.start("a", "v").await;
+    let odd = json!({"text": "ü\u{0}\n\"", "big": 18_446_744_073_709_551_615_u64, "f": 0.1});
+    bench.write(&lease, entry("ü/#\\", odd.clone())).await;
+    bench.advance(LEASE * 2);
+    let journal = bench.claim_one("w").await.journal;
+    assert_eq!(recorded(&journal, "ü/#\\"), Some(odd.to_string()));
+}
+
+async fn a_recorded_value_never_changes(bench: Bench) {
+    let lease = bench.start("a", "v").await;
+    bench.write(&lease, entry("k", json!("first"))).await;
+    bench.write(&lease, entry("k", json!("second"))).await;
+    bench.advance(LEASE * 2);
+    assert_eq!(recorded(&bench.claim_one("w").await.journal, "k").as_deref(), Some("\"first\""));
+}
+
+async fn segments_keep_their_order_and_number(bench: Bench) {
+    let lease = bench.start("a", "v").await;
+    let segment = |scope: &str, ordinal: u32| Segment {
+        scope: scope.to_owned(),
+        ordinal,
+        block: raw(&json!(format!("{scope}{ordinal}"))),
+    };
+    for batch in [vec![segment("", 0), segment("x", 0)], vec![segment("", 1)]] {
+        bench.write(&lease, Changes { segments: batch, ..Changes::default() }).await;
+    }
+    bench.advance(LEASE * 2);
+    let segments = bench.claim_one("w").await.journal.segments;
+    let blocks: Vec<&str> = segments.iter().map(|segment| segment.block.get()).collect();
+    assert_eq!(blocks, ["\"0\"", "\"x0\"", "\"1\""]);
+    assert_eq!((segments[1].scope.as_str(), segments[2].ordinal), ("x", 1));
+}
+
+async fn every_change_has_a_later_time(bench: Bench) {
+    let lease = bench.start("a", "v").await;
+    let mut last = bench.view("a").await.updated;
+    for count in 0..5 {
+        bench.write(&lease, entry(&format!("k{count}"), json!(count))).await;
+        let updated = bench.view("a").await.updated;
+        assert!(updated > last, "{updated} follows {last}");
+        last = updated;
+    }
+}
+
+async fn a_message_is_seen_until_the_next(bench: Bench) {
+    let lease = bench.start("a", "v").await;
+    let say = |text: &str| Changes { message: Some(text.to_owned()), ..Changes::default() };
+    bench.write(&lease, say("building")).await;
+    bench.write(&lease, entry("k", json!(1))).await;
+    assert_eq!(bench.view("a").await.message.as_deref(), Some("building"));
+    bench.write(&lease, say("pushing")).await;
+    assert_eq!(bench.view("a").await.message.as_deref(), Some("pushing"));
+}
+
+async fn everything_is_written_or_nothing(bench: Bench) {
+    let lease = bench.start("a", "v").await;
+    bench.store.release(&lease.worker).await.expect("a release");
+    let changes = Changes {
+        entries: vec![("k".to_owned(), value(&json!(1)))],
+        segments: vec![Segment { scope: String::new(), ordinal: 0, block: raw(&json!(1)) }],
+        asked: vec![super::question("q", "q")],
+        withdrawn: Vec::new(),
+        forgotten: Vec::new(),
+        message: Some("gone".to_owned()),
+    };
+    let then = Then::End { outcome: done(), retention: LEASE };
+    assert!(bench.store.write(&lease, changes, then).await.is_err());
+    let view = bench.view("a").await;
+    assert!(view.outcome.is_none() && view.message.is_none() && view.questions.is_empty());
+    let journal = bench.claim_one("w").await.journal;
+    assert!(journal.entries.is_empty() && journal.segments.is_empty());
+}
+
+async fn listeners_hear_of_every_change(bench: Bench) {
+    let heard = Arc::new(AtomicUsize::new(0));
+    let listener = Arc::clone(&heard);
+    bench.store.listen(Arc::new(move |_| {
+        listener.fetch_add(1, Ordering::Relaxed);
+    }));
+    let lease = bench.start("a", "v").await;
+    bench.write(&lease, super::ask(&[("k", "n")])).await;
+    bench.answer("a", &[("n", json!({}))]).await;
+    bench.end(&lease, done()).await;
+    // Where it comes from elsewhere it may take a moment.
+    for _ in 0..100 {
+        if heard.load(Ordering::Relaxed) >= 4 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("heard of {} changes of 4", heard.load(Ordering::Relaxed));
+}

@@ -1,0 +1,514 @@
+//! A store that forgets everything when the process ends. For tests, and for servers whose tasks
+//! may be lost with them; it has to be asked for by name.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    future::ready,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use outlive_wire::{InputRequest, RawJson};
+
+use super::{
+    After, Answer, Asked, Cancelled, Changes, Claimed, Created, Lease, Listener, Millis, NewTask,
+    OnceKey, Phase, Store, StoreError, Swept, TaskId, TaskOutcome, Then, View, WorkerId,
+};
+use crate::{Entry, Restored};
+
+/// Keeps tasks in memory.
+#[derive(Default)]
+pub struct MemoryStore {
+    // A std mutex: nothing awaits while it is held.
+    tasks: Mutex<Tasks>,
+    listeners: Mutex<Vec<Listener>>,
+    /// How far a test has moved time.
+    shifted: AtomicU64,
+}
+
+#[derive(Default)]
+struct Tasks {
+    by_id: HashMap<TaskId, Row>,
+    by_key: HashMap<(String, String), (OnceKey, TaskId)>,
+}
+
+struct Row {
+    principal: String,
+    kind: String,
+    request: RawJson,
+    phase: Phase,
+    outcome: Option<TaskOutcome>,
+    created: Millis,
+    updated: Millis,
+    ttl: Option<u64>,
+    /// When it may be forgotten, once it is over.
+    purge: Option<Millis>,
+    message: Option<String>,
+    cancel_requested: Option<Millis>,
+    owner: Option<WorkerId>,
+    epoch: u64,
+    /// When somebody must look: NULL only while parked without a time, or over.
+    due: Option<Millis>,
+    begun: bool,
+    crashes: u32,
+    journal: Restored,
+    questions: Vec<Question>,
+}
+
+struct Question {
+    asked: Asked,
+    state: State,
+}
+
+#[derive(PartialEq, Eq)]
+enum State {
+    Open,
+    Answered,
+    Withdrawn,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Moves the store's time, for tests.
+    pub fn shift(&self, span: Duration) {
+        self.shifted.fetch_add(span.as_millis() as u64, Ordering::Relaxed);
+    }
+
+    fn now(&self) -> Millis {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        wall.as_millis() as u64 + self.shifted.load(Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tasks> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, task: &TaskId) {
+        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        listeners.iter().for_each(|listener| listener(task));
+    }
+}
+
+impl Store for MemoryStore {
+    fn create(&self, task: NewTask) -> Answer<'_, Created> {
+        let now = self.now();
+        let mut tasks = self.lock();
+        let key = task.once.as_ref().map(|once| (task.principal.clone(), once.key.clone()));
+        if let (Some(key), Some(once)) = (&key, &task.once)
+            && let Some((known, id)) = tasks.by_key.get(key)
+        {
+            return done(Ok(match known == once {
+                true => Created::Before(id.clone()),
+                false => Created::OtherRequest,
+            }));
+        }
+        let is_open = |row: &&Row| row.principal == task.principal && row.phase != Phase::Ended;
+        if tasks.by_id.values().filter(is_open).count() >= task.quota {
+            return done(Ok(Created::OverQuota));
+        }
+        let id = task.id.clone();
+        let lease = task.worker.as_ref().map(|(worker, _)| Lease {
+            task: id.clone(),
+            worker: worker.clone(),
+            epoch: 1,
+        });
+        if let (Some(key), Some(once)) = (key, task.once) {
+            tasks.by_key.insert(key, (once, id.clone()));
+        }
+        let due = task.worker.as_ref().map_or(now, |(_, lease)| now + millis(*lease));
+        tasks.by_id.insert(
+            id.clone(),
+            Row {
+                principal: task.principal,
+                kind: task.kind,
+                request: task.request,
+                phase: if lease.is_some() { Phase::Running } else { Phase::Queued },
+                outcome: None,
+                created: now,
+                updated: now,
+                ttl: task.ttl.map(millis),
+                purge: None,
+                message: None,
+                cancel_requested: None,
+                owner: task.worker.map(|(worker, _)| worker),
+                epoch: u64::from(lease.is_some()),
+                due: Some(due),
+                begun: lease.is_some(),
+                crashes: 0,
+                journal: task.journal,
+                questions: Vec::new(),
+            },
+        );
+        drop(tasks);
+        self.tell(&id);
+        done(Ok(Created::New(lease)))
+    }
+
+    fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
+        let tasks = self.lock();
+        let row = tasks.by_id.get(task).filter(|row| row.principal == principal);
+        done(Ok(row.map(|row| row.view(task))))
+    }
+
+    fn list<'a>(
+        &'a self,
+        principal: &'a str,
+        after: Option<&'a After>,
+        limit: usize,
+    ) -> Answer<'a, Vec<View>> {
+        let tasks = self.lock();
+        let mut rows: Vec<(&TaskId, &Row)> = tasks
+            .by_id
+            .iter()
+            .filter(|(id, row)| {
+                row.principal == principal
+                    && after.is_none_or(|after| (row.created, *id) > (after.created, &after.id))
+            })
+            .collect();
+        rows.sort_by_key(|(id, row)| (row.created, (*id).clone()));
+        done(Ok(rows.into_iter().take(limit).map(|(id, row)| row.view(id)).collect()))
+    }
+
+    fn claim<'a>(
+        &'a self,
+        worker: &'a WorkerId,
+        lease: Duration,
+        limit: usize,
+    ) -> Answer<'a, Vec<Claimed>> {
+        let now = self.now();
+        let mut tasks = self.lock();
+        let mut due: Vec<(&TaskId, &mut Row)> = tasks
+            .by_id
+            .iter_mut()
+            .filter(|(_, row)| row.phase != Phase::Ended && row.due.is_some_and(|due| due <= now))
+            .collect();
+        due.sort_by_key(|(_, row)| row.due);
+        let claimed = due.into_iter().take(limit).map(|(id, row)| {
+            // Whoever had it has not renewed its lease: that worker is lost.
+            row.crashes += u32::from(row.phase == Phase::Running);
+            let begun = std::mem::replace(&mut row.begun, true);
+            row.phase = Phase::Running;
+            row.owner = Some(worker.clone());
+            row.epoch += 1;
+            row.due = Some(now + millis(lease));
+            Claimed {
+                lease: Lease { task: id.clone(), worker: worker.clone(), epoch: row.epoch },
+                principal: row.principal.clone(),
+                kind: row.kind.clone(),
+                request: row.request.clone(),
+                journal: row.journal(),
+                begun,
+                crashes: row.crashes,
+                cancel_requested: row.cancel_requested.is_some(),
+            }
+        });
+        done(Ok(claimed.collect()))
+    }
+
+    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> Answer<'a, Vec<Lease>> {
+        let now = self.now();
+        let mut tasks = self.lock();
+        let mut held = Vec::new();
+        for (id, row) in &mut tasks.by_id {
+            if row.owner.as_ref() == Some(worker) && row.phase == Phase::Running {
+                row.due = Some(now + millis(lease));
+                held.push(Lease { task: id.clone(), worker: worker.clone(), epoch: row.epoch });
+            }
+        }
+        done(Ok(held))
+    }
+
+    fn release<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, ()> {
+        let now = self.now();
+        for row in self.lock().by_id.values_mut() {
+            if row.owner.as_ref() == Some(worker) && row.phase == Phase::Running {
+                row.phase = Phase::Queued;
+                row.owner = None;
+                row.due = Some(now);
+            }
+        }
+        done(Ok(()))
+    }
+
+    fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()> {
+        let now = self.now();
+        let mut tasks = self.lock();
+        let Some(row) = tasks.by_id.get_mut(&lease.task).filter(|row| row.is_held_by(lease)) else {
+            return done(Err(StoreError::Lost));
+        };
+        row.apply(changes, now);
+        match then {
+            Then::GoOn => {}
+            Then::Park { due, seen } => row.park(due, seen, now),
+            Then::End { outcome, retention } => row.end(outcome, retention, now),
+        }
+        drop(tasks);
+        self.tell(&lease.task);
+        done(Ok(()))
+    }
+
+    fn answers<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Vec<(String, RawJson)>> {
+        let tasks = self.lock();
+        let Some(row) = tasks.by_id.get(&lease.task).filter(|row| row.is_held_by(lease)) else {
+            return done(Err(StoreError::Lost));
+        };
+        done(Ok(row.answers().map(|(key, raw)| (key.clone(), raw.clone())).collect()))
+    }
+
+    fn answer<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        answers: Vec<(String, RawJson)>,
+    ) -> Answer<'a, Option<usize>> {
+        let now = self.now();
+        let mut tasks = self.lock();
+        let Some(row) = tasks.by_id.get_mut(task).filter(|row| row.principal == principal) else {
+            return done(Ok(None));
+        };
+        let taken = match row.phase {
+            Phase::Ended => 0,
+            _ => row.take_answers(answers, now),
+        };
+        drop(tasks);
+        if taken > 0 {
+            self.tell(task);
+        }
+        done(Ok(Some(taken)))
+    }
+
+    fn cancel<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        at_once: bool,
+        retention: Duration,
+    ) -> Answer<'a, Option<Cancelled>> {
+        let now = self.now();
+        let mut tasks = self.lock();
+        let Some(row) = tasks.by_id.get_mut(task).filter(|row| row.principal == principal) else {
+            return done(Ok(None));
+        };
+        let cancelled = match row.phase {
+            Phase::Ended => return done(Ok(Some(Cancelled::Before))),
+            Phase::Running if !at_once => {
+                row.cancel_requested.get_or_insert(now);
+                row.touch(now);
+                Cancelled::Requested
+            }
+            _ => {
+                row.cancel_requested.get_or_insert(now);
+                row.end(TaskOutcome::Cancelled, retention, now);
+                Cancelled::Ended
+            }
+        };
+        drop(tasks);
+        self.tell(task);
+        done(Ok(Some(cancelled)))
+    }
+
+    fn sweep(&self, limit: usize, retention: Duration) -> Answer<'_, Swept> {
+        let now = self.now();
+        let mut swept = Swept::default();
+        let mut tasks = self.lock();
+        let Tasks { by_id, by_key } = &mut *tasks;
+        let purged: Vec<TaskId> = by_id
+            .iter()
+            .filter(|(_, row)| row.purge.is_some_and(|purge| purge <= now))
+            .take(limit)
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in &purged {
+            by_id.remove(id);
+        }
+        by_key.retain(|_, (_, id)| by_id.contains_key(id));
+        swept.purged = purged.len();
+        let is_over = |row: &&mut Row| {
+            row.phase != Phase::Ended && row.ttl.is_some_and(|ttl| row.created + ttl <= now)
+        };
+        let mut expired = Vec::new();
+        for (id, row) in by_id.iter_mut() {
+            if swept.expired < limit && is_over(&row) {
+                row.end(TaskOutcome::Expired, retention, now);
+                swept.expired += 1;
+                expired.push(id.clone());
+            }
+        }
+        drop(tasks);
+        expired.iter().for_each(|id| self.tell(id));
+        done(Ok(swept))
+    }
+
+    fn next_due(&self) -> Answer<'_, Option<Duration>> {
+        let now = self.now();
+        let tasks = self.lock();
+        let open = tasks.by_id.values().filter(|row| row.phase != Phase::Ended);
+        let due = open.filter_map(|row| row.due).min();
+        done(Ok(due.map(|due| Duration::from_millis(due.saturating_sub(now)))))
+    }
+
+    fn listen(&self, listener: Listener) {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
+    }
+}
+
+impl Row {
+    fn is_held_by(&self, lease: &Lease) -> bool {
+        self.phase == Phase::Running
+            && self.epoch == lease.epoch
+            && self.owner.as_ref() == Some(&lease.worker)
+    }
+
+    /// Notes a change. No two have the same time.
+    fn touch(&mut self, now: Millis) {
+        self.updated = now.max(self.updated + 1);
+    }
+
+    fn apply(&mut self, changes: Changes, now: Millis) {
+        if !changes.entries.is_empty() {
+            self.crashes = 0;
+        }
+        for key in &changes.forgotten {
+            self.journal.entries.remove(key);
+        }
+        for (key, entry) in changes.entries {
+            self.journal.entries.entry(key).or_insert(entry);
+        }
+        self.journal.segments.extend(changes.segments);
+        for asked in changes.asked {
+            if !self.questions.iter().any(|question| question.asked.name == asked.name) {
+                self.questions.push(Question { asked, state: State::Open });
+            }
+        }
+        for question in &mut self.questions {
+            if changes.withdrawn.contains(&question.asked.name) && question.state == State::Open {
+                question.state = State::Withdrawn;
+            }
+        }
+        if let Some(message) = changes.message {
+            self.message = Some(message);
+        }
+        self.touch(now);
+    }
+
+    fn park(&mut self, due: Option<Millis>, seen: usize, now: Millis) {
+        self.owner = None;
+        // Nobody would look at an answer that came while the worker was on its way here.
+        (self.phase, self.due) = match self.answers().count() > seen {
+            true => (Phase::Queued, Some(now)),
+            false => (Phase::Parked, due),
+        };
+    }
+
+    fn answers(&self) -> impl Iterator<Item = (&String, &RawJson)> {
+        self.journal.entries.iter().filter_map(|(key, entry)| match entry {
+            Entry::Answer(raw) => Some((key, raw)),
+            _ => None,
+        })
+    }
+
+    fn end(&mut self, outcome: TaskOutcome, retention: Duration, now: Millis) {
+        self.phase = Phase::Ended;
+        self.outcome = Some(outcome);
+        self.owner = None;
+        self.due = None;
+        for question in &mut self.questions {
+            if question.state == State::Open {
+                question.state = State::Withdrawn;
+            }
+        }
+        // What ends late can still be read for a while.
+        let kept = now + millis(retention);
+        self.purge = self.ttl.map(|ttl| kept.max(self.created + ttl));
+        if let Some(ttl) = &mut self.ttl {
+            *ttl = (*ttl).max(kept - self.created);
+        }
+        self.touch(now);
+    }
+
+    fn take_answers(&mut self, answers: Vec<(String, RawJson)>, now: Millis) -> usize {
+        let mut taken = 0;
+        for (name, answer) in answers {
+            let open = self
+                .questions
+                .iter_mut()
+                .find(|question| question.asked.name == name && question.state == State::Open);
+            let Some(question) = open else { continue };
+            question.state = State::Answered;
+            let key = question.asked.key.clone();
+            self.journal.entries.entry(key).or_insert(Entry::Answer(answer));
+            taken += 1;
+        }
+        if taken > 0 {
+            if self.phase == Phase::Parked {
+                self.phase = Phase::Queued;
+                self.due = Some(now);
+            }
+            self.touch(now);
+        }
+        taken
+    }
+
+    /// What a run begins over.
+    fn journal(&self) -> Restored {
+        let open = self.questions.iter().filter(|question| question.state == State::Open);
+        let mut reasked: BTreeMap<String, u32> = BTreeMap::new();
+        for question in &self.questions {
+            *reasked.entry(question.asked.key.clone()).or_default() += 1;
+        }
+        // The first time is no again.
+        reasked.retain(|_, times| {
+            *times -= 1;
+            *times > 0
+        });
+        Restored {
+            asked: open.map(|question| question.asked.key.clone()).collect(),
+            reasked,
+            ..self.journal.clone()
+        }
+    }
+
+    fn view(&self, id: &TaskId) -> View {
+        let open = self.questions.iter().filter(|question| question.state == State::Open);
+        let questions: Vec<(String, InputRequest)> = open
+            .map(|question| (question.asked.name.clone(), question.asked.request.clone()))
+            .collect();
+        View {
+            id: id.clone(),
+            kind: self.kind.clone(),
+            request: self.request.clone(),
+            phase: self.phase,
+            outcome: self.outcome.clone(),
+            created: self.created,
+            updated: self.updated,
+            ttl: self.ttl,
+            message: self.message.clone(),
+            questions,
+            cancel_requested: self.cancel_requested,
+        }
+    }
+}
+
+fn done<'a, T: Send + 'a>(result: Result<T, StoreError>) -> Answer<'a, T> {
+    Box::pin(ready(result))
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore")
+            .field("tasks", &self.lock().by_id.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,310 @@
+//! What a store keeps of a task, and what is asked of it.
+
+use std::{fmt, time::Duration};
+
+use outlive_wire::{ErrorObject, InputRequest, RawJson};
+use serde::{Deserialize, Serialize};
+
+use crate::{Entry, Restored, Segment};
+
+/// Milliseconds since 1970, by the store's own clock. A worker's clock decides nothing.
+pub type Millis = u64;
+
+/// The name of a task: unguessable, and safe in a header.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TaskId(String);
+
+impl TaskId {
+    /// Takes a name as it is.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self(id.into())
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A process that runs tasks. Another one each time a process starts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct WorkerId(String);
+
+impl WorkerId {
+    /// Takes a name as it is.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self(id.into())
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The right to write to a task, until somebody else has claimed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
+pub struct Lease {
+    /// The task.
+    pub task: TaskId,
+    /// Who holds it.
+    pub worker: WorkerId,
+    /// The how manieth claim it is. A write under an older one is refused.
+    pub epoch: u64,
+}
+
+/// A task that is to be made.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "read by stores, third parties' included")]
+pub struct NewTask {
+    /// Its name.
+    pub id: TaskId,
+    /// Whom it belongs to.
+    pub principal: String,
+    /// What it does, for operators: the name of the tool.
+    pub kind: String,
+    /// The request that it answers, as whoever runs it wants to have it back.
+    pub request: RawJson,
+    /// How long it may exist, from its creation; `None` for ever.
+    pub ttl: Option<Duration>,
+    /// What has been recorded before it became a task.
+    pub journal: Restored,
+    /// Who runs it from the beginning, and for how long that is granted; `None` to queue it.
+    pub worker: Option<(WorkerId, Duration)>,
+    /// Under which key it is made once only.
+    pub once: Option<OnceKey>,
+    /// How many tasks that have not ended its principal may have.
+    pub quota: usize,
+}
+
+/// A key under which a principal makes one task, however often it asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "read by stores, third parties' included")]
+pub struct OnceKey {
+    /// The key.
+    pub key: String,
+    /// What is asked for under it. The same key for something else is refused.
+    pub digest: String,
+}
+
+/// What became of [`Store::create`](super::Store::create).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must know them all")]
+pub enum Created {
+    /// It was made; the lease is there if a worker was named.
+    New(Option<Lease>),
+    /// It had been made under this key before.
+    Before(TaskId),
+    /// The key was used for something else.
+    OtherRequest,
+    /// The principal has as many tasks as it may.
+    OverQuota,
+}
+
+/// How far a task is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+pub enum Phase {
+    /// Waits for a worker.
+    Queued,
+    /// A worker has it.
+    Running,
+    /// Waits for an answer or a time; no worker has it.
+    Parked,
+    /// Over. Never changes again.
+    Ended,
+}
+
+/// How a task has ended. Not a status: the wires call the same outcome differently.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+pub enum TaskOutcome {
+    /// With a result, which may say that the work failed.
+    Result(RawJson),
+    /// With an error of the protocol.
+    Error(ErrorObject),
+    /// It was cancelled.
+    Cancelled,
+    /// Its time was over before it was.
+    Expired,
+}
+
+/// A task as its owner may see it, in one consistent piece.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
+pub struct View {
+    /// Its name.
+    pub id: TaskId,
+    /// What it does.
+    pub kind: String,
+    /// The request that it answers.
+    pub request: RawJson,
+    /// How far it is.
+    pub phase: Phase,
+    /// How it has ended.
+    pub outcome: Option<TaskOutcome>,
+    /// When it was made.
+    pub created: Millis,
+    /// When it last changed; grows with every change.
+    pub updated: Millis,
+    /// How long it may exist, in milliseconds from its creation.
+    pub ttl: Option<u64>,
+    /// What it is doing, in words.
+    pub message: Option<String>,
+    /// The questions that are open, by their name on the wire, in the order they were asked.
+    pub questions: Vec<(String, InputRequest)>,
+    /// When it was asked to stop.
+    pub cancel_requested: Option<Millis>,
+}
+
+/// A task that a worker has got.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
+pub struct Claimed {
+    /// The right to write.
+    pub lease: Lease,
+    /// Whom it belongs to.
+    pub principal: String,
+    /// What it does.
+    pub kind: String,
+    /// The request that it answers.
+    pub request: RawJson,
+    /// What has been recorded and answered.
+    pub journal: Restored,
+    /// Whether it has run before.
+    pub begun: bool,
+    /// How many workers were lost in a row without a new entry in the journal.
+    pub crashes: u32,
+    /// Whether it was asked to stop.
+    pub cancel_requested: bool,
+}
+
+/// What a worker has to write, all of it or nothing.
+#[derive(Clone, Debug, Default)]
+#[expect(clippy::exhaustive_structs, reason = "read by stores, third parties' included")]
+pub struct Changes {
+    /// New entries of the journal. One that is there stays as it is.
+    pub entries: Vec<(String, Entry)>,
+    /// New segments, in their order.
+    pub segments: Vec<Segment>,
+    /// Questions that are asked from now on. A name is used once in the life of a task.
+    pub asked: Vec<Asked>,
+    /// Names of questions that are not asked any more.
+    pub withdrawn: Vec<String>,
+    /// Keys of answers that did not fit: they are asked for again, under another name.
+    pub forgotten: Vec<String>,
+    /// What the task is doing, in words.
+    pub message: Option<String>,
+}
+
+impl Changes {
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+            && self.segments.is_empty()
+            && self.asked.is_empty()
+            && self.withdrawn.is_empty()
+            && self.forgotten.is_empty()
+            && self.message.is_none()
+    }
+}
+
+/// A question, as it is kept.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "read by stores, third parties' included")]
+pub struct Asked {
+    /// Its key in the journal.
+    pub key: String,
+    /// Its name on the wire.
+    pub name: String,
+    /// The question.
+    pub request: InputRequest,
+    /// When it is over.
+    pub due: Option<Millis>,
+}
+
+/// What happens to a lease when changes have been written.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+pub enum Then {
+    /// The worker goes on.
+    GoOn,
+    /// The task waits without a worker: for an answer, or until a time. If there are answers that
+    /// its worker has not seen, it is queued at once.
+    Park {
+        /// When somebody must look at it.
+        due: Option<Millis>,
+        /// How many answers its worker has seen.
+        seen: usize,
+    },
+    /// The task is over. Its open questions are not asked any more.
+    End {
+        /// How.
+        outcome: TaskOutcome,
+        /// How long it can still be read.
+        retention: Duration,
+    },
+}
+
+/// What became of a request to cancel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+pub enum Cancelled {
+    /// It is over now.
+    Ended,
+    /// It was over before.
+    Before,
+    /// Its worker has been asked to stop.
+    Requested,
+}
+
+/// Where a list goes on: after this task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "read by stores, third parties' included")]
+pub struct After {
+    /// When it was made.
+    pub created: Millis,
+    /// Its name.
+    pub id: TaskId,
+}
+
+/// What a sweep has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "two counts")]
+pub struct Swept {
+    /// Tasks whose time was over.
+    pub expired: usize,
+    /// Tasks that have been forgotten.
+    pub purged: usize,
+}
+
+/// Why a store did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The lease is lost, or the task is over: whoever holds it must stop.
+    Lost,
+    /// The store cannot be reached or written. Nothing was done; it may work later.
+    Unavailable(String),
+    /// The store holds something that this version cannot read.
+    Unreadable(String),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost => f.write_str("another worker has the task, or it is over"),
+            Self::Unavailable(why) => write!(f, "the store cannot be used: {why}"),
+            Self::Unreadable(what) => write!(f, "the store holds what cannot be read: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
