@@ -12,20 +12,20 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{
-    Notify,
-    era::{self, Asking as Way},
-};
-use outlive_tasks::{Asking, IntoKey, Unanswered};
+use outlive_protocol::Notify;
+use outlive_tasks::IntoKey;
 use outlive_wire::{
-    CreateMessageRequestParams, CreateMessageResult, ElicitAction, ElicitRequestFormParams,
-    ElicitRequestParams, ElicitRequestURLParams, ElicitResult, FormMode, InputRequest,
+    CreateMessageRequestParams, CreateMessageResult, ElicitRequestURLParams, InputRequest,
     ListRootsResult, RequestedSchema, Root,
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::{Durable, DurableError, millis, misuse};
+use super::{
+    Durable, DurableError,
+    question::{Question, verdict},
+    request::{form_request, read, read_elicit, read_form, url_request},
+};
 use crate::server::{
     Form, Result, conversation,
     form::{self, FormError},
@@ -121,197 +121,6 @@ impl<T> Reply<T> {
     }
 }
 
-/// What all questions share: the key, and how far they are.
-#[derive(Debug)]
-struct Question<'a> {
-    cx: &'a Durable,
-    key: String,
-    within: Option<Duration>,
-    stage: Stage,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Stage {
-    New,
-    Open,
-    Settled,
-}
-
-/// What to make of an answer.
-enum Verdict<T> {
-    Yes(T),
-    /// It is an answer, but not one to this question: asked again, saying why.
-    Again(String),
-    /// It is no answer at all.
-    Never(String),
-}
-
-impl<'a> Question<'a> {
-    fn new(cx: &'a Durable, key: impl IntoKey) -> Self {
-        Self { cx, key: cx.full(key), within: None, stage: Stage::New }
-    }
-
-    /// Polls for an answer that `judge` finds good. `request` is asked for each time the question
-    /// is put: with why, when an answer did not fit.
-    fn poll<T>(
-        &mut self,
-        task: &mut Context<'_>,
-        request: impl Fn(Option<&str>) -> Result<InputRequest>,
-        judge: impl Fn(&RawValue) -> Verdict<T>,
-    ) -> Poll<Result<T>> {
-        loop {
-            let asking = match self.stage {
-                Stage::New => self.ask(request(None)?),
-                Stage::Open => match self.cx.journal().poll_answer(&self.key, task) {
-                    Poll::Ready(asking) => asking.map_err(|wrong| misuse(wrong).into()),
-                    Poll::Pending => return Poll::Pending,
-                },
-                Stage::Settled => panic!("polled after it was answered"),
-            };
-            if self.cx.journal().crashed() {
-                return Poll::Pending;
-            }
-            let answer = match asking {
-                Ok(Asking::Open) => continue,
-                Ok(Asking::Answered(answer)) => answer,
-                Ok(Asking::Unanswered(why)) => {
-                    self.stage = Stage::Settled;
-                    return Poll::Ready(Err(unanswered(&self.key, why).into()));
-                }
-                Err(error) => {
-                    self.stage = Stage::Settled;
-                    return Poll::Ready(Err(error));
-                }
-            };
-            if let Some(settled) = self.judged(judge(&answer), &request) {
-                self.stage = Stage::Settled;
-                return Poll::Ready(settled);
-            }
-        }
-    }
-
-    fn ask(&mut self, request: InputRequest) -> Result<Asking> {
-        let cx = self.cx;
-        let missing = era::missing_for(cx.call(), &request);
-        let within = self.within.map(|span| (cx.now(), millis(span)));
-        let asking = cx.journal().ask(cx.run(), &self.key, request, within).map_err(misuse)?;
-        self.stage = Stage::Open;
-        match (&asking, missing) {
-            // What has been answered needs no capability any more.
-            (Asking::Open, Some(required)) => {
-                cx.journal().withdraw(&self.key);
-                Err(DurableError::MissingCapability { key: self.key.clone(), required }.into())
-            }
-            _ => Ok(asking),
-        }
-    }
-
-    /// `None` if the question is open again.
-    fn judged<T>(
-        &mut self,
-        verdict: Verdict<T>,
-        request: impl Fn(Option<&str>) -> Result<InputRequest>,
-    ) -> Option<Result<T>> {
-        let cx = self.cx;
-        let key = || self.key.clone();
-        match verdict {
-            Verdict::Yes(value) => Some(Ok(value)),
-            Verdict::Again(why) => {
-                let request = match request(Some(&why)) {
-                    Ok(request) => request,
-                    Err(error) => return Some(Err(error)),
-                };
-                let times = cx.journal().ask_again(&self.key, request);
-                if times > cx.core().profile.limits.question_rounds {
-                    cx.journal().withdraw(&self.key);
-                    return Some(Err(DurableError::TooManyRounds { key: key() }.into()));
-                }
-                self.stage = Stage::Open;
-                None
-            }
-            // Where the client has come back with it, the request is refused; where it is an
-            // answer to a request of ours, there is nothing to refuse.
-            Verdict::Never(why) if cx.call().era().asking() == Way::Suspend => {
-                let why = format!("`params.inputResponses`: `{}`: {why}", self.key);
-                cx.journal().refuse_answer(&self.key, why);
-                self.stage = Stage::Open;
-                None
-            }
-            Verdict::Never(why) => {
-                let code = outlive_wire::code::INVALID_PARAMS;
-                Some(Err(DurableError::Refused { key: key(), code, message: why }.into()))
-            }
-        }
-    }
-}
-
-/// Losing a `select!` withdraws the question; being dropped with the run does not.
-impl Drop for Question<'_> {
-    fn drop(&mut self) {
-        if self.stage == Stage::Open {
-            self.cx.journal().withdraw(&self.key);
-        }
-    }
-}
-
-fn unanswered(key: &str, why: Unanswered) -> DurableError {
-    let key = key.to_owned();
-    match why {
-        Unanswered::Refused { code, message } => DurableError::Refused { key, code, message },
-        _ => DurableError::TimedOut { key },
-    }
-}
-
-/// What a client answers to a form or a URL.
-pub(super) fn read_elicit<T>(
-    raw: &RawValue,
-    accept: impl FnOnce(Option<&RawValue>) -> std::result::Result<T, String>,
-) -> std::result::Result<std::result::Result<Reply<T>, String>, String> {
-    let result: ElicitResult =
-        serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
-    Ok(match result.action {
-        ElicitAction::Accept => accept(result.content.as_deref()).map(Reply::Accepted),
-        ElicitAction::Decline => Ok(Reply::Declined),
-        _ => Ok(Reply::Cancelled),
-    })
-}
-
-/// Reads the content of a form.
-pub(super) fn read_form<T: DeserializeOwned>(
-    schema: &RequestedSchema,
-    content: Option<&RawValue>,
-) -> std::result::Result<T, String> {
-    let content = content.map_or("{}", RawValue::get);
-    form::check(schema, content)?;
-    serde_json::from_str(content).map_err(|error| error.to_string())
-}
-
-pub(super) fn form_request(
-    prompt: &str,
-    why: Option<&str>,
-    schema: &RequestedSchema,
-) -> InputRequest {
-    let message = match why {
-        None => prompt.to_owned(),
-        Some(why) => format!("{prompt}\n\nThe last answer did not fit: {why}."),
-    };
-    InputRequest::Elicit(ElicitRequestParams::Form(ElicitRequestFormParams {
-        mode: Some(FormMode::Form),
-        message,
-        requested_schema: schema.clone(),
-        task: None,
-        meta: None,
-    }))
-}
-
-fn verdict<T>(read: std::result::Result<std::result::Result<T, String>, String>) -> Verdict<T> {
-    match read {
-        Ok(Ok(value)) => Verdict::Yes(value),
-        Ok(Err(why)) => Verdict::Again(why),
-        Err(why) => Verdict::Never(why),
-    }
-}
-
 /// A form that waits to be filled in; see [`Durable::elicit`].
 #[must_use = "nothing is asked until it is awaited"]
 #[derive(Debug)]
@@ -392,18 +201,16 @@ impl ElicitUrl<'_> {
 
     fn poll_reply(&mut self, task: &mut Context<'_>) -> Poll<Result<Reply<()>>> {
         let Self { question, prompt, url } = self;
-        // 2025-11-25 wants an id, and no other revision knows it.
-        let waits = question.cx.call().era().asking() == Way::Wait;
-        let id = waits.then(|| question.cx.key_of(&question.key));
+        let (cx, key) = (&question.cx.cx, question.key.clone());
         let request = |_: Option<&str>| {
-            let url = ElicitRequestURLParams {
+            let params = ElicitRequestURLParams {
                 message: prompt.clone(),
                 url: url.clone(),
-                elicitation_id: id.clone(),
+                elicitation_id: None,
                 task: None,
                 meta: None,
             };
-            Ok(InputRequest::Elicit(ElicitRequestParams::Url(url)))
+            Ok(url_request(cx, &key, params)?)
         };
         question.poll(task, request, |raw| verdict(read_elicit(raw, |_| Ok(()))))
     }
@@ -479,8 +286,4 @@ impl Future for Roots<'_> {
         };
         self.question.poll(task, |_| Ok(InputRequest::ListRoots), judge)
     }
-}
-
-pub(super) fn read<T: DeserializeOwned>(raw: &RawValue) -> std::result::Result<T, String> {
-    serde_json::from_str(raw.get()).map_err(|error| error.to_string())
 }

@@ -18,10 +18,10 @@ use outlive_protocol::{
     era::{self, Asking},
 };
 use outlive_tasks::{OpenQuestion, Turned, Turns, Unanswered, poll_as};
-use outlive_wire::{ContentBlock, Entries};
+use outlive_wire::{ContentBlock, ElicitRequestParams, Entries, InputRequest};
 use pin_project_lite::pin_project;
 
-use super::{Durability, Questions, Upgrade, now, run_id};
+use super::{Durability, Questions, Upgrade, now, request::url_request, run_id};
 use crate::server::{
     Cx, Error,
     extract::{Rejection, RejectionKind},
@@ -123,7 +123,10 @@ where
             return Err(too_many_rounds(limits.question_rounds));
         }
         let journal = &Durability::of(this.cx).journal;
-        for (key, request) in questions.asked {
+        for (key, mut request) in questions.asked {
+            if let InputRequest::Elicit(ElicitRequestParams::Url(params)) = request {
+                request = url_request(this.cx, &key, params)?;
+            }
             if let Some(required) = era::missing_for(this.cx.call(), &request) {
                 return Err(Fault::MissingCapability { required }.into());
             }
@@ -152,7 +155,8 @@ where
         this.work.set(None);
         let limit = this.cx.core().profile.limits.question_rounds;
         if durability.round >= limit {
-            return this.ending.give_up(this.cx, too_many_rounds(limit));
+            let outcome = this.ending.give_up(this.cx, too_many_rounds(limit))?;
+            return Ok(complete(this.cx, outcome));
         }
         let state = durability.seal(this.cx, this.ending.upgrade(), &questions)?;
         let requests = questions.into_iter().map(|question| (question.name, question.request));
@@ -247,7 +251,8 @@ where
                         }
                         Ended::Ask(questions) => {
                             if let Err(error) = self.as_mut().ask(questions) {
-                                return Poll::Ready(self.ending.give_up(&self.cx, error));
+                                let outcome = self.ending.give_up(&self.cx, error)?;
+                                return Poll::Ready(Ok(complete(&self.cx, outcome)));
                             }
                         }
                     }

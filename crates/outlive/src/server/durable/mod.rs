@@ -8,7 +8,9 @@
 mod ask;
 mod error;
 mod inline;
+mod question;
 mod rehearsed;
+mod request;
 mod retry;
 mod round;
 mod salient;
@@ -162,13 +164,7 @@ impl Durable {
     /// A key for foreign systems: the same each time this call comes to this key, and different
     /// for every other call and key.
     pub fn step_key(&self, key: impl IntoKey) -> String {
-        self.key_of(&self.full(key))
-    }
-
-    fn key_of(&self, full: &str) -> String {
-        let call = self.durability().call_id();
-        let hash = Sha256::new().chain_update(call).chain_update(full).finalize();
-        hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+        key_of(&self.cx, &self.full(key))
     }
 
     /// Waits. When the handler runs again the time that has passed counts.
@@ -256,6 +252,13 @@ impl Durable {
     fn now(&self) -> u64 {
         now(&self.cx)
     }
+}
+
+/// What is the same each time this call comes to this key.
+fn key_of(cx: &Cx, full: &str) -> String {
+    let call = Durability::of(cx).call_id();
+    let hash = Sha256::new().chain_update(call).chain_update(full).finalize();
+    hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Tells the run of a call apart from all others for as long as it lives.

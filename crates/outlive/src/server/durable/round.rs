@@ -13,9 +13,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
-    Durability, DurableError, Reply,
-    ask::{form_request, read, read_elicit, read_form},
-    misuse,
+    Durability, DurableError, Reply, misuse,
+    request::{form_request, read, read_elicit, read_form},
 };
 use crate::server::{
     Cx, Form, Result,
@@ -76,12 +75,10 @@ impl Questions {
 
     /// Sends the user to a URL; see [`Durable::elicit_url`](super::Durable::elicit_url).
     pub fn url(self, key: impl IntoKey, prompt: impl Into<String>, url: impl Into<String>) -> Self {
-        let key = key.into_key();
         let params = ElicitRequestURLParams {
             message: prompt.into(),
             url: url.into(),
-            // Read by 2025-11-25 only, which tells questions apart by it.
-            elicitation_id: Some(key.as_str().to_owned()),
+            elicitation_id: None,
             task: None,
             meta: None,
         };

@@ -19,7 +19,7 @@ use super::{
         Cx,
         core::{Core, caller_key},
     },
-    ask, millis, now,
+    millis, now, request,
     salient::{self, Salient},
 };
 
@@ -115,9 +115,9 @@ impl Kind {
 
     fn check(self, raw: &RawValue) -> Result<(), String> {
         match self {
-            Self::Elicit => ask::read::<ElicitResult>(raw).map(drop),
-            Self::Sample => ask::read::<CreateMessageResult>(raw).map(drop),
-            Self::Roots => ask::read::<ListRootsResult>(raw).map(drop),
+            Self::Elicit => request::read::<ElicitResult>(raw).map(drop),
+            Self::Sample => request::read::<CreateMessageResult>(raw).map(drop),
+            Self::Roots => request::read::<ListRootsResult>(raw).map(drop),
         }
     }
 }

@@ -1,0 +1,167 @@
+//! What all questions share: how they are put, and what is made of their answers.
+
+use std::{
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use outlive_protocol::era::{self, Asking as Way};
+use outlive_tasks::{Asking, IntoKey, Unanswered};
+use outlive_wire::InputRequest;
+use serde_json::value::RawValue;
+
+use super::{Durable, DurableError, millis, misuse};
+use crate::server::Result;
+
+/// What all questions share: the key, and how far they are.
+#[derive(Debug)]
+pub(super) struct Question<'a> {
+    pub(super) cx: &'a Durable,
+    pub(super) key: String,
+    pub(super) within: Option<Duration>,
+    stage: Stage,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Stage {
+    New,
+    Open,
+    Settled,
+}
+
+/// What to make of an answer.
+pub(super) enum Verdict<T> {
+    Yes(T),
+    /// It is an answer, but not one to this question: asked again, saying why.
+    Again(String),
+    /// It is no answer at all.
+    Never(String),
+}
+
+impl<'a> Question<'a> {
+    pub(super) fn new(cx: &'a Durable, key: impl IntoKey) -> Self {
+        Self { cx, key: cx.full(key), within: None, stage: Stage::New }
+    }
+
+    /// Polls for an answer that `judge` finds good. `request` is asked for each time the question
+    /// is put: with why, when an answer did not fit.
+    pub(super) fn poll<T>(
+        &mut self,
+        task: &mut Context<'_>,
+        request: impl Fn(Option<&str>) -> Result<InputRequest>,
+        judge: impl Fn(&RawValue) -> Verdict<T>,
+    ) -> Poll<Result<T>> {
+        loop {
+            let asking = match self.stage {
+                Stage::New => self.ask(request(None)?),
+                Stage::Open => match self.cx.journal().poll_answer(&self.key, task) {
+                    Poll::Ready(asking) => asking.map_err(|wrong| misuse(wrong).into()),
+                    Poll::Pending => return Poll::Pending,
+                },
+                Stage::Settled => panic!("polled after it was answered"),
+            };
+            if self.cx.journal().crashed() {
+                return Poll::Pending;
+            }
+            let answer = match asking {
+                Ok(Asking::Open) => continue,
+                Ok(Asking::Answered(answer)) => answer,
+                Ok(Asking::Unanswered(why)) => {
+                    self.stage = Stage::Settled;
+                    return Poll::Ready(Err(unanswered(&self.key, why).into()));
+                }
+                Err(error) => {
+                    self.stage = Stage::Settled;
+                    return Poll::Ready(Err(error));
+                }
+            };
+            if let Some(settled) = self.judged(judge(&answer), &request) {
+                self.stage = Stage::Settled;
+                return Poll::Ready(settled);
+            }
+        }
+    }
+
+    fn ask(&mut self, request: InputRequest) -> Result<Asking> {
+        let cx = self.cx;
+        let missing = era::missing_for(cx.call(), &request);
+        let within = self.within.map(|span| (cx.now(), millis(span)));
+        let asking = cx.journal().ask(cx.run(), &self.key, request, within).map_err(misuse)?;
+        self.stage = Stage::Open;
+        match (&asking, missing) {
+            // What has been answered needs no capability any more.
+            (Asking::Open, Some(required)) => {
+                cx.journal().withdraw(&self.key);
+                Err(DurableError::MissingCapability { key: self.key.clone(), required }.into())
+            }
+            _ => Ok(asking),
+        }
+    }
+
+    /// `None` if the question is open again.
+    fn judged<T>(
+        &mut self,
+        verdict: Verdict<T>,
+        request: impl Fn(Option<&str>) -> Result<InputRequest>,
+    ) -> Option<Result<T>> {
+        let cx = self.cx;
+        let key = || self.key.clone();
+        match verdict {
+            Verdict::Yes(value) => Some(Ok(value)),
+            Verdict::Again(why) => {
+                let request = match request(Some(&why)) {
+                    Ok(request) => request,
+                    Err(error) => return Some(Err(error)),
+                };
+                let times = cx.journal().ask_again(&self.key, request);
+                if times > cx.core().profile.limits.question_rounds {
+                    cx.journal().withdraw(&self.key);
+                    return Some(Err(DurableError::TooManyRounds { key: key() }.into()));
+                }
+                self.stage = Stage::Open;
+                None
+            }
+            // Where the client has come back with it, the request is refused; where it is an
+            // answer to a request of ours, there is nothing to refuse.
+            Verdict::Never(why) if cx.call().era().asking() == Way::Suspend => {
+                let why = format!("`params.inputResponses`: `{}`: {why}", self.key);
+                cx.journal().refuse_answer(&self.key, why);
+                self.stage = Stage::Open;
+                None
+            }
+            Verdict::Never(why) => {
+                let code = outlive_wire::code::INVALID_PARAMS;
+                Some(Err(DurableError::Refused { key: key(), code, message: why }.into()))
+            }
+        }
+    }
+}
+
+/// Losing a `select!` withdraws the question; being dropped with the run does not.
+impl Drop for Question<'_> {
+    fn drop(&mut self) {
+        if self.stage == Stage::Open {
+            self.cx.journal().withdraw(&self.key);
+        }
+    }
+}
+
+fn unanswered(key: &str, why: Unanswered) -> DurableError {
+    let key = key.to_owned();
+    match why {
+        Unanswered::Refused { code, message } => DurableError::Refused { key, code, message },
+        _ => DurableError::TimedOut { key },
+    }
+}
+
+/// What to make of an answer that has been read: outside, whether it is one at all; inside, whether
+/// it fits.
+pub(super) fn verdict<T>(
+    read: std::result::Result<std::result::Result<T, String>, String>,
+) -> Verdict<T> {
+    match read {
+        Ok(Ok(value)) => Verdict::Yes(value),
+        Ok(Err(why)) => Verdict::Again(why),
+        Err(why) => Verdict::Never(why),
+    }
+}

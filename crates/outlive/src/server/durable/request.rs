@@ -1,0 +1,78 @@
+//! Questions as the protocol has them, and answers as it has those.
+
+use outlive_protocol::era::Asking as Way;
+use outlive_wire::{
+    ElicitAction, ElicitRequestFormParams, ElicitRequestParams, ElicitRequestURLParams,
+    ElicitResult, FormMode, InputRequest, RequestedSchema,
+};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use super::{DurableError, Reply};
+use crate::server::{Cx, form};
+
+/// What a client answers to a form or a URL.
+pub(super) fn read_elicit<T>(
+    raw: &RawValue,
+    accept: impl FnOnce(Option<&RawValue>) -> std::result::Result<T, String>,
+) -> std::result::Result<std::result::Result<Reply<T>, String>, String> {
+    let result: ElicitResult =
+        serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
+    Ok(match result.action {
+        ElicitAction::Accept => accept(result.content.as_deref()).map(Reply::Accepted),
+        ElicitAction::Decline => Ok(Reply::Declined),
+        _ => Ok(Reply::Cancelled),
+    })
+}
+
+/// Reads the content of a form.
+pub(super) fn read_form<T: DeserializeOwned>(
+    schema: &RequestedSchema,
+    content: Option<&RawValue>,
+) -> std::result::Result<T, String> {
+    let content = content.map_or("{}", RawValue::get);
+    form::check(schema, content)?;
+    serde_json::from_str(content).map_err(|error| error.to_string())
+}
+
+/// Sends a user to a URL, if it is one.
+pub(super) fn url_request(
+    cx: &Cx,
+    key: &str,
+    mut params: ElicitRequestURLParams,
+) -> std::result::Result<InputRequest, DurableError> {
+    let rest = params.url.split_once("://").filter(|(scheme, _)| {
+        scheme.starts_with(|char: char| char.is_ascii_alphabetic())
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+    });
+    let odd = |char: char| char.is_whitespace() || char.is_control();
+    if rest.is_none_or(|(_, rest)| rest.is_empty() || rest.starts_with('/') || rest.contains(odd)) {
+        let reason = format!("`{}` is no URL; write one such as https://example.com", params.url);
+        return Err(DurableError::Unaskable { key: key.to_owned(), reason });
+    }
+    // 2025-11-25 wants an id, and no other revision knows it.
+    params.elicitation_id = (cx.call().era().asking() == Way::Wait).then(|| super::key_of(cx, key));
+    Ok(InputRequest::Elicit(ElicitRequestParams::Url(params)))
+}
+
+pub(super) fn form_request(
+    prompt: &str,
+    why: Option<&str>,
+    schema: &RequestedSchema,
+) -> InputRequest {
+    let message = match why {
+        None => prompt.to_owned(),
+        Some(why) => format!("{prompt}\n\nThe last answer did not fit: {why}."),
+    };
+    InputRequest::Elicit(ElicitRequestParams::Form(ElicitRequestFormParams {
+        mode: Some(FormMode::Form),
+        message,
+        requested_schema: schema.clone(),
+        task: None,
+        meta: None,
+    }))
+}
+
+pub(super) fn read<T: DeserializeOwned>(raw: &RawValue) -> std::result::Result<T, String> {
+    serde_json::from_str(raw.get()).map_err(|error| error.to_string())
+}
