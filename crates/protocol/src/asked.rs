@@ -19,8 +19,18 @@ use outlive_wire::{ErrorObject, RawJson};
 #[derive(Default)]
 pub struct Asked {
     last_id: AtomicU64,
-    waiting: Mutex<HashMap<u64, Arc<Slot>>>,
+    waiting: Mutex<Waiting>,
 }
+
+#[derive(Default)]
+struct Waiting {
+    slots: HashMap<u64, Arc<Slot>>,
+    /// The client has gone: whatever is asked from now on fails at once.
+    closed: bool,
+}
+
+/// Why a question of a session that has ended is not answered.
+const GONE: &str = "the client's session has ended";
 
 /// What a client answers: a result, or an error.
 pub type Reply = Result<RawJson, ErrorObject>;
@@ -47,14 +57,20 @@ impl Asked {
     pub fn open(self: &Arc<Self>) -> Pending {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let slot = Arc::<Slot>::default();
-        self.lock().insert(id, Arc::clone(&slot));
+        let mut waiting = self.lock();
+        waiting.slots.insert(id, Arc::clone(&slot));
+        let closed = waiting.closed;
+        drop(waiting);
+        if closed {
+            self.fail(id, GONE);
+        }
         Pending { id, slot, table: Arc::clone(self) }
     }
 
     /// Hands an answer to whoever waits for it; `false` if nobody does, which is no error: the
     /// answer and the loss of interest in it may cross.
     pub fn answer(&self, id: u64, reply: Reply) -> bool {
-        let Some(slot) = self.lock().remove(&id) else { return false };
+        let Some(slot) = self.lock().slots.remove(&id) else { return false };
         let mut answered = slot.lock();
         answered.reply = Some(reply);
         let waker = answered.waker.take();
@@ -71,11 +87,14 @@ impl Asked {
 
     /// The client has gone: nothing will be answered any more.
     pub fn close(&self) {
-        let open: Vec<u64> = self.lock().keys().copied().collect();
-        open.into_iter().for_each(|id| self.fail(id, "the client's session has ended"));
+        let mut waiting = self.lock();
+        waiting.closed = true;
+        let open: Vec<u64> = waiting.slots.keys().copied().collect();
+        drop(waiting);
+        open.into_iter().for_each(|id| self.fail(id, GONE));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Slot>>> {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -107,13 +126,13 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        self.table.lock().remove(&self.id);
+        self.table.lock().slots.remove(&self.id);
     }
 }
 
 impl fmt::Debug for Asked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asked").field("waiting", &self.lock().len()).finish()
+        f.debug_struct("Asked").field("waiting", &self.lock().slots.len()).finish()
     }
 }
 

@@ -14,6 +14,7 @@ use crate::{
     polled::{polling, step_of},
     questions::Questions,
     segment::Segments,
+    unwritten::{Ticket, Unwritten},
 };
 
 /// The journal of one call. Runs come and go over it; it grows.
@@ -45,6 +46,8 @@ pub(crate) struct State {
     steps: usize,
     segments: Segments,
     pub(crate) questions: Questions,
+    /// What a store has not been given yet; `None` for a journal that lives in memory.
+    pub(crate) unwritten: Option<Unwritten>,
     /// The run wants to go on elsewhere, and when.
     shed: Option<Shed>,
     /// The run is being given up: whatever is dropped now does not mean to be.
@@ -196,6 +199,9 @@ impl Journal {
         let segment = Segment { scope: scope.to_owned(), ordinal, block };
         let size = size_of_segment(&segment);
         state.grow(|| format!("block {} of `{scope}`", ordinal + 1), size, self.bounds)?;
+        if let Some(unwritten) = &mut state.unwritten {
+            unwritten.changes.segments.push(segment.clone());
+        }
         state.segments.stored.push(segment);
         state.note("emit");
         Ok(())
@@ -243,7 +249,8 @@ impl Journal {
     /// Whether the run waits for nothing that happens by itself.
     pub fn waits_for_answers(&self) -> bool {
         let state = self.lock();
-        state.steps == 0 && (state.shed.is_some() || state.questions.any_open())
+        let all_written = state.unwritten.as_ref().is_none_or(Unwritten::is_empty);
+        state.steps == 0 && all_written && (state.shed.is_some() || state.questions.any_open())
     }
 
     /// How many entries and blocks have been recorded since the journal was made or restored.
@@ -274,6 +281,9 @@ impl Journal {
         state.shed = None;
         state.segments.restart_all();
         state.questions.restart();
+        if let Some(unwritten) = &mut state.unwritten {
+            unwritten.restart();
+        }
         state.closing = false;
         state.crashed = false;
     }
@@ -339,6 +349,10 @@ impl State {
         self.closing
     }
 
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
+    }
+
     pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
         self.entries.get(key)
     }
@@ -347,7 +361,16 @@ impl State {
     pub(crate) fn forget(&mut self, key: &str) {
         if let Some(entry) = self.entries.remove(key) {
             self.bytes -= key.len() + entry.size();
+            if let Some(unwritten) = &mut self.unwritten {
+                unwritten.changes.forgotten.push(key.to_owned());
+            }
         }
+    }
+
+    /// Takes an answer that the store has already.
+    pub(crate) fn read_back(&mut self, key: &str, entry: Entry) {
+        self.bytes += key.len() + entry.size();
+        self.entries.entry(key.to_owned()).or_insert(entry);
     }
 
     /// Records an entry. The first one stays.
@@ -356,6 +379,9 @@ impl State {
             return Ok(());
         }
         self.grow(|| key.to_owned(), key.len() + entry.size(), bounds)?;
+        if let Some(unwritten) = &mut self.unwritten {
+            unwritten.changes.entries.push((key.to_owned(), entry.clone()));
+        }
         self.entries.insert(key.to_owned(), entry);
         self.note(key);
         Ok(())
@@ -396,8 +422,9 @@ impl Step<'_> {
         &self.key
     }
 
-    /// Records what came of the step, and returns what is recorded: the first record stays.
-    pub fn record(mut self, entry: Entry, secret: bool) -> Result<Entry, Misuse> {
+    /// Records what came of the step, and returns what is recorded: the first record stays. With a
+    /// store it counts when its ticket is redeemed: [`Journal::poll_written`].
+    pub fn record(mut self, entry: Entry, secret: bool) -> Result<(Entry, Ticket), Misuse> {
         let bounds = self.journal.bounds;
         if secret && bounds.leaves {
             return Err(Misuse::Secret(self.key.as_ref().to_owned()));
@@ -408,9 +435,10 @@ impl Step<'_> {
         }
         state.record(&self.key, entry.clone(), bounds)?;
         let stored = state.entries.get(&*self.key).cloned().unwrap_or(entry);
+        let ticket = state.unwritten.as_ref().map_or(Ticket::NONE, Unwritten::ticket);
         drop(state);
         self.done = true;
-        Ok(stored)
+        Ok((stored, ticket))
     }
 }
 

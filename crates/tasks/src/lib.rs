@@ -7,9 +7,11 @@
 //! - [`Turns`]: when a run is parked, so that it can be dropped and begun again later.
 //!
 //! - [`store`]: where tasks are kept, and the contract that every store fulfils.
+//! - [`engine`]: runs the tasks of a store.
 //!
 //! Nothing here knows a method of the protocol.
 
+pub mod engine;
 mod entry;
 mod journal;
 mod key;
@@ -19,6 +21,7 @@ mod questions;
 mod segment;
 pub mod store;
 mod turns;
+mod unwritten;
 
 pub use entry::{Entry, Failure, Unanswered};
 pub use journal::{Begun, Bounds, Crash, Journal, Restored, Shed, Step};
@@ -28,3 +31,4 @@ pub use polled::{RunId, in_step, poll_as, polling, step_of};
 pub use questions::{Asking, OpenQuestion};
 pub use segment::Segment;
 pub use turns::{Turned, Turns};
+pub use unwritten::Ticket;

@@ -18,6 +18,8 @@ use crate::{
 pub(crate) struct Questions {
     /// In the order in which they were asked.
     open: Vec<Open>,
+    /// How many have been asked over this journal.
+    asked: u64,
     /// How often the answer did not fit.
     reasked: BTreeMap<String, u32>,
     /// Answers to questions that we do not remember having asked, by their name on the wire.
@@ -28,6 +30,7 @@ pub(crate) struct Questions {
 
 struct Open {
     key: String,
+    serial: u64,
     request: InputRequest,
     due: Option<u64>,
     sent: bool,
@@ -58,6 +61,8 @@ pub struct OpenQuestion {
     pub request: InputRequest,
     /// When it is over, in milliseconds since 1970.
     pub due: Option<u64>,
+    /// Which asking it is: another one each time.
+    pub serial: u64,
 }
 
 impl Journal {
@@ -86,8 +91,7 @@ impl Journal {
                 Err(Misuse::TooManyQuestions { key: key.to_owned(), limit: bounds.questions })
             }
             Asking::Open => {
-                let open = Open { key: key.to_owned(), request, due, sent: false, waker: None };
-                state.questions.open.push(open);
+                state.questions.push(key, request, due);
                 Ok(Asking::Open)
             }
             answered => Ok(answered),
@@ -120,8 +124,7 @@ impl Journal {
             Some(Entry::Due(due)) => Some(*due),
             _ => None,
         };
-        let open = Open { key: key.to_owned(), request, due, sent: false, waker: None };
-        state.questions.open.push(open);
+        state.questions.push(key, request, due);
         let times = state.questions.reasked.entry(key.to_owned()).or_default();
         *times += 1;
         *times
@@ -131,10 +134,18 @@ impl Journal {
     pub fn withdraw(&self, key: &str) {
         let mut state = self.lock();
         // A run that is suspended drops its questions, and means them all the same.
-        if !state.is_closing() {
-            state.questions.open.retain(|open| open.key != key);
-            state.give_back(key);
+        if state.is_closing() {
+            return;
         }
+        if let Some(open) = state.questions.remove(key)
+            && open.sent
+        {
+            let name = state.questions.name(key);
+            if let Some(unwritten) = &mut state.unwritten {
+                unwritten.changes.withdrawn.push(name);
+            }
+        }
+        state.give_back(key);
     }
 
     /// What the client sent as an answer is none. It is forgotten, and the run will not go on.
@@ -165,9 +176,10 @@ impl Journal {
         open.iter().map(|open| open.show(reasked)).collect()
     }
 
-    /// Whether a question is open.
-    pub fn is_open(&self, key: &str) -> bool {
-        self.lock().questions.open.iter().any(|open| open.key == key)
+    /// Which asking of a key is open, if one is.
+    pub fn serial_of(&self, key: &str) -> Option<u64> {
+        let state = self.lock();
+        state.questions.open.iter().find(|open| open.key == key).map(|open| open.serial)
     }
 
     /// The client has answered, or will not.
@@ -180,6 +192,27 @@ impl Journal {
         drop(state);
         waker.into_iter().for_each(Waker::wake);
         Ok(())
+    }
+
+    /// Takes answers that the store has. Those to what is not open now are there when it is asked.
+    pub fn take_answers(&self, answers: Vec<(String, RawJson)>) -> usize {
+        let mut state = self.lock();
+        let mut wakers = Vec::new();
+        for (key, answer) in answers {
+            if state.entry(&key).is_none() {
+                state.read_back(&key, Entry::Answer(answer));
+                wakers.extend(state.questions.remove(&key).and_then(|open| open.waker));
+            }
+        }
+        drop(state);
+        let count = wakers.len();
+        wakers.into_iter().for_each(Waker::wake);
+        count
+    }
+
+    /// How many answers there are.
+    pub fn count_answers(&self) -> usize {
+        self.lock().count_answers()
     }
 
     /// Takes the answers of a round. Those to questions that nobody asked are ignored, and late ones
@@ -225,8 +258,7 @@ impl Journal {
             state.forget(key);
             *state.questions.reasked.entry(key.to_owned()).or_default() += 1;
         }
-        let open = Open { key: key.to_owned(), request, due: None, sent: false, waker: None };
-        state.questions.open.push(open);
+        state.questions.push(key, request, None);
     }
 }
 
@@ -235,6 +267,10 @@ fn due_key(key: &str) -> String {
 }
 
 impl State {
+    fn count_answers(&self) -> usize {
+        self.entries().filter(|entry| matches!(entry, Entry::Answer(_))).count()
+    }
+
     fn answer(&self, key: &str) -> Result<Asking, Misuse> {
         match self.entry(key) {
             Some(Entry::Answer(raw)) => Ok(Asking::Answered(raw.clone())),
@@ -296,6 +332,13 @@ impl Questions {
         self.open.clear();
     }
 
+    fn push(&mut self, key: &str, request: InputRequest, due: Option<u64>) {
+        self.asked += 1;
+        let serial = self.asked;
+        let key = key.to_owned();
+        self.open.push(Open { key, serial, request, due, sent: false, waker: None });
+    }
+
     fn name(&self, key: &str) -> String {
         name(key, &self.reasked)
     }
@@ -317,6 +360,7 @@ impl Open {
             name: name(&self.key, reasked),
             request: self.request.clone(),
             due: self.due,
+            serial: self.serial,
         }
     }
 }

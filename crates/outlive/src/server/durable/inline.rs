@@ -66,6 +66,10 @@ pin_project! {
 /// A question that has been sent.
 struct Waiting {
     key: String,
+    /// Which asking of the key it is: the same key can be asked again in other words.
+    serial: u64,
+    /// The question, to know it again.
+    words: String,
     reply: Pending,
     timer: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
@@ -175,8 +179,10 @@ where
         let Some(durability) = this.cx.call().attached::<Durability>() else { return false };
         let journal = &durability.journal;
         for question in journal.unsent() {
-            if this.waiting.iter().any(|waiting| waiting.key == question.key) {
+            let known = this.waiting.iter_mut().find(|waiting| waiting.key == question.key);
+            if let Some(waiting) = known.filter(|waiting| waiting.asks(&question)) {
                 // A run that has begun again asks what the client is being asked already.
+                waiting.serial = question.serial;
                 continue;
             }
             match send(this.cx, question) {
@@ -191,8 +197,9 @@ where
             let withdraw = |reason| {
                 this.cx.say(Notify::Withdraw { id: waiting.reply.id(), reason });
             };
-            if !journal.is_open(&waiting.key) {
-                if may_ask_again {
+            let open = journal.serial_of(&waiting.key);
+            if open != Some(waiting.serial) {
+                if open.is_none() && may_ask_again {
                     return true;
                 }
                 withdraw("the answer is not needed any more");
@@ -247,6 +254,7 @@ where
                     let this = self.as_mut().project();
                     match this.ending.finish(this.cx, returned)? {
                         Ended::Outcome(outcome) => {
+                            withdraw_all(this.cx, this.waiting);
                             return Poll::Ready(Ok(complete(this.cx, outcome)));
                         }
                         Ended::Ask(questions) => {
@@ -310,9 +318,25 @@ fn too_many_rounds(limit: u32) -> Error {
     Error::new(format!("gave up after {limit} rounds of questions"))
 }
 
+/// The handler has ended: nobody wants to know any more.
+fn withdraw_all(cx: &Cx, waiting: &mut Vec<Waiting>) {
+    for waiting in waiting.drain(..) {
+        let reason = "the answer is not needed any more";
+        cx.say(Notify::Withdraw { id: waiting.reply.id(), reason });
+    }
+}
+
+impl Waiting {
+    /// Whether this is what the client is being asked.
+    fn asks(&self, question: &OpenQuestion) -> bool {
+        serde_json::to_string(&question.request).is_ok_and(|text| text == self.words)
+    }
+}
+
 /// Sends a question on the call's own stream.
 fn send(cx: &Cx, question: OpenQuestion) -> Result<Waiting, String> {
-    let OpenQuestion { key, request, due, .. } = question;
+    let OpenQuestion { key, request, due, serial, .. } = question;
+    let words = serde_json::to_string(&request).unwrap_or_default();
     let profile = &cx.core().profile;
     let rest = match due {
         Some(due) => Duration::from_millis(due.saturating_sub(now(cx))),
@@ -321,7 +345,7 @@ fn send(cx: &Cx, question: OpenQuestion) -> Result<Waiting, String> {
     let Some(session) = cx.call().session() else { return Err(key) };
     let reply = session.asked().open();
     cx.say(Notify::Ask { id: reply.id(), request: Box::new(request) });
-    Ok(Waiting { key, reply, timer: profile.clock.sleep(rest) })
+    Ok(Waiting { key, serial, words, reply, timer: profile.clock.sleep(rest) })
 }
 
 /// Puts what was emitted before what was returned, and looks whether the journal was used up.

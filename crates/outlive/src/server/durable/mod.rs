@@ -221,7 +221,9 @@ impl Durable {
                 None => return Err(error),
             },
         };
-        let stored = step.record(entry, secret).map_err(misuse)?;
+        let (stored, ticket) = step.record(entry, secret).map_err(misuse)?;
+        // With a store it has happened when it is written.
+        poll_fn(|cx| self.journal().poll_written(ticket, cx)).await;
         self.survive().await;
         decode(&key, stored)
     }

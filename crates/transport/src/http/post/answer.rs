@@ -198,6 +198,11 @@ pub(in crate::http) async fn batch(
         }
     }
     if !takes.events {
+        for (index, message) in early.drain(..) {
+            if let (Message::Notify(notify), Some(running)) = (&message, waiting.get(index)) {
+                running.drop_question(notify);
+            }
+        }
         collect(&mut waiting, &mut answers).await;
     }
     if waiting.is_empty() && answers.is_empty() {
