@@ -4,9 +4,9 @@
 //! field is proved to be possible where it stands, so that the compiler points at the one that
 //! is not.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
-use syn::{Data, DeriveInput, Fields, spanned::Spanned};
+use syn::{Attribute, Data, DeriveInput, Field, Fields, LitStr, Token, Type, spanned::Spanned};
 
 use crate::errors::Errors;
 
@@ -26,14 +26,13 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
                 errors.push(name, "a form has fields with names: `struct Name { field: … }`");
                 return errors.beside(TokenStream::new());
             };
-            let proofs = fields.named.iter().map(|field| {
-                let kind = &field.ty;
-                quote_spanned!(kind.span()=> can_be_a_field::<#kind>();)
-            });
+            let proofs = fields.named.iter().filter_map(proof);
             quote! {
                 impl ::outlive::server::Form for #name {}
                 const _: () = {
                     const fn can_be_a_field<T: ::outlive::server::FormField>() {}
+                    #[allow(dead_code)]
+                    const fn can_be_a_form<T: ::outlive::server::Form>() {}
                     #(#proofs)*
                 };
             }
@@ -61,5 +60,57 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
     match errors.is_empty() {
         true => made,
         false => errors.beside(TokenStream::new()),
+    }
+}
+
+/// What is to be proved of a field; `None` if it is never asked for, or if a function says how.
+fn proof(field: &Field) -> Option<TokenStream> {
+    let written = Written::read(&field.attrs);
+    let kind = written.with.as_ref().unwrap_or(&field.ty);
+    match written {
+        Written { elsewhere: true, .. } => None,
+        Written { flatten: true, .. } => {
+            Some(quote_spanned!(kind.span()=> can_be_a_form::<#kind>();))
+        }
+        _ => Some(quote_spanned!(kind.span()=> can_be_a_field::<#kind>();)),
+    }
+}
+
+/// What the attributes of a field change about how it is asked for.
+#[derive(Default)]
+struct Written {
+    /// Its fields stand among those of the form.
+    flatten: bool,
+    /// The type that it is on the wire.
+    with: Option<Type>,
+    /// It is never asked for, or a function says how.
+    elsewhere: bool,
+}
+
+impl Written {
+    fn read(attributes: &[Attribute]) -> Self {
+        let mut written = Self::default();
+        for attribute in attributes {
+            let serde = attribute.path().is_ident("serde");
+            if !serde && !attribute.path().is_ident("schemars") {
+                continue;
+            }
+            // What cannot be parsed, its owner will refuse.
+            let _ = attribute.parse_nested_meta(|meta| {
+                let is = |keys: &[&str]| keys.iter().any(|key| meta.path.is_ident(key));
+                if is(&["flatten"]) {
+                    written.flatten = true;
+                } else if is(&["skip", "skip_deserializing", "schema_with"]) {
+                    written.elsewhere = true;
+                } else if is(&["with"]) && !serde && meta.input.peek(Token![=]) {
+                    written.with = Some(meta.value()?.parse::<LitStr>()?.parse()?);
+                }
+                while !meta.input.is_empty() && !meta.input.peek(Token![,]) {
+                    meta.input.parse::<TokenTree>()?;
+                }
+                Ok(())
+            });
+        }
+        written
     }
 }

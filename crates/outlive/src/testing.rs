@@ -33,7 +33,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use bytes::Bytes;
 use outlive_protocol::{Accepted, Answer, Arrival, InputRequired, Message, Outcome, Principal};
 use outlive_tasks::{Crash, IntoKey};
-use outlive_wire::{CallToolResult, ContentBlock, Method, Version};
+use outlive_wire::{CallToolResult, ContentBlock, InputRequest, Method, Version};
 use serde_json::{Value, json};
 
 use crate::server::{BuildError, Rehearsed, Server, ServerBuilder};
@@ -82,7 +82,8 @@ pub struct Scene<'a> {
     name: String,
     arguments: Value,
     capabilities: Value,
-    answers: BTreeMap<String, Value>,
+    /// By the key of the question: one for each time it is asked.
+    answers: BTreeMap<String, Vec<Value>>,
 }
 
 /// What came of a call.
@@ -142,9 +143,10 @@ impl Scene<'_> {
         self.answer(key, json!({"action": "cancel"}))
     }
 
-    /// The client answers as the protocol has it: for models and roots.
+    /// The client answers as the protocol has it: for models and roots. Said more than once for a
+    /// key, the answers are given one after the other, as often as the question is asked again.
     pub fn answer(mut self, key: impl IntoKey, answer: Value) -> Self {
-        self.answers.insert(key.into_key().into_string(), answer);
+        self.answers.entry(key.into_key().into_string()).or_default().push(answer);
         self
     }
 
@@ -171,10 +173,14 @@ impl Scene<'_> {
     /// As [`Scene::play`], and when the key is never recorded.
     pub async fn crash_after(self, key: impl IntoKey) -> Result<Played, Flop> {
         let key = key.into_key().into_string();
-        let (played, _, happened) = self.play_with(Some(Crash::After(key.clone()))).await?;
+        let scene = self.clone();
+        let (played, _, happened) = scene.play_with(Some(Crash::After(key.clone()))).await?;
         match happened {
             true => Ok(played),
-            false => Err(Flop(format!("`{key}` was never recorded, so nothing could crash there"))),
+            false => Err(Flop(format!(
+                "`{key}` was never recorded, so nothing could crash there; recorded were: {}",
+                self.rehearsal.rehearsed.keys().join(", ")
+            ))),
         }
     }
 
@@ -195,7 +201,7 @@ impl Scene<'_> {
             let found = as_json(&played.result);
             if found != expected {
                 return Err(Flop(format!(
-                    "a crash at record {count} of {recorded} changes the result from {expected} to {found}"
+                    "a crash at record {count} of {recorded} changes the result from {expected} to {found}; put what differs into a step"
                 )));
             }
         }
@@ -222,12 +228,10 @@ impl Scene<'_> {
             };
             let InputRequired { requests, state, .. } = *required;
             let mut responses = serde_json::Map::new();
-            for (key, request) in requests.0 {
-                let answer = self.answers.get(&key).ok_or_else(|| {
-                    Flop(format!("`{key}` is asked, and the script has no answer: {request:?}"))
-                })?;
-                responses.insert(key.clone(), answer.clone());
-                asked.push(key);
+            for (name, request) in requests.0 {
+                let answer = self.scripted(&name).ok_or_else(|| unanswered(&name, &request))?;
+                responses.insert(name.clone(), answer.clone());
+                asked.push(name);
             }
             params["requestState"] = state.into();
             params["inputResponses"] = responses.into();
@@ -241,6 +245,16 @@ impl Scene<'_> {
                 unused.join(", ")
             ))),
         }
+    }
+
+    /// The answer to a question, by its name: its key, and `#2` if it is asked for the second time.
+    fn scripted(&self, name: &str) -> Option<&Value> {
+        let (key, time): (&str, usize) = match name.rsplit_once('#') {
+            Some((key, time)) if !key.ends_with('\\') => (key, time.parse().unwrap_or(1)),
+            _ => (name, 1),
+        };
+        let answers = self.answers.get(key)?;
+        answers.get(time - 1)
     }
 
     async fn call(&self, params: &Value) -> Result<Outcome, Flop> {
@@ -273,6 +287,18 @@ impl Scene<'_> {
             }
         }
     }
+}
+
+/// What to add to the script.
+fn unanswered(name: &str, request: &InputRequest) -> Flop {
+    let asked = serde_json::to_value(request).unwrap_or_default();
+    let (message, add) = match asked["params"]["message"].as_str() {
+        Some(message) => (format!(" (\"{message}\")"), "accept"),
+        None => (String::new(), "answer"),
+    };
+    Flop(format!(
+        "`{name}` is asked{message}, and the script has no answer; add `.{add}(\"{name}\", json!({{…}}))`"
+    ))
 }
 
 fn as_json(result: &CallToolResult) -> Value {

@@ -70,6 +70,8 @@ pub(crate) struct ParamSpans {
     pub(crate) client_capabilities: Option<Span>,
     pub(crate) input_responses: Option<Span>,
     pub(crate) request_state: Option<Span>,
+    pub(crate) task_id: Option<Span>,
+    pub(crate) task: Option<Span>,
 }
 
 impl Call {
@@ -127,6 +129,16 @@ impl Call {
     pub fn request_state(&self) -> Option<Result<Cow<'_, str>, Fault>> {
         let span = self.parts.request_state?;
         Some(self.string(Some(span), "requestState"))
+    }
+
+    /// `params.taskId`: of the task that is meant.
+    pub fn task_id(&self) -> Result<Cow<'_, str>, Fault> {
+        self.string(self.parts.task_id, "taskId")
+    }
+
+    /// `params.task` as JSON text: that the client wants a task, where its revision has that.
+    pub(crate) fn task(&self) -> Option<&str> {
+        self.parts.task.map(|span| self.text(span))
     }
 
     /// The token under which the client wants to hear of progress, if it does.

@@ -211,7 +211,7 @@ impl Endpoint {
     }
 
     fn run(&self, call: Arc<Call>) -> Run {
-        let work = run::start(&call, || Arc::clone(&self.service).start(Arc::clone(&call)));
+        let work = run::contained(&call, || Arc::clone(&self.service).start(Arc::clone(&call)));
         Run::new(call, Arc::clone(self.profile()), work)
     }
 

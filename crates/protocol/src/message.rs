@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use outlive_wire::{InputRequest, LoggingLevel, RawJson, SubscriptionFilter};
 
-use crate::{Fault, Outcome};
+use crate::{Fault, Outcome, TaskView};
 
 /// One thing a run says to its client.
 #[derive(Debug)]
@@ -55,6 +55,8 @@ pub enum Notify {
         /// Why.
         reason: &'static str,
     },
+    /// A task that the client listens to has changed; 2026-07-28 only.
+    Task(Box<TaskView>),
     /// What the user was sent to a URL for is done; 2025-11-25 only.
     UrlDone {
         /// The id that the question had.

@@ -7,7 +7,9 @@ use outlive_wire::{
     Prompt, RawJson, ReadResourceResult, Resource, ResourceTemplate, ServerCapabilities, Tool,
 };
 
-/// How a call ended. Tasks will join here.
+use crate::TaskView;
+
+/// How a call ended.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -15,6 +17,8 @@ pub enum Outcome {
     Complete(Answer),
     /// Not yet: the client answers, and calls again with the answers and the state.
     InputRequired(Box<InputRequired>),
+    /// It is a task now, and this is how far it is.
+    Task(Box<TaskView>),
 }
 
 /// What a call needs before it can go on.
@@ -53,6 +57,12 @@ pub enum Answer {
     Prompt(GetPromptResult),
     /// Suggestions.
     Completion(CompleteResult),
+    /// How far a task is.
+    Task(Box<TaskView>),
+    /// A page of tasks, and where the next one begins.
+    Tasks(Vec<TaskView>, Option<String>),
+    /// What a task has come to, and its name.
+    TaskResult(Box<CallToolResult>, String),
     /// The end of a subscription.
     ListenEnded,
     /// An object that a method of the application's own returned.
@@ -67,10 +77,20 @@ pub struct Identity {
     pub info: Implementation,
     /// What it offers.
     pub capabilities: ServerCapabilities,
+    /// Whether it runs tasks, and whether it lists them.
+    pub tasks: Option<OffersTasks>,
     /// How to use it.
     pub instructions: Option<String>,
     /// How long the answer may be kept.
     pub cache: CacheHints,
+}
+
+/// How a server offers tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "built by the server, read by the eras, both ours")]
+pub struct OffersTasks {
+    /// Whether callers can list theirs.
+    pub list: bool,
 }
 
 /// One page of a list.

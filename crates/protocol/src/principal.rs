@@ -31,6 +31,16 @@ impl Principal {
         Self(Kind::Named(format!("{NAMED}{name}").into()))
     }
 
+    /// The principal with this key.
+    pub fn from_key(key: &str) -> Option<Self> {
+        match (key, key.strip_prefix(NAMED)) {
+            ("local", _) => Some(Self::LOCAL),
+            ("anonymous", _) => Some(Self::ANONYMOUS),
+            (_, Some(name)) => Some(Self::named(name)),
+            _ => None,
+        }
+    }
+
     /// The name an authenticator gave, if one did.
     pub fn name(&self) -> Option<&str> {
         match &self.0 {

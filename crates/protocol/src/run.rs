@@ -172,7 +172,7 @@ impl fmt::Debug for Run {
 
 /// Makes the work that answers a call. What handlers do before they are first polled happens here,
 /// and a panic in it, too, ends this call and no other.
-pub(crate) fn start(call: &Call, start: impl FnOnce() -> Work) -> Work {
+pub fn contained(call: &Call, start: impl FnOnce() -> Work) -> Work {
     catch_unwind(AssertUnwindSafe(start))
         .unwrap_or_else(|panic| Box::pin(ready(Err(panicked(call, &*panic)))))
 }

@@ -58,16 +58,27 @@ pub enum Unanswered {
 }
 
 impl Entry {
-    /// How many bytes it is counted as.
-    pub(crate) fn size(&self) -> usize {
-        // What JSON writes around a value: a name, a colon, braces.
-        const FRAME: usize = 8;
+    /// How many bytes it is counted as, under its key: at least as many as are written.
+    pub(crate) fn size(&self, key: &str) -> usize {
+        // A name, colons, braces and a comma.
+        const FRAME: usize = 10;
         FRAME
+            + written(key)
             + match self {
                 Self::Value(raw) | Self::Answer(raw) | Self::State(raw) => raw.get().len(),
                 Self::Failed(Failure { message, .. })
-                | Self::Unanswered(Unanswered::Refused { message, .. }) => message.len() + 32,
-                Self::Unanswered(Unanswered::TimedOut) | Self::Due(_) => 16,
+                | Self::Unanswered(Unanswered::Refused { message, .. }) => written(message) + 48,
+                Self::Unanswered(Unanswered::TimedOut) | Self::Due(_) => 20,
             }
     }
+}
+
+/// How many bytes a text has as JSON.
+pub(crate) fn written(text: &str) -> usize {
+    let escaped = |byte: u8| match byte {
+        b'"' | b'\\' => 1,
+        0..=0x1f => 5,
+        _ => 0,
+    };
+    2 + text.len() + text.bytes().map(escaped).sum::<usize>()
 }

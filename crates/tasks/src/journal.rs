@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashSet},
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
     time::Duration,
 };
 
@@ -11,6 +11,7 @@ use outlive_wire::RawJson;
 
 use crate::{
     Entry, Misuse, RunId, Segment,
+    entry::written,
     polled::{polling, step_of},
     questions::Questions,
     segment::Segments,
@@ -19,7 +20,8 @@ use crate::{
 
 /// The journal of one call. Runs come and go over it; it grows.
 pub struct Journal {
-    bounds: Bounds,
+    // Wider when the journal gets a store.
+    bounds: RwLock<Bounds>,
     // A std mutex: nothing awaits while it is held, and it is held for a look into a map.
     state: Mutex<State>,
 }
@@ -118,13 +120,13 @@ pub struct Step<'a> {
 impl Journal {
     /// An empty journal.
     pub fn new(bounds: Bounds) -> Self {
-        Self { bounds, state: Mutex::default() }
+        Self { bounds: RwLock::new(bounds), state: Mutex::default() }
     }
 
     /// A journal that goes on.
     pub fn restored(bounds: Bounds, restored: Restored) -> Self {
         let Restored { entries, segments, asked: _, reasked } = restored;
-        let bytes = entries.iter().map(|(key, entry)| key.len() + entry.size()).sum::<usize>()
+        let bytes = entries.iter().map(|(key, entry)| entry.size(key)).sum::<usize>()
             + segments.iter().map(size_of_segment).sum::<usize>();
         let state = State {
             entries,
@@ -133,7 +135,7 @@ impl Journal {
             questions: Questions::reasked(reasked),
             ..State::default()
         };
-        Self { bounds, state: Mutex::new(state) }
+        Self { bounds: RwLock::new(bounds), state: Mutex::new(state) }
     }
 
     /// What there is to keep between runs.
@@ -172,7 +174,7 @@ impl Journal {
             Some(_) => Err(Misuse::OtherKind(key.to_owned())),
             None => {
                 let due = now.saturating_add(span);
-                state.record(key, Entry::Due(due), self.bounds)?;
+                state.record(key, Entry::Due(due), self.bounds())?;
                 Ok(due)
             }
         }
@@ -198,7 +200,7 @@ impl Journal {
         }
         let segment = Segment { scope: scope.to_owned(), ordinal, block };
         let size = size_of_segment(&segment);
-        state.grow(|| format!("block {} of `{scope}`", ordinal + 1), size, self.bounds)?;
+        state.grow(|| format!("block {} of `{scope}`", ordinal + 1), size, self.bounds())?;
         if let Some(unwritten) = &mut state.unwritten {
             unwritten.changes.segments.push(segment.clone());
         }
@@ -229,9 +231,9 @@ impl Journal {
     pub fn set_state(&self, raw: RawJson) -> Result<(), Misuse> {
         let mut state = self.lock();
         if let Some(before) = state.entries.remove(STATE) {
-            state.bytes -= STATE.len() + before.size();
+            state.bytes -= before.size(STATE);
         }
-        state.record(STATE, Entry::State(raw), self.bounds)
+        state.record(STATE, Entry::State(raw), self.bounds())
     }
 
     /// The run wants to go on elsewhere.
@@ -292,12 +294,19 @@ impl Journal {
     /// function of its journal each time.
     pub fn unused(&self) -> Vec<String> {
         let state = self.lock();
-        let is_unused = |key: &&String| !state.used.contains(*key) && !key.contains(DUE);
+        // A deadline is that of a question; an author's own `#` is escaped.
+        let is_deadline = |key: &str| key.strip_suffix(DUE).is_some_and(|of| !of.ends_with('\\'));
+        let is_unused = |key: &&String| !state.used.contains(*key) && !is_deadline(key);
         state.entries.keys().filter(is_unused).cloned().collect()
     }
 
+    /// What the journal may hold from now on.
+    pub fn set_bounds(&self, bounds: Bounds) {
+        *self.bounds.write().unwrap_or_else(PoisonError::into_inner) = bounds;
+    }
+
     pub(crate) fn bounds(&self) -> Bounds {
-        self.bounds
+        *self.bounds.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -324,11 +333,14 @@ impl Journal {
 /// Where the state of a handler that asks by itself stands. No key of an author's begins so.
 const STATE: &str = "#state";
 
+/// Which part of the room is for questions alone.
+const RESERVE: usize = 8;
+
 /// What is appended to the key of a question to record when it is over.
 pub(crate) const DUE: &str = "#due";
 
 fn size_of_segment(segment: &Segment) -> usize {
-    segment.scope.len() + segment.block.get().len() + 24
+    written(&segment.scope) + segment.block.get().len() + 28
 }
 
 impl State {
@@ -360,7 +372,7 @@ impl State {
     /// Forgets an answer that does not fit what is asked.
     pub(crate) fn forget(&mut self, key: &str) {
         if let Some(entry) = self.entries.remove(key) {
-            self.bytes -= key.len() + entry.size();
+            self.bytes -= entry.size(key);
             if let Some(unwritten) = &mut self.unwritten {
                 unwritten.changes.forgotten.push(key.to_owned());
             }
@@ -369,7 +381,7 @@ impl State {
 
     /// Takes an answer that the store has already.
     pub(crate) fn read_back(&mut self, key: &str, entry: Entry) {
-        self.bytes += key.len() + entry.size();
+        self.bytes += entry.size(key);
         self.entries.entry(key.to_owned()).or_insert(entry);
     }
 
@@ -378,7 +390,7 @@ impl State {
         if self.entries.contains_key(key) {
             return Ok(());
         }
-        self.grow(|| key.to_owned(), key.len() + entry.size(), bounds)?;
+        self.grow(|| key.to_owned(), entry.size(key), bounds)?;
         if let Some(unwritten) = &mut self.unwritten {
             unwritten.changes.entries.push((key.to_owned(), entry.clone()));
         }
@@ -401,22 +413,30 @@ impl State {
         }
     }
 
-    fn grow(
+    /// Makes room for something; refuses it if there is none.
+    pub(crate) fn grow(
         &mut self,
         what: impl FnOnce() -> String,
         by: usize,
         bounds: Bounds,
     ) -> Result<(), Misuse> {
-        let bytes = self.bytes + by;
-        if bytes > bounds.bytes {
-            return Err(Misuse::TooLarge { key: what(), bytes, limit: bounds.bytes });
+        let bytes = self.bytes + by + self.questions.size();
+        // A handler that has used up its room can still ask what to do about it.
+        let limit = bounds.bytes - if by > 0 { bounds.bytes / RESERVE } else { 0 };
+        if bytes > limit {
+            return Err(Misuse::TooLarge { key: what(), bytes, limit });
         }
-        self.bytes = bytes;
+        self.bytes += by;
         Ok(())
     }
 }
 
 impl Step<'_> {
+    /// The body is tried again: what it emits, it emits from the first block on.
+    pub fn restart(&self) {
+        self.journal.lock().segments.restart(&self.key);
+    }
+
     /// The key, to mark what is polled as this step.
     pub fn key(&self) -> &Arc<str> {
         &self.key
@@ -425,7 +445,7 @@ impl Step<'_> {
     /// Records what came of the step, and returns what is recorded: the first record stays. With a
     /// store it counts when its ticket is redeemed: [`Journal::poll_written`].
     pub fn record(mut self, entry: Entry, secret: bool) -> Result<(Entry, Ticket), Misuse> {
-        let bounds = self.journal.bounds;
+        let bounds = self.journal.bounds();
         if secret && bounds.leaves {
             return Err(Misuse::Secret(self.key.as_ref().to_owned()));
         }

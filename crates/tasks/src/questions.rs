@@ -1,7 +1,7 @@
 //! What a run has asked its client, and how the answers find their questions.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt, mem,
     task::{Context, Poll, Waker},
 };
@@ -10,6 +10,7 @@ use outlive_wire::{InputRequest, RawJson};
 
 use crate::{
     Entry, Journal, Misuse, Restored, RunId, Unanswered,
+    entry::written,
     journal::{DUE, State},
 };
 
@@ -24,6 +25,8 @@ pub(crate) struct Questions {
     reasked: BTreeMap<String, u32>,
     /// Answers to questions that we do not remember having asked, by their name on the wire.
     given: BTreeMap<String, RawJson>,
+    /// The keys of those that have been taken for answers.
+    unasked: BTreeSet<String>,
     /// Why an answer is none.
     malformed: Option<String>,
 }
@@ -92,6 +95,12 @@ impl Journal {
             }
             Asking::Open => {
                 state.questions.push(key, request, due);
+                // It is written with everything else, so it needs room like everything else.
+                if let Err(full) = state.grow(|| key.to_owned(), 0, bounds) {
+                    state.questions.remove(key);
+                    state.give_back(key);
+                    return Err(full);
+                }
                 Ok(Asking::Open)
             }
             answered => Ok(answered),
@@ -146,6 +155,11 @@ impl Journal {
             }
         }
         state.give_back(key);
+    }
+
+    /// Whether an answer came to a question that we do not remember having asked.
+    pub fn was_unasked(&self, key: &str) -> bool {
+        self.lock().questions.unasked.contains(key)
     }
 
     /// What the client sent as an answer is none. It is forgotten, and the run will not go on.
@@ -285,8 +299,9 @@ impl State {
         if self.questions.given.is_empty() || self.entry(key).is_some() {
             return None;
         }
-        let name = self.questions.name(key);
-        self.questions.given.remove(&name)
+        let answer = self.questions.given.remove(&self.questions.name(key))?;
+        self.questions.unasked.insert(key.to_owned());
+        Some(answer)
     }
 
     /// When a question is over; from the first time it is asked on.
@@ -314,6 +329,14 @@ impl State {
 impl Questions {
     pub(crate) fn reasked(reasked: BTreeMap<String, u32>) -> Self {
         Self { reasked, ..Self::default() }
+    }
+
+    /// How many bytes the open questions are written as, and how often they were asked.
+    pub(crate) fn size(&self) -> usize {
+        // Its key, its kind, and a comma each.
+        let open = self.open.iter().map(|open| written(&open.key) + 6);
+        let reasked = self.reasked.keys().map(|key| written(key) + 12);
+        open.chain(reasked).sum()
     }
 
     pub(crate) fn any_open(&self) -> bool {

@@ -2,5 +2,7 @@
 
 // What macros make, registered on a server and asked by a client.
 mod expand;
+// What may be a form, or a choice in one.
+mod form;
 // What macros refuse, and with which words: `tests/ui`.
 mod ui;

@@ -20,6 +20,7 @@ use super::{
     layer::{BoxCall, BoxError, Layers},
     output::IntoRawResult,
     registry::{Notifier, Registry},
+    tasks::{TaskConfig, Tasks},
     throttle::Throttle,
 };
 
@@ -50,6 +51,7 @@ pub struct ServerBuilder {
     used_rounds: Option<UsedRounds>,
     replays: bool,
     rehearsal: Option<Arc<Rehearsed>>,
+    tasks: Option<TaskConfig>,
     eras: Eras,
     clock: Arc<dyn Clock>,
     debounce: Duration,
@@ -84,6 +86,7 @@ impl ServerBuilder {
             used_rounds: None,
             replays: false,
             rehearsal: None,
+            tasks: None,
             eras: Eras::default(),
             clock: Arc::new(TokioClock::new()),
             debounce: DEBOUNCE,
@@ -257,6 +260,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Runs tasks: tools whose [`task`](Tool::task) policy allows it outlive their requests.
+    pub fn tasks(mut self, config: TaskConfig) -> Self {
+        self.tasks = Some(config);
+        self
+    }
+
     /// How often each caller may come back to a call without an answer to what was asked, or with
     /// a state that cannot be opened. Once a second by default, after thirty at once.
     pub fn rate_limit_rounds_in_vain(mut self, limit: RateLimit) -> Self {
@@ -401,6 +410,7 @@ impl ServerBuilder {
             used_rounds: self.used_rounds,
             replays: self.replays,
             rehearsal: self.rehearsal,
+            tasks: self.tasks.map(|config| Tasks::new(config, core.clone())),
             on_open: self.on_open,
             on_close: self.on_close,
             profile: Arc::clone(&profile),

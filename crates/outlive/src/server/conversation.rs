@@ -27,6 +27,9 @@ pub(super) fn check_conversation(messages: &[SamplingMessage]) -> Result<(), Str
         if let Some(unknown) = results.iter().find(|id| !open.contains(*id)) {
             return wrong(&format!("nobody used a tool as `{unknown}`"));
         }
+        if let Some(twice) = repeated(&results) {
+            return wrong(&format!("the use `{twice}` of a tool is answered twice"));
+        }
         open = blocks
             .iter()
             .filter_map(|block| match block {
@@ -37,11 +40,19 @@ pub(super) fn check_conversation(messages: &[SamplingMessage]) -> Result<(), Str
         if !open.is_empty() && message.role != Role::Assistant {
             return wrong("only the model uses tools");
         }
+        if let Some(twice) = repeated(&open) {
+            return wrong(&format!("two uses of tools are both called `{twice}`"));
+        }
     }
     match open.first() {
         Some(id) => Err(format!("the use `{id}` of a tool is not answered")),
         None => Ok(()),
     }
+}
+
+/// An id that is there more than once.
+fn repeated<'a>(ids: &[&'a str]) -> Option<&'a str> {
+    ids.iter().enumerate().find(|(at, id)| ids[..*at].contains(id)).map(|(_, id)| *id)
 }
 
 #[cfg(test)]
@@ -95,6 +106,14 @@ mod tests {
         check(
             json!([uses(&["a"]), mixed]),
             Err("message 2: results of tools stand alone in their message"),
+        );
+        check(
+            json!([uses(&["a"]), results(&["a", "a"])]),
+            Err("message 2: the use `a` of a tool is answered twice"),
+        );
+        check(
+            json!([uses(&["a", "a"]), results(&["a"])]),
+            Err("message 1: two uses of tools are both called `a`"),
         );
         let mut user = uses(&["a"]);
         user["role"] = json!("user");

@@ -22,6 +22,7 @@ use super::{
     registry::Registry,
     resource::{ResourceEntry, TemplateEntry},
     router,
+    tasks::Tasks,
     throttle::{Permit, Throttle},
     tool::ToolEntry,
 };
@@ -52,6 +53,7 @@ pub(super) struct Core {
     pub(super) replays: bool,
     /// What an author's test wants to happen, and to know.
     pub(super) rehearsal: Option<Arc<Rehearsed>>,
+    pub(super) tasks: Option<Tasks>,
     pub(super) on_open: Vec<SessionHook>,
     pub(super) on_close: Vec<SessionHook>,
 }

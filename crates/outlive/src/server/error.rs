@@ -149,6 +149,7 @@ fn durable_fault(error: DurableError) -> Fault {
         | DurableError::Cancelled { .. }
         | DurableError::TimedOut { .. }
         | DurableError::Refused { .. }
+        | DurableError::GaveUp { .. }
         | DurableError::TooManyRounds { .. } => {
             Fault::Custom(ErrorObject { code: REJECTED, message: error.to_string(), data: None })
         }

@@ -2,13 +2,13 @@
 
 use std::{future::ready, sync::Arc};
 
-use outlive_protocol::{Answer, Call, Fault, Identity, Outcome, Work};
+use outlive_protocol::{Answer, Call, Fault, Identity, OffersTasks, Outcome, Work};
 use outlive_wire::{
     Method, PromptsCapability, ResourcesCapability, ServerCapabilities, SetLevelRequestParams,
     ToolsCapability,
 };
 
-use super::{completion, core::Core, list, prompt, resource, subscription, tool};
+use super::{completion, core::Core, list, prompt, resource, subscription, tasks, tool};
 
 /// Starts the work that answers a call.
 pub(super) fn route(core: &Arc<Core>, call: Arc<Call>) -> Work {
@@ -35,10 +35,15 @@ pub(super) fn route(core: &Arc<Core>, call: Arc<Call>) -> Work {
         Method::PromptsGet if core.has_prompts() => prompt::get(core, call),
         Method::PromptsList if core.has_prompts() => at_once(list::prompts(core, &call)),
         Method::Complete if core.has_completions() => completion::complete(core, call),
+        Method::TasksGet if core.tasks.is_some() => tasks::get(core, call),
+        Method::TasksUpdate if core.tasks.is_some() => tasks::update(core, call),
+        Method::TasksCancel if core.tasks.is_some() => tasks::cancel(core, call),
+        Method::TasksResult if core.tasks.is_some() => tasks::result(core, call),
+        Method::TasksList if core.tasks.is_some() => tasks::list(core, call),
         Method::Listen => subscription::listen(core, call),
         Method::SetLevel if core.logging => at_once(set_level(&call)),
         Method::Initialize | Method::Discover => {
-            at_once(Ok(Answer::Identity(Box::new(core.identity()))))
+            at_once(Ok(Answer::Identity(Box::new(core.identity(&call)))))
         }
         Method::Ping => at_once(Ok(Answer::Empty)),
         _ => unknown(&call),
@@ -85,7 +90,7 @@ impl Core {
         self.has_prompts() || !self.templates.is_empty()
     }
 
-    fn identity(&self) -> Identity {
+    fn identity(&self, call: &Call) -> Identity {
         let map = |map: &outlive_wire::JsonObject| (!map.is_empty()).then(|| map.clone());
         let changes = Some(true);
         Identity {
@@ -103,6 +108,11 @@ impl Core {
                 experimental: map(&self.experimental),
                 ..ServerCapabilities::default()
             },
+            // Without a name nobody can be told from anybody else.
+            tasks: self
+                .tasks
+                .as_ref()
+                .map(|_| OffersTasks { list: !call.principal().is_anonymous() }),
             instructions: self.instructions.clone(),
             cache: self.cache,
         }

@@ -85,6 +85,10 @@ impl Server {
 
     /// The server as transports see it, for a transport of your own.
     pub fn endpoint(&self) -> Endpoint {
+        if let (Some(tasks), Ok(_)) = (&self.core.tasks, tokio::runtime::Handle::try_current()) {
+            // What was left by a process before this one goes on, whether anybody calls or not.
+            tasks.engine();
+        }
         Endpoint::new(Arc::clone(&self.core) as Arc<dyn Service>)
     }
 

@@ -1,11 +1,12 @@
 //! Who hears of changes: `subscriptions/listen`, and the legacy way of subscribing to resources.
 
-use std::{future::ready, sync::Arc};
+use std::{collections::HashMap, future::ready, sync::Arc};
 
-use outlive_protocol::{Answer, Call, Fault, Lists, Notify, Outcome, Wants, Work};
+use outlive_protocol::{Answer, Call, Fault, Feed, Lists, Notify, Outcome, Wants, Work};
+use outlive_tasks::store::TaskId;
 use outlive_wire::{SubscriptionFilter, SubscriptionsListenRequestParams};
 
-use super::{core::Core, resource};
+use super::{core::Core, resource, tasks};
 
 /// Answers `subscriptions/listen`: tells what is honoured, then every change, until the client
 /// leaves or the server shuts down.
@@ -18,12 +19,19 @@ pub(super) fn listen(core: &Arc<Core>, call: Arc<Call>) -> Work {
             return Box::pin(ready(Err(fault)));
         }
     };
+    let ids = match wanted_tasks(core, &call, &params.notifications) {
+        Ok(ids) => ids,
+        Err(fault) => return Box::pin(ready(Err(fault))),
+    };
     let (wants, honoured) = match honour(core, &call, params.notifications) {
         Ok(honoured) => honoured,
         Err(fault) => return Box::pin(ready(Err(fault))),
     };
     let feed = core.profile.bus.subscribe(wants);
     let bound = core.profile.limits.queued_notifications;
+    if let Some(ids) = ids {
+        return Box::pin(listen_to_tasks(Arc::clone(core), call, feed, honoured, ids));
+    }
     call.port().say(Notify::Acknowledged(honoured), bound);
     Box::pin(async move {
         while let Some(change) = feed.next().await {
@@ -32,6 +40,73 @@ pub(super) fn listen(core: &Arc<Core>, call: Arc<Call>) -> Work {
         Ok(Outcome::Complete(Answer::ListenEnded))
     })
 }
+
+/// The tasks that a client wants to hear of, if it may.
+fn wanted_tasks(
+    core: &Core,
+    call: &Call,
+    wish: &SubscriptionFilter,
+) -> Result<Option<Vec<TaskId>>, Fault> {
+    let Some(ids) = wish.extensions.get(TASK_IDS).filter(|_| core.tasks.is_some()) else {
+        return Ok(None);
+    };
+    tasks::gate(call)?;
+    let ids: Vec<String> = serde_json::from_value(ids.clone()).map_err(|error| {
+        Fault::invalid_params(format!("`params.notifications.taskIds` must be texts: {error}"))
+    })?;
+    let limit = core.profile.limits.subscriptions;
+    match ids.len() > limit {
+        true => Err(Fault::invalid_params(format!("at most {limit} tasks can be listened to"))),
+        false => Ok(Some(ids.into_iter().map(TaskId::new).collect())),
+    }
+}
+
+/// Listens to tasks, and to everything else that was asked for.
+async fn listen_to_tasks(
+    core: Arc<Core>,
+    call: Arc<Call>,
+    feed: Feed,
+    mut honoured: SubscriptionFilter,
+    mut ids: Vec<TaskId>,
+) -> Result<Outcome, Fault> {
+    let bound = core.profile.limits.queued_notifications;
+    let news = core.task_news(&ids)?;
+    let mut seen: HashMap<TaskId, u64> = HashMap::new();
+    let mut first = Vec::new();
+    for id in &ids {
+        if let Some(view) = tasks::look_at(&core, &call, id).await? {
+            seen.insert(id.clone(), view.updated);
+            first.push(view);
+        }
+    }
+    // What is not there is left out: nobody learns whether it is somebody else's.
+    ids.retain(|id| seen.contains_key(id));
+    let names: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
+    honoured.extensions.insert(TASK_IDS.to_owned(), names.into());
+    call.port().say(Notify::Acknowledged(honoured), bound);
+    for view in first {
+        call.port().say(Notify::Task(Box::new(view)), bound);
+    }
+    loop {
+        tokio::select! {
+            change = feed.next() => match change {
+                Some(change) => call.port().say(Notify::Changed(change), bound),
+                None => return Ok(Outcome::Complete(Answer::ListenEnded)),
+            },
+            id = news.next() => {
+                let Some(last) = seen.get_mut(&id) else { continue };
+                let Some(view) = tasks::look_at(&core, &call, &id).await? else { continue };
+                if view.updated > *last {
+                    *last = view.updated;
+                    call.port().say(Notify::Task(Box::new(view)), bound);
+                }
+            }
+        }
+    }
+}
+
+/// The member of a filter that names tasks.
+const TASK_IDS: &str = "taskIds";
 
 /// What of a wish can be fulfilled: only what the server offers, only resources that this caller
 /// can read.

@@ -3,7 +3,9 @@
 use std::{fmt, future::ready, sync::Arc};
 
 use outlive_protocol::{Answer, Call, Fault, Outcome, Principal, Work};
-use outlive_wire::{CallToolResult, Icon, Meta, RawJson, ToolAnnotations};
+use outlive_wire::{
+    CallToolResult, Icon, Meta, RawJson, TaskSupport, ToolAnnotations, ToolExecution,
+};
 use serde_json::value::RawValue;
 
 use super::{
@@ -17,6 +19,7 @@ use super::{
     param_headers,
     registry::{Entry, Visibility},
     schema::Schema,
+    tasks::{self, TaskPolicy},
     throttle::{Permit, Throttle},
 };
 
@@ -44,6 +47,7 @@ pub struct Tool {
     needs: Needs,
     upgrade: Upgrade,
     once: bool,
+    policy: TaskPolicy,
     output: Option<OutputSchema>,
     written_input: Option<RawJson>,
     written_output: Option<RawJson>,
@@ -76,6 +80,7 @@ impl Tool {
             needs,
             upgrade: Upgrade::default(),
             once: false,
+            policy: TaskPolicy::Never,
             output: H::Output::output_schema(),
             written_input: None,
             written_output: None,
@@ -191,6 +196,15 @@ impl Tool {
         self
     }
 
+    /// Whether its calls become tasks. The server has to run tasks for that:
+    /// [`ServerBuilder::tasks`].
+    ///
+    /// [`ServerBuilder::tasks`]: super::ServerBuilder::tasks
+    pub fn task(mut self, policy: TaskPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
     /// Names this version of the handler. What another version has recorded is given to
     /// [`Tool::migrate`] before it is read.
     pub fn revision(mut self, revision: impl Into<Arc<str>>) -> Self {
@@ -244,6 +258,15 @@ impl Tool {
         if self.once {
             return Err(bad(&"it uses `step_once`, which needs a store, and there is none"));
         }
+        if self.policy != TaskPolicy::Never && core.tasks.is_none() {
+            return Err(bad(&"its calls become tasks, and the server runs none; call `.tasks(…)`"));
+        }
+        self.info.execution = match self.policy {
+            TaskPolicy::Never => None,
+            TaskPolicy::Auto { .. } => Some(TaskSupport::Optional),
+            TaskPolicy::Always => Some(TaskSupport::Required),
+        }
+        .map(|support| ToolExecution { task_support: Some(support) });
         if self.upgrade.single_use && core.used_rounds.is_none() {
             return Err(bad(&"its rounds may be used once only; let the server `remember_rounds`"));
         }
@@ -274,6 +297,8 @@ impl Tool {
             info: Arc::new(self.info),
             handler: self.handler,
             upgrade: self.upgrade,
+            policy: self.policy,
+            durable: self.needs.durable,
             input,
             typed_input,
             output,
@@ -288,6 +313,9 @@ pub(super) struct ToolEntry {
     pub(super) info: Arc<outlive_wire::Tool>,
     handler: ToolHandler,
     upgrade: Upgrade,
+    policy: TaskPolicy,
+    /// Whether the handler may run again from the top.
+    durable: bool,
     input: Schema,
     /// Whether the handler's own type makes the structural check.
     typed_input: bool,
@@ -299,6 +327,20 @@ pub(super) struct ToolEntry {
 }
 
 impl ToolEntry {
+    /// Starts the handler.
+    pub(super) fn start(&self, cx: &Cx, entry: &Arc<ToolEntry>) -> Work {
+        (self.handler)(cx, entry)
+    }
+
+    /// Whether it can be run again when a worker was lost.
+    pub(super) fn resumes(&self) -> bool {
+        let hints = self.info.annotations.as_ref();
+        self.durable
+            || hints.is_some_and(|hints| {
+                hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true)
+            })
+    }
+
     /// The limit on all callers together.
     pub(super) fn limit_of_all(&self) -> &Option<Arc<Throttle>> {
         &self.all
@@ -324,15 +366,22 @@ impl Entry for ToolEntry {
 pub(super) fn call(core: &Arc<Core>, call: Arc<Call>) -> Work {
     match prepare(core, &call) {
         Ok(Prepared::Run(entry, permits)) => {
-            let work = (entry.handler)(&Cx::new(call, Arc::clone(core), Arguments::Json), &entry);
-            match permits {
-                None => work,
-                Some(permits) => Box::pin(async move {
-                    let result = work.await;
-                    drop(permits);
-                    result
-                }),
-            }
+            let course = match tasks::course(core, &call, entry.policy) {
+                Ok(course) => course,
+                Err(fault) => return Box::pin(ready(Err(fault))),
+            };
+            let cx = Cx::new(call, Arc::clone(core), Arguments::Json);
+            course.take(cx, &entry, |cx| {
+                let work = entry.start(cx, &entry);
+                match permits {
+                    None => work,
+                    Some(permits) => Box::pin(async move {
+                        let result = work.await;
+                        drop(permits);
+                        result
+                    }),
+                }
+            })
         }
         Ok(Prepared::Answer(text)) => Box::pin(ready(Ok(failed(text)))),
         Err(fault) => Box::pin(ready(Err(fault))),

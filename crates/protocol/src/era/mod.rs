@@ -17,7 +17,11 @@ use std::{fmt, time::Duration};
 
 use outlive_wire::{Implementation, InputRequest, Method, RawJson, Version};
 
-use crate::{Arrival, Bus, Call, Change, Fault, Message, Profile, Session, Wants};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::{Arrival, Bus, Call, Change, Fault, Holding, Message, Profile, Session, Wants};
 
 pub(crate) use legacy::open_session;
 pub(crate) use params::{Params, Request, params_of};
@@ -36,6 +40,19 @@ pub trait Era: fmt::Debug + Send + Sync {
 
     /// How a question reaches the client.
     fn asking(&self) -> Asking;
+
+    /// What the client of a call can do with a task.
+    ///
+    /// # Errors
+    ///
+    /// When it asks for one in a way that cannot be understood.
+    fn holding(&self, call: &Call) -> Result<Holding, Fault>;
+
+    /// How a caller that cannot hold a task is refused where there is no other answer.
+    fn task_required(&self, capability: RawJson) -> Fault;
+
+    /// Whether a task that is cancelled is over when that is answered.
+    fn cancels_at_once(&self) -> bool;
 
     /// Whether this revision has words for a question.
     fn has_words_for(&self, request: &InputRequest) -> bool;
@@ -137,6 +154,28 @@ impl Default for Eras {
     fn default() -> Self {
         Self { modern: true, legacy: true }
     }
+}
+
+/// Makes a call of a message that was kept, under the rules it came in. `open_session` makes the
+/// session of a revision that has one.
+pub(crate) fn restore(
+    version: &str,
+    message: &Bytes,
+    arrival: Arrival<'_>,
+    open_session: impl FnOnce(&'static dyn Era) -> Arc<Session>,
+) -> Result<Arc<Call>, Fault> {
+    let text = str::from_utf8(message).map_err(|error| Fault::Parse(error.to_string()))?;
+    let request = Request::read(message, text)
+        .ok_or_else(|| Fault::internal("a call that was kept cannot be read any more"))?;
+    match legacy::revision(version) {
+        Some(legacy) => legacy.decode(&request, arrival, open_session(legacy), |_| false),
+        None => modern::MODERN.decode(&request, arrival, |_| false),
+    }
+}
+
+/// The capabilities that a client has to declare to hold tasks.
+pub fn tasks_capability() -> RawJson {
+    modern::tasks_capability()
 }
 
 /// What the client of a call would have to declare to be asked this; `None` if it can be asked.

@@ -82,6 +82,10 @@ pub(crate) struct Params<'a> {
     input_responses: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present", rename = "requestState")]
     request_state: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "taskId")]
+    task_id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    task: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "_meta", deserialize_with = "object")]
     pub(crate) meta: Option<MetaKeys<'a>>,
 }
@@ -153,6 +157,11 @@ impl<'a> Params<'a> {
         self.uri
     }
 
+    /// `params.taskId` as it stands in the message.
+    pub(crate) fn task_id(&self) -> Option<&'a RawValue> {
+        self.task_id
+    }
+
     /// Where everything stands in the message.
     pub(crate) fn spans(&self, message: &[u8]) -> Result<ParamSpans, Fault> {
         let span = |raw: Option<&RawValue>| raw.map(|raw| Span::of(message, raw.get()));
@@ -169,6 +178,8 @@ impl<'a> Params<'a> {
             arguments: span(self.arguments),
             input_responses: span(self.input_responses),
             request_state: span(self.request_state),
+            task_id: span(self.task_id),
+            task: span(self.task),
             progress_token: span(progress_token),
             client_info: span(meta.and_then(|meta| meta.info)),
             client_capabilities: span(meta.and_then(|meta| meta.capabilities)),

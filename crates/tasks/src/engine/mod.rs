@@ -5,6 +5,7 @@
 
 mod config;
 mod drive;
+mod news;
 
 use std::{
     collections::HashMap,
@@ -18,6 +19,9 @@ use std::{
 use tokio::sync::{Notify, Semaphore, oneshot};
 
 pub use config::EngineConfig;
+pub use news::News;
+
+use news::Listening;
 
 use crate::{
     Journal,
@@ -62,6 +66,7 @@ struct Inner {
     worker: WorkerId,
     running: Mutex<HashMap<TaskId, Signals>>,
     watched: Mutex<HashMap<TaskId, Weak<Notify>>>,
+    listening: Mutex<Vec<Weak<Listening>>>,
     /// Something may be due.
     due: Notify,
     slots: Arc<Semaphore>,
@@ -113,6 +118,7 @@ impl Engine {
             worker,
             running: Mutex::default(),
             watched: Mutex::default(),
+            listening: Mutex::default(),
             due: Notify::new(),
             slots: Arc::new(Semaphore::new(config.running)),
             stopping: tokio::sync::watch::channel(false).0,
@@ -219,6 +225,15 @@ impl Engine {
         notify
     }
 
+    /// Changes of these tasks, from now on.
+    pub fn news(&self, tasks: &[TaskId]) -> News {
+        let (news, listening) = News::new(tasks);
+        let mut all = self.0.listening.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|listening| listening.strong_count() > 0);
+        all.push(Arc::downgrade(&listening));
+        news
+    }
+
     /// Stops claiming, gives steps in flight some time to end, and gives everything back, so that
     /// another replica goes on at once.
     pub async fn drain(&self, patience: Duration) {
@@ -251,6 +266,8 @@ impl Inner {
         if let Some(notify) = self.lock_watched().get(task).and_then(Weak::upgrade) {
             notify.notify_waiters();
         }
+        let listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        listening.iter().filter_map(Weak::upgrade).for_each(|listening| listening.tell(task));
     }
 
     /// Runs a task until it ends, waits without a worker, or is lost.

@@ -6,6 +6,7 @@
 
 pub mod contract;
 mod memory;
+mod sqlite;
 mod types;
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
@@ -13,6 +14,7 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use outlive_wire::RawJson;
 
 pub use memory::MemoryStore;
+pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 pub use types::{
     After, Asked, Cancelled, Changes, Claimed, Created, Lease, Millis, NewTask, OnceKey, Phase,
     StoreError, Swept, TaskId, TaskOutcome, Then, View, WorkerId,

@@ -16,7 +16,7 @@ use outlive_protocol::Notify;
 use outlive_tasks::IntoKey;
 use outlive_wire::{
     CreateMessageRequestParams, CreateMessageResult, ElicitRequestURLParams, InputRequest,
-    ListRootsResult, RequestedSchema, Root,
+    RequestedSchema, Root,
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -24,7 +24,7 @@ use serde_json::value::RawValue;
 use super::{
     Durable, DurableError,
     question::{Question, verdict},
-    request::{form_request, read, read_elicit, read_form, url_request},
+    request::{form_request, read, read_elicit, read_form, read_roots, url_request},
 };
 use crate::server::{
     Form, Result, conversation,
@@ -276,14 +276,7 @@ impl Future for Roots<'_> {
     type Output = Result<Vec<Root>>;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
-        let judge = |raw: &RawValue| {
-            verdict(read::<ListRootsResult>(raw).and_then(|list| {
-                match list.roots.iter().find(|root| !root.uri.starts_with("file://")) {
-                    Some(root) => Err(format!("the root `{}` is no file:// URI", root.uri)),
-                    None => Ok(Ok(list.roots)),
-                }
-            }))
-        };
+        let judge = |raw: &RawValue| verdict(read_roots(raw).map(Ok));
         self.question.poll(task, |_| Ok(InputRequest::ListRoots), judge)
     }
 }

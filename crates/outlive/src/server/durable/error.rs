@@ -49,6 +49,11 @@ pub enum DurableError {
         /// The capabilities, as an object.
         required: RawJson,
     },
+    /// The call has been asked enough.
+    GaveUp {
+        /// After so many rounds.
+        rounds: u32,
+    },
     /// The answer never fitted, however often it was asked for.
     TooManyRounds {
         /// The question.
@@ -96,6 +101,7 @@ impl fmt::Display for DurableError {
                 "the client cannot be asked `{key}`; it would have to declare {}",
                 required.get()
             ),
+            Self::GaveUp { rounds } => write!(f, "gave up after {rounds} rounds of questions"),
             Self::TooManyRounds { key } => {
                 write!(f, "`{key}` was asked too often, and no answer fitted")
             }

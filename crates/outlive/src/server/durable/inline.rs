@@ -8,7 +8,7 @@
 use std::{
     future::Future,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     task::{Context, Poll},
     time::Duration,
 };
@@ -21,7 +21,7 @@ use outlive_tasks::{OpenQuestion, Turned, Turns, Unanswered, poll_as};
 use outlive_wire::{ContentBlock, ElicitRequestParams, Entries, InputRequest};
 use pin_project_lite::pin_project;
 
-use super::{Durability, Questions, Upgrade, now, request::url_request, run_id};
+use super::{Durability, DurableError, Questions, Upgrade, now, request::url_request, run_id};
 use crate::server::{
     Cx, Error,
     extract::{Rejection, RejectionKind},
@@ -59,7 +59,6 @@ pin_project! {
         work: Option<H::Future>,
         turns: Turns,
         waiting: Vec<Waiting>,
-        rounds: u32,
     }
 }
 
@@ -93,7 +92,6 @@ where
                 work: Some(work),
                 turns: Turns::default(),
                 waiting: Vec::new(),
-                rounds: 0,
             }),
             Err(rejection) => Err((rejection, ending)),
         }
@@ -121,12 +119,16 @@ where
     fn ask(self: Pin<&mut Self>, questions: Questions) -> Result<(), Error> {
         let mut this = self.project();
         this.work.set(None);
-        *this.rounds += 1;
         let limits = &this.cx.core().profile.limits;
-        if *this.rounds > limits.question_rounds {
+        let durability = Durability::of(this.cx);
+        if this.cx.call().era().asking() == Asking::Wait {
+            // The rounds that are not rounds of calls are counted here.
+            durability.round.fetch_add(1, Ordering::Relaxed);
+        }
+        if durability.rounds() > limits.question_rounds {
             return Err(too_many_rounds(limits.question_rounds));
         }
-        let journal = &Durability::of(this.cx).journal;
+        let journal = &durability.journal;
         for (key, mut request) in questions.asked {
             if let InputRequest::Elicit(ElicitRequestParams::Url(params)) = request {
                 request = url_request(this.cx, &key, params)?;
@@ -158,7 +160,7 @@ where
         journal.close();
         this.work.set(None);
         let limit = this.cx.core().profile.limits.question_rounds;
-        if durability.round >= limit {
+        if durability.rounds() >= limit {
             let outcome = this.ending.give_up(this.cx, too_many_rounds(limit))?;
             return Ok(complete(this.cx, outcome));
         }
@@ -241,8 +243,9 @@ where
     type Output = Result<Outcome, Fault>;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
-        let waits = self.cx.call().era().asking() == Asking::Wait;
         loop {
+            let is_task = self.cx.call().attached::<Durability>().is_some_and(Durability::is_task);
+            let waits = self.cx.call().era().asking() == Asking::Wait;
             let turned = self.as_mut().poll_work(task);
             if !matches!(turned, Poll::Ready(Turned::Done(_))) && crashed(&self.cx) {
                 self.as_mut().begin_again()?;
@@ -252,9 +255,12 @@ where
             match turned {
                 Poll::Ready(Turned::Done(returned)) => {
                     let this = self.as_mut().project();
-                    match this.ending.finish(this.cx, returned)? {
+                    let ended = this.ending.finish(this.cx, returned);
+                    if !matches!(ended, Ok(Ended::Ask(_))) {
+                        withdraw_all(this.cx, this.waiting);
+                    }
+                    match ended? {
                         Ended::Outcome(outcome) => {
-                            withdraw_all(this.cx, this.waiting);
                             return Poll::Ready(Ok(complete(this.cx, outcome)));
                         }
                         Ended::Ask(questions) => {
@@ -264,12 +270,22 @@ where
                             }
                         }
                     }
-                    if !waits {
+                    if !waits && !is_task {
                         return Poll::Ready(self.suspend());
                     }
                 }
-                Poll::Ready(Turned::Parked) if !waits => return Poll::Ready(self.suspend()),
+                Poll::Ready(Turned::Parked) if !waits && !is_task => {
+                    return Poll::Ready(self.suspend());
+                }
                 Poll::Ready(Turned::Parked) | Poll::Pending => {}
+            }
+            if is_task {
+                // Questions go to the store, and whoever runs the task brings the answers.
+                if self.work.is_some() || Durability::of(&self.cx).journal.waits_for_answers() {
+                    return Poll::Pending;
+                }
+                self.as_mut().begin_again()?;
+                continue;
             }
             if !waits {
                 return Poll::Pending;
@@ -314,8 +330,8 @@ fn crashed(cx: &Cx) -> bool {
     crashed
 }
 
-fn too_many_rounds(limit: u32) -> Error {
-    Error::new(format!("gave up after {limit} rounds of questions"))
+fn too_many_rounds(rounds: u32) -> Error {
+    DurableError::GaveUp { rounds }.into()
 }
 
 /// The handler has ended: nobody wants to know any more.

@@ -41,7 +41,7 @@ pub(crate) use rehearsed::Rehearsed;
 pub use retry::Retry;
 pub use round::{Next, Questions, Round};
 pub use secret::Secret;
-pub(super) use state::{Durability, Upgrade, UsedRounds, open};
+pub(super) use state::{Durability, Upgrade, UsedRounds, open, random_id};
 
 use super::{
     Cx, Error, Result,
@@ -137,6 +137,7 @@ impl Durable {
                     tracing::debug!(key, tried, %error, "a step failed and is tried again");
                     self.cx.core().profile.clock.sleep(retry.pause(tried)).await;
                     tried += 1;
+                    step.restart();
                 }
                 returned => break returned,
             }

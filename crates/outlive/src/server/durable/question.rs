@@ -121,13 +121,17 @@ impl<'a> Question<'a> {
                 self.stage = Stage::Open;
                 None
             }
-            // Where the client has come back with it, the request is refused; where it is an
-            // answer to a request of ours, there is nothing to refuse.
-            Verdict::Never(why) if cx.call().era().asking() == Way::Suspend => {
+            // What came without being asked for refuses the request that brought it.
+            Verdict::Never(why) if cx.journal().was_unasked(&self.key) => {
                 let why = format!("`params.inputResponses`: `{}`: {why}", self.key);
                 cx.journal().refuse_answer(&self.key, why);
                 self.stage = Stage::Open;
                 None
+            }
+            // What was asked for has been checked to be an answer: it is one to another question, of
+            // an earlier version of the handler.
+            Verdict::Never(why) if cx.call().era().asking() == Way::Suspend => {
+                self.judged(Verdict::Again(why), request)
             }
             Verdict::Never(why) => {
                 let code = outlive_wire::code::INVALID_PARAMS;

@@ -14,6 +14,7 @@ struct Plan {
     /// Records in the rounds that have ended.
     recorded: usize,
     unused: Vec<String>,
+    keys: Vec<String>,
     happened: bool,
 }
 
@@ -27,6 +28,11 @@ impl Rehearsed {
     pub(crate) fn report(&self) -> (usize, Vec<String>, bool) {
         let plan = self.lock();
         (plan.recorded, plan.unused.clone(), plan.happened)
+    }
+
+    /// Everything that was recorded.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        self.lock().keys.clone()
     }
 
     /// A round begins over this journal.
@@ -55,6 +61,7 @@ impl Rehearsed {
         let mut plan = self.lock();
         plan.recorded += journal.recorded();
         plan.unused = unused.to_vec();
+        plan.keys = journal.keep().entries.into_keys().collect();
     }
 
     fn lock(&self) -> MutexGuard<'_, Plan> {

@@ -3,7 +3,7 @@
 use outlive_protocol::era::Asking as Way;
 use outlive_wire::{
     ElicitAction, ElicitRequestFormParams, ElicitRequestParams, ElicitRequestURLParams,
-    ElicitResult, FormMode, InputRequest, RequestedSchema,
+    ElicitResult, FormMode, InputRequest, ListRootsResult, RequestedSchema, Root,
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -75,4 +75,13 @@ pub(super) fn form_request(
 
 pub(super) fn read<T: DeserializeOwned>(raw: &RawValue) -> std::result::Result<T, String> {
     serde_json::from_str(raw.get()).map_err(|error| error.to_string())
+}
+
+/// What a client answers when it is asked for its roots: places in its file system.
+pub(super) fn read_roots(raw: &RawValue) -> std::result::Result<Vec<Root>, String> {
+    let list: ListRootsResult = read(raw)?;
+    match list.roots.iter().find(|root| !root.uri.starts_with("file://")) {
+        Some(root) => Err(format!("the root `{}` is no file:// URI", root.uri)),
+        None => Ok(list.roots),
+    }
 }

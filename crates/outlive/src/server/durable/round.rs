@@ -7,14 +7,14 @@ use std::{fmt, sync::Arc};
 use outlive_tasks::{Asking, IntoKey, Unanswered};
 use outlive_wire::{
     CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitRequestURLParams,
-    InputRequest, ListRootsResult, RawJson, Root,
+    InputRequest, RawJson, Root,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
     Durability, DurableError, Reply, misuse,
-    request::{form_request, read, read_elicit, read_form},
+    request::{form_request, read, read_elicit, read_form, read_roots},
 };
 use crate::server::{
     Cx, Form, Result,
@@ -125,7 +125,7 @@ impl<S> Round<S> {
 
     /// How many rounds of questions came before this one.
     pub fn number(&self) -> u32 {
-        Durability::of(&self.cx).round
+        Durability::of(&self.cx).rounds()
     }
 
     /// What the user made of a form. `None` if it has not been asked, not been answered, or the
@@ -168,7 +168,7 @@ impl<S> Round<S> {
     /// As [`Round::form`].
     pub fn roots(&self, key: impl IntoKey) -> Result<Option<Vec<Root>>> {
         let Some((key, raw)) = self.answer(key)? else { return Ok(None) };
-        Ok(Some(malformed(&key, read::<ListRootsResult>(&raw))?.roots))
+        Ok(Some(malformed(&key, read_roots(&raw))?))
     }
 
     fn answer(&self, key: impl IntoKey) -> Result<Option<(String, Box<RawValue>)>> {

@@ -4,13 +4,16 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
 use outlive_protocol::{Call, Fault, era::Asking};
 use outlive_tasks::{Bounds, Entry, Journal, OpenQuestion, Restored};
-use outlive_wire::{CreateMessageResult, ElicitResult, InputRequest, ListRootsResult, RawJson};
+use outlive_wire::{CreateMessageResult, ElicitResult, InputRequest, RawJson};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -35,11 +38,13 @@ const VERSION: u8 = 1;
 /// What a call has done and asked, over all its rounds.
 #[derive(Debug)]
 pub(in crate::server) struct Durability {
-    pub(super) journal: Journal,
+    pub(in crate::server) journal: Arc<Journal>,
+    /// Whether the call has become a task: its questions wait in the store then.
+    in_task: AtomicBool,
     /// Minted when it is first needed, and kept over all rounds.
     call_id: OnceLock<String>,
     /// How many rounds came before this one.
-    pub(super) round: u32,
+    pub(super) round: AtomicU32,
     sheds: u32,
 }
 
@@ -117,14 +122,14 @@ impl Kind {
         match self {
             Self::Elicit => request::read::<ElicitResult>(raw).map(drop),
             Self::Sample => request::read::<CreateMessageResult>(raw).map(drop),
-            Self::Roots => request::read::<ListRootsResult>(raw).map(drop),
+            Self::Roots => request::read_roots(raw).map(drop),
         }
     }
 }
 
 impl Durability {
     /// That of a call; a new one for a call that has none yet.
-    pub(super) fn of(cx: &Cx) -> &Durability {
+    pub(in crate::server) fn of(cx: &Cx) -> &Durability {
         cx.call().attachment(|| {
             let journal = Journal::new(bounds(cx.core(), cx.call()));
             rehearse(cx.core(), &journal);
@@ -133,11 +138,41 @@ impl Durability {
     }
 
     fn new(journal: Journal) -> Self {
-        Self { journal, call_id: OnceLock::new(), round: 0, sheds: 0 }
+        Self {
+            journal: Arc::new(journal),
+            in_task: AtomicBool::new(false),
+            call_id: OnceLock::new(),
+            round: AtomicU32::new(0),
+            sheds: 0,
+        }
+    }
+
+    /// That of a task that is begun, or begun again. Keys for foreign systems are the task's.
+    pub(in crate::server) fn of_task(core: &Core, id: &str, journal: Restored) -> Self {
+        let durability = Self::new(Journal::restored(task_bounds(core), journal));
+        durability.in_task.store(true, Ordering::Release);
+        let _ = durability.call_id.set(id.to_owned());
+        durability
+    }
+
+    /// The call becomes a task, or does not after all.
+    pub(in crate::server) fn set_task(&self, core: &Core, call: &Call, task: bool) {
+        self.in_task.store(task, Ordering::Release);
+        self.journal.set_bounds(if task { task_bounds(core) } else { bounds(core, call) });
+    }
+
+    /// Whether the call has become a task.
+    pub(super) fn is_task(&self) -> bool {
+        self.in_task.load(Ordering::Acquire)
     }
 
     pub(super) fn call_id(&self) -> &str {
         self.call_id.get_or_init(|| random_id().unwrap_or_default())
+    }
+
+    /// How many rounds came before this one.
+    pub(super) fn rounds(&self) -> u32 {
+        self.round.load(Ordering::Relaxed)
     }
 
     /// Whether the call may be sent away once more.
@@ -162,7 +197,7 @@ impl Durability {
         let sealed = Sealed {
             version: VERSION,
             call_id,
-            round: self.round + 1,
+            round: self.rounds() + 1,
             jti: random()?,
             issued,
             expires: issued.saturating_add(millis(core.profile.limits.state_ttl)),
@@ -216,10 +251,10 @@ pub(in crate::server) fn open(core: &Core, call: &Call, upgrade: &Upgrade) -> Re
     let Sealed { call_id, round, sheds, journal, revision, .. } = sealed;
     let journal = migrated(journal, revision.as_deref(), upgrade);
     let durability = Durability {
-        journal: Journal::restored(bounds(core, call), journal),
-        call_id: call_id.into(),
-        round,
+        round: AtomicU32::new(round),
         sheds,
+        call_id: call_id.into(),
+        ..Durability::new(Journal::restored(bounds(core, call), journal))
     };
     rehearse(core, &durability.journal);
     durability.journal.give(Some(&asked), given, now);
@@ -300,8 +335,13 @@ fn bounds(core: &Core, call: &Call) -> Bounds {
     }
 }
 
+/// The journal of a task stays with its store.
+fn task_bounds(core: &Core) -> Bounds {
+    Bounds { bytes: IN_MEMORY, questions: core.profile.limits.questions, leaves: false }
+}
+
 /// 128 random bits.
-fn random_id() -> Option<String> {
+pub(in crate::server) fn random_id() -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
     Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

@@ -4,7 +4,7 @@ use outlive_wire::{
     NumberKind, NumberSchema, PrimitiveSchemaDefinition as Field, RequestedSchema, StringFormat,
     StringSchema,
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 /// Checks the text of an answer's content. What the form does not ask for is ignored.
 pub(in crate::server) fn check(schema: &RequestedSchema, content: &str) -> Result<(), String> {
@@ -22,7 +22,8 @@ pub(in crate::server) fn check(schema: &RequestedSchema, content: &str) -> Resul
     Ok(())
 }
 
-fn check_field(field: &Field, value: &Value) -> Result<(), String> {
+/// Checks one value. The reason is a sentence that the name of the field begins.
+pub(super) fn check_field(field: &Field, value: &Value) -> Result<(), String> {
     match field {
         Field::String(schema) => check_string(schema, text(value)?),
         Field::Number(schema) => check_number(schema, value),
@@ -79,14 +80,21 @@ fn check_number(schema: &NumberSchema, value: &Value) -> Result<(), String> {
     if schema.kind == NumberKind::Integer && !is_integer {
         return Err("must be a whole number".to_owned());
     }
-    let float = |number: &serde_json::Number| number.as_f64().unwrap_or(f64::NAN);
-    if let Some(least) = schema.minimum.as_ref().filter(|least| float(number) < float(least)) {
+    if let Some(least) = schema.minimum.as_ref().filter(|least| is_less(number, least)) {
         return Err(format!("must be at least {least}"));
     }
-    if let Some(most) = schema.maximum.as_ref().filter(|most| float(number) > float(most)) {
+    if let Some(most) = schema.maximum.as_ref().filter(|most| is_less(most, number)) {
         return Err(format!("must be at most {most}"));
     }
     Ok(())
+}
+
+/// To the last digit where both are integers: a float holds 53 bits.
+pub(super) fn is_less(a: &Number, b: &Number) -> bool {
+    match (a.as_i128(), b.as_i128()) {
+        (Some(a), Some(b)) => a < b,
+        _ => a.as_f64() < b.as_f64(),
+    }
 }
 
 fn one_of<'a>(value: &Value, values: impl Iterator<Item = &'a String>) -> Result<(), String> {
@@ -121,9 +129,9 @@ fn some_of(
 
 /// One `@` with something before and behind it; whether it can be reached only a letter can tell.
 fn is_email(text: &str) -> bool {
-    let parts = text.rsplit_once('@');
-    parts.is_some_and(|(name, host)| !name.is_empty() && !host.is_empty())
-        && !text.contains(char::is_whitespace)
+    let parts = text.split_once('@');
+    parts.is_some_and(|(name, host)| !name.is_empty() && !host.is_empty() && !host.contains('@'))
+        && !text.contains(|char: char| char.is_whitespace() || char.is_control())
 }
 
 /// A scheme and something behind it.

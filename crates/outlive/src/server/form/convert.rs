@@ -7,13 +7,29 @@ use outlive_wire::{
     UntitledSingleSelectEnumSchema,
 };
 use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};
 
-use super::FormError;
+use super::{FormError, check};
 
 /// Keywords that say something about a value without constraining it.
 const REMARKS: &[&str] =
     &["$schema", "examples", "deprecated", "readOnly", "writeOnly", "$comment"];
+
+/// Keywords that a whole form may have. Those about other members are left out: an answer's are
+/// ignored.
+const OF_FORMS: &[&str] = &[
+    "type",
+    "title",
+    "description",
+    "properties",
+    "required",
+    "additionalProperties",
+    "unevaluatedProperties",
+    "$comment",
+    "deprecated",
+    "examples",
+];
 
 /// The form that a type is.
 pub(super) fn form<T: JsonSchema>() -> Result<RequestedSchema, FormError> {
@@ -26,6 +42,11 @@ pub(super) fn form<T: JsonSchema>() -> Result<RequestedSchema, FormError> {
     let root = schema.as_object().ok_or_else(not_flat)?;
     if root.get("type").is_none_or(|kind| kind != "object") {
         return Err(not_flat());
+    }
+    if let Some(keyword) = root.keys().find(|keyword| !OF_FORMS.contains(&keyword.as_str())) {
+        return Err(FormError(format!(
+            "`{name}` has a `{keyword}`, which no form can say; leave it out and check the answer yourself"
+        )));
     }
     let required: Vec<&str> = match root.get("required") {
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
@@ -50,6 +71,7 @@ fn field(name: &str, property: &Value) -> Result<PrimitiveSchemaDefinition, Form
         return Err(wrong("can be anything; give it a type"));
     };
     let mut members = Members { name, members: without_null(property) };
+    let default = members.members.get("default").cloned();
     let kind = members.take("type").and_then(|kind| kind.as_str().map(str::to_owned));
     let choice = members.choice()?;
     let field = match (choice, kind.as_deref()) {
@@ -65,7 +87,12 @@ fn field(name: &str, property: &Value) -> Result<PrimitiveSchemaDefinition, Form
         (None, None) => return Err(wrong("has several types; give it one")),
         _ => return Err(wrong("is none that a form can have")),
     };
-    members.finish(field)
+    members.finish()?;
+    // Clients fill it in beforehand; one that does not fit would be asked for again and again.
+    match default.map_or(Ok(()), |default| check::check_field(&field, &default)) {
+        Ok(()) => Ok(field),
+        Err(why) => Err(wrong(&format!("{why}, and its default does not fit"))),
+    }
 }
 
 /// A schema that also allows `null`, as that of an `Option`, without it.
@@ -100,6 +127,8 @@ fn without_null(property: &Map<String, Value>) -> Map<String, Value> {
     members
 }
 
+const NOTHING: &str = "has nothing to choose from; give its type a variant that clients can send";
+
 /// What can be chosen.
 enum Options {
     Untitled(Vec<String>),
@@ -117,12 +146,13 @@ impl Members<'_> {
         self.members.remove(keyword)
     }
 
-    fn text(&mut self, keyword: &str) -> Option<String> {
-        self.take(keyword).and_then(|value| value.as_str().map(str::to_owned))
-    }
-
-    fn count(&mut self, keyword: &str) -> Option<u64> {
-        self.take(keyword).and_then(|value| value.as_u64())
+    /// Takes a keyword of a known type. One of another type is not passed over: it was meant to
+    /// constrain the answer.
+    fn read<T: DeserializeOwned>(&mut self, keyword: &str) -> Result<Option<T>, FormError> {
+        self.take(keyword)
+            .map(serde_json::from_value)
+            .transpose()
+            .map_err(|error| self.wrong(format_args!("has a `{keyword}` that cannot be: {error}")))
     }
 
     fn wrong(&self, what: impl std::fmt::Display) -> FormError {
@@ -132,13 +162,13 @@ impl Members<'_> {
     /// The values to choose from, if the field is such.
     fn choice(&mut self) -> Result<Option<Options>, FormError> {
         if let Some(values) = self.take("enum") {
-            return Ok(Some(Options::Untitled(self.texts(&values)?)));
+            return Ok(Some(Options::Untitled(self.options(&values)?)));
         }
         if let Some(value) = self.take("const") {
             return Ok(Some(Options::Untitled(self.texts(&Value::Array(vec![value]))?)));
         }
         let Some(branches) = self.take("oneOf") else { return Ok(None) };
-        let mut options = Vec::new();
+        let mut options: Vec<EnumOption> = Vec::new();
         for branch in branches.as_array().into_iter().flatten() {
             // Variants without a remark of their own are gathered in one `enum`.
             if let Some(values) = branch.get("enum") {
@@ -155,6 +185,9 @@ impl Members<'_> {
             let title = said.and_then(Value::as_str).unwrap_or(value).to_owned();
             options.push(EnumOption { value: value.to_owned(), title });
         }
+        if options.is_empty() {
+            return Err(self.wrong(NOTHING));
+        }
         Ok(Some(Options::Titled(options)))
     }
 
@@ -168,9 +201,14 @@ impl Members<'_> {
         texts.ok_or_else(|| self.wrong("has choices that are no texts; only texts can be chosen"))
     }
 
+    fn options(&self, values: &Value) -> Result<Vec<String>, FormError> {
+        let values = self.texts(values)?;
+        if values.is_empty() { Err(self.wrong(NOTHING)) } else { Ok(values) }
+    }
+
     fn single(&mut self, options: Options) -> Result<PrimitiveSchemaDefinition, FormError> {
-        let (title, description) = (self.text("title"), self.text("description"));
-        let default = self.text("default");
+        let (title, description) = (self.read("title")?, self.read("description")?);
+        let default = self.read("default")?;
         Ok(match options {
             Options::Untitled(values) => {
                 UntitledSingleSelectEnumSchema { title, description, values, default }.into()
@@ -189,11 +227,16 @@ impl Members<'_> {
         let Some(options) = items.choice()? else {
             return Err(self.wrong("is a list; only a list of an enum can be chosen"));
         };
+        items.take("type");
+        // What the enum says of itself counts where the field says nothing, as in a single choice.
+        let (items_title, items_description) = (items.read("title")?, items.read("description")?);
+        items.finish()?;
         // A set is what several choices are.
         self.take("uniqueItems");
-        let (title, description) = (self.text("title"), self.text("description"));
-        let (min_items, max_items) = (self.count("minItems"), self.count("maxItems"));
-        let default = self.take("default").map(|default| self.texts(&default)).transpose()?;
+        let title = self.read("title")?.or(items_title);
+        let description = self.read("description")?.or(items_description);
+        let (min_items, max_items) = (self.read("minItems")?, self.read("maxItems")?);
+        let default = self.read("default")?;
         Ok(match options {
             Options::Untitled(values) => UntitledMultiSelectEnumSchema {
                 title,
@@ -217,7 +260,7 @@ impl Members<'_> {
     }
 
     fn string(&mut self) -> Result<StringSchema, FormError> {
-        let format = match self.text("format") {
+        let format = match self.read::<String>("format")? {
             None => None,
             Some(format) => Some(match format.as_str() {
                 "email" => StringFormat::Email,
@@ -232,20 +275,20 @@ impl Members<'_> {
             }),
         };
         Ok(StringSchema {
-            title: self.text("title"),
-            description: self.text("description"),
-            min_length: self.count("minLength"),
-            max_length: self.count("maxLength"),
+            title: self.read("title")?,
+            description: self.read("description")?,
+            min_length: self.read("minLength")?,
+            max_length: self.read("maxLength")?,
             format,
-            default: self.text("default"),
+            default: self.read("default")?,
         })
     }
 
     fn boolean(&mut self) -> Result<BooleanSchema, FormError> {
         Ok(BooleanSchema {
-            title: self.text("title"),
-            description: self.text("description"),
-            default: self.take("default").and_then(|value| value.as_bool()),
+            title: self.read("title")?,
+            description: self.read("description")?,
+            default: self.read("default")?,
         })
     }
 
@@ -254,11 +297,11 @@ impl Members<'_> {
         self.take("format");
         Ok(NumberSchema {
             kind,
-            title: self.text("title"),
-            description: self.text("description"),
+            title: self.read("title")?,
+            description: self.read("description")?,
             minimum: self.bound("minimum", "exclusiveMinimum", kind, 1)?,
             maximum: self.bound("maximum", "exclusiveMaximum", kind, -1)?,
-            default: self.take("default").and_then(as_number),
+            default: self.read("default")?,
         })
     }
 
@@ -268,34 +311,31 @@ impl Members<'_> {
         inclusive: &str,
         exclusive: &str,
         kind: NumberKind,
-        inwards: i64,
+        inwards: i128,
     ) -> Result<Option<Number>, FormError> {
-        let included = self.take(inclusive).and_then(as_number);
-        let Some(excluded) = self.take(exclusive) else { return Ok(included) };
-        match (kind, excluded.as_i64().and_then(|bound| bound.checked_add(inwards))) {
-            (NumberKind::Integer, Some(bound)) => Ok(Some(bound.into())),
-            _ => Err(self.wrong(format_args!("has an `{exclusive}`; forms know `{inclusive}`"))),
-        }
+        let included: Option<Number> = self.read(inclusive)?;
+        let Some(excluded) = self.read::<Number>(exclusive)? else { return Ok(included) };
+        let moved = excluded.as_i128().and_then(|bound| Number::from_i128(bound + inwards));
+        let (NumberKind::Integer, Some(moved)) = (kind, moved) else {
+            return Err(self.wrong(format_args!("has an `{exclusive}`; forms know `{inclusive}`")));
+        };
+        // Types have bounds of their own, which may be the tighter ones.
+        Ok(Some(match included {
+            Some(included) if inwards > 0 && check::is_less(&moved, &included) => included,
+            Some(included) if inwards < 0 && check::is_less(&included, &moved) => included,
+            _ => moved,
+        }))
     }
 
     /// Everything must have been understood: what a form cannot say, it would not check either.
-    fn finish(
-        mut self,
-        field: PrimitiveSchemaDefinition,
-    ) -> Result<PrimitiveSchemaDefinition, FormError> {
-        self.members.retain(|keyword, _| !REMARKS.contains(&keyword.as_str()));
+    fn finish(mut self) -> Result<(), FormError> {
+        let is_remark = |keyword: &str| REMARKS.contains(&keyword) || keyword.starts_with("x-");
+        self.members.retain(|keyword, _| !is_remark(keyword));
         match self.members.keys().next() {
-            None => Ok(field),
+            None => Ok(()),
             Some(keyword) => Err(self.wrong(format_args!(
                 "has a `{keyword}`, which no form can say; leave it out and check the answer yourself"
             ))),
         }
-    }
-}
-
-fn as_number(value: Value) -> Option<Number> {
-    match value {
-        Value::Number(number) => Some(number),
-        _ => None,
     }
 }

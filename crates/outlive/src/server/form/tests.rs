@@ -173,7 +173,64 @@ fn what_a_form_cannot_say_is_refused_by_name() {
         f64,
         "the field `field` has an `exclusiveMinimum`; forms know `minimum`"
     );
+    refused!(
+        #[schemars(extend("minLength" = -1))]
+        String,
+        "the field `field` has a `minLength` that cannot be: invalid value: integer `-1`, expected u64"
+    );
+    refused!(
+        #[schemars(extend("enum" = ["a"], "default" = "b"))]
+        String,
+        "the field `field` must be one of a, and its default does not fit"
+    );
+    refused!(
+        #[schemars(length(min = 1), extend("default" = ""))]
+        String,
+        "the field `field` must have at least 1 characters, and its default does not fit"
+    );
+    refused!(
+        #[schemars(extend("items" = {"type": "string", "enum": ["a"], "pattern": "a"}))]
+        Vec<Size>,
+        "the field `field` has a `pattern`, which no form can say; leave it out and check the answer yourself"
+    );
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    enum Internal {
+        #[serde(skip)]
+        Hidden,
+    }
+    let nothing = "the field `field` has nothing to choose from; give its type a variant that clients can send";
+    refused!(Internal, nothing);
+    refused!(Vec<Internal>, nothing);
     check_refused::<String>("`string` is no struct with fields; only those are forms");
+}
+
+#[test]
+fn what_a_form_cannot_say_as_a_whole_is_refused() {
+    #[derive(Deserialize, JsonSchema)]
+    #[schemars(extend("minProperties" = 1))]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct AtLeastOne {
+        text: Option<String>,
+    }
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    enum Contact {
+        Phone(String),
+    }
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Flattened {
+        #[serde(flatten)]
+        contact: Contact,
+    }
+    let expected = |name: &str, keyword: &str| {
+        format!(
+            "`{name}` has a `{keyword}`, which no form can say; leave it out and check the answer yourself"
+        )
+    };
+    check_refused::<AtLeastOne>(&expected("AtLeastOne", "minProperties"));
+    check_refused::<Flattened>(&expected("Flattened", "oneOf"));
 }
 
 #[test]
@@ -183,11 +240,44 @@ fn an_excluded_bound_of_an_integer_is_moved() {
     struct Bounded {
         #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 10))]
         count: i64,
+        // The type's own bound is the tighter one.
+        #[schemars(extend("exclusiveMinimum" = -3))]
+        small: u8,
     }
     check_form::<Bounded>(&json!({
         "type": "object",
-        "properties": {"count": {"type": "integer", "minimum": 1, "maximum": 9}},
-        "required": ["count"],
+        "properties": {
+            "count": {"type": "integer", "minimum": 1, "maximum": 9},
+            "small": {"type": "integer", "minimum": 0, "maximum": 255},
+        },
+        "required": ["count", "small"],
+    }));
+}
+
+#[test]
+fn an_enum_describes_a_choice_of_several_too() {
+    /// How big.
+    #[derive(Deserialize, JsonSchema)]
+    enum Documented {
+        Small,
+    }
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Several {
+        sizes: Vec<Documented>,
+        #[schemars(extend("x-mine" = 1))]
+        remarked: bool,
+    }
+    check_form::<Several>(&json!({
+        "type": "object",
+        "properties": {
+            "sizes": {
+                "type": "array", "description": "How big.",
+                "items": {"type": "string", "enum": ["Small"]},
+            },
+            "remarked": {"type": "boolean"},
+        },
+        "required": ["sizes", "remarked"],
     }));
 }
 
@@ -227,7 +317,7 @@ fn answers_are_held_against_the_form() {
     let format =
         |format: &str, answer: &str| fits(text(json!({"format": format})), json!(answer)).is_ok();
     for (kind, good, bad) in [
-        ("email", vec!["a@b", "a.b@c.d"], vec!["a", "@b", "a@", "a b@c", ""]),
+        ("email", vec!["a@b", "a.b@c.d"], vec!["a", "@b", "a@", "a b@c", "a@b@c", "a\u{0}@b", ""]),
         ("uri", vec!["https://a.b/c", "urn:x"], vec!["a", "1:x", "a:", "https://a b", ":x"]),
         (
             "date",
@@ -269,6 +359,12 @@ fn answers_are_held_against_the_form() {
     assert_eq!(fits(integer.clone(), json!(4)), wrong("must be at most 3"));
     assert_eq!(fits(integer.clone(), json!(2.0)), wrong("must be a whole number"));
     assert_eq!(fits(integer, json!("2")), wrong("must be a number"));
+    // As floats the two are the same.
+    let large = json!({"type": "integer", "maximum": 9_007_199_254_740_992_u64});
+    assert_eq!(
+        fits(large, json!(9_007_199_254_740_993_u64)),
+        wrong("must be at most 9007199254740992")
+    );
     assert_eq!(fits(json!({"type": "number"}), json!(2.5)), Ok(()));
     assert_eq!(fits(json!({"type": "boolean"}), json!("true")), wrong("must be true or false"));
 

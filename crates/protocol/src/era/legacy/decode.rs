@@ -3,10 +3,11 @@
 use std::sync::{Arc, OnceLock};
 
 use outlive_wire::Method;
+use serde::Deserialize;
 
 use super::Legacy;
 use crate::{
-    Arrival, Call, Fault, Port, Session,
+    Arrival, Call, Fault, Holding, Port, Session,
     call::{ParamSpans, Span},
     era::{Era, Request},
 };
@@ -49,5 +50,20 @@ impl Legacy {
             attachment: OnceLock::new(),
             message: message.clone(),
         }))
+    }
+}
+
+/// Whether the client wants a task, and for how long.
+pub(super) fn holding(call: &Call) -> Result<Holding, Fault> {
+    #[derive(Deserialize)]
+    struct Wish {
+        ttl: Option<u64>,
+    }
+    let Some(task) = call.task() else { return Ok(Holding::Undeclared) };
+    match serde_json::from_str::<Wish>(task) {
+        Ok(Wish { ttl }) if task.starts_with('{') => Ok(Holding::Wants { ttl }),
+        _ => Err(Fault::invalid_params(
+            "`params.task` must be an object, and its `ttl` a whole number of milliseconds",
+        )),
     }
 }

@@ -1,10 +1,10 @@
 //! Writes what a run says as the legacy revisions have it: no `resultType`, no cache hints, and
 //! nothing that the revision did not know yet.
 
-use outlive_wire::{ServerCapabilities, code};
+use outlive_wire::{Meta, ServerCapabilities, Version, code};
 use serde::Serialize;
 
-use super::{Legacy, question, shape};
+use super::{Legacy, question, shape, task};
 use crate::{
     Answer, Call, Change, Fault, Identity, Message, Notify, Outcome, Page, Profile,
     era::{
@@ -28,6 +28,14 @@ pub(super) fn message(
             out.extend_from_slice(call.id().as_bytes());
             out.extend_from_slice(br#","result":"#);
             result(era, answer, out);
+            out.push(b'}');
+            Frame::End { status: 200 }
+        }
+        Message::Last(Ok(Outcome::Task(view))) => {
+            out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+            out.extend_from_slice(call.id().as_bytes());
+            out.extend_from_slice(br#","result":"#);
+            put(&task::Created { task: task::Task::of(&view) }, out);
             out.push(b'}');
             Frame::End { status: 200 }
         }
@@ -90,7 +98,7 @@ fn tell(era: &Legacy, call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
         }
         Notify::Custom { method, params } => notify::custom(&method, params.as_deref(), out),
         Notify::Changed(change) => self::change(&change, out),
-        Notify::Acknowledged(_) => return Frame::Silent,
+        Notify::Acknowledged(_) | Notify::Task(_) => return Frame::Silent,
     }
     Frame::Message
 }
@@ -120,6 +128,23 @@ fn result(era: &Legacy, answer: Answer, out: &mut Vec<u8>) {
         }
         Answer::Prompt(result) => put(&shape::prompt_result(era, result), out),
         Answer::Completion(result) => put(&result, out),
+        Answer::Task(view) => put(&task::Task::of(&view), out),
+        Answer::Tasks(views, next) => {
+            let tasks: Vec<task::Task<'_>> = views.iter().map(task::Task::of).collect();
+            out.extend_from_slice(br#"{"tasks":"#);
+            put(&tasks, out);
+            if let Some(next) = next {
+                out.extend_from_slice(br#","nextCursor":"#);
+                put(&next, out);
+            }
+            out.push(b'}');
+        }
+        Answer::TaskResult(result, id) => {
+            let mut result = shape::tool_result(era, *result);
+            let meta = result.meta.get_or_insert_default();
+            meta.insert(Meta::RELATED_TASK.to_owned(), task::related(&id));
+            put(&result, out);
+        }
         Answer::Raw(raw) => out.extend_from_slice(raw.get().as_bytes()),
     }
 }
@@ -154,7 +179,10 @@ struct Initialized {
     instructions: Option<String>,
 }
 
-fn initialized(era: &Legacy, identity: Identity) -> Initialized {
+fn initialized(era: &Legacy, mut identity: Identity) -> Initialized {
+    if let (Some(offers), true) = (identity.tasks, era.since(Version::V2025_11_25)) {
+        identity.capabilities.tasks = Some(task::capability(offers));
+    }
     Initialized {
         protocol_version: era.version.as_str(),
         capabilities: shape::capabilities(era, identity.capabilities),

@@ -2,6 +2,10 @@
 
 use outlive_wire::Method;
 
+/// The methods that clients may call since 2025-11-25.
+pub(super) const TASKS: &[Method] =
+    &[Method::TasksGet, Method::TasksResult, Method::TasksList, Method::TasksCancel];
+
 /// The methods that clients may call, the same in all four revisions.
 pub(super) const HAS: &[Method] = &[
     Method::ToolsCall,

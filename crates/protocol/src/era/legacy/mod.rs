@@ -9,15 +9,16 @@ mod handshake;
 mod methods;
 mod question;
 mod shape;
+mod task;
 
 use http::HeaderMap;
-use outlive_wire::{InputRequest, Method, Version};
+use outlive_wire::{InputRequest, Method, RawJson, Version};
 
 pub(crate) use handshake::open_session;
 pub(super) use handshake::requested_version;
 
 use super::{Abandoned, Asking, Era, Frame, Numbering, modern::headers};
-use crate::{Call, Change, Fault, Message, Profile, fault::short};
+use crate::{Call, Change, Fault, Holding, Message, Profile, fault::short};
 
 /// The rules of one legacy revision.
 #[derive(Debug)]
@@ -39,7 +40,7 @@ pub(super) fn newest() -> &'static Legacy {
 }
 
 /// The revision with this date.
-fn revision(date: &str) -> Option<&'static Legacy> {
+pub(super) fn revision(date: &str) -> Option<&'static Legacy> {
     REVISIONS.iter().find(|legacy| legacy.version.as_str() == date)
 }
 
@@ -93,6 +94,7 @@ impl Era for Legacy {
 
     fn has(&self, method: Method) -> bool {
         methods::HAS.contains(&method)
+            || (self.since(Version::V2025_11_25) && methods::TASKS.contains(&method))
     }
 
     fn abandoned(&self) -> Abandoned {
@@ -105,6 +107,21 @@ impl Era for Legacy {
 
     fn has_words_for(&self, request: &InputRequest) -> bool {
         question::has_words_for(self, request)
+    }
+
+    fn holding(&self, call: &Call) -> Result<Holding, Fault> {
+        match self.since(Version::V2025_11_25) {
+            true => decode::holding(call),
+            false => Ok(Holding::Never),
+        }
+    }
+
+    fn task_required(&self, _capability: RawJson) -> Fault {
+        Fault::UnknownMethod { name: "tools/call of this tool without `params.task`".to_owned() }
+    }
+
+    fn cancels_at_once(&self) -> bool {
+        true
     }
 
     fn takes_batches(&self) -> bool {

@@ -7,7 +7,7 @@ use outlive_wire::{
     SamplingMessage, SamplingMessageContentBlock as Block, Version,
 };
 
-use super::Legacy;
+use super::{Legacy, shape};
 use crate::{
     Call,
     era::{ask, error::put, notify},
@@ -61,9 +61,8 @@ pub(super) fn request(
             // The capability is as old as the advice to have it.
             if era.since(Version::V2025_11_25) {
                 ask::spare_context(call, params);
-            } else {
-                one_block_each(params);
             }
+            shape_conversation(era, params);
         }
         _ => {}
     }
@@ -83,6 +82,7 @@ fn shape_form(era: &Legacy, form: &mut ElicitRequestFormParams) {
         return;
     }
     form.mode = None;
+    form.task = None;
     form.requested_schema.schema = None;
     for (_, field) in &mut form.requested_schema.properties.0 {
         match field {
@@ -103,6 +103,23 @@ fn shape_form(era: &Legacy, form: &mut ElicitRequestFormParams) {
                 });
             }
             _ => {}
+        }
+    }
+}
+
+/// Takes out of a conversation what the revision does not know.
+fn shape_conversation(era: &Legacy, params: &mut CreateMessageRequestParams) {
+    if !era.since(Version::V2025_11_25) {
+        params.task = None;
+        one_block_each(params);
+    }
+    params.tools.iter_mut().flatten().for_each(|tool| shape::tool(era, tool));
+    for message in &mut params.messages {
+        match &mut message.content {
+            SamplingContent::One(block) => shape::model_block(era, block),
+            SamplingContent::Many(blocks) => {
+                blocks.iter_mut().for_each(|block| shape::model_block(era, block));
+            }
         }
     }
 }
@@ -144,10 +161,10 @@ pub(super) fn url_done(era: &Legacy, elicitation_id: String, out: &mut Vec<u8>) 
 
 #[cfg(test)]
 mod tests {
-    use outlive_wire::{ElicitRequestFormParams, InputRequest};
+    use outlive_wire::{CreateMessageRequestParams, ElicitRequestFormParams, InputRequest};
     use serde_json::{Value, json};
 
-    use super::{has_words_for, one_block_each, shape_form};
+    use super::{has_words_for, shape_conversation, shape_form};
     use crate::era::legacy::REVISIONS;
 
     fn request(method: &str, params: &Value) -> InputRequest {
@@ -228,7 +245,7 @@ mod tests {
         ) else {
             panic!("a question for the model");
         };
-        one_block_each(&mut params);
+        shape_conversation(&REVISIONS[1], &mut params);
         assert_eq!(
             json!(params.messages),
             json!([
@@ -237,5 +254,59 @@ mod tests {
                 {"role": "assistant", "content": text("c")},
             ])
         );
+    }
+
+    #[test]
+    fn only_2025_11_25_can_be_asked_for_a_task() {
+        let mut form: ElicitRequestFormParams = serde_json::from_value(json!({
+            "message": "?",
+            "requestedSchema": {"type": "object", "properties": {}},
+            "task": {"ttl": 1},
+        }))
+        .unwrap();
+        let mut params = conversation(&json!({"maxTokens": 1, "messages": [], "task": {"ttl": 1}}));
+        shape_form(&REVISIONS[0], &mut form);
+        shape_conversation(&REVISIONS[0], &mut params);
+        assert!(form.task.is_some() && params.task.is_some());
+        shape_form(&REVISIONS[1], &mut form);
+        shape_conversation(&REVISIONS[1], &mut params);
+        assert!(form.task.is_none() && params.task.is_none());
+    }
+
+    // SAMP-15
+    #[test]
+    fn a_tool_result_is_structured_as_an_object_or_not_at_all() {
+        let result = |structured: Value| json!({"type": "tool_result", "toolUseId": "1", "content": [], "structuredContent": structured});
+        let mut params = conversation(&json!({"maxTokens": 1, "messages": [
+            {"role": "user", "content": [result(json!([1])), result(json!({"a": 1}))]},
+        ]}));
+        shape_conversation(&REVISIONS[0], &mut params);
+        let plain = json!({"type": "tool_result", "toolUseId": "1", "content": []});
+        assert_eq!(json!(params.messages[0].content), json!([plain, result(json!({"a": 1}))]));
+    }
+
+    #[test]
+    fn blocks_of_older_conversations_have_nothing_new_beside_them() {
+        let said = |beside: Value| {
+            let mut block = json!({"type": "text", "text": "a"});
+            block.as_object_mut().unwrap().extend(beside.as_object().unwrap().clone());
+            block
+        };
+        let dated = json!({
+            "annotations": {"priority": 1, "lastModified": "2025-01-12T15:00:58Z"},
+            "_meta": {"example.com/a": 1},
+        });
+        let undated = json!({"annotations": {"priority": 1}});
+        for (era, expected) in REVISIONS.iter().zip([&dated, &dated, &undated, &undated]) {
+            let mut params = conversation(&json!({"maxTokens": 1, "messages": [
+                {"role": "user", "content": said(dated.clone())},
+            ]}));
+            shape_conversation(era, &mut params);
+            assert_eq!(json!(params.messages[0].content), said(expected.clone()), "{era:?}");
+        }
+    }
+
+    fn conversation(params: &Value) -> CreateMessageRequestParams {
+        serde_json::from_value(params.clone()).unwrap()
     }
 }

@@ -1,8 +1,9 @@
 //! Takes out of an answer what a revision did not know yet, and says it in its words where it can.
 
 use outlive_wire::{
-    Annotations, CallToolResult, ContentBlock, GetPromptResult, Implementation, Prompt, RawJson,
-    Resource, ResourceContents, ResourceTemplate, ServerCapabilities, Tool, Version,
+    Annotations, CallToolResult, ContentBlock, GetPromptResult, Implementation, Meta, Prompt,
+    RawJson, Resource, ResourceContents, ResourceTemplate, SamplingMessageContentBlock,
+    ServerCapabilities, Tool, Version,
 };
 use serde_json::value::RawValue;
 
@@ -114,27 +115,33 @@ pub(super) fn progress(era: &Legacy, mut progress: Progress) -> Progress {
     progress
 }
 
+/// A block of a conversation with the client's model. What it is, its revision has been asked before.
+pub(super) fn model_block(era: &Legacy, block: &mut SamplingMessageContentBlock) {
+    use SamplingMessageContentBlock as Block;
+    match block {
+        Block::Text(block) => beside(era, &mut block.annotations, &mut block.meta),
+        Block::Image(block) => beside(era, &mut block.annotations, &mut block.meta),
+        Block::Audio(block) => beside(era, &mut block.annotations, &mut block.meta),
+        Block::ToolResult(result) => {
+            result.structured_content = result.structured_content.take().filter(is_object);
+            result.content.iter_mut().for_each(|block| content(era, block));
+        }
+        _ => {}
+    }
+}
+
 /// Links and audio become text for clients that would refuse the whole result over them.
 fn content(era: &Legacy, block: &mut ContentBlock) {
-    let beside = match block {
-        ContentBlock::Text(block) => Some((&mut block.annotations, &mut block.meta)),
-        ContentBlock::Image(block) => Some((&mut block.annotations, &mut block.meta)),
-        ContentBlock::Audio(block) => Some((&mut block.annotations, &mut block.meta)),
+    match block {
+        ContentBlock::Text(block) => beside(era, &mut block.annotations, &mut block.meta),
+        ContentBlock::Image(block) => beside(era, &mut block.annotations, &mut block.meta),
+        ContentBlock::Audio(block) => beside(era, &mut block.annotations, &mut block.meta),
         ContentBlock::Resource(block) => {
             contents(era, &mut block.resource);
-            Some((&mut block.annotations, &mut block.meta))
+            beside(era, &mut block.annotations, &mut block.meta);
         }
-        ContentBlock::ResourceLink(link) => {
-            resource(era, link);
-            None
-        }
-        _ => None,
-    };
-    if let Some((annotations, meta)) = beside
-        && !era.since(Version::V2025_06_18)
-    {
-        undated(annotations);
-        *meta = None;
+        ContentBlock::ResourceLink(link) => resource(era, link),
+        _ => {}
     }
     let text = match block {
         ContentBlock::ResourceLink(link) if !era.since(Version::V2025_06_18) => {
@@ -146,6 +153,14 @@ fn content(era: &Legacy, block: &mut ContentBlock) {
         _ => return,
     };
     *block = ContentBlock::text(text);
+}
+
+/// What stands beside a block's subject.
+fn beside(era: &Legacy, annotations: &mut Option<Annotations>, meta: &mut Option<Meta>) {
+    if !era.since(Version::V2025_06_18) {
+        undated(annotations);
+        *meta = None;
+    }
 }
 
 /// When something changed is known from 2025-06-18 on.

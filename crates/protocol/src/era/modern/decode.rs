@@ -7,12 +7,12 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::{HeaderValue, request::Parts};
-use outlive_wire::{LoggingLevel, Method, Version};
+use outlive_wire::{ClientCapabilities, LoggingLevel, Method, Version};
 use serde_json::value::RawValue;
 
-use super::{Modern, headers};
+use super::{Modern, TASKS, headers};
 use crate::{
-    Arrival, Call, Fault, Port,
+    Arrival, Call, Fault, Holding, Port,
     call::Span,
     era::{
         Era, Request,
@@ -41,7 +41,11 @@ impl Modern {
             _ => return Err(Fault::UnknownMethod { name: (*request.method).to_owned() }),
         };
         if let (Some(headers), Some(member)) = (http_headers, method.and_then(headers::named_by)) {
-            let raw = if member == "uri" { request.head.uri() } else { request.head.name() };
+            let raw = match member {
+                "uri" => request.head.uri(),
+                "taskId" => request.head.task_id(),
+                _ => request.head.name(),
+            };
             check_name(headers, member, raw)?;
         }
         let message = request.message;
@@ -156,4 +160,14 @@ fn log_level(meta: &MetaKeys<'_>) -> Result<Option<LoggingLevel>, Fault> {
 
 fn level_named(name: &str) -> Option<LoggingLevel> {
     LoggingLevel::ALL.into_iter().find(|level| level.as_str() == name)
+}
+
+/// Whether this request declares that it takes tasks; no other one counts.
+pub(super) fn holding(call: &Call) -> Holding {
+    let declared: ClientCapabilities =
+        serde_json::from_str(call.client_capabilities()).unwrap_or_default();
+    match declared.extensions.is_some_and(|extensions| extensions.contains_key(TASKS)) {
+        true => Holding::Takes,
+        false => Holding::Undeclared,
+    }
 }

@@ -3,13 +3,22 @@
 //! Every result says `resultType` and who answers; lists and contents say how long they may be
 //! kept. The head of a result is a constant made at start; only the rest is serialised.
 
+use std::sync::Arc;
+
 use outlive_wire::{
     CacheHints, Entries, Implementation, InputRequest, InputRequiredResult, Meta, Method, RawJson,
     Version, code,
 };
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{
+    Value,
+    value::{RawValue, to_raw_value},
+};
 
+use super::{
+    TASKS,
+    task::{Task, Told},
+};
 use crate::{
     Answer, Call, Change, Fault, Identity, InputRequired, Message, Notify, Outcome, Profile,
     era::{
@@ -50,6 +59,15 @@ pub(super) fn message(
         }
         Message::Last(Ok(Outcome::InputRequired(required))) => {
             input_required(call, *required, profile, out);
+            Frame::End { status: 200 }
+        }
+        Message::Last(Ok(Outcome::Task(task))) => {
+            out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+            out.extend_from_slice(call.id().as_bytes());
+            out.extend_from_slice(br#","result":{"#);
+            let head = Head { profile, kind: Some(r#""task""#), cache: None, subscription: None };
+            head.write(None, &Task::created(&task), out);
+            out.extend_from_slice(b"}}");
             Frame::End { status: 200 }
         }
         Message::Last(Err(fault)) => Frame::End { status: refuse(Some(call.id()), &fault, out) },
@@ -108,10 +126,19 @@ fn complete(call: &Call, answer: Answer, profile: &Profile, out: &mut Vec<u8>) {
         }
         Answer::Empty => head.write(None, &Nothing {}, out),
         Answer::Identity(identity) => {
+            let mut identity = identity;
+            if identity.tasks.is_some() {
+                let extensions = identity.capabilities.extensions.get_or_insert_default();
+                extensions.insert(TASKS.to_owned(), Value::Object(serde_json::Map::new()));
+            }
             let cache = Some(identity.cache);
             Head { cache, ..head }.write(None, &Discovered::new(&identity), out);
         }
-        Answer::Tools(page) => {
+        Answer::Tools(mut page) => {
+            for tool in page.items.iter_mut().filter(|tool| tool.execution.is_some()) {
+                // Here it is the server that decides.
+                Arc::make_mut(tool).execution = None;
+            }
             head.page(&page.cache, "tools", &page.items, page.next.as_deref(), out)
         }
         Answer::Resources(page) => {
@@ -135,6 +162,10 @@ fn complete(call: &Call, answer: Answer, profile: &Profile, out: &mut Vec<u8>) {
             let meta = result.meta.take();
             head.write(meta.as_ref(), &result, out);
         }
+        Answer::Task(task) => head.write(None, &Task::detailed(&task), out),
+        // Methods that this revision does not have.
+        Answer::Tasks(..) => head.write(None, &Nothing {}, out),
+        Answer::TaskResult(result, _) => head.write(None, &*result, out),
         Answer::ListenEnded => {
             Head { subscription: Some(call.id()), ..head }.write(None, &Nothing {}, out)
         }
@@ -327,6 +358,14 @@ fn tell(call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
             }
             out.extend_from_slice(b"}}");
         }
+        Notify::Task(task) => {
+            let mut meta = Meta::default();
+            if let Ok(id) = serde_json::from_str(call.id()) {
+                meta.insert(SUBSCRIPTION.to_owned(), id);
+            }
+            let told = Told { task: Task::detailed(&task), meta };
+            notify::notification(Method::Tasks.as_str(), &told, out);
+        }
         // Modern streams cannot be resumed, and carry no requests.
         Notify::Detach { .. }
         | Notify::Ask { .. }
@@ -345,6 +384,15 @@ fn open_subscribed(call: &Call, method: Method, out: &mut Vec<u8>) {
     out.extend_from_slice(call.id().as_bytes());
     out.push(b'}');
 }
+
+/// What a client has to declare to hold tasks.
+pub(in crate::era) fn tasks_capability() -> RawJson {
+    let capability = serde_json::json!({"extensions": {TASKS: {}}});
+    to_raw_value(&capability).expect("a value is JSON")
+}
+
+/// The key that says which subscription a notification belongs to.
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 fn required_data(required: &RawValue) -> Option<RawJson> {
     #[derive(Serialize)]

@@ -14,4 +14,7 @@ pub(super) const HAS: &[Method] = &[
     Method::PromptsGet,
     Method::Complete,
     Method::Listen,
+    Method::TasksGet,
+    Method::TasksUpdate,
+    Method::TasksCancel,
 ];

@@ -6,17 +6,24 @@ mod decode;
 mod encode;
 pub(super) mod headers;
 mod methods;
+mod task;
 
-use outlive_wire::{InputRequest, Method, Version};
+use outlive_wire::{InputRequest, Method, RawJson, Version};
 
-pub(super) use encode::stamp;
+pub(super) use encode::{stamp, tasks_capability};
 
 use super::{Abandoned, Asking, Era, Frame};
-use crate::{Call, Change, Fault, Message, Profile};
+use crate::{Call, Change, Fault, Holding, Message, Profile};
+
+/// The extension that tasks are.
+pub(super) const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// The rules of 2026-07-28.
 #[derive(Debug)]
 pub(crate) struct Modern;
+
+/// There is one of them.
+pub(super) static MODERN: Modern = Modern;
 
 impl Era for Modern {
     fn version(&self) -> Version {
@@ -37,6 +44,18 @@ impl Era for Modern {
 
     fn has_words_for(&self, request: &InputRequest) -> bool {
         !matches!(request, InputRequest::Unknown(_))
+    }
+
+    fn holding(&self, call: &Call) -> Result<Holding, Fault> {
+        Ok(decode::holding(call))
+    }
+
+    fn task_required(&self, capability: RawJson) -> Fault {
+        Fault::MissingCapability { required: capability }
+    }
+
+    fn cancels_at_once(&self) -> bool {
+        false
     }
 
     fn mirrors_headers(&self) -> bool {

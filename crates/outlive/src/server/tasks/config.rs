@@ -1,0 +1,102 @@
+//! How a server runs tasks, and which of its tools may become one.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use outlive_tasks::{
+    engine::EngineConfig,
+    store::{MemoryStore, Store},
+};
+
+/// Whether the calls of a tool become tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "there is no fourth way")]
+pub enum TaskPolicy {
+    /// Never: a call is answered when it is done.
+    #[default]
+    Never,
+    /// A call that is not done after this time, counted from the first time it has to wait, becomes
+    /// a task if its caller can hold one. It is not begun again.
+    Auto {
+        /// How long the caller waits.
+        after: Duration,
+    },
+    /// Always: callers that cannot hold a task are refused.
+    Always,
+}
+
+/// How a server runs tasks: where they are kept, for how long, and how many.
+#[derive(Clone)]
+pub struct TaskConfig {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) engine: EngineConfig,
+    pub(super) ttl: Duration,
+    pub(super) max_ttl: Duration,
+    pub(super) poll: Duration,
+    pub(super) quota: usize,
+}
+
+impl TaskConfig {
+    /// Keeps tasks in a store.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self {
+            store,
+            engine: EngineConfig::default(),
+            ttl: Duration::from_secs(3600),
+            max_ttl: Duration::from_secs(24 * 3600),
+            poll: Duration::from_secs(1),
+            quota: 1_000,
+        }
+    }
+
+    /// Keeps tasks in memory: they are lost with the process.
+    pub fn volatile() -> Self {
+        Self::new(Arc::new(MemoryStore::new()))
+    }
+
+    /// How long a task exists if its caller does not say; an hour by default.
+    #[must_use]
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// How long a task may exist, whatever its caller says; a day by default.
+    #[must_use]
+    pub fn max_ttl(mut self, ttl: Duration) -> Self {
+        self.max_ttl = ttl;
+        self
+    }
+
+    /// How often callers are told to look; every second by default.
+    #[must_use]
+    pub fn poll_interval(mut self, interval: Duration) -> Self {
+        self.poll = interval;
+        self
+    }
+
+    /// How many tasks that have not ended each caller may have; a thousand by default.
+    #[must_use]
+    pub fn max_per_caller(mut self, tasks: usize) -> Self {
+        self.quota = tasks;
+        self
+    }
+
+    /// How tasks are run.
+    #[must_use]
+    pub fn engine(mut self, change: impl FnOnce(&mut EngineConfig)) -> Self {
+        change(&mut self.engine);
+        self
+    }
+}
+
+impl fmt::Debug for TaskConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskConfig")
+            .field("engine", &self.engine)
+            .field("ttl", &self.ttl)
+            .field("max_ttl", &self.max_ttl)
+            .field("poll", &self.poll)
+            .field("quota", &self.quota)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,260 @@
+//! The methods of tasks, of both dialects.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use outlive_protocol::{
+    Answer, Call, Fault, Holding, Notify, Outcome, Pending, TaskState, TaskView, Work, era,
+};
+use outlive_tasks::store::{After, Cancelled, TaskId, View};
+use outlive_wire::{
+    CreateMessageResult, ElicitRequestParams, ElicitResult, InputRequest, ListRootsResult, Meta,
+    RawJson,
+};
+use serde::Deserialize;
+
+use super::{Tasks, unavailable, unknown_task};
+use crate::server::core::Core;
+
+/// How often a waiting `tasks/result` looks by itself, should nobody tell it.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// `tasks/get`: how far a task is. Changes nothing.
+pub(in crate::server) fn get(core: &Arc<Core>, call: Arc<Call>) -> Work {
+    let core = Arc::clone(core);
+    Box::pin(async move {
+        let (tasks, id) = meant(&core, &call)?;
+        let view = look(tasks, &call, &id).await?;
+        Ok(Outcome::Complete(Answer::Task(Box::new(tasks.show(view)))))
+    })
+}
+
+/// `tasks/update`: answers to what a task has asked. Acknowledged when they are stored.
+pub(in crate::server) fn update(core: &Arc<Core>, call: Arc<Call>) -> Work {
+    let core = Arc::clone(core);
+    Box::pin(async move {
+        let (tasks, id) = meant(&core, &call)?;
+        let Some(text) = call.input_responses() else {
+            return Err(Fault::invalid_params("`params.inputResponses` is missing"));
+        };
+        let answers: HashMap<String, RawJson> = serde_json::from_str(text).map_err(|error| {
+            Fault::invalid_params(format!("`params.inputResponses` must be an object: {error}"))
+        })?;
+        let view = look(tasks, &call, &id).await?;
+        for (name, request) in &view.questions {
+            if let Some(answer) = answers.get(name) {
+                check(request, answer).map_err(|why| {
+                    Fault::invalid_params(format!("`params.inputResponses`: `{name}`: {why}"))
+                })?;
+            }
+        }
+        let store = tasks.engine().store();
+        let taken = store.answer(call.principal().key(), &id, answers.into_iter().collect()).await;
+        match taken.map_err(|error| unavailable(&error))? {
+            Some(_) => Ok(Outcome::Complete(Answer::Empty)),
+            None => Err(unknown_task()),
+        }
+    })
+}
+
+/// `tasks/cancel`: at once where the answer says so, else when the work has stopped.
+pub(in crate::server) fn cancel(core: &Arc<Core>, call: Arc<Call>) -> Work {
+    let core = Arc::clone(core);
+    Box::pin(async move {
+        let (tasks, id) = meant(&core, &call)?;
+        let at_once = call.era().cancels_at_once();
+        let cancelled = tasks.engine().cancel(call.principal().key(), &id, at_once).await;
+        match cancelled.map_err(|error| unavailable(&error))? {
+            None => Err(unknown_task()),
+            Some(_) if !at_once => Ok(Outcome::Complete(Answer::Empty)),
+            Some(Cancelled::Before) => {
+                Err(Fault::invalid_params("the task cannot be cancelled: it has ended"))
+            }
+            Some(_) => {
+                let view = look(tasks, &call, &id).await?;
+                Ok(Outcome::Complete(Answer::Task(Box::new(tasks.show(view)))))
+            }
+        }
+    })
+}
+
+/// `tasks/list`: all tasks of the caller, oldest first.
+pub(in crate::server) fn list(core: &Arc<Core>, call: Arc<Call>) -> Work {
+    let core = Arc::clone(core);
+    Box::pin(async move {
+        let tasks = core.tasks()?;
+        if call.principal().is_anonymous() {
+            // Nobody can be told from anybody else.
+            return Err(Fault::UnknownMethod { name: call.method_name().to_owned() });
+        }
+        let context = ["tasks", call.principal().key()];
+        let params: outlive_wire::PaginatedRequestParams = serde_json::from_str(call.params())
+            .map_err(|error| {
+                Fault::invalid_params(format!("`params.cursor` must be a string: {error}"))
+            })?;
+        let invalid = || Fault::invalid_params("invalid cursor; start again without one");
+        let after: Option<After> = match params.cursor {
+            None => None,
+            Some(cursor) => {
+                let place = core.profile.seal.open(&cursor, &context).ok_or_else(invalid)?;
+                Some(serde_json::from_slice(&place).map_err(|_| invalid())?)
+            }
+        };
+        let size = core.profile.limits.page_size.max(1);
+        let store = tasks.engine().store();
+        let views = store.list(call.principal().key(), after.as_ref(), size + 1).await;
+        let mut views = views.map_err(|error| unavailable(&error))?;
+        let next = match views.len() > size {
+            false => None,
+            true => {
+                views.truncate(size);
+                let last =
+                    views.last().map(|view| After { created: view.created, id: view.id.clone() });
+                let place = serde_json::to_vec(&last).map_err(Fault::internal)?;
+                let sealed = core.profile.seal.seal(&place, &context);
+                Some(sealed.ok_or_else(|| Fault::internal("no random bytes for a cursor"))?)
+            }
+        };
+        let views = views.into_iter().map(|view| tasks.show(view)).collect();
+        Ok(Outcome::Complete(Answer::Tasks(views, next)))
+    })
+}
+
+/// `tasks/result`: waits for the end, asks the client on the way what the task wants to know.
+pub(in crate::server) fn result(core: &Arc<Core>, call: Arc<Call>) -> Work {
+    let core = Arc::clone(core);
+    Box::pin(async move {
+        let (tasks, id) = meant(&core, &call)?;
+        let mut asked: HashMap<String, Pending> = HashMap::new();
+        loop {
+            let changed = tasks.engine().watch(&id);
+            let changed = changed.notified();
+            let view = look(tasks, &call, &id).await?;
+            let questions = view.questions.clone();
+            match tasks.show(view).state {
+                TaskState::Working | TaskState::InputRequired(_) => {}
+                TaskState::Result(result) => {
+                    let id = id.as_str().to_owned();
+                    return Ok(Outcome::Complete(Answer::TaskResult(result, id)));
+                }
+                TaskState::Error(error) => return Err(Fault::Custom(error)),
+                TaskState::Expired => {
+                    return Err(Fault::invalid_params("the task has expired"));
+                }
+                TaskState::Cancelled => return Err(cancelled(&id)),
+            }
+            ask(&core, &call, &id, questions, &mut asked);
+            let answered = std::future::poll_fn(|cx| {
+                let ready = asked.iter().find_map(|(name, pending)| match pending.poll_reply(cx) {
+                    std::task::Poll::Ready(reply) => Some((name.clone(), reply)),
+                    std::task::Poll::Pending => None,
+                });
+                ready.map_or(std::task::Poll::Pending, std::task::Poll::Ready)
+            });
+            tokio::select! {
+                () = changed => {}
+                () = tokio::time::sleep(LOOK) => {}
+                (name, reply) = answered => {
+                    asked.remove(&name);
+                    // A client that cannot answer now may be asked again on another stream.
+                    if let Ok(answer) = reply {
+                        let store = tasks.engine().store();
+                        let answers = vec![(name, answer)];
+                        store
+                            .answer(call.principal().key(), &id, answers)
+                            .await
+                            .map_err(|error| unavailable(&error))?;
+                    }
+                }
+            }
+        }
+    })
+}
+
+/// Puts the questions of a task to the client that waits for its result.
+fn ask(
+    core: &Core,
+    call: &Call,
+    id: &TaskId,
+    questions: Vec<(String, InputRequest)>,
+    asked: &mut HashMap<String, Pending>,
+) {
+    let Some(session) = call.session() else { return };
+    // What was answered on another stream is not worth answering here.
+    asked.retain(|name, _| questions.iter().any(|(open, _)| open == name));
+    for (name, mut request) in questions {
+        if asked.contains_key(&name) {
+            continue;
+        }
+        relate(&mut request, id);
+        let pending = session.asked().open();
+        let notify = Notify::Ask { id: pending.id(), request: Box::new(request) };
+        call.port().say(notify, core.profile.limits.queued_notifications);
+        asked.insert(name, pending);
+    }
+}
+
+/// Says which task a question belongs to.
+fn relate(request: &mut InputRequest, id: &TaskId) {
+    let mut meta = Meta::default();
+    meta.insert(Meta::RELATED_TASK.to_owned(), serde_json::json!({"taskId": id.as_str()}));
+    match request {
+        InputRequest::Elicit(ElicitRequestParams::Form(form)) => form.meta = Some(meta),
+        InputRequest::Elicit(ElicitRequestParams::Url(url)) => url.meta = Some(meta),
+        InputRequest::CreateMessage(params) => params.meta = Some(meta),
+        _ => {}
+    }
+}
+
+fn cancelled(id: &TaskId) -> Fault {
+    let data = serde_json::json!({"taskId": id.as_str(), "status": "cancelled"});
+    Fault::Custom(outlive_wire::ErrorObject {
+        code: outlive_wire::code::INTERNAL,
+        message: "the task was cancelled".to_owned(),
+        data: serde_json::value::to_raw_value(&data).ok(),
+    })
+}
+
+/// A task that a subscription may hear of, as it is now; `None` for one that is not this caller's.
+pub(in crate::server) async fn look_at(
+    core: &Core,
+    call: &Call,
+    id: &TaskId,
+) -> Result<Option<TaskView>, Fault> {
+    let tasks = core.tasks()?;
+    let view = tasks.engine().view(call.principal().key(), id).await;
+    Ok(view.map_err(|error| unavailable(&error))?.map(|view| tasks.show(view)))
+}
+
+/// The task that a call is about, once its caller may ask for tasks at all.
+fn meant<'c>(core: &'c Core, call: &Call) -> Result<(&'c Tasks, TaskId), Fault> {
+    let tasks = core.tasks()?;
+    gate(call)?;
+    Ok((tasks, TaskId::new(call.task_id()?)))
+}
+
+/// A caller that did not say that it knows tasks is told to, before anything else.
+pub(in crate::server) fn gate(call: &Call) -> Result<(), Fault> {
+    match call.era().holding(call)? {
+        Holding::Undeclared if call.session().is_none() => {
+            Err(Fault::MissingCapability { required: era::tasks_capability() })
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn look(tasks: &Tasks, call: &Call, id: &TaskId) -> Result<View, Fault> {
+    let view = tasks.engine().view(call.principal().key(), id).await;
+    view.map_err(|error| unavailable(&error))?.ok_or_else(unknown_task)
+}
+
+/// Whether something can be the answer to a question at all.
+fn check(request: &InputRequest, answer: &RawJson) -> Result<(), String> {
+    fn read<'a, T: Deserialize<'a>>(answer: &'a RawJson) -> Result<(), String> {
+        serde_json::from_str::<T>(answer.get()).map(drop).map_err(|error| error.to_string())
+    }
+    match request {
+        InputRequest::CreateMessage(_) => read::<CreateMessageResult>(answer),
+        InputRequest::ListRoots => read::<ListRootsResult>(answer),
+        _ => read::<ElicitResult>(answer),
+    }
+}

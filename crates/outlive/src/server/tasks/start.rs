@@ -1,0 +1,254 @@
+//! How a call becomes a task: at once, or when it takes too long.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use outlive_protocol::{Answer, Call, Fault, Holding, Outcome, StoredCall, Work, era};
+use outlive_tasks::{
+    Restored,
+    engine::{self, Adopted, Started},
+    store::{NewTask, TaskId, TaskOutcome},
+};
+use serde_json::value::to_raw_value;
+use tokio::sync::oneshot;
+
+use super::{TaskPolicy, error_of, refusal, unavailable};
+use crate::server::{Cx, core::Core, durable::Durability, durable::random_id, tool::ToolEntry};
+
+/// Which way a call goes.
+pub(in crate::server) enum Course {
+    /// It is answered when it is done.
+    Inline,
+    /// It becomes a task if it is not done after this time.
+    Auto(Duration),
+    /// It is a task from the beginning.
+    Task {
+        /// How long the caller wants it to exist, in milliseconds.
+        ttl: Option<u64>,
+    },
+}
+
+/// Decides which way a call goes, by what its tool allows and its caller can hold.
+pub(in crate::server) fn course(
+    core: &Core,
+    call: &Call,
+    policy: TaskPolicy,
+) -> Result<Course, Fault> {
+    if core.tasks.is_none() {
+        return Ok(Course::Inline);
+    }
+    let holding = call.era().holding(call)?;
+    match (policy, holding) {
+        (TaskPolicy::Never, Holding::Wants { .. }) => Err(Fault::UnknownMethod {
+            name: "tools/call of this tool with `params.task`".to_owned(),
+        }),
+        (TaskPolicy::Never, _) | (_, Holding::Never) => Ok(Course::Inline),
+        (_, Holding::Wants { ttl }) => Ok(Course::Task { ttl }),
+        (TaskPolicy::Auto { after }, Holding::Takes) => Ok(Course::Auto(after)),
+        (TaskPolicy::Auto { .. }, _) => Ok(Course::Inline),
+        (TaskPolicy::Always, Holding::Takes) => Ok(Course::Task { ttl: None }),
+        (TaskPolicy::Always, _) => Err(call.era().task_required(era::tasks_capability())),
+    }
+}
+
+impl Course {
+    /// Sends a call its way. `start` makes its work.
+    pub(in crate::server) fn take(
+        self,
+        cx: Cx,
+        entry: &Arc<ToolEntry>,
+        start: impl FnOnce(&Cx) -> Work,
+    ) -> Work {
+        match self {
+            Self::Inline => start(&cx),
+            Self::Auto(after) => Box::pin(Auto {
+                stage: Stage::Inline(start(&cx)),
+                after,
+                timer: None,
+                kind: entry.info.name.clone(),
+                cx,
+            }),
+            Self::Task { ttl } => {
+                let kind = entry.info.name.clone();
+                Box::pin(async move { create(&cx, kind, ttl).await })
+            }
+        }
+    }
+}
+
+/// Makes a task of a call that has not begun.
+async fn create(cx: &Cx, kind: String, ttl: Option<u64>) -> Result<Outcome, Fault> {
+    let journal = match cx.call().attached::<Durability>() {
+        // What earlier rounds have recorded and answered.
+        Some(durability) => durability.journal.keep(),
+        None => Restored::default(),
+    };
+    let tasks = cx.core().tasks()?;
+    let task = new_task(cx, kind, ttl, journal)?;
+    let id = tasks.engine().create(task).await.map_err(refusal)?;
+    created(cx, &id).await
+}
+
+/// The answer that says so. The task is there: its creation has been committed.
+async fn created(cx: &Cx, id: &TaskId) -> Result<Outcome, Fault> {
+    let tasks = cx.core().tasks()?;
+    let view = tasks.engine().view(cx.principal().key(), id).await;
+    match view.map_err(|error| unavailable(&error))? {
+        Some(view) => Ok(Outcome::Task(Box::new(tasks.show(view)))),
+        None => Err(Fault::internal("a task that was made is not there")),
+    }
+}
+
+fn new_task(cx: &Cx, kind: String, ttl: Option<u64>, journal: Restored) -> Result<NewTask, Fault> {
+    let config = &cx.core().tasks()?.config;
+    let stored = StoredCall::of(cx.call()).map_err(Fault::internal)?;
+    let ttl = ttl.map_or(config.ttl, Duration::from_millis).min(config.max_ttl);
+    Ok(NewTask {
+        id: TaskId::new(random_id().ok_or_else(|| Fault::internal("no random bytes for a task"))?),
+        principal: cx.principal().key().to_owned(),
+        kind,
+        request: to_raw_value(&stored).map_err(Fault::internal)?,
+        ttl: Some(ttl),
+        journal,
+        worker: None,
+        once: None,
+        quota: config.quota,
+    })
+}
+
+/// A call that becomes a task when it takes too long: its run moves to the engine, which commits
+/// it and then says so. The handler is never begun twice.
+struct Auto {
+    cx: Cx,
+    kind: String,
+    after: Duration,
+    timer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    stage: Stage,
+}
+
+enum Stage {
+    Inline(Work),
+    Moving(oneshot::Receiver<Adopted>),
+    /// The task is there; how far it is is being read.
+    Moved(Work),
+    /// It could not be a task, and goes on here.
+    Back(engine::Work),
+    Over,
+}
+
+impl Auto {
+    fn adopt(&mut self, work: Work) -> Result<oneshot::Receiver<Adopted>, (Fault, Work)> {
+        let (cx, kind) = (&self.cx, self.kind.clone());
+        let core = cx.core();
+        let durability = Durability::of(cx);
+        let task = match new_task(cx, kind, None, durability.journal.keep()) {
+            Ok(task) => task,
+            Err(fault) => return Err((fault, work)),
+        };
+        let Ok(tasks) = core.tasks() else { return Err((Fault::Internal, work)) };
+        durability.set_task(core, cx.call(), true);
+        let run = Started {
+            journal: Arc::clone(&durability.journal),
+            work: as_task(Arc::clone(core), Arc::clone(cx.call()), work),
+            cancel: canceller(cx.call()),
+        };
+        Ok(tasks.engine().adopt(task, run))
+    }
+}
+
+impl Future for Auto {
+    type Output = Result<Outcome, Fault>;
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
+        loop {
+            match &mut self.stage {
+                Stage::Inline(work) => {
+                    if let Poll::Ready(outcome) = work.as_mut().poll(task) {
+                        self.stage = Stage::Over;
+                        return Poll::Ready(outcome);
+                    }
+                    let timer = self.timer.take();
+                    let clock = &self.cx.core().profile.clock;
+                    let mut timer = timer.unwrap_or_else(|| clock.sleep(self.after));
+                    if timer.as_mut().poll(task).is_pending() {
+                        self.timer = Some(timer);
+                        return Poll::Pending;
+                    }
+                    let Stage::Inline(work) = std::mem::replace(&mut self.stage, Stage::Over)
+                    else {
+                        continue;
+                    };
+                    self.stage = match self.adopt(work) {
+                        Ok(moving) => Stage::Moving(moving),
+                        Err((fault, work)) => {
+                            tracing::warn!(%fault, "a call could not become a task");
+                            Stage::Moved(work)
+                        }
+                    };
+                }
+                Stage::Moving(moving) => {
+                    let Poll::Ready(adopted) = Pin::new(moving).poll(task) else {
+                        return Poll::Pending;
+                    };
+                    self.stage = match adopted {
+                        Ok(Adopted::Task(id)) => {
+                            let cx = self.cx.clone();
+                            Stage::Moved(Box::pin(async move { created(&cx, &id).await }))
+                        }
+                        Ok(Adopted::Refused(work, why)) => {
+                            tracing::warn!(?why, "a call could not become a task; it goes on");
+                            let durability = Durability::of(&self.cx);
+                            durability.set_task(self.cx.core(), self.cx.call(), false);
+                            durability.journal.stop_writing();
+                            Stage::Back(work)
+                        }
+                        Err(_) => return Poll::Ready(Err(Fault::Internal)),
+                    };
+                }
+                Stage::Moved(work) => return work.as_mut().poll(task),
+                Stage::Back(work) => return work.as_mut().poll(task).map(as_outcome),
+                Stage::Over => return Poll::Ready(Err(Fault::Internal)),
+            }
+        }
+    }
+}
+
+/// The work of a call as that of a task.
+pub(super) fn as_task(core: Arc<Core>, call: Arc<Call>, work: Work) -> engine::Work {
+    Box::pin(async move {
+        match work.await {
+            Ok(Outcome::Complete(Answer::Tool(result))) => match to_raw_value(&result) {
+                Ok(raw) => TaskOutcome::Result(raw),
+                Err(error) => TaskOutcome::Error(super::internal(&error.to_string())),
+            },
+            Ok(other) => {
+                tracing::error!(?other, "a task ended with something that is no result");
+                TaskOutcome::Error(super::internal("internal error"))
+            }
+            Err(fault) => TaskOutcome::Error(error_of(&core, &call, &fault)),
+        }
+    })
+}
+
+/// And back again.
+fn as_outcome(outcome: TaskOutcome) -> Result<Outcome, Fault> {
+    match outcome {
+        TaskOutcome::Result(raw) => match serde_json::from_str(raw.get()) {
+            Ok(result) => Ok(Outcome::Complete(Answer::Tool(result))),
+            Err(error) => Err(Fault::internal(error)),
+        },
+        TaskOutcome::Error(error) => Err(Fault::Custom(error)),
+        TaskOutcome::Cancelled | TaskOutcome::Expired => Err(Fault::Internal),
+    }
+}
+
+/// Tells the handler of a call that it should stop.
+pub(super) fn canceller(call: &Arc<Call>) -> Box<dyn Fn() + Send + Sync> {
+    let call = Arc::clone(call);
+    Box::new(move || call.port().cancel())
+}

@@ -1,0 +1,80 @@
+//! Tasks as 2025-11-25 has them: a status to poll, and a result to wait for.
+//! Spec: <https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks>
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{OffersTasks, TaskState, TaskView, task::rfc3339};
+
+/// A task. What it has come to is asked for separately.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Task<'a> {
+    task_id: &'a str,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status_message: Option<&'a str>,
+    created_at: String,
+    last_updated_at: String,
+    // There even if it is null: that says for ever.
+    ttl: Option<u64>,
+    poll_interval: u64,
+}
+
+/// The answer to a call that has become a task.
+#[derive(Serialize)]
+pub(super) struct Created<'a> {
+    pub(super) task: Task<'a>,
+}
+
+impl<'a> Task<'a> {
+    pub(super) fn of(view: &'a TaskView) -> Self {
+        Self {
+            task_id: &view.id,
+            status: status(&view.state),
+            status_message: view.message.as_deref().or_else(|| why(&view.state)),
+            created_at: rfc3339(view.created),
+            last_updated_at: rfc3339(view.updated),
+            ttl: view.ttl,
+            poll_interval: view.poll.max(1),
+        }
+    }
+}
+
+fn status(state: &TaskState) -> &'static str {
+    match state {
+        TaskState::Working => "working",
+        TaskState::InputRequired(_) => "input_required",
+        // A tool that reports an error has failed here, and completed on the newer wire.
+        TaskState::Result(result) if result.is_error == Some(true) => "failed",
+        TaskState::Result(_) => "completed",
+        TaskState::Error(_) | TaskState::Expired => "failed",
+        TaskState::Cancelled => "cancelled",
+    }
+}
+
+/// What to say of a task that has failed without a word.
+fn why(state: &TaskState) -> Option<&str> {
+    match state {
+        TaskState::Result(result) if result.is_error == Some(true) => {
+            Some("the tool reported an error")
+        }
+        TaskState::Error(error) => Some(&error.message),
+        TaskState::Expired => Some("the task has expired"),
+        _ => None,
+    }
+}
+
+/// What the handshake says about tasks.
+pub(super) fn capability(offers: OffersTasks) -> Value {
+    let mut capability = json!({"cancel": {}, "requests": {"tools": {"call": {}}}});
+    if offers.list {
+        capability["list"] = json!({});
+    }
+    capability
+}
+
+/// Which task a message belongs to.
+pub(super) fn related(id: &str) -> Value {
+    json!({"taskId": id})
+}

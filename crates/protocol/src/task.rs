@@ -1,0 +1,102 @@
+//! A task as clients see it, before an era has shaped it.
+
+use outlive_wire::{CallToolResult, ErrorObject, InputRequests};
+
+/// A task at one moment.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "built by the server, read by the eras, both ours")]
+pub struct TaskView {
+    /// Its name.
+    pub id: String,
+    /// When it was made, in milliseconds since 1970.
+    pub created: u64,
+    /// When it last changed.
+    pub updated: u64,
+    /// How long it exists, in milliseconds from its creation; `None` for ever.
+    pub ttl: Option<u64>,
+    /// How often it is worth looking, in milliseconds.
+    pub poll: u64,
+    /// What it is doing, in words.
+    pub message: Option<String>,
+    /// How far it is.
+    pub state: TaskState,
+}
+
+/// How far a task is. The eras have different words for the same.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+pub enum TaskState {
+    /// At work, or waiting for a worker.
+    Working,
+    /// Waits for these answers.
+    InputRequired(InputRequests),
+    /// Over, with what the call would have returned.
+    Result(Box<CallToolResult>),
+    /// Over, with the refusal that the call would have met.
+    Error(ErrorObject),
+    /// Cancelled.
+    Cancelled,
+    /// Its time was over.
+    Expired,
+}
+
+/// What the client of a call can do with a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "all that the revisions know")]
+pub enum Holding {
+    /// Its revision has no tasks.
+    Never,
+    /// It could have said that it can, and did not.
+    Undeclared,
+    /// It takes one if there is one.
+    Takes,
+    /// It wants one, for so many milliseconds if it says so.
+    Wants {
+        /// How long it should exist.
+        ttl: Option<u64>,
+    },
+}
+
+/// A moment as RFC 3339 has it, with milliseconds, in UTC.
+pub(crate) fn rfc3339(millis: u64) -> String {
+    let (days, rest) = (millis / 86_400_000, millis % 86_400_000);
+    let (year, month, day) = civil(days);
+    let (hours, minutes) = (rest / 3_600_000, rest / 60_000 % 60);
+    let (seconds, fraction) = (rest / 1000 % 60, rest % 1000);
+    format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}.{fraction:03}Z")
+}
+
+/// The date so many days after 1970-01-01. Counted in years that begin in March, so that the leap
+/// day is the last of its year.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    (year, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rfc3339;
+
+    #[test]
+    fn moments_are_written_in_utc() {
+        for (millis, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_399_999, "2000-02-28T23:59:59.999Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (1_709_251_200_000, "2024-03-01T00:00:00.000Z"),
+            (1_785_196_800_123, "2026-07-28T00:00:00.123Z"),
+            (4_102_444_799_000, "2099-12-31T23:59:59.000Z"),
+        ] {
+            assert_eq!(rfc3339(millis), text);
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! A store in one file: what is acknowledged is on the disk, and several processes may share it.
+//!
+//! One thread writes, and commits what many callers want in one transaction (`writer`); two threads
+//! read (`readers`); one looks for what other processes have changed (`watch`). None of it runs on
+//! the threads of the runtime. The other files are the operations, named like those of the
+//! contract, and what they share.
+
+mod answering;
+mod change_log;
+mod claiming;
+mod clock;
+mod column;
+mod connect;
+mod creating;
+mod ending;
+mod journal;
+#[cfg(test)]
+mod plans;
+mod problem;
+mod questions;
+mod readers;
+mod schema;
+mod statement;
+mod viewing;
+mod watch;
+mod writer;
+mod writing;
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use outlive_wire::RawJson;
+
+use self::{
+    clock::Clock,
+    problem::Problem,
+    readers::Readers,
+    watch::{Listeners, Watcher},
+    writer::{Batch, Writer},
+};
+use super::{
+    After, Answer, Cancelled, Changes, Claimed, Created, Lease, Listener, NewTask, Store,
+    StoreError, Swept, TaskId, Then, View, WorkerId,
+};
+
+/// How many threads read. They wait for the disk more than they work, and two can.
+const READERS: usize = 2;
+
+/// Keeps tasks in a file.
+///
+/// ```
+/// use outlive_tasks::store::SqliteStore;
+///
+/// # let folder = std::env::temp_dir().join(format!("outlive-doc-{}", std::process::id()));
+/// let store = SqliteStore::open(folder.join("tasks.db"))?;
+/// # drop(store);
+/// # std::fs::remove_dir_all(folder).unwrap();
+/// # Ok::<(), outlive_tasks::store::StoreError>(())
+/// ```
+///
+/// When it is dropped, what is queued is still written.
+pub struct SqliteStore {
+    file: Arc<File>,
+    writer: Writer,
+    readers: Readers,
+    watcher: Watcher,
+}
+
+/// How a file is used.
+#[derive(Clone, Debug)]
+pub struct SqliteOptions {
+    durability: Durability,
+    lock_timeout: Duration,
+    watch_every: Duration,
+}
+
+/// What survives a power cut. Whatever happens to the process, nothing is lost with either.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Durability {
+    /// Everything that was acknowledged.
+    #[default]
+    Full,
+    /// Everything but the last moments. The file stays whole.
+    Normal,
+}
+
+/// What all threads know of a file.
+struct File {
+    path: PathBuf,
+    clock: Clock,
+    listeners: Listeners,
+    /// A random number that says which changes are ours.
+    origin: i64,
+}
+
+impl SqliteStore {
+    /// Opens a file, or makes it, and brings its tables up to date. It blocks meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] if the file cannot be opened or written;
+    /// [`StoreError::Unreadable`] if it is no database, another program's, or was written by a
+    /// newer version of this one.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        Self::open_with(path, SqliteOptions::new())
+    }
+
+    /// Opens a file in another way than by default.
+    ///
+    /// # Errors
+    ///
+    /// Like [`SqliteStore::open`].
+    #[expect(clippy::needless_pass_by_value, reason = "made where it is given")]
+    pub fn open_with(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, StoreError> {
+        let path = connect::file(path.as_ref())?;
+        Self::start(&path, &options).map_err(|problem| problem.with(&path))
+    }
+
+    fn start(path: &Path, options: &SqliteOptions) -> Result<Self, Problem> {
+        let connection = connect::writer(path, options)?;
+        let origin = connection.query_row("SELECT random()", [], |row| row.get(0))?;
+        let file = Arc::new(File {
+            path: path.to_owned(),
+            clock: Clock::default(),
+            listeners: Listeners::default(),
+            origin,
+        });
+        let reader = || connect::reader(path, options);
+        let readers = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
+        let no_thread = |why: std::io::Error| {
+            StoreError::Unavailable(format!("no thread for it: {why}; allow the process more"))
+        };
+        Ok(Self {
+            watcher: Watcher::start(reader()?, Arc::clone(&file), options.watch_every)
+                .map_err(no_thread)?,
+            readers: Readers::start(readers).map_err(no_thread)?,
+            writer: Writer::start(connection, Arc::clone(&file), options.lock_timeout)
+                .map_err(no_thread)?,
+            file,
+        })
+    }
+
+    /// How many transactions this process has committed. Callers share them: under load there are
+    /// far fewer than operations.
+    pub fn commits(&self) -> u64 {
+        self.writer.commits()
+    }
+
+    /// Keeps the file from growing beyond so many bytes; what does not fit is refused like on a
+    /// full disk. Holds until it is dropped, for this process.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] if the file cannot be used.
+    pub async fn limit_size(&self, bytes: u64) -> Result<(), StoreError> {
+        self.writer.write(move |batch| connect::limit_size(batch.connection, bytes)).await
+    }
+
+    /// Moves the store's time, for tests.
+    pub fn shift(&self, span: Duration) {
+        self.file.clock.shift(span);
+    }
+}
+
+impl SqliteOptions {
+    /// What is right for most.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What survives a power cut: everything, unless something else is said.
+    #[must_use]
+    pub fn with_durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// How long to wait while another process writes. Five seconds by default.
+    #[must_use]
+    pub fn with_lock_timeout(mut self, lock_timeout: Duration) -> Self {
+        self.lock_timeout = lock_timeout;
+        self
+    }
+
+    /// How often to look for changes by other processes, while somebody listens. Every 200
+    /// milliseconds by default.
+    #[must_use]
+    pub fn with_watch_every(mut self, watch_every: Duration) -> Self {
+        self.watch_every = watch_every;
+        self
+    }
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Full,
+            lock_timeout: Duration::from_secs(5),
+            watch_every: Duration::from_millis(200),
+        }
+    }
+}
+
+impl Store for SqliteStore {
+    fn create(&self, task: NewTask) -> Answer<'_, Created> {
+        Box::pin(self.writer.write(move |batch| creating::create(batch, &task)))
+    }
+
+    fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
+        let (principal, task) = (principal.to_owned(), task.clone());
+        let look = move |connection: &_| viewing::view(connection, &principal, &task);
+        Box::pin(self.readers.read(&self.file, look))
+    }
+
+    fn list<'a>(
+        &'a self,
+        principal: &'a str,
+        after: Option<&'a After>,
+        limit: usize,
+    ) -> Answer<'a, Vec<View>> {
+        let (principal, after) = (principal.to_owned(), after.cloned());
+        let look =
+            move |connection: &_| viewing::list(connection, &principal, after.as_ref(), limit);
+        Box::pin(self.readers.read(&self.file, look))
+    }
+
+    fn claim<'a>(
+        &'a self,
+        worker: &'a WorkerId,
+        lease: Duration,
+        limit: usize,
+    ) -> Answer<'a, Vec<Claimed>> {
+        let worker = worker.clone();
+        Box::pin(self.writer.write(move |batch| claiming::claim(batch, &worker, lease, limit)))
+    }
+
+    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> Answer<'a, Vec<Lease>> {
+        let worker = worker.clone();
+        Box::pin(self.writer.write(move |batch| claiming::renew(batch, &worker, lease)))
+    }
+
+    fn release<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, ()> {
+        let worker = worker.clone();
+        Box::pin(self.writer.write(move |batch| claiming::release(batch, &worker)))
+    }
+
+    fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()> {
+        let lease = lease.clone();
+        Box::pin(self.writer.write(move |batch| writing::write(batch, &lease, &changes, &then)))
+    }
+
+    fn answers<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Vec<(String, RawJson)>> {
+        let lease = lease.clone();
+        let look =
+            move |connection: &_| journal::answers(connection, claiming::held(connection, &lease)?);
+        Box::pin(self.readers.read(&self.file, look))
+    }
+
+    fn answer<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        answers: Vec<(String, RawJson)>,
+    ) -> Answer<'a, Option<usize>> {
+        let (principal, task) = (principal.to_owned(), task.clone());
+        let answer =
+            move |batch: &mut Batch<'_>| answering::answer(batch, &principal, &task, answers);
+        Box::pin(self.writer.write(answer))
+    }
+
+    fn cancel<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        at_once: bool,
+        retention: Duration,
+    ) -> Answer<'a, Option<Cancelled>> {
+        let (principal, task) = (principal.to_owned(), task.clone());
+        let cancel = move |batch: &mut Batch<'_>| {
+            ending::cancel(batch, &principal, &task, at_once, retention)
+        };
+        Box::pin(self.writer.write(cancel))
+    }
+
+    fn sweep(&self, limit: usize, retention: Duration) -> Answer<'_, Swept> {
+        Box::pin(self.writer.write(move |batch| ending::sweep(batch, limit, retention)))
+    }
+
+    fn next_due(&self) -> Answer<'_, Option<Duration>> {
+        let file = Arc::clone(&self.file);
+        let look = move |connection: &_| claiming::next_due(connection, file.clock.now());
+        Box::pin(self.readers.read(&self.file, look))
+    }
+
+    fn listen(&self, listener: Listener) {
+        self.watcher.listen(&self.file, listener);
+    }
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore")
+            .field("path", &self.file.path)
+            .field("commits", &self.commits())
+            .finish_non_exhaustive()
+    }
+}

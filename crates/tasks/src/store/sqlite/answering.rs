@@ -1,0 +1,53 @@
+//! What a client answers.
+
+use outlive_wire::RawJson;
+
+use super::{
+    column::ENDED,
+    journal,
+    problem::Problem,
+    questions,
+    statement::{one, run},
+    writer::Batch,
+};
+use crate::{Entry, store::TaskId};
+
+pub(super) const OWNED: &str = "SELECT number, phase FROM task WHERE id = ?1 AND principal = ?2";
+// Nobody has a parked task: it waits for a worker from now on.
+pub(super) const ANSWERED: &str = "UPDATE task SET updated = max(?2, updated + 1),
+     due = CASE phase WHEN 2 THEN ?2 ELSE due END, phase = CASE phase WHEN 2 THEN 0 ELSE phase END
+     WHERE number = ?1";
+
+pub(super) fn answer(
+    batch: &mut Batch<'_>,
+    principal: &str,
+    task: &TaskId,
+    answers: Vec<(String, RawJson)>,
+) -> Result<Option<usize>, Problem> {
+    let Some((number, phase)) = owned(batch, principal, task)? else { return Ok(None) };
+    let mut taken = 0;
+    if phase != ENDED {
+        for (name, answer) in answers {
+            let Some(key) = questions::answer(batch.connection, number, &name)? else { continue };
+            journal::record(batch.connection, number, &key, &Entry::Answer(answer))?;
+            taken += 1;
+        }
+    }
+    if taken > 0 {
+        run(batch.connection, ANSWERED, (number, batch.now()))?;
+        batch.changed(number, task);
+    }
+    Ok(Some(taken))
+}
+
+/// The number and the phase of a task of this principal.
+pub(super) fn owned(
+    batch: &Batch<'_>,
+    principal: &str,
+    task: &TaskId,
+) -> Result<Option<(i64, i64)>, Problem> {
+    let found = one(batch.connection, OWNED, (task.as_str(), principal), |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })?;
+    Ok(found)
+}

@@ -1,0 +1,82 @@
+//! What the last commits have changed, so that other processes hear of it.
+//!
+//! Every commit appends a row with the numbers of its tasks. It is part of the same transaction, and
+//! there is one writer at a time, so rows are numbered in the order of the commits: whoever has
+//! read up to some number has missed nothing before it. Old rows are dropped; whoever was away
+//! for so long sees the gap, and takes everything as changed.
+
+use rusqlite::Connection;
+
+use super::{
+    problem::Problem,
+    statement::{all, one, run},
+};
+use crate::store::TaskId;
+
+/// How many commits are remembered: several seconds of as many as a disk can do.
+const KEPT: i64 = 10_000;
+
+/// After how many commits old rows are dropped.
+const TIDIED: i64 = 256;
+
+pub(super) const APPEND: &str = "INSERT INTO change (origin, tasks) VALUES (?1, ?2)";
+pub(super) const DROP: &str = "DELETE FROM change WHERE number <= ?1";
+pub(super) const ENDS: &str =
+    "SELECT (SELECT min(number) FROM change), (SELECT max(number) FROM change)";
+pub(super) const SINCE: &str = "SELECT task.id FROM change, json_each(change.tasks) AS changed
+     JOIN task ON task.number = changed.value
+     WHERE change.number > ?1 AND change.origin <> ?2 ORDER BY change.number";
+pub(super) const EVERYTHING: &str = "SELECT id FROM task";
+
+/// Notes what a commit changes.
+pub(super) fn append(
+    connection: &Connection,
+    origin: i64,
+    changed: &[(i64, TaskId)],
+) -> Result<(), Problem> {
+    let mut tasks = String::from("[");
+    for (index, (number, _)) in changed.iter().enumerate() {
+        if index > 0 {
+            tasks.push(',');
+        }
+        tasks.push_str(&number.to_string());
+    }
+    tasks.push(']');
+    run(connection, APPEND, (origin, tasks))?;
+    let number = connection.last_insert_rowid();
+    if number % TIDIED == 0 {
+        run(connection, DROP, [number - KEPT])?;
+    }
+    Ok(())
+}
+
+/// The number of the last commit.
+pub(super) fn last(connection: &Connection) -> Result<i64, Problem> {
+    Ok(ends(connection)?.1)
+}
+
+/// What others than this origin have changed since a commit, and the number of the last commit.
+pub(super) fn since(
+    connection: &Connection,
+    origin: i64,
+    seen: i64,
+) -> Result<(Vec<TaskId>, i64), Problem> {
+    let (first, last) = ends(connection)?;
+    let id = |row: &rusqlite::Row<'_>| Ok(TaskId::new(row.get::<_, String>(0)?));
+    // A smaller number than the one seen is another file in the place of the old one.
+    let changed = match first > seen + 1 || last < seen {
+        true => all(connection, EVERYTHING, [], id)?,
+        false => all(connection, SINCE, (seen, origin), id)?,
+    };
+    Ok((changed, last))
+}
+
+fn ends(connection: &Connection) -> Result<(i64, i64), Problem> {
+    let ends = one(connection, ENDS, [], |row| {
+        Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?))
+    })?;
+    match ends {
+        Some((Some(first), Some(last))) => Ok((first, last)),
+        _ => Ok((0, 0)),
+    }
+}

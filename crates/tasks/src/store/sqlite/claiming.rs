@@ -1,0 +1,153 @@
+//! Who runs a task: claims, renewals, releases.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, Row};
+
+use super::{
+    clock::{from_column, millis},
+    column::{RUNNING, count, raw},
+    journal,
+    problem::Problem,
+    statement::{all, one, run},
+    writer::Batch,
+};
+use crate::store::{Claimed, Lease, StoreError, TaskId, WorkerId};
+
+pub(super) const DUE: &str =
+    "SELECT number, id, principal, kind, body, phase, epoch, begun, crashes,
+     cancel_requested IS NOT NULL, reasked FROM task JOIN request ON request.task = task.number
+     WHERE due <= ?1 ORDER BY due LIMIT ?2";
+pub(super) const TAKE: &str = "UPDATE task SET phase = 1, owner = ?2, epoch = ?3, due = ?4,
+     begun = 1, crashes = ?5 WHERE number = ?1";
+pub(super) const POSTPONE: &str = "UPDATE task SET due = ?2 WHERE number = ?1";
+pub(super) const RENEW: &str = "UPDATE task SET due = ?2 WHERE owner = ?1 RETURNING id, epoch";
+pub(super) const RELEASE: &str = "UPDATE task SET phase = 0, owner = NULL, due = ?2
+     WHERE owner = ?1 RETURNING number, id";
+pub(super) const NEXT_DUE: &str = "SELECT min(due) FROM task WHERE due IS NOT NULL";
+pub(super) const HELD: &str = "SELECT number FROM task
+     WHERE id = ?1 AND epoch = ?2 AND owner = ?3 AND phase = 1";
+
+pub(super) fn claim(
+    batch: &Batch<'_>,
+    worker: &WorkerId,
+    lease: Duration,
+    limit: usize,
+) -> Result<Vec<Claimed>, Problem> {
+    let (connection, now) = (batch.connection, batch.now());
+    let until = now + millis(lease);
+    let mut claimed = Vec::new();
+    for due in all(connection, DUE, (now, count(limit)), Due::read)? {
+        let (number, id) = (due.number, due.id.clone());
+        match due.take(connection, worker, until) {
+            Ok(task) => claimed.push(task),
+            // The others can be run all the same. This one is looked at again later, by somebody
+            // who may know what to do with it.
+            Err(Problem::Store(StoreError::Unreadable(why))) => {
+                tracing::error!(task = id, why, "a task cannot be read, and is not run");
+                run(connection, POSTPONE, (number, until))?;
+            }
+            Err(problem) => return Err(problem),
+        }
+    }
+    Ok(claimed)
+}
+
+/// A task that somebody must look at.
+struct Due {
+    number: i64,
+    id: String,
+    principal: String,
+    kind: String,
+    request: String,
+    phase: i64,
+    epoch: i64,
+    begun: bool,
+    crashes: u32,
+    cancel_requested: bool,
+    reasked: Option<String>,
+}
+
+impl Due {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            number: row.get(0)?,
+            id: row.get(1)?,
+            principal: row.get(2)?,
+            kind: row.get(3)?,
+            request: row.get(4)?,
+            phase: row.get(5)?,
+            epoch: row.get(6)?,
+            begun: row.get(7)?,
+            crashes: row.get(8)?,
+            cancel_requested: row.get(9)?,
+            reasked: row.get(10)?,
+        })
+    }
+
+    fn take(
+        self,
+        connection: &Connection,
+        worker: &WorkerId,
+        until: i64,
+    ) -> Result<Claimed, Problem> {
+        // All that can be wrong with it is found before it is touched.
+        let journal = journal::restore(connection, self.number, self.reasked.as_deref())?;
+        let request = raw("request", self.request)?;
+        // Whoever had it has not renewed its lease: that worker is lost.
+        let crashes = self.crashes + u32::from(self.phase == RUNNING);
+        let epoch = self.epoch + 1;
+        run(connection, TAKE, (self.number, worker.as_str(), epoch, until, crashes))?;
+        let task = TaskId::new(self.id);
+        Ok(Claimed {
+            lease: Lease { task, worker: worker.clone(), epoch: from_column(epoch) },
+            principal: self.principal,
+            kind: self.kind,
+            request,
+            journal,
+            begun: self.begun,
+            crashes,
+            cancel_requested: self.cancel_requested,
+        })
+    }
+}
+
+pub(super) fn renew(
+    batch: &Batch<'_>,
+    worker: &WorkerId,
+    lease: Duration,
+) -> Result<Vec<Lease>, Problem> {
+    let until = batch.now() + millis(lease);
+    let held = all(batch.connection, RENEW, (worker.as_str(), until), |row| {
+        let task = TaskId::new(row.get::<_, String>(0)?);
+        Ok(Lease { task, worker: worker.clone(), epoch: from_column(row.get(1)?) })
+    })?;
+    Ok(held)
+}
+
+pub(super) fn release(batch: &mut Batch<'_>, worker: &WorkerId) -> Result<(), Problem> {
+    let released = all(batch.connection, RELEASE, (worker.as_str(), batch.now()), |row| {
+        Ok((row.get(0)?, TaskId::new(row.get::<_, String>(1)?)))
+    })?;
+    // Another process may go on with them at once.
+    for (number, task) in &released {
+        batch.changed(*number, task);
+    }
+    Ok(())
+}
+
+/// How long until something is due.
+pub(super) fn next_due(connection: &Connection, now: i64) -> Result<Option<Duration>, Problem> {
+    let due = one(connection, NEXT_DUE, [], |row| row.get::<_, Option<i64>>(0))?.flatten();
+    Ok(due.map(|due| Duration::from_millis(from_column(due - now))))
+}
+
+/// The number of a task whose lease this is.
+pub(super) fn held(connection: &Connection, lease: &Lease) -> Result<i64, Problem> {
+    let epoch = super::clock::to_column(lease.epoch);
+    let number =
+        one(connection, HELD, (lease.task.as_str(), epoch, lease.worker.as_str()), |row| {
+            row.get(0)
+        })?;
+    number.ok_or(Problem::Store(StoreError::Lost))
+}

@@ -1,0 +1,41 @@
+//! The store's time: that of the machine, which all processes on one file share.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use crate::store::Millis;
+
+#[derive(Debug, Default)]
+pub(super) struct Clock {
+    /// How far a test has moved it.
+    shifted: AtomicU64,
+}
+
+impl Clock {
+    pub(super) fn now(&self) -> i64 {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        millis(wall) + to_column(self.shifted.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn shift(&self, span: Duration) {
+        self.shifted.fetch_add(from_column(millis(span)), Ordering::Relaxed);
+    }
+}
+
+/// So far away that nothing ends there, and so near that sums still fit into a column.
+const FOREVER: i64 = i64::MAX / 8;
+
+pub(super) fn millis(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).map_or(FOREVER, |millis| millis.min(FOREVER))
+}
+
+pub(super) fn to_column(number: u64) -> i64 {
+    i64::try_from(number).map_or(FOREVER, |number| number.min(FOREVER))
+}
+
+/// Nothing that is kept is below zero.
+pub(super) fn from_column(number: i64) -> Millis {
+    u64::try_from(number).unwrap_or_default()
+}

@@ -1,0 +1,47 @@
+//! What stands in columns, and what it is in memory.
+
+use outlive_wire::RawJson;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
+
+use super::problem::Problem;
+use crate::store::{Phase, StoreError};
+
+pub(super) const QUEUED: i64 = 0;
+pub(super) const RUNNING: i64 = 1;
+pub(super) const PARKED: i64 = 2;
+pub(super) const ENDED: i64 = 3;
+
+pub(super) fn phase(column: i64) -> Result<Phase, Problem> {
+    match column {
+        QUEUED => Ok(Phase::Queued),
+        RUNNING => Ok(Phase::Running),
+        PARKED => Ok(Phase::Parked),
+        ENDED => Ok(Phase::Ended),
+        other => Err(unreadable("phase", &other)),
+    }
+}
+
+pub(super) fn to_json(value: &impl Serialize) -> Result<String, Problem> {
+    serde_json::to_string(value).map_err(|why| {
+        Problem::Store(StoreError::Unavailable(format!("a value cannot be written as JSON: {why}")))
+    })
+}
+
+pub(super) fn from_json<T: DeserializeOwned>(what: &str, column: &str) -> Result<T, Problem> {
+    serde_json::from_str(column).map_err(|why| unreadable(what, &why))
+}
+
+pub(super) fn raw(what: &str, column: String) -> Result<RawJson, Problem> {
+    RawValue::from_string(column).map_err(|why| unreadable(what, &why))
+}
+
+pub(super) fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn unreadable(what: &str, why: &dyn std::fmt::Display) -> Problem {
+    Problem::Store(StoreError::Unreadable(format!(
+        "the {what} of a task: {why}; upgrade this program, or restore the file from a backup"
+    )))
+}

@@ -1,0 +1,105 @@
+//! Making tasks.
+
+use rusqlite::params;
+
+use super::{
+    clock::millis,
+    column::{QUEUED, RUNNING, count, to_json},
+    journal,
+    problem::Problem,
+    statement::{one, run},
+    writer::Batch,
+};
+use crate::store::{Created, Lease, NewTask, OnceKey, StoreError, TaskId};
+
+pub(super) const MADE_UNDER: &str =
+    "SELECT id, once_digest FROM task WHERE principal = ?1 AND once_key = ?2";
+pub(super) const IS_THERE: &str = "SELECT 1 FROM task WHERE id = ?1";
+pub(super) const COUNT_IN: &str = "INSERT INTO open_tasks (principal, count) VALUES (?1, 1)
+     ON CONFLICT DO UPDATE SET count = count + 1 WHERE count < ?2";
+pub(super) const INSERT: &str = "INSERT INTO task (id, principal, kind, phase, epoch, owner, due,
+     created, updated, ttl, expires, begun, crashes, once_key, once_digest, reasked)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?5, 0, ?11, ?12, ?13)";
+pub(super) const INSERT_REQUEST: &str = "INSERT INTO request (task, body) VALUES (?1, ?2)";
+
+pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<Created, Problem> {
+    if let Some(once) = &task.once
+        && let Some(before) = made_under(batch, &task.principal, once)?
+    {
+        return Ok(before);
+    }
+    if task.quota == 0
+        || run(batch.connection, COUNT_IN, (&task.principal, count(task.quota)))? == 0
+    {
+        return Ok(Created::OverQuota);
+    }
+    let number = insert(batch, task)?;
+    run(batch.connection, INSERT_REQUEST, (number, task.request.get()))?;
+    for (key, entry) in &task.journal.entries {
+        journal::record(batch.connection, number, key, entry)?;
+    }
+    for segment in &task.journal.segments {
+        journal::emit(batch.connection, number, segment)?;
+    }
+    batch.changed(number, &task.id);
+    Ok(Created::New(task.worker.as_ref().map(|(worker, _)| Lease {
+        task: task.id.clone(),
+        worker: worker.clone(),
+        epoch: 1,
+    })))
+}
+
+/// What was made under a key before. It is known for as long as the task is.
+fn made_under(
+    batch: &Batch<'_>,
+    principal: &str,
+    once: &OnceKey,
+) -> Result<Option<Created>, Problem> {
+    let found = one(batch.connection, MADE_UNDER, (principal, &once.key), |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+    })?;
+    Ok(found.map(|(id, digest)| match digest == once.digest {
+        true => Created::Before(TaskId::new(id)),
+        false => Created::OtherRequest,
+    }))
+}
+
+/// Writes the row, and returns its number.
+fn insert(batch: &Batch<'_>, task: &NewTask) -> Result<i64, Problem> {
+    let now = batch.now();
+    let worker = task.worker.as_ref();
+    let ttl = task.ttl.map(millis);
+    let reasked = match task.journal.reasked.is_empty() {
+        true => None,
+        false => Some(to_json(&task.journal.reasked)?),
+    };
+    let inserted = run(
+        batch.connection,
+        INSERT,
+        params![
+            task.id.as_str(),
+            task.principal,
+            task.kind,
+            if worker.is_some() { RUNNING } else { QUEUED },
+            worker.is_some(),
+            worker.map(|(worker, _)| worker.as_str()),
+            worker.map_or(now, |(_, lease)| now + millis(*lease)),
+            now,
+            ttl,
+            ttl.map(|ttl| now + ttl),
+            task.once.as_ref().map(|once| &once.key),
+            task.once.as_ref().map(|once| &once.digest),
+            reasked,
+        ],
+    );
+    match inserted {
+        Ok(_) => Ok(batch.connection.last_insert_rowid()),
+        Err(error) => match one(batch.connection, IS_THERE, [task.id.as_str()], |_| Ok(()))? {
+            Some(()) => {
+                let why = format!("there is a task `{}` already; give it another id", task.id);
+                Err(StoreError::Unavailable(why).into())
+            }
+            None => Err(error.into()),
+        },
+    }
+}

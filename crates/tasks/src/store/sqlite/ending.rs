@@ -1,0 +1,90 @@
+//! How tasks end: by themselves, cancelled, or because their time is over; and when they are
+//! forgotten.
+
+use std::time::Duration;
+
+use super::{
+    answering::owned,
+    clock::millis,
+    column::{ENDED, RUNNING, count, to_json},
+    problem::Problem,
+    questions,
+    statement::{all, one, run},
+    writer::Batch,
+};
+use crate::store::{Cancelled, Swept, TaskId, TaskOutcome};
+
+// Without a ttl all of the sums are NULL: such a task stays. What ends late can still be read for a
+// while.
+pub(super) const END: &str = "UPDATE task SET phase = 3, outcome = ?2, owner = NULL, due = NULL,
+     expires = NULL, purge = max(?3 + ?4, created + ttl), ttl = max(ttl, ?3 + ?4 - created),
+     updated = max(?3, updated + 1)
+     WHERE number = ?1 AND phase <> 3 RETURNING principal";
+pub(super) const COUNT_OUT: &str =
+    "UPDATE open_tasks SET count = count - 1 WHERE principal = ?1 AND count > 1";
+pub(super) const COUNT_OUT_LAST: &str = "DELETE FROM open_tasks WHERE principal = ?1";
+pub(super) const ASK_TO_STOP: &str = "UPDATE task SET
+     cancel_requested = coalesce(cancel_requested, ?2), updated = max(?2, updated + 1)
+     WHERE number = ?1";
+pub(super) const PURGE: &str = "DELETE FROM task WHERE number IN
+     (SELECT number FROM task WHERE purge <= ?1 ORDER BY purge LIMIT ?2)";
+pub(super) const EXPIRED: &str =
+    "SELECT number, id FROM task WHERE expires <= ?1 ORDER BY expires LIMIT ?2";
+
+/// Ends a task that has not ended.
+pub(super) fn end(
+    batch: &Batch<'_>,
+    number: i64,
+    outcome: &TaskOutcome,
+    retention: Duration,
+) -> Result<(), Problem> {
+    let connection = batch.connection;
+    let values = (number, to_json(outcome)?, batch.now(), millis(retention));
+    let principal = one(connection, END, values, |row| row.get::<_, String>(0))?;
+    let Some(principal) = principal else { return Ok(()) };
+    questions::withdraw_all(connection, number)?;
+    if run(connection, COUNT_OUT, [&principal])? == 0 {
+        run(connection, COUNT_OUT_LAST, [&principal])?;
+    }
+    Ok(())
+}
+
+pub(super) fn cancel(
+    batch: &mut Batch<'_>,
+    principal: &str,
+    task: &TaskId,
+    at_once: bool,
+    retention: Duration,
+) -> Result<Option<Cancelled>, Problem> {
+    let Some((number, phase)) = owned(batch, principal, task)? else { return Ok(None) };
+    if phase == ENDED {
+        return Ok(Some(Cancelled::Before));
+    }
+    run(batch.connection, ASK_TO_STOP, (number, batch.now()))?;
+    let cancelled = match phase == RUNNING && !at_once {
+        true => Cancelled::Requested,
+        false => {
+            end(batch, number, &TaskOutcome::Cancelled, retention)?;
+            Cancelled::Ended
+        }
+    };
+    batch.changed(number, task);
+    Ok(Some(cancelled))
+}
+
+pub(super) fn sweep(
+    batch: &mut Batch<'_>,
+    limit: usize,
+    retention: Duration,
+) -> Result<Swept, Problem> {
+    let (connection, now) = (batch.connection, batch.now());
+    let purged = run(connection, PURGE, (now, count(limit)))?;
+    let expired = all(connection, EXPIRED, (now, count(limit)), |row| {
+        Ok((row.get(0)?, TaskId::new(row.get::<_, String>(1)?)))
+    })?;
+    for (number, task) in &expired {
+        end(batch, *number, &TaskOutcome::Expired, retention)?;
+        batch.changed(*number, task);
+    }
+    Ok(Swept { expired: expired.len(), purged })
+}

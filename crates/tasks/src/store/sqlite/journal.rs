@@ -1,0 +1,109 @@
+//! The journal of a task: its entries and its segments.
+
+use std::collections::BTreeMap;
+
+use outlive_wire::RawJson;
+use rusqlite::Connection;
+
+use super::{
+    column::{from_json, raw, to_json},
+    problem::Problem,
+    questions,
+    statement::{all, one, run},
+};
+use crate::{Entry, Restored, Segment};
+
+pub(super) const RECORD: &str = "INSERT INTO entry (task, key, answer, body)
+     VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
+pub(super) const FORGET: &str = "DELETE FROM entry WHERE task = ?1 AND key = ?2";
+pub(super) const EMIT: &str = "INSERT INTO segment (task, number, scope, ordinal, body)
+     VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM segment WHERE task = ?1), ?2, ?3, ?4)
+     ON CONFLICT DO NOTHING";
+pub(super) const ENTRIES: &str = "SELECT key, body FROM entry WHERE task = ?1";
+pub(super) const SEGMENTS: &str =
+    "SELECT scope, ordinal, body FROM segment WHERE task = ?1 ORDER BY number";
+pub(super) const ANSWERS: &str =
+    "SELECT key, body FROM entry WHERE task = ?1 AND answer = 1 ORDER BY key";
+pub(super) const COUNT_ANSWERS: &str = "SELECT count(*) FROM entry WHERE task = ?1 AND answer = 1";
+
+/// Adds an entry, and says whether it is new: one that is there stays as it is.
+pub(super) fn record(
+    connection: &Connection,
+    task: i64,
+    key: &str,
+    entry: &Entry,
+) -> Result<bool, Problem> {
+    let answer = matches!(entry, Entry::Answer(_));
+    Ok(run(connection, RECORD, (task, key, answer, to_json(entry)?))? > 0)
+}
+
+/// Forgets an entry.
+pub(super) fn forget(connection: &Connection, task: i64, key: &str) -> Result<(), Problem> {
+    run(connection, FORGET, (task, key))?;
+    Ok(())
+}
+
+/// Appends a segment. What a scope has emitted at some place stays as it is, so that writing it
+/// twice does no harm.
+pub(super) fn emit(connection: &Connection, task: i64, segment: &Segment) -> Result<(), Problem> {
+    run(connection, EMIT, (task, &segment.scope, segment.ordinal, segment.block.get()))?;
+    Ok(())
+}
+
+/// What a run begins over.
+pub(super) fn restore(
+    connection: &Connection,
+    task: i64,
+    reasked_before: Option<&str>,
+) -> Result<Restored, Problem> {
+    let mut reasked: BTreeMap<String, u32> = match reasked_before {
+        Some(json) => from_json("questions", json)?,
+        None => BTreeMap::new(),
+    };
+    for (key, again) in questions::times_again(connection, task)? {
+        *reasked.entry(key).or_default() += again;
+    }
+    Ok(Restored {
+        entries: entries(connection, task)?,
+        segments: segments(connection, task)?,
+        asked: questions::open_keys(connection, task)?,
+        reasked,
+    })
+}
+
+fn entries(connection: &Connection, task: i64) -> Result<BTreeMap<String, Entry>, Problem> {
+    let rows = all(connection, ENTRIES, [task], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+    })?;
+    rows.into_iter().map(|(key, body)| Ok((key, from_json("journal", &body)?))).collect()
+}
+
+fn segments(connection: &Connection, task: i64) -> Result<Vec<Segment>, Problem> {
+    let rows = all(connection, SEGMENTS, [task], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?))
+    })?;
+    rows.into_iter()
+        .map(|(scope, ordinal, body)| Ok(Segment { scope, ordinal, block: raw("segments", body)? }))
+        .collect()
+}
+
+/// What the client has answered, by key.
+pub(super) fn answers(
+    connection: &Connection,
+    task: i64,
+) -> Result<Vec<(String, RawJson)>, Problem> {
+    let rows = all(connection, ANSWERS, [task], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+    })?;
+    let mut answers = Vec::with_capacity(rows.len());
+    for (key, body) in rows {
+        if let Entry::Answer(answer) = from_json("journal", &body)? {
+            answers.push((key, answer));
+        }
+    }
+    Ok(answers)
+}
+
+pub(super) fn count_answers(connection: &Connection, task: i64) -> Result<i64, Problem> {
+    Ok(one(connection, COUNT_ANSWERS, [task], |row| row.get(0))?.unwrap_or_default())
+}

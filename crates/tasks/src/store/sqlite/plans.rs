@@ -1,0 +1,95 @@
+//! No statement looks through a table: each finds its rows by a key or an index, however many tasks
+//! there are.
+
+use rusqlite::Connection;
+
+use super::{
+    answering, change_log, claiming, creating, ending, journal, questions, schema, viewing, writing,
+};
+
+const STATEMENTS: &[&str] = &[
+    answering::OWNED,
+    answering::ANSWERED,
+    change_log::APPEND,
+    change_log::DROP,
+    change_log::SINCE,
+    claiming::DUE,
+    claiming::TAKE,
+    claiming::POSTPONE,
+    claiming::RENEW,
+    claiming::RELEASE,
+    claiming::NEXT_DUE,
+    claiming::HELD,
+    creating::MADE_UNDER,
+    creating::IS_THERE,
+    creating::COUNT_IN,
+    creating::INSERT,
+    creating::INSERT_REQUEST,
+    ending::END,
+    ending::COUNT_OUT,
+    ending::COUNT_OUT_LAST,
+    ending::ASK_TO_STOP,
+    ending::PURGE,
+    ending::EXPIRED,
+    journal::RECORD,
+    journal::FORGET,
+    journal::EMIT,
+    journal::ENTRIES,
+    journal::SEGMENTS,
+    journal::ANSWERS,
+    journal::COUNT_ANSWERS,
+    questions::ASK,
+    questions::WITHDRAW,
+    questions::WITHDRAW_ALL,
+    questions::ANSWER,
+    questions::OPEN,
+    questions::OPEN_KEYS,
+    questions::AGAIN,
+    viewing::VIEW,
+    viewing::LIST,
+    writing::TOUCH,
+    writing::FORGET_CRASHES,
+    writing::PARK,
+];
+
+fn tables() -> Connection {
+    let mut connection = Connection::open_in_memory().unwrap();
+    schema::migrate(&mut connection).unwrap();
+    connection
+}
+
+fn plan(connection: &Connection, sql: &str) -> Vec<String> {
+    let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    // Its parameters stay unset: nothing is run.
+    let mut lines = statement.raw_query();
+    let mut plan = Vec::new();
+    while let Some(line) = lines.next().unwrap() {
+        plan.push(line.get(3).unwrap());
+    }
+    plan
+}
+
+#[test]
+fn no_statement_looks_through_a_table() {
+    let connection = tables();
+    for sql in STATEMENTS {
+        for line in plan(&connection, sql) {
+            // What stands in one row of the log is looked through, and so it should be.
+            let scans = line.starts_with("SCAN") && !line.contains("changed VIRTUAL TABLE");
+            assert!(!scans, "{sql}: {line}");
+        }
+    }
+}
+
+#[test]
+fn every_index_is_there_for_a_statement() {
+    let connection = tables();
+    let plans: Vec<String> =
+        STATEMENTS.iter().flat_map(|sql| plan(&connection, sql)).collect::<Vec<_>>();
+    let indexes = "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL";
+    let mut statement = connection.prepare(indexes).unwrap();
+    for index in statement.query_map([], |row| row.get::<_, String>(0)).unwrap() {
+        let index = format!("INDEX {} ", index.unwrap());
+        assert!(plans.iter().any(|line| format!("{line} ").contains(&index)), "{index}");
+    }
+}

@@ -1,0 +1,74 @@
+//! The threads that read. Each look is a transaction of its own: it sees one state of the file, in
+//! which everything is that was acknowledged before.
+
+use std::{
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+};
+
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{File, problem::Problem, statement::run};
+use crate::store::StoreError;
+
+/// How many looks may wait. A caller beyond that waits for its place in the queue.
+const QUEUE: usize = 1_024;
+
+/// The way to the threads that read. When it is dropped, they do what is queued and end.
+#[derive(Debug)]
+pub(super) struct Readers {
+    queue: mpsc::Sender<Look>,
+}
+
+type Look = Box<dyn FnOnce(&Connection) + Send>;
+
+impl Readers {
+    pub(super) fn start(connections: Vec<Connection>) -> io::Result<Self> {
+        let (queue, queued) = mpsc::channel::<Look>(QUEUE);
+        // One thread waits in the queue, the others for their turn to.
+        let queued = Arc::new(Mutex::new(queued));
+        for connection in connections {
+            let queued = Arc::clone(&queued);
+            let take =
+                move || queued.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
+            let serve = move || {
+                while let Some(look) = take() {
+                    look(&connection);
+                }
+            };
+            thread::Builder::new().name("sqlite-reader".to_owned()).spawn(serve)?;
+        }
+        Ok(Self { queue })
+    }
+
+    /// Looks at something.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        file: &Arc<File>,
+        look: impl FnOnce(&Connection) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let gone = || StoreError::Unavailable("its readers have ended; restart the process".into());
+        let file = Arc::clone(file);
+        let look = move |connection: &Connection| {
+            let seen = in_one_piece(connection, look).map_err(|problem| problem.with(&file.path));
+            // Nobody may wait any more.
+            let _ = answer.send(seen);
+        };
+        self.queue.send(Box::new(look)).await.map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())?
+    }
+}
+
+/// Looks at one state of the file, whatever is written meanwhile.
+pub(super) fn in_one_piece<T>(
+    connection: &Connection,
+    look: impl FnOnce(&Connection) -> Result<T, Problem>,
+) -> Result<T, Problem> {
+    run(connection, "BEGIN", [])?;
+    let seen = look(connection);
+    run(connection, "ROLLBACK", [])?;
+    seen
+}

@@ -1,0 +1,134 @@
+//! The tables, in numbered steps. A file says how many of them it has seen.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::{problem::Problem, statement::one};
+use crate::store::StoreError;
+
+/// What says that a file is ours: "outl".
+const APPLICATION: i64 = 0x6f75_746c;
+
+/// What each version of the tables adds to the one before. What stands here is in files all over
+/// the world: it is never changed, only followed.
+const STEPS: &[&str] = &[FIRST];
+
+/// Brings the tables up to date, in one transaction under the lock for writing: several processes
+/// may open a file at once, and one of them does it.
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), Problem> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let version = version(&transaction)?;
+    for (index, step) in STEPS.iter().enumerate().skip(version) {
+        transaction.execute_batch(step)?;
+        transaction.execute_batch(&format!("PRAGMA user_version = {}", index + 1))?;
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+/// How many steps a file has seen, if it is one of ours or empty, and none that we do not know.
+fn version(connection: &Connection) -> Result<usize, Problem> {
+    let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0));
+    let application = number("PRAGMA application_id")?;
+    let version = number("PRAGMA user_version")?;
+    let tables = one(connection, "SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if application != APPLICATION && (version, tables) != (0, Some(0_i64)) {
+        let what = "it is a database of another program; name another file";
+        return Err(StoreError::Unreadable(what.to_owned()).into());
+    }
+    match usize::try_from(version) {
+        Ok(version) if version <= STEPS.len() => Ok(version),
+        _ => Err(StoreError::Unreadable(format!(
+            "a newer version of this program has written it (its tables have version {version}, \
+             known here is {}); upgrade this program",
+            STEPS.len()
+        ))
+        .into()),
+    }
+}
+
+// Rows are numbered: what belongs to a task, and every index, repeats five bytes instead of the
+// task's long name, and new rows stand side by side although names are random. All indexes but two
+// are partial: they hold what somebody still waits for, however much has ended.
+//
+// The request stands beside the task: the task's row is written again and again, the request never.
+const FIRST: &str = "
+PRAGMA application_id = 0x6f75746c;
+
+CREATE TABLE task (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    principal TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    phase INTEGER NOT NULL, -- 0 queued, 1 running, 2 parked, 3 ended
+    epoch INTEGER NOT NULL,
+    owner TEXT,             -- while it runs
+    due INTEGER,            -- when somebody must look at it; NULL when ended, or parked for ever
+    created INTEGER NOT NULL,
+    updated INTEGER NOT NULL,
+    ttl INTEGER,
+    expires INTEGER,        -- until it has ended
+    purge INTEGER,          -- from when it has ended
+    begun INTEGER NOT NULL,
+    crashes INTEGER NOT NULL,
+    cancel_requested INTEGER,
+    once_key TEXT,
+    once_digest TEXT,
+    message TEXT,
+    reasked TEXT,           -- how often its questions were asked again before it was a task
+    outcome TEXT
+) STRICT;
+CREATE INDEX task_due ON task (due) WHERE due IS NOT NULL;
+CREATE INDEX task_owner ON task (owner) WHERE owner IS NOT NULL;
+CREATE INDEX task_expires ON task (expires) WHERE expires IS NOT NULL;
+CREATE INDEX task_purge ON task (purge) WHERE purge IS NOT NULL;
+CREATE UNIQUE INDEX task_once ON task (principal, once_key) WHERE once_key IS NOT NULL;
+CREATE INDEX task_list ON task (principal, created);
+
+CREATE TABLE request (
+    task INTEGER PRIMARY KEY REFERENCES task ON DELETE CASCADE,
+    body TEXT NOT NULL
+) STRICT;
+
+-- How many tasks of a principal have not ended.
+CREATE TABLE open_tasks (
+    principal TEXT PRIMARY KEY,
+    count INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE entry (
+    task INTEGER NOT NULL REFERENCES task ON DELETE CASCADE,
+    key TEXT NOT NULL,
+    answer INTEGER NOT NULL, -- 1 if a client has given it
+    body TEXT NOT NULL,
+    PRIMARY KEY (task, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX entry_answer ON entry (task, key) WHERE answer = 1;
+
+CREATE TABLE segment (
+    task INTEGER NOT NULL REFERENCES task ON DELETE CASCADE,
+    number INTEGER NOT NULL, -- from 1, without gaps
+    scope TEXT NOT NULL,
+    ordinal INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (task, number),
+    UNIQUE (task, scope, ordinal)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE question (
+    task INTEGER NOT NULL REFERENCES task ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    key TEXT NOT NULL,
+    place INTEGER NOT NULL,
+    state INTEGER NOT NULL, -- 0 open, 1 answered, 2 withdrawn
+    due INTEGER,
+    body TEXT NOT NULL,
+    PRIMARY KEY (task, name)
+) STRICT, WITHOUT ROWID;
+
+-- What the last commits have changed, for other processes.
+CREATE TABLE change (
+    number INTEGER PRIMARY KEY,
+    origin INTEGER NOT NULL,
+    tasks TEXT NOT NULL      -- their numbers, as JSON
+) STRICT;
+";

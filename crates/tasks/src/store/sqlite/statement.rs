@@ -1,0 +1,36 @@
+//! Statements that are prepared once for each connection.
+
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
+
+/// The first row, if there is one. A statement that writes has written everything by then.
+pub(super) fn one<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Option<T>> {
+    prepared(connection, sql)?.query_row(params, read).optional()
+}
+
+/// All rows.
+pub(super) fn all<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    prepared(connection, sql)?.query_map(params, read)?.collect()
+}
+
+/// Runs it, and says how many rows it has changed.
+pub(super) fn run(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+) -> rusqlite::Result<usize> {
+    prepared(connection, sql)?.execute(params)
+}
+
+fn prepared<'c>(connection: &'c Connection, sql: &str) -> rusqlite::Result<CachedStatement<'c>> {
+    connection.prepare_cached(sql)
+}

@@ -1,0 +1,124 @@
+//! Who listens, and how they hear of what other processes have changed.
+//!
+//! What this process changes is told by its writer, right after the commit. For the others a thread
+//! looks, while somebody listens, whether anybody has written to the file: SQLite knows that
+//! without reading it.
+
+use std::{
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel},
+    },
+    thread,
+    time::Duration,
+};
+
+use rusqlite::Connection;
+
+use super::{File, change_log, problem::Problem, readers::in_one_piece};
+use crate::store::{Listener, TaskId};
+
+#[derive(Default)]
+pub(super) struct Listeners(Mutex<Vec<Listener>>);
+
+impl Listeners {
+    fn add(&self, listener: Listener) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
+    }
+
+    pub(super) fn tell(&self, task: &TaskId) {
+        let listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for listener in listeners {
+            // Nobody could write any more if the writer went down with a listener.
+            if catch_unwind(AssertUnwindSafe(|| listener(task))).is_err() {
+                tracing::error!(%task, "a listener has panicked");
+            }
+        }
+    }
+}
+
+/// The way to the thread that watches. When it is dropped, the thread ends.
+#[derive(Debug)]
+pub(super) struct Watcher {
+    /// What is sent through it is answered when the watch has begun.
+    begin: Sender<SyncSender<()>>,
+}
+
+impl Watcher {
+    pub(super) fn start(
+        connection: Connection,
+        file: Arc<File>,
+        every: Duration,
+    ) -> io::Result<Self> {
+        let (begin, begun) = channel();
+        let thread = Thread { connection, file, every, version: None, seen: 0 };
+        thread::Builder::new()
+            .name("sqlite-watcher".to_owned())
+            .spawn(move || thread.serve(&begun))?;
+        Ok(Self { begin })
+    }
+
+    /// Tells a listener of everything that is committed after this.
+    pub(super) fn listen(&self, file: &File, listener: Listener) {
+        file.listeners.add(listener);
+        // Waits until the thread knows where to begin: one look at the file.
+        let (begun, wait) = sync_channel(1);
+        if self.begin.send(begun).is_err() || wait.recv().is_err() {
+            tracing::error!("changes by other processes are not heard of: the watcher has ended");
+        }
+    }
+}
+
+struct Thread {
+    connection: Connection,
+    file: Arc<File>,
+    every: Duration,
+    /// What SQLite called the state of the file when it was last looked at.
+    version: Option<i64>,
+    /// The last commit that is known.
+    seen: i64,
+}
+
+impl Thread {
+    fn serve(mut self, begin: &Receiver<SyncSender<()>>) {
+        let Ok(begun) = begin.recv() else { return };
+        // If that fails, everything that is remembered is news.
+        self.seen = in_one_piece(&self.connection, change_log::last).unwrap_or_default();
+        let _ = begun.send(());
+        loop {
+            match begin.recv_timeout(self.every) {
+                // Somebody else listens as well, from no later on.
+                Ok(begun) => {
+                    let _ = begun.send(());
+                }
+                Err(RecvTimeoutError::Timeout) => match self.look() {
+                    Ok(changed) => changed.iter().for_each(|task| self.file.listeners.tell(task)),
+                    // What was not seen now is seen next time.
+                    Err(problem) => {
+                        let why = problem.with(&self.file.path);
+                        tracing::warn!(%why, "changes by other processes were not looked for");
+                    }
+                },
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn look(&mut self) -> Result<Vec<TaskId>, Problem> {
+        let version: i64 = self
+            .connection
+            .prepare_cached("PRAGMA data_version")?
+            .query_row([], |row| row.get(0))?;
+        if self.version == Some(version) {
+            return Ok(Vec::new());
+        }
+        let (origin, seen) = (self.file.origin, self.seen);
+        let (changed, seen) = in_one_piece(&self.connection, |connection| {
+            change_log::since(connection, origin, seen)
+        })?;
+        (self.version, self.seen) = (Some(version), seen);
+        Ok(changed)
+    }
+}

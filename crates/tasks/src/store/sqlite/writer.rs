@@ -1,0 +1,241 @@
+//! The one thread that writes, and how many callers share one commit.
+//!
+//! It takes what is queued, does each operation inside a savepoint of one transaction, commits
+//! once, and only then answers them all. There is no timer: while one commit is on its way to the
+//! disk, the next operations queue up.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{File, change_log, problem::Problem, statement::run};
+use crate::store::{StoreError, TaskId};
+
+/// How many operations may wait. A caller beyond that waits for its place in the queue.
+const QUEUE: usize = 1_024;
+
+/// How many operations share a commit. More would save nothing and keep other processes waiting.
+const BATCH: usize = 512;
+
+/// The way to the thread that writes. When it is dropped, the thread does what is queued and ends.
+#[derive(Debug)]
+pub(super) struct Writer {
+    queue: mpsc::Sender<Box<dyn Operation>>,
+    commits: Arc<AtomicU64>,
+}
+
+/// What operations of one commit work on.
+pub(super) struct Batch<'a> {
+    pub(super) connection: &'a Connection,
+    file: &'a File,
+    /// The tasks that were changed, by their number and their name.
+    changed: Vec<(i64, TaskId)>,
+}
+
+impl Writer {
+    pub(super) fn start(
+        connection: Connection,
+        file: Arc<File>,
+        lock_timeout: Duration,
+    ) -> io::Result<Self> {
+        let (queue, queued) = mpsc::channel(QUEUE);
+        let commits = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&commits);
+        let thread = Thread { connection, queued, file, lock_timeout, commits: counted };
+        thread::Builder::new().name("sqlite-writer".to_owned()).spawn(move || thread.serve())?;
+        Ok(Self { queue, commits })
+    }
+
+    /// Has something written. Once it is queued it is done, even if nobody waits for it any more.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Batch<'_>) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let gone = || StoreError::Unavailable("its writer has ended; restart the process".into());
+        let operation = Box::new(Queued { work: Some(work), result: None, answer });
+        self.queue.send(operation).await.map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())?
+    }
+
+    /// How often something was committed.
+    pub(super) fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+}
+
+impl Batch<'_> {
+    pub(super) fn now(&self) -> i64 {
+        self.file.clock.now()
+    }
+
+    /// Notes that a task has changed; whoever listens hears of it once that is committed.
+    pub(super) fn changed(&mut self, number: i64, task: &TaskId) {
+        self.changed.push((number, task.clone()));
+    }
+}
+
+/// Something that a caller waits for.
+trait Operation: Send {
+    /// Does it, and says whether it is to be kept.
+    fn work(&mut self, batch: &mut Batch<'_>) -> bool;
+
+    /// Tells the caller, once it is known whether what was done is there to stay.
+    fn answer(self: Box<Self>, file: &File, committed: Result<(), StoreError>);
+}
+
+struct Queued<T, F> {
+    work: Option<F>,
+    result: Option<Result<T, Problem>>,
+    answer: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T: Send, F> Operation for Queued<T, F>
+where
+    F: FnOnce(&mut Batch<'_>) -> Result<T, Problem> + Send,
+{
+    fn work(&mut self, batch: &mut Batch<'_>) -> bool {
+        self.result = self.work.take().map(|work| work(batch));
+        matches!(self.result, Some(Ok(_)))
+    }
+
+    fn answer(self: Box<Self>, file: &File, committed: Result<(), StoreError>) {
+        let result = match (committed, self.result) {
+            (Ok(()), Some(result)) => result.map_err(|problem| problem.with(&file.path)),
+            // Its own reason says more than that of the commit.
+            (Err(_), Some(Err(problem))) => Err(problem.with(&file.path)),
+            (Err(why), _) => Err(why),
+            (Ok(()), None) => Err(StoreError::Unavailable("it was not done".to_owned())),
+        };
+        // Nobody may wait any more; it is done all the same.
+        let _ = self.answer.send(result);
+    }
+}
+
+struct Thread {
+    connection: Connection,
+    queued: mpsc::Receiver<Box<dyn Operation>>,
+    file: Arc<File>,
+    lock_timeout: Duration,
+    commits: Arc<AtomicU64>,
+}
+
+impl Thread {
+    fn serve(mut self) {
+        while let Some(first) = self.queued.blocking_recv() {
+            let mut done = Vec::new();
+            match self.transaction(first, &mut done) {
+                Ok(changed) => {
+                    for operation in done {
+                        operation.answer(&self.file, Ok(()));
+                    }
+                    for (_, task) in &changed {
+                        self.file.listeners.tell(task);
+                    }
+                }
+                Err(problem) => {
+                    self.roll_back();
+                    let why = unavailable(problem.with(&self.file.path));
+                    tracing::error!(%why, operations = done.len(), "nothing could be written");
+                    for operation in done {
+                        operation.answer(&self.file, Err(why.clone()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Does this and what else is queued, and commits it. Every operation that it has taken is in
+    /// `done` then, whatever happens.
+    fn transaction(
+        &mut self,
+        first: Box<dyn Operation>,
+        done: &mut Vec<Box<dyn Operation>>,
+    ) -> Result<Vec<(i64, TaskId)>, Problem> {
+        let mut next = Some(first);
+        if let Err(problem) = self.begin() {
+            // Whoever has come meanwhile has waited for the same lock.
+            done.extend(next);
+            while let Ok(operation) = self.queued.try_recv() {
+                done.push(operation);
+            }
+            return Err(problem);
+        }
+        let (connection, file) = (&self.connection, &*self.file);
+        let mut batch = Batch { connection, file, changed: Vec::new() };
+        while let Some(operation) = next {
+            done.push(operation);
+            if let Some(operation) = done.last_mut() {
+                work(&mut batch, operation.as_mut())?;
+            }
+            next = match done.len() < BATCH {
+                true => self.queued.try_recv().ok(),
+                false => None,
+            };
+        }
+        let changed = batch.changed;
+        if !changed.is_empty() {
+            change_log::append(connection, file.origin, &changed)?;
+        }
+        run(connection, "COMMIT", [])?;
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        Ok(changed)
+    }
+
+    /// Gets the lock for writing, which one process has at a time.
+    fn begin(&self) -> Result<(), Problem> {
+        let deadline = Instant::now() + self.lock_timeout;
+        loop {
+            match run(&self.connection, "BEGIN IMMEDIATE", []).map_err(Problem::from) {
+                Ok(_) => return Ok(()),
+                Err(problem) if problem.is_busy() && Instant::now() < deadline => {}
+                Err(problem) => return Err(problem),
+            }
+        }
+    }
+
+    fn roll_back(&self) {
+        // SQLite has done so by itself after some errors.
+        if !self.connection.is_autocommit()
+            && let Err(error) = run(&self.connection, "ROLLBACK", [])
+        {
+            tracing::error!(%error, "a transaction could not be rolled back");
+        }
+    }
+}
+
+/// Does one operation so that it leaves nothing behind if it fails.
+fn work(batch: &mut Batch<'_>, operation: &mut dyn Operation) -> Result<(), Problem> {
+    let connection = batch.connection;
+    let changed = batch.changed.len();
+    run(connection, "SAVEPOINT operation", [])?;
+    if !operation.work(batch) {
+        batch.changed.truncate(changed);
+        // After a full disk and the like the whole transaction is gone, with what the operations
+        // before this one have done.
+        if connection.is_autocommit() {
+            let why = "the transaction was given up, because its disk is full or broken";
+            return Err(StoreError::Unavailable(why.to_owned()).into());
+        }
+        run(connection, "ROLLBACK TO operation", [])?;
+    }
+    run(connection, "RELEASE operation", [])?;
+    Ok(())
+}
+
+/// Those who only shared the commit cannot help what was unreadable to somebody.
+fn unavailable(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Lost | StoreError::Unavailable(_) => error,
+        StoreError::Unreadable(what) => StoreError::Unavailable(what),
+    }
+}

@@ -1,0 +1,85 @@
+//! What a worker writes.
+
+use super::{
+    clock::to_column,
+    column::{PARKED, QUEUED, count},
+    ending, journal,
+    problem::Problem,
+    questions,
+    statement::{one, run},
+    writer::Batch,
+};
+use crate::store::{Changes, Lease, Millis, StoreError, Then};
+
+// Who has lost the task finds no row here, and writes nothing after it.
+pub(super) const TOUCH: &str = "UPDATE task SET updated = max(?4, updated + 1),
+     message = coalesce(?5, message)
+     WHERE id = ?1 AND epoch = ?2 AND owner = ?3 AND phase = 1 RETURNING number, crashes";
+pub(super) const FORGET_CRASHES: &str = "UPDATE task SET crashes = 0 WHERE number = ?1";
+pub(super) const PARK: &str =
+    "UPDATE task SET phase = ?2, due = ?3, owner = NULL WHERE number = ?1";
+
+pub(super) fn write(
+    batch: &mut Batch<'_>,
+    lease: &Lease,
+    changes: &Changes,
+    then: &Then,
+) -> Result<(), Problem> {
+    let (number, crashes) = touch(batch, lease, changes.message.as_deref())?;
+    let recorded = apply(batch, number, changes)?;
+    if recorded && crashes > 0 {
+        run(batch.connection, FORGET_CRASHES, [number])?;
+    }
+    match then {
+        Then::GoOn => {}
+        Then::Park { due, seen } => park(batch, number, *due, *seen)?,
+        Then::End { outcome, retention } => ending::end(batch, number, outcome, *retention)?,
+    }
+    batch.changed(number, &lease.task);
+    Ok(())
+}
+
+/// Notes the change, if the lease is not lost; returns the task's number and its crashes.
+fn touch(batch: &Batch<'_>, lease: &Lease, message: Option<&str>) -> Result<(i64, u32), Problem> {
+    let (epoch, worker) = (to_column(lease.epoch), lease.worker.as_str());
+    let touched = one(
+        batch.connection,
+        TOUCH,
+        (lease.task.as_str(), epoch, worker, batch.now(), message),
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    touched.ok_or(Problem::Store(StoreError::Lost))
+}
+
+/// Writes the changes, and says whether there is a new entry among them.
+fn apply(batch: &Batch<'_>, number: i64, changes: &Changes) -> Result<bool, Problem> {
+    let connection = batch.connection;
+    let mut recorded = false;
+    for key in &changes.forgotten {
+        journal::forget(connection, number, key)?;
+    }
+    for (key, entry) in &changes.entries {
+        recorded |= journal::record(connection, number, key, entry)?;
+    }
+    for segment in &changes.segments {
+        journal::emit(connection, number, segment)?;
+    }
+    for asked in &changes.asked {
+        questions::ask(connection, number, asked)?;
+    }
+    for name in &changes.withdrawn {
+        questions::withdraw(connection, number, name)?;
+    }
+    Ok(recorded)
+}
+
+fn park(batch: &Batch<'_>, number: i64, due: Option<Millis>, seen: usize) -> Result<(), Problem> {
+    // Nobody would look at an answer that came while the worker was on its way here.
+    let unseen = journal::count_answers(batch.connection, number)? > count(seen);
+    let (phase, due) = match unseen {
+        true => (QUEUED, Some(batch.now())),
+        false => (PARKED, due.map(to_column)),
+    };
+    run(batch.connection, PARK, (number, phase, due))?;
+    Ok(())
+}
