@@ -5,6 +5,7 @@
 mod prompts;
 mod questions;
 mod resources;
+mod tasks;
 mod tools;
 
 use outlive::server::{BuildError, Server};
@@ -19,6 +20,7 @@ pub fn everything() -> Result<Server, BuildError> {
         .title("Outlive everything server")
         .instructions("One of everything, for the conformance suite.")
         .logging();
+    let builder = tasks::add(builder);
     let builder = questions::add(prompts::add(resources::add(tools::add(builder))));
     let server = builder.build()?;
     tools::own(&server)?;

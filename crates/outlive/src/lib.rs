@@ -35,6 +35,14 @@ pub use outlive_transport::http;
 /// A transport of your own, message by message.
 pub use outlive_transport::messages;
 
+/// Where tasks are kept, and how they are run.
+pub mod tasks {
+    pub use outlive_tasks::{
+        engine::EngineConfig,
+        store::{MemoryStore, SqliteStore, Store, StoreError, contract},
+    };
+}
+
 /// The protocol's own types.
 pub use outlive_wire as wire;
 

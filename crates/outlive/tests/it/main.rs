@@ -34,5 +34,6 @@ mod prompts; // arguments, messages
 mod questions; // asking the client, on every wire
 mod resources; // contents, templates, subscriptions
 mod shape; // what older revisions are spared
+mod tasks; // what outlives its request
 mod tools; // arguments, results, schemas, headers
 mod visibility; // what a caller sees

@@ -2,7 +2,7 @@
 //! may be lost with them; it has to be asked for by name.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, btree_map::Entry as MapEntry},
     fmt,
     future::ready,
     sync::{
@@ -18,7 +18,7 @@ use super::{
     After, Answer, Asked, Cancelled, Changes, Claimed, Created, Lease, Listener, Millis, NewTask,
     OnceKey, Phase, Store, StoreError, Swept, TaskId, TaskOutcome, Then, View, WorkerId,
 };
-use crate::{Entry, Restored};
+use crate::{Entry, Restored, Segment};
 
 /// Keeps tasks in memory.
 #[derive(Default)]
@@ -110,6 +110,13 @@ impl Store for MemoryStore {
                 false => Created::OtherRequest,
             }));
         }
+        if let Some(row) = tasks.by_id.get(&task.id) {
+            // Asked for again, because nobody knew whether it had been made.
+            return done(match row.principal == task.principal {
+                true => Ok(Created::Before(task.id)),
+                false => Err(StoreError::Unavailable("the name of the task is taken".to_owned())),
+            });
+        }
         let is_open = |row: &&Row| row.principal == task.principal && row.phase != Phase::Ended;
         if tasks.by_id.values().filter(is_open).count() >= task.quota {
             return done(Ok(Created::OverQuota));
@@ -123,7 +130,7 @@ impl Store for MemoryStore {
         if let (Some(key), Some(once)) = (key, task.once) {
             tasks.by_key.insert(key, (once, id.clone()));
         }
-        let due = task.worker.as_ref().map_or(now, |(_, lease)| now + millis(*lease));
+        let due = task.worker.as_ref().map_or(now, |(_, lease)| now.saturating_add(millis(*lease)));
         tasks.by_id.insert(
             id.clone(),
             Row {
@@ -198,7 +205,7 @@ impl Store for MemoryStore {
             row.phase = Phase::Running;
             row.owner = Some(worker.clone());
             row.epoch += 1;
-            row.due = Some(now + millis(lease));
+            row.due = Some(now.saturating_add(millis(lease)));
             Claimed {
                 lease: Lease { task: id.clone(), worker: worker.clone(), epoch: row.epoch },
                 principal: row.principal.clone(),
@@ -219,7 +226,7 @@ impl Store for MemoryStore {
         let mut held = Vec::new();
         for (id, row) in &mut tasks.by_id {
             if row.owner.as_ref() == Some(worker) && row.phase == Phase::Running {
-                row.due = Some(now + millis(lease));
+                row.due = Some(now.saturating_add(millis(lease)));
                 held.push(Lease { task: id.clone(), worker: worker.clone(), epoch: row.epoch });
             }
         }
@@ -228,13 +235,16 @@ impl Store for MemoryStore {
 
     fn release<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, ()> {
         let now = self.now();
-        for row in self.lock().by_id.values_mut() {
+        let mut released = Vec::new();
+        for (id, row) in &mut self.lock().by_id {
             if row.owner.as_ref() == Some(worker) && row.phase == Phase::Running {
                 row.phase = Phase::Queued;
                 row.owner = None;
                 row.due = Some(now);
+                released.push(id.clone());
             }
         }
+        released.iter().for_each(|id| self.tell(id));
         done(Ok(()))
     }
 
@@ -373,16 +383,23 @@ impl Row {
     }
 
     fn apply(&mut self, changes: Changes, now: Millis) {
-        if !changes.entries.is_empty() {
-            self.crashes = 0;
-        }
         for key in &changes.forgotten {
             self.journal.entries.remove(key);
         }
         for (key, entry) in changes.entries {
-            self.journal.entries.entry(key).or_insert(entry);
+            if let MapEntry::Vacant(free) = self.journal.entries.entry(key) {
+                free.insert(entry);
+                self.crashes = 0;
+            }
         }
-        self.journal.segments.extend(changes.segments);
+        for segment in changes.segments {
+            let is_there = |stored: &Segment| {
+                stored.ordinal == segment.ordinal && stored.scope == segment.scope
+            };
+            if !self.journal.segments.iter().any(is_there) {
+                self.journal.segments.push(segment);
+            }
+        }
         for asked in changes.asked {
             if !self.questions.iter().any(|question| question.asked.name == asked.name) {
                 self.questions.push(Question { asked, state: State::Open });
@@ -426,7 +443,7 @@ impl Row {
             }
         }
         // What ends late can still be read for a while.
-        let kept = now + millis(retention);
+        let kept = now.saturating_add(millis(retention));
         self.purge = self.ttl.map(|ttl| kept.max(self.created + ttl));
         if let Some(ttl) = &mut self.ttl {
             *ttl = (*ttl).max(kept - self.created);
@@ -464,11 +481,14 @@ impl Row {
         for question in &self.questions {
             *reasked.entry(question.asked.key.clone()).or_default() += 1;
         }
-        // The first time is no again.
+        // The first time is no again, unless it was asked before it was a task.
         reasked.retain(|_, times| {
             *times -= 1;
             *times > 0
         });
+        for (key, times) in &self.journal.reasked {
+            *reasked.entry(key.clone()).or_default() += times;
+        }
         Restored {
             asked: open.map(|question| question.asked.key.clone()).collect(),
             reasked,

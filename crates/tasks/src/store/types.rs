@@ -291,7 +291,8 @@ pub struct Swept {
 pub enum StoreError {
     /// The lease is lost, or the task is over: whoever holds it must stop.
     Lost,
-    /// The store cannot be reached or written. Nothing was done; it may work later.
+    /// The store cannot be reached or written. It is not known to be done; doing it again later does
+    /// no harm.
     Unavailable(String),
     /// The store holds something that this version cannot read.
     Unreadable(String),

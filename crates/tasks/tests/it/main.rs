@@ -2,4 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is tests, helpers included")]
 
+mod broken; // stores that break one promise each: the contract must see it
 mod memory; // the store that forgets
+mod sqlite; // the store in a file

@@ -12,6 +12,8 @@ promises![
     a_task_is_there_when_its_creation_is_acknowledged,
     a_task_belongs_to_its_principal_alone,
     what_was_recorded_before_is_there_when_it_runs,
+    the_same_name_makes_one_task,
+    names_used_before_it_was_a_task_are_not_used_again,
     the_same_key_makes_one_task,
     the_same_key_for_something_else_is_refused,
     a_key_is_of_use_to_one_principal,
@@ -53,6 +55,23 @@ async fn what_was_recorded_before_is_there_when_it_runs(bench: Bench) {
     let claimed = bench.claim_one("w").await;
     assert_eq!(super::recorded(&claimed.journal, "build").as_deref(), Some("\"image:1\""));
     assert_eq!(claimed.journal.segments.len(), 1);
+}
+
+async fn the_same_name_makes_one_task(bench: Bench) {
+    bench.queue("a").await;
+    // Whoever lost the answer asks again.
+    let again = bench.store.create(task("a")).await;
+    assert_eq!(again, Ok(Created::Before(TaskId::new("a"))));
+    let other = NewTask { principal: "name:eve".to_owned(), ..task("a") };
+    assert!(bench.store.create(other).await.is_err(), "and nobody takes it from its principal");
+    assert_eq!(bench.view("a").await.phase, Phase::Queued);
+}
+
+async fn names_used_before_it_was_a_task_are_not_used_again(bench: Bench) {
+    let mut journal = Restored::default();
+    journal.reasked.insert("k".to_owned(), 1);
+    bench.store.create(NewTask { journal, ..task("a") }).await.expect("a task is made");
+    assert_eq!(bench.claim_one("w").await.journal.reasked.get("k"), Some(&1));
 }
 
 fn once(id: &str, key: &str, digest: &str) -> NewTask {

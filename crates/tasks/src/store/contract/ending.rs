@@ -10,6 +10,7 @@ use crate::store::{Cancelled, Changes, Phase, Swept, TaskId, TaskOutcome, Then};
 
 promises![
     an_outcome_is_seen_as_it_was_written,
+    what_is_written_with_the_outcome_is_there,
     what_has_ended_never_changes,
     the_end_withdraws_open_questions,
     a_task_without_a_worker_is_cancelled_at_once,
@@ -47,6 +48,15 @@ async fn an_outcome_is_seen_as_it_was_written(bench: Bench) {
     let Some(TaskOutcome::Error(seen)) = bench.view("b").await.outcome else { panic!("an error") };
     assert_eq!((seen.code, seen.message.as_str()), (-7, "no"));
     assert_eq!(seen.data.map(|data| data.get().to_owned()).as_deref(), Some(r#"{"x":1}"#));
+}
+
+async fn what_is_written_with_the_outcome_is_there(bench: Bench) {
+    let lease = bench.start("a", "v").await;
+    let changes = Changes { message: Some("all done".to_owned()), ..entry("k", json!(1)) };
+    let then = Then::End { outcome: done(), retention: RETENTION };
+    bench.store.write(&lease, changes, then).await.expect("a write");
+    let view = bench.view("a").await;
+    assert_eq!((view.phase, view.message.as_deref()), (Phase::Ended, Some("all done")));
 }
 
 async fn what_has_ended_never_changes(bench: Bench) {

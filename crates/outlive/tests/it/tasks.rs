@@ -1,0 +1,6 @@
+//! Tools that outlive their requests, on both dialects.
+
+mod legacy; // 2025-11-25: a status to poll, a result to wait for
+mod modern; // the extension of 2026-07-28
+mod takeover; // what another process makes of a task
+mod world; // the tools, and clients that hold tasks

@@ -1,0 +1,101 @@
+//! What another process makes of a task whose worker is gone.
+
+use std::{
+    future::Future,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use outlive::{
+    server::{TaskConfig, TaskPolicy, Tool},
+    tasks::MemoryStore,
+};
+use serde_json::json;
+
+use super::world::{Counts, builder, modern, start, until};
+use crate::support::pipe::{Pipe, text};
+
+fn config(store: &Arc<MemoryStore>) -> TaskConfig {
+    TaskConfig::new(Arc::clone(store) as _).engine(|engine| {
+        engine.lease = Duration::from_millis(400);
+        engine.poll = Duration::from_millis(20);
+        engine.park_after = Duration::from_millis(50);
+    })
+}
+
+/// A process of its own, as far as a server can be one inside of another: its runtime can be
+/// stopped in the middle of whatever it does.
+struct Replica(Option<tokio::runtime::Runtime>);
+
+impl Replica {
+    fn run<T>(&self, work: impl Future<Output = T>) -> T {
+        self.0.as_ref().unwrap().block_on(work)
+    }
+
+    fn start() -> Self {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        Self(Some(runtime.worker_threads(1).enable_all().build().unwrap()))
+    }
+
+    fn kill(mut self) {
+        self.0.take().unwrap().shutdown_background();
+    }
+}
+
+// K-06, K-11, K-12
+#[test]
+fn a_task_that_waits_for_an_answer_is_finished_by_another_replica() {
+    let (store, counts) = (Arc::new(MemoryStore::new()), Counts::default());
+    let first = Replica::start();
+    let id = first.run(async {
+        let mut pipe = Pipe::open(&builder(config(&store), &counts).build().unwrap());
+        let id = start(&mut pipe, "deploy", json!({})).await;
+        until(&mut pipe, &id, "input_required").await;
+        id
+    });
+    first.kill();
+    let second = Replica::start();
+    second.run(async {
+        let mut pipe = Pipe::open(&builder(config(&store), &counts).build().unwrap());
+        let asking = until(&mut pipe, &id, "input_required").await;
+        assert!(asking["inputRequests"].get("approve").is_some(), "under the same name: {asking}");
+        let answers = json!({"approve": {"action": "accept", "content": {"yes": true}}});
+        modern(&mut pipe, "tasks/update", json!({"taskId": id, "inputResponses": answers})).await;
+        let done = until(&mut pipe, &id, "completed").await;
+        assert_eq!(text(&done["result"]), "shop:1: true");
+    });
+    assert_eq!(counts.builds.load(Ordering::Relaxed), 1, "the step was not done again");
+}
+
+// design 1.1, rule 2
+#[test]
+fn a_tool_that_does_not_say_so_is_not_run_again() {
+    let (store, counts) = (Arc::new(MemoryStore::new()), Counts::default());
+    let server = |safe: bool| {
+        let nap = Tool::new("other", async || {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            "rested"
+        });
+        let nap = if safe { nap.idempotent() } else { nap };
+        builder(config(&store), &counts).tool(nap.task(TaskPolicy::Always)).build().unwrap()
+    };
+    for (safe, status) in [(false, "failed"), (true, "completed")] {
+        let first = Replica::start();
+        let id = first.run(async {
+            let mut pipe = Pipe::open(&server(safe));
+            let id = start(&mut pipe, "other", json!({})).await;
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            id
+        });
+        first.kill();
+        let second = Replica::start();
+        second.run(async {
+            let mut pipe = Pipe::open(&server(safe));
+            let ended = until(&mut pipe, &id, status).await;
+            if !safe {
+                let message = ended["error"]["message"].as_str().unwrap();
+                assert!(message.contains("the worker was lost"), "{message}");
+            }
+        });
+    }
+}

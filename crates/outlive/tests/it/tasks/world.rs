@@ -1,0 +1,136 @@
+//! The tools that become tasks, and what a client needs to hold one.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use outlive::{
+    Form,
+    server::{
+        Args, CallToolResult, Cx, Durable, Error, Result, Server, ServerBuilder, State, TaskConfig,
+        TaskPolicy, Tool,
+    },
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::support::pipe::{Pipe, result};
+
+/// What was done, counted where no run can forget it.
+#[derive(Clone, Default)]
+pub(super) struct Counts {
+    pub(super) builds: Arc<AtomicUsize>,
+    pub(super) runs: Arc<AtomicUsize>,
+}
+
+#[derive(Deserialize, JsonSchema, Form)]
+struct Approval {
+    yes: bool,
+}
+
+async fn deploy(cx: Durable, counts: State<Counts>) -> Result<String> {
+    counts.runs.fetch_add(1, Ordering::Relaxed);
+    let image: String = cx
+        .step("build", async || {
+            counts.builds.fetch_add(1, Ordering::Relaxed);
+            Ok("shop:1".to_owned())
+        })
+        .await?;
+    let approval: Approval = cx.elicit("approve", format!("Deploy {image}?")).await?;
+    Ok(format!("{image}: {}", approval.yes))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Nap {
+    ms: u64,
+}
+
+async fn nap(counts: State<Counts>, Args(nap): Args<Nap>) -> String {
+    counts.runs.fetch_add(1, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_millis(nap.ms)).await;
+    format!("slept {} ms", nap.ms)
+}
+
+async fn fail() -> CallToolResult {
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    CallToolResult::error("quota")
+}
+
+async fn refuse() -> Result<String> {
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    Err(Error::with_code(77, "not here"))
+}
+
+async fn explode() -> String {
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    panic!("on purpose")
+}
+
+/// Stops when it is asked to, and says so.
+async fn polite(cx: Cx) -> &'static str {
+    cx.cancelled().await;
+    "stopped in time"
+}
+
+/// Does not stop.
+async fn stubborn() -> &'static str {
+    std::future::pending().await
+}
+
+pub(super) fn builder(config: TaskConfig, counts: &Counts) -> ServerBuilder {
+    let auto = TaskPolicy::Auto { after: Duration::from_millis(250) };
+    Server::builder("tasks", "1")
+        .tasks(config)
+        .state(counts.clone())
+        .tool(Tool::new("deploy", deploy).task(TaskPolicy::Always))
+        .tool(Tool::new("nap", nap).task(auto))
+        .tool(Tool::new("plain", nap))
+        .tool(Tool::new("fail", fail).task(TaskPolicy::Always))
+        .tool(Tool::new("refuse", refuse).task(TaskPolicy::Always))
+        .tool(Tool::new("explode", explode).task(TaskPolicy::Always))
+        .tool(Tool::new("polite", polite).task(TaskPolicy::Always))
+        .tool(Tool::new("stubborn", stubborn).task(TaskPolicy::Always))
+}
+
+pub(super) fn server(counts: &Counts) -> Server {
+    builder(TaskConfig::volatile(), counts).build().unwrap()
+}
+
+/// The capabilities of a modern client that holds tasks and asks its user.
+pub(super) fn holds() -> Value {
+    json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}})
+}
+
+/// Sends a modern request of such a client.
+pub(super) async fn modern(pipe: &mut Pipe, method: &str, params: Value) -> Value {
+    pipe.modern_with(holds(), method, params).await
+}
+
+/// Calls a tool, and returns the id of the task that it becomes.
+pub(super) async fn start(pipe: &mut Pipe, tool: &str, arguments: Value) -> String {
+    let answer = modern(pipe, "tools/call", json!({"name": tool, "arguments": arguments})).await;
+    let task = result(&answer);
+    assert_eq!(task["resultType"], "task", "{answer}");
+    task["taskId"].as_str().unwrap().to_owned()
+}
+
+pub(super) async fn get(pipe: &mut Pipe, id: &str) -> Value {
+    result(&modern(pipe, "tasks/get", json!({"taskId": id})).await)
+}
+
+/// Polls until a task has this status.
+pub(super) async fn until(pipe: &mut Pipe, id: &str, status: &str) -> Value {
+    for _ in 0..500 {
+        let task = get(pipe, id).await;
+        if task["status"] == status {
+            return task;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{id} never was {status}: {}", get(pipe, id).await);
+}

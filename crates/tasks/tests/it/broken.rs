@@ -1,0 +1,269 @@
+//! Stores that break one promise each: the contract must see it.
+//!
+//! All of them are the one in memory with something wrong between it and its user.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use outlive_tasks::{
+    Entry,
+    store::{
+        After, Answer, Cancelled, Changes, Claimed, Created, Lease, Listener, MemoryStore, NewTask,
+        Store, Swept, TaskId, Then, View, WorkerId,
+        contract::{Bench, checks},
+    },
+};
+use outlive_wire::{InputRequest, RawJson};
+
+/// What is wrong with a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flaw {
+    /// Who has lost a task still writes to it.
+    NoFence,
+    /// What has ended is forgotten by the next sweep.
+    EarlyPurge,
+    /// An answer is taken, and is not there when the task runs.
+    LostAnswer,
+    /// A segment takes the place of another one that has its number in another scope.
+    ReusedNumber,
+    /// A task that was claimed can be claimed by the next worker.
+    NoLease,
+    /// The end and the withdrawal of the questions are two transactions; the sweep does the second.
+    TornEnd,
+}
+
+/// The checks that do not pass with this flaw.
+async fn failing(flaw: Flaw) -> Vec<&'static str> {
+    let mut failing = Vec::new();
+    for check in checks() {
+        let store = Arc::new(Broken { flaw: Some(flaw), ..Broken::default() });
+        let clock = Arc::clone(&store);
+        let bench = Bench::new(store, move |span| clock.inner.shift(span));
+        // A task of its own: its panic ends no more than it.
+        if tokio::spawn((check.run)(bench)).await.is_err() {
+            failing.push(check.name);
+        }
+    }
+    failing
+}
+
+#[track_caller]
+fn sees(failing: &[&str], promise: &str) {
+    assert!(failing.contains(&promise), "`{promise}` is not among {failing:?}");
+}
+
+#[tokio::test]
+async fn a_store_without_a_fence_is_seen() {
+    let failing = failing(Flaw::NoFence).await;
+    sees(&failing, "a_former_owner_writes_nothing");
+    sees(&failing, "the_same_worker_with_an_older_epoch_writes_nothing");
+}
+
+#[tokio::test]
+async fn a_store_that_forgets_too_early_is_seen() {
+    let failing = failing(Flaw::EarlyPurge).await;
+    sees(&failing, "what_has_ended_never_changes");
+    sees(&failing, "a_result_that_came_late_can_still_be_read");
+}
+
+#[tokio::test]
+async fn a_store_that_loses_an_answer_is_seen() {
+    let failing = failing(Flaw::LostAnswer).await;
+    sees(&failing, "an_answer_is_never_lost_and_the_first_counts");
+    sees(&failing, "an_answer_that_comes_before_the_parking_is_not_slept_through");
+}
+
+#[tokio::test]
+async fn a_store_that_uses_a_number_twice_is_seen() {
+    sees(&failing(Flaw::ReusedNumber).await, "segments_keep_their_order_and_number");
+}
+
+#[tokio::test]
+async fn a_store_that_claims_without_a_lease_is_seen() {
+    sees(&failing(Flaw::NoLease).await, "what_is_queued_is_claimed_once");
+}
+
+#[tokio::test]
+async fn a_store_that_ends_a_task_in_two_steps_is_seen() {
+    sees(&failing(Flaw::TornEnd).await, "the_end_withdraws_open_questions");
+}
+
+#[tokio::test]
+async fn without_a_flaw_nothing_is_seen() {
+    // What is between the store and its user does no harm by itself.
+    for check in checks() {
+        let store = Arc::new(Broken::default());
+        let clock = Arc::clone(&store);
+        (check.run)(Bench::new(store, move |span| clock.inner.shift(span))).await;
+    }
+}
+
+/// A store with a flaw, or without.
+#[derive(Default)]
+struct Broken {
+    flaw: Option<Flaw>,
+    inner: MemoryStore,
+    // Nothing here matters but for its flaw.
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    principals: HashMap<TaskId, String>,
+    /// Who has each task now.
+    held: HashMap<TaskId, Lease>,
+    ended: HashSet<TaskId>,
+    /// What was forgotten too early.
+    forgotten: HashSet<TaskId>,
+    /// The questions that were open when a task ended.
+    left_open: HashMap<TaskId, Vec<(String, InputRequest)>>,
+}
+
+impl Broken {
+    fn has(&self, flaw: Flaw) -> bool {
+        self.flaw == Some(flaw)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap()
+    }
+
+    fn is_forgotten(&self, task: &TaskId) -> bool {
+        self.known().forgotten.contains(task)
+    }
+}
+
+impl Store for Broken {
+    fn create(&self, task: NewTask) -> Answer<'_, Created> {
+        Box::pin(async move {
+            let (id, principal) = (task.id.clone(), task.principal.clone());
+            let created = self.inner.create(task).await?;
+            if let Created::New(lease) = &created {
+                let mut known = self.known();
+                known.held.extend(lease.clone().map(|lease| (id.clone(), lease)));
+                known.forgotten.remove(&id);
+                known.principals.insert(id, principal);
+            }
+            Ok(created)
+        })
+    }
+
+    fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
+        Box::pin(async move {
+            if self.is_forgotten(task) {
+                return Ok(None);
+            }
+            let mut view = self.inner.view(principal, task).await?;
+            if let (Some(view), Some(open)) = (&mut view, self.known().left_open.get(task)) {
+                view.questions.clone_from(open);
+            }
+            Ok(view)
+        })
+    }
+
+    fn list<'a>(
+        &'a self,
+        principal: &'a str,
+        after: Option<&'a After>,
+        limit: usize,
+    ) -> Answer<'a, Vec<View>> {
+        self.inner.list(principal, after, limit)
+    }
+
+    fn claim<'a>(
+        &'a self,
+        worker: &'a WorkerId,
+        lease: Duration,
+        limit: usize,
+    ) -> Answer<'a, Vec<Claimed>> {
+        Box::pin(async move {
+            let lease = if self.has(Flaw::NoLease) { Duration::ZERO } else { lease };
+            let mut claimed = self.inner.claim(worker, lease, limit).await?;
+            for task in &mut claimed {
+                self.known().held.insert(task.lease.task.clone(), task.lease.clone());
+                if self.has(Flaw::LostAnswer) {
+                    task.journal.entries.retain(|_, entry| !matches!(entry, Entry::Answer(_)));
+                }
+                if self.has(Flaw::ReusedNumber) {
+                    let mut numbers = HashMap::new();
+                    for segment in task.journal.segments.drain(..) {
+                        numbers.insert(segment.ordinal, segment);
+                    }
+                    task.journal.segments.extend(numbers.into_values());
+                }
+            }
+            Ok(claimed)
+        })
+    }
+
+    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> Answer<'a, Vec<Lease>> {
+        self.inner.renew(worker, lease)
+    }
+
+    fn release<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, ()> {
+        self.inner.release(worker)
+    }
+
+    fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let (task, ends) = (lease.task.clone(), matches!(then, Then::End { .. }));
+            let held = self.known().held.get(&task).cloned();
+            let lease = held.filter(|_| self.has(Flaw::NoFence)).unwrap_or_else(|| lease.clone());
+            let principal = self.known().principals.get(&task).cloned().unwrap_or_default();
+            let before = self.inner.view(&principal, &task).await?;
+            self.inner.write(&lease, changes, then).await?;
+            if ends {
+                self.known().ended.insert(task.clone());
+            }
+            if let Some(before) = before.filter(|_| ends && self.has(Flaw::TornEnd)) {
+                self.known().left_open.insert(task, before.questions);
+            }
+            Ok(())
+        })
+    }
+
+    fn answers<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Vec<(String, RawJson)>> {
+        self.inner.answers(lease)
+    }
+
+    fn answer<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        answers: Vec<(String, RawJson)>,
+    ) -> Answer<'a, Option<usize>> {
+        self.inner.answer(principal, task, answers)
+    }
+
+    fn cancel<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        at_once: bool,
+        retention: Duration,
+    ) -> Answer<'a, Option<Cancelled>> {
+        self.inner.cancel(principal, task, at_once, retention)
+    }
+
+    fn sweep(&self, limit: usize, retention: Duration) -> Answer<'_, Swept> {
+        let mut known = self.known();
+        known.left_open.clear();
+        if self.has(Flaw::EarlyPurge) {
+            let ended = std::mem::take(&mut known.ended);
+            known.forgotten.extend(ended);
+        }
+        drop(known);
+        self.inner.sweep(limit, retention)
+    }
+
+    fn next_due(&self) -> Answer<'_, Option<Duration>> {
+        self.inner.next_due()
+    }
+
+    fn listen(&self, listener: Listener) {
+        self.inner.listen(listener);
+    }
+}

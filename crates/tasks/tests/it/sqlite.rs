@@ -1,0 +1,217 @@
+//! The store in a file: its contract, and what only a file can do wrong.
+
+mod batches; // many operations in one commit, and those that fail among them
+mod files; // what can be opened, and what is said about the rest
+mod full_disk; // when nothing more fits
+mod shared; // two handles on one file
+
+use std::{
+    env, fs,
+    path::PathBuf,
+    process,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use outlive_tasks::{
+    Entry, Restored, Segment,
+    store::{
+        Asked, Changes, Created, Lease, NewTask, OnceKey, Phase, SqliteStore, Store, TaskId,
+        TaskOutcome, Then, WorkerId,
+        contract::{Bench, checks},
+    },
+};
+use outlive_wire::{InputRequest, RawJson};
+use serde_json::{Value, json, value::to_raw_value};
+
+#[tokio::test]
+async fn the_contract_is_kept() {
+    for check in checks() {
+        let folder = Folder::new();
+        let store = Arc::new(SqliteStore::open(folder.file()).unwrap());
+        let clock = Arc::clone(&store);
+        println!("{}", check.name);
+        (check.run)(Bench::new(store, move |span| clock.shift(span))).await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_is_there_when_the_file_is_opened_again() {
+    let folder = Folder::new();
+    let store = SqliteStore::open(folder.file()).unwrap();
+    let once = OnceKey { key: "k".to_owned(), digest: "d".to_owned() };
+    let mut journal = Restored::default();
+    journal.entries.insert("before".to_owned(), Entry::Value(raw(&json!(0))));
+    journal.reasked.insert("before".to_owned(), 2);
+    let new = NewTask { once: Some(once.clone()), journal, ..task("a") };
+    let lease = start(&store, new).await;
+    let changes = Changes {
+        entries: vec![("step".to_owned(), Entry::Value(raw(&json!({"x": [1, "ü"]}))))],
+        segments: vec![segment(0), segment(1)],
+        asked: vec![asked("q1"), asked("q2")],
+        message: Some("half way".to_owned()),
+        ..Changes::default()
+    };
+    store.write(&lease, changes, Then::Park { due: None, seen: 0 }).await.unwrap();
+    let seen = store.view(OWNER, &lease.task).await.unwrap().unwrap();
+    drop(store);
+
+    let store = SqliteStore::open(folder.file()).unwrap();
+    let again = store.view(OWNER, &lease.task).await.unwrap().unwrap();
+    assert_eq!(format!("{again:?}"), format!("{seen:?}"));
+    assert_eq!(again.phase, Phase::Parked);
+    assert_eq!(again.questions.len(), 2);
+    let twice = NewTask { once: Some(once), ..task("b") };
+    assert_eq!(store.create(twice).await, Ok(Created::Before(TaskId::new("a"))));
+    let answer = vec![("q2".to_owned(), raw(&json!("yes")))];
+    assert_eq!(store.answer(OWNER, &lease.task, answer).await, Ok(Some(1)));
+    drop(store);
+
+    let store = SqliteStore::open(folder.file()).unwrap();
+    let claimed = store.claim(&WorkerId::new("w"), LEASE, 10).await.unwrap().remove(0);
+    assert_eq!(claimed.lease.epoch, 2);
+    assert!(claimed.begun);
+    let journal = claimed.journal;
+    assert_eq!(journal.entries.keys().collect::<Vec<_>>(), ["before", "q2", "step"]);
+    assert_eq!(journal.segments.iter().map(|s| s.ordinal).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(journal.asked, ["q1"]);
+    assert_eq!(
+        journal.reasked.get("before"),
+        Some(&2),
+        "names that were used before it was a task"
+    );
+    let then = Then::End { outcome: TaskOutcome::Cancelled, retention: LEASE };
+    store.write(&claimed.lease, Changes::default(), then).await.unwrap();
+    drop(store);
+
+    let store = SqliteStore::open(folder.file()).unwrap();
+    let ended = store.view(OWNER, &lease.task).await.unwrap().unwrap();
+    assert!(matches!(ended.outcome, Some(TaskOutcome::Cancelled)));
+    assert!(ended.questions.is_empty());
+}
+
+#[tokio::test]
+async fn what_is_written_twice_is_there_once() {
+    // Whoever did not hear that a commit succeeded writes again.
+    let folder = Folder::new();
+    let store = SqliteStore::open(folder.file()).unwrap();
+    let lease = start(&store, task("a")).await;
+    let changes = Changes {
+        entries: vec![("step".to_owned(), Entry::Value(raw(&json!(1))))],
+        segments: vec![segment(0), segment(1)],
+        asked: vec![asked("q")],
+        ..Changes::default()
+    };
+    for _ in 0..2 {
+        store.write(&lease, changes.clone(), Then::GoOn).await.unwrap();
+    }
+    store.release(&lease.worker).await.unwrap();
+    let journal = store.claim(&WorkerId::new("w"), LEASE, 1).await.unwrap().remove(0).journal;
+    assert_eq!((journal.entries.len(), journal.segments.len()), (1, 2));
+    assert!(journal.reasked.is_empty());
+}
+
+#[tokio::test]
+async fn a_task_that_cannot_be_read_keeps_no_other_from_running() {
+    let folder = Folder::new();
+    let store = SqliteStore::open(folder.file()).unwrap();
+    for id in ["a", "b", "c"] {
+        store.create(task(id)).await.unwrap();
+    }
+    let by_hand = rusqlite::Connection::open(folder.file()).unwrap();
+    let torn =
+        "UPDATE request SET body = '{' WHERE task = (SELECT number FROM task WHERE id = 'b')";
+    assert_eq!(by_hand.execute(torn, []).unwrap(), 1);
+    let claimed = store.claim(&WorkerId::new("w"), LEASE, 10).await.unwrap();
+    let ids: Vec<&str> = claimed.iter().map(|claimed| claimed.lease.task.as_str()).collect();
+    assert_eq!(ids, ["a", "c"]);
+    assert!(store.claim(&WorkerId::new("w"), LEASE, 10).await.unwrap().is_empty());
+    let unreadable = store.view(OWNER, &TaskId::new("b")).await.unwrap_err().to_string();
+    assert!(unreadable.contains("the request of a task"), "{unreadable}");
+}
+
+#[tokio::test]
+async fn the_longest_times_are_no_problem() {
+    let folder = Folder::new();
+    let store = SqliteStore::open(folder.file()).unwrap();
+    let new = NewTask { ttl: Some(Duration::MAX), ..task("a") };
+    let lease = match store
+        .create(NewTask { worker: Some((WorkerId::new("w"), Duration::MAX)), ..new })
+        .await
+    {
+        Ok(Created::New(Some(lease))) => lease,
+        other => panic!("{other:?}"),
+    };
+    store.shift(Duration::from_secs(1 << 40));
+    assert_eq!(store.renew(&lease.worker, Duration::MAX).await.unwrap().len(), 1);
+    let then = Then::Park { due: Some(u64::MAX), seen: 0 };
+    store.write(&lease, Changes::default(), then).await.unwrap();
+    assert!(store.next_due().await.unwrap().unwrap() > Duration::from_secs(1 << 40));
+    store.cancel(OWNER, &lease.task, true, Duration::MAX).await.unwrap();
+    assert_eq!(store.sweep(10, Duration::MAX).await.unwrap().purged, 0);
+}
+
+const OWNER: &str = "name:ada";
+const LEASE: Duration = Duration::from_secs(30);
+
+/// A temporary folder, which is removed with what is in it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = env::temp_dir().join(format!("outlive-sqlite-{}-{number}", process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("tasks.db")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn task(id: &str) -> NewTask {
+    NewTask {
+        id: TaskId::new(id),
+        principal: OWNER.to_owned(),
+        kind: "deploy".to_owned(),
+        request: raw(&json!({"name": "deploy", "arguments": {"region": "north"}})),
+        ttl: Some(Duration::from_secs(600)),
+        journal: Restored::default(),
+        worker: None,
+        once: None,
+        quota: usize::MAX,
+    }
+}
+
+/// Makes a task that runs from the beginning.
+async fn start(store: &SqliteStore, new: NewTask) -> Lease {
+    let worker = Some((WorkerId::new("v"), LEASE));
+    match store.create(NewTask { worker, ..new }).await.unwrap() {
+        Created::New(Some(lease)) => lease,
+        other => panic!("a lease was expected: {other:?}"),
+    }
+}
+
+fn raw(value: &Value) -> RawJson {
+    to_raw_value(value).unwrap()
+}
+
+fn segment(ordinal: u32) -> Segment {
+    Segment { scope: "s".to_owned(), ordinal, block: raw(&json!(format!("block {ordinal}"))) }
+}
+
+fn asked(name: &str) -> Asked {
+    let (key, name) = (name.to_owned(), name.to_owned());
+    Asked { key, name, request: InputRequest::ListRoots, due: None }
+}

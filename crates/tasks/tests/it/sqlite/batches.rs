@@ -1,0 +1,155 @@
+//! Many operations in one commit.
+
+use std::{sync::Arc, thread, time::Duration};
+
+use outlive_tasks::{
+    Entry,
+    store::{
+        Changes, Created, Lease, NewTask, SqliteOptions, SqliteStore, Store, StoreError, TaskId,
+        Then, WorkerId,
+    },
+};
+use rusqlite::Connection;
+use serde_json::json;
+
+use super::{Folder, LEASE, OWNER, raw, start, task};
+
+/// Keeps the store from writing, so that operations queue up.
+struct Held(Connection);
+
+impl Held {
+    fn new(folder: &Folder) -> Self {
+        let connection = Connection::open(folder.file()).unwrap();
+        connection.busy_timeout(Duration::from_secs(5)).unwrap();
+        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+        Self(connection)
+    }
+
+    fn let_go(self) {
+        self.0.execute_batch("COMMIT").unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
+    let folder = Folder::new();
+    let store = SqliteStore::open(folder.file()).unwrap();
+    let lease = start(&store, task("held")).await;
+    let lost = Lease { epoch: 7, ..lease.clone() };
+    let entry = |key: &str| Changes {
+        entries: vec![(key.to_owned(), Entry::Value(raw(&json!(1))))],
+        ..Changes::default()
+    };
+    let commits = store.commits();
+    let held = Held::new(&folder);
+    let (a, refused, b, taken, write, release) = tokio::join!(
+        biased;
+        store.create(NewTask { quota: 3, ..task("a") }),
+        store.write(&lost, entry("lost"), Then::GoOn),
+        store.create(NewTask { quota: 3, ..task("b") }),
+        // This one fails after it has written.
+        store.create(NewTask { principal: "name:eve".to_owned(), quota: 1, ..task("a") }),
+        store.write(&lease, entry("k"), Then::GoOn),
+        async {
+            // All others have been polled by now; one of them is with the writer, which waits.
+            held.let_go();
+        },
+    );
+    let () = release;
+    assert_eq!((a, b), (Ok(Created::New(None)), Ok(Created::New(None))));
+    assert_eq!(refused, Err(StoreError::Lost));
+    assert!(matches!(taken, Err(StoreError::Unavailable(_))), "{taken:?}");
+    assert_eq!(write, Ok(()));
+    assert_eq!(store.commits(), commits + 1, "one for all");
+    // What failed has left nothing behind.
+    let eve = NewTask { principal: "name:eve".to_owned(), quota: 1, ..task("c") };
+    assert_eq!(store.create(eve).await, Ok(Created::New(None)));
+    store.release(&lease.worker).await.unwrap();
+    let claimed = store.claim(&WorkerId::new("w"), LEASE, 10).await.unwrap();
+    let journal = claimed.iter().find(|claimed| claimed.lease.task == lease.task).unwrap();
+    assert_eq!(journal.journal.entries.keys().collect::<Vec<_>>(), ["k"]);
+}
+
+#[test]
+fn many_callers_share_commits_and_everything_is_there() {
+    const THREADS: usize = 8;
+    const EACH: usize = 200;
+    let folder = Folder::new();
+    let store = Arc::new(SqliteStore::open(folder.file()).unwrap());
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let store = &store;
+            scope.spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+                runtime.block_on(async {
+                    // Four at a time from each thread.
+                    for count in 0..EACH / 4 {
+                        let create =
+                            |part: usize| store.create(task(&format!("{thread}-{count}-{part}")));
+                        let made = tokio::join!(create(0), create(1), create(2), create(3));
+                        for made in [made.0, made.1, made.2, made.3] {
+                            assert_eq!(made, Ok(Created::New(None)));
+                        }
+                    }
+                });
+            });
+        }
+    });
+    let commits = store.commits();
+    assert!(commits < (THREADS * EACH / 2) as u64, "{commits} commits");
+    drop(store);
+    let by_hand = Connection::open(folder.file()).unwrap();
+    let count = |sql: &str| by_hand.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(count("SELECT count(*) FROM task"), (THREADS * EACH) as i64);
+    assert_eq!(count("SELECT count FROM open_tasks"), (THREADS * EACH) as i64);
+}
+
+#[tokio::test]
+async fn what_waits_for_the_lock_for_too_long_is_refused_and_the_next_is_not() {
+    let folder = Folder::new();
+    let options = SqliteOptions::new().with_lock_timeout(Duration::from_millis(50));
+    let store = SqliteStore::open_with(folder.file(), options).unwrap();
+    let held = Held::new(&folder);
+    let (first, second) = tokio::join!(store.create(task("a")), store.create(task("b")));
+    for refused in [first, second] {
+        let Err(StoreError::Unavailable(why)) = refused else { panic!("{refused:?}") };
+        assert!(why.contains("another process keeps it locked"), "{why}");
+    }
+    assert_eq!(store.view(OWNER, &TaskId::new("a")).await.map(|seen| seen.is_none()), Ok(true));
+    held.let_go();
+    assert_eq!(store.create(task("a")).await, Ok(Created::New(None)));
+}
+
+#[tokio::test]
+async fn what_is_queued_is_done_although_nobody_waits_any_more() {
+    let folder = Folder::new();
+    let store = SqliteStore::open(folder.file()).unwrap();
+    let held = Held::new(&folder);
+    {
+        let mut create = store.create(task("a"));
+        let waiting = std::future::poll_fn(|cx| {
+            std::task::Poll::Ready(create.as_mut().poll(cx).is_pending())
+        });
+        assert!(waiting.await);
+    }
+    drop(store);
+    held.let_go();
+    let store = SqliteStore::open(folder.file()).unwrap();
+    for _ in 0..500 {
+        if store.view(OWNER, &TaskId::new("a")).await.unwrap().is_some() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it was queued and is not done");
+}
+
+#[tokio::test]
+async fn a_listener_that_panics_takes_nobody_with_it() {
+    let folder = Folder::new();
+    let store = SqliteStore::open(folder.file()).unwrap();
+    store.listen(Arc::new(|_| panic!("as the test wants")));
+    for id in ["a", "b"] {
+        assert_eq!(store.create(task(id)).await, Ok(Created::New(None)));
+    }
+}

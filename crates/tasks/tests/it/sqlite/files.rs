@@ -1,0 +1,104 @@
+//! What can be opened, and what is said about the rest.
+
+use std::fs;
+
+use outlive_tasks::store::{Durability, SqliteOptions, SqliteStore, Store, StoreError, TaskId};
+use rusqlite::Connection;
+
+use super::{Folder, OWNER, task};
+
+#[track_caller]
+fn refused(opened: Result<SqliteStore, StoreError>, path: &str, remedy: &str) -> StoreError {
+    let error = opened.expect_err("it is refused");
+    let text = error.to_string();
+    assert!(text.contains(path) && text.contains(remedy), "{text}");
+    error
+}
+
+#[tokio::test]
+async fn folders_are_made_and_the_file_is_for_its_user_alone() {
+    let folder = Folder::new();
+    let path = folder.0.join("some/where/tasks.db");
+    let store = SqliteStore::open(&path).unwrap();
+    store.create(task("a")).await.unwrap();
+    #[cfg(unix)]
+    for file in ["tasks.db", "tasks.db-wal", "tasks.db-shm"] {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = fs::metadata(path.with_file_name(file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+}
+
+#[tokio::test]
+async fn everything_is_on_the_disk_unless_less_is_asked_for() {
+    let folder = Folder::new();
+    for durability in [Durability::Full, Durability::Normal] {
+        let options = SqliteOptions::new().with_durability(durability);
+        let store = SqliteStore::open_with(folder.file(), options).unwrap();
+        store.create(task(&format!("{durability:?}"))).await.unwrap();
+        assert!(store.view(OWNER, &TaskId::new("Full")).await.unwrap().is_some());
+    }
+    let by_hand = Connection::open(folder.file()).unwrap();
+    let mode: String = by_hand.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
+    assert_eq!(mode, "wal", "and it stays so");
+}
+
+#[test]
+fn a_file_of_a_newer_version_is_left_alone() {
+    let folder = Folder::new();
+    drop(SqliteStore::open(folder.file()).unwrap());
+    let by_hand = Connection::open(folder.file()).unwrap();
+    by_hand.execute_batch("PRAGMA user_version = 99").unwrap();
+    let error = refused(SqliteStore::open(folder.file()), "tasks.db", "upgrade this program");
+    assert!(matches!(&error, StoreError::Unreadable(what) if what.contains("version 99")));
+    let version: i64 = by_hand.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+    assert_eq!(version, 99);
+}
+
+#[test]
+fn what_is_no_database_is_left_alone() {
+    let folder = Folder::new();
+    let text = "dear diary, ".repeat(1_000);
+    fs::write(folder.file(), &text).unwrap();
+    refused(SqliteStore::open(folder.file()), "tasks.db", "name another file");
+    assert_eq!(fs::read_to_string(folder.file()).unwrap(), text);
+}
+
+#[test]
+fn a_database_of_another_program_is_left_alone() {
+    let folder = Folder::new();
+    let by_hand = Connection::open(folder.file()).unwrap();
+    by_hand.execute_batch("CREATE TABLE account (id INTEGER)").unwrap();
+    refused(SqliteStore::open(folder.file()), "tasks.db", "name another file");
+    let tables = "SELECT count(*) FROM sqlite_schema";
+    assert_eq!(by_hand.query_row(tables, [], |row| row.get::<_, i64>(0)).unwrap(), 1);
+    let mode: String = by_hand.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
+    assert_eq!(mode, "delete", "not even its mode was changed");
+}
+
+#[test]
+fn a_folder_is_no_file() {
+    let folder = Folder::new();
+    refused(SqliteStore::open(&folder.0), "outlive-sqlite", "check that it is a file");
+    refused(SqliteStore::open(""), "``", "name a file");
+}
+
+#[test]
+fn a_file_is_no_folder() {
+    let folder = Folder::new();
+    fs::write(folder.0.join("text"), "text").unwrap();
+    refused(SqliteStore::open(folder.0.join("text/tasks.db")), "text", "may write");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_refused() {
+    let folder = Folder::new();
+    drop(SqliteStore::open(folder.file()).unwrap());
+    let mut permissions = fs::metadata(folder.file()).unwrap().permissions();
+    permissions.set_readonly(true);
+    fs::set_permissions(folder.file(), permissions).unwrap();
+    // Some users may write anything: there is nothing to see then.
+    if fs::OpenOptions::new().append(true).open(folder.file()).is_err() {
+        refused(SqliteStore::open(folder.file()), "tasks.db", "let the user of this process write");
+    }
+}

@@ -1,0 +1,80 @@
+//! When nothing more fits: it is said, nothing is lost, and it goes on when there is room.
+
+use outlive_tasks::{
+    Entry,
+    store::{Changes, Created, SqliteStore, Store, StoreError, TaskId, Then, WorkerId},
+};
+use serde_json::json;
+
+use super::{Folder, LEASE, OWNER, raw, start, task};
+
+const KIB: usize = 1 << 10;
+
+fn large(key: &str) -> Changes {
+    let value = Entry::Value(raw(&json!("x".repeat(64 * KIB))));
+    Changes { entries: vec![(key.to_owned(), value)], ..Changes::default() }
+}
+
+#[tokio::test]
+async fn a_full_disk_is_said_and_nothing_is_lost() {
+    let folder = Folder::new();
+    let store = SqliteStore::open(folder.file()).unwrap();
+    store.limit_size(1 << 20).await.unwrap();
+    let lease = start(&store, task("a")).await;
+    let mut written = 0;
+    let why = loop {
+        match store.write(&lease, large(&format!("k{written}")), Then::GoOn).await {
+            Ok(()) => written += 1,
+            Err(StoreError::Unavailable(why)) => break why,
+            Err(other) => panic!("{other}"),
+        }
+        assert!(written < 100, "it is not full");
+    };
+    assert!(why.contains("free some space on its disk"), "{why}");
+    assert!(written > 5, "{written}");
+    // What can be read is read, and what needs no room is written.
+    assert!(store.view(OWNER, &TaskId::new("a")).await.unwrap().is_some());
+    assert_eq!(store.renew(&lease.worker, LEASE).await, Ok(vec![lease.clone()]));
+    // With more room it goes on, and what was acknowledged is there.
+    store.limit_size(8 << 20).await.unwrap();
+    store.write(&lease, large("more"), Then::GoOn).await.unwrap();
+    store.release(&lease.worker).await.unwrap();
+    let claimed = store.claim(&WorkerId::new("w"), LEASE, 1).await.unwrap().remove(0);
+    assert_eq!(claimed.journal.entries.len(), written + 1);
+}
+
+#[tokio::test]
+async fn whoever_shares_a_commit_with_what_does_not_fit_is_told_too() {
+    let folder = Folder::new();
+    let store = SqliteStore::open(folder.file()).unwrap();
+    let lease = start(&store, task("a")).await;
+    let before = store.view(OWNER, &lease.task).await.unwrap().unwrap().updated;
+    store.limit_size(256 << 10).await.unwrap();
+    let mut acknowledged = Vec::new();
+    for round in 0..20 {
+        let ids = [format!("{round}-a"), format!("{round}-b")];
+        let key = format!("k{round}");
+        let (first, write, second) = tokio::join!(
+            store.create(task(&ids[0])),
+            store.write(&lease, large(&key), Then::GoOn),
+            store.create(task(&ids[1])),
+        );
+        for (id, made) in ids.iter().zip([first, second]) {
+            match made {
+                Ok(Created::New(None)) => acknowledged.push(id.clone()),
+                Err(StoreError::Unavailable(_)) => {
+                    let seen = store.view(OWNER, &TaskId::new(id.clone())).await.unwrap();
+                    assert!(seen.is_none(), "what is refused is not there");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(matches!(write, Ok(()) | Err(StoreError::Unavailable(_))), "{write:?}");
+    }
+    for id in acknowledged {
+        assert!(store.view(OWNER, &TaskId::new(id)).await.unwrap().is_some());
+    }
+    store.limit_size(8 << 20).await.unwrap();
+    store.write(&lease, large("more"), Then::GoOn).await.unwrap();
+    assert!(store.view(OWNER, &lease.task).await.unwrap().unwrap().updated > before);
+}

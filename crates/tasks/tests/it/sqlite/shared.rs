@@ -1,0 +1,219 @@
+//! Two handles on one file, as two processes have.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use outlive_tasks::store::{
+    After, Answer, Cancelled, Changes, Claimed, Created, Lease, Listener, NewTask, SqliteOptions,
+    SqliteStore, Store, Swept, TaskId, Then, View, WorkerId,
+    contract::{Bench, checks},
+};
+use outlive_wire::RawJson;
+use serde_json::json;
+
+use super::{Folder, LEASE, OWNER, asked, raw, start, task};
+
+/// Each call goes to the other handle than the one before. Who listens does so at the first.
+struct Alternating {
+    handles: [SqliteStore; 2],
+    calls: AtomicUsize,
+}
+
+impl Alternating {
+    fn next(&self) -> &SqliteStore {
+        &self.handles[self.calls.fetch_add(1, Ordering::Relaxed) % 2]
+    }
+}
+
+impl Store for Alternating {
+    fn create(&self, task: NewTask) -> Answer<'_, Created> {
+        self.next().create(task)
+    }
+
+    fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
+        self.next().view(principal, task)
+    }
+
+    fn list<'a>(
+        &'a self,
+        principal: &'a str,
+        after: Option<&'a After>,
+        limit: usize,
+    ) -> Answer<'a, Vec<View>> {
+        self.next().list(principal, after, limit)
+    }
+
+    fn claim<'a>(
+        &'a self,
+        worker: &'a WorkerId,
+        lease: Duration,
+        limit: usize,
+    ) -> Answer<'a, Vec<Claimed>> {
+        self.next().claim(worker, lease, limit)
+    }
+
+    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> Answer<'a, Vec<Lease>> {
+        self.next().renew(worker, lease)
+    }
+
+    fn release<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, ()> {
+        self.next().release(worker)
+    }
+
+    fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()> {
+        self.next().write(lease, changes, then)
+    }
+
+    fn answers<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Vec<(String, RawJson)>> {
+        self.next().answers(lease)
+    }
+
+    fn answer<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        answers: Vec<(String, RawJson)>,
+    ) -> Answer<'a, Option<usize>> {
+        self.next().answer(principal, task, answers)
+    }
+
+    fn cancel<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        at_once: bool,
+        retention: Duration,
+    ) -> Answer<'a, Option<Cancelled>> {
+        self.next().cancel(principal, task, at_once, retention)
+    }
+
+    fn sweep(&self, limit: usize, retention: Duration) -> Answer<'_, Swept> {
+        self.next().sweep(limit, retention)
+    }
+
+    fn next_due(&self) -> Answer<'_, Option<Duration>> {
+        self.next().next_due()
+    }
+
+    fn listen(&self, listener: Listener) {
+        self.handles[0].listen(listener);
+    }
+}
+
+fn two(folder: &Folder) -> [SqliteStore; 2] {
+    let options = SqliteOptions::new().with_watch_every(Duration::from_millis(20));
+    [0, 1].map(|_| SqliteStore::open_with(folder.file(), options.clone()).unwrap())
+}
+
+#[tokio::test]
+async fn the_contract_is_kept_by_two_handles_in_turn() {
+    for check in checks() {
+        let folder = Folder::new();
+        let store = Arc::new(Alternating { handles: two(&folder), calls: AtomicUsize::new(0) });
+        let clock = Arc::clone(&store);
+        println!("{}", check.name);
+        let advance = move |span| clock.handles.iter().for_each(|handle| handle.shift(span));
+        (check.run)(Bench::new(store, advance)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_listener_hears_what_the_other_handle_has_changed() {
+    let folder = Folder::new();
+    let [mine, theirs] = two(&folder);
+    theirs.create(task("before")).await.unwrap();
+    let heard: Arc<Mutex<Vec<TaskId>>> = Arc::default();
+    let ears = Arc::clone(&heard);
+    mine.listen(Arc::new(move |task| ears.lock().unwrap().push(task.clone())));
+    let lease = start(&theirs, task("a")).await;
+    let changes = Changes { asked: vec![asked("q")], ..Changes::default() };
+    theirs.write(&lease, changes, Then::Park { due: None, seen: 0 }).await.unwrap();
+    theirs.answer(OWNER, &lease.task, vec![("q".to_owned(), raw(&json!(1)))]).await.unwrap();
+    theirs.cancel(OWNER, &lease.task, true, LEASE).await.unwrap();
+    mine.create(task("mine")).await.unwrap();
+    for _ in 0..250 {
+        let heard = heard.lock().unwrap().clone();
+        let count = |id: &str| heard.iter().filter(|task| task.as_str() == id).count();
+        if count("a") == 4 {
+            assert_eq!(count("mine"), 1, "told once, by the one who did it");
+            assert_eq!(count("before"), 0, "it was there before");
+            return;
+        }
+        drop(heard);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("heard only {:?}", heard.lock().unwrap());
+}
+
+#[tokio::test]
+async fn whoever_was_away_for_too_long_hears_of_everything() {
+    let folder = Folder::new();
+    let [mine, theirs] = two(&folder);
+    theirs.create(task("a")).await.unwrap();
+    let heard: Arc<Mutex<Vec<TaskId>>> = Arc::default();
+    let ears = Arc::clone(&heard);
+    mine.listen(Arc::new(move |task| ears.lock().unwrap().push(task.clone())));
+    // As if many commits had been forgotten since the last look.
+    let by_hand = rusqlite::Connection::open(folder.file()).unwrap();
+    by_hand.busy_timeout(Duration::from_secs(5)).unwrap();
+    by_hand
+        .execute_batch("DELETE FROM change; INSERT INTO change VALUES (50000, 0, '[]')")
+        .unwrap();
+    for _ in 0..250 {
+        if heard.lock().unwrap().contains(&TaskId::new("a")) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("heard nothing");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_task_goes_to_one_of_many_who_claim_at_once() {
+    const TASKS: usize = 200;
+    let folder = Folder::new();
+    let stores = Arc::new(two(&folder));
+    for count in 0..TASKS {
+        stores[count % 2].create(task(&format!("{count}"))).await.unwrap();
+    }
+    let mut claims = tokio::task::JoinSet::new();
+    for number in 0..4 {
+        let stores = Arc::clone(&stores);
+        claims.spawn(async move {
+            let worker = WorkerId::new(format!("w{number}"));
+            let mut mine = Vec::new();
+            loop {
+                let claimed = stores[number % 2].claim(&worker, LEASE, 3).await.unwrap();
+                if claimed.is_empty() {
+                    return mine;
+                }
+                mine.extend(claimed.into_iter().map(|claimed| claimed.lease.task));
+            }
+        });
+    }
+    let mut all = Vec::new();
+    while let Some(claimed) = claims.join_next().await {
+        all.extend(claimed.unwrap());
+    }
+    all.sort();
+    let total = all.len();
+    all.dedup();
+    assert_eq!((all.len(), total), (TASKS, TASKS));
+}
+
+#[test]
+fn a_new_file_can_be_opened_by_many_at_once() {
+    for _ in 0..10 {
+        let folder = Folder::new();
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| SqliteStore::open(folder.file()).unwrap());
+            }
+        });
+    }
+}
