@@ -270,7 +270,7 @@ impl Store for SqliteStore {
     ) -> Answer<'a, Option<usize>> {
         let (principal, task) = (principal.to_owned(), task.clone());
         let answer =
-            move |batch: &mut Batch<'_>| answering::answer(batch, &principal, &task, answers);
+            move |batch: &mut Batch<'_>| answering::answer(batch, &principal, &task, &answers);
         Box::pin(self.writer.write(answer))
     }
 

@@ -220,6 +220,8 @@ impl Pipe {
     fn open_session(self: &Arc<Self>, session: Arc<Session>) {
         if let Some(before) = self.replace_session(Some(Arc::clone(&session))) {
             before.feed().close();
+            // Answers to what it was asked would be answers in the new session.
+            before.asked().close();
             self.endpoint.service().session_closed(&before);
         }
         self.endpoint.service().session_opened(&session);

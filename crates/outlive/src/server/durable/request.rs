@@ -31,8 +31,8 @@ pub(super) fn read_form<T: DeserializeOwned>(
     content: Option<&RawValue>,
 ) -> std::result::Result<T, String> {
     let content = content.map_or("{}", RawValue::get);
-    form::check(schema, content)?;
-    serde_json::from_str(content).map_err(|error| error.to_string())
+    let content = form::check(schema, content)?;
+    serde_json::from_value(content.into()).map_err(|error| error.to_string())
 }
 
 /// Sends a user to a URL, if it is one.

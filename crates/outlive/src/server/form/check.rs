@@ -6,9 +6,13 @@ use outlive_wire::{
 };
 use serde_json::{Map, Number, Value};
 
-/// Checks the text of an answer's content. What the form does not ask for is ignored.
-pub(in crate::server) fn check(schema: &RequestedSchema, content: &str) -> Result<(), String> {
-    let content: Map<String, Value> =
+/// Checks the text of an answer's content, and returns it as Rust types can read it. What the form
+/// does not ask for is ignored.
+pub(in crate::server) fn check(
+    schema: &RequestedSchema,
+    content: &str,
+) -> Result<Map<String, Value>, String> {
+    let mut content: Map<String, Value> =
         serde_json::from_str(content).map_err(|_| "the content must be an object".to_owned())?;
     for name in schema.required.iter().flatten() {
         if !content.contains_key(name) {
@@ -16,10 +20,22 @@ pub(in crate::server) fn check(schema: &RequestedSchema, content: &str) -> Resul
         }
     }
     for (name, field) in &schema.properties.0 {
-        let Some(value) = content.get(name) else { continue };
+        let Some(value) = content.get_mut(name) else { continue };
+        if let Field::Number(NumberSchema { kind: NumberKind::Integer, .. }) = field {
+            write_as_integer(value);
+        }
         check_field(field, value).map_err(|why| format!("`{name}` {why}"))?;
     }
-    Ok(())
+    Ok(content)
+}
+
+/// `2.0` is a whole number to JSON Schema, and none to a Rust integer.
+fn write_as_integer(value: &mut Value) {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let float = value.as_f64().filter(|_| !value.is_i64() && !value.is_u64());
+    if let Some(float) = float.filter(|float| float.fract() == 0.0 && float.abs() <= EXACT) {
+        *value = Value::from(float as i64);
+    }
 }
 
 /// Checks one value. The reason is a sentence that the name of the field begins.

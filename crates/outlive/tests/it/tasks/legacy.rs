@@ -69,6 +69,23 @@ async fn a_call_is_a_task_if_it_asks_to_be() {
     }
 }
 
+// T1-15, T1-16, X-20
+#[tokio::test(start_paused = true)]
+async fn a_task_lives_as_long_as_asked_and_no_longer_than_allowed() {
+    let mut pipe = client(&Counts::default()).await;
+    for (asked, granted) in [
+        (json!({"ttl": 5_000}), 5_000),
+        (json!({}), 3_600_000),
+        (json!({"ttl": 1_000_000_000_000_u64}), 24 * 3_600_000_u64),
+    ] {
+        let call = json!({"name": "nap", "arguments": {"ms": 1}, "task": asked});
+        let created = pipe.result("tools/call", call).await;
+        assert_eq!(created["task"]["ttl"], granted);
+        let id = &created["task"]["taskId"];
+        assert_eq!(pipe.result("tasks/get", json!({"taskId": id})).await["ttl"], granted);
+    }
+}
+
 // T1-22, T1-23, T1-24, T1-27, T1-28
 #[tokio::test(start_paused = true)]
 async fn the_result_is_waited_for_and_can_be_read_again() {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::world::{Counts, builder, get, modern, server, start, until};
 use crate::support::pipe::{Pipe, error, result, text};
 
-// T2-20, T2-21, T2-23, T2-30, T2-36
+// T2-20, T2-21, T2-23, T2-30, T2-36, X-01
 #[tokio::test(start_paused = true)]
 async fn a_call_that_takes_long_becomes_a_task_and_is_not_begun_again() {
     let counts = Counts::default();
@@ -48,6 +48,29 @@ async fn a_caller_that_does_not_declare_tasks_gets_none() {
         assert_eq!(refused["code"], -32021, "{method}: {refused}");
         assert_eq!(refused["data"]["requiredCapabilities"], needed, "{method}");
     }
+}
+
+// MT-01, MT-03, MT-04, MT-05, MT-07, MT-08
+#[tokio::test(start_paused = true)]
+async fn questions_come_first_and_the_task_has_their_answers() {
+    let counts = Counts::default();
+    let mut pipe = Pipe::open(&server(&counts));
+    let asked = result(&modern(&mut pipe, "tools/call", json!({"name": "wizard"})).await);
+    assert_eq!(asked["resultType"], "input_required");
+    let round = json!({
+        "name": "wizard",
+        "requestState": asked["requestState"],
+        "inputResponses": {"sure": {"action": "accept", "content": {"yes": true}}},
+    });
+    let task = result(&modern(&mut pipe, "tools/call", round.clone()).await);
+    assert_eq!(task["resultType"], "task");
+    assert!(task.get("requestState").is_none() && task.get("inputRequests").is_none());
+    let done = until(&mut pipe, task["taskId"].as_str().unwrap(), "completed").await;
+    assert_eq!(text(&done["result"]), "sure: true");
+    assert_eq!(counts.runs.load(Ordering::Relaxed), 1, "it was not begun again to become one");
+    // A last round that declares no tasks is answered when it is done.
+    let plain = pipe.modern_with(json!({"elicitation": {}}), "tools/call", round).await;
+    assert_eq!(text(&result(&plain)), "sure: true");
 }
 
 // T2-50, T2-52, T2-53, T2-54, T2-57, T2-58
@@ -121,7 +144,7 @@ async fn a_cancelled_task_stops_when_it_can_and_is_stopped_when_it_does_not() {
     assert_eq!(error(&unknown)["code"], -32602);
 }
 
-// T2-31
+// T2-31
 #[tokio::test(start_paused = true)]
 async fn a_task_of_another_caller_is_an_unknown_task() {
     let server = server(&Counts::default());

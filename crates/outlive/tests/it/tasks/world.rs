@@ -82,6 +82,14 @@ async fn stubborn() -> &'static str {
     std::future::pending().await
 }
 
+/// Asks first, and takes its time then.
+async fn wizard(cx: Durable, counts: State<Counts>) -> Result<String> {
+    let approval: Approval = cx.elicit("sure", "Are you sure?").await?;
+    counts.runs.fetch_add(1, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    Ok(format!("sure: {}", approval.yes))
+}
+
 pub(super) fn builder(config: TaskConfig, counts: &Counts) -> ServerBuilder {
     let auto = TaskPolicy::Auto { after: Duration::from_millis(250) };
     Server::builder("tasks", "1")
@@ -89,6 +97,7 @@ pub(super) fn builder(config: TaskConfig, counts: &Counts) -> ServerBuilder {
         .state(counts.clone())
         .tool(Tool::new("deploy", deploy).task(TaskPolicy::Always))
         .tool(Tool::new("nap", nap).task(auto))
+        .tool(Tool::new("wizard", wizard).task(auto))
         .tool(Tool::new("plain", nap))
         .tool(Tool::new("fail", fail).task(TaskPolicy::Always))
         .tool(Tool::new("refuse", refuse).task(TaskPolicy::Always))

@@ -22,14 +22,14 @@ pub(super) fn answer(
     batch: &mut Batch<'_>,
     principal: &str,
     task: &TaskId,
-    answers: Vec<(String, RawJson)>,
+    answers: &[(String, RawJson)],
 ) -> Result<Option<usize>, Problem> {
     let Some((number, phase)) = owned(batch, principal, task)? else { return Ok(None) };
     let mut taken = 0;
     if phase != ENDED {
         for (name, answer) in answers {
-            let Some(key) = questions::answer(batch.connection, number, &name)? else { continue };
-            journal::record(batch.connection, number, &key, &Entry::Answer(answer))?;
+            let Some(key) = questions::answer(batch.connection, number, name)? else { continue };
+            journal::record(batch.connection, number, &key, &Entry::Answer(answer.clone()))?;
             taken += 1;
         }
     }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
 use super::{Durability, SqliteOptions, clock::to_column, problem::Problem, schema};
 use crate::store::StoreError;
@@ -101,6 +101,8 @@ fn open(path: &Path, options: &SqliteOptions) -> Result<Connection, Problem> {
     connection.busy_timeout(options.lock_timeout)?;
     connection.execute_batch(&format!("PRAGMA cache_size = -{CACHE_KIB}"))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // One plan for each statement. Otherwise SQLite prepares it again for other parameters.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }
 

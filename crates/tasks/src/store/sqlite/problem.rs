@@ -48,6 +48,12 @@ impl Problem {
         }
     }
 
+    /// Whether whoever asked has no right to it. That is the first thing to be found, and nothing
+    /// has been written by then.
+    pub(super) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Store(StoreError::Lost))
+    }
+
     /// Whether somebody else has the lock.
     pub(super) fn is_busy(&self) -> bool {
         matches!(self, Self::Sqlite(error) if code(error) == Some(ErrorCode::DatabaseBusy))

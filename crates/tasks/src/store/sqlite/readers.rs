@@ -16,6 +16,9 @@ use crate::store::StoreError;
 /// How many looks may wait. A caller beyond that waits for its place in the queue.
 const QUEUE: usize = 1_024;
 
+/// How many looks a thread takes at once. Taking turns for each costs more than the look.
+const TAKEN: usize = 16;
+
 /// The way to the threads that read. When it is dropped, they do what is queued and end.
 #[derive(Debug)]
 pub(super) struct Readers {
@@ -31,11 +34,10 @@ impl Readers {
         let queued = Arc::new(Mutex::new(queued));
         for connection in connections {
             let queued = Arc::clone(&queued);
-            let take =
-                move || queued.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
             let serve = move || {
-                while let Some(look) = take() {
-                    look(&connection);
+                let mut looks = Vec::with_capacity(TAKEN);
+                while take(&queued, &mut looks) {
+                    looks.drain(..).for_each(|look: Look| look(&connection));
                 }
             };
             thread::Builder::new().name("sqlite-reader".to_owned()).spawn(serve)?;
@@ -60,6 +62,17 @@ impl Readers {
         self.queue.send(Box::new(look)).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
+}
+
+/// Waits for something to look at. False if there will be nothing any more.
+fn take(queued: &Mutex<mpsc::Receiver<Look>>, looks: &mut Vec<Look>) -> bool {
+    let mut queued = queued.lock().unwrap_or_else(PoisonError::into_inner);
+    looks.extend(queued.blocking_recv());
+    while !looks.is_empty() && looks.len() < TAKEN {
+        let Ok(look) = queued.try_recv() else { break };
+        looks.push(look);
+    }
+    !looks.is_empty()
 }
 
 /// Looks at one state of the file, whatever is written meanwhile.

@@ -1,8 +1,11 @@
 //! The one thread that writes, and how many callers share one commit.
 //!
-//! It takes what is queued, does each operation inside a savepoint of one transaction, commits
-//! once, and only then answers them all. There is no timer: while one commit is on its way to the
-//! disk, the next operations queue up.
+//! It takes what is queued, does all of it in one transaction, commits once, and only then answers.
+//! There is no timer: while one commit is on its way to the disk, the next operations queue up.
+//!
+//! An operation that fails spoils none of the others. Nearly all that fail are refused by their
+//! first statement and have written nothing. After any other failure the batch is done again, each
+//! operation inside of a savepoint. Savepoints from the start would cost a third of the throughput.
 
 use std::{
     io,
@@ -55,14 +58,15 @@ impl Writer {
         Ok(Self { queue, commits })
     }
 
-    /// Has something written. Once it is queued it is done, even if nobody waits for it any more.
+    /// Has something written. Once it is queued it is done, even if nobody waits for it any more. It
+    /// may be done twice, if the first time is undone.
     pub(super) async fn write<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Batch<'_>) -> Result<T, Problem> + Send + 'static,
+        work: impl FnMut(&mut Batch<'_>) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
         let gone = || StoreError::Unavailable("its writer has ended; restart the process".into());
-        let operation = Box::new(Queued { work: Some(work), result: None, answer });
+        let operation = Box::new(Queued { work, result: None, answer });
         self.queue.send(operation).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
@@ -86,26 +90,41 @@ impl Batch<'_> {
 
 /// Something that a caller waits for.
 trait Operation: Send {
-    /// Does it, and says whether it is to be kept.
-    fn work(&mut self, batch: &mut Batch<'_>) -> bool;
+    /// Does it.
+    fn work(&mut self, batch: &mut Batch<'_>) -> Worked;
 
     /// Tells the caller, once it is known whether what was done is there to stay.
     fn answer(self: Box<Self>, file: &File, committed: Result<(), StoreError>);
 }
 
+/// What an operation has left in the transaction.
+#[derive(PartialEq, Eq)]
+enum Worked {
+    /// What it should, or nothing.
+    Well,
+    /// Perhaps a part of it.
+    Badly,
+}
+
 struct Queued<T, F> {
-    work: Option<F>,
+    work: F,
     result: Option<Result<T, Problem>>,
     answer: oneshot::Sender<Result<T, StoreError>>,
 }
 
 impl<T: Send, F> Operation for Queued<T, F>
 where
-    F: FnOnce(&mut Batch<'_>) -> Result<T, Problem> + Send,
+    F: FnMut(&mut Batch<'_>) -> Result<T, Problem> + Send,
 {
-    fn work(&mut self, batch: &mut Batch<'_>) -> bool {
-        self.result = self.work.take().map(|work| work(batch));
-        matches!(self.result, Some(Ok(_)))
+    fn work(&mut self, batch: &mut Batch<'_>) -> Worked {
+        let result = (self.work)(batch);
+        let worked = match &result {
+            Ok(_) => Worked::Well,
+            Err(problem) if problem.is_refusal() => Worked::Well,
+            Err(_) => Worked::Badly,
+        };
+        self.result = Some(result);
+        worked
     }
 
     fn answer(self: Box<Self>, file: &File, committed: Result<(), StoreError>) {
@@ -172,12 +191,24 @@ impl Thread {
         }
         let (connection, file) = (&self.connection, &*self.file);
         let mut batch = Batch { connection, file, changed: Vec::new() };
+        // From which on they are not done yet, and whether they are kept apart.
+        let (mut from, mut apart) = (0, false);
         while let Some(operation) = next {
             done.push(operation);
-            if let Some(operation) = done.last_mut() {
-                work(&mut batch, operation.as_mut())?;
+            if !apart && done[from..].iter_mut().any(|next| next.work(&mut batch) == Worked::Badly)
+            {
+                self.roll_back();
+                self.begin()?;
+                batch.changed.clear();
+                (from, apart) = (0, true);
             }
-            next = match done.len() < BATCH {
+            if apart {
+                for operation in &mut done[from..] {
+                    work_apart(&mut batch, operation.as_mut())?;
+                }
+            }
+            from = done.len();
+            next = match from < BATCH {
                 true => self.queued.try_recv().ok(),
                 false => None,
             };
@@ -214,16 +245,16 @@ impl Thread {
 }
 
 /// Does one operation so that it leaves nothing behind if it fails.
-fn work(batch: &mut Batch<'_>, operation: &mut dyn Operation) -> Result<(), Problem> {
+fn work_apart(batch: &mut Batch<'_>, operation: &mut dyn Operation) -> Result<(), Problem> {
     let connection = batch.connection;
     let changed = batch.changed.len();
     run(connection, "SAVEPOINT operation", [])?;
-    if !operation.work(batch) {
+    if operation.work(batch) == Worked::Badly {
         batch.changed.truncate(changed);
-        // After a full disk and the like the whole transaction is gone, with what the operations
+        // When the disk is full, SQLite may give up the whole transaction, with what the operations
         // before this one have done.
         if connection.is_autocommit() {
-            let why = "the transaction was given up, because its disk is full or broken";
+            let why = "its disk is full or broken; free some space, or check it";
             return Err(StoreError::Unavailable(why.to_owned()).into());
         }
         run(connection, "ROLLBACK TO operation", [])?;

@@ -1,0 +1,167 @@
+//! Sending the user to a URL, as each revision has it.
+
+use outlive::server::{Durable, DurableError, Next, Questions, Reply, Result, Round, Server, Tool};
+use serde_json::json;
+
+use crate::{
+    questions::dialogue::{Talk, failure_of, keys, questions, refusal_of, server, text_of},
+    support::pipe::MODERN,
+};
+
+const LOGIN: &str = "https://shop.example/login?for=anna";
+
+async fn login(cx: Durable) -> Result<String> {
+    cx.elicit_url("login", "Log in to the shop", LOGIN).await?;
+    cx.url_done("login");
+    Ok("in".into())
+}
+
+/// The same in the explicit style.
+async fn explicit(round: Round) -> Result<Next<String>> {
+    Ok(match round.url("login")? {
+        None => Next::Ask(Questions::new().url("login", "Log in to the shop", LOGIN)),
+        Some(Reply::Accepted(())) => Next::Done("in".into()),
+        Some(_) => Next::Done("out".into()),
+    })
+}
+
+async fn nowhere(cx: Durable) -> Result<String> {
+    for (index, url) in
+        ["", "shop", "/login", "https://", "https://a b", "login now"].iter().enumerate()
+    {
+        let error = match cx.elicit_url(("login", index), "Log in", *url).await {
+            Err(error) => error,
+            Ok(()) => return Ok(format!("`{url}` was asked")),
+        };
+        let Some(DurableError::Unaskable { .. }) = error.durable() else { return Err(error) };
+    }
+    Ok("none was asked".into())
+}
+
+fn asking() -> Server {
+    server([
+        Tool::new("login", login),
+        Tool::new("explicit", explicit),
+        Tool::new("nowhere", nowhere),
+    ])
+}
+
+// ELIC-12, ELIC-13
+#[tokio::test(start_paused = true)]
+async fn a_url_of_2025_11_25_has_an_id_and_the_client_is_told_when_it_is_done() {
+    let server = asking();
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let mut talk = Talk::open(&server, "2025-11-25").await;
+        for _ in 0..2 {
+            let played = talk.call("login", |_| json!({"action": "accept"})).await;
+            assert_eq!(played.text(), "in");
+            let id = played.asked[0]["params"]["elicitationId"].clone();
+            assert_eq!(
+                played.asked,
+                [json!({"method": "elicitation/create", "params": {
+                    "mode": "url",
+                    "message": "Log in to the shop",
+                    "url": LOGIN,
+                    "elicitationId": id,
+                }})]
+            );
+            assert_eq!(
+                played.told,
+                [json!({
+                    "jsonrpc": "2.0",
+                    "method": "notifications/elicitation/complete",
+                    "params": {"elicitationId": id},
+                })]
+            );
+            let id = id.as_str().expect("an id").to_owned();
+            assert!(id.len() >= 16 && !ids.contains(&id), "{id} is no id of one question");
+            ids.push(id);
+        }
+    }
+}
+
+// ELIC-12, M-18
+#[tokio::test(start_paused = true)]
+async fn a_url_of_2026_07_28_has_no_id_and_nothing_is_told_of_its_end() {
+    for tool in ["login", "explicit"] {
+        let mut talk = Talk::open(&asking(), MODERN).await;
+        let first = talk.begin(tool).await;
+        assert_eq!(
+            questions(&first)["login"],
+            json!({"method": "elicitation/create", "params": {
+                "mode": "url",
+                "message": "Log in to the shop",
+                "url": LOGIN,
+            }}),
+            "{tool}"
+        );
+        // `back` fails if anything but the response comes.
+        let last = talk.back(tool, &first, json!({"login": {"action": "accept"}})).await;
+        assert_eq!(text_of(&last), "in");
+        talk.pipe.quiet().await;
+    }
+}
+
+// ELIC-12: the explicit style is on the same wire
+#[tokio::test(start_paused = true)]
+async fn a_url_of_the_explicit_style_has_an_id_of_its_own_call() {
+    let mut talk = Talk::open(&asking(), "2025-11-25").await;
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let played = talk.call("explicit", |_| json!({"action": "accept"})).await;
+        assert_eq!(played.text(), "in");
+        ids.push(played.asked[0]["params"]["elicitationId"].clone());
+    }
+    assert!(ids[0].is_string() && ids[0] != ids[1], "one id for two questions: {ids:?}");
+}
+
+// ELIC-02, ELIC-24, MT-10
+#[tokio::test(start_paused = true)]
+async fn revisions_before_2025_11_25_cannot_be_sent_to_a_url() {
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18"] {
+        for tool in ["login", "explicit"] {
+            let mut talk = Talk::open(&asking(), version).await;
+            let (code, message) = refused(&talk.call_quietly(tool).await);
+            assert_eq!(code, -32602, "{version}");
+            assert!(message.contains(r#"{"elicitation":{"url":{}}}"#), "{message}");
+            talk.pipe.quiet().await;
+        }
+    }
+}
+
+fn refused(answer: &serde_json::Value) -> (i64, String) {
+    let (code, message) = refusal_of(answer);
+    (code, message.to_owned())
+}
+
+// ELIC-02
+#[tokio::test(start_paused = true)]
+async fn a_client_that_only_fills_in_forms_is_sent_nowhere() {
+    for can in [json!({"elicitation": {}}), json!({"elicitation": {"form": {}}})] {
+        let mut talk = Talk::open_with(&asking(), MODERN, can.clone()).await;
+        assert_eq!(refusal_of(&talk.begin("login").await).0, -32021, "{can}");
+        let mut talk = Talk::open_with(&asking(), "2025-11-25", can.clone()).await;
+        assert_eq!(refusal_of(&talk.call_quietly("login").await).0, -32602, "{can}");
+    }
+}
+
+// ELIC-12: the URL must be one
+#[tokio::test(start_paused = true)]
+async fn what_is_no_url_is_not_asked() {
+    for version in ["2025-11-25", MODERN] {
+        let mut talk = Talk::open(&asking(), version).await;
+        let answer = talk.call("nowhere", |_| json!({"action": "accept"})).await.answer;
+        assert_eq!(text_of(&answer), "none was asked");
+    }
+}
+
+// ELIC-25, M-15
+#[tokio::test(start_paused = true)]
+async fn a_user_who_will_not_go_there_ends_the_handler() {
+    let mut talk = Talk::open(&asking(), MODERN).await;
+    let first = talk.begin("login").await;
+    assert_eq!(keys(&first), ["login"]);
+    let last = talk.back("login", &first, json!({"login": {"action": "decline"}})).await;
+    assert_eq!(failure_of(&last), "the user declined to answer `login`");
+}

@@ -1,0 +1,335 @@
+//! A conversation with a server on either wire: what a call asks is answered as a test wants it.
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use outlive::{
+    Form,
+    server::{Clock, Server, ServerBuilder, Tool},
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tracing::{
+    Event, Metadata, Subscriber,
+    field::{Field, Visit},
+    span,
+};
+
+use crate::support::pipe::{LEGACY, MODERN, Pipe};
+
+/// A revision on which a call waits for its answers, and the one on which it is sent away.
+pub(super) const WIRES: [&str; 2] = [LEGACY[3], MODERN];
+
+/// The form that most tests ask for.
+#[derive(Debug, Deserialize, JsonSchema, Form)]
+pub(super) struct Approval {
+    pub(super) yes: bool,
+}
+
+/// A server with these tools.
+pub(super) fn server(tools: impl IntoIterator<Item = Tool>) -> Server {
+    builder(tools).build().unwrap()
+}
+
+/// A server with these tools, to be changed.
+pub(super) fn builder(tools: impl IntoIterator<Item = Tool>) -> ServerBuilder {
+    let builder = Server::builder("asks", "1").clock(PausedClock::new());
+    tools.into_iter().fold(builder, ServerBuilder::tool)
+}
+
+/// Everything that a client can be asked.
+pub(super) fn everything() -> Value {
+    json!({
+        "elicitation": {"form": {}, "url": {}},
+        "sampling": {"tools": {}, "context": {}},
+        "roots": {},
+    })
+}
+
+pub(super) fn accept(content: Value) -> Value {
+    json!({"action": "accept", "content": content})
+}
+
+pub(super) fn decline() -> Value {
+    json!({"action": "decline"})
+}
+
+pub(super) fn cancel() -> Value {
+    json!({"action": "cancel"})
+}
+
+/// A client on a pipe that speaks one revision and can do what it says.
+pub(super) struct Talk {
+    pub(super) pipe: Pipe,
+    version: String,
+    can: Value,
+}
+
+/// What came of a call.
+#[derive(Debug)]
+pub(super) struct Played {
+    /// The response.
+    pub(super) answer: Value,
+    /// Method and parameters of what was asked, in order.
+    pub(super) asked: Vec<Value>,
+    /// Notifications that came on the way.
+    pub(super) told: Vec<Value>,
+}
+
+impl Talk {
+    /// Connects, as a client that can be asked everything.
+    pub(super) async fn open(server: &Server, version: &str) -> Self {
+        Self::open_with(server, version, everything()).await
+    }
+
+    /// Connects, as a client that can be asked this.
+    pub(super) async fn open_with(server: &Server, version: &str, can: Value) -> Self {
+        let mut pipe = Pipe::open(server);
+        if version != MODERN {
+            pipe.legacy_with(version, can.clone()).await;
+        }
+        Self { pipe, version: version.to_owned(), can }
+    }
+
+    /// Makes a request, answers everything that it asks, and returns what comes of it.
+    pub(super) async fn request(
+        &mut self,
+        method: &str,
+        params: Value,
+        mut answer: impl FnMut(&Value) -> Value,
+    ) -> Played {
+        match self.version == MODERN {
+            true => self.rounds(method, params, &mut answer).await,
+            false => self.wait(method, params, &mut answer).await,
+        }
+    }
+
+    /// Calls a tool without arguments, and answers everything that it asks.
+    pub(super) async fn call(&mut self, tool: &str, answer: impl FnMut(&Value) -> Value) -> Played {
+        self.request("tools/call", json!({"name": tool}), answer).await
+    }
+
+    /// Calls a tool that must not ask.
+    pub(super) async fn call_quietly(&mut self, tool: &str) -> Value {
+        self.call(tool, |asked| panic!("nothing is to be asked: {asked}")).await.answer
+    }
+
+    /// One round of a modern request.
+    pub(super) async fn once(&mut self, method: &str, params: Value) -> Value {
+        self.pipe.modern_with(self.can.clone(), method, params).await
+    }
+
+    /// The first round of a modern call, without arguments.
+    pub(super) async fn begin(&mut self, tool: &str) -> Value {
+        self.once("tools/call", json!({"name": tool})).await
+    }
+
+    /// The next round of a modern call, without arguments, after `before`.
+    pub(super) async fn back(&mut self, tool: &str, before: &Value, responses: Value) -> Value {
+        let state = state_of(before);
+        let params = json!({"name": tool, "requestState": state, "inputResponses": responses});
+        self.once("tools/call", params).await
+    }
+
+    async fn rounds(
+        &mut self,
+        method: &str,
+        mut params: Value,
+        answer: &mut dyn FnMut(&Value) -> Value,
+    ) -> Played {
+        let mut asked = Vec::new();
+        loop {
+            let message = self.once(method, params.clone()).await;
+            if message["result"]["resultType"] != "input_required" {
+                return Played { answer: message, asked, told: Vec::new() };
+            }
+            let mut responses = Map::new();
+            for (key, request) in &questions(&message) {
+                responses.insert(key.clone(), answer(request));
+                asked.push(request.clone());
+            }
+            params["requestState"] = message["result"]["requestState"].clone();
+            params["inputResponses"] = responses.into();
+        }
+    }
+
+    async fn wait(
+        &mut self,
+        method: &str,
+        params: Value,
+        answer: &mut dyn FnMut(&Value) -> Value,
+    ) -> Played {
+        let id = self.pipe.send(method, params).await;
+        let (mut asked, mut told) = (Vec::new(), Vec::new());
+        loop {
+            let message = self.pipe.read().await;
+            match (message.get("method"), message.get("id")) {
+                (None, _) => {
+                    assert_eq!(message["id"], id, "{message}");
+                    return Played { answer: message, asked, told };
+                }
+                (Some(_), None) => told.push(message),
+                (Some(_), Some(_)) => {
+                    let result = answer(&message);
+                    self.pipe.reply(&message, result).await;
+                    asked.push(json!({"method": message["method"], "params": message["params"]}));
+                }
+            }
+        }
+    }
+}
+
+impl Played {
+    /// The text of a tool's result, whether it succeeded or not.
+    #[track_caller]
+    pub(super) fn text(&self) -> &str {
+        text_of(&self.answer)
+    }
+
+    /// The messages of the forms that were asked.
+    pub(super) fn messages(&self) -> Vec<&str> {
+        self.asked.iter().filter_map(|asked| asked["params"]["message"].as_str()).collect()
+    }
+}
+
+/// The text of the tool's result in a response.
+#[track_caller]
+pub(super) fn text_of(answer: &Value) -> &str {
+    let texts = answer["result"]["content"].as_array();
+    let last = texts.and_then(|texts| texts.last()).unwrap_or(&Value::Null);
+    last["text"].as_str().unwrap_or_else(|| panic!("a text was expected: {answer}"))
+}
+
+/// All texts of the tool's result in a response.
+#[track_caller]
+pub(super) fn texts_of(answer: &Value) -> Vec<&str> {
+    let content = answer["result"]["content"].as_array();
+    let content = content.unwrap_or_else(|| panic!("a result was expected: {answer}"));
+    content.iter().filter_map(|block| block["text"].as_str()).collect()
+}
+
+/// A tool has failed; the text says why.
+#[track_caller]
+pub(super) fn failure_of(answer: &Value) -> &str {
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    text_of(answer)
+}
+
+/// Code and text of a refusal.
+#[track_caller]
+pub(super) fn refusal_of(answer: &Value) -> (i64, &str) {
+    let error = &answer["error"];
+    match (error["code"].as_i64(), error["message"].as_str()) {
+        (Some(code), Some(message)) => (code, message),
+        _ => panic!("a refusal was expected: {answer}"),
+    }
+}
+
+/// The state that a modern call is sent away with.
+#[track_caller]
+pub(super) fn state_of(answer: &Value) -> String {
+    assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
+    answer["result"]["requestState"].as_str().expect("a state").to_owned()
+}
+
+/// What a modern call is sent away with to ask, by key.
+#[track_caller]
+pub(super) fn questions(answer: &Value) -> Map<String, Value> {
+    assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
+    answer["result"]["inputRequests"].as_object().cloned().unwrap_or_default()
+}
+
+/// The keys of what a modern call is sent away with to ask, in order.
+#[track_caller]
+pub(super) fn keys(answer: &Value) -> Vec<String> {
+    questions(answer).keys().cloned().collect()
+}
+
+/// The runtime's time, and a wall clock that goes with it.
+#[derive(Clone, Debug)]
+pub(super) struct PausedClock(tokio::time::Instant);
+
+impl PausedClock {
+    /// Outside of a runtime it stands still.
+    pub(super) fn new() -> Self {
+        Self(tokio::time::Instant::now())
+    }
+}
+
+impl Clock for PausedClock {
+    fn now(&self) -> Instant {
+        tokio::time::Instant::now().into_std()
+    }
+
+    fn wall(&self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(1_800_000_000) + self.0.elapsed()
+    }
+
+    fn sleep(&self, span: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(tokio::time::sleep(span))
+    }
+}
+
+/// What happened, in order, noted where no run can forget it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Notes(Arc<Mutex<Vec<String>>>);
+
+impl Notes {
+    pub(super) fn note(&self, what: impl Into<String>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(what.into());
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    pub(super) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Gathers the lines that are logged on this thread for as long as the guard lives.
+pub(super) fn logged() -> (Notes, tracing::subscriber::DefaultGuard) {
+    let notes = Notes::default();
+    (notes.clone(), tracing::subscriber::set_default(Log(notes)))
+}
+
+struct Log(Notes);
+
+impl Subscriber for Log {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(event.metadata().level().to_string());
+        event.record(&mut line);
+        self.0.note(line.0);
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.push_str(&format!(" {}={value:?}", field.name()));
+    }
+}

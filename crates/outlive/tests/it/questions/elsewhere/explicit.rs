@@ -1,0 +1,382 @@
+//! Handlers that return their questions, and a state of their own.
+
+use outlive::server::{
+    Args, Durable, DurableError, Error, Next, Prompt, Questions, Reply, Resource, Result, Round,
+    SealKeys, Server, State, Tool,
+};
+use outlive::wire::{CreateMessageRequestParams, Role, SamplingMessage};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::{
+    questions::dialogue::{
+        Approval, Notes, Talk, WIRES, accept, builder, decline, failure_of, keys, logged,
+        refusal_of, state_of, text_of,
+    },
+    support::pipe::MODERN,
+};
+
+#[derive(Serialize, Deserialize)]
+struct Booking {
+    flight: String,
+    asked: u32,
+}
+
+#[derive(Deserialize, JsonSchema, outlive::Form)]
+struct Seat {
+    window: bool,
+}
+
+#[derive(Deserialize, JsonSchema, outlive::Form)]
+struct Meal {
+    #[schemars(length(min = 3))]
+    meal: String,
+}
+
+/// Asks for a seat and a meal, one after the other, and counts.
+async fn book(round: Round<Booking>, notes: State<Notes>) -> Result<Next<String>> {
+    notes.note(format!("round {}", round.number()));
+    let Some(booking) = round.state() else {
+        let state = Booking { flight: "LH 1".into(), asked: 1 };
+        let questions = Questions::new().form::<Seat>("seat", "Which seat?")?.state(&state)?;
+        return Ok(Next::Ask(questions));
+    };
+    let again = Booking { flight: booking.flight.clone(), asked: booking.asked + 1 };
+    let seat = match round.form::<Seat>("seat")? {
+        None => {
+            let questions = Questions::new().form::<Seat>("seat", "Which seat?")?;
+            return Ok(Next::Ask(questions.state(&again)?));
+        }
+        Some(Reply::Accepted(seat)) => seat.window,
+        Some(other) => return Ok(Next::Done(format!("no seat: {}", kind(&other)))),
+    };
+    let meal = match round.form::<Meal>("meal")? {
+        None => {
+            let questions = Questions::new().form::<Meal>("meal", "Which meal?")?;
+            return Ok(Next::Ask(questions.state(&again)?));
+        }
+        Some(Reply::Accepted(meal)) => meal.meal,
+        Some(other) => return Ok(Next::Done(format!("no meal: {}", kind(&other)))),
+    };
+    Ok(Next::Done(format!("{} {seat} {meal} {}", booking.flight, booking.asked)))
+}
+
+fn kind<T>(reply: &Reply<T>) -> &'static str {
+    match reply {
+        Reply::Accepted(_) => "accepted",
+        Reply::Declined => "declined",
+        Reply::Cancelled => "dismissed",
+    }
+}
+
+/// Asks everything at once, without a state.
+async fn all_kinds(round: Round) -> Result<Next<String>> {
+    let (form, url) = (round.form::<Approval>("form")?, round.url("url")?);
+    let (said, roots) = (round.sampled("sample")?, round.roots("roots")?);
+    match (form, url, said, roots) {
+        (Some(Reply::Accepted(form)), Some(url), Some(said), Some(roots)) => {
+            Ok(Next::Done(format!("{} {} {} {}", form.yes, kind(&url), said.model, roots.len())))
+        }
+        _ => {
+            let params = CreateMessageRequestParams {
+                messages: vec![SamplingMessage::text(Role::User, "Hello?")],
+                max_tokens: 10,
+                ..Default::default()
+            };
+            Ok(Next::Ask(
+                Questions::new()
+                    .form::<Approval>("form", "Form?")?
+                    .url("url", "Go", "https://example.com")
+                    .sample("sample", params)
+                    .roots("roots"),
+            ))
+        }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Size {
+    bytes: usize,
+}
+
+/// Remembers something large.
+async fn large(round: Round<String>, Args(Size { bytes }): Args<Size>) -> Result<Next<String>> {
+    match round.state() {
+        Some(state) => Ok(Next::Done(state.len().to_string())),
+        None => Ok(Next::Ask(Questions::new().roots("roots").state(&"x".repeat(bytes))?)),
+    }
+}
+
+/// Wants nothing but to come back.
+async fn later(round: Round<u32>) -> Result<Next<String>> {
+    let times = round.state().copied().unwrap_or_default();
+    match times {
+        2 => Ok(Next::Done("back again".into())),
+        _ => Ok(Next::Ask(Questions::new().state(&(times + 1))?)),
+    }
+}
+
+/// Never has enough.
+async fn endless(_: Round) -> Result<Next<String>> {
+    Ok(Next::Ask(Questions::new().form::<Approval>("more", "More?")?))
+}
+
+/// Takes the journal and the round.
+async fn both(cx: Durable, round: Round, notes: State<Notes>) -> Result<Next<String>> {
+    let step: usize = cx
+        .step("step", async || {
+            notes.note("step");
+            Ok(notes.count())
+        })
+        .await?;
+    match round.form::<Approval>("sure")? {
+        None => Ok(Next::Ask(Questions::new().form::<Approval>("sure", "Sure?")?)),
+        Some(reply) => Ok(Next::Done(format!("{step} {}", kind(&reply)))),
+    }
+}
+
+/// Tells what the client said instead of an answer.
+async fn refused(round: Round) -> Result<Next<String>> {
+    match round.form::<Approval>("sure") {
+        Ok(None) => Ok(Next::Ask(Questions::new().form::<Approval>("sure", "Sure?")?)),
+        Ok(Some(_)) => Err(Error::new("it was answered")),
+        Err(error) => match error.durable() {
+            Some(DurableError::Refused { code, message, .. }) => {
+                Ok(Next::Done(format!("{code} {message}")))
+            }
+            _ => Err(error),
+        },
+    }
+}
+
+fn server(notes: &Notes) -> Server {
+    let tools = [
+        Tool::new("book", book),
+        Tool::new("all_kinds", all_kinds),
+        Tool::new("large", large),
+        Tool::new("later", later),
+        Tool::new("endless", endless),
+        Tool::new("both", both),
+        Tool::new("refused", refused),
+    ];
+    builder(tools)
+        .state(notes.clone())
+        .prompt(Prompt::new("book", book))
+        .resource(Resource::new("ask://book", "book", book))
+        .build()
+        .unwrap()
+}
+
+async fn open(version: &str) -> (Talk, Notes) {
+    let notes = Notes::default();
+    (Talk::open(&server(&notes), version).await, notes)
+}
+
+fn booked(asked: &Value) -> Value {
+    match asked["params"]["message"].as_str() {
+        Some("Which seat?") => accept(json!({"window": true})),
+        _ => accept(json!({"meal": "pasta"})),
+    }
+}
+
+// M-03, M-09, M-10, M-32
+#[tokio::test(start_paused = true)]
+async fn a_handler_returns_its_questions_and_reads_answers_and_state_when_it_is_called_again() {
+    for version in WIRES {
+        let (mut talk, notes) = open(version).await;
+        let played = talk.call("book", booked).await;
+        assert_eq!(played.text(), "LH 1 true pasta 2", "{version}");
+        assert_eq!(played.messages(), ["Which seat?", "Which meal?"]);
+        assert_eq!(notes.take(), ["round 0", "round 1", "round 2"], "{version}");
+    }
+}
+
+// M-02
+#[tokio::test(start_paused = true)]
+async fn prompts_and_resources_return_questions_too() {
+    for version in WIRES {
+        let (mut talk, _) = open(version).await;
+        let prompt = talk.request("prompts/get", json!({"name": "book"}), booked).await.answer;
+        let text = &prompt["result"]["messages"][0]["content"]["text"];
+        assert_eq!(text, "LH 1 true pasta 2", "{version}: {prompt}");
+        let read =
+            talk.request("resources/read", json!({"uri": "ask://book"}), booked).await.answer;
+        let text = &read["result"]["contents"][0]["text"];
+        assert_eq!(text, "LH 1 true pasta 2", "{version}: {read}");
+    }
+}
+
+// M-05: several questions of all kinds in one round
+#[tokio::test(start_paused = true)]
+async fn all_questions_of_a_round_go_out_together() {
+    for version in WIRES {
+        let (mut talk, _) = open(version).await;
+        let played = talk
+            .call("all_kinds", |asked| match asked["method"].as_str() {
+                Some("roots/list") => json!({"roots": [{"uri": "file:///"}]}),
+                Some("sampling/createMessage") => json!({
+                    "role": "assistant",
+                    "content": {"type": "text", "text": "x"},
+                    "model": "parrot",
+                }),
+                _ if asked["params"]["mode"] == "url" => decline(),
+                _ => accept(json!({"yes": true})),
+            })
+            .await;
+        assert_eq!(played.text(), "true declined parrot 1", "{version}");
+        assert_eq!(played.asked.len(), 4);
+    }
+}
+
+// M-11, M-12, M-14
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_misses_an_answer_asks_again() {
+    let (mut talk, _) = open(MODERN).await;
+    let first = talk.begin("book").await;
+    let missing = talk.back("book", &first, json!({"meal": accept(json!({"meal": "soup"}))})).await;
+    assert_eq!(keys(&missing), ["seat"], "what was not asked is not taken");
+    let seat = json!({"seat": accept(json!({"window": false}))});
+    let second = talk.back("book", &missing, seat).await;
+    assert_eq!(keys(&second), ["meal"]);
+    // What does not fit is no answer; it is asked again, as another question.
+    let misfit = json!({"meal": accept(json!({"meal": "x"}))});
+    let third = talk.back("book", &second, misfit).await;
+    assert_eq!(keys(&third), ["meal#2"]);
+    let last = json!({"meal#2": accept(json!({"meal": "soup"})), "meal": decline()});
+    assert_eq!(text_of(&talk.back("book", &third, last).await), "LH 1 false soup 4");
+}
+
+// M-14
+#[tokio::test(start_paused = true)]
+async fn where_the_call_waits_an_answer_that_does_not_fit_is_asked_for_again() {
+    let (mut talk, _) = open("2025-11-25").await;
+    let mut answers = vec![
+        accept(json!({"meal": "soup"})),
+        accept(json!({"meal": "x"})),
+        accept(json!({"window": false})),
+        accept(json!({})),
+    ];
+    let played = talk.call("book", |_| answers.pop().unwrap()).await;
+    assert_eq!(played.text(), "LH 1 false soup 4");
+    assert_eq!(played.messages(), ["Which seat?", "Which seat?", "Which meal?", "Which meal?"]);
+}
+
+// M-15
+#[tokio::test(start_paused = true)]
+async fn a_no_is_an_answer() {
+    for version in WIRES {
+        let (mut talk, _) = open(version).await;
+        let played = talk.call("book", |_| decline()).await;
+        assert_eq!(played.text(), "no seat: declined", "{version}");
+        let played = talk.call("book", |_| json!({"action": "cancel"})).await;
+        assert_eq!(played.text(), "no seat: dismissed", "{version}");
+    }
+}
+
+// M-13
+#[tokio::test(start_paused = true)]
+async fn what_is_no_answer_refuses_the_request() {
+    let (mut talk, _) = open(MODERN).await;
+    let first = talk.begin("book").await;
+    let answer = talk.back("book", &first, json!({"seat": {"action": 1}})).await;
+    assert_eq!(refusal_of(&answer).0, -32602);
+    let params = json!({"name": "refused", "inputResponses": {"sure": 5}});
+    assert_eq!(refusal_of(&talk.once("tools/call", params).await).0, -32602);
+}
+
+// M-16
+#[tokio::test(start_paused = true)]
+async fn answers_without_a_state_are_read_as_well() {
+    let (mut talk, _) = open(MODERN).await;
+    let params = json!({"name": "both", "inputResponses": {"sure": accept(json!({"yes": true}))}});
+    assert_eq!(text_of(&talk.once("tools/call", params).await), "1 accepted");
+}
+
+// ELIC-21
+#[tokio::test(start_paused = true)]
+async fn an_error_of_the_client_is_an_error_of_the_question() {
+    let (mut talk, _) = open("2025-11-25").await;
+    let id = talk.pipe.send("tools/call", json!({"name": "refused"})).await;
+    let asked = talk.pipe.read().await;
+    let error = json!({"code": -1, "message": "User rejected"});
+    talk.pipe.send_json(&json!({"jsonrpc": "2.0", "id": asked["id"], "error": error})).await;
+    assert_eq!(text_of(&talk.pipe.answer(id).await), "-1 User rejected");
+}
+
+// M-43: a state that this version cannot read is none; it begins again
+#[tokio::test(start_paused = true)]
+async fn a_state_of_another_type_begins_the_call_anew() {
+    async fn numbers(round: Round<u32>) -> Result<Next<String>> {
+        match round.state() {
+            Some(state) => Ok(Next::Done(format!("state {state}"))),
+            None => Ok(Next::Ask(Questions::new().roots("roots").state(&7)?)),
+        }
+    }
+    async fn texts(round: Round<String>) -> Result<Next<String>> {
+        match round.state() {
+            Some(state) => Ok(Next::Done(format!("state {state}"))),
+            None => Ok(Next::Ask(Questions::new().roots("again").state(&"seven")?)),
+        }
+    }
+    let replica = |tool| builder([tool]).seal_keys(SealKeys::new([7; 32])).build().unwrap();
+    let (old, new) = (replica(Tool::new("t", numbers)), replica(Tool::new("t", texts)));
+    let (log, _guard) = logged();
+    let first = Talk::open(&old, MODERN).await.begin("t").await;
+    let mut talk = Talk::open(&new, MODERN).await;
+    let again = talk.back("t", &first, json!({"roots": {"roots": []}})).await;
+    assert_eq!(keys(&again), ["again"]);
+    let log = log.take();
+    assert!(log.iter().any(|line| line.starts_with("WARN") && line.contains("state")), "{log:?}");
+    let last = talk.back("t", &again, json!({"again": {"roots": []}})).await;
+    assert_eq!(text_of(&last), "state seven");
+}
+
+// M-30
+#[tokio::test(start_paused = true)]
+async fn a_state_that_is_too_large_is_refused() {
+    let call = |bytes: usize| json!({"name": "large", "arguments": {"bytes": bytes}});
+    let (mut talk, _) = open(MODERN).await;
+    let answer = talk.once("tools/call", call(16 << 10)).await;
+    assert!(failure_of(&answer).contains("makes the journal"), "{answer}");
+    for (version, bytes) in [(MODERN, 1_000), ("2025-11-25", 1 << 20)] {
+        let (mut talk, _) = open(version).await;
+        let played = talk.request("tools/call", call(bytes), |_| json!({"roots": []})).await;
+        assert_eq!(played.text(), bytes.to_string(), "{version}");
+    }
+}
+
+// M-03, M-40: a state and no question
+#[tokio::test(start_paused = true)]
+async fn a_handler_can_want_nothing_but_to_be_called_again() {
+    for version in WIRES {
+        let (mut talk, _) = open(version).await;
+        let played = talk.call("later", |asked| panic!("nothing is to be asked: {asked}")).await;
+        assert_eq!(played.text(), "back again", "{version}");
+    }
+    let (mut talk, _) = open(MODERN).await;
+    let first = talk.begin("later").await;
+    state_of(&first);
+    assert_eq!(first["result"].get("inputRequests"), None, "{first}");
+}
+
+// M-09
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_never_has_enough_is_given_up() {
+    for version in WIRES {
+        let (mut talk, _) = open(version).await;
+        let played = talk.call("endless", |_| accept(json!({"yes": true}))).await;
+        assert_eq!(played.asked.len(), 16, "{version}");
+        assert_eq!(failure_of(&played.answer), "gave up after 16 rounds of questions");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn steps_and_returned_questions_go_together() {
+    for version in WIRES {
+        let (mut talk, notes) = open(version).await;
+        let played = talk.call("both", |_| decline()).await;
+        assert_eq!(played.text(), "1 declined", "{version}");
+        assert_eq!(notes.take(), ["step"], "{version}: done once");
+    }
+}

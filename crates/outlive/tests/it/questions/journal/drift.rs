@@ -1,0 +1,192 @@
+//! Handlers that have changed since the call began, or are not the same each time.
+
+use outlive::server::{
+    Durable, DurableError, Misuse, Prompt, ResourceTemplate, Result, SealKeys, Server, State, Tool,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::{
+    questions::dialogue::{
+        Approval, Notes, Talk, accept, builder, failure_of, keys, logged, text_of,
+    },
+    support::pipe::MODERN,
+};
+
+/// A replica with this version of the tool; all share their keys.
+fn replica(tool: Tool) -> Server {
+    builder([tool]).seal_keys(SealKeys::new([7; 32])).build().unwrap()
+}
+
+fn yes() -> Value {
+    accept(json!({"yes": true}))
+}
+
+/// Begins a call on one version and comes back to another with the answer to `go`.
+async fn upgrade(old: Tool, new: Tool) -> Value {
+    let first = Talk::open(&replica(old), MODERN).await.begin("deploy").await;
+    let mut talk = Talk::open(&replica(new), MODERN).await;
+    talk.back("deploy", &first, json!({"go": yes()})).await
+}
+
+#[derive(Serialize, Deserialize)]
+struct Image {
+    name: String,
+}
+
+async fn records_text(cx: Durable) -> Result<String> {
+    cx.scope("in").step("build", async || Ok("shop:1".to_owned())).await?;
+    cx.elicit::<Approval>("go", "Go?").await?;
+    Ok("old".into())
+}
+
+async fn records_struct(cx: Durable) -> Result<String> {
+    let image: Image =
+        cx.scope("in").step("build", async || Ok(Image { name: "shop".into() })).await?;
+    cx.elicit::<Approval>("go", "Go?").await?;
+    Ok(image.name)
+}
+
+// design 1.1, rule 6
+#[tokio::test(start_paused = true)]
+async fn a_value_that_does_not_decode_any_more_names_its_key() {
+    let answer =
+        upgrade(Tool::new("deploy", records_text), Tool::new("deploy", records_struct)).await;
+    let text = failure_of(&answer);
+    assert!(
+        text.starts_with("what is recorded for `in/build` does not fit its type any more: "),
+        "{text}"
+    );
+    assert!(text.ends_with("call again from the start"), "{text}");
+}
+
+// design 1.1, rule 6
+#[tokio::test(start_paused = true)]
+async fn a_handler_can_see_which_value_does_not_decode() {
+    async fn looking(cx: Durable) -> Result<String> {
+        let image: Result<Image> =
+            cx.scope("in").step("build", async || Ok(Image { name: String::new() })).await;
+        match image.err().as_ref().and_then(outlive::server::Error::durable) {
+            Some(DurableError::Undecodable { key, reason }) => Ok(format!("{key}: {reason}")),
+            other => Ok(format!("{other:?}")),
+        }
+    }
+    let answer = upgrade(Tool::new("deploy", records_text), Tool::new("deploy", looking)).await;
+    assert!(text_of(&answer).starts_with("in/build: invalid type: string"), "{answer}");
+}
+
+// design 1.1, rule 6
+#[tokio::test(start_paused = true)]
+async fn a_key_that_means_something_else_now_is_an_error_that_names_it() {
+    async fn steps(cx: Durable) -> Result<String> {
+        let _: u32 = cx.step("thing", async || Ok(1)).await?;
+        cx.sleep("timer", std::time::Duration::ZERO).await?;
+        cx.elicit::<Approval>("go", "Go?").await?;
+        Ok("old".into())
+    }
+    async fn swapped(cx: Durable) -> Result<String> {
+        let errors = [
+            cx.elicit::<Approval>("thing", "?").await.map(drop).unwrap_err(),
+            cx.step("timer", async || Ok(1)).await.map(drop).unwrap_err(),
+            cx.step("go", async || Ok(1)).await.map(drop).unwrap_err(),
+        ];
+        let other_kind = |error: &outlive::server::Error| match error.durable() {
+            Some(DurableError::Misuse(Misuse::OtherKind(key))) => key.clone(),
+            _ => error.to_string(),
+        };
+        Ok(errors.each_ref().map(other_kind).join(" "))
+    }
+    let answer = upgrade(Tool::new("deploy", steps), Tool::new("deploy", swapped)).await;
+    assert_eq!(text_of(&answer), "thing timer go");
+}
+
+// M-42, design 1.1, rule 6
+#[tokio::test(start_paused = true)]
+async fn what_a_handler_does_not_come_to_any_more_is_a_warning() {
+    async fn brief(cx: Durable) -> Result<String> {
+        cx.emit("hello").await?;
+        Ok("new".into())
+    }
+    let (log, _guard) = logged();
+    let answer = upgrade(Tool::new("deploy", records_text), Tool::new("deploy", brief)).await;
+    assert_eq!(text_of(&answer), "new", "a warning, not an error");
+    let log = log.take();
+    let warned: Vec<_> = log.iter().filter(|line| line.starts_with("WARN")).collect();
+    assert_eq!(warned.len(), 1, "{log:?}");
+    assert!(warned[0].contains("go, in/build") && warned[0].contains("deploy"), "{warned:?}");
+}
+
+// design 1.1, rule 6: who comes to everything is not warned about
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_comes_to_everything_is_no_warning() {
+    let (log, _guard) = logged();
+    let answer =
+        upgrade(Tool::new("deploy", records_text), Tool::new("deploy", records_text)).await;
+    assert_eq!(text_of(&answer), "old");
+    assert!(log.take().iter().all(|line| !line.starts_with("WARN")));
+}
+
+// design 1.1, rule 6: a deadline belongs to its question, and a key is whatever an author calls it
+#[tokio::test(start_paused = true)]
+async fn a_key_that_looks_like_a_deadline_is_a_key() {
+    async fn old(cx: Durable) -> Result<String> {
+        cx.step("rent#due", async || Ok(1)).await?;
+        cx.elicit::<Approval>("go", "Go?").within(std::time::Duration::from_secs(9)).await?;
+        Ok("old".into())
+    }
+    async fn new(cx: Durable) -> Result<String> {
+        cx.elicit::<Approval>("go", "Go?").within(std::time::Duration::from_secs(9)).await?;
+        Ok("new".into())
+    }
+    let (log, _guard) = logged();
+    let answer = upgrade(Tool::new("deploy", old), Tool::new("deploy", new)).await;
+    assert_eq!(text_of(&answer), "new");
+    let log = log.take();
+    let warned: Vec<_> = log.iter().filter(|line| line.starts_with("WARN")).collect();
+    assert!(warned.len() == 1 && warned[0].contains("rent"), "{log:?}");
+}
+
+// design 1.1, rule 6
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_decides_outside_of_its_steps_asks_something_else_each_time() {
+    async fn fickle(cx: Durable, notes: State<Notes>) -> Result<String> {
+        notes.note("run");
+        let way = notes.count();
+        cx.elicit::<Approval>(("way", way), format!("Way {way}?")).await?;
+        Ok(format!("took way {way}"))
+    }
+    let (log, _guard) = logged();
+    let server = builder([Tool::new("fickle", fickle)]).state(Notes::default());
+    let mut talk = Talk::open(&server.build().unwrap(), MODERN).await;
+    let first = talk.begin("fickle").await;
+    let second = talk.back("fickle", &first, json!({"way/1": yes()})).await;
+    assert_eq!(keys(&second), ["way/2"]);
+    let params = json!({"name": "fickle", "inputResponses": {"way/3": yes()}});
+    assert_eq!(text_of(&talk.once("tools/call", params).await), "took way 3");
+    assert!(log.take().iter().all(|line| !line.starts_with("WARN")), "nothing was left over there");
+}
+
+// M-02: nobody else can ask
+#[test]
+fn only_tools_prompts_and_resources_can_ask() {
+    async fn asks(cx: Durable) -> Result<Vec<String>> {
+        drop(cx);
+        Ok(Vec::new())
+    }
+    async fn raw(cx: Durable) -> Result<()> {
+        drop(cx);
+        Ok(())
+    }
+    async fn greet() -> &'static str {
+        "hello"
+    }
+    let argument = outlive::wire::PromptArgument::new("name");
+    let prompt = Prompt::new("greet", greet).argument(argument).complete("name", asks);
+    let error = builder([]).prompt(prompt).build().unwrap_err().to_string();
+    assert!(error.contains("`name`") && error.contains("may ask"), "{error}");
+    let template = ResourceTemplate::new("mem://{name}", "mem", greet).complete("name", asks);
+    let error = builder([]).resource_template(template).build().unwrap_err().to_string();
+    assert!(error.contains("`name`") && error.contains("may ask"), "{error}");
+    let error = builder([]).method("com.example/ask", raw).build().unwrap_err().to_string();
+    assert!(error.contains("`com.example/ask`") && error.contains("may ask"), "{error}");
+}

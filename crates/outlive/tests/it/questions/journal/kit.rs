@@ -1,0 +1,227 @@
+//! The author's test kit: scripted answers, lost runs, and errors that say what to change.
+
+use std::time::Duration;
+
+use outlive::{
+    server::{Args, Durable, Error, Result, Retry, Server, State, Tool},
+    testing::{Played, Rehearsal},
+    wire::{CreateMessageRequestParams, Role, SamplingMessage},
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::questions::dialogue::{Approval, Notes, PausedClock};
+
+#[derive(Deserialize, JsonSchema)]
+struct Deploy {
+    repo: String,
+    regions: Vec<String>,
+}
+
+/// As a handler should be.
+async fn deploy(
+    cx: Durable,
+    Args(Deploy { repo, regions }): Args<Deploy>,
+    notes: State<Notes>,
+) -> Result<String> {
+    let image: String = cx
+        .step("build", async || {
+            notes.note("build");
+            Ok(format!("{repo}:1"))
+        })
+        .await?;
+    let approval: Approval = cx.elicit("approve", format!("Deploy {image}?")).await?;
+    if !approval.yes {
+        return Ok("nothing happened".into());
+    }
+    for region in &regions {
+        cx.step_retry(("push", region), Retry::times(2), async || {
+            notes.note(format!("push {region}"));
+            Ok(())
+        })
+        .await?;
+        cx.emit(format!("{region} done")).await?;
+    }
+    cx.sleep("soak", Duration::from_secs(600)).await?;
+    Ok(format!("{image} is out"))
+}
+
+/// Takes another way each time it runs.
+async fn fickle(cx: Durable, notes: State<Notes>) -> Result<String> {
+    notes.note("run");
+    let way = notes.count();
+    cx.step(("way", way), async || Ok(1)).await?;
+    cx.elicit::<Approval>("approve", "Deploy?").await?;
+    Ok("done".into())
+}
+
+/// Says something else each time it runs.
+async fn talkative(cx: Durable, notes: State<Notes>) -> Result<String> {
+    notes.note("run");
+    cx.step("build", async || Ok(1)).await?;
+    Ok(format!("run {}", notes.count()))
+}
+
+async fn all_kinds(cx: Durable) -> Result<String> {
+    let params = CreateMessageRequestParams {
+        messages: vec![SamplingMessage::text(Role::User, "Hello?")],
+        max_tokens: 10,
+        ..Default::default()
+    };
+    let model = cx.sample("sample", params).await?.model;
+    let roots = cx.roots("roots").await?.len();
+    cx.elicit_url(("visit", 1), "Go", "https://example.com").await?;
+    Ok(format!("{model} {roots}"))
+}
+
+async fn failing(cx: Durable) -> Result<String> {
+    cx.step("build", async || Err(Error::new("the disk is full").permanent())).await
+}
+
+fn stage(notes: &Notes) -> Rehearsal {
+    let builder = Server::builder("test", "1")
+        .clock(PausedClock::new())
+        .state(notes.clone())
+        .tool(Tool::new("deploy", deploy))
+        .tool(Tool::new("fickle", fickle))
+        .tool(Tool::new("talkative", talkative))
+        .tool(Tool::new("all_kinds", all_kinds))
+        .tool(Tool::new("failing", failing));
+    Rehearsal::of(builder).unwrap()
+}
+
+fn arguments() -> serde_json::Value {
+    json!({"repo": "shop", "regions": ["eu", "us"]})
+}
+
+fn texts(played: &Played) -> Vec<String> {
+    played.text().lines().map(str::to_owned).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_script_answers_what_a_handler_asks() {
+    let notes = Notes::default();
+    let stage = stage(&notes);
+    let scene = stage.tool("deploy", arguments()).accept("approve", json!({"yes": true}));
+    let played = scene.play().await.unwrap();
+    assert_eq!(texts(&played), ["eu done", "us done", "shop:1 is out"]);
+    assert_eq!((&played.asked[..], played.rounds), (&["approve".to_owned()][..], 1));
+    assert_eq!(notes.take(), ["build", "push eu", "push us"]);
+    let no = stage.tool("deploy", arguments()).accept("approve", json!({"yes": false}));
+    assert_eq!(no.play().await.unwrap().text(), "nothing happened");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_script_can_say_no_and_answer_everything() {
+    let stage = stage(&Notes::default());
+    let declined = stage.tool("deploy", arguments()).decline("approve").play().await.unwrap();
+    assert_eq!(declined.text(), "the user declined to answer `approve`");
+    assert_eq!(declined.result.is_error, Some(true));
+    let dismissed = stage.tool("deploy", arguments()).cancel("approve").play().await.unwrap();
+    assert_eq!(dismissed.text(), "the user dismissed the question `approve`");
+    let model =
+        json!({"role": "assistant", "content": {"type": "text", "text": "x"}, "model": "parrot"});
+    let played = stage
+        .tool("all_kinds", json!({}))
+        .answer("sample", model)
+        .answer("roots", json!({"roots": [{"uri": "file:///"}]}))
+        .accept(("visit", 1), json!({}))
+        .crash_after_each()
+        .await
+        .unwrap();
+    assert_eq!(played.text(), "parrot 1");
+    assert_eq!(played.asked, ["sample", "roots", "visit/1"]);
+    assert_eq!(played.rounds, 3);
+    let failed = stage.tool("failing", json!({})).crash_after_each().await.unwrap();
+    assert_eq!((failed.text(), failed.result.is_error), ("the disk is full".into(), Some(true)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_can_be_lost_after_anything_that_it_records() {
+    let notes = Notes::default();
+    let stage = stage(&notes);
+    let scene = stage.tool("deploy", arguments()).accept("approve", json!({"yes": true}));
+    let places = ["build", "approve", "soak"];
+    for place in places {
+        let played = scene.clone().crash_after(place).await.unwrap();
+        assert_eq!(texts(&played), ["eu done", "us done", "shop:1 is out"], "{place}");
+        assert_eq!(notes.take(), ["build", "push eu", "push us"], "{place}: done once");
+    }
+    let played = scene.clone().crash_after(("push", "eu")).await.unwrap();
+    assert_eq!(texts(&played), ["eu done", "us done", "shop:1 is out"]);
+    assert_eq!(notes.take(), ["build", "push eu", "push us"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_is_a_function_of_its_journal_survives_every_loss() {
+    let notes = Notes::default();
+    let stage = stage(&notes);
+    let scene = stage.tool("deploy", arguments()).accept("approve", json!({"yes": true}));
+    let played = scene.crash_after_each().await.unwrap();
+    assert_eq!(texts(&played), ["eu done", "us done", "shop:1 is out"]);
+    // Two steps of pushing, one of building, one answer, one timer, two blocks; and once without.
+    let noted = notes.take();
+    for step in ["build", "push eu", "push us"] {
+        let count = noted.iter().filter(|note| *note == step).count();
+        assert_eq!(count, 8, "{step} once in each play: {noted:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_does_not_come_to_what_it_recorded_is_caught() {
+    let stage = stage(&Notes::default());
+    let scene = stage.tool("fickle", json!({})).accept("approve", json!({"yes": true}));
+    let flop = scene.play().await.unwrap_err().to_string();
+    assert!(flop.contains("did not come to what it had recorded: way/1"), "{flop}");
+    assert!(flop.contains("same function of its journal"), "{flop}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_whose_result_depends_on_a_loss_is_caught() {
+    let stage = stage(&Notes::default());
+    let flop = stage.tool("talkative", json!({})).crash_after_each().await.unwrap_err().to_string();
+    assert!(
+        flop.contains("record 1 of 1") && flop.contains("run 1") && flop.contains("run 3"),
+        "{flop}"
+    );
+}
+
+// Every error of the kit says what to do next.
+#[tokio::test(start_paused = true)]
+async fn a_question_that_the_script_does_not_know_is_named_with_how_to_answer_it() {
+    let stage = stage(&Notes::default());
+    let flop = stage.tool("deploy", arguments()).play().await.unwrap_err().to_string();
+    assert!(flop.contains("`approve`") && flop.contains("Deploy shop:1?"), "{flop}");
+    assert!(flop.contains("accept("), "how to answer it: {flop}");
+    // An answer that does not fit is asked again, and the script is told why.
+    let scene = stage.tool("deploy", arguments()).accept("approve", json!({"yes": "perhaps"}));
+    let flop = scene.play().await.unwrap_err().to_string();
+    assert!(flop.contains("`yes` must be true or false"), "{flop}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_never_recorded_is_told_beside_those_that_are() {
+    let stage = stage(&Notes::default());
+    let scene = stage.tool("deploy", arguments()).accept("approve", json!({"yes": false}));
+    let flop = scene.crash_after("bulid").await.unwrap_err().to_string();
+    assert!(flop.contains("`bulid` was never recorded"), "{flop}");
+    assert!(flop.contains("build") && flop.contains("approve"), "what is recorded: {flop}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_differs_is_told_with_what_to_do_about_it() {
+    let stage = stage(&Notes::default());
+    let flop = stage.tool("talkative", json!({})).crash_after_each().await.unwrap_err().to_string();
+    assert!(flop.contains("step"), "what differs belongs into one: {flop}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_refused_is_told_as_its_client_would_be() {
+    let stage = stage(&Notes::default());
+    let flop = stage.tool("deplyo", json!({})).play().await.unwrap_err().to_string();
+    assert!(flop.contains("unknown tool `deplyo`; did you mean `deploy`?"), "{flop}");
+    let scene = stage.tool("deploy", arguments()).capabilities(json!({"sampling": {}}));
+    let flop = scene.play().await.unwrap_err().to_string();
+    assert!(flop.contains(r#"{"elicitation":{"form":{}}}"#), "{flop}");
+}
