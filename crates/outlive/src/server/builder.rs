@@ -372,6 +372,11 @@ impl ServerBuilder {
                 )));
             }
         }
+        if self.seal_keys.is_none() && self.eras.modern && self.tools.iter().any(Tool::may_ask) {
+            tracing::warn!(
+                "calls that wait for answers end with this process; give the builder `seal_keys`"
+            );
+        }
         let seal = match self.seal_keys {
             Some(keys) => keys.into_seal(),
             None => Seal::random()

@@ -1,0 +1,196 @@
+//! One task in memory, and everything that can happen to it.
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry as MapEntry},
+    time::Duration,
+};
+
+use outlive_wire::{InputRequest, RawJson};
+
+use super::millis;
+use crate::{
+    Entry, Restored, Segment,
+    store::{Asked, Changes, Lease, Millis, Phase, TaskId, TaskOutcome, View, WorkerId},
+};
+
+pub(super) struct Row {
+    pub(super) principal: String,
+    pub(super) kind: String,
+    pub(super) request: RawJson,
+    pub(super) phase: Phase,
+    pub(super) outcome: Option<TaskOutcome>,
+    pub(super) created: Millis,
+    pub(super) updated: Millis,
+    pub(super) ttl: Option<u64>,
+    /// When it may be forgotten, once it is over.
+    pub(super) purge: Option<Millis>,
+    pub(super) message: Option<String>,
+    pub(super) cancel_requested: Option<Millis>,
+    pub(super) owner: Option<WorkerId>,
+    pub(super) epoch: u64,
+    /// When somebody must look: NULL only while parked without a time, or over.
+    pub(super) due: Option<Millis>,
+    pub(super) begun: bool,
+    pub(super) crashes: u32,
+    pub(super) journal: Restored,
+    pub(super) questions: Vec<Question>,
+}
+
+pub(super) struct Question {
+    pub(super) asked: Asked,
+    pub(super) state: State,
+}
+
+#[derive(PartialEq, Eq)]
+pub(super) enum State {
+    Open,
+    Answered,
+    Withdrawn,
+}
+
+impl Row {
+    pub(super) fn is_held_by(&self, lease: &Lease) -> bool {
+        self.phase == Phase::Running
+            && self.epoch == lease.epoch
+            && self.owner.as_ref() == Some(&lease.worker)
+    }
+
+    /// Notes a change. No two have the same time.
+    pub(super) fn touch(&mut self, now: Millis) {
+        self.updated = now.max(self.updated + 1);
+    }
+
+    pub(super) fn apply(&mut self, changes: Changes, now: Millis) {
+        for key in &changes.forgotten {
+            self.journal.entries.remove(key);
+        }
+        for (key, entry) in changes.entries {
+            if let MapEntry::Vacant(free) = self.journal.entries.entry(key) {
+                free.insert(entry);
+                self.crashes = 0;
+            }
+        }
+        for segment in changes.segments {
+            let is_there = |stored: &Segment| {
+                stored.ordinal == segment.ordinal && stored.scope == segment.scope
+            };
+            if !self.journal.segments.iter().any(is_there) {
+                self.journal.segments.push(segment);
+            }
+        }
+        for asked in changes.asked {
+            if !self.questions.iter().any(|question| question.asked.name == asked.name) {
+                self.questions.push(Question { asked, state: State::Open });
+            }
+        }
+        for question in &mut self.questions {
+            if changes.withdrawn.contains(&question.asked.name) && question.state == State::Open {
+                question.state = State::Withdrawn;
+            }
+        }
+        if let Some(message) = changes.message {
+            self.message = Some(message);
+        }
+        self.touch(now);
+    }
+
+    pub(super) fn park(&mut self, due: Option<Millis>, seen: usize, now: Millis) {
+        self.owner = None;
+        // Nobody would look at an answer that came while the worker was on its way here.
+        (self.phase, self.due) = match self.answers().count() > seen {
+            true => (Phase::Queued, Some(now)),
+            false => (Phase::Parked, due),
+        };
+    }
+
+    pub(super) fn answers(&self) -> impl Iterator<Item = (&String, &RawJson)> {
+        self.journal.entries.iter().filter_map(|(key, entry)| match entry {
+            Entry::Answer(raw) => Some((key, raw)),
+            _ => None,
+        })
+    }
+
+    pub(super) fn end(&mut self, outcome: TaskOutcome, retention: Duration, now: Millis) {
+        self.phase = Phase::Ended;
+        self.outcome = Some(outcome);
+        self.owner = None;
+        self.due = None;
+        for question in &mut self.questions {
+            if question.state == State::Open {
+                question.state = State::Withdrawn;
+            }
+        }
+        // What ends late can still be read for a while.
+        let kept = now.saturating_add(millis(retention));
+        self.purge = self.ttl.map(|ttl| kept.max(self.created + ttl));
+        if let Some(ttl) = &mut self.ttl {
+            *ttl = (*ttl).max(kept - self.created);
+        }
+        self.touch(now);
+    }
+
+    pub(super) fn take_answers(&mut self, answers: Vec<(String, RawJson)>, now: Millis) -> usize {
+        let mut taken = 0;
+        for (name, answer) in answers {
+            let open = self
+                .questions
+                .iter_mut()
+                .find(|question| question.asked.name == name && question.state == State::Open);
+            let Some(question) = open else { continue };
+            question.state = State::Answered;
+            let key = question.asked.key.clone();
+            self.journal.entries.entry(key).or_insert(Entry::Answer(answer));
+            taken += 1;
+        }
+        if taken > 0 {
+            if self.phase == Phase::Parked {
+                self.phase = Phase::Queued;
+                self.due = Some(now);
+            }
+            self.touch(now);
+        }
+        taken
+    }
+
+    /// What a run begins over.
+    pub(super) fn journal(&self) -> Restored {
+        let open = self.questions.iter().filter(|question| question.state == State::Open);
+        let mut reasked: BTreeMap<String, u32> = BTreeMap::new();
+        for question in &self.questions {
+            *reasked.entry(question.asked.key.clone()).or_default() += 1;
+        }
+        // The first time is no again, unless it was asked before it was a task.
+        reasked.retain(|_, times| {
+            *times -= 1;
+            *times > 0
+        });
+        for (key, times) in &self.journal.reasked {
+            *reasked.entry(key.clone()).or_default() += times;
+        }
+        Restored {
+            asked: open.map(|question| question.asked.key.clone()).collect(),
+            reasked,
+            ..self.journal.clone()
+        }
+    }
+
+    pub(super) fn view(&self, id: &TaskId) -> View {
+        let open = self.questions.iter().filter(|question| question.state == State::Open);
+        let questions: Vec<(String, InputRequest)> = open
+            .map(|question| (question.asked.name.clone(), question.asked.request.clone()))
+            .collect();
+        View {
+            id: id.clone(),
+            kind: self.kind.clone(),
+            request: self.request.clone(),
+            phase: self.phase,
+            outcome: self.outcome.clone(),
+            created: self.created,
+            updated: self.updated,
+            ttl: self.ttl,
+            message: self.message.clone(),
+            questions,
+            cancel_requested: self.cancel_requested,
+        }
+    }
+}
