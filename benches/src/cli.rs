@@ -18,7 +18,7 @@ Measures what calls and open streams cost, beside a bare server and a peer.
 
   bench serve NAME      runs one of the servers
   bench loop PATH N     answers N calls without a transport, for counting instructions:
-                        modern-http, legacy-http or modern-pipe
+                        modern-http, durable-http, legacy-http or modern-pipe
 ";
 
 /// Does what was typed. A bar that is not kept is a failure.
@@ -83,10 +83,13 @@ fn plan(words: &[&str]) -> Result<suite::Plan> {
 
 fn repeat(path: &str, times: u64) -> Result<()> {
     let path = match path {
+        "durable-http" => Path::modern_http(messages::small_modern_call())?.to_durable()?,
         "modern-http" => Path::modern_http(messages::small_modern_call())?,
         "legacy-http" => Path::legacy_http(messages::legacy_call())?,
         "modern-pipe" => Path::modern_pipe(messages::small_modern_call())?,
-        _ => bail!("there is no path `{path}`; there are modern-http, legacy-http and modern-pipe"),
+        _ => bail!(
+            "there is no path `{path}`; there are modern-http, durable-http, legacy-http and modern-pipe"
+        ),
     };
     path.repeat(times)
 }
