@@ -3,7 +3,7 @@
 //! - [`Journal`]: what a run has recorded, asked and emitted, by name. A run that begins again
 //!   over the same journal reads back what it finds there instead of doing it again.
 //! - [`Key`]: the names.
-//! - [`polled`]: which run this thread is polling, so that steps and questions know their own.
+//! - [`polling`]: which run this thread is polling, so that steps and questions know their own.
 //! - [`Turns`]: when a run is parked, so that it can be dropped and begun again later.
 //!
 //! - [`store`]: where tasks are kept, and the contract that every store fulfils.

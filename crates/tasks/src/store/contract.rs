@@ -1,4 +1,4 @@
-//! Every promise of [`Store`](super::Store) as a check that any store can be put to.
+//! Every promise of [`Store`] as a check that any store can be put to.
 //!
 //! ```
 //! use std::{sync::Arc, time::Duration};
