@@ -230,9 +230,7 @@ impl Journal {
     /// Keeps what a handler that asks by itself wants to have back.
     pub fn set_state(&self, raw: RawJson) -> Result<(), Misuse> {
         let mut state = self.lock();
-        if let Some(before) = state.entries.remove(STATE) {
-            state.bytes -= before.size(STATE);
-        }
+        state.forget(STATE);
         state.record(STATE, Entry::State(raw), self.bounds())
     }
 

@@ -190,6 +190,11 @@ impl Journal {
         open.iter().map(|open| open.show(reasked)).collect()
     }
 
+    /// Whether any question is open.
+    pub fn has_open_questions(&self) -> bool {
+        !self.lock().questions.open.is_empty()
+    }
+
     /// Which asking of a key is open, if one is.
     pub fn serial_of(&self, key: &str) -> Option<u64> {
         let state = self.lock();

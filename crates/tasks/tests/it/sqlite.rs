@@ -134,18 +134,6 @@ async fn a_task_that_cannot_be_read_keeps_no_other_from_running() {
 }
 
 #[tokio::test]
-async fn a_name_is_taken_once() {
-    let folder = Folder::new();
-    let store = SqliteStore::open(folder.file()).unwrap();
-    store.create(task("a")).await.unwrap();
-    let taken = store.create(NewTask { quota: 2, ..task("a") }).await.unwrap_err().to_string();
-    assert!(taken.contains("there is a task `a` already"), "{taken}");
-    // What was refused does not count.
-    assert_eq!(store.create(NewTask { quota: 2, ..task("b") }).await, Ok(Created::New(None)));
-    assert_eq!(store.create(NewTask { quota: 2, ..task("c") }).await, Ok(Created::OverQuota));
-}
-
-#[tokio::test]
 async fn the_longest_times_are_no_problem() {
     let folder = Folder::new();
     let store = SqliteStore::open(folder.file()).unwrap();

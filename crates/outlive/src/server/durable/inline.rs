@@ -281,7 +281,7 @@ where
             }
             if is_task {
                 // Questions go to the store, and whoever runs the task brings the answers.
-                if self.work.is_some() || Durability::of(&self.cx).journal.waits_for_answers() {
+                if self.work.is_some() || Durability::of(&self.cx).journal.has_open_questions() {
                     return Poll::Pending;
                 }
                 self.as_mut().begin_again()?;

@@ -15,7 +15,7 @@ use outlive_protocol::{Call, Fault, era::Asking};
 use outlive_tasks::{Bounds, Entry, Journal, OpenQuestion, Restored};
 use outlive_wire::{CreateMessageResult, ElicitResult, InputRequest, RawJson};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
     super::{
@@ -31,6 +31,9 @@ const IN_MEMORY: usize = 16 << 20;
 
 /// How far the clocks of replicas may differ.
 const SKEW: Duration = Duration::from_secs(30);
+
+/// Where the id of the call stands in the journal of a task. No key of an author's begins so.
+const CALL: &str = "#call";
 
 /// The form of what is sealed. One that this version does not know is refused like any other.
 const VERSION: u8 = 1;
@@ -147,12 +150,29 @@ impl Durability {
         }
     }
 
-    /// That of a task that is begun, or begun again. Keys for foreign systems are the task's.
-    pub(in crate::server) fn of_task(core: &Core, id: &str, journal: Restored) -> Self {
+    /// That of a task that is begun, or begun again.
+    pub(in crate::server) fn of_task(core: &Core, mut journal: Restored) -> Self {
+        let call_id = match journal.entries.remove(CALL) {
+            Some(Entry::State(raw)) => serde_json::from_str(raw.get()).ok(),
+            _ => None,
+        };
         let durability = Self::new(Journal::restored(task_bounds(core), journal));
         durability.in_task.store(true, Ordering::Release);
-        let _ = durability.call_id.set(id.to_owned());
+        if let Some(id) = call_id {
+            // Nobody else can have set it yet.
+            let _: Result<(), String> = durability.call_id.set(id);
+        }
         durability
+    }
+
+    /// Everything so far, for a task to begin with; the call's id travels with it, so that keys
+    /// for foreign systems stay what they are.
+    pub(in crate::server) fn keep(&self) -> Restored {
+        let mut journal = self.journal.keep();
+        if let Ok(id) = to_raw_value(self.call_id()) {
+            journal.entries.insert(CALL.to_owned(), Entry::State(id));
+        }
+        journal
     }
 
     /// The call becomes a task, or does not after all.

@@ -14,6 +14,7 @@ use outlive_tasks::{
     engine::{self, Adopted, Started},
     store::{NewTask, TaskId, TaskOutcome},
 };
+use outlive_wire::{ErrorObject, code};
 use serde_json::value::to_raw_value;
 use tokio::sync::oneshot;
 
@@ -44,9 +45,11 @@ pub(in crate::server) fn course(
     }
     let holding = call.era().holding(call)?;
     match (policy, holding) {
-        (TaskPolicy::Never, Holding::Wants { .. }) => Err(Fault::UnknownMethod {
-            name: "tools/call of this tool with `params.task`".to_owned(),
-        }),
+        (TaskPolicy::Never, Holding::Wants { .. }) => Err(Fault::Custom(ErrorObject {
+            code: code::METHOD_NOT_FOUND,
+            message: "this tool runs no tasks; call it without `params.task`".to_owned(),
+            data: None,
+        })),
         (TaskPolicy::Never, _) | (_, Holding::Never) => Ok(Course::Inline),
         (_, Holding::Wants { ttl }) => Ok(Course::Task { ttl }),
         (TaskPolicy::Auto { after }, Holding::Takes) => Ok(Course::Auto(after)),
@@ -83,11 +86,8 @@ impl Course {
 
 /// Makes a task of a call that has not begun.
 async fn create(cx: &Cx, kind: String, ttl: Option<u64>) -> Result<Outcome, Fault> {
-    let journal = match cx.call().attached::<Durability>() {
-        // What earlier rounds have recorded and answered.
-        Some(durability) => durability.journal.keep(),
-        None => Restored::default(),
-    };
+    // What earlier rounds have recorded and answered is part of it.
+    let journal = Durability::of(cx).keep();
     let tasks = cx.core().tasks()?;
     let task = new_task(cx, kind, ttl, journal)?;
     let id = tasks.engine().create(task).await.map_err(refusal)?;
@@ -146,7 +146,7 @@ impl Auto {
         let (cx, kind) = (&self.cx, self.kind.clone());
         let core = cx.core();
         let durability = Durability::of(cx);
-        let task = match new_task(cx, kind, None, durability.journal.keep()) {
+        let task = match new_task(cx, kind, None, durability.keep()) {
             Ok(task) => task,
             Err(fault) => return Err((fault, work)),
         };

@@ -108,6 +108,37 @@ async fn a_question_of_a_task_waits_in_the_store_until_it_is_answered() {
     assert!(counts.runs.load(Ordering::Relaxed) >= 2, "though the handler ran again");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_asks_by_itself_does_so_in_a_task_too() {
+    let mut pipe = Pipe::open(&server(&Counts::default()));
+    let id = start(&mut pipe, "explicit", json!({})).await;
+    for (name, yes) in [("sure", false), ("sure#2", true)] {
+        while get(&mut pipe, &id).await["inputRequests"].get(name).is_none() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        // Also when the run has been dropped from memory meanwhile.
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let answers = json!({name: {"action": "accept", "content": {"yes": yes}}});
+        modern(&mut pipe, "tasks/update", json!({"taskId": id, "inputResponses": answers})).await;
+    }
+    let done = until(&mut pipe, &id, "completed").await;
+    assert_eq!(text(&done["result"]), "sure after 2 questions");
+}
+
+// design 1.1, rule 3
+#[tokio::test(start_paused = true)]
+async fn the_key_for_a_foreign_system_is_the_same_after_the_run_was_dropped() {
+    let mut pipe = Pipe::open(&server(&Counts::default()));
+    let id = start(&mut pipe, "keyed", json!({})).await;
+    let asking = until(&mut pipe, &id, "input_required").await;
+    let key = asking["inputRequests"]["sure"]["params"]["message"].as_str().unwrap().to_owned();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let answers = json!({"sure": {"action": "accept", "content": {"yes": true}}});
+    modern(&mut pipe, "tasks/update", json!({"taskId": id, "inputResponses": answers})).await;
+    let done = until(&mut pipe, &id, "completed").await;
+    assert_eq!(text(&done["result"]), format!("{key} true"));
+}
+
 // T2-40, T2-41
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_fails_is_completed_and_a_refusal_is_failed() {

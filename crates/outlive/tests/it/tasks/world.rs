@@ -11,8 +11,8 @@ use std::{
 use outlive::{
     Form,
     server::{
-        Args, CallToolResult, Cx, Durable, Error, Result, Server, ServerBuilder, State, TaskConfig,
-        TaskPolicy, Tool,
+        Args, CallToolResult, Cx, Durable, Error, Next, Questions, Reply, Result, Round, Server,
+        ServerBuilder, State, TaskConfig, TaskPolicy, Tool,
     },
 };
 use schemars::JsonSchema;
@@ -90,6 +90,27 @@ async fn wizard(cx: Durable, counts: State<Counts>) -> Result<String> {
     Ok(format!("sure: {}", approval.yes))
 }
 
+/// Asks by itself, and keeps count of it.
+async fn explicit(round: Round<u32>) -> Result<Next<String>> {
+    let asked = round.state().copied().unwrap_or_default();
+    match round.form::<Approval>("sure")? {
+        Some(Reply::Accepted(approval)) if approval.yes => {
+            Ok(Next::Done(format!("sure after {asked} questions")))
+        }
+        _ => {
+            let questions = Questions::new().form::<Approval>("sure", "Are you sure?")?;
+            Ok(Next::Ask(questions.state(&(asked + 1))?))
+        }
+    }
+}
+
+/// Tells the key that it would give a foreign system.
+async fn keyed(cx: Durable) -> Result<String> {
+    let before = cx.step_key("pay");
+    let approval: Approval = cx.elicit("sure", before.clone()).await?;
+    Ok(format!("{before} {}", approval.yes))
+}
+
 pub(super) fn builder(config: TaskConfig, counts: &Counts) -> ServerBuilder {
     let auto = TaskPolicy::Auto { after: Duration::from_millis(250) };
     Server::builder("tasks", "1")
@@ -98,6 +119,8 @@ pub(super) fn builder(config: TaskConfig, counts: &Counts) -> ServerBuilder {
         .tool(Tool::new("deploy", deploy).task(TaskPolicy::Always))
         .tool(Tool::new("nap", nap).task(auto))
         .tool(Tool::new("wizard", wizard).task(auto))
+        .tool(Tool::new("explicit", explicit).task(TaskPolicy::Always))
+        .tool(Tool::new("keyed", keyed).task(TaskPolicy::Always))
         .tool(Tool::new("plain", nap))
         .tool(Tool::new("fail", fail).task(TaskPolicy::Always))
         .tool(Tool::new("refuse", refuse).task(TaskPolicy::Always))

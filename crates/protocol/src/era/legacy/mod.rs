@@ -12,7 +12,7 @@ mod shape;
 mod task;
 
 use http::HeaderMap;
-use outlive_wire::{InputRequest, Method, RawJson, Version};
+use outlive_wire::{ErrorObject, InputRequest, Method, RawJson, Version, code};
 
 pub(crate) use handshake::open_session;
 pub(super) use handshake::requested_version;
@@ -117,7 +117,11 @@ impl Era for Legacy {
     }
 
     fn task_required(&self, _capability: RawJson) -> Fault {
-        Fault::UnknownMethod { name: "tools/call of this tool without `params.task`".to_owned() }
+        Fault::Custom(ErrorObject {
+            code: code::METHOD_NOT_FOUND,
+            message: "this tool runs only as a task; call it with `params.task`".to_owned(),
+            data: None,
+        })
     }
 
     fn cancels_at_once(&self) -> bool {

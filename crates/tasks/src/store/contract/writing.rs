@@ -16,6 +16,7 @@ use crate::{
 promises![
     what_is_written_is_there_after_a_takeover,
     a_recorded_value_never_changes,
+    what_is_forgotten_can_be_recorded_anew_in_one_write,
     segments_keep_their_order_and_number,
     every_change_has_a_later_time,
     a_message_is_seen_until_the_next,
@@ -39,6 +40,15 @@ async fn a_recorded_value_never_changes(bench: Bench) {
     bench.write(&lease, entry("k", json!("second"))).await;
     bench.advance(LEASE * 2);
     assert_eq!(recorded(&bench.claim_one("w").await.journal, "k").as_deref(), Some("\"first\""));
+}
+
+async fn what_is_forgotten_can_be_recorded_anew_in_one_write(bench: Bench) {
+    let lease = bench.start("a", "v").await;
+    bench.write(&lease, entry("k", json!("first"))).await;
+    let forgotten = vec!["k".to_owned()];
+    bench.write(&lease, Changes { forgotten, ..entry("k", json!("second")) }).await;
+    bench.advance(LEASE * 2);
+    assert_eq!(recorded(&bench.claim_one("w").await.journal, "k").as_deref(), Some("\"second\""));
 }
 
 async fn segments_keep_their_order_and_number(bench: Bench) {

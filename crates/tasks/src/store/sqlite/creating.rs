@@ -14,7 +14,7 @@ use crate::store::{Created, Lease, NewTask, OnceKey, StoreError, TaskId};
 
 pub(super) const MADE_UNDER: &str =
     "SELECT id, once_digest FROM task WHERE principal = ?1 AND once_key = ?2";
-pub(super) const IS_THERE: &str = "SELECT 1 FROM task WHERE id = ?1";
+pub(super) const OWNER_OF: &str = "SELECT principal FROM task WHERE id = ?1";
 pub(super) const COUNT_IN: &str = "INSERT INTO open_tasks (principal, count) VALUES (?1, 1)
      ON CONFLICT DO UPDATE SET count = count + 1 WHERE count < ?2";
 pub(super) const INSERT: &str = "INSERT INTO task (id, principal, kind, phase, epoch, owner, due,
@@ -27,6 +27,9 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<Created, P
         && let Some(before) = made_under(batch, &task.principal, once)?
     {
         return Ok(before);
+    }
+    if let Some(before) = made_before(batch, task)? {
+        return before;
     }
     if task.quota == 0
         || run(batch.connection, COUNT_IN, (&task.principal, count(task.quota)))? == 0
@@ -64,6 +67,18 @@ fn made_under(
     }))
 }
 
+/// Asked for again, because nobody knew whether it had been made.
+fn made_before(
+    batch: &Batch<'_>,
+    task: &NewTask,
+) -> Result<Option<Result<Created, Problem>>, Problem> {
+    let owner = one(batch.connection, OWNER_OF, [task.id.as_str()], |row| row.get::<_, String>(0))?;
+    Ok(owner.map(|owner| match owner == task.principal {
+        true => Ok(Created::Before(task.id.clone())),
+        false => Err(StoreError::Unavailable("the name of the task is taken".to_owned()).into()),
+    }))
+}
+
 /// Writes the row, and returns its number.
 fn insert(batch: &Batch<'_>, task: &NewTask) -> Result<i64, Problem> {
     let now = batch.now();
@@ -92,14 +107,6 @@ fn insert(batch: &Batch<'_>, task: &NewTask) -> Result<i64, Problem> {
             reasked,
         ],
     );
-    match inserted {
-        Ok(_) => Ok(batch.connection.last_insert_rowid()),
-        Err(error) => match one(batch.connection, IS_THERE, [task.id.as_str()], |_| Ok(()))? {
-            Some(()) => {
-                let why = format!("there is a task `{}` already; give it another id", task.id);
-                Err(StoreError::Unavailable(why).into())
-            }
-            None => Err(error.into()),
-        },
-    }
+    inserted?;
+    Ok(batch.connection.last_insert_rowid())
 }

@@ -21,7 +21,7 @@ const STATEMENTS: &[&str] = &[
     claiming::NEXT_DUE,
     claiming::HELD,
     creating::MADE_UNDER,
-    creating::IS_THERE,
+    creating::OWNER_OF,
     creating::COUNT_IN,
     creating::INSERT,
     creating::INSERT_REQUEST,
