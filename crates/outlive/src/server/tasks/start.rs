@@ -134,8 +134,9 @@ struct Auto {
 enum Stage {
     Inline(Work),
     Moving(oneshot::Receiver<Adopted>),
-    /// The task is there; how far it is is being read.
-    Moved(Work),
+    /// What is left to be polled is the answer: how far the task is, or, if it could not even be
+    /// asked for, what the call comes to.
+    Answering(Work),
     /// It could not be a task, and goes on here.
     Back(engine::Work),
     Over,
@@ -187,7 +188,7 @@ impl Future for Auto {
                         Ok(moving) => Stage::Moving(moving),
                         Err((fault, work)) => {
                             tracing::warn!(%fault, "a call could not become a task");
-                            Stage::Moved(work)
+                            Stage::Answering(work)
                         }
                     };
                 }
@@ -198,7 +199,7 @@ impl Future for Auto {
                     self.stage = match adopted {
                         Ok(Adopted::Task(id)) => {
                             let cx = self.cx.clone();
-                            Stage::Moved(Box::pin(async move { created(&cx, &id).await }))
+                            Stage::Answering(Box::pin(async move { created(&cx, &id).await }))
                         }
                         Ok(Adopted::Refused(work, why)) => {
                             tracing::warn!(?why, "a call could not become a task; it goes on");
@@ -210,7 +211,7 @@ impl Future for Auto {
                         Err(_) => return Poll::Ready(Err(Fault::Internal)),
                     };
                 }
-                Stage::Moved(work) => return work.as_mut().poll(task),
+                Stage::Answering(work) => return work.as_mut().poll(task),
                 Stage::Back(work) => return work.as_mut().poll(task).map(as_outcome),
                 Stage::Over => return Poll::Ready(Err(Fault::Internal)),
             }
