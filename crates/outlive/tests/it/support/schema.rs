@@ -68,6 +68,10 @@ fn expectations(
     let mut parts = vec![(envelope, message.clone())];
     if message["result"]["resultType"] == "input_required" {
         parts.push(("InputRequiredResult", message["result"].clone()));
+    } else if message["result"]["resultType"] == "task" {
+        // The extension that tasks are has a schema of its own.
+    } else if version == "2025-11-25" && message["result"].get("task").is_some() {
+        parts.push(("CreateTaskResult", message["result"].clone()));
     } else if let Some(result) = request_method.and_then(result_of) {
         parts.push((result, message["result"].clone()));
     }

@@ -155,9 +155,9 @@ async fn a_handler_that_decides_outside_of_its_steps_asks_something_else_each_ti
         cx.elicit::<Approval>(("way", way), format!("Way {way}?")).await?;
         Ok(format!("took way {way}"))
     }
+    let server = builder([Tool::new("fickle", fickle)]).state(Notes::default()).build().unwrap();
     let (log, _guard) = logged();
-    let server = builder([Tool::new("fickle", fickle)]).state(Notes::default());
-    let mut talk = Talk::open(&server.build().unwrap(), MODERN).await;
+    let mut talk = Talk::open(&server, MODERN).await;
     let first = talk.begin("fickle").await;
     let second = talk.back("fickle", &first, json!({"way/1": yes()})).await;
     assert_eq!(keys(&second), ["way/2"]);
