@@ -29,7 +29,7 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<Created, P
         return Ok(before);
     }
     if let Some(before) = made_before(batch, task)? {
-        return before;
+        return Ok(before);
     }
     if task.quota == 0
         || run(batch.connection, COUNT_IN, (&task.principal, count(task.quota)))? == 0
@@ -68,15 +68,13 @@ fn made_under(
 }
 
 /// Asked for again, because nobody knew whether it had been made.
-fn made_before(
-    batch: &Batch<'_>,
-    task: &NewTask,
-) -> Result<Option<Result<Created, Problem>>, Problem> {
+fn made_before(batch: &Batch<'_>, task: &NewTask) -> Result<Option<Created>, Problem> {
     let owner = one(batch.connection, OWNER_OF, [task.id.as_str()], |row| row.get::<_, String>(0))?;
-    Ok(owner.map(|owner| match owner == task.principal {
-        true => Ok(Created::Before(task.id.clone())),
-        false => Err(StoreError::Unavailable("the name of the task is taken".to_owned()).into()),
-    }))
+    match owner {
+        None => Ok(None),
+        Some(owner) if owner == task.principal => Ok(Some(Created::Before(task.id.clone()))),
+        Some(_) => Err(StoreError::Unavailable("the name of the task is taken".to_owned()).into()),
+    }
 }
 
 /// Writes the row, and returns its number.
@@ -88,7 +86,7 @@ fn insert(batch: &Batch<'_>, task: &NewTask) -> Result<i64, Problem> {
         true => None,
         false => Some(to_json(&task.journal.reasked)?),
     };
-    let inserted = run(
+    run(
         batch.connection,
         INSERT,
         params![
@@ -106,7 +104,6 @@ fn insert(batch: &Batch<'_>, task: &NewTask) -> Result<i64, Problem> {
             task.once.as_ref().map(|once| &once.digest),
             reasked,
         ],
-    );
-    inserted?;
+    )?;
     Ok(batch.connection.last_insert_rowid())
 }

@@ -21,6 +21,9 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), Problem> {
         transaction.execute_batch(step)?;
         transaction.execute_batch(&format!("PRAGMA user_version = {}", index + 1))?;
     }
+    // A file that cannot be written is opened for reading, and that is said at the first write
+    // only. This is one, of nothing.
+    transaction.execute_batch("DELETE FROM change WHERE number < 0")?;
     transaction.commit()?;
     Ok(())
 }

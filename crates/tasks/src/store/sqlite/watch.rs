@@ -8,7 +8,7 @@ use std::{
     io,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel},
     },
     thread,
@@ -42,8 +42,9 @@ impl Listeners {
 /// The way to the thread that watches. When it is dropped, the thread ends.
 #[derive(Debug)]
 pub(super) struct Watcher {
-    /// What is sent through it is answered when the watch has begun.
+    /// What is sent through it, once, is answered when the watch has begun.
     begin: Sender<SyncSender<()>>,
+    begun: OnceLock<()>,
 }
 
 impl Watcher {
@@ -57,17 +58,19 @@ impl Watcher {
         thread::Builder::new()
             .name("sqlite-watcher".to_owned())
             .spawn(move || thread.serve(&begun))?;
-        Ok(Self { begin })
+        Ok(Self { begin, begun: OnceLock::new() })
     }
 
     /// Tells a listener of everything that is committed after this.
     pub(super) fn listen(&self, file: &File, listener: Listener) {
         file.listeners.add(listener);
-        // Waits until the thread knows where to begin: one look at the file.
-        let (begun, wait) = sync_channel(1);
-        if self.begin.send(begun).is_err() || wait.recv().is_err() {
-            tracing::error!("changes by other processes are not heard of: the watcher has ended");
-        }
+        self.begun.get_or_init(|| {
+            // Waits until the thread knows where to begin: one look at the file.
+            let (begun, wait) = sync_channel(1);
+            if self.begin.send(begun).is_err() || wait.recv().is_err() {
+                tracing::error!("the watcher has ended; nobody hears of other processes");
+            }
+        });
     }
 }
 
@@ -87,21 +90,15 @@ impl Thread {
         // If that fails, everything that is remembered is news.
         self.seen = in_one_piece(&self.connection, change_log::last).unwrap_or_default();
         let _ = begun.send(());
-        loop {
-            match begin.recv_timeout(self.every) {
-                // Somebody else listens as well, from no later on.
-                Ok(begun) => {
-                    let _ = begun.send(());
+        // Nothing more is sent: this ends when the store is dropped.
+        while let Err(RecvTimeoutError::Timeout) = begin.recv_timeout(self.every) {
+            match self.look() {
+                Ok(changed) => changed.iter().for_each(|task| self.file.listeners.tell(task)),
+                // What was not seen now is seen next time.
+                Err(problem) => {
+                    let why = problem.with(&self.file.path);
+                    tracing::warn!(%why, "changes by other processes were not looked for");
                 }
-                Err(RecvTimeoutError::Timeout) => match self.look() {
-                    Ok(changed) => changed.iter().for_each(|task| self.file.listeners.tell(task)),
-                    // What was not seen now is seen next time.
-                    Err(problem) => {
-                        let why = problem.with(&self.file.path);
-                        tracing::warn!(%why, "changes by other processes were not looked for");
-                    }
-                },
-                Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
