@@ -31,7 +31,7 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
                 impl ::outlive::server::Form for #name {}
                 const _: () = {
                     const fn can_be_a_field<T: ::outlive::server::FormField>() {}
-                    #[allow(dead_code)]
+                    #[allow(dead_code, reason = "only flattened fields are forms themselves")]
                     const fn can_be_a_form<T: ::outlive::server::Form>() {}
                     #(#proofs)*
                 };

@@ -260,16 +260,7 @@ impl Scene<'_> {
     async fn call(&self, params: &Value) -> Result<Outcome, Flop> {
         let method = Method::ToolsCall.as_str();
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        let arrival = Arrival {
-            principal: Principal::LOCAL,
-            session: None,
-            in_flight: None,
-            peer: None,
-            http: None,
-            stateless: false,
-            lost_session: false,
-            legacy_only: false,
-        };
+        let arrival = Arrival::of(Principal::LOCAL);
         let message = Bytes::from(message.to_string());
         let mut run = match self.rehearsal.server.endpoint().accept(&message, arrival) {
             Accepted::Call(run) => run,

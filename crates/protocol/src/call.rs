@@ -136,6 +136,11 @@ impl Call {
         self.string(self.parts.task_id, "taskId")
     }
 
+    /// Whether the client asks for a task, where its revision has that.
+    pub fn asks_for_task(&self) -> bool {
+        self.parts.task.is_some()
+    }
+
     /// `params.task` as JSON text: that the client wants a task, where its revision has that.
     pub(crate) fn task(&self) -> Option<&str> {
         self.parts.task.map(|span| self.text(span))

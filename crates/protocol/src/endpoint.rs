@@ -45,6 +45,22 @@ pub struct Arrival<'a> {
     pub legacy_only: bool,
 }
 
+impl Arrival<'_> {
+    /// A message of this principal, about which nothing else is known.
+    pub fn of(principal: Principal) -> Self {
+        Self {
+            principal,
+            session: None,
+            in_flight: None,
+            peer: None,
+            http: None,
+            stateless: false,
+            lost_session: false,
+            legacy_only: false,
+        }
+    }
+}
+
 /// What became of a message.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "transports must know them all")]

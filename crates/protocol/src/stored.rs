@@ -47,16 +47,7 @@ impl StoredCall {
     /// When it is of a revision that is not served any more.
     pub fn restore(&self, principal: Principal, profile: &Profile) -> Result<Arc<Call>, Fault> {
         let message = Bytes::copy_from_slice(self.message.get().as_bytes());
-        let arrival = Arrival {
-            principal: principal.clone(),
-            session: None,
-            in_flight: None,
-            peer: None,
-            http: None,
-            stateless: false,
-            lost_session: false,
-            legacy_only: false,
-        };
+        let arrival = Arrival::of(principal.clone());
         era::restore(&self.version, &message, arrival, |era| {
             let text = |raw: &RawJson| Box::from(raw.get());
             let capabilities = self.capabilities.as_ref().map_or_else(|| "{}".into(), text);

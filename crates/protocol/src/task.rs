@@ -46,8 +46,10 @@ pub enum TaskState {
 pub enum Holding {
     /// Its revision has no tasks.
     Never,
-    /// It could have said that it can, and did not.
+    /// It could have said that it can, and did not: tasks are not for it.
     Undeclared,
+    /// It could have asked for one, and did not.
+    Silent,
     /// It takes one if there is one.
     Takes,
     /// It wants one, for so many milliseconds if it says so.

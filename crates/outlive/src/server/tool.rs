@@ -240,8 +240,8 @@ impl Tool {
         self
     }
 
-    /// Says that the handler takes steps which must not be done twice. A server without a store
-    /// refuses it when it is built, not when the step is taken.
+    /// Says that the handler takes steps which must not be done twice. A server whose store cannot
+    /// remember that, and none can yet, refuses it when it is built, not when the step is taken.
     pub fn uses_step_once(mut self) -> Self {
         self.once = true;
         self
@@ -262,7 +262,9 @@ impl Tool {
         warn_of_name(&name);
         core.check_needs(&self.needs).map_err(|missing| bad(&missing))?;
         if self.once {
-            return Err(bad(&"it uses `step_once`, which needs a store, and there is none"));
+            return Err(bad(
+                &"it uses `step_once`, which needs a store that remembers it began, and none does yet; use `step` and `step_key`",
+            ));
         }
         if self.policy != TaskPolicy::Never && core.tasks.is_none() {
             return Err(bad(&"its calls become tasks, and the server runs none; call `.tasks(…)`"));

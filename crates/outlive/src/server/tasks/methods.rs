@@ -235,9 +235,7 @@ fn meant<'c>(core: &'c Core, call: &Call) -> Result<(&'c Tasks, TaskId), Fault> 
 /// A caller that did not say that it knows tasks is told to, before anything else.
 pub(in crate::server) fn gate(call: &Call) -> Result<(), Fault> {
     match call.era().holding(call)? {
-        Holding::Undeclared if call.session().is_none() => {
-            Err(Fault::MissingCapability { required: era::tasks_capability() })
-        }
+        Holding::Undeclared => Err(Fault::MissingCapability { required: era::tasks_capability() }),
         _ => Ok(()),
     }
 }

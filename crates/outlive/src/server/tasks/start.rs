@@ -40,7 +40,8 @@ pub(in crate::server) fn course(
     call: &Call,
     policy: TaskPolicy,
 ) -> Result<Course, Fault> {
-    if core.tasks.is_none() {
+    // Nothing is read for the tools that never become one.
+    if core.tasks.is_none() || (policy == TaskPolicy::Never && !call.asks_for_task()) {
         return Ok(Course::Inline);
     }
     let holding = call.era().holding(call)?;

@@ -199,16 +199,7 @@ impl Stage {
     }
 
     fn begin(&self, message: &Value, session: Option<&Arc<Session>>) -> Accepted {
-        let arrival = Arrival {
-            principal: Principal::LOCAL,
-            session: session.cloned(),
-            in_flight: None,
-            peer: None,
-            http: None,
-            stateless: false,
-            lost_session: false,
-            legacy_only: false,
-        };
+        let arrival = Arrival { session: session.cloned(), ..Arrival::of(Principal::LOCAL) };
         self.server.endpoint().accept(&Bytes::from(message.to_string()), arrival)
     }
 

@@ -59,7 +59,7 @@ pub(super) fn holding(call: &Call) -> Result<Holding, Fault> {
     struct Wish {
         ttl: Option<u64>,
     }
-    let Some(task) = call.task() else { return Ok(Holding::Undeclared) };
+    let Some(task) = call.task() else { return Ok(Holding::Silent) };
     match serde_json::from_str::<Wish>(task) {
         Ok(Wish { ttl }) if task.starts_with('{') => Ok(Holding::Wants { ttl }),
         _ => Err(Fault::invalid_params(

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use super::{Modern, TASKS, headers};
 use crate::{
     Arrival, Call, Fault, Holding, Port,
-    call::Span,
+    call::{ParamSpans, Span},
     era::{
         Era, Request,
         params::{MetaKeys, plain_string},
@@ -59,7 +59,8 @@ impl Modern {
             id: Span::of(message, request.id.get()),
             method: method.filter(|_| custom_method.is_none()),
             custom_method,
-            parts: request.head.spans(message)?,
+            // Here it is the server that decides what becomes a task.
+            parts: ParamSpans { task: None, ..request.head.spans(message)? },
             log_level: log_level(meta)?,
             principal: arrival.principal,
             session: None,
