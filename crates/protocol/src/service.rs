@@ -1,6 +1,6 @@
 //! What a server is to the floors below it: something that answers calls.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use outlive_wire::{Implementation, Method};
 
@@ -25,6 +25,10 @@ pub trait Service: Send + Sync + 'static {
 
     /// A legacy session has ended.
     fn session_closed(&self, session: &Arc<Session>);
+
+    /// A transport stops to serve. What goes on without a caller has so long to come to a place
+    /// where somebody else can go on.
+    fn shut_down(self: Arc<Self>, patience: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
 /// A notification from a client.

@@ -61,7 +61,7 @@ pub use prompt::{IntoPrompt, Prompt};
 pub use resource::{IntoContents, Resource, ResourceTemplate};
 pub use running::Server;
 pub use seal_keys::{SealKeys, SealKeysError};
-pub use tasks::{TaskConfig, TaskPolicy};
+pub use tasks::{OnCrash, TaskConfig, TaskPolicy};
 pub use throttle::RateLimit;
 pub use tool::Tool;
 pub use uri_template::{TemplateError, UriTemplate};

@@ -4,7 +4,8 @@ use std::{
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
     pin::{Pin, pin},
-    task::{Context, Poll},
+    sync::Arc,
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
@@ -15,6 +16,7 @@ use super::{Inner, Signals, Started, Work};
 use crate::{
     Journal,
     store::{Changes, Lease, StoreError, TaskOutcome, Then},
+    turns::Watch,
 };
 
 /// What a driver has to see to.
@@ -24,10 +26,12 @@ enum Event {
     Written(bool),
     Changed,
     Lost,
-    /// It has waited for answers for long enough to wait without a worker.
+    /// It has waited for long enough to wait without a worker.
     Park,
     /// It was asked to stop, and has had time for it.
     GraceOver,
+    /// This worker stops, and another one can go on.
+    HandOver,
 }
 
 /// A write on its way; `false` if the lease is lost.
@@ -41,8 +45,11 @@ pub(super) async fn drive(
     run: Started,
     signals: &Signals,
 ) {
-    let Started { journal, mut work, cancel } = run;
+    let Started { journal, mut work, cancel, resumes } = run;
     journal.begin_writing();
+    let mut stopping = inner.stopping.subscribe();
+    let woken = poll_fn(|cx| Poll::Ready(Watch::new(cx.waker()))).await;
+    let waker = Waker::from(Arc::clone(&woken));
     let mut commit: Option<Commit<'_>> = None;
     let mut parking: Option<Pin<Box<Sleep>>> = None;
     let mut grace: Option<Pin<Box<Sleep>>> = None;
@@ -51,6 +58,8 @@ pub(super) async fn drive(
     loop {
         if look && commit.is_none() {
             look = false;
+            // A handler that asks by itself does not wait for its answers: it is begun again.
+            waker.wake_by_ref();
             match news(inner, lease, principal, &journal).await {
                 News::Lost => return give_up(&journal, work),
                 News::Cancelled if grace.is_none() => {
@@ -62,8 +71,11 @@ pub(super) async fn drive(
         }
         let mut changed = pin!(signals.changed.notified());
         let mut lost = pin!(signals.lost.notified());
+        let mut stop = pin!(stopping.wait_for(|stopping| *stopping));
+        let mut stops = false;
         let event = poll_fn(|cx| {
             journal.set_writer(cx.waker());
+            woken.set_owner(cx.waker());
             if lost.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Event::Lost);
             }
@@ -72,8 +84,16 @@ pub(super) async fn drive(
             {
                 return Poll::Ready(Event::Written(held));
             }
-            if let Poll::Ready(outcome) = poll_work(&mut work, cx) {
-                return Poll::Ready(Event::Done(outcome));
+            stops = stops || stop.as_mut().poll(cx).is_ready();
+            if stops && resumes && journal.is_between_steps() {
+                return Poll::Ready(Event::HandOver);
+            }
+            if woken.take() {
+                parking = None;
+                if let Poll::Ready(outcome) = poll_work(&mut work, &mut Context::from_waker(&waker))
+                {
+                    return Poll::Ready(Event::Done(outcome));
+                }
             }
             if commit.is_none()
                 && let Some(changes) = journal.take_changes()
@@ -107,10 +127,12 @@ pub(super) async fn drive(
                 drop(work);
                 return end(inner, lease, &journal, commit, TaskOutcome::Cancelled).await;
             }
-            Event::Park => {
-                let seen = journal.count_answers();
-                let due = journal.open_questions().iter().filter_map(|open| open.due).min();
-                let then = Then::Park { due, seen };
+            Event::Park | Event::HandOver => {
+                let due = match event {
+                    Event::HandOver => Some(0),
+                    _ => journal.next_due(),
+                };
+                let then = Then::Park { due, seen: journal.count_answers() };
                 write(inner, lease, Changes::default(), then).await;
                 return give_up(&journal, work);
             }
@@ -198,14 +220,14 @@ fn poll_work(work: &mut Work, cx: &mut Context<'_>) -> Poll<TaskOutcome> {
     }
 }
 
-/// Whether the run has waited for answers, and for nothing else, for long enough.
+/// Whether the run has been quiet for long enough, waiting for what a store can wait for.
 fn poll_parking(
     inner: &Inner,
     journal: &Journal,
     parking: &mut Option<Pin<Box<Sleep>>>,
     cx: &mut Context<'_>,
 ) -> Poll<Event> {
-    if !journal.waits_for_answers() {
+    if !journal.can_be_parked() {
         *parking = None;
         return Poll::Pending;
     }

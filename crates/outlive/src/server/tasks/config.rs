@@ -24,6 +24,16 @@ pub enum TaskPolicy {
     Always,
 }
 
+/// What becomes of a task whose worker was lost while it ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "there is no third way")]
+pub enum OnCrash {
+    /// Its handler runs again, from the top. What has been recorded is not done again.
+    RunAgain,
+    /// It fails, and says that its worker was lost.
+    Fail,
+}
+
 /// How a server runs tasks: where they are kept, for how long, and how many.
 #[derive(Clone)]
 pub struct TaskConfig {

@@ -2,15 +2,20 @@
 //!
 //! - `config`: how tasks are run, and [`TaskPolicy`].
 //! - `start`: how a call becomes a task: at once, or when it takes too long.
+//! - `once`: calls that are done once, however often they are presented.
 //! - `runner`: how a task is begun again as a call.
 //! - `methods`: `tasks/get`, `tasks/update`, `tasks/cancel`, `tasks/result`, `tasks/list`.
 
 mod config;
 mod methods;
+mod once;
 mod runner;
 mod start;
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::{
+    sync::{Arc, OnceLock, Weak},
+    time::Duration,
+};
 
 use outlive_protocol::{Call, Fault, TaskState, TaskView};
 use outlive_tasks::{
@@ -19,11 +24,11 @@ use outlive_tasks::{
 };
 use outlive_wire::Entries;
 
-pub use config::{TaskConfig, TaskPolicy};
+pub use config::{OnCrash, TaskConfig, TaskPolicy};
 pub(super) use methods::{cancel, gate, get, list, look_at, result, update};
 pub(super) use start::course;
 
-use super::core::Core;
+use super::{DurableError, Error, core::Core};
 use runner::CallRunner;
 
 /// The tasks of a server.
@@ -74,9 +79,26 @@ impl Tasks {
 }
 
 impl Core {
+    /// Stops to run tasks in this process.
+    pub(super) async fn drain(&self, patience: Duration) {
+        if let Some(engine) = self.tasks.as_ref().and_then(|tasks| tasks.engine.get()) {
+            engine.drain(patience).await;
+        }
+    }
+
     /// Hears of changes of these tasks from now on.
     pub(super) fn task_news(&self, ids: &[TaskId]) -> Result<News, Fault> {
         Ok(self.tasks()?.engine().news(ids))
+    }
+
+    /// Whether something that must not be done twice is done for the first time.
+    pub(super) async fn first_time(&self, key: &str) -> Result<bool, Error> {
+        let Some(tasks) = &self.tasks else {
+            return Err(DurableError::NoStore { key: key.to_owned() }.into());
+        };
+        let place = format!("step/{key}");
+        let kept = tasks.engine().store().keep(&place, raw_null(), tasks.config.max_ttl).await;
+        Ok(kept?.is_none())
     }
 
     fn tasks(&self) -> Result<&Tasks, Fault> {
@@ -96,10 +118,8 @@ fn unavailable(error: &StoreError) -> Fault {
 
 fn refusal(refused: Refused) -> Fault {
     match refused {
-        Refused::OverQuota => Fault::Busy { retry_after: std::time::Duration::from_secs(1) },
-        Refused::OtherRequest => {
-            Fault::invalid_params("this idempotency key was used for another request")
-        }
+        Refused::OverQuota => Fault::Busy { retry_after: Duration::from_secs(1) },
+        Refused::OtherRequest => once::other_request(),
         Refused::Store(error) => unavailable(&error),
         other => Fault::internal(format_args!("a task was not made: {other:?}")),
     }
