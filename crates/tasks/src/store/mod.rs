@@ -5,6 +5,7 @@
 //! at all. What is acknowledged is durable.
 
 pub mod contract;
+mod lifetime;
 mod memory;
 mod sqlite;
 mod types;
