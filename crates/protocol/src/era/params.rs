@@ -124,12 +124,7 @@ pub(crate) struct MetaKeys<'a> {
     #[serde(borrow, default, deserialize_with = "present", rename = "progressToken")]
     pub(crate) progress_token: Option<&'a RawValue>,
     /// Our own: under which key the caller wants this done once only.
-    #[serde(
-        borrow,
-        default,
-        deserialize_with = "present",
-        rename = "dev.outlive/idempotencyKey"
-    )]
+    #[serde(borrow, default, deserialize_with = "present", rename = "dev.outlive/idempotencyKey")]
     pub(crate) idempotency_key: Option<&'a RawValue>,
 }
 

@@ -12,7 +12,7 @@ use std::{
 use outlive_wire::{ErrorObject, code};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-use super::{Inner, Signals, Started, Work};
+use super::{Inner, Seen, Signals, Started, Work};
 use crate::{
     Journal,
     store::{Changes, Lease, StoreError, TaskOutcome, Then},
@@ -37,14 +37,17 @@ enum Event {
 /// A write on its way; `false` if the lease is lost.
 type Commit<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 
+/// A task that this worker has.
+#[derive(Clone, Copy)]
+pub(super) struct Held<'a> {
+    pub(super) inner: &'a Inner,
+    pub(super) lease: &'a Lease,
+    pub(super) principal: &'a str,
+}
+
 /// Runs a task until it ends, waits without a worker, or is lost.
-pub(super) async fn drive(
-    inner: &Inner,
-    lease: &Lease,
-    principal: &str,
-    run: Started,
-    signals: &Signals,
-) {
+pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals) {
+    let inner = held.inner;
     let Started { journal, mut work, cancel, resumes } = run;
     journal.begin_writing();
     let mut stopping = inner.stopping.subscribe();
@@ -60,8 +63,11 @@ pub(super) async fn drive(
             look = false;
             // A handler that asks by itself does not wait for its answers: it is begun again.
             waker.wake_by_ref();
-            match news(inner, lease, principal, &journal).await {
-                News::Lost => return give_up(&journal, work),
+            match held.news(&journal).await {
+                News::Lost => {
+                    held.saw(Seen::Lost);
+                    return give_up(&journal, work);
+                }
                 News::Cancelled if grace.is_none() => {
                     cancel();
                     grace = Some(Box::pin(sleep(inner.config.cancel_grace)));
@@ -113,27 +119,32 @@ pub(super) async fn drive(
         .await;
         match event {
             Event::Write(changes) => {
-                commit = Some(Box::pin(write(inner, lease, changes, Then::GoOn)));
+                commit = Some(Box::pin(held.write(changes, Then::GoOn)));
             }
             Event::Written(true) => {
                 commit = None;
                 journal.written();
             }
             Event::Changed => look = true,
-            Event::Lost | Event::Written(false) => return give_up(&journal, work),
-            Event::Done(outcome) => return end(inner, lease, &journal, commit, outcome).await,
+            Event::Lost | Event::Written(false) => {
+                held.saw(Seen::Lost);
+                return give_up(&journal, work);
+            }
+            Event::Done(outcome) => return held.end(&journal, commit, outcome).await,
             Event::GraceOver => {
                 journal.close();
                 drop(work);
-                return end(inner, lease, &journal, commit, TaskOutcome::Cancelled).await;
+                return held.end(&journal, commit, TaskOutcome::Cancelled).await;
             }
             Event::Park | Event::HandOver => {
-                let due = match event {
-                    Event::HandOver => Some(0),
-                    _ => journal.next_due(),
+                let (due, seen) = match event {
+                    Event::HandOver => (Some(0), Seen::HandedOver),
+                    _ => (journal.next_due(), Seen::Parked),
                 };
                 let then = Then::Park { due, seen: journal.count_answers() };
-                write(inner, lease, Changes::default(), then).await;
+                if held.write(Changes::default(), then).await {
+                    held.saw(seen);
+                }
                 return give_up(&journal, work);
             }
         }
@@ -147,41 +158,64 @@ fn give_up(journal: &Journal, work: Work) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(work)));
 }
 
-/// Writes the outcome, and what was recorded before it, in one piece.
-async fn end(
-    inner: &Inner,
-    lease: &Lease,
-    journal: &Journal,
-    commit: Option<Commit<'_>>,
-    outcome: TaskOutcome,
-) {
-    if let Some(writing) = commit
-        && !writing.await
-    {
-        return;
+impl Held<'_> {
+    fn saw(&self, seen: Seen<'_>) {
+        self.inner.saw(self.principal, &self.lease.task, seen);
     }
-    journal.written();
-    let changes = journal.take_changes().unwrap_or_default();
-    let then = Then::End { outcome, retention: inner.config.retention };
-    write(inner, lease, changes, then).await;
-}
 
-/// Writes, and tries again while the store cannot be used and the lease may last. `false` if the
-/// lease is lost.
-pub(super) async fn write(inner: &Inner, lease: &Lease, changes: Changes, then: Then) -> bool {
-    let deadline = Instant::now() + inner.config.lease;
-    let mut pause = Duration::from_millis(50);
-    loop {
-        match inner.store.write(lease, changes.clone(), then.clone()).await {
-            Ok(()) => return true,
-            Err(StoreError::Lost) => return false,
-            Err(error) => {
-                tracing::warn!(task = %lease.task, %error, "a task could not be written");
-                if Instant::now() + pause > deadline {
-                    return false;
+    /// Writes the outcome, and what was recorded before it, in one piece.
+    async fn end(&self, journal: &Journal, commit: Option<Commit<'_>>, outcome: TaskOutcome) {
+        if let Some(writing) = commit
+            && !writing.await
+        {
+            return self.saw(Seen::Lost);
+        }
+        journal.written();
+        let changes = journal.take_changes().unwrap_or_default();
+        self.write(changes, Then::End { outcome, retention: self.inner.config.retention }).await;
+    }
+
+    /// Writes, and tries again while the store cannot be used and the lease may last. `false` if
+    /// the lease is lost.
+    pub(super) async fn write(self, changes: Changes, then: Then) -> bool {
+        let Self { inner, lease, .. } = self;
+        let began = Instant::now();
+        let mut pause = Duration::from_millis(50);
+        loop {
+            match inner.store.write(lease, changes.clone(), then.clone()).await {
+                Ok(()) => {
+                    self.saw(Seen::Written(began.elapsed()));
+                    if let Then::End { outcome, .. } = &then {
+                        self.saw(Seen::Ended(outcome));
+                    }
+                    return true;
                 }
-                sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_secs(2));
+                Err(StoreError::Lost) => return false,
+                Err(error) => {
+                    tracing::warn!(task = %lease.task, %error, "a task could not be written");
+                    if began.elapsed() + pause > inner.config.lease {
+                        return false;
+                    }
+                    sleep(pause).await;
+                    pause = (pause * 2).min(Duration::from_secs(2));
+                }
+            }
+        }
+    }
+
+    /// Looks what others have done to the task.
+    async fn news(&self, journal: &Journal) -> News {
+        let Self { inner, lease, .. } = self;
+        match inner.store.heard(lease).await {
+            Ok(heard) => {
+                journal.take_answers(heard.answers);
+                if heard.cancel_requested { News::Cancelled } else { News::Answers }
+            }
+            Err(StoreError::Lost) => News::Lost,
+            // It will be looked for again with the next change.
+            Err(error) => {
+                tracing::warn!(task = %lease.task, %error, "answers could not be read");
+                News::Answers
             }
         }
     }
@@ -191,22 +225,6 @@ enum News {
     Answers,
     Cancelled,
     Lost,
-}
-
-/// Looks what others have done to the task.
-async fn news(inner: &Inner, lease: &Lease, principal: &str, journal: &Journal) -> News {
-    match inner.store.answers(lease).await {
-        Ok(answers) => {
-            journal.take_answers(answers);
-        }
-        Err(StoreError::Lost) => return News::Lost,
-        // It will be looked for again with the next change.
-        Err(error) => tracing::warn!(task = %lease.task, %error, "answers could not be read"),
-    }
-    match inner.store.view(principal, &lease.task).await {
-        Ok(Some(view)) if view.cancel_requested.is_some() => News::Cancelled,
-        _ => News::Answers,
-    }
 }
 
 /// A handler that panics ends its own task and no other.

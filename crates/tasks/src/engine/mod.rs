@@ -7,6 +7,7 @@ mod config;
 mod drive;
 mod news;
 mod schedule;
+mod seen;
 
 use std::{
     collections::HashMap,
@@ -21,7 +22,9 @@ use tokio::sync::{Notify, Semaphore, oneshot, watch};
 
 pub use config::EngineConfig;
 pub use news::News;
+pub use seen::{Observer, Seen};
 
+use drive::Held;
 use news::Listening;
 
 use crate::{
@@ -65,6 +68,7 @@ pub struct Engine(Arc<Inner>);
 struct Inner {
     store: Arc<dyn Store>,
     runner: Arc<dyn Runner>,
+    observer: Option<Arc<dyn Observer>>,
     config: EngineConfig,
     worker: WorkerId,
     running: Mutex<HashMap<TaskId, Signals>>,
@@ -115,11 +119,13 @@ impl Engine {
     pub fn start(
         store: &Arc<dyn Store>,
         runner: Arc<dyn Runner>,
+        observer: Option<Arc<dyn Observer>>,
         worker: WorkerId,
         config: EngineConfig,
     ) -> Self {
         let inner = Arc::new(Inner {
             runner,
+            observer,
             worker,
             running: Mutex::default(),
             watched: Mutex::default(),
@@ -173,12 +179,16 @@ impl Engine {
         tokio::spawn(async move {
             let worker = Some((inner.worker.clone(), inner.config.lease));
             let (id, principal) = (task.id.clone(), task.principal.clone());
+            // Who has a key asks again.
+            let will_ask_again = task.once.is_some();
             let created = inner.store.create(NewTask { worker, ..task }).await;
             let why = match created {
                 Ok(Created::New(Some(lease))) => {
                     run.journal.begin_writing();
-                    if reply.send(Adopted::Task(id.clone())).is_err() {
+                    inner.saw(&principal, &id, Seen::Adopted);
+                    if reply.send(Adopted::Task(id.clone())).is_err() && !will_ask_again {
                         // Whoever asked has left before it could learn of the task.
+                        inner.saw(&principal, &id, Seen::Undelivered);
                         let retention = inner.config.retention;
                         let cancel = inner.store.cancel(&principal, &id, false, retention);
                         if let Err(error) = cancel.await {
@@ -277,6 +287,12 @@ fn refused(created: Created) -> Refused {
 }
 
 impl Inner {
+    fn saw(&self, principal: &str, task: &TaskId, seen: Seen<'_>) {
+        if let Some(observer) = &self.observer {
+            observer.seen(principal, task, seen);
+        }
+    }
+
     fn changed(&self, task: &TaskId) {
         match self.lock_running().get(task) {
             Some(signals) => signals.changed.notify_one(),
@@ -298,7 +314,8 @@ impl Inner {
         };
         let task = lease.task.clone();
         self.lock_running().insert(task.clone(), signals.clone());
-        drive::drive(&self, &lease, &principal, run, &signals).await;
+        let held = Held { inner: &self, lease: &lease, principal: &principal };
+        drive::drive(held, run, &signals).await;
         let mut running = self.lock_running();
         if running.get(&task).is_some_and(|signals| signals.epoch == lease.epoch) {
             running.remove(&task);

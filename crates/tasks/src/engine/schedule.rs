@@ -6,7 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Inner, Signals, drive};
+use super::{
+    Inner, Seen, Signals,
+    drive::{self, Held},
+};
 use crate::store::{Changes, Claimed, TaskId, TaskOutcome, Then};
 
 /// Claims and sweeps, for as long as the engine is used.
@@ -21,8 +24,10 @@ pub(super) async fn claims(engine: Weak<Inner>) {
         let all_taken = claim(&inner).await;
         if swept.is_none_or(|swept| swept.elapsed() >= config.sweep) {
             swept = Some(Instant::now());
-            if let Err(error) = inner.store.sweep(config.batch, config.retention).await {
-                tracing::warn!(%error, "tasks could not be swept");
+            match (inner.store.sweep(config.batch, config.retention).await, &inner.observer) {
+                (Ok(swept), Some(observer)) => observer.swept(&swept),
+                (Ok(_), None) => {}
+                (Err(error), _) => tracing::warn!(%error, "tasks could not be swept"),
             }
         }
         let due = match all_taken {
@@ -68,6 +73,7 @@ async fn begin(inner: Arc<Inner>, claimed: Claimed) {
     let lease = claimed.lease.clone();
     let principal = claimed.principal.clone();
     let crashes = claimed.crashes;
+    inner.saw(&principal, &lease.task, Seen::Claimed { again: claimed.begun, crashes });
     let started = if claimed.cancel_requested {
         Err(TaskOutcome::Cancelled)
     } else if crashes >= inner.config.crashes {
@@ -80,7 +86,8 @@ async fn begin(inner: Arc<Inner>, claimed: Claimed) {
         Ok(run) => inner.run(lease, principal, run).await,
         Err(outcome) => {
             let then = Then::End { outcome, retention: inner.config.retention };
-            drive::write(&inner, &lease, Changes::default(), then).await;
+            let held = Held { inner: &inner, lease: &lease, principal: &principal };
+            held.write(Changes::default(), then).await;
         }
     }
 }

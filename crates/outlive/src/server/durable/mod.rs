@@ -171,7 +171,9 @@ impl Durable {
             Begun::Ambiguous => return Err(DurableError::Ambiguous { key }.into()),
             Begun::New(step) => step,
         };
-        if !self.durability().is_task() && !self.cx.core().first_time(&key_of(&self.cx, &key)).await? {
+        if !self.durability().is_task()
+            && !self.cx.core().first_time(&key_of(&self.cx, &key)).await?
+        {
             return Err(DurableError::Ambiguous { key }.into());
         }
         poll_fn(|cx| self.journal().poll_written(ticket, cx)).await;

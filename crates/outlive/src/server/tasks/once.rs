@@ -87,7 +87,11 @@ impl Once {
     }
 
     /// Does a call, unless it has been done.
-    pub(super) async fn run(self, cx: Cx, start: impl FnOnce(&Cx) -> Work) -> Result<Outcome, Fault> {
+    pub(super) async fn run(
+        self,
+        cx: Cx,
+        start: impl FnOnce(&Cx) -> Work,
+    ) -> Result<Outcome, Fault> {
         let began = Instant::now();
         let mut pause = Duration::from_millis(20);
         loop {

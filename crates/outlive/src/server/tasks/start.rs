@@ -79,9 +79,9 @@ impl Course {
             (Self::Auto(after), None) => Auto::start(cx, entry, after, None, start),
             (Self::Auto(after), Some(once)) => {
                 let key = once.key();
-                Box::pin(once.run(cx, move |cx| {
-                    Auto::start(cx.clone(), entry, after, Some(key), start)
-                }))
+                Box::pin(
+                    once.run(cx, move |cx| Auto::start(cx.clone(), entry, after, Some(key), start)),
+                )
             }
             (Self::Task { ttl }, once) => {
                 Box::pin(async move { create(&cx, &entry, ttl, once.map(|once| once.key())).await })
