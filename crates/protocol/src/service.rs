@@ -4,7 +4,7 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use outlive_wire::{Implementation, Method};
 
-use crate::{Bus, Call, Clock, Limits, Principal, Seal, Session, era::Eras, run::Work};
+use crate::{Bus, Call, Clock, Gauge, Limits, Principal, Seal, Session, era::Eras, run::Work};
 
 /// Something that answers calls. The server API implements it; transports hold it.
 pub trait Service: Send + Sync + 'static {
@@ -73,6 +73,8 @@ pub struct Profile {
     pub bus: Bus,
     /// Seals what clients carry for us.
     pub seal: Seal,
+    /// How many streams are open.
+    pub streams: Gauge,
     /// What stands at the head of every modern result, serialised once.
     pub(crate) modern_stamp: Box<str>,
 }
@@ -89,7 +91,16 @@ impl Profile {
         stamp_identity: bool,
     ) -> Self {
         let modern_stamp = crate::era::modern_stamp(&info, stamp_identity);
-        Self { info, eras, limits, clock, bus: Bus::default(), seal, modern_stamp }
+        Self {
+            info,
+            eras,
+            limits,
+            clock,
+            bus: Bus::default(),
+            seal,
+            streams: Gauge::default(),
+            modern_stamp,
+        }
     }
 }
 

@@ -23,6 +23,7 @@ use super::{
     durable::{Rehearsed, UsedRounds},
     extract::Needs,
     layer::CallStack,
+    metrics::Counters,
     prompt::PromptEntry,
     registry::Registry,
     resource::{ResourceEntry, TemplateEntry},
@@ -59,6 +60,7 @@ pub(super) struct Core {
     /// What an author's test wants to happen, and to know.
     pub(super) rehearsal: Option<Arc<Rehearsed>>,
     pub(super) tasks: Option<Tasks>,
+    pub(super) counters: Counters,
     /// How many transports serve it that will say when they stop.
     pub(super) transports: AtomicUsize,
     pub(super) on_open: Vec<SessionHook>,
@@ -169,10 +171,12 @@ impl Service for Core {
     }
 
     fn session_opened(&self, session: &Arc<Session>) {
+        self.counters.sessions_opened.add(1);
         self.on_open.iter().for_each(|hook| contain("a hook of sessions", || hook(session)));
     }
 
     fn session_closed(&self, session: &Arc<Session>) {
+        self.counters.sessions_closed.add(1);
         self.on_close.iter().for_each(|hook| contain("a hook of sessions", || hook(session)));
     }
 

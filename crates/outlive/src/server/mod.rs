@@ -21,6 +21,7 @@ mod form;
 mod handler;
 mod layer;
 mod list;
+mod metrics;
 mod output;
 mod param_headers;
 mod prompt;
@@ -50,6 +51,7 @@ pub use extract::{Args, Extract, Needs, RawParams, Rejection, State};
 pub use form::{Choice, Form, FormError, FormField};
 pub use handler::Handler;
 pub use layer::{BoxCall, BoxError};
+pub use metrics::{Latency, Metrics};
 pub use outlive_protocol::{Call, Clock, Fault, Limits, Notice, Outcome, Principal, Session};
 pub use outlive_tasks::{IntoKey, Key, Misuse};
 pub use outlive_wire::{

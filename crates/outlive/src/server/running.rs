@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use super::{
-    BuildError, Prompt, Resource, ResourceTemplate, ServerBuilder, Tool, core::Core,
+    BuildError, Metrics, Prompt, Resource, ResourceTemplate, ServerBuilder, Tool, core::Core,
     registry::Entry,
 };
 
@@ -95,6 +95,15 @@ impl Server {
     /// when the last of them is shut down; this is for a server that is mounted somewhere else.
     pub async fn drain(&self, patience: Duration) {
         self.core.drain(patience).await;
+    }
+
+    /// What the server has done and is doing, in numbers; as text it is what Prometheus reads.
+    pub async fn metrics(&self) -> Metrics {
+        let census = match &self.core.tasks {
+            Some(tasks) => tasks.engine().store().census().await.ok(),
+            None => None,
+        };
+        self.core.counters.read(census, self.core.profile.streams.count())
     }
 
     /// The server as transports see it, for a transport of your own.

@@ -132,8 +132,7 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals) {
             }
             Event::Done(outcome) => return held.end(&journal, commit, outcome).await,
             Event::GraceOver => {
-                journal.close();
-                drop(work);
+                give_up(&journal, work);
                 return held.end(&journal, commit, TaskOutcome::Cancelled).await;
             }
             Event::Park | Event::HandOver => {

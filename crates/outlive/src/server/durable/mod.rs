@@ -171,10 +171,13 @@ impl Durable {
             Begun::Ambiguous => return Err(DurableError::Ambiguous { key }.into()),
             Begun::New(step) => step,
         };
-        if !self.durability().is_task()
-            && !self.cx.core().first_time(&key_of(&self.cx, &key)).await?
-        {
-            return Err(DurableError::Ambiguous { key }.into());
+        if !self.durability().is_task() {
+            match self.cx.core().first_time(&key_of(&self.cx, &key)).await {
+                Some(Ok(true)) => {}
+                Some(Ok(false)) => return Err(DurableError::Ambiguous { key }.into()),
+                Some(Err(error)) => return Err(error.into()),
+                None => return Err(DurableError::NoStore { key }.into()),
+            }
         }
         poll_fn(|cx| self.journal().poll_written(ticket, cx)).await;
         self.survive().await;

@@ -53,7 +53,13 @@ impl Auditor {
     }
 
     /// Something has happened to a task.
-    pub(super) fn note(&self, principal: &str, task: &str, what: &'static str, cause: Option<String>) {
+    pub(super) fn note(
+        &self,
+        principal: &str,
+        task: &str,
+        what: &'static str,
+        cause: Option<String>,
+    ) {
         let task = shown(principal, task);
         tracing::info!(target: "outlive::audit", what, task, principal, cause);
         let mut events = self.queue.lock();

@@ -102,7 +102,12 @@ async fn create(
     let tasks = cx.core().tasks()?;
     let task = new_task(cx, entry, ttl, once, journal)?;
     match tasks.engine().create(task).await {
-        Ok(id) | Err(Refused::Before(id)) => created(cx, &id).await,
+        Ok(id) => {
+            cx.core().counters.created.add(1);
+            tasks.note(cx.call(), &id, "created", None);
+            created(cx, &id).await
+        }
+        Err(Refused::Before(id)) => created(cx, &id).await,
         Err(refused) => Err(refusal(refused)),
     }
 }
