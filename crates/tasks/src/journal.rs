@@ -217,6 +217,11 @@ impl Journal {
         self.lock().is_between_steps()
     }
 
+    /// When the first of the open questions is over.
+    pub fn next_deadline(&self) -> Option<u64> {
+        self.lock().questions.dues().min()
+    }
+
     /// When the first of the open questions and timers is over.
     pub fn next_due(&self) -> Option<u64> {
         let state = self.lock();

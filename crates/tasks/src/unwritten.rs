@@ -5,10 +5,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use crate::{
-    Journal,
-    store::{Asked, Changes},
-};
+use crate::{Journal, store::Changes};
 
 /// What has been recorded since the last write.
 #[derive(Default)]
@@ -67,15 +64,10 @@ impl Journal {
     /// Takes what is to be written next, questions that have not been asked included. Nothing more
     /// is taken until [`Journal::written`] says that this is done.
     pub fn take_changes(&self) -> Option<Changes> {
-        let unsent = self.unsent();
         let mut state = self.lock();
+        state.unwritten.as_ref()?;
+        let asked = state.questions.take_unsent();
         let unwritten = state.unwritten.as_mut()?;
-        let asked = unsent.into_iter().map(|question| Asked {
-            key: question.key,
-            name: question.name,
-            request: Some(question.request),
-            due: question.due,
-        });
         unwritten.changes.asked.extend(asked);
         if unwritten.changes.is_empty() {
             return None;
