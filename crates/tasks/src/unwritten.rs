@@ -49,7 +49,10 @@ impl Journal {
     /// From now on everything that is recorded is to be written. What is there already is not part
     /// of it: it is what the task is made with.
     pub fn begin_writing(&self) {
-        self.lock().unwritten.get_or_insert_default();
+        let mut state = self.lock();
+        let said = state.said.take();
+        let unwritten = state.unwritten.get_or_insert_default();
+        unwritten.changes.message = unwritten.changes.message.take().or(said);
     }
 
     /// There is no store after all: what was recorded stays in memory.
@@ -98,15 +101,17 @@ impl Journal {
         }
     }
 
-    /// Says what the task is doing, in words. `false` if nobody would write it.
-    pub fn say(&self, message: String) -> bool {
+    /// Says what the run is doing, in words. Without a store it is kept for when there is one.
+    pub fn say(&self, message: String) {
         let mut state = self.lock();
-        let Some(unwritten) = &mut state.unwritten else { return false };
+        let Some(unwritten) = &mut state.unwritten else {
+            state.said = Some(message);
+            return;
+        };
         unwritten.changes.message = Some(message);
         let writer = unwritten.writer.take();
         drop(state);
         writer.into_iter().for_each(Waker::wake);
-        true
     }
 
     /// Whom to wake when something is said from outside of the run.

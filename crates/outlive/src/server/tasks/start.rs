@@ -84,7 +84,7 @@ impl Course {
                 )
             }
             (Self::Task { ttl }, once) => {
-                Box::pin(async move { create(&cx, &entry, ttl, once.map(|once| once.key())).await })
+                Box::pin(async move { create(&cx, &entry, ttl, once).await })
             }
         }
     }
@@ -95,8 +95,14 @@ async fn create(
     cx: &Cx,
     entry: &ToolEntry,
     ttl: Option<u64>,
-    once: Option<OnceKey>,
+    once: Option<Once>,
 ) -> Result<Outcome, Fault> {
+    if let Some(once) = &once
+        && let Some(done) = once.done(cx).await?
+    {
+        return Ok(done);
+    }
+    let once = once.map(|once| once.key());
     // What earlier rounds have recorded and answered is part of it.
     let journal = Durability::of(cx).keep();
     let tasks = cx.core().tasks()?;
