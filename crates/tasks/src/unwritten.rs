@@ -71,7 +71,10 @@ impl Journal {
         state.unwritten.as_ref()?;
         let asked = state.questions.take_unsent();
         let unwritten = state.unwritten.as_mut()?;
-        unwritten.changes.asked.extend(asked);
+        let Changes { asked: all, withdrawn, .. } = &mut unwritten.changes;
+        all.extend(asked);
+        // These are open now. One that was withdrawn before would be withdrawn after, in a store.
+        withdrawn.retain(|name| !all.iter().any(|asked| asked.name == *name));
         if unwritten.changes.is_empty() {
             return None;
         }
