@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use outlive_wire::{InputRequest, LoggingLevel, RawJson, SubscriptionFilter};
+use outlive_wire::{InputRequest, LoggingLevel, Method, RawJson, SubscriptionFilter};
+
+use serde::{Deserialize, Serialize};
 
 use crate::{Fault, Outcome, TaskView};
 
@@ -22,6 +24,13 @@ pub enum Message {
 pub enum Notify {
     /// How far the work is.
     Progress(Progress),
+    /// How far the work of a task is, for the call that made it.
+    TaskProgress {
+        /// The token of that call.
+        token: RawJson,
+        /// How far.
+        progress: Progress,
+    },
     /// A line of log.
     Log {
         /// How much it matters.
@@ -48,6 +57,15 @@ pub enum Notify {
         /// The question.
         request: Box<InputRequest>,
     },
+    /// A request about a task that the client runs for us; only where clients do.
+    AskTask {
+        /// The id that the session gave it.
+        id: u64,
+        /// What is wanted of the task.
+        method: Method,
+        /// The client's name of it.
+        task: String,
+    },
     /// A question is not worth answering any more.
     Withdraw {
         /// The id it had.
@@ -55,7 +73,7 @@ pub enum Notify {
         /// Why.
         reason: &'static str,
     },
-    /// A task that the client listens to has changed; 2026-07-28 only.
+    /// A task that the client listens to, or waits for, has changed.
     Task(Box<TaskView>),
     /// What the user was sent to a URL for is done; 2025-11-25 only.
     UrlDone {
@@ -72,7 +90,7 @@ pub enum Notify {
 }
 
 /// How far the work is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(clippy::exhaustive_structs, reason = "the three values of the specification")]
 pub struct Progress {
     /// What is done, in any unit; grows from one notification to the next.

@@ -18,6 +18,8 @@ pub struct TaskView {
     pub poll: u64,
     /// What it is doing, in words.
     pub message: Option<String>,
+    /// What the model may be told while it runs; said when it is made, where there are words for it.
+    pub immediate: Option<String>,
     /// How far it is.
     pub state: TaskState,
 }
@@ -38,6 +40,13 @@ pub enum TaskState {
     Cancelled,
     /// Its time was over.
     Expired,
+}
+
+impl TaskState {
+    /// Whether it will never change again.
+    pub fn is_over(&self) -> bool {
+        !matches!(self, Self::Working | Self::InputRequired(_))
+    }
 }
 
 /// What the client of a call can do with a task.

@@ -50,6 +50,7 @@ pub struct Tool {
     once: bool,
     policy: TaskPolicy,
     on_crash: Option<OnCrash>,
+    immediate: Option<String>,
     output: Option<OutputSchema>,
     written_input: Option<RawJson>,
     written_output: Option<RawJson>,
@@ -84,6 +85,7 @@ impl Tool {
             once: false,
             policy: TaskPolicy::Never,
             on_crash: None,
+            immediate: None,
             output: H::Output::output_schema(),
             written_input: None,
             written_output: None,
@@ -250,6 +252,13 @@ impl Tool {
         self
     }
 
+    /// What the model may be told while a task of it runs, where the client hands that on: a hint of
+    /// 2025-11-25, `io.modelcontextprotocol/model-immediate-response`.
+    pub fn immediate_response(mut self, text: impl Into<String>) -> Self {
+        self.immediate = Some(text.into());
+        self
+    }
+
     /// Says that the handler takes steps which must not be done twice. A server without a store, which
     /// could not remember that they began, refuses it when it is built, not when the step is taken.
     pub fn uses_step_once(mut self) -> Self {
@@ -317,6 +326,7 @@ impl Tool {
             upgrade: self.upgrade,
             policy: self.policy,
             on_crash: self.on_crash,
+            immediate: self.immediate,
             durable: self.needs.durable,
             input,
             typed_input,
@@ -334,6 +344,7 @@ pub(super) struct ToolEntry {
     upgrade: Upgrade,
     policy: TaskPolicy,
     on_crash: Option<OnCrash>,
+    immediate: Option<String>,
     /// Whether the handler may run again from the top.
     durable: bool,
     input: Schema,
@@ -355,6 +366,11 @@ impl ToolEntry {
     /// What has to be the same for a call to be the same.
     pub(super) fn digest(&self, cx: &Cx) -> Result<String, Fault> {
         fingerprint(cx.core(), cx.call(), &self.upgrade.salient)
+    }
+
+    /// What the model may be told while it runs.
+    pub(super) fn immediate(&self) -> Option<&str> {
+        self.immediate.as_deref()
     }
 
     /// Whether its runs go on from their journal.

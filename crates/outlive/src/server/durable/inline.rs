@@ -14,14 +14,14 @@ use std::{
 };
 
 use outlive_protocol::{
-    Answer, Fault, InputRequired, Notify, Outcome, Pending,
+    Answer, Fault, InputRequired, Outcome,
     era::{self, Asking},
 };
 use outlive_tasks::{OpenQuestion, Turned, Turns, Unanswered, poll_as};
 use outlive_wire::{ContentBlock, ElicitRequestParams, Entries, InputRequest};
 use pin_project_lite::pin_project;
 
-use super::{Durability, DurableError, Questions, Upgrade, now, request::url_request, run_id};
+use super::{Durability, DurableError, Put, Questions, Upgrade, now, request::url_request, run_id};
 use crate::server::{
     Cx, Error,
     extract::{Rejection, RejectionKind},
@@ -69,7 +69,7 @@ struct Waiting {
     serial: u64,
     /// The question, to know it again.
     words: String,
-    reply: Pending,
+    put: Put,
     timer: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
@@ -196,25 +196,22 @@ where
         }
         let mut answered = false;
         this.waiting.retain_mut(|waiting| {
-            let withdraw = |reason| {
-                this.cx.say(Notify::Withdraw { id: waiting.reply.id(), reason });
-            };
             let open = journal.serial_of(&waiting.key);
             if open != Some(waiting.serial) {
                 if open.is_none() && may_ask_again {
                     return true;
                 }
-                withdraw("the answer is not needed any more");
+                waiting.put.withdraw("the answer is not needed any more");
                 return false;
             }
-            let answer = match waiting.reply.poll_reply(task) {
+            let answer = match waiting.put.poll(task) {
                 Poll::Ready(reply) => reply.map_err(|error| Unanswered::Refused {
                     code: error.code,
                     message: error.message,
                 }),
                 Poll::Pending if waiting.timer.as_mut().poll(task).is_pending() => return true,
                 Poll::Pending => {
-                    withdraw("nobody answered in time");
+                    waiting.put.withdraw("nobody answered in time");
                     Err(Unanswered::TimedOut)
                 }
             };
@@ -257,7 +254,7 @@ where
                     let this = self.as_mut().project();
                     let ended = this.ending.finish(this.cx, returned);
                     if !matches!(ended, Ok(Ended::Ask(_))) {
-                        withdraw_all(this.cx, this.waiting);
+                        withdraw_all(this.waiting);
                     }
                     match ended? {
                         Ended::Outcome(outcome) => {
@@ -335,11 +332,8 @@ fn too_many_rounds(rounds: u32) -> Error {
 }
 
 /// The handler has ended: nobody wants to know any more.
-fn withdraw_all(cx: &Cx, waiting: &mut Vec<Waiting>) {
-    for waiting in waiting.drain(..) {
-        let reason = "the answer is not needed any more";
-        cx.say(Notify::Withdraw { id: waiting.reply.id(), reason });
-    }
+fn withdraw_all(waiting: &mut Vec<Waiting>) {
+    waiting.drain(..).for_each(|waiting| waiting.put.withdraw("the answer is not needed any more"));
 }
 
 impl Waiting {
@@ -358,10 +352,8 @@ fn send(cx: &Cx, question: OpenQuestion) -> Result<Waiting, String> {
         Some(due) => Duration::from_millis(due.saturating_sub(now(cx))),
         None => profile.limits.question_timeout,
     };
-    let Some(session) = cx.call().session() else { return Err(key) };
-    let reply = session.asked().open();
-    cx.say(Notify::Ask { id: reply.id(), request: Box::new(request) });
-    Ok(Waiting { key, serial, words, reply, timer: profile.clock.sleep(rest) })
+    let Some(put) = Put::send(cx.core(), cx.call(), request) else { return Err(key) };
+    Ok(Waiting { key, serial, words, put, timer: profile.clock.sleep(rest) })
 }
 
 /// Puts what was emitted before what was returned, and looks whether the journal was used up.

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use outlive_protocol::{
-    Answer, Call, Fault, Holding, Notify, Outcome, Pending, TaskState, TaskView, Work, era,
+    Answer, Call, Fault, Holding, Notify, Outcome, TaskState, TaskView, Work, era,
 };
 use outlive_tasks::store::{After, Answerer, Cancelled, TaskId, View};
 use outlive_wire::{
@@ -13,7 +13,10 @@ use outlive_wire::{
 use serde::Deserialize;
 
 use super::{Tasks, unavailable, unknown_task};
-use crate::server::core::{Core, caller_key};
+use crate::server::{
+    core::{Core, caller_key},
+    durable::Put,
+};
 
 /// How often a waiting `tasks/result` looks by itself, should nobody tell it.
 const LOOK: Duration = Duration::from_secs(1);
@@ -141,13 +144,22 @@ pub(in crate::server) fn result(core: &Arc<Core>, call: Arc<Call>) -> Work {
     let core = Arc::clone(core);
     Box::pin(async move {
         let (tasks, id) = meant(&core, &call)?;
-        let mut asked: HashMap<String, Pending> = HashMap::new();
+        let mut asked: HashMap<String, Put> = HashMap::new();
+        let mut told = None;
         loop {
             let changed = tasks.engine().watch(&id);
             let changed = changed.notified();
             let view = look(tasks, &call, &id).await?;
             let questions = view.questions.clone();
-            match tasks.show(view).state {
+            let shown = tasks.show(view);
+            let status = std::mem::discriminant(&shown.state);
+            let changed_status = told.replace(status).is_some_and(|before| before != status);
+            // How it has ended is the answer.
+            if changed_status && !shown.state.is_over() {
+                let bound = core.profile.limits.queued_notifications;
+                call.port().say(Notify::Task(Box::new(shown.clone())), bound);
+            }
+            match shown.state {
                 TaskState::Working | TaskState::InputRequired(_) => {}
                 TaskState::Result(result) => {
                     tasks.note(&call, &id, "retrieved", None);
@@ -162,7 +174,7 @@ pub(in crate::server) fn result(core: &Arc<Core>, call: Arc<Call>) -> Work {
             }
             ask(&core, &call, &id, questions, &mut asked);
             let answered = std::future::poll_fn(|cx| {
-                let ready = asked.iter().find_map(|(name, pending)| match pending.poll_reply(cx) {
+                let ready = asked.iter_mut().find_map(|(name, put)| match put.poll(cx) {
                     std::task::Poll::Ready(reply) => Some((name.clone(), reply)),
                     std::task::Poll::Pending => None,
                 });
@@ -191,12 +203,11 @@ pub(in crate::server) fn result(core: &Arc<Core>, call: Arc<Call>) -> Work {
 /// Puts the questions of a task to the client that waits for its result.
 fn ask(
     core: &Core,
-    call: &Call,
+    call: &Arc<Call>,
     id: &TaskId,
     questions: Vec<(String, InputRequest)>,
-    asked: &mut HashMap<String, Pending>,
+    asked: &mut HashMap<String, Put>,
 ) {
-    let Some(session) = call.session() else { return };
     // What was answered on another stream is not worth answering here.
     asked.retain(|name, _| questions.iter().any(|(open, _)| open == name));
     for (name, mut request) in questions {
@@ -204,10 +215,9 @@ fn ask(
             continue;
         }
         relate(&mut request, id);
-        let pending = session.asked().open();
-        let notify = Notify::Ask { id: pending.id(), request: Box::new(request) };
-        call.port().say(notify, core.profile.limits.queued_notifications);
-        asked.insert(name, pending);
+        if let Some(put) = Put::send(core, call, request) {
+            asked.insert(name, put);
+        }
     }
 }
 

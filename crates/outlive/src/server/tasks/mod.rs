@@ -101,6 +101,7 @@ impl Tasks {
             ttl: view.ttl,
             poll: u64::try_from(self.config.poll.as_millis()).unwrap_or(u64::MAX),
             message: view.message,
+            immediate: None,
             state,
         }
     }

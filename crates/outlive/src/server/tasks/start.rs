@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{Answer, Call, Fault, Holding, Outcome, StoredCall, Work, era};
+use outlive_protocol::{Answer, Call, Fault, Holding, Outcome, StoredCall, TaskView, Work, era};
 use outlive_tasks::{
     Restored,
     engine::{self, Adopted, Refused, Started},
@@ -123,7 +123,11 @@ pub(super) async fn created(cx: &Cx, id: &TaskId) -> Result<Outcome, Fault> {
     let tasks = cx.core().tasks()?;
     let view = tasks.engine().view(cx.principal().key(), id).await;
     match view.map_err(|error| unavailable(&error))? {
-        Some(view) => Ok(Outcome::Task(Box::new(tasks.show(view)))),
+        Some(view) => {
+            let entry = cx.core().tools.get(&view.kind, cx.principal());
+            let immediate = entry.and_then(|entry| entry.immediate().map(str::to_owned));
+            Ok(Outcome::Task(Box::new(TaskView { immediate, ..tasks.show(view) })))
+        }
         None => Err(Fault::internal("a task that was made is not there")),
     }
 }

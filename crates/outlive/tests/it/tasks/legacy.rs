@@ -121,7 +121,73 @@ async fn what_a_task_asks_comes_on_the_stream_of_its_result() {
     assert_eq!(asked["method"], "elicitation/create");
     assert_eq!(asked["params"]["_meta"][RELATED], json!({"taskId": id}));
     pipe.reply(&asked, json!({"action": "accept", "content": {"yes": true}})).await;
-    assert_eq!(text(&result(&pipe.answer(waiting).await)), "shop:1: true");
+    let told = pipe.read_to(waiting).await;
+    assert_eq!(told[0]["method"], "notifications/tasks/status", "T1-50: {told:?}");
+    assert_eq!(told[0]["params"]["status"], "working");
+    assert!(told[0]["params"].get("_meta").is_none());
+    assert_eq!(text(&result(&told[1])), "shop:1: true");
+}
+
+// T1C-30, T1C-31, T1C-32
+#[tokio::test(start_paused = true)]
+async fn a_client_may_answer_a_question_with_a_task_of_its_own() {
+    let mut pipe = Pipe::open(&super::world::server(&Counts::default()));
+    let hosts = json!({"requests": {"elicitation": {"create": {}}}, "cancel": {}});
+    pipe.legacy_with(VERSION, json!({"elicitation": {}, "tasks": hosts})).await;
+    let id = start(&mut pipe, "deploy", json!({})).await;
+    let waiting = pipe.send("tasks/result", json!({"taskId": id})).await;
+    let mut asked = pipe.read().await;
+    if asked["method"] == "notifications/tasks/status" {
+        asked = pipe.read().await;
+    }
+    assert_eq!(asked["method"], "elicitation/create");
+    assert!(asked["params"]["task"]["ttl"].is_u64(), "{asked}");
+    assert_eq!(asked["params"]["_meta"][RELATED], json!({"taskId": id}), "that of the tool");
+    let task = |status: &str| {
+        let at = "2026-01-01T00:00:00Z";
+        json!({"taskId": "theirs", "status": status, "createdAt": at, "lastUpdatedAt": at,
+            "ttl": 1000, "pollInterval": 200})
+    };
+    pipe.reply(&asked, json!({"task": task("working")})).await;
+    for status in ["working", "input_required", "completed"] {
+        let look = pipe.read().await;
+        assert_eq!((&look["method"], &look["params"]["taskId"]), (&json!("tasks/get"), &json!("theirs")));
+        pipe.reply(&look, task(status)).await;
+    }
+    let fetch = pipe.read().await;
+    assert_eq!(fetch["method"], "tasks/result");
+    pipe.reply(&fetch, json!({"action": "accept", "content": {"yes": true}})).await;
+    let told = pipe.read_to(waiting).await;
+    assert_eq!(text(&result(told.last().unwrap())), "shop:1: true");
+}
+
+/// A client that declares it may still answer at once; and an inline call asks the same way.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_could_run_a_task_may_answer_at_once() {
+    let mut pipe = Pipe::open(&super::world::server(&Counts::default()));
+    let hosts = json!({"requests": {"elicitation": {"create": {}}}});
+    pipe.legacy_with(VERSION, json!({"elicitation": {}, "tasks": hosts})).await;
+    let call = pipe.send("tools/call", json!({"name": "wizard"})).await;
+    let asked = pipe.read().await;
+    assert!(asked["params"]["task"].is_object());
+    pipe.reply(&asked, json!({"action": "accept", "content": {"yes": true}})).await;
+    assert_eq!(text(&result(&pipe.answer(call).await)), "sure: true");
+}
+
+// T1-17
+#[tokio::test(start_paused = true)]
+async fn the_model_may_be_told_something_while_the_task_runs() {
+    let counts = Counts::default();
+    let nap = outlive::server::Tool::new("film", async || "done")
+        .task(outlive::server::TaskPolicy::Always)
+        .immediate_response("The film is being made.");
+    let config = outlive::server::TaskConfig::volatile();
+    let server = super::world::builder(config, &counts).tool(nap).build().unwrap();
+    let mut pipe = Pipe::open(&server);
+    pipe.legacy(VERSION).await;
+    let created = pipe.result("tools/call", json!({"name": "film", "task": {}})).await;
+    let said = &created["_meta"]["io.modelcontextprotocol/model-immediate-response"];
+    assert_eq!(said, "The film is being made.", "{created}");
 }
 
 // T1-54, T1-55, T1-56, T1-26, R-01

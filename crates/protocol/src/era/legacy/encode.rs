@@ -1,7 +1,7 @@
 //! Writes what a run says as the legacy revisions have it: no `resultType`, no cache hints, and
 //! nothing that the revision did not know yet.
 
-use outlive_wire::{Meta, ServerCapabilities, Version, code};
+use outlive_wire::{Meta, Method, ServerCapabilities, Version, code};
 use serde::Serialize;
 
 use super::{Legacy, question, shape, task};
@@ -35,7 +35,7 @@ pub(super) fn message(
             out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
             out.extend_from_slice(call.id().as_bytes());
             out.extend_from_slice(br#","result":"#);
-            put(&task::Created { task: task::Task::of(&view) }, out);
+            put(&task::Created::of(&view), out);
             out.push(b'}');
             Frame::End { status: 200 }
         }
@@ -89,6 +89,14 @@ fn tell(era: &Legacy, call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
             return Frame::Detach { retry };
         }
         Notify::Detach { .. } => return Frame::Silent,
+        Notify::TaskProgress { token, progress } => {
+            notify::progress(token.get(), &shape::progress(era, progress), out);
+        }
+        Notify::Task(view) if era.has(Method::TasksGet) => {
+            let method = Method::TasksStatus.as_str();
+            notify::notification(method, &task::Task::of(&view), out);
+        }
+        Notify::AskTask { id, method, task } => question::task_request(id, method, &task, out),
         Notify::Ask { id, request } => question::request(era, call, id, *request, out),
         Notify::Withdraw { id, reason } => question::withdraw(id, reason, out),
         Notify::UrlDone { elicitation_id } => {

@@ -1,11 +1,13 @@
 //! Questions to the client as requests: which of them a revision knows, and how it writes them.
 
 use outlive_wire::{
-    CancelledNotificationParams, CreateMessageRequestParams, ElicitRequestFormParams,
-    ElicitRequestParams, ElicitationCompleteNotificationParams, InputRequest,
-    LegacyTitledEnumSchema, Method, PrimitiveSchemaDefinition as Field, SamplingContent,
-    SamplingMessage, SamplingMessageContentBlock as Block, Version,
+    CancelledNotificationParams, ClientCapabilities, CreateMessageRequestParams,
+    ElicitRequestFormParams, ElicitRequestParams, ElicitationCompleteNotificationParams,
+    InputRequest, LegacyTitledEnumSchema, Method, PrimitiveSchemaDefinition as Field,
+    SamplingContent, SamplingMessage, SamplingMessageContentBlock as Block, Version,
 };
+
+use serde_json::{Value, json};
 
 use super::{Legacy, shape};
 use crate::{
@@ -45,6 +47,24 @@ fn has_words_for_model(era: &Legacy, params: &CreateMessageRequestParams) -> boo
     };
     let mut blocks = params.messages.iter().flat_map(|message| message.content.blocks());
     params.tools.is_none() && params.tool_choice.is_none() && blocks.all(says)
+}
+
+/// Whether the client has declared that it runs questions of this kind as tasks.
+pub(super) fn hosts(call: &Call, request: &InputRequest) -> bool {
+    let declared: ClientCapabilities =
+        serde_json::from_str(call.client_capabilities()).unwrap_or_default();
+    let place = match request {
+        InputRequest::Elicit(_) => "/requests/elicitation/create",
+        InputRequest::CreateMessage(_) => "/requests/sampling/createMessage",
+        _ => return false,
+    };
+    declared.tasks.is_some_and(|tasks| tasks.pointer(place).is_some_and(Value::is_object))
+}
+
+/// Writes a request about a task that the client runs.
+pub(super) fn task_request(id: u64, method: Method, task: &str, out: &mut Vec<u8>) {
+    let params = json!({"taskId": task});
+    put(&json!({"jsonrpc": "2.0", "method": method.as_str(), "params": params, "id": id}), out);
 }
 
 /// Writes a question as a request.

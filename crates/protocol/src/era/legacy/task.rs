@@ -24,7 +24,19 @@ pub(super) struct Task<'a> {
 /// The answer to a call that has become a task.
 #[derive(Serialize)]
 pub(super) struct Created<'a> {
-    pub(super) task: Task<'a>,
+    task: Task<'a>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<Value>,
+}
+
+/// What the model may be told while the task runs.
+const IMMEDIATE: &str = "io.modelcontextprotocol/model-immediate-response";
+
+impl<'a> Created<'a> {
+    pub(super) fn of(view: &'a TaskView) -> Self {
+        let meta = view.immediate.as_ref().map(|said| json!({IMMEDIATE: said}));
+        Self { task: Task::of(view), meta }
+    }
 }
 
 impl<'a> Task<'a> {

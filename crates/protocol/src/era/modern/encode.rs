@@ -369,6 +369,8 @@ fn tell(call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
         // Modern streams cannot be resumed, and carry no requests.
         Notify::Detach { .. }
         | Notify::Ask { .. }
+        | Notify::AskTask { .. }
+        | Notify::TaskProgress { .. }
         | Notify::Withdraw { .. }
         | Notify::UrlDone { .. } => return Frame::Silent,
         Notify::Custom { method, params } => notify::custom(&method, params.as_deref(), out),

@@ -72,7 +72,9 @@ impl Running {
 
 /// Answers a question that cannot reach the client.
 pub(super) fn refuse_question(run: &Run, notify: &Notify) {
-    if let (Notify::Ask { id, .. }, Some(session)) = (notify, run.call().session()) {
+    if let (Notify::Ask { id, .. } | Notify::AskTask { id, .. }, Some(session)) =
+        (notify, run.call().session())
+    {
         session.asked().fail(*id, "the client takes no stream on which it could be asked");
     }
 }
