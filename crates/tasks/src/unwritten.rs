@@ -124,3 +124,31 @@ impl Journal {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use outlive_wire::InputRequest;
+
+    use crate::{Bounds, Journal, poll_as};
+
+    #[test]
+    fn a_question_that_is_asked_again_before_its_withdrawal_is_written_is_not_withdrawn() {
+        let journal = Journal::new(Bounds { bytes: 1_000, questions: 10, leaves: false });
+        journal.begin_writing();
+        let run = 1;
+        let ask = || {
+            poll_as(run, || journal.ask(run, "k", InputRequest::ListRoots, None)).unwrap();
+        };
+        ask();
+        assert_eq!(journal.take_changes().unwrap().asked.len(), 1);
+        journal.written();
+        journal.withdraw("k");
+        ask();
+        let changes = journal.take_changes().unwrap();
+        assert_eq!((changes.asked.len(), changes.withdrawn.len()), (1, 0));
+        journal.written();
+        journal.withdraw("k");
+        let changes = journal.take_changes().unwrap();
+        assert_eq!((changes.asked.len(), changes.withdrawn.len()), (0, 1));
+    }
+}
