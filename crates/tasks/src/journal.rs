@@ -51,6 +51,8 @@ pub(crate) struct State {
     /// When the timers are over that the run waits for.
     pub(crate) timers: BTreeMap<String, u64>,
     pub(crate) questions: Questions,
+    /// How far the run has said it is.
+    pub(crate) progress: Option<f64>,
     /// What the run has said that it is doing, while there was no store to write it to.
     pub(crate) said: Option<String>,
     /// What a store has not been given yet; `None` for a journal that lives in memory.

@@ -3,9 +3,16 @@
 use std::{
     mem,
     task::{Context, Poll, Waker},
+    time::Duration,
 };
 
+use outlive_wire::RawJson;
+use tokio::time::Instant;
+
 use crate::{Journal, store::Changes};
+
+/// How often progress is written by itself. With everything else it goes along.
+const PACE: Duration = Duration::from_millis(250);
 
 /// What has been recorded since the last write.
 #[derive(Default)]
@@ -14,6 +21,8 @@ pub(crate) struct Unwritten {
     /// How many writes have been begun, and how many are done.
     begun: u64,
     done: u64,
+    /// When progress was last written.
+    progressed: Option<Instant>,
     /// Those who wait for a write.
     waiting: Vec<Waker>,
     /// Whoever writes, to be woken when there is something to write from outside of the run.
@@ -31,12 +40,31 @@ impl Ticket {
 
 impl Unwritten {
     pub(crate) fn is_empty(&self) -> bool {
-        self.changes.is_empty() && self.begun == self.done
+        // Progress that is held back does not keep anything from being done.
+        (self.changes.is_empty() || self.only_progress_too_soon()) && self.begun == self.done
     }
 
     /// The write that comes next.
     pub(crate) fn ticket(&self) -> Ticket {
         Ticket(self.begun + 1)
+    }
+
+    /// How long until progress alone is worth a write again.
+    fn too_soon(&self) -> Duration {
+        let since = self.progressed.map_or(PACE, |last| last.elapsed());
+        PACE.saturating_sub(since)
+    }
+
+    fn only_progress_too_soon(&self) -> bool {
+        let Changes { entries, segments, asked, withdrawn, forgotten, message, progress } =
+            &self.changes;
+        let anything_else = !entries.is_empty()
+            || !segments.is_empty()
+            || !asked.is_empty()
+            || !withdrawn.is_empty()
+            || !forgotten.is_empty()
+            || message.is_some();
+        progress.is_some() && !anything_else && !self.too_soon().is_zero()
     }
 
     /// Another run begins: nobody of the old one waits.
@@ -75,8 +103,11 @@ impl Journal {
         all.extend(asked);
         // These are open now. One that was withdrawn before would be withdrawn after, in a store.
         withdrawn.retain(|name| !all.iter().any(|asked| asked.name == *name));
-        if unwritten.changes.is_empty() {
+        if unwritten.changes.is_empty() || unwritten.only_progress_too_soon() {
             return None;
+        }
+        if unwritten.changes.progress.is_some() {
+            unwritten.progressed = Some(Instant::now());
         }
         unwritten.begun += 1;
         Some(mem::take(&mut unwritten.changes))
@@ -115,6 +146,34 @@ impl Journal {
         let writer = unwritten.writer.take();
         drop(state);
         writer.into_iter().for_each(Waker::wake);
+    }
+
+    /// Says how far the run is. What does not grow is ignored; what comes too fast waits for the
+    /// next write, or for its time.
+    pub fn progress(&self, done: f64, note: RawJson) {
+        let mut state = self.lock();
+        if state.progress.is_some_and(|last| done <= last) {
+            return;
+        }
+        state.progress = Some(done);
+        let Some(unwritten) = &mut state.unwritten else { return };
+        unwritten.changes.progress = Some(note);
+        let writer = unwritten.writer.take();
+        drop(state);
+        writer.into_iter().for_each(Waker::wake);
+    }
+
+    /// How far the run was when it was last begun: nothing less is said any more.
+    pub fn set_progress(&self, done: f64) {
+        self.lock().progress = Some(done);
+    }
+
+    /// For how long there is nothing to write though something waits to be, if that is so.
+    pub fn held_back(&self) -> Option<Duration> {
+        let state = self.lock();
+        let unwritten = state.unwritten.as_ref()?;
+        unwritten.changes.progress.as_ref()?;
+        Some(unwritten.too_soon())
     }
 
     /// Whom to wake when something is said from outside of the run.

@@ -11,6 +11,7 @@ use super::{
     Error, Result,
     core::Core,
     durable::Durability,
+    tasks::TaskProgress,
     text_args::{self, TextArgs},
 };
 
@@ -48,7 +49,11 @@ impl Cx {
             return;
         }
         let message = Some(message.into()).filter(|message| !message.is_empty());
-        self.call.port().progress(Progress { done, total: total.into(), message });
+        let progress = Progress { done, total: total.into(), message };
+        match self.call.attached::<Durability>().filter(|durability| durability.is_task()) {
+            Some(durability) => TaskProgress::note(&self.call, durability, progress),
+            None => self.call.port().progress(progress),
+        }
     }
 
     /// Sends a line of log to the client, if it wants lines of this level. Never put secrets in.

@@ -63,6 +63,11 @@ pub trait Era: fmt::Debug + Send + Sync {
     /// Whether this revision has words for a question.
     fn has_words_for(&self, request: &InputRequest) -> bool;
 
+    /// Whether clients hear of the progress of tasks.
+    fn tells_progress_of_tasks(&self) -> bool {
+        false
+    }
+
     /// Whether the client answers a question of this kind with a task of its own, if it is asked to.
     fn hosts(&self, _call: &Call, _request: &InputRequest) -> bool {
         false

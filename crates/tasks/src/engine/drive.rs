@@ -56,6 +56,7 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals) {
     let mut commit: Option<Commit<'_>> = None;
     let mut parking: Option<Pin<Box<Sleep>>> = None;
     let mut grace: Option<Pin<Box<Sleep>>> = None;
+    let mut pacing: Option<Pin<Box<Sleep>>> = None;
     // What came before we listened is looked for once.
     let mut look = true;
     loop {
@@ -105,6 +106,13 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals) {
                 && let Some(changes) = journal.take_changes()
             {
                 return Poll::Ready(Event::Write(changes));
+            }
+            if let Some(wait) = journal.held_back().filter(|_| commit.is_none()) {
+                let due = pacing.get_or_insert_with(|| Box::pin(sleep(wait)));
+                if due.as_mut().poll(cx).is_ready() {
+                    pacing = None;
+                    cx.waker().wake_by_ref();
+                }
             }
             if changed.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Event::Changed);

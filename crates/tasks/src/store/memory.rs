@@ -126,6 +126,7 @@ impl Store for MemoryStore {
                 ttl: task.ttl.map(millis),
                 purge: None,
                 message: None,
+                progress: None,
                 cancel_requested: None,
                 owner: task.worker.map(|(worker, _)| worker),
                 epoch: u64::from(lease.is_some()),
@@ -201,6 +202,7 @@ impl Store for MemoryStore {
                 begun,
                 crashes: row.crashes,
                 cancel_requested: row.cancel_requested.is_some(),
+                progress: row.progress.clone(),
             }
         });
         done(Ok(claimed.collect()))

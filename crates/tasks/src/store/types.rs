@@ -163,6 +163,8 @@ pub struct View {
     pub ttl: Option<u64>,
     /// What it is doing, in words.
     pub message: Option<String>,
+    /// How far it said it was, last.
+    pub progress: Option<RawJson>,
     /// What its client is asked and has not answered, by the name on the wire, in the order it was
     /// asked.
     pub questions: Vec<(String, InputRequest)>,
@@ -190,6 +192,8 @@ pub struct Claimed {
     pub crashes: u32,
     /// Whether it was asked to stop.
     pub cancel_requested: bool,
+    /// How far it said it was, last.
+    pub progress: Option<RawJson>,
 }
 
 /// What a worker has to write, all of it or nothing.
@@ -209,6 +213,8 @@ pub struct Changes {
     pub forgotten: Vec<String>,
     /// What the task is doing, in words.
     pub message: Option<String>,
+    /// How far it is.
+    pub progress: Option<RawJson>,
 }
 
 impl Changes {
@@ -220,6 +226,7 @@ impl Changes {
             && self.withdrawn.is_empty()
             && self.forgotten.is_empty()
             && self.message.is_none()
+            && self.progress.is_none()
     }
 }
 

@@ -234,7 +234,7 @@ impl Durability {
     }
 
     /// Whether the call has become a task.
-    pub(super) fn is_task(&self) -> bool {
+    pub(in crate::server) fn is_task(&self) -> bool {
         self.in_task.load(Ordering::Acquire)
     }
 

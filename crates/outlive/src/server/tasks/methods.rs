@@ -12,7 +12,7 @@ use outlive_wire::{
 };
 use serde::Deserialize;
 
-use super::{Tasks, unavailable, unknown_task};
+use super::{TaskProgress, Tasks, unavailable, unknown_task};
 use crate::server::{
     core::{Core, caller_key},
     durable::Put,
@@ -151,6 +151,7 @@ pub(in crate::server) fn result(core: &Arc<Core>, call: Arc<Call>) -> Work {
             let changed = changed.notified();
             let view = look(tasks, &call, &id).await?;
             let questions = view.questions.clone();
+            tell_progress(&core, &call, &view);
             let shown = tasks.show(view);
             let status = std::mem::discriminant(&shown.state);
             let changed_status = told.replace(status).is_some_and(|before| before != status);
@@ -198,6 +199,18 @@ pub(in crate::server) fn result(core: &Arc<Core>, call: Arc<Call>) -> Work {
             }
         }
     })
+}
+
+/// Tells a client that waits for a task how far it is.
+fn tell_progress(core: &Core, call: &Call, view: &View) {
+    let Some(session) = call.session() else { return };
+    if view.outcome.is_some() {
+        return TaskProgress::forget(session, &view.id);
+    }
+    let progress = view.progress.as_ref().and_then(TaskProgress::read);
+    if let Some(notify) = progress.and_then(|progress| progress.news(session, &view.id)) {
+        call.port().say(notify, core.profile.limits.queued_notifications);
+    }
 }
 
 /// Puts the questions of a task to the client that waits for its result.

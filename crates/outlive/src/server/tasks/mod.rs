@@ -4,6 +4,7 @@
 //! - `config`: how tasks are run, and [`TaskPolicy`].
 //! - `start`: how a call becomes a task: at once, or when it takes too long.
 //! - `once`: calls that are done once, however often they are presented.
+//! - `progress`: how far a task is, for those who wait for it.
 //! - `runner`: how a task is begun again as a call.
 //! - `methods`: `tasks/get`, `tasks/update`, `tasks/cancel`, `tasks/result`, `tasks/list`.
 
@@ -11,6 +12,7 @@ mod audit;
 mod config;
 mod methods;
 mod once;
+mod progress;
 mod runner;
 mod start;
 mod witness;
@@ -30,6 +32,7 @@ use serde_json::value::RawValue;
 
 pub use config::{OnCrash, TaskConfig, TaskPolicy};
 pub(super) use methods::{cancel, gate, get, list, look_at, result, update};
+pub(super) use progress::TaskProgress;
 pub(super) use start::course;
 
 use super::{core::Core, durable::Token, throttle::Throttle};

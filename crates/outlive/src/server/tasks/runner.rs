@@ -9,7 +9,7 @@ use outlive_tasks::{
 };
 
 use super::{
-    internal,
+    TaskProgress, internal,
     start::{as_task, canceller},
 };
 use crate::server::{Cx, core::Core, cx::Arguments, durable::Durability};
@@ -46,6 +46,9 @@ impl Runner for CallRunner {
         }
         let durability = Durability::of_task(&core, claimed.lease.task.as_str(), claimed.journal);
         let journal = Arc::clone(&durability.journal);
+        if let Some(before) = claimed.progress.as_ref().and_then(TaskProgress::read) {
+            journal.set_progress(before.done());
+        }
         call.attachment(|| durability);
         let cx = Cx::new(Arc::clone(&call), Arc::clone(&core), Arguments::Json);
         let work = outlive_protocol::contained(&call, || entry.start(&cx, &entry));

@@ -151,7 +151,10 @@ async fn a_client_may_answer_a_question_with_a_task_of_its_own() {
     pipe.reply(&asked, json!({"task": task("working")})).await;
     for status in ["working", "input_required", "completed"] {
         let look = pipe.read().await;
-        assert_eq!((&look["method"], &look["params"]["taskId"]), (&json!("tasks/get"), &json!("theirs")));
+        assert_eq!(
+            (&look["method"], &look["params"]["taskId"]),
+            (&json!("tasks/get"), &json!("theirs"))
+        );
         pipe.reply(&look, task(status)).await;
     }
     let fetch = pipe.read().await;
@@ -172,6 +175,40 @@ async fn a_client_that_could_run_a_task_may_answer_at_once() {
     assert!(asked["params"]["task"].is_object());
     pipe.reply(&asked, json!({"action": "accept", "content": {"yes": true}})).await;
     assert_eq!(text(&result(&pipe.answer(call).await)), "sure: true");
+}
+
+/// Says how far it is, four times, and goes back once.
+async fn counting(cx: outlive::server::Cx) -> &'static str {
+    for done in [1.0, 2.0, 1.5, 3.0] {
+        cx.progress(done, 3.0, "");
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+    "counted"
+}
+
+// T1-31, T1-32
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_task_hears_how_far_it_is_under_the_token_of_its_call() {
+    let counts = Counts::default();
+    let tool =
+        outlive::server::Tool::new("counting", counting).task(outlive::server::TaskPolicy::Always);
+    let config = outlive::server::TaskConfig::volatile();
+    let server = super::world::builder(config, &counts).tool(tool).build().unwrap();
+    let mut pipe = Pipe::open(&server);
+    pipe.legacy(VERSION).await;
+    let call = json!({"name": "counting", "task": {}, "_meta": {"progressToken": "mine"}});
+    let id = pipe.result("tools/call", call).await["task"]["taskId"].clone();
+    let first = pipe.send("tasks/result", json!({"taskId": id})).await;
+    let heard = pipe.read().await;
+    let (token, done) = (&heard["params"]["progressToken"], &heard["params"]["progress"]);
+    assert_eq!((token, done.as_f64()), (&json!("mine"), Some(1.0)));
+    pipe.cancel(first).await;
+    let again = pipe.send("tasks/result", json!({"taskId": id})).await;
+    let heard = pipe.read_to(again).await;
+    let told: Vec<_> =
+        heard.iter().filter_map(|said| said["params"]["progress"].as_f64()).collect();
+    assert_eq!(told, [2.0, 3.0], "growing, and nothing twice: {heard:?}");
+    assert_eq!(text(&result(heard.last().unwrap())), "counted");
 }
 
 // T1-17

@@ -109,6 +109,10 @@ impl Era for Legacy {
         question::has_words_for(self, request)
     }
 
+    fn tells_progress_of_tasks(&self) -> bool {
+        true
+    }
+
     fn hosts(&self, call: &Call, request: &InputRequest) -> bool {
         self.since(Version::V2025_11_25) && question::hosts(call, request)
     }

@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use outlive_wire::RawJson;
 use serde_json::json;
 
 use super::{Bench, LEASE, done, entry, promises, raw, recorded, value};
@@ -20,6 +21,7 @@ promises![
     segments_keep_their_order_and_number,
     every_change_has_a_later_time,
     a_message_is_seen_until_the_next,
+    how_far_it_was_is_seen_by_its_owner_and_its_next_worker,
     everything_is_written_or_nothing,
     listeners_hear_of_every_change,
     what_is_written_twice_is_there_once,
@@ -79,6 +81,19 @@ async fn every_change_has_a_later_time(bench: Bench) {
     }
 }
 
+async fn how_far_it_was_is_seen_by_its_owner_and_its_next_worker(bench: Bench) {
+    let lease = bench.start("a", "v").await;
+    for done in [1, 2] {
+        let progress = Some(raw(&json!({"done": done})));
+        bench.write(&lease, Changes { progress, ..Changes::default() }).await;
+    }
+    bench.write(&lease, entry("k", json!(1))).await;
+    let is_last = |seen: Option<RawJson>| seen.is_some_and(|seen| seen.get() == r#"{"done":2}"#);
+    assert!(is_last(bench.view("a").await.progress));
+    bench.advance(LEASE * 2);
+    assert!(is_last(bench.claim("w").await.remove(0).progress));
+}
+
 async fn a_message_is_seen_until_the_next(bench: Bench) {
     let lease = bench.start("a", "v").await;
     let say = |text: &str| Changes { message: Some(text.to_owned()), ..Changes::default() };
@@ -99,11 +114,13 @@ async fn everything_is_written_or_nothing(bench: Bench) {
         withdrawn: Vec::new(),
         forgotten: Vec::new(),
         message: Some("gone".to_owned()),
+        progress: Some(raw(&json!(1))),
     };
     let then = Then::End { outcome: done(), retention: LEASE };
     assert!(bench.store.write(&lease, changes, then).await.is_err());
     let view = bench.view("a").await;
-    assert!(view.outcome.is_none() && view.message.is_none() && view.questions.is_empty());
+    assert!(view.outcome.is_none() && view.questions.is_empty());
+    assert!(view.message.is_none() && view.progress.is_none());
     let journal = bench.claim_one("w").await.journal;
     assert!(journal.entries.is_empty() && journal.segments.is_empty());
 }

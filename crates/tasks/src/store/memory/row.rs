@@ -31,6 +31,7 @@ pub(super) struct Row {
     /// When it may be forgotten, once it is over.
     pub(super) purge: Option<Millis>,
     pub(super) message: Option<String>,
+    pub(super) progress: Option<RawJson>,
     pub(super) cancel_requested: Option<Millis>,
     pub(super) owner: Option<WorkerId>,
     pub(super) epoch: u64,
@@ -104,6 +105,9 @@ impl Row {
         }
         if let Some(message) = changes.message {
             self.message = Some(message);
+        }
+        if let Some(progress) = changes.progress {
+            self.progress = Some(progress);
         }
         self.settle(open, now);
         self.touch(now);
@@ -250,6 +254,7 @@ impl Row {
             updated: self.updated,
             ttl: self.ttl,
             message: self.message.clone(),
+            progress: self.progress.clone(),
             questions: questions.collect(),
             cancel_requested: self.cancel_requested,
         }

@@ -18,7 +18,7 @@ use crate::store::{Claimed, Heard, Lease, StoreError, TaskId, WorkerId};
 
 pub(super) const DUE: &str =
     "SELECT number, id, principal, kind, body, phase, epoch, begun, crashes,
-     cancel_requested IS NOT NULL, reasked FROM task JOIN request ON request.task = task.number
+     cancel_requested IS NOT NULL, reasked, progress FROM task JOIN request ON request.task = task.number
      WHERE due <= ?1 ORDER BY due LIMIT ?2";
 pub(super) const TAKE: &str = "UPDATE task SET phase = 1, owner = ?2, epoch = ?3, due = ?4,
      begun = 1, crashes = ?5 WHERE number = ?1";
@@ -101,6 +101,7 @@ struct Due {
     crashes: u32,
     cancel_requested: bool,
     reasked: Option<String>,
+    progress: Option<String>,
 }
 
 impl Due {
@@ -117,6 +118,7 @@ impl Due {
             crashes: row.get(8)?,
             cancel_requested: row.get(9)?,
             reasked: row.get(10)?,
+            progress: row.get(11)?,
         })
     }
 
@@ -129,6 +131,7 @@ impl Due {
         // All that can be wrong with it is found before it is touched.
         let journal = journal::restore(connection, self.number, self.reasked.as_deref())?;
         let request = raw("request", self.request)?;
+        let progress = self.progress.map(|progress| raw("progress", progress)).transpose()?;
         // Whoever had it has not renewed its lease: that worker is lost.
         let crashes = self.crashes + u32::from(self.phase == RUNNING);
         let epoch = self.epoch + 1;
@@ -143,6 +146,7 @@ impl Due {
             begun: self.begun,
             crashes,
             cancel_requested: self.cancel_requested,
+            progress,
         })
     }
 }

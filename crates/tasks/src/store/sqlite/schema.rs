@@ -143,6 +143,7 @@ ALTER TABLE task ADD COLUMN origin TEXT NOT NULL DEFAULT '';
 ALTER TABLE task ADD COLUMN base_ttl INTEGER;                   -- ttl is what it is by its questions
 ALTER TABLE task ADD COLUMN max_ttl INTEGER NOT NULL DEFAULT 0; -- while a question is open
 ALTER TABLE task ADD COLUMN open INTEGER NOT NULL DEFAULT 0;    -- how many questions are
+ALTER TABLE task ADD COLUMN progress TEXT;                      -- how far it said it was
 ALTER TABLE question ADD COLUMN outside INTEGER NOT NULL DEFAULT 0; -- 1 if no client answers it
 UPDATE task SET base_ttl = ttl;
 UPDATE task SET open = (SELECT count(*) FROM question WHERE task = task.number AND state = 0)

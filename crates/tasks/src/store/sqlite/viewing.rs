@@ -16,7 +16,7 @@ macro_rules! seen {
     ($which:literal) => {
         concat!(
             "SELECT id, kind, origin, phase, outcome, created, updated, ttl, message,
-             cancel_requested, CASE WHEN open > 0 THEN (
+             cancel_requested, progress, CASE WHEN open > 0 THEN (
                  SELECT json_group_array(json_array(name, body) ORDER BY place) FROM question
                  WHERE question.task = task.number AND state = 0 AND outside = 0
              ) END FROM task ",
@@ -63,6 +63,7 @@ struct Seen {
     ttl: Option<i64>,
     message: Option<String>,
     cancel_requested: Option<i64>,
+    progress: Option<String>,
     /// The names of the open questions and what they are, as JSON, if there are any.
     questions: Option<String>,
 }
@@ -80,12 +81,14 @@ impl Seen {
             ttl: row.get(7)?,
             message: row.get(8)?,
             cancel_requested: row.get(9)?,
-            questions: row.get(10)?,
+            progress: row.get(10)?,
+            questions: row.get(11)?,
         })
     }
 
     fn view(self) -> Result<View, Problem> {
         let outcome = self.outcome.map(|outcome| from_json("outcome", &outcome));
+        let progress = self.progress.map(|progress| from_json("progress", &progress));
         let questions = self.questions.as_deref().map(questions);
         Ok(View {
             questions: questions.transpose()?.unwrap_or_default(),
@@ -98,6 +101,7 @@ impl Seen {
             updated: from_column(self.updated),
             ttl: self.ttl.map(from_column),
             message: self.message,
+            progress: progress.transpose()?,
             cancel_requested: self.cancel_requested.map(from_column),
         })
     }

@@ -13,7 +13,7 @@ use crate::store::{Changes, Lease, Millis, StoreError, Then};
 
 // Who has lost the task finds no row here, and writes nothing after it.
 pub(super) const TOUCH: &str = "UPDATE task SET updated = max(?4, updated + 1),
-     message = coalesce(?5, message)
+     message = coalesce(?5, message), progress = coalesce(?6, progress)
      WHERE id = ?1 AND epoch = ?2 AND owner = ?3 AND phase = 1 RETURNING number, crashes";
 pub(super) const FORGET_CRASHES: &str = "UPDATE task SET crashes = 0 WHERE number = ?1";
 pub(super) const PARK: &str =
@@ -25,7 +25,7 @@ pub(super) fn write(
     changes: &Changes,
     then: &Then,
 ) -> Result<(), Problem> {
-    let (number, crashes) = touch(batch, lease, changes.message.as_deref())?;
+    let (number, crashes) = touch(batch, lease, changes)?;
     let recorded = apply(batch, number, changes)?;
     if recorded && crashes > 0 {
         run(batch.connection, FORGET_CRASHES, [number])?;
@@ -42,12 +42,14 @@ pub(super) fn write(
 }
 
 /// Notes the change, if the lease is not lost; returns the task's number and its crashes.
-fn touch(batch: &Batch<'_>, lease: &Lease, message: Option<&str>) -> Result<(i64, u32), Problem> {
+fn touch(batch: &Batch<'_>, lease: &Lease, changes: &Changes) -> Result<(i64, u32), Problem> {
     let (epoch, worker) = (to_column(lease.epoch), lease.worker.as_str());
+    let message = changes.message.as_deref();
+    let progress = changes.progress.as_ref().map(|progress| progress.get());
     let touched = one(
         batch.connection,
         TOUCH,
-        (lease.task.as_str(), epoch, worker, batch.now(), message),
+        (lease.task.as_str(), epoch, worker, batch.now(), message, progress),
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
     touched.ok_or(Problem::Store(StoreError::Lost))

@@ -1,0 +1,73 @@
+//! How far a task is, for the client of 2025-11-25 that gave a token with the call that made it.
+//!
+//! It is kept with the task, so that whoever waits for its result hears of it, on any replica, and
+//! so that it never goes back when the task is begun again.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use outlive_protocol::{Call, Notify, Progress, Session};
+use outlive_tasks::store::TaskId;
+use outlive_wire::RawJson;
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::server::durable::Durability;
+
+/// What is kept.
+#[derive(Serialize, Deserialize)]
+pub(in crate::server) struct TaskProgress {
+    /// The token of the call that made the task.
+    token: RawJson,
+    progress: Progress,
+}
+
+impl TaskProgress {
+    /// Keeps how far a task is, where its client can hear of it.
+    pub(in crate::server) fn note(call: &Call, durability: &Durability, mut progress: Progress) {
+        let Some(token) = call.progress_token() else { return };
+        if !call.era().tells_progress_of_tasks() || !progress.done.is_finite() {
+            return;
+        }
+        progress.total = progress.total.filter(|total| total.is_finite());
+        let done = progress.done;
+        let token = RawValue::from_string(token.to_owned());
+        let note = token.and_then(|token| to_raw_value(&Self { token: token.into(), progress }));
+        if let Ok(note) = note {
+            durability.journal.progress(done, note.into());
+        }
+    }
+
+    /// What was kept.
+    pub(super) fn read(kept: &RawJson) -> Option<Self> {
+        serde_json::from_str(kept.get()).ok()
+    }
+
+    pub(super) fn done(&self) -> f64 {
+        self.progress.done
+    }
+
+    /// What the client is told, unless its session has been told as much.
+    pub(super) fn news(self, session: &Session, task: &TaskId) -> Option<Notify> {
+        let told = session.state(Told::default);
+        let mut told = told.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = told.entry(task.clone()).or_insert(f64::NEG_INFINITY);
+        if self.progress.done <= *last {
+            return None;
+        }
+        *last = self.progress.done;
+        Some(Notify::TaskProgress { token: self.token, progress: self.progress })
+    }
+
+    /// A task is over: nothing more is told of it.
+    pub(super) fn forget(session: &Session, task: &TaskId) {
+        let told = session.state(Told::default);
+        told.0.lock().unwrap_or_else(PoisonError::into_inner).remove(task);
+    }
+}
+
+/// How far the tasks were that a session has been told of.
+#[derive(Default)]
+struct Told(Mutex<HashMap<TaskId, f64>>);
