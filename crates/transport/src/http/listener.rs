@@ -2,11 +2,15 @@
 
 use std::{
     fmt,
-    future::Future,
+    future::{Future, poll_fn},
     io,
     net::{IpAddr, SocketAddr},
     pin::pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Poll,
     time::Duration,
 };
 
@@ -131,6 +135,12 @@ impl fmt::Debug for Serving {
     }
 }
 
+/// How long nobody has to come, after it was decided to stop, before nobody can any more.
+const LAST_CALL: Duration = Duration::from_millis(20);
+
+/// How long a connection on which nothing has come yet is listened to when the server stops.
+const FIRST_REQUEST: Duration = Duration::from_millis(200);
+
 async fn accept(
     listener: TcpListener,
     service: HttpService,
@@ -142,13 +152,23 @@ async fn accept(
     let mut open = JoinSet::new();
     loop {
         let permit = tokio::select! {
+            biased;
             permit = Arc::clone(&room).acquire_owned() => permit,
-            _ = stopped.changed() => return open,
+            // There is no room, and no time to wait for it.
+            _ = stopped.wait_for(|stopped| *stopped) => return open,
         };
         let Ok(permit) = permit else { return open };
+        let stopping = *stopped.borrow();
         let accepted = tokio::select! {
+            biased;
             accepted = listener.accept() => accepted,
-            _ = stopped.changed() => return open,
+            // Whoever has connected has been promised an answer: they are all let in first.
+            () = tokio::time::sleep(LAST_CALL), if stopping => return open,
+            changed = stopped.changed(), if !stopping => match changed {
+                Ok(()) => continue,
+                // Dropped, not shut down.
+                Err(_) => return open,
+            },
         };
         while open.try_join_next().is_some() {}
         match accepted {
@@ -178,7 +198,11 @@ fn connection(
     let _ = stream.set_nodelay(true);
     async move {
         let _permit = permit;
-        let handle = service_fn(|request| service.handle(request, Some(peer.ip())));
+        let has_request = AtomicBool::new(false);
+        let handle = service_fn(|request| {
+            has_request.store(true, Ordering::Relaxed);
+            service.handle(request, Some(peer.ip()))
+        });
         let mut connection = pin!(
             http1::Builder::new()
                 .timer(IdleTimer::default())
@@ -188,13 +212,27 @@ fn connection(
         let result = tokio::select! {
             result = connection.as_mut() => result,
             () = async { drop(stopped.wait_for(|stopped| *stopped).await) } => {
+                // The first request may be on its way, or unread: a connection that is told to end
+                // before it has read anything ends without an answer.
+                let first = poll_fn(|cx| match connection.as_mut().poll(cx) {
+                    Poll::Pending if !has_request.load(Ordering::Relaxed) => Poll::Pending,
+                    Poll::Ready(ended) => Poll::Ready(Some(ended)),
+                    Poll::Pending => Poll::Ready(None),
+                });
+                if let Ok(Some(ended)) = tokio::time::timeout(FIRST_REQUEST, first).await {
+                    return over(ended);
+                }
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
         };
-        if let Err(error) = result {
-            tracing::debug!(%error, "a connection ended early");
-        }
+        over(result);
+    }
+}
+
+fn over(result: hyper::Result<()>) {
+    if let Err(error) = result {
+        tracing::debug!(%error, "a connection ended early");
     }
 }
 
