@@ -51,6 +51,8 @@ pub(crate) struct State {
     /// When the timers are over that the run waits for.
     pub(crate) timers: BTreeMap<String, u64>,
     pub(crate) questions: Questions,
+    /// Whether there are values among the entries that no client may carry.
+    pub(crate) secrets: bool,
     /// How far the run has said it is.
     pub(crate) progress: Option<f64>,
     /// What the run has said that it is doing, while there was no store to write it to.
@@ -280,6 +282,29 @@ impl Journal {
         };
         let is_unused = |key: &&String| !state.used.contains(*key) && !is_ours(key);
         state.entries.keys().filter(is_unused).cloned().collect()
+    }
+
+    /// Whether it holds values that no client may carry.
+    pub fn holds_secrets(&self) -> bool {
+        self.lock().secrets
+    }
+
+    /// How many bytes it is counted as.
+    pub fn size(&self) -> usize {
+        let state = self.lock();
+        state.bytes + state.questions.size()
+    }
+
+    /// Takes back what was kept elsewhere. What is here stays as it is.
+    pub fn refill(&self, kept: Restored) {
+        let mut state = self.lock();
+        for (key, entry) in kept.entries {
+            if state.entry(&key).is_none() {
+                state.read_back(&key, entry);
+            }
+        }
+        state.bytes += kept.segments.iter().map(size_of_segment).sum::<usize>();
+        state.segments.stored.splice(0..0, kept.segments);
     }
 
     /// What the journal may hold from now on.

@@ -120,6 +120,7 @@ impl Step<'_> {
             return Err(Misuse::Closed(self.key.as_ref().to_owned()));
         }
         state.record(&self.key, entry.clone(), bounds)?;
+        state.secrets |= secret;
         let stored = state.entry(&self.key).cloned().unwrap_or(entry);
         let ticket = state.unwritten.as_ref().map_or(Ticket::NONE, Unwritten::ticket);
         drop(state);

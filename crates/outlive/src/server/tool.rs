@@ -236,7 +236,8 @@ impl Tool {
     }
 
     /// Lets a client come back with each round of its answers once. The server has to remember
-    /// the rounds for that: [`ServerBuilder::remember_rounds`].
+    /// the rounds for that: [`ServerBuilder::remember_rounds`]. With a store it does, for all
+    /// replicas, and who comes back a second time is told what came of the first.
     ///
     /// [`ServerBuilder::remember_rounds`]: super::ServerBuilder::remember_rounds
     pub fn single_use(mut self) -> Self {
@@ -294,8 +295,10 @@ impl Tool {
             TaskPolicy::Always => Some(TaskSupport::Required),
         }
         .map(|support| ToolExecution { task_support: Some(support) });
-        if self.upgrade.single_use && core.used_rounds.is_none() {
-            return Err(bad(&"its rounds may be used once only; let the server `remember_rounds`"));
+        if self.upgrade.single_use && core.used_rounds.is_none() && core.tasks.is_none() {
+            return Err(bad(
+                &"its rounds may be used once only; let the server `remember_rounds`, or give it a store with `.tasks(…)`",
+            ));
         }
         let typed_input = self.written_input.is_none() && self.needs.input.is_some();
         let input = match (&self.written_input, self.needs.input.take()) {

@@ -9,7 +9,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{Arc, atomic::Ordering},
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -59,8 +59,14 @@ pin_project! {
         work: Option<H::Future>,
         turns: Turns,
         waiting: Vec<Waiting>,
+        // What has to be done with the store before anything else: `None` comes of it if the
+        // handler goes on then.
+        aside: Option<Aside>,
     }
 }
+
+/// Something that is done with the store, and the outcome of the call if it is the end of it.
+type Aside = Pin<Box<dyn Future<Output = Result<Option<Outcome>, Fault>> + Send>>;
 
 /// A question that has been sent.
 struct Waiting {
@@ -92,6 +98,7 @@ where
                 work: Some(work),
                 turns: Turns::default(),
                 waiting: Vec::new(),
+                aside: fetch(cx),
             }),
             Err(rejection) => Err((rejection, ending)),
         }
@@ -144,8 +151,8 @@ where
         }
     }
 
-    /// Ends the call with what is to be asked.
-    fn suspend(self: Pin<&mut Self>) -> Result<Outcome, Fault> {
+    /// Ends the call with what is to be asked; `None` if the store has to keep something before.
+    fn suspend(self: Pin<&mut Self>) -> Result<Option<Outcome>, Fault> {
         let mut this = self.project();
         let durability = Durability::of(this.cx);
         let journal = &durability.journal;
@@ -162,15 +169,19 @@ where
         let limit = this.cx.core().profile.limits.question_rounds;
         if durability.rounds() >= limit {
             let outcome = this.ending.give_up(this.cx, too_many_rounds(limit))?;
-            return Ok(complete(this.cx, outcome));
+            return Ok(Some(complete(this.cx, outcome)));
         }
-        let state = durability.seal(this.cx, this.ending.upgrade(), &questions)?;
+        let (state, spill) = durability.seal(this.cx, this.ending.upgrade(), &questions)?;
         let requests = questions.into_iter().map(|question| (question.name, question.request));
-        Ok(Outcome::InputRequired(Box::new(InputRequired {
+        let asked = InputRequired {
             requests: Entries(requests.collect()),
             state,
             retry_after: shed.and_then(|shed| shed.after),
-        })))
+        };
+        let Some(spill) = spill else { return Ok(Some(Outcome::InputRequired(Box::new(asked)))) };
+        let ending = spill.end(this.cx.clone(), asked);
+        *this.aside = Some(Box::pin(async move { ending.await.map(Some) }));
+        Ok(None)
     }
 
     /// Sends what is to be asked, and takes what has been answered. `true` if something was.
@@ -241,6 +252,13 @@ where
 
     fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
         loop {
+            if let Some(aside) = self.as_mut().project().aside {
+                let done = ready!(aside.as_mut().poll(task));
+                *self.as_mut().project().aside = None;
+                if let Some(outcome) = done? {
+                    return Poll::Ready(Ok(outcome));
+                }
+            }
             let is_task = self.cx.call().attached::<Durability>().is_some_and(Durability::is_task);
             let waits = self.cx.call().era().asking() == Asking::Wait;
             let turned = self.as_mut().poll_work(task);
@@ -268,11 +286,17 @@ where
                         }
                     }
                     if !waits && !is_task {
-                        return Poll::Ready(self.suspend());
+                        match self.as_mut().suspend()? {
+                            Some(outcome) => return Poll::Ready(Ok(outcome)),
+                            None => continue,
+                        }
                     }
                 }
                 Poll::Ready(Turned::Parked) if !waits && !is_task => {
-                    return Poll::Ready(self.suspend());
+                    match self.as_mut().suspend()? {
+                        Some(outcome) => return Poll::Ready(Ok(outcome)),
+                        None => continue,
+                    }
                 }
                 Poll::Ready(Turned::Parked) | Poll::Pending => {}
             }
@@ -314,6 +338,13 @@ where
             })
         })
     }
+}
+
+/// Reads back what the store has of the journal, before the handler looks for it.
+fn fetch(cx: &Cx) -> Option<Aside> {
+    cx.call().attached::<Durability>()?.spilled()?;
+    let cx = cx.clone();
+    Some(Box::pin(async move { Durability::of(&cx).fetch(cx.core()).await.map(|()| None) }))
 }
 
 /// Whether a test has the run lost.

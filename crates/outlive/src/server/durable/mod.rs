@@ -17,7 +17,9 @@ mod retry;
 mod round;
 mod salient;
 mod secret;
+mod spill;
 mod state;
+mod used_rounds;
 
 use std::{
     fmt,
@@ -47,7 +49,8 @@ pub use retry::Retry;
 pub use round::{Next, Questions, Round};
 pub(super) use salient::fingerprint;
 pub use secret::Secret;
-pub(super) use state::{Durability, Upgrade, UsedRounds, open, random_id};
+pub(super) use state::{Durability, Upgrade, open, random_id};
+pub(super) use used_rounds::UsedRounds;
 
 use super::{
     Cx, Error, Result,

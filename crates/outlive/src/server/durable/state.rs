@@ -3,7 +3,7 @@
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr>
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU32, Ordering},
@@ -25,13 +25,14 @@ use super::{
     },
     millis, now, request,
     salient::{self, Salient},
+    spill::Spill,
 };
 
 /// Bytes of a journal that stays in memory while its call waits.
 const IN_MEMORY: usize = 16 << 20;
 
 /// How far the clocks of replicas may differ.
-const SKEW: Duration = Duration::from_secs(30);
+pub(super) const SKEW: Duration = Duration::from_secs(30);
 
 /// Where the id of the call stands in the journal of a task. No key of an author's begins so.
 const CALL: &str = "#call";
@@ -40,7 +41,6 @@ const CALL: &str = "#call";
 const VERSION: u8 = 1;
 
 /// What a call has done and asked, over all its rounds.
-#[derive(Debug)]
 pub(in crate::server) struct Durability {
     pub(in crate::server) journal: Arc<Journal>,
     /// Whether the call has become a task: its questions wait in the store then.
@@ -57,6 +57,17 @@ pub(in crate::server) struct Durability {
     /// How many rounds came before this one.
     pub(super) round: AtomicU32,
     sheds: u32,
+    /// Where the store has the journal of earlier rounds, until it is read back.
+    spilled: Mutex<Option<Spilled>>,
+    /// Whether the journal has been with the store, and so goes there again.
+    has_spilled: AtomicBool,
+}
+
+/// A journal that the store has.
+struct Spilled {
+    place: String,
+    revision: Option<Arc<str>>,
+    upgrade: Upgrade,
 }
 
 /// Changes what an earlier revision of a handler has recorded, key by key.
@@ -102,6 +113,9 @@ struct Sealed {
     kinds: Vec<Kind>,
     #[serde(rename = "l")]
     journal: Restored,
+    /// Where the store has the rest of the journal.
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    spilled: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
@@ -159,6 +173,8 @@ impl Durability {
             call_id: OnceLock::new(),
             round: AtomicU32::new(0),
             sheds: 0,
+            spilled: Mutex::default(),
+            has_spilled: AtomicBool::new(false),
         }
     }
 
@@ -252,19 +268,47 @@ impl Durability {
         self.sheds < cx.core().profile.limits.sheds
     }
 
-    /// Seals everything for the client to keep.
+    /// Where the store has what is missing of the journal.
+    pub(super) fn spilled(&self) -> Option<String> {
+        self.lock_spilled().as_ref().map(|spilled| spilled.place.clone())
+    }
+
+    /// Takes back what the store had of the journal.
+    pub(super) fn refill(&self, journal: Restored) {
+        let Some(Spilled { revision, upgrade, .. }) = self.lock_spilled().take() else { return };
+        self.has_spilled.store(true, Ordering::Release);
+        self.journal.refill(migrated(journal, revision.as_deref(), &upgrade));
+    }
+
+    fn lock_spilled(&self) -> MutexGuard<'_, Option<Spilled>> {
+        self.spilled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Seals everything for the client to keep, but for what the store has to keep.
     pub(super) fn seal(
         &self,
         cx: &Cx,
         upgrade: &Upgrade,
         questions: &[OpenQuestion],
-    ) -> Result<String, Fault> {
+    ) -> Result<(String, Option<Spill>), Fault> {
         let (core, call) = (cx.core(), cx.call());
         let issued = now(cx);
         let random = || random_id().ok_or_else(|| Fault::internal("no random bytes for a state"));
         let call_id = match self.call_id.get() {
             Some(id) => id.clone(),
             None => random()?,
+        };
+        let mut journal = self.journal.keep();
+        let spills = core.tasks.is_some()
+            && (self.has_spilled.load(Ordering::Acquire)
+                || self.journal.holds_secrets()
+                || self.journal.size() > carried(core));
+        let spill = match spills {
+            true => Some(
+                Spill::of(&mut journal)
+                    .ok_or_else(|| Fault::internal("no random bytes for a journal"))?,
+            ),
+            false => None,
         };
         let sealed = Sealed {
             version: VERSION,
@@ -276,14 +320,17 @@ impl Durability {
             revision: upgrade.revision.clone(),
             sheds: self.sheds + u32::from(questions.is_empty()),
             kinds: questions.iter().map(|question| Kind::of(&question.request)).collect(),
-            journal: self.journal.keep(),
+            journal,
+            spilled: spill.as_ref().map(|spill| spill.place.clone()),
         };
         let content = serde_json::to_vec(&sealed).map_err(Fault::internal)?;
         let context = salient::context(core, call, &upgrade.salient)?;
-        core.profile
+        let state = core
+            .profile
             .seal
             .seal(&content, &context.parts())
-            .ok_or_else(|| Fault::internal("no random bytes for a state"))
+            .ok_or_else(|| Fault::internal("no random bytes for a state"))?;
+        Ok((state, spill))
     }
 }
 
@@ -320,14 +367,22 @@ pub(in crate::server) fn open(core: &Core, call: &Call, upgrade: &Upgrade) -> Re
         // Nothing of what was asked is there: it will be asked again, and again.
         slow_down(core, call)?;
     }
-    let Sealed { call_id, round, sheds, journal, revision, jti, .. } = sealed;
-    let has_step = journal.entries.values().any(|entry| matches!(entry, Entry::Value(_)));
+    let Sealed { call_id, round, sheds, journal, revision, jti, spilled, .. } = sealed;
+    // What is not here is there because there is much of it.
+    let has_step =
+        spilled.is_some() || journal.entries.values().any(|entry| matches!(entry, Entry::Value(_)));
+    let spilled = spilled.map(|place| Spilled {
+        place,
+        revision: revision.clone(),
+        upgrade: upgrade.clone(),
+    });
     let journal = migrated(journal, revision.as_deref(), upgrade);
     let durability = Durability {
         round: AtomicU32::new(round),
         sheds,
         call_id: call_id.into(),
-        jti: has_step.then_some(jti),
+        jti: (has_step || upgrade.single_use).then_some(jti),
+        spilled: Mutex::new(spilled),
         ..Durability::new(Journal::restored(bounds(core, call), journal))
     };
     rehearse(core, &durability.journal);
@@ -345,9 +400,11 @@ fn unseal(core: &Core, call: &Call, upgrade: &Upgrade, state: &str, now: u64) ->
     let known = sealed.version == VERSION;
     let in_time =
         sealed.issued <= now.saturating_add(skew) && now <= sealed.expires.saturating_add(skew);
+    // With a store, a round that comes again is told what came of it.
     let fresh = || match &core.used_rounds {
-        Some(used) if upgrade.single_use => used.first_use(&sealed.jti, sealed.expires, now),
-        _ => !upgrade.single_use,
+        _ if core.tasks.is_some() || !upgrade.single_use => true,
+        Some(used) => used.first_use(&sealed.jti, sealed.expires, now),
+        None => false,
     };
     (known && in_time && fresh()).then_some(sealed)
 }
@@ -399,14 +456,19 @@ fn rehearse(core: &Core, journal: &Journal) {
 }
 
 fn bounds(core: &Core, call: &Call) -> Bounds {
-    let limits = &core.profile.limits;
-    let leaves = call.era().asking() == Asking::Suspend;
+    let suspends = call.era().asking() == Asking::Suspend;
+    // What the client is not to carry goes to the store, where there is one.
+    let leaves = suspends && core.tasks.is_none();
     Bounds {
-        // Sealing adds a head, and a third for Base64.
-        bytes: if leaves { (limits.state_bytes / 4 * 3).saturating_sub(512) } else { IN_MEMORY },
-        questions: limits.questions,
-        leaves: leaves || core.replays,
+        bytes: if leaves { carried(core) } else { IN_MEMORY },
+        questions: core.profile.limits.questions,
+        leaves: leaves || (core.replays && core.tasks.is_none()),
     }
+}
+
+/// How much of a journal a client carries. Sealing adds a head, and a third for Base64.
+fn carried(core: &Core) -> usize {
+    (core.profile.limits.state_bytes / 4 * 3).saturating_sub(512)
 }
 
 /// The journal of a task stays with its store.
@@ -420,22 +482,3 @@ pub(in crate::server) fn random_id() -> Option<String> {
     getrandom::fill(&mut bytes).ok()?;
     Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
-
-/// The rounds that have been presented, for tools whose rounds may be used once only.
-#[derive(Debug, Default)]
-pub(in crate::server) struct UsedRounds(Mutex<HashMap<String, u64>>);
-
-impl UsedRounds {
-    /// Notes a round; `false` if it has been presented before.
-    fn first_use(&self, jti: &str, expires: u64, now: u64) -> bool {
-        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if used.len() % SWEEP == SWEEP - 1 {
-            // What has expired is refused anyway.
-            used.retain(|_, expires| now <= expires.saturating_add(2 * millis(SKEW)));
-        }
-        used.insert(jti.to_owned(), expires).is_none()
-    }
-}
-
-/// After how many rounds those that have expired are forgotten.
-const SWEEP: usize = 1_024;

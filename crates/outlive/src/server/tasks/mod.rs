@@ -139,6 +139,25 @@ impl Core {
         Ok(self.tasks()?.engine().news(ids))
     }
 
+    /// Keeps the journal of a round.
+    pub(super) async fn keep_journal(
+        &self,
+        place: &str,
+        journal: RawJson,
+        ttl: Duration,
+    ) -> Result<(), Fault> {
+        let store = self.tasks()?.engine().store();
+        let kept = store.keep(&format!("journal/{place}"), journal, ttl).await;
+        kept.map(drop).map_err(|error| unavailable(&error))
+    }
+
+    /// The journal of a round, unless its time is over.
+    pub(super) async fn kept_journal(&self, place: &str) -> Result<Option<RawJson>, Fault> {
+        let store = self.tasks()?.engine().store();
+        let kept = store.kept(&format!("journal/{place}")).await;
+        kept.map_err(|error| unavailable(&error))
+    }
+
     /// Whether something that must not be done twice is done for the first time; `None` if there
     /// is no store to remember it.
     pub(super) async fn first_time(&self, key: &str) -> Option<Result<bool, StoreError>> {

@@ -104,7 +104,9 @@ async fn create(
     }
     let once = once.map(|once| once.key());
     // What earlier rounds have recorded and answered is part of it.
-    let journal = Durability::of(cx).keep();
+    let durability = Durability::of(cx);
+    durability.fetch(cx.core()).await?;
+    let journal = durability.keep();
     let tasks = cx.core().tasks()?;
     let task = new_task(cx, entry, ttl, once, journal)?;
     match tasks.engine().create(task).await {
