@@ -6,6 +6,8 @@
 
 pub mod contract;
 mod memory;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod sqlite;
 mod types;
 
@@ -14,6 +16,8 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use outlive_wire::RawJson;
 
 pub use memory::MemoryStore;
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresOptions, PostgresStore};
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 pub use types::{
     After, Answerer, Asked, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Created, Heard,
