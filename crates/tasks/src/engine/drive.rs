@@ -34,13 +34,7 @@ enum Event {
 type Commit<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 
 /// Runs a task until it ends, waits without a worker, or is lost.
-pub(super) async fn drive(
-    inner: &Inner,
-    lease: &Lease,
-    principal: &str,
-    run: Started,
-    signals: &Signals,
-) {
+pub(super) async fn drive(inner: &Inner, lease: &Lease, run: Started, signals: &Signals) {
     let Started { journal, mut work, cancel } = run;
     journal.begin_writing();
     let mut commit: Option<Commit<'_>> = None;
@@ -51,7 +45,7 @@ pub(super) async fn drive(
     loop {
         if look && commit.is_none() {
             look = false;
-            match news(inner, lease, principal, &journal).await {
+            match news(inner, lease, &journal).await {
                 News::Lost => return give_up(&journal, work),
                 News::Cancelled if grace.is_none() => {
                     cancel();
@@ -172,18 +166,18 @@ enum News {
 }
 
 /// Looks what others have done to the task.
-async fn news(inner: &Inner, lease: &Lease, principal: &str, journal: &Journal) -> News {
-    match inner.store.answers(lease).await {
-        Ok(answers) => {
-            journal.take_answers(answers);
+async fn news(inner: &Inner, lease: &Lease, journal: &Journal) -> News {
+    match inner.store.heard(lease).await {
+        Ok(heard) => {
+            journal.take_answers(heard.answers);
+            if heard.cancel_requested { News::Cancelled } else { News::Answers }
         }
-        Err(StoreError::Lost) => return News::Lost,
+        Err(StoreError::Lost) => News::Lost,
         // It will be looked for again with the next change.
-        Err(error) => tracing::warn!(task = %lease.task, %error, "answers could not be read"),
-    }
-    match inner.store.view(principal, &lease.task).await {
-        Ok(Some(view)) if view.cancel_requested.is_some() => News::Cancelled,
-        _ => News::Answers,
+        Err(error) => {
+            tracing::warn!(task = %lease.task, %error, "answers could not be read");
+            News::Answers
+        }
     }
 }
 

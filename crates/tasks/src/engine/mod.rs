@@ -178,7 +178,7 @@ impl Engine {
                             tracing::warn!(%error, "an undelivered task could not be cancelled");
                         }
                     }
-                    return inner.run(lease, principal, run).await;
+                    return inner.run(lease, run).await;
                 }
                 Ok(other) => refused(other),
                 Err(error) => Refused::Store(error),
@@ -271,7 +271,7 @@ impl Inner {
     }
 
     /// Runs a task until it ends, waits without a worker, or is lost.
-    async fn run(self: Arc<Self>, lease: Lease, principal: String, run: Started) {
+    async fn run(self: Arc<Self>, lease: Lease, run: Started) {
         let signals = Signals {
             changed: Arc::new(Notify::new()),
             lost: Arc::new(Notify::new()),
@@ -279,7 +279,7 @@ impl Inner {
         };
         let task = lease.task.clone();
         self.lock_running().insert(task.clone(), signals.clone());
-        drive::drive(&self, &lease, &principal, run, &signals).await;
+        drive::drive(&self, &lease, run, &signals).await;
         let mut running = self.lock_running();
         if running.get(&task).is_some_and(|signals| signals.epoch == lease.epoch) {
             running.remove(&task);
@@ -354,7 +354,6 @@ async fn claim(inner: &Arc<Inner>) -> bool {
 
 async fn begin(inner: Arc<Inner>, claimed: Claimed) {
     let lease = claimed.lease.clone();
-    let principal = claimed.principal.clone();
     let crashes = claimed.crashes;
     let started = if claimed.cancel_requested {
         Err(TaskOutcome::Cancelled)
@@ -365,7 +364,7 @@ async fn begin(inner: Arc<Inner>, claimed: Claimed) {
         inner.runner.start(claimed)
     };
     match started {
-        Ok(run) => inner.run(lease, principal, run).await,
+        Ok(run) => inner.run(lease, run).await,
         Err(outcome) => {
             let then = Then::End { outcome, retention: inner.config.retention };
             drive::write(&inner, &lease, Changes::default(), then).await;

@@ -15,9 +15,14 @@
 //! ```
 
 mod answering;
+mod auditing;
 mod claiming;
+mod counting;
 mod creating;
+mod elsewhere;
 mod ending;
+mod notes;
+mod waiting;
 mod writing;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
@@ -26,8 +31,8 @@ use outlive_wire::{InputRequest, RawJson};
 use serde_json::{Value, json, value::to_raw_value};
 
 use super::{
-    Asked, Changes, Claimed, Created, Lease, NewTask, Store, TaskId, TaskOutcome, Then, View,
-    WorkerId,
+    Answerer, Asked, Changes, Claimed, Created, Lease, NewTask, Store, TaskId, TaskOutcome, Then,
+    View, WorkerId,
 };
 use crate::{Entry, Restored};
 
@@ -50,8 +55,19 @@ pub struct Check {
 
 /// All promises.
 pub fn checks() -> Vec<Check> {
-    [creating::CHECKS, claiming::CHECKS, writing::CHECKS, answering::CHECKS, ending::CHECKS]
-        .concat()
+    [
+        creating::CHECKS,
+        claiming::CHECKS,
+        writing::CHECKS,
+        answering::CHECKS,
+        elsewhere::CHECKS,
+        waiting::CHECKS,
+        ending::CHECKS,
+        counting::CHECKS,
+        notes::CHECKS,
+        auditing::CHECKS,
+    ]
+    .concat()
 }
 
 /// A list of checks, each an async function of the same name.
@@ -67,6 +83,7 @@ use promises;
 const LEASE: Duration = Duration::from_secs(30);
 const RETENTION: Duration = Duration::from_secs(3600);
 const TTL: Duration = Duration::from_secs(600);
+const MAX_TTL: Duration = Duration::from_secs(7200);
 
 impl Bench {
     /// A store, and how its time is moved.
@@ -126,9 +143,23 @@ impl Bench {
     }
 
     async fn answer(&self, id: &str, answers: &[(&str, Value)]) -> Option<usize> {
+        self.answer_from(Answerer::Client, id, answers).await
+    }
+
+    async fn answer_outside(&self, id: &str, answers: &[(&str, Value)]) -> Option<usize> {
+        self.answer_from(Answerer::Outside, id, answers).await
+    }
+
+    async fn answer_from(
+        &self,
+        from: Answerer,
+        id: &str,
+        answers: &[(&str, Value)],
+    ) -> Option<usize> {
         let answers =
             answers.iter().map(|(name, answer)| ((*name).to_owned(), raw(answer))).collect();
-        self.store.answer(OWNER, &TaskId::new(id), answers).await.expect("an answer")
+        let answered = self.store.answer(OWNER, &TaskId::new(id), from, answers).await;
+        answered.expect("an answer")
     }
 }
 
@@ -144,8 +175,10 @@ fn task(id: &str) -> NewTask {
         id: TaskId::new(id),
         principal: OWNER.to_owned(),
         kind: "deploy".to_owned(),
+        origin: "modern".to_owned(),
         request: raw(&json!({"name": "deploy", "text": "ü\n"})),
         ttl: Some(TTL),
+        max_ttl: MAX_TTL,
         journal: Restored::default(),
         worker: None,
         once: None,
@@ -170,13 +203,19 @@ fn question(key: &str, name: &str) -> Asked {
     Asked {
         key: key.to_owned(),
         name: name.to_owned(),
-        request: InputRequest::ListRoots,
+        request: Some(InputRequest::ListRoots),
         due: None,
     }
 }
 
 fn ask(questions: &[(&str, &str)]) -> Changes {
     let asked = questions.iter().map(|(key, name)| question(key, name)).collect();
+    Changes { asked, ..Changes::default() }
+}
+
+/// Asks something that is no client.
+fn outside(key: &str, name: &str) -> Changes {
+    let asked = vec![Asked { request: None, ..question(key, name) }];
     Changes { asked, ..Changes::default() }
 }
 

@@ -5,6 +5,7 @@
 //! at all. What is acknowledged is durable.
 
 pub mod contract;
+mod lifetime;
 mod memory;
 #[cfg(feature = "postgres")]
 mod postgres;

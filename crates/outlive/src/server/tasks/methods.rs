@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use outlive_protocol::{
     Answer, Call, Fault, Holding, Notify, Outcome, Pending, TaskState, TaskView, Work, era,
 };
-use outlive_tasks::store::{After, Cancelled, TaskId, View};
+use outlive_tasks::store::{After, Answerer, Cancelled, TaskId, View};
 use outlive_wire::{
     CreateMessageResult, ElicitRequestParams, ElicitResult, InputRequest, ListRootsResult, Meta,
     RawJson,
@@ -48,7 +48,8 @@ pub(in crate::server) fn update(core: &Arc<Core>, call: Arc<Call>) -> Work {
             }
         }
         let store = tasks.engine().store();
-        let taken = store.answer(call.principal().key(), &id, answers.into_iter().collect()).await;
+        let (principal, answers) = (call.principal().key(), answers.into_iter().collect());
+        let taken = store.answer(principal, &id, Answerer::Client, answers).await;
         match taken.map_err(|error| unavailable(&error))? {
             Some(_) => Ok(Outcome::Complete(Answer::Empty)),
             None => Err(unknown_task()),
@@ -160,7 +161,7 @@ pub(in crate::server) fn result(core: &Arc<Core>, call: Arc<Call>) -> Work {
                         let store = tasks.engine().store();
                         let answers = vec![(name, answer)];
                         store
-                            .answer(call.principal().key(), &id, answers)
+                            .answer(call.principal().key(), &id, Answerer::Client, answers)
                             .await
                             .map_err(|error| unavailable(&error))?;
                     }

@@ -1,11 +1,13 @@
 //! Making tasks, and seeing them.
 
+use std::time::Duration;
+
 use serde_json::json;
 
-use super::{Bench, OWNER, TTL, done, promises, raw, task, value};
+use super::{Bench, OWNER, RETENTION, TTL, done, promises, raw, task, value};
 use crate::{
     Restored, Segment,
-    store::{After, Created, NewTask, OnceKey, Phase, TaskId},
+    store::{After, Answerer, Created, NewTask, OnceKey, Phase, TaskId},
 };
 
 promises![
@@ -17,6 +19,7 @@ promises![
     the_same_key_makes_one_task,
     the_same_key_for_something_else_is_refused,
     a_key_is_of_use_to_one_principal,
+    what_was_made_under_a_key_is_known_for_as_long_as_it_is_there,
     a_principal_has_a_quota_of_tasks_that_have_not_ended,
     lists_are_in_order_and_go_on_where_they_stopped,
 ];
@@ -26,7 +29,7 @@ async fn a_task_is_there_when_its_creation_is_acknowledged(bench: Bench) {
     let view = bench.view("a").await;
     assert_eq!(view.id, TaskId::new("a"));
     assert_eq!(view.kind, "deploy");
-    assert_eq!(view.request.get(), task("a").request.get(), "the request comes back as it was");
+    assert_eq!(view.origin, "modern");
     assert_eq!(view.phase, Phase::Queued);
     assert_eq!(view.ttl, Some(TTL.as_millis() as u64));
     assert!(view.outcome.is_none() && view.questions.is_empty() && view.message.is_none());
@@ -41,7 +44,8 @@ async fn a_task_belongs_to_its_principal_alone(bench: Bench) {
     assert!(store.view(other, &id).await.expect("a look").is_none());
     assert!(store.list(other, None, 10).await.expect("a list").is_empty());
     let answer = vec![("q".to_owned(), raw(&json!({})))];
-    assert_eq!(store.answer(other, &id, answer).await.expect("an answer"), None);
+    let answered = store.answer(other, &id, Answerer::Client, answer).await;
+    assert_eq!(answered.expect("an answer"), None);
     assert_eq!(store.cancel(other, &id, true, TTL).await.expect("a cancel"), None);
     assert_eq!(bench.view("a").await.phase, Phase::Queued, "nothing has happened to it");
 }
@@ -53,6 +57,7 @@ async fn what_was_recorded_before_is_there_when_it_runs(bench: Bench) {
     journal.segments.push(Segment { scope: String::new(), ordinal: 0, block });
     bench.store.create(NewTask { journal, ..task("a") }).await.expect("a task is made");
     let claimed = bench.claim_one("w").await;
+    assert_eq!(claimed.request.get(), task("a").request.get(), "the request comes back as it was");
     assert_eq!(super::recorded(&claimed.journal, "build").as_deref(), Some("\"image:1\""));
     assert_eq!(claimed.journal.segments.len(), 1);
 }
@@ -100,6 +105,25 @@ async fn a_key_is_of_use_to_one_principal(bench: Bench) {
     assert_eq!(bench.store.create(once("a", "k", "d")).await, Ok(Created::New(None)));
     let other = NewTask { principal: "name:eve".to_owned(), ..once("b", "k", "d") };
     assert_eq!(bench.store.create(other).await, Ok(Created::New(None)));
+}
+
+async fn what_was_made_under_a_key_is_known_for_as_long_as_it_is_there(bench: Bench) {
+    let made = async |principal: &str, key: &str, digest: &str| {
+        let once = OnceKey { key: key.to_owned(), digest: digest.to_owned() };
+        bench.store.made(principal, &once).await.expect("a look")
+    };
+    assert_eq!(made(OWNER, "k", "d").await, None);
+    bench.store.create(once("a", "k", "d")).await.expect("a task is made");
+    assert_eq!(made(OWNER, "k", "d").await, Some(Created::Before(TaskId::new("a"))));
+    assert_eq!(made(OWNER, "k", "other").await, Some(Created::OtherRequest));
+    assert_eq!(made(OWNER, "other", "d").await, None);
+    assert_eq!(made("name:eve", "k", "d").await, None);
+    let claimed = bench.claim_one("w").await;
+    bench.end(&claimed.lease, done()).await;
+    assert_eq!(made(OWNER, "k", "d").await, Some(Created::Before(TaskId::new("a"))));
+    bench.advance(RETENTION.max(TTL) + Duration::from_secs(1));
+    bench.store.sweep(100, RETENTION).await.expect("a sweep");
+    assert_eq!(made(OWNER, "k", "d").await, None);
 }
 
 async fn a_principal_has_a_quota_of_tasks_that_have_not_ended(bench: Bench) {

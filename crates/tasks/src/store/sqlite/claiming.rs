@@ -5,14 +5,15 @@ use std::time::Duration;
 use rusqlite::{Connection, Row};
 
 use super::{
-    clock::{from_column, millis},
-    column::{RUNNING, count, raw},
+    clock::{from_column, millis, to_column},
+    column::{QUEUED, RUNNING, count, raw},
     journal,
     problem::Problem,
     statement::{all, one, run},
+    workers::Dead,
     writer::Batch,
 };
-use crate::store::{Claimed, Lease, StoreError, TaskId, WorkerId};
+use crate::store::{Claimed, Heard, Lease, StoreError, TaskId, WorkerId};
 
 pub(super) const DUE: &str =
     "SELECT number, id, principal, kind, body, phase, epoch, begun, crashes,
@@ -24,12 +25,14 @@ pub(super) const POSTPONE: &str = "UPDATE task SET due = ?2 WHERE number = ?1";
 pub(super) const RENEW: &str = "UPDATE task SET due = ?2 WHERE owner = ?1 RETURNING id, epoch";
 pub(super) const RELEASE: &str = "UPDATE task SET phase = 0, owner = NULL, due = ?2
      WHERE owner = ?1 RETURNING number, id";
+pub(super) const NEXT_OWNER: &str = "SELECT min(owner) FROM task WHERE owner > ?1";
+pub(super) const END_LEASES: &str = "UPDATE task SET due = ?2 WHERE owner = ?1 AND due > ?2";
 pub(super) const NEXT_DUE: &str = "SELECT min(due) FROM task WHERE due IS NOT NULL";
-pub(super) const HELD: &str = "SELECT number FROM task
+pub(super) const HELD: &str = "SELECT number, cancel_requested IS NOT NULL FROM task
      WHERE id = ?1 AND epoch = ?2 AND owner = ?3 AND phase = 1";
 
 pub(super) fn claim(
-    batch: &Batch<'_>,
+    batch: &mut Batch<'_>,
     worker: &WorkerId,
     lease: Duration,
     limit: usize,
@@ -37,10 +40,17 @@ pub(super) fn claim(
     let (connection, now) = (batch.connection, batch.now());
     let until = now + millis(lease);
     let mut claimed = Vec::new();
+    batch.file.workers.show(worker);
+    for dead in batch.file.workers.dead() {
+        end_leases(connection, dead, now)?;
+    }
     for due in all(connection, DUE, (now, count(limit)), Due::read)? {
-        let (number, id) = (due.number, due.id.clone());
+        let (number, id, phase) = (due.number, due.id.clone(), due.phase);
         match due.take(connection, worker, until) {
-            Ok(task) => claimed.push(task),
+            Ok(task) => {
+                batch.moved(phase, RUNNING);
+                claimed.push(task);
+            }
             // The others can be run all the same. This one is looked at again later, by somebody
             // who may know what to do with it.
             Err(Problem::Store(StoreError::Unreadable(why))) => {
@@ -51,6 +61,22 @@ pub(super) fn claim(
         }
     }
     Ok(claimed)
+}
+
+/// What a dead worker has is due now. Its file stays until it has nothing any more: whether this is
+/// committed is not known yet.
+fn end_leases(connection: &Connection, dead: Dead, now: i64) -> Result<(), Problem> {
+    let mut owner = String::new();
+    while let Some(next) = one(connection, NEXT_OWNER, [&owner], |row| row.get(0))?.flatten() {
+        owner = next;
+        if dead.is(&owner) {
+            tracing::warn!(worker = owner, "a worker is dead; its tasks go on elsewhere");
+            run(connection, END_LEASES, (&owner, now))?;
+            return Ok(());
+        }
+    }
+    dead.forget();
+    Ok(())
 }
 
 /// A task that somebody must look at.
@@ -131,6 +157,7 @@ pub(super) fn release(batch: &mut Batch<'_>, worker: &WorkerId) -> Result<(), Pr
     })?;
     // Another process may go on with them at once.
     for (number, task) in &released {
+        batch.moved(RUNNING, QUEUED);
         batch.changed(*number, task);
     }
     Ok(())
@@ -142,12 +169,10 @@ pub(super) fn next_due(connection: &Connection, now: i64) -> Result<Option<Durat
     Ok(due.map(|due| Duration::from_millis(from_column(due - now))))
 }
 
-/// The number of a task whose lease this is.
-pub(super) fn held(connection: &Connection, lease: &Lease) -> Result<i64, Problem> {
-    let epoch = super::clock::to_column(lease.epoch);
-    let number =
-        one(connection, HELD, (lease.task.as_str(), epoch, lease.worker.as_str()), |row| {
-            row.get(0)
-        })?;
-    number.ok_or(Problem::Store(StoreError::Lost))
+/// What others have done to a task whose lease this is.
+pub(super) fn heard(connection: &Connection, lease: &Lease) -> Result<Heard, Problem> {
+    let held = (lease.task.as_str(), to_column(lease.epoch), lease.worker.as_str());
+    let found = one(connection, HELD, held, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (number, cancel_requested) = found.ok_or(Problem::Store(StoreError::Lost))?;
+    Ok(Heard { answers: journal::answers(connection, number)?, cancel_requested })
 }
