@@ -7,6 +7,7 @@
 //! is one call of a function that the schema brings along (`schema/*.sql`).
 
 mod answering;
+mod auditing;
 mod batch;
 mod call;
 mod claiming;
@@ -15,7 +16,6 @@ mod column;
 mod connect;
 mod creating;
 mod ending;
-mod events;
 mod lifeline;
 mod notes;
 mod problem;
@@ -149,17 +149,12 @@ impl PostgresStore {
         let database = &shared.database;
         let mut common = database.open(|_| {}).await?;
         schema::migrate(database, &mut common).await?;
-        let mut sessions = Vec::new();
-        for _ in 0..database.options.writers + READERS {
-            sessions.push(database.open(|_| {}).await?);
-        }
         let lifeline = lifeline::open(shared, None).await?;
-        let readers = Readers::start(sessions.split_off(database.options.writers));
         let (changed, told) = mpsc::channel(lifeline::QUEUE);
         // It ends when the writers have: they hold the other end.
         tokio::spawn(lifeline::keep(Arc::clone(shared), lifeline, told));
-        let writers = Writers::start(shared, &changed, sessions, common);
-        Ok(Self { shared: Arc::clone(shared), writers, readers })
+        let writers = Writers::start(shared, &changed, common);
+        Ok(Self { shared: Arc::clone(shared), writers, readers: Readers::new(READERS) })
     }
 
     /// How many transactions this process has committed. Callers share them: under load there are
@@ -190,7 +185,7 @@ impl PostgresOptions {
     }
 
     /// How many connections write tasks: four by default. There are four more, for everything
-    /// else.
+    /// else. All but two are opened when they are first needed.
     #[must_use]
     pub fn with_writers(mut self, writers: usize) -> Self {
         self.writers = writers.max(1);
@@ -374,7 +369,7 @@ impl Store for PostgresStore {
     }
 
     fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()> {
-        let call = events::record(&self.shared, &events, retention);
+        let call = auditing::record(&self.shared, &events, retention);
         Box::pin(self.writers.write(Order::Event, call, |_| unheard(Ok(()))))
     }
 
@@ -384,8 +379,8 @@ impl Store for PostgresStore {
         after: u64,
         limit: usize,
     ) -> Answer<'a, Vec<Audit>> {
-        let call = events::audit(task, after, limit);
-        Box::pin(self.readers.read(&self.shared, call, |rows| events::read(&rows)))
+        let call = auditing::audit(task, after, limit);
+        Box::pin(self.readers.read(&self.shared, call, |rows| auditing::read(&rows)))
     }
 
     fn census(&self) -> Answer<'_, Census> {

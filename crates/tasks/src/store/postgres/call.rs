@@ -54,11 +54,11 @@ impl Call {
 }
 
 /// Tells the caller, and returns the tasks that were changed.
-pub(super) type Reply = Box<dyn FnOnce(Result<Vec<Row>, StoreError>, &str) -> Vec<TaskId> + Send>;
+pub(super) type Reply = Box<dyn FnOnce(Result<Vec<Row>, StoreError>, &str) -> Vec<TaskId> + Send + Sync>;
 
 /// A reply that reads the rows, and where its answer comes out.
 pub(super) fn reply<T: Send + 'static>(
-    read: impl FnOnce(Vec<Row>) -> Result<Said<T>, Problem> + Send + 'static,
+    read: impl FnOnce(Vec<Row>) -> Result<Said<T>, Problem> + Send + Sync + 'static,
 ) -> (Reply, oneshot::Receiver<Result<T, StoreError>>) {
     let (answer, answered) = oneshot::channel();
     let reply = move |rows: Result<Vec<Row>, StoreError>, place: &str| {

@@ -24,8 +24,9 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub(super) fn start(sessions: Vec<Session>) -> Self {
-        let sessions = sessions.into_iter().map(|session| RwLock::new(Some(session))).collect();
+    /// So many; each is opened when it is first needed.
+    pub(super) fn new(count: usize) -> Self {
+        let sessions = (0..count).map(|_| RwLock::new(None)).collect();
         Self { sessions, next: AtomicUsize::new(0) }
     }
 

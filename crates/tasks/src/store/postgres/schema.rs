@@ -22,6 +22,8 @@ const LOCK: i64 = 0x006f_7574_6c69_7665;
 /// Brings the schema up to date, in one transaction.
 pub(super) async fn migrate(database: &Database, session: &mut Session) -> Result<(), Problem> {
     let transaction = session.client.transaction().await?;
+    // Whoever waits here waits for another migration, and that may have much to do.
+    transaction.batch_execute("SET LOCAL statement_timeout = '10min'").await?;
     transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
     let name = &database.options.schema;
     let is_there = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)";

@@ -72,17 +72,16 @@ impl Writers {
     pub(super) fn start(
         shared: &Arc<Shared>,
         changed: &mpsc::Sender<Vec<TaskId>>,
-        sessions: Vec<Session>,
         common: Session,
     ) -> Self {
         let commits = Arc::new(AtomicU64::new(0));
-        let lane = |session: Session| {
+        let lane = |session: Option<Session>| {
             let (queue, queued) = mpsc::channel(QUEUE);
             let lane = Lane {
                 shared: Arc::clone(shared),
                 queued,
                 next: None,
-                session: Some(session),
+                session,
                 changed: changed.clone(),
                 commits: Arc::clone(&commits),
             };
@@ -90,8 +89,8 @@ impl Writers {
             tokio::spawn(lane.serve());
             queue
         };
-        let lanes = sessions.into_iter().map(lane).collect();
-        let common = lane(common);
+        let lanes = (0..shared.database.options.writers).map(|_| lane(None)).collect();
+        let common = lane(Some(common));
         Self { lanes, common, commits }
     }
 
@@ -100,7 +99,7 @@ impl Writers {
         &self,
         order: Order,
         call: Call,
-        read: impl FnOnce(Vec<Row>) -> Result<Said<T>, Problem> + Send + 'static,
+        read: impl FnOnce(Vec<Row>) -> Result<Said<T>, Problem> + Send + Sync + 'static,
     ) -> Result<T, StoreError> {
         let lane = match &order {
             Order::Alone | Order::Event => &self.common,
@@ -231,7 +230,8 @@ impl Lane {
 
     /// Does everything in one transaction, sent at once.
     async fn together(&mut self, batch: &Batch) -> Result<Outcome, Trouble> {
-        let creation = batch.create_all(&self.shared);
+        let shared = Arc::clone(&self.shared);
+        let creation = batch.create_all(&shared);
         let calls: Vec<&Call> = creation.iter().chain(batch.calls()).collect();
         if calls.is_empty() {
             return Ok(Outcome::default());
@@ -249,7 +249,7 @@ impl Lane {
         if whole {
             sent.push(command(session, "COMMIT"));
         }
-        let patience = self.shared.database.patience();
+        let patience = shared.database.patience();
         let Ok(answers) = timeout(patience, pipelined(sent)).await else {
             return Err(self.lose(Problem::Silent));
         };
@@ -274,7 +274,8 @@ impl Lane {
 
     /// Does everything in one transaction, where each can fail by itself.
     async fn apart(&mut self, batch: &Batch) -> Result<Outcome, Problem> {
-        let creations = batch.create_each(&self.shared);
+        let shared = Arc::clone(&self.shared);
+        let creations = batch.create_each(&shared);
         let calls: Vec<&Call> = creations.iter().chain(batch.calls()).collect();
         let session = self.prepared(&calls).await?;
         let client = &session.client;
@@ -291,7 +292,7 @@ impl Lane {
                 break;
             }
             client.batch_execute(end).await?;
-            all.push(rows.map_err(|problem| problem.with(&self.shared.database.place)));
+            all.push(rows.map_err(|problem| problem.with(&shared.database.place)));
         }
         client.batch_execute("COMMIT").await?;
         self.commits.fetch_add(1, Ordering::Relaxed);
