@@ -41,6 +41,9 @@ pub mod tasks {
         engine::EngineConfig,
         store::{MemoryStore, SqliteStore, Store, StoreError, contract},
     };
+
+    #[cfg(feature = "postgres")]
+    pub use outlive_tasks::store::{PostgresOptions, PostgresStore};
 }
 
 /// The protocol's own types.

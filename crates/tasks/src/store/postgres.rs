@@ -52,8 +52,9 @@ use self::{
     writer::{Order, Writers},
 };
 use super::{
-    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Created, Heard,
-    Lease, Listener, NewTask, OnceKey, Store, StoreError, Swept, TaskId, Then, View, WorkerId,
+    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Created,
+    Heard, Lease, Listener, NewTask, OnceKey, Store, StoreError, Swept, TaskId, Then, View,
+    WorkerId,
 };
 
 /// How many connections read. The database answers one look after the other on each.

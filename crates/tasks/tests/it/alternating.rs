@@ -6,8 +6,8 @@ use std::{
 };
 
 use outlive_tasks::store::{
-    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Created, Heard,
-    Lease, Listener, NewTask, OnceKey, Store, Swept, TaskId, Then, View, WorkerId,
+    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Created,
+    Heard, Lease, Listener, NewTask, OnceKey, Store, Swept, TaskId, Then, View, WorkerId,
 };
 use outlive_wire::RawJson;
 

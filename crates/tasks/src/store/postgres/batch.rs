@@ -37,7 +37,11 @@ impl Batch {
     }
 
     /// Takes what there is, as far as it fits; returns what does not.
-    pub(super) fn fill(&mut self, first: Work, mut more: impl FnMut() -> Option<Work>) -> Option<Work> {
+    pub(super) fn fill(
+        &mut self,
+        first: Work,
+        mut more: impl FnMut() -> Option<Work>,
+    ) -> Option<Work> {
         // Two that want the same name or key must see each other.
         let mut names: HashSet<(bool, String)> = HashSet::new();
         let (mut next, mut left) = (Some(first), None);
@@ -47,7 +51,8 @@ impl Batch {
                 Work::Call(_) => true,
                 Work::Create(creation) => {
                     let task = &creation.task;
-                    let key = task.once.as_ref().map(|once| format!("{}\0{}", task.principal, once.key));
+                    let key =
+                        task.once.as_ref().map(|once| format!("{}\0{}", task.principal, once.key));
                     names.insert((false, task.id.as_str().to_owned()))
                         && key.is_none_or(|key| names.insert((true, key)))
                 }

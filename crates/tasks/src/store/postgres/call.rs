@@ -54,7 +54,8 @@ impl Call {
 }
 
 /// Tells the caller, and returns the tasks that were changed.
-pub(super) type Reply = Box<dyn FnOnce(Result<Vec<Row>, StoreError>, &str) -> Vec<TaskId> + Send + Sync>;
+pub(super) type Reply =
+    Box<dyn FnOnce(Result<Vec<Row>, StoreError>, &str) -> Vec<TaskId> + Send + Sync>;
 
 /// A reply that reads the rows, and where its answer comes out.
 pub(super) fn reply<T: Send + 'static>(

@@ -44,9 +44,8 @@ pub(super) fn from_text(column: String) -> String {
 }
 
 pub(super) fn to_json(value: &impl Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|why| {
-        StoreError::Unavailable(format!("a value cannot be written as JSON: {why}"))
-    })
+    serde_json::to_string(value)
+        .map_err(|why| StoreError::Unavailable(format!("a value cannot be written as JSON: {why}")))
 }
 
 pub(super) fn from_json<T: DeserializeOwned>(what: &str, column: &str) -> Result<T, Problem> {

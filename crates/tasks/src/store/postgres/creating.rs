@@ -15,7 +15,8 @@ use crate::{
     store::{Created, Lease, NewTask, OnceKey, StoreError, TaskId},
 };
 
-pub(super) const CREATE: &str = "SELECT * FROM create_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
+pub(super) const CREATE: &str =
+    "SELECT * FROM create_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
      $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)";
 pub(super) const MADE: &str =
     "SELECT id, once_digest FROM task WHERE principal = $1 AND once_key = $2";
@@ -66,7 +67,8 @@ impl Creation {
 pub(super) fn call(creations: &[Creation], shared: &Shared) -> Call {
     let each = || creations.iter().map(|creation| &creation.task);
     let once = || each().map(|task| task.once.as_ref());
-    let names = |name: fn(&NewTask) -> &str| each().map(|task| owned(name(task))).collect::<Vec<_>>();
+    let names =
+        |name: fn(&NewTask) -> &str| each().map(|task| owned(name(task))).collect::<Vec<_>>();
     let entries = || {
         creations.iter().flat_map(|creation| {
             creation.entries.iter().map(|entry| (owned(creation.task.id.as_str()), entry))

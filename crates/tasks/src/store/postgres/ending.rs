@@ -43,7 +43,11 @@ pub(super) fn read_cancelled(
     })
 }
 
-pub(super) fn sweep(shared: &Shared, limit: usize, retention: Duration) -> Result<Call, StoreError> {
+pub(super) fn sweep(
+    shared: &Shared,
+    limit: usize,
+    retention: Duration,
+) -> Result<Call, StoreError> {
     let (outcome, shift) = (to_json(&TaskOutcome::Expired)?, shared.shift.get());
     Ok(Call::new(SWEEP, values![count(limit), outcome, millis(retention), shift]))
 }

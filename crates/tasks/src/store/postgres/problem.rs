@@ -93,7 +93,8 @@ impl Problem {
 fn said(error: &tokio_postgres::Error) -> String {
     match (error.as_db_error(), error.source()) {
         (Some(error), _) => error.message().to_owned(),
-        (None, Some(source)) => format!("{error}: {source}").replace(&format!(": {source}: {source}"), &format!(": {source}")),
+        (None, Some(source)) => format!("{error}: {source}")
+            .replace(&format!(": {source}: {source}"), &format!(": {source}")),
         (None, None) => error.to_string(),
     }
 }
@@ -115,7 +116,9 @@ fn remedy(error: &tokio_postgres::Error) -> &'static str {
              and SCHEMA"
         }
         b"3F000" | b"42P01" | b"42883" => "somebody has removed its tables; restart this program",
-        b"25006" => "it can only be read: connect to the primary (`target_session_attrs=read-write`)",
+        b"25006" => {
+            "it can only be read: connect to the primary (`target_session_attrs=read-write`)"
+        }
         b"53100" => "free some space on its disk",
         b"53200" => "give the database more memory",
         b"53300" => "allow it more connections (`max_connections`); each replica needs eight",

@@ -57,10 +57,12 @@ impl Address {
         if security.mode == Mode::Require && security.roots.is_some() {
             security.mode = Mode::VerifyCa;
         }
-        let config: tokio_postgres::Config = rest.parse().map_err(|why: tokio_postgres::Error| {
-            let why = std::error::Error::source(&why).map_or(why.to_string(), ToString::to_string);
-            unreadable(&why)
-        })?;
+        let config: tokio_postgres::Config =
+            rest.parse().map_err(|why: tokio_postgres::Error| {
+                let why =
+                    std::error::Error::source(&why).map_or(why.to_string(), ToString::to_string);
+                unreadable(&why)
+            })?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(unreadable("it names no host"));
         }

@@ -16,10 +16,7 @@ use std::{
     },
 };
 
-use tokio::{
-    sync::mpsc,
-    time::timeout,
-};
+use tokio::{sync::mpsc, time::timeout};
 use tokio_postgres::Row;
 
 use super::{
@@ -181,7 +178,12 @@ impl Lane {
                 // Whoever has come meanwhile has waited for the same connection.
                 let error = self.failed(&problem);
                 batch.refuse(&error);
-                for work in self.next.take().into_iter().chain(std::iter::from_fn(|| self.queued.try_recv().ok())) {
+                for work in self
+                    .next
+                    .take()
+                    .into_iter()
+                    .chain(std::iter::from_fn(|| self.queued.try_recv().ok()))
+                {
                     Batch::of(work).refuse(&error);
                 }
             }

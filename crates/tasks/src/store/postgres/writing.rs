@@ -16,7 +16,8 @@ use crate::{
     store::{Changes, Lease, StoreError, Then},
 };
 
-pub(super) const WRITE: &str = "SELECT write_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
+pub(super) const WRITE: &str =
+    "SELECT write_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
      $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)";
 
 pub(super) fn write(

@@ -114,8 +114,7 @@ async fn a_store_that_is_dropped_leaves_its_tasks_to_others() {
     let (gone, other) = (schema.connect().await, schema.connect().await);
     start(&gone, task("a")).await;
     drop(gone);
-    let claimed =
-        async || other.claim(&WorkerId::new("w"), LEASE, 10).await.unwrap().len() == 1;
+    let claimed = async || other.claim(&WorkerId::new("w"), LEASE, 10).await.unwrap().len() == 1;
     until("it is claimed", claimed).await;
 }
 

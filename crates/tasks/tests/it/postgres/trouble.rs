@@ -21,10 +21,8 @@ async fn calls_recover_when_all_connections_are_cut() {
     store.view(OWNER, &lease.task).await.unwrap();
     schema.cut_all().await;
     // Whoever was on the way is told so; whoever comes after that is served.
-    until("it can be written", async || {
-        store.write(&lease, entry("k"), Then::GoOn).await.is_ok()
-    })
-    .await;
+    until("it can be written", async || store.write(&lease, entry("k"), Then::GoOn).await.is_ok())
+        .await;
     assert!(store.view(OWNER, &lease.task).await.unwrap().is_some());
     assert_eq!(store.create(task("b")).await, Ok(Created::New(None)));
     until("leases are renewed", async || {
@@ -113,10 +111,8 @@ async fn what_is_too_long_for_the_database_stays_alone() {
         use std::hash::{BuildHasher, Hasher, RandomState};
         (0..2_000).map(|_| format!("{:x}", RandomState::new().build_hasher().finish())).collect()
     };
-    let (refused, kept) = tokio::join!(
-        store.write(&lease, entry(&long), Then::GoOn),
-        store.create(task("b")),
-    );
+    let (refused, kept) =
+        tokio::join!(store.write(&lease, entry(&long), Then::GoOn), store.create(task("b")),);
     let error = refused.unwrap_err().to_string();
     assert!(error.contains("keep less in one value or name"), "{error}");
     assert_eq!(kept, Ok(Created::New(None)));
