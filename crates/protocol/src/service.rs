@@ -1,10 +1,10 @@
 //! What a server is to the floors below it: something that answers calls.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use outlive_wire::{Implementation, Method};
+use outlive_wire::{Implementation, Method, RawJson};
 
-use crate::{Bus, Call, Clock, Limits, Principal, Seal, Session, era::Eras, run::Work};
+use crate::{Bus, Call, Clock, Gauge, Limits, Principal, Seal, Session, era::Eras, run::Work};
 
 /// Something that answers calls. The server API implements it; transports hold it.
 pub trait Service: Send + Sync + 'static {
@@ -25,6 +25,31 @@ pub trait Service: Send + Sync + 'static {
 
     /// A legacy session has ended.
     fn session_closed(&self, session: &Arc<Session>);
+
+    /// Somebody outside says what came of something that is waited for.
+    fn complete(
+        self: Arc<Self>,
+        token: &str,
+        value: RawJson,
+    ) -> Pin<Box<dyn Future<Output = Completed> + Send>>;
+
+    /// A transport stops to serve. What goes on without a caller has so long to come to a place
+    /// where somebody else can go on.
+    fn shut_down(self: Arc<Self>, patience: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+}
+
+/// What became of something that was said from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Completed {
+    /// It is stored, and whoever waits will see it.
+    Taken,
+    /// Something was said before, or nobody waits any more. It is not stored.
+    TooLate,
+    /// The token is none of ours.
+    Unknown,
+    /// It could not be stored; say it again later.
+    Unavailable(String),
 }
 
 /// A notification from a client.
@@ -69,6 +94,8 @@ pub struct Profile {
     pub bus: Bus,
     /// Seals what clients carry for us.
     pub seal: Seal,
+    /// How many streams are open.
+    pub streams: Gauge,
     /// What stands at the head of every modern result, serialised once.
     pub(crate) modern_stamp: Box<str>,
 }
@@ -85,7 +112,16 @@ impl Profile {
         stamp_identity: bool,
     ) -> Self {
         let modern_stamp = crate::era::modern_stamp(&info, stamp_identity);
-        Self { info, eras, limits, clock, bus: Bus::default(), seal, modern_stamp }
+        Self {
+            info,
+            eras,
+            limits,
+            clock,
+            bus: Bus::default(),
+            seal,
+            streams: Gauge::default(),
+            modern_stamp,
+        }
     }
 }
 

@@ -21,6 +21,7 @@ mod form;
 mod handler;
 mod layer;
 mod list;
+mod metrics;
 mod output;
 mod param_headers;
 mod prompt;
@@ -42,14 +43,16 @@ pub use completion::{IntoSuggestions, Partial};
 pub use cx::Cx;
 pub(crate) use durable::Rehearsed;
 pub use durable::{
-    Durable, DurableError, Elicit, ElicitUrl, Next, Questions, Reply, Retry, Roots, Round, Sample,
-    Secret, Shed,
+    Durable, DurableError, Elicit, ElicitUrl, External, Next, Opening, Questions, Reply, Retry,
+    Roots, Round, Sample, Secret, Shed,
 };
 pub use error::{Error, Result};
 pub use extract::{Args, Extract, Needs, RawParams, Rejection, State};
 pub use form::{Choice, Form, FormError, FormField};
 pub use handler::Handler;
 pub use layer::{BoxCall, BoxError};
+pub use metrics::{Latency, Metrics};
+pub use outlive_protocol::Completed;
 pub use outlive_protocol::{Call, Clock, Fault, Limits, Notice, Outcome, Principal, Session};
 pub use outlive_tasks::{IntoKey, Key, Misuse};
 pub use outlive_wire::{
@@ -61,7 +64,7 @@ pub use prompt::{IntoPrompt, Prompt};
 pub use resource::{IntoContents, Resource, ResourceTemplate};
 pub use running::Server;
 pub use seal_keys::{SealKeys, SealKeysError};
-pub use tasks::{TaskConfig, TaskPolicy};
+pub use tasks::{OnCrash, TaskConfig, TaskPolicy};
 pub use throttle::RateLimit;
 pub use tool::Tool;
 pub use uri_template::{TemplateError, UriTemplate};

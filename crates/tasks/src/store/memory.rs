@@ -326,16 +326,14 @@ impl Store for MemoryStore {
         }
         by_key.retain(|_, (_, id)| by_id.contains_key(id));
         swept.purged = purged.len();
-        let mut expired = Vec::new();
         for (id, row) in by_id.iter_mut() {
-            if swept.expired < limit && row.is_expired(now) {
+            if swept.expired.len() < limit && row.is_expired(now) {
                 row.end(TaskOutcome::Expired, retention, now);
-                swept.expired += 1;
-                expired.push(id.clone());
+                swept.expired.push((row.principal.clone(), id.clone()));
             }
         }
         drop(tasks);
-        expired.iter().for_each(|id| self.tell(id));
+        swept.expired.iter().for_each(|(_, id)| self.tell(id));
         locked(&self.notes).sweep(now);
         locked(&self.events).sweep(now);
         done(Ok(swept))

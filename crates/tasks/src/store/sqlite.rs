@@ -250,8 +250,17 @@ impl Store for SqliteStore {
         lease: Duration,
         limit: usize,
     ) -> Answer<'a, Vec<Claimed>> {
-        let worker = worker.clone();
-        Box::pin(self.writer.write(move |batch| claiming::claim(batch, &worker, lease, limit)))
+        let (worker, file) = (worker.clone(), Arc::clone(&self.file));
+        Box::pin(async move {
+            // Whoever has nothing to do asks again and again, and must not lock the file for it.
+            let look = move |connection: &_| claiming::due(connection, &file);
+            let Some(dead) = self.readers.read(&self.file, look).await? else {
+                return Ok(Vec::new());
+            };
+            let claim =
+                move |batch: &mut Batch<'_>| claiming::claim(batch, &worker, lease, limit, &dead);
+            self.writer.write(claim).await
+        })
     }
 
     fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> Answer<'a, Vec<Lease>> {

@@ -303,11 +303,11 @@ pub struct After {
 }
 
 /// What a sweep has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "two counts")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
 pub struct Swept {
-    /// Tasks whose time was over.
-    pub expired: usize,
+    /// Tasks whose time was over, and whose they were.
+    pub expired: Vec<(String, TaskId)>,
     /// Tasks that have been forgotten.
     pub purged: usize,
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use rusqlite::{Connection, Row};
 
 use super::{
+    File,
     clock::{from_column, millis, to_column},
     column::{QUEUED, RUNNING, count, raw},
     journal,
@@ -31,17 +32,25 @@ pub(super) const NEXT_DUE: &str = "SELECT min(due) FROM task WHERE due IS NOT NU
 pub(super) const HELD: &str = "SELECT number, cancel_requested IS NOT NULL FROM task
      WHERE id = ?1 AND epoch = ?2 AND owner = ?3 AND phase = 1";
 
+/// The workers that are dead, if they or anything else may have left something to claim.
+pub(super) fn due(connection: &Connection, file: &File) -> Result<Option<Vec<Dead>>, Problem> {
+    let dead = file.workers.dead();
+    let is_due = next_due(connection, file.clock.now())? == Some(Duration::ZERO);
+    Ok((is_due || !dead.is_empty()).then_some(dead))
+}
+
 pub(super) fn claim(
     batch: &mut Batch<'_>,
     worker: &WorkerId,
     lease: Duration,
     limit: usize,
+    dead: &[Dead],
 ) -> Result<Vec<Claimed>, Problem> {
     let (connection, now) = (batch.connection, batch.now());
     let until = now + millis(lease);
     let mut claimed = Vec::new();
     batch.file.workers.show(worker);
-    for dead in batch.file.workers.dead() {
+    for dead in dead {
         end_leases(connection, dead, now)?;
     }
     for due in all(connection, DUE, (now, count(limit)), Due::read)? {
@@ -65,7 +74,7 @@ pub(super) fn claim(
 
 /// What a dead worker has is due now. Its file stays until it has nothing any more: whether this is
 /// committed is not known yet.
-fn end_leases(connection: &Connection, dead: Dead, now: i64) -> Result<(), Problem> {
+fn end_leases(connection: &Connection, dead: &Dead, now: i64) -> Result<(), Problem> {
     let mut owner = String::new();
     while let Some(next) = one(connection, NEXT_OWNER, [&owner], |row| row.get(0))?.flatten() {
         owner = next;

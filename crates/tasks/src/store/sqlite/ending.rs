@@ -31,7 +31,7 @@ pub(super) const ASK_TO_STOP: &str = "UPDATE task SET
 pub(super) const PURGE: &str = "DELETE FROM task WHERE number IN
      (SELECT number FROM task WHERE purge <= ?1 ORDER BY purge LIMIT ?2)";
 pub(super) const EXPIRED: &str =
-    "SELECT number, id, phase FROM task WHERE expires <= ?1 ORDER BY expires LIMIT ?2";
+    "SELECT number, id, phase, principal FROM task WHERE expires <= ?1 ORDER BY expires LIMIT ?2";
 
 /// Ends a task that has not ended, and is in this phase.
 pub(super) fn end(
@@ -85,13 +85,14 @@ pub(super) fn sweep(
     let purged = run(connection, PURGE, (now, count(limit)))?;
     batch.count(ENDED, -count(purged));
     let expired = all(connection, EXPIRED, (now, count(limit)), |row| {
-        Ok((row.get(0)?, TaskId::new(row.get::<_, String>(1)?), row.get(2)?))
+        let task = (row.get(3)?, TaskId::new(row.get::<_, String>(1)?));
+        Ok(((row.get(0)?, row.get(2)?), task))
     })?;
-    for (number, task, phase) in &expired {
+    for ((number, phase), (_, task)) in &expired {
         end(batch, (*number, *phase), &TaskOutcome::Expired, retention)?;
         batch.changed(*number, task);
     }
     notes::sweep(batch, limit)?;
     auditing::sweep(batch, limit)?;
-    Ok(Swept { expired: expired.len(), purged })
+    Ok(Swept { expired: expired.into_iter().map(|(_, task)| task).collect(), purged })
 }

@@ -182,40 +182,47 @@ CREATE INDEX event_expires ON event (expires);
 
 #[cfg(test)]
 mod tests {
+    use std::{env, fs, process, time::Duration};
+
     use rusqlite::Connection;
 
-    use super::{FIRST, STEPS, migrate};
+    use super::FIRST;
+    use crate::store::{Answerer, Census, Phase, SqliteStore, Store, TaskId, WorkerId};
 
-    const FILLED: &str = "
+    const FILLED: &str = r#"
 INSERT INTO task (id, principal, kind, phase, epoch, due, created, updated, ttl, expires, begun,
     crashes) VALUES ('queued', 'ada', 'k', 0, 0, 1, 1, 1, 600, 601, 0, 0),
     ('parked', 'ada', 'k', 2, 1, NULL, 1, 1, NULL, NULL, 1, 0),
     ('ended', 'ada', 'k', 3, 1, NULL, 1, 1, 600, NULL, 1, 0);
+INSERT INTO open_tasks VALUES ('ada', 2);
+INSERT INTO request VALUES (1, '{}'), (2, '{}'), (3, '{}');
 INSERT INTO question (task, name, key, place, state, body)
-    VALUES (2, 'a', 'a', 1, 0, '{}'), (2, 'b', 'b', 2, 1, '{}'), (2, 'c', 'c', 3, 0, '{}');
-";
+    VALUES (2, 'a', 'a', 1, 0, '{"method":"roots/list"}'), (2, 'b', 'b', 2, 1, '{}');
+"#;
 
-    fn columns<T: rusqlite::types::FromSql>(connection: &Connection, sql: &str) -> Vec<T> {
-        let mut statement = connection.prepare(sql).unwrap();
-        let rows = statement.query_map([], |row| row.get(0)).unwrap();
-        rows.collect::<Result<_, _>>().unwrap()
-    }
-
-    #[test]
-    fn a_file_of_the_first_version_is_brought_up_to_date() {
-        let mut connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(FIRST).unwrap();
-        connection.execute_batch(FILLED).unwrap();
-        connection.execute_batch("PRAGMA user_version = 1").unwrap();
-        for _ in 0..2 {
-            migrate(&mut connection).unwrap();
-            let version: Vec<i64> = columns(&connection, "PRAGMA user_version");
-            assert_eq!(version, [i64::try_from(STEPS.len()).unwrap()]);
-            let base: Vec<Option<i64>> = columns(&connection, "SELECT base_ttl FROM task");
-            assert_eq!(base, [Some(600), None, Some(600)]);
-            assert_eq!(columns::<i64>(&connection, "SELECT open FROM task"), [0, 2, 0]);
-            let tally = "SELECT queued || running || parked || ended FROM tally";
-            assert_eq!(columns::<String>(&connection, tally), ["1011"]);
+    #[tokio::test]
+    async fn a_file_of_the_first_version_is_brought_up_to_date() {
+        let folder = env::temp_dir().join(format!("outlive-schema-{}", process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("tasks.db");
+        let connection = Connection::open(&path).unwrap();
+        for step in [FIRST, FILLED, "PRAGMA user_version = 1"] {
+            connection.execute_batch(step).unwrap();
         }
+        drop(connection);
+        let store = SqliteStore::open(&path).unwrap();
+        let census = store.census().await.unwrap();
+        let counts = Census { queued: 1, parked: 1, ended: 1, ..Census::default() };
+        assert_eq!(Census { waiting: None, ..census }, counts);
+        let parked = TaskId::new("parked");
+        let view = store.view("ada", &parked).await.unwrap().unwrap();
+        assert_eq!((view.phase, view.questions.len(), view.ttl), (Phase::Parked, 1, None));
+        let answer = vec![("a".to_owned(), serde_json::value::to_raw_value(&1).unwrap())];
+        let answered = store.answer("ada", &parked, Answerer::Client, answer).await;
+        assert_eq!(answered.unwrap(), Some(1));
+        let claimed = store.claim(&WorkerId::new("w"), Duration::from_secs(30), 10).await.unwrap();
+        assert_eq!(claimed.len(), 2);
+        drop(store);
+        fs::remove_dir_all(folder).unwrap();
     }
 }

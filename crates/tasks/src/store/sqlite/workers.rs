@@ -27,7 +27,7 @@ const TRIES: u32 = 10;
 #[derive(Debug)]
 pub(super) struct Workers {
     folder: PathBuf,
-    // A std mutex: the one thread that writes uses it.
+    // A std mutex: nothing awaits while it is held, and hardly anybody asks for it.
     own: Mutex<Own>,
 }
 
@@ -136,8 +136,8 @@ impl Dead {
         self.name == name(worker)
     }
 
-    /// Nothing is left of it.
-    pub(super) fn forget(self) {
+    /// It has nothing any more.
+    pub(super) fn forget(&self) {
         if let Err(why) = fs::remove_file(&self.path) {
             tracing::debug!(%why, "the file of a dead worker could not be removed");
         }
@@ -171,4 +171,57 @@ fn name(worker: &str) -> String {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     format!("{hash:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, fs, path::PathBuf, process};
+
+    use super::{Workers, name};
+    use crate::store::WorkerId;
+
+    fn database(test: &str) -> PathBuf {
+        env::temp_dir().join(format!("outlive-workers-{test}-{}", process::id()))
+    }
+
+    #[test]
+    fn who_holds_its_file_is_not_dead_and_who_has_none_neither() {
+        let database = database("alive");
+        let (mine, theirs) = (Workers::new(&database), Workers::new(&database));
+        theirs.show(&WorkerId::new("v"));
+        assert!(theirs.folder.join(name("v")).exists());
+        assert!(mine.dead().is_empty());
+        drop(theirs);
+        assert!(!mine.folder.exists(), "nothing is left of who ended in peace");
+        assert!(Workers::new(&database).dead().is_empty());
+    }
+
+    #[test]
+    fn a_file_that_nobody_holds_is_of_a_dead_worker() {
+        let mine = Workers::new(&database("dead"));
+        mine.show(&WorkerId::new("w"));
+        fs::write(mine.folder.join(name("v")), "").unwrap();
+        let dead = mine.dead();
+        assert_eq!(dead.len(), 1);
+        assert!(dead[0].is("v") && !dead[0].is("w"));
+        assert!(mine.dead().is_empty(), "it has just been looked for");
+        dead[0].forget();
+        assert!(!mine.folder.join(name("v")).exists());
+    }
+
+    #[test]
+    fn one_of_two_of_the_same_name_holds_the_file() {
+        let database = database("twins");
+        let (one, other) = (Workers::new(&database), Workers::new(&database));
+        one.show(&WorkerId::new("v"));
+        other.show(&WorkerId::new("v"));
+        drop(other);
+        assert!(one.folder.join(name("v")).exists(), "and only that one removes it");
+    }
+
+    #[test]
+    fn the_name_of_a_file_never_changes() {
+        assert_eq!(name(""), "cbf29ce484222325");
+        assert_eq!(name("a"), "af63dc4c8601ec8c");
+    }
 }
