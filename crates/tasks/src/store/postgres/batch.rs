@@ -72,7 +72,7 @@ impl Batch {
 
     fn push(&mut self, work: Work) {
         match work {
-            Work::Create(creation) => self.creations.push(creation),
+            Work::Create(creation) => self.creations.push(*creation),
             Work::Call(queued) => self.calls.push(queued),
         }
     }

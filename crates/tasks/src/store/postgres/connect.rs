@@ -38,6 +38,7 @@ pub(super) struct Session {
     /// Reads and writes; ends with the connection.
     driver: JoinHandle<()>,
     statements: HashMap<&'static str, Statement>,
+    patience: Duration,
 }
 
 impl Database {
@@ -80,7 +81,8 @@ impl Database {
                     }
                 }
             });
-            let session = Session { client, driver, statements: HashMap::new() };
+            let (statements, patience) = (HashMap::new(), self.patience());
+            let session = Session { client, driver, statements, patience };
             session.client.batch_execute(&self.set_up()).await?;
             Ok(session)
         };
@@ -141,7 +143,8 @@ impl Session {
     /// A statement, prepared once.
     pub(super) async fn prepare(&mut self, sql: &'static str) -> Result<(), Problem> {
         if !self.statements.contains_key(sql) {
-            let statement = self.client.prepare(sql).await?;
+            let prepared = timeout(self.patience, self.client.prepare(sql)).await;
+            let statement = prepared.map_err(|_| Problem::Silent)??;
             self.statements.insert(sql, statement);
         }
         Ok(())

@@ -54,8 +54,10 @@ pub(super) fn sweep(
 
 pub(super) fn read_swept(rows: &[Row]) -> Result<Said<Swept>, Problem> {
     let Some(row) = rows.first() else { return Ok(Said::new(Swept::default())) };
-    let expired: Vec<String> = get(row, 0)?;
-    let purged = usize::try_from(get::<i64>(row, 1)?).unwrap_or_default();
-    let answer = Swept { expired: expired.len(), purged };
-    Ok(Said { answer, changed: expired.into_iter().map(from_text).map(TaskId::new).collect() })
+    let (tasks, owners): (Vec<String>, Vec<String>) = (get(row, 0)?, get(row, 1)?);
+    let tasks = tasks.into_iter().map(|task| TaskId::new(from_text(task)));
+    let expired: Vec<_> = owners.into_iter().map(from_text).zip(tasks).collect();
+    let changed = expired.iter().map(|(_, task)| task.clone()).collect();
+    let purged = usize::try_from(get::<i64>(row, 2)?).unwrap_or_default();
+    Ok(Said { answer: Swept { expired, purged }, changed })
 }

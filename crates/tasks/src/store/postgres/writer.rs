@@ -43,7 +43,7 @@ pub(super) struct Writers {
 
 /// What is to be done.
 pub(super) enum Work {
-    Create(Creation),
+    Create(Box<Creation>),
     Call(Queued),
 }
 
@@ -114,7 +114,7 @@ impl Writers {
         answered: tokio::sync::oneshot::Receiver<Result<Created, StoreError>>,
     ) -> Result<Created, StoreError> {
         let lane = self.lane(&creation.task.principal);
-        lane.send(Work::Create(creation)).await.map_err(|_| gone())?;
+        lane.send(Work::Create(Box::new(creation))).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
 
@@ -202,13 +202,19 @@ impl Lane {
                 let error = self.failed(&problem);
                 batch.refuse(&error);
             }
-            Err(Trouble::Undone(_)) => match self.apart(&batch).await {
-                Ok(outcome) => self.answer(batch, outcome),
-                Err(problem) => {
-                    let error = self.failed(&problem);
-                    batch.refuse(&error);
+            Err(Trouble::Undone(_)) => {
+                let patience = self.shared.database.patience() * 4;
+                let done = timeout(patience, self.apart(&batch)).await;
+                match done.unwrap_or(Err(Problem::Silent)) {
+                    Ok(outcome) => self.answer(batch, outcome),
+                    Err(problem) => {
+                        let error = self.failed(&problem);
+                        batch.refuse(&error);
+                        // It may stand in the middle of a transaction.
+                        self.lose(problem);
+                    }
                 }
-            },
+            }
         }
     }
 

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use outlive_tasks::{
     Entry,
-    store::{Created, Lease, NewTask, OnceKey, Store, StoreError, TaskId, Then, WorkerId},
+    store::{
+        Answerer, AuditEvent, Changes, Created, Lease, NewTask, OnceKey, PostgresStore, Store,
+        StoreError, TaskId, TaskOutcome, Then, WorkerId,
+    },
 };
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use super::{LEASE, OWNER, Schema, entry, raw, start, task, until};
+use super::{LEASE, OWNER, Schema, asked, entry, raw, segment, start, task, until};
 
 /// What a connection by hand does to keep the store from writing, so that operations queue up.
 const HOLD: &str = "BEGIN; LOCK TABLE task IN SHARE MODE";
@@ -143,4 +146,81 @@ async fn a_quota_is_exact_however_many_ask_at_once() {
     }
     assert_eq!(made, 1);
     schema.is_counted_right().await;
+}
+
+#[tokio::test]
+async fn no_statement_looks_through_a_table() {
+    let schema = Schema::new();
+    // Making the tables looks through them.
+    let before = scans(&schema, schema.connect().await).await;
+    let store = schema.connect().await;
+    let worker = WorkerId::new("w");
+    for count in 0..20 {
+        let once = OnceKey { key: format!("{count}"), digest: "d".to_owned() };
+        store
+            .create(NewTask { once: Some(once.clone()), quota: 15, ..task(&format!("{count}")) })
+            .await
+            .unwrap();
+        store.made(OWNER, &once).await.unwrap();
+    }
+    for claimed in store.claim(&worker, LEASE, 10).await.unwrap() {
+        let lease = claimed.lease;
+        let changes = Changes {
+            asked: vec![asked("q"), asked("r")],
+            withdrawn: vec!["r".to_owned()],
+            segments: vec![segment(0)],
+            forgotten: vec!["x".to_owned()],
+            ..entry("k")
+        };
+        store.write(&lease, changes, Then::Park { due: None, seen: 0 }).await.unwrap();
+        let answer = vec![("q".to_owned(), raw(&json!(1)))];
+        store.answer(OWNER, &lease.task, Answerer::Client, answer).await.unwrap();
+        store.view(OWNER, &lease.task).await.unwrap();
+        let _ = store.heard(&lease).await;
+    }
+    for claimed in store.claim(&worker, LEASE, 3).await.unwrap() {
+        let then = Then::End { outcome: TaskOutcome::Cancelled, retention: LEASE };
+        store.write(&claimed.lease, Changes::default(), then).await.unwrap();
+    }
+    store.list(OWNER, None, 5).await.unwrap();
+    store.claim(&worker, LEASE, 3).await.unwrap();
+    store.renew(&worker, LEASE).await.unwrap();
+    store.release(&worker).await.unwrap();
+    store.cancel(OWNER, &TaskId::new("1"), true, LEASE).await.unwrap();
+    store.keep("k", raw(&json!(1)), LEASE).await.unwrap();
+    store.replace("k", raw(&json!(1)), LEASE).await.unwrap();
+    store.kept("k").await.unwrap();
+    store.forget("k").await.unwrap();
+    let event = AuditEvent {
+        task: "1".to_owned(),
+        principal: OWNER.to_owned(),
+        what: "made".to_owned(),
+        cause: None,
+    };
+    store.record(vec![event], LEASE).await.unwrap();
+    store.audit(None, 0, 10).await.unwrap();
+    store.audit(Some("1"), 0, 10).await.unwrap();
+    store.next_due().await.unwrap();
+    store.shift(LEASE * 1000);
+    store.sweep(10, LEASE).await.unwrap();
+    store.shift(LEASE * 1000);
+    store.sweep(10, LEASE).await.unwrap();
+    assert_eq!(scans(&schema, store).await, before);
+}
+
+/// How often each table was looked through, when the store is gone.
+async fn scans(schema: &Schema, store: PostgresStore) -> Vec<(String, i64)> {
+    drop(store);
+    // A connection says what it has done when it ends.
+    let by_hand = schema.by_hand().await;
+    let open = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1";
+    until("the store is gone", async || {
+        by_hand.query_one(open, &[&schema.program()]).await.unwrap().get::<_, i64>(0) == 0
+    })
+    .await;
+    // Of processes there are few.
+    let scans = "SELECT relname::text, seq_scan FROM pg_stat_user_tables
+         WHERE schemaname = $1 AND relname NOT IN ('replica', 'version') ORDER BY relname";
+    let scans = by_hand.query(scans, &[&schema.0]).await.unwrap();
+    scans.iter().map(|row| (row.get(0), row.get(1))).collect()
 }

@@ -2,22 +2,24 @@
 --
 -- Whoever changes a task locks its row first; each statement of a function then sees everything that
 -- was committed before. Locks are taken in one order: counts of principals, by principal; then tasks,
--- by name. So nobody waits in a circle.
+-- by name. So nobody waits in a circle. All but the simplest are in PL/pgSQL, because it keeps its
+-- plans from call to call.
 
 CREATE FUNCTION now_ms(_shift bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$
     SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + _shift
 $$;
 
 -- Counts out what has ended. The counts must be locked.
-CREATE FUNCTION count_out(_principals text[]) RETURNS void LANGUAGE sql AS $$
+CREATE FUNCTION count_out(_principals text[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
     WITH gone AS (
         DELETE FROM ended_task WHERE principal = ANY (_principals) RETURNING principal
     ), ended AS (
         SELECT principal, count(*) AS count FROM gone GROUP BY principal
     )
     UPDATE open_tasks o SET count = greatest(o.count - ended.count, 0)
-        FROM ended WHERE o.principal = ended.principal
-$$;
+        FROM ended WHERE o.principal = ended.principal;
+END $$;
 
 -- Which of these are too many, if none of them that are there already counts.
 CREATE FUNCTION over_quota(_ids text[], _principals text[], _once_keys text[], _quotas bigint[])
@@ -55,15 +57,16 @@ DECLARE
     _made text[];
     _numbers bigint[];
 BEGIN
-    -- From here on nobody else makes a task for these principals.
+    -- From here on nobody else makes a task for these principals. What has ended is counted out by
+    -- whoever makes the next, so it never piles up.
     INSERT INTO open_tasks AS o (principal, count)
         SELECT w.principal, count(*) FROM unnest(_principals) AS w (principal)
         GROUP BY w.principal ORDER BY w.principal COLLATE "C"
         ON CONFLICT (principal) DO UPDATE SET count = o.count + excluded.count;
+    PERFORM count_out(_principals);
     IF EXISTS (SELECT FROM unnest(_principals, _quotas) AS w (principal, quota)
         JOIN open_tasks o ON o.principal = w.principal WHERE o.count > w.quota)
     THEN
-        PERFORM count_out(_principals);
         _refused := over_quota(_ids, _principals, _once_keys, _quotas);
     END IF;
 
@@ -114,6 +117,7 @@ BEGIN
         FROM (SELECT w.principal, count(*) AS count FROM unnest(_ids, _principals) AS w (id, principal)
             WHERE w.id <> ALL (_made) GROUP BY w.principal) AS w
         WHERE o.principal = w.principal;
+    DELETE FROM open_tasks WHERE principal = ANY (_principals) AND count = 0;
     RETURN QUERY SELECT w.place,
             CASE WHEN w.place = ANY (_refused) THEN 3
                 WHEN o.id IS NOT NULL AND o.once_digest <> w.once_digest THEN 2
@@ -139,9 +143,10 @@ RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
         ELSE _task.lasts END
 $$;
 
-CREATE FUNCTION count_open(_number bigint) RETURNS bigint LANGUAGE sql STABLE AS $$
-    SELECT count(*) FROM question WHERE task = _number AND state = 0
-$$;
+CREATE FUNCTION count_open(_number bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (SELECT count(*) FROM question WHERE task = _number AND state = 0);
+END $$;
 
 -- Ends a task that has not ended, whose row is locked. What stands in it is written with its end.
 CREATE FUNCTION finish(_task task, _outcome text, _retention bigint, _now bigint)
@@ -178,6 +183,7 @@ DECLARE
     _now bigint := now_ms(_shift);
     _task task;
     _before bigint;
+    _after bigint;
     _last bigint;
 BEGIN
     SELECT * INTO _task FROM task
@@ -225,7 +231,8 @@ BEGIN
             UPDATE question SET state = 2
                 WHERE task = _task.number AND name = ANY (_withdrawn) AND state = 0;
         END IF;
-        _task.lasts := lasting(_task, _before, count_open(_task.number), _now);
+        _after := count_open(_task.number);
+        _task.lasts := lasting(_task, _before, _after, _now);
     END IF;
     IF _then = 2 THEN
         PERFORM finish(_task, _outcome, _retention, _now);

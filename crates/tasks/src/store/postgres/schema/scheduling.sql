@@ -111,12 +111,13 @@ END $$;
 
 -- Ends what is over its time, and forgets what has been over for long enough.
 CREATE FUNCTION sweep(_limit bigint, _outcome text, _retention bigint, _shift bigint)
-RETURNS TABLE (expired text[], purged bigint) LANGUAGE plpgsql AS $$
+RETURNS TABLE (expired text[], principals text[], purged bigint) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     _now bigint := now_ms(_shift);
     _numbers bigint[];
     _expired text[] := '{}';
+    _owners text[] := '{}';
     _task task;
     _principals text[];
 BEGIN
@@ -138,6 +139,7 @@ BEGIN
     LOOP
         PERFORM finish(_task, _outcome, _retention, _now);
         _expired := _expired || _task.id;
+        _owners := _owners || _task.principal;
     END LOOP;
 
     DELETE FROM note WHERE key IN (SELECT key FROM note WHERE expires <= _now
@@ -146,13 +148,13 @@ BEGIN
         ORDER BY expires LIMIT _limit FOR UPDATE SKIP LOCKED);
 
     SELECT array_agg(principal) INTO _principals FROM (
-        SELECT o.principal FROM open_tasks o WHERE o.count = 0
-            OR EXISTS (SELECT FROM ended_task e WHERE e.principal = o.principal)
-            LIMIT _limit FOR UPDATE SKIP LOCKED) AS counted;
+        SELECT o.principal FROM open_tasks o
+            WHERE o.principal IN (SELECT e.principal FROM ended_task e LIMIT _limit)
+            FOR UPDATE SKIP LOCKED) AS counted;
     PERFORM count_out(_principals);
     DELETE FROM open_tasks WHERE principal = ANY (_principals) AND count = 0;
 
-    RETURN QUERY SELECT _expired, coalesce(cardinality(_numbers), 0)::bigint;
+    RETURN QUERY SELECT _expired, _owners, coalesce(cardinality(_numbers), 0)::bigint;
 END $$;
 
 -- When something is due: what is, or the tasks of a process that is gone. NULL if nothing will be.
