@@ -138,8 +138,7 @@ async fn a_task_that_cannot_be_read_keeps_no_other_from_running() {
     for id in ["a", "b", "c"] {
         store.create(task(id)).await.unwrap();
     }
-    let torn =
-        "UPDATE request SET body = '{' WHERE task = (SELECT number FROM task WHERE id = 'b')";
+    let torn = "UPDATE task SET request = '{' WHERE id = 'b'";
     schema.by_hand().await.batch_execute(torn).await.unwrap();
     let worker = WorkerId::new("w");
     let claimed = store.claim(&worker, LEASE, 10).await.unwrap();
@@ -248,8 +247,7 @@ impl Schema {
     }
 
     async fn empty(&self) {
-        let empty =
-            "TRUNCATE task, request, open_tasks, ended_task, entry, segment, question, note,
+        let empty = "TRUNCATE task, open_tasks, ended_task, entry, segment, question, note,
              event";
         self.by_hand().await.batch_execute(empty).await.unwrap();
     }
@@ -264,8 +262,7 @@ impl Schema {
         let by_hand = self.by_hand().await;
         let wrong = by_hand.query(wrong, &[]).await.unwrap();
         assert!(wrong.is_empty(), "counts of principals");
-        let left = "SELECT task FROM request UNION ALL SELECT task FROM entry
-             UNION ALL SELECT task FROM segment UNION ALL SELECT task FROM question
+        let left = "SELECT task FROM entry UNION ALL SELECT task FROM segment UNION ALL SELECT task FROM question
              EXCEPT SELECT number FROM task";
         let left = by_hand.query(left, &[]).await.unwrap();
         assert!(left.is_empty(), "something is kept without its task");

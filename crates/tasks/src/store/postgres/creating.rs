@@ -17,7 +17,7 @@ use crate::{
 
 pub(super) const CREATE: &str =
     "SELECT * FROM create_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-     $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)";
+     $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)";
 pub(super) const MADE: &str =
     "SELECT id, once_digest FROM task WHERE principal = $1 AND once_key = $2";
 
@@ -70,13 +70,14 @@ pub(super) fn call(creations: &[Creation], shared: &Shared) -> Call {
     let names =
         |name: fn(&NewTask) -> &str| each().map(|task| owned(name(task))).collect::<Vec<_>>();
     let entries = || {
-        creations.iter().flat_map(|creation| {
-            creation.entries.iter().map(|entry| (owned(creation.task.id.as_str()), entry))
-        })
+        (1_i64..)
+            .zip(creations)
+            .flat_map(|(place, creation)| creation.entries.iter().map(move |entry| (place, entry)))
     };
     let segments = || {
-        each().flat_map(|task| {
-            task.journal.segments.iter().map(|segment| (owned(task.id.as_str()), segment))
+        (1_i64..).zip(each()).flat_map(|(place, task)| {
+            let numbered = (1_i64..).zip(&task.journal.segments);
+            numbered.map(move |(number, segment)| (place, number, segment))
         })
     };
     Call::new(
@@ -100,14 +101,15 @@ pub(super) fn call(creations: &[Creation], shared: &Shared) -> Call {
             each().map(|task| count(task.quota)).collect::<Vec<_>>(),
             creations.iter().map(|creation| creation.reasked.clone()).collect::<Vec<_>>(),
             creations.iter().map(|creation| creation.again).collect::<Vec<_>>(),
-            array(entries().map(|(task, _)| task).collect()),
+            array(entries().map(|(place, _)| place).collect()),
             array(entries().map(|(_, entry)| entry.0.clone()).collect()),
             array(entries().map(|(_, entry)| entry.1).collect()),
             array(entries().map(|(_, entry)| entry.2.clone()).collect()),
-            array(segments().map(|(task, _)| task).collect()),
-            array(segments().map(|(_, segment)| owned(&segment.scope)).collect()),
-            array(segments().map(|(_, segment)| i64::from(segment.ordinal)).collect()),
-            array(segments().map(|(_, segment)| segment.block.get().to_owned()).collect()),
+            array(segments().map(|(place, ..)| place).collect()),
+            array(segments().map(|(_, number, _)| number).collect()),
+            array(segments().map(|(.., segment)| owned(&segment.scope)).collect()),
+            array(segments().map(|(.., segment)| i64::from(segment.ordinal)).collect()),
+            array(segments().map(|(.., segment)| segment.block.get().to_owned()).collect()),
             shared.lock(),
             shared.shift.get(),
         ],

@@ -125,6 +125,7 @@ fn remedy(error: &tokio_postgres::Error) -> &'static str {
         b"57014" => "it took too long; check its load, and who holds locks (`pg_stat_activity`)",
         b"57P01" | b"57P02" | b"57P03" => "the database is being restarted; try again in a moment",
         b"55P03" | b"40P01" | b"40001" => "others were faster; try again",
+        b"23505" => "somebody else is just using the name; choose another one",
         [b'5', b'4', ..] | b"22001" | b"22P05" => "keep less in one value or name",
         [b'X', b'X', ..] | b"58030" => "check its log and its disk; restore it from a backup",
         _ => "this should not happen: please report it",

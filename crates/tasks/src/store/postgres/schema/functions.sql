@@ -21,24 +21,34 @@ BEGIN
         FROM ended WHERE o.principal = ended.principal;
 END $$;
 
--- Which of these are too many, if none of them that are there already counts.
-CREATE FUNCTION over_quota(_ids text[], _principals text[], _once_keys text[], _quotas bigint[])
-RETURNS bigint[] LANGUAGE sql AS $$
-    WITH wanted AS (
-        SELECT w.*, count(*) OVER (PARTITION BY w.principal) AS counted
-            FROM unnest(_ids, _principals, _once_keys, _quotas)
-            WITH ORDINALITY AS w (id, principal, once_key, quota, place)
-    ), new AS (
-        SELECT w.*, row_number() OVER (PARTITION BY w.principal ORDER BY w.place) AS nth
-            FROM wanted w
-            WHERE NOT EXISTS (SELECT FROM task t WHERE t.id = w.id)
-            AND NOT EXISTS (SELECT FROM task t
-                WHERE t.principal = w.principal AND t.once_key = w.once_key)
-    )
-    SELECT coalesce(array_agg(n.place), '{}') FROM new n
-        JOIN open_tasks o ON o.principal = n.principal
-        WHERE o.count - n.counted + n.nth > n.quota
-$$;
+-- Which of these are too many, if those that are known need no room.
+CREATE FUNCTION over_quota(_principals text[], _quotas bigint[], _known bigint[])
+RETURNS bigint[] LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (
+        WITH wanted AS (
+            SELECT w.*, count(*) OVER (PARTITION BY w.principal) AS counted
+                FROM unnest(_principals, _quotas) WITH ORDINALITY AS w (principal, quota, place)
+        ), new AS (
+            SELECT w.*, row_number() OVER (PARTITION BY w.principal ORDER BY w.place) AS nth
+                FROM wanted w WHERE w.place <> ALL (_known)
+        )
+        SELECT coalesce(array_agg(n.place), '{}') FROM new n
+            JOIN open_tasks o ON o.principal = n.principal
+            WHERE o.count - n.counted + n.nth > n.quota);
+END $$;
+
+-- Which of these are there already.
+CREATE FUNCTION known_tasks(_ids text[], _principals text[], _once_keys text[])
+RETURNS bigint[] LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (SELECT coalesce(array_agg(w.place), '{}')
+        FROM unnest(_ids, _principals, _once_keys)
+            WITH ORDINALITY AS w (id, principal, once_key, place)
+        WHERE (SELECT true FROM task t WHERE t.id = w.id)
+        OR (w.once_key IS NOT NULL AND (SELECT true FROM task t
+            WHERE t.principal = w.principal AND t.once_key = w.once_key)));
+END $$;
 
 -- Makes tasks. What it returns are those that were not made: 0 it was, by a first attempt of the same
 -- caller, 1 made before, 2 the key is used for something else, 3 over quota, 4 the name is taken.
@@ -46,78 +56,96 @@ CREATE FUNCTION create_tasks(
     _ids text[], _principals text[], _kinds text[], _origins text[], _requests text[],
     _ttls bigint[], _max_ttls bigint[], _workers text[], _leases bigint[],
     _once_keys text[], _once_digests text[], _quotas bigint[], _reasked text[], _again boolean[],
-    _entry_ids text[], _entry_keys text[], _entry_answers boolean[], _entry_bodies text[],
-    _segment_ids text[], _segment_scopes text[], _segment_ordinals bigint[], _segment_bodies text[],
+    _entry_places bigint[], _entry_keys text[], _entry_answers boolean[], _entry_bodies text[],
+    _segment_places bigint[], _segment_numbers bigint[], _segment_scopes text[],
+    _segment_ordinals bigint[], _segment_bodies text[],
     _lock bigint, _shift bigint)
 RETURNS TABLE (place bigint, what integer, known text) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     _now bigint := now_ms(_shift);
+    _each text[];
+    _over boolean;
+    _known bigint[];
     _refused bigint[] := '{}';
-    _made text[];
+    _skipped bigint[];
     _numbers bigint[];
 BEGIN
     -- From here on nobody else makes a task for these principals. What has ended is counted out by
     -- whoever makes the next, so it never piles up.
-    INSERT INTO open_tasks AS o (principal, count)
-        SELECT w.principal, count(*) FROM unnest(_principals) AS w (principal)
-        GROUP BY w.principal ORDER BY w.principal COLLATE "C"
-        ON CONFLICT (principal) DO UPDATE SET count = o.count + excluded.count;
-    PERFORM count_out(_principals);
-    IF EXISTS (SELECT FROM unnest(_principals, _quotas) AS w (principal, quota)
-        JOIN open_tasks o ON o.principal = w.principal WHERE o.count > w.quota)
-    THEN
-        _refused := over_quota(_ids, _principals, _once_keys, _quotas);
-    END IF;
-
     WITH wanted AS (
-        SELECT * FROM unnest(_ids, _principals, _kinds, _origins, _ttls, _max_ttls,
-            _workers, _leases, _once_keys, _once_digests, _reasked)
-            WITH ORDINALITY AS w (id, principal, kind, origin, ttl, max_ttl,
-                worker, lease, once_key, once_digest, reasked, place)
-    ), made AS (
-        INSERT INTO task (id, principal, kind, origin, phase, epoch, owner, owner_lock, due,
-            created, updated, ttl, max_ttl, lasts, expires, begun, crashes,
-            once_key, once_digest, reasked)
-        SELECT w.id, w.principal, w.kind, w.origin, (w.worker IS NOT NULL)::integer,
-            (w.worker IS NOT NULL)::integer, w.worker,
-            CASE WHEN w.worker IS NOT NULL THEN _lock END, _now + coalesce(w.lease, 0),
-            _now, _now, w.ttl, w.max_ttl, w.ttl, _now + w.ttl, w.worker IS NOT NULL, 0,
-            w.once_key, w.once_digest, w.reasked
-        FROM wanted w WHERE w.place <> ALL (_refused)
-        ON CONFLICT DO NOTHING RETURNING id, number
+        SELECT w.principal, count(*) AS count, min(w.quota) AS quota
+            FROM unnest(_principals, _quotas) AS w (principal, quota)
+            GROUP BY w.principal ORDER BY w.principal COLLATE "C"
+    ), counted AS (
+        INSERT INTO open_tasks AS o (principal, count) SELECT principal, count FROM wanted
+            ON CONFLICT (principal) DO UPDATE SET count = o.count + excluded.count
+            RETURNING principal, count
     )
-    SELECT array_agg(id), array_agg(number) INTO _made, _numbers FROM made;
+    SELECT array_agg(c.principal), bool_or(c.count > w.quota) INTO _each, _over
+        FROM counted c JOIN wanted w ON w.principal = c.principal;
+    PERFORM count_out(_each);
 
-    INSERT INTO request (task, body) SELECT m.number, w.body
-        FROM unnest(_made, _numbers) AS m (id, number)
-        JOIN unnest(_ids, _requests) AS w (id, body) ON w.id = m.id;
-    IF _entry_ids IS NOT NULL THEN
-        INSERT INTO entry (task, key, answer, body) SELECT m.number, e.key, e.answer, e.body
-            FROM unnest(_made, _numbers) AS m (id, number)
-            JOIN unnest(_entry_ids, _entry_keys, _entry_answers, _entry_bodies)
-                AS e (id, key, answer, body) ON e.id = m.id
-            ON CONFLICT DO NOTHING;
+    -- Nearly always all of them are new. To look first would make each half as dear again; only who
+    -- makes them under a key is likely to have made them before.
+    IF _over OR array_remove(_once_keys, NULL) <> '{}' THEN
+        _known := known_tasks(_ids, _principals, _once_keys);
     END IF;
-    IF _segment_ids IS NOT NULL THEN
+    SELECT array_agg(nextval('task_number')) INTO _numbers
+        FROM generate_series(1, cardinality(_ids));
+    LOOP
+        IF _over THEN
+            _refused := over_quota(_principals, _quotas, coalesce(_known, '{}'));
+        END IF;
+        _skipped := coalesce(_known, '{}') || _refused;
+        BEGIN
+            INSERT INTO task (id, number, principal, kind, origin, request, phase, epoch,
+                owner, owner_lock, due, created, updated, ttl, max_ttl, lasts, expires, begun,
+                crashes, once_key, once_digest, reasked)
+            SELECT w.id, w.number, w.principal, w.kind, w.origin, w.request,
+                (w.worker IS NOT NULL)::integer, (w.worker IS NOT NULL)::integer, w.worker,
+                CASE WHEN w.worker IS NOT NULL THEN _lock END, _now + coalesce(w.lease, 0),
+                _now, _now, w.ttl, w.max_ttl, w.ttl, _now + w.ttl, w.worker IS NOT NULL, 0,
+                w.once_key, w.once_digest, w.reasked
+                FROM unnest(_ids, _numbers, _principals, _kinds, _origins, _requests, _ttls,
+                    _max_ttls, _workers, _leases, _once_keys, _once_digests, _reasked)
+                    WITH ORDINALITY AS w (id, number, principal, kind, origin, request, ttl,
+                        max_ttl, worker, lease, once_key, once_digest, reasked, place)
+                WHERE w.place <> ALL (_skipped);
+            EXIT;
+        EXCEPTION WHEN unique_violation THEN
+            -- Once is enough: nobody else makes tasks for these principals.
+            IF _known IS NOT NULL THEN
+                RAISE;
+            END IF;
+            _known := known_tasks(_ids, _principals, _once_keys);
+        END;
+    END LOOP;
+    IF _entry_places IS NOT NULL THEN
+        INSERT INTO entry (task, key, answer, body)
+            SELECT _numbers[e.place], e.key, e.answer, e.body
+            FROM unnest(_entry_places, _entry_keys, _entry_answers, _entry_bodies)
+                AS e (place, key, answer, body)
+            WHERE e.place <> ALL (_skipped);
+    END IF;
+    IF _segment_places IS NOT NULL THEN
         INSERT INTO segment (task, number, scope, ordinal, body)
-            SELECT m.number, row_number() OVER (PARTITION BY m.number ORDER BY s.place),
-                s.scope, s.ordinal, s.body
-            FROM unnest(_made, _numbers) AS m (id, number)
-            JOIN unnest(_segment_ids, _segment_scopes, _segment_ordinals, _segment_bodies)
-                WITH ORDINALITY AS s (id, scope, ordinal, body, place) ON s.id = m.id
+            SELECT _numbers[s.place], s.number, s.scope, s.ordinal, s.body
+            FROM unnest(_segment_places, _segment_numbers, _segment_scopes, _segment_ordinals,
+                _segment_bodies) AS s (place, number, scope, ordinal, body)
+            WHERE s.place <> ALL (_skipped)
             ON CONFLICT DO NOTHING;
     END IF;
-    IF cardinality(_made) = cardinality(_ids) THEN
+    IF _skipped = '{}' THEN
         RETURN;
     END IF;
 
-    _made := coalesce(_made, '{}');
     UPDATE open_tasks o SET count = o.count - w.count
-        FROM (SELECT w.principal, count(*) AS count FROM unnest(_ids, _principals) AS w (id, principal)
-            WHERE w.id <> ALL (_made) GROUP BY w.principal) AS w
+        FROM (SELECT w.principal, count(*) AS count
+            FROM unnest(_principals) WITH ORDINALITY AS w (principal, place)
+            WHERE w.place = ANY (_skipped) GROUP BY w.principal) AS w
         WHERE o.principal = w.principal;
-    DELETE FROM open_tasks WHERE principal = ANY (_principals) AND count = 0;
+    DELETE FROM open_tasks WHERE principal = ANY (_each) AND count = 0;
     RETURN QUERY SELECT w.place,
             CASE WHEN w.place = ANY (_refused) THEN 3
                 WHEN o.id IS NOT NULL AND o.once_digest <> w.once_digest THEN 2
@@ -129,7 +157,7 @@ BEGIN
             WITH ORDINALITY AS w (id, principal, once_key, once_digest, again, place)
         LEFT JOIN task o ON o.principal = w.principal AND o.once_key = w.once_key
         LEFT JOIN task t ON t.id = w.id
-        WHERE w.id <> ALL (_made);
+        WHERE w.place = ANY (_skipped);
 END $$;
 
 -- What a task's ttl is when this many questions were open, and this many are now.

@@ -70,12 +70,11 @@ BEGIN
         RETURN;
     END IF;
     -- A statement of its own: it sees what was committed until the rows were locked.
-    RETURN QUERY SELECT t.id, t.epoch, t.principal, t.kind, r.body, c.begun, t.crashes,
+    RETURN QUERY SELECT t.id, t.epoch, t.principal, t.kind, t.request, c.begun, t.crashes,
             t.cancel_requested IS NOT NULL, t.reasked, e.keys, e.bodies,
             s.scopes, s.ordinals, s.blocks, q.asked, again.keys, again.counts
         FROM unnest(_ids, _begun) WITH ORDINALITY AS c (id, begun, place)
         JOIN task t ON t.id = c.id
-        JOIN request r ON r.task = t.number
         CROSS JOIN LATERAL (SELECT array_agg(key) AS keys, array_agg(body) AS bodies
             FROM entry WHERE task = t.number) AS e
         CROSS JOIN LATERAL (SELECT array_agg(scope ORDER BY number) AS scopes,
@@ -128,7 +127,6 @@ BEGIN
     )
     SELECT array_agg(number) INTO _numbers FROM gone;
     IF _numbers IS NOT NULL THEN
-        DELETE FROM request WHERE task = ANY (_numbers);
         DELETE FROM entry WHERE task = ANY (_numbers);
         DELETE FROM segment WHERE task = ANY (_numbers);
         DELETE FROM question WHERE task = ANY (_numbers);

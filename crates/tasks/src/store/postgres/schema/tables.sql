@@ -5,9 +5,12 @@
 -- byte by byte: names are no words. All indexes but three are partial: they hold what somebody still
 -- waits for, however much has ended.
 
+-- Each connection takes a hundred numbers at a time.
+CREATE SEQUENCE task_number CACHE 100;
+
 CREATE TABLE task (
     id text COLLATE "C" PRIMARY KEY,
-    number bigint GENERATED ALWAYS AS IDENTITY, -- what belongs to the task says it is of this number
+    number bigint NOT NULL,   -- by which all that belongs to it is found
     principal text COLLATE "C" NOT NULL,
     kind text NOT NULL,
     origin text NOT NULL,
@@ -30,6 +33,7 @@ CREATE TABLE task (
     once_digest text COLLATE "C",
     message text,
     reasked text,             -- how often its questions were asked again before it was a task
+    request text NOT NULL,    -- what is long is kept beside the row, and is not written again with it
     outcome text
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX task_due ON task (due) WHERE due IS NOT NULL;
@@ -37,13 +41,7 @@ CREATE INDEX task_owner ON task (owner) WHERE owner IS NOT NULL;
 CREATE INDEX task_expires ON task (expires) WHERE expires IS NOT NULL;
 CREATE INDEX task_purge ON task (purge) WHERE purge IS NOT NULL;
 CREATE UNIQUE INDEX task_once ON task (principal, once_key) WHERE once_key IS NOT NULL;
-CREATE INDEX task_list ON task (principal, created, id);
-
--- Beside the task: its row is written again and again, the request never.
-CREATE TABLE request (
-    task bigint PRIMARY KEY,
-    body text NOT NULL
-);
+CREATE INDEX task_list ON task (principal, created);
 
 -- How many tasks of a principal have not ended, as far as those in `ended_task` are not counted out.
 CREATE TABLE open_tasks (
