@@ -9,6 +9,7 @@ mod bench;
 mod conformance;
 mod examples;
 mod fuzz;
+mod postgres;
 mod process;
 mod soak;
 mod test;
@@ -33,6 +34,8 @@ usage: cargo xtask COMMAND
                  --with-tests               build the tests too, as `test` does
   examples     every story in examples/, which check themselves
   bench        figures; arguments are passed on to the benchmark
+  postgres     a database for tests that are run by hand, until Ctrl-C
+                 --wheel                    the pinned package, whatever the system has
   soak         hours of traffic in minutes; arguments are passed on
   fuzz         TARGET [--seconds N]         needs nightly and cargo-fuzz
 ";
@@ -54,6 +57,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("conformance") => conformance::run(args),
         Some("examples") => examples::run(args),
         Some("bench") => bench::run(args),
+        Some("postgres") => postgres::run(args),
         Some("soak") => soak::run(args),
         Some("fuzz") => fuzz::run(args),
         None | Some("help" | "--help" | "-h") => {
