@@ -7,6 +7,7 @@
 pub mod contract;
 mod lifetime;
 mod memory;
+mod open;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod sqlite;
@@ -17,6 +18,7 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use outlive_wire::RawJson;
 
 pub use memory::MemoryStore;
+pub use open::open;
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};
