@@ -91,12 +91,7 @@ impl Problem {
 /// The error in one line. What the library says of itself is left out where the database has
 /// spoken.
 fn said(error: &tokio_postgres::Error) -> String {
-    match (error.as_db_error(), error.source()) {
-        (Some(error), _) => error.message().to_owned(),
-        (None, Some(source)) => format!("{error}: {source}")
-            .replace(&format!(": {source}: {source}"), &format!(": {source}")),
-        (None, None) => error.to_string(),
-    }
+    error.as_db_error().map_or_else(|| error.to_string(), |said| said.message().to_owned())
 }
 
 fn remedy(error: &tokio_postgres::Error) -> &'static str {
