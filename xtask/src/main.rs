@@ -7,6 +7,7 @@
 mod args;
 mod bench;
 mod conformance;
+mod crash;
 mod examples;
 mod fuzz;
 mod process;
@@ -33,6 +34,10 @@ usage: cargo xtask COMMAND
                  --with-tests               build the tests too, as `test` does
   examples     every story in examples/, which check themselves
   bench        figures; arguments are passed on to the benchmark
+  crash        servers that are killed, frozen and restarted, and what became of their tasks
+                 --store sqlite             where tasks are kept
+                 --replicas N --minutes N   or --seconds N
+                 --seed N                   the same faults again
   soak         hours of traffic in minutes; arguments are passed on
   fuzz         TARGET [--seconds N]         needs nightly and cargo-fuzz
 ";
@@ -54,6 +59,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("conformance") => conformance::run(args),
         Some("examples") => examples::run(args),
         Some("bench") => bench::run(args),
+        Some("crash") => crash::run(args),
         Some("soak") => soak::run(args),
         Some("fuzz") => fuzz::run(args),
         None | Some("help" | "--help" | "-h") => {

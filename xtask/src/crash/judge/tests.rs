@@ -1,0 +1,79 @@
+//! Stories that must be found, and stories that must not.
+
+use super::super::oracle::Line;
+use super::{Findings, judge_lines};
+
+fn judge(story: &str) -> Findings {
+    let lines: Vec<Line> = story.lines().map(|line| line.trim().parse().unwrap()).collect();
+    judge_lines(&lines)
+}
+
+#[track_caller]
+fn found(story: &str, what: &str) {
+    let findings = judge(story);
+    let first = findings.violations.first().unwrap_or_else(|| panic!("nothing was found"));
+    assert!(first.what.contains(what), "{first:?}");
+}
+
+#[track_caller]
+fn fine(story: &str) -> Findings {
+    let findings = judge(story);
+    assert_eq!(findings.violations, []);
+    findings
+}
+
+#[test]
+fn a_task_that_is_taken_over_is_fine_and_its_time_is_taken() {
+    let findings = fine(
+        "10 0.1#0 j run
+         11 0.1#0 j begin 0 a
+         12 0.1#0 j have 0 a
+         13 0.1#0 j begin 1 b
+         20 harness - fault kill 0.1
+         50 1.1#0 j run
+         51 1.1#0 j have 0 a
+         52 1.1#0 j begin 1 c
+         53 1.1#0 j have 1 c
+         54 1.1#0 j end",
+    );
+    assert_eq!((findings.executions, findings.repeated, findings.in_vain), (3, 1, 0));
+    assert_eq!(findings.takeovers, [32]);
+    assert_eq!(findings.hits["kill"], 1);
+}
+
+#[test]
+fn a_frozen_owner_may_run_a_body_but_nothing_comes_of_it() {
+    let thawed = "10 0.1#0 j run
+         11 harness - fault freeze 0.1
+         20 1.1#0 j run
+         21 1.1#0 j begin 0 b
+         22 1.1#0 j have 0 b
+         30 0.1#0 j begin 0 a";
+    assert_eq!(fine(thawed).in_vain, 1);
+    found(&format!("{thawed}\n31 0.1#0 j have 0 a"), "another had done step 0");
+    found(&format!("{thawed}\n31 0.1#0 j begin 1 a"), "after losing step 0");
+}
+
+#[test]
+fn a_record_that_changes_is_found() {
+    found(
+        "10 0.1#0 j run
+         11 0.1#0 j begin 0 a
+         12 0.1#0 j have 0 a
+         13 harness - fault kill 0.1
+         20 1.1#0 j run
+         21 1.1#0 j have 0 b",
+        "recorded as a and as b",
+    );
+}
+
+#[test]
+fn a_step_that_runs_again_without_a_fault_is_found() {
+    found(
+        "10 0.1#0 j run
+         11 0.1#0 j begin 0 a
+         20 1.1#0 j run
+         21 1.1#0 j begin 0 b",
+        "ran 2 times",
+    );
+}
