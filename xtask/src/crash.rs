@@ -13,7 +13,9 @@ mod judge;
 mod oracle;
 mod plan;
 mod random;
+pub(crate) mod rolling;
 mod table;
+pub(crate) mod takeover;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -59,14 +61,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
         options.seed
     );
     let folder = folder("crash")?;
-    let outcome = run_in(&folder, &options);
-    match &outcome {
-        Ok(()) => fs::remove_dir_all(&folder).context("could not remove the folder of the run")?,
-        Err(_) => {
-            eprintln!("crash: the oracle and the logs of the servers are in {}", folder.display())
-        }
-    }
-    outcome
+    in_folder(&folder, || run_in(&folder, &options))
 }
 
 fn run_in(folder: &Path, options: &Options) -> Result<()> {
@@ -257,6 +252,16 @@ fn number(args: &mut Args, name: &str) -> Result<Option<u64>> {
     let Some(value) = args.value(name)? else { return Ok(None) };
     let parsed = value.parse();
     Ok(Some(parsed.with_context(|| format!("`{name}` needs a number, not `{value}`"))?))
+}
+
+/// Removes the folder of a run that went well, and says where that of another one is.
+fn in_folder<T>(folder: &Path, run: impl FnOnce() -> Result<T>) -> Result<T> {
+    let outcome = run();
+    match &outcome {
+        Ok(_) => fs::remove_dir_all(folder).context("could not remove the folder of the run")?,
+        Err(_) => eprintln!("the oracle and the logs of the servers are in {}", folder.display()),
+    }
+    outcome
 }
 
 /// A folder of this run's own.

@@ -38,6 +38,10 @@ usage: cargo xtask COMMAND
                  --store sqlite             where tasks are kept
                  --replicas N --minutes N   or --seconds N
                  --seed N                   the same faults again
+  takeover     how long a task stands still when its server is killed
+                 --store sqlite --replicas N --kills N
+  rolling      every server replaced in turn, and no call may fail
+                 --store sqlite --replicas N --rounds N
   soak         hours of traffic in minutes; arguments are passed on
   fuzz         TARGET [--seconds N]         needs nightly and cargo-fuzz
 ";
@@ -60,6 +64,8 @@ fn run(mut args: Args) -> Result<()> {
         Some("examples") => examples::run(args),
         Some("bench") => bench::run(args),
         Some("crash") => crash::run(args),
+        Some("takeover") => crash::takeover::run(args),
+        Some("rolling") => crash::rolling::run(args),
         Some("soak") => soak::run(args),
         Some("fuzz") => fuzz::run(args),
         None | Some("help" | "--help" | "-h") => {

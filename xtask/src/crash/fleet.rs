@@ -77,8 +77,10 @@ impl Fleet {
     }
 
     /// Which server runs as a process of this name.
-    pub(crate) fn number(name: &str) -> Option<usize> {
-        name.split('.').next()?.parse().ok()
+    pub(crate) fn number(&self, name: &str) -> Option<usize> {
+        self.replicas.iter().position(|replica| {
+            lock(replica).running.as_ref().is_some_and(|(_, running)| running == name)
+        })
     }
 
     /// Starts a server that is down. Tries again while it cannot: its database may be down too.

@@ -23,6 +23,15 @@ pub(crate) enum NoAnswer {
     Unknown(io::Error),
 }
 
+impl std::fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Refused => f.write_str("nobody listens"),
+            Self::Unknown(error) => write!(f, "the connection was lost: {error}"),
+        }
+    }
+}
+
 /// Sends a message. `patience` is how long any part of the way may take.
 pub(crate) fn post(
     address: SocketAddr,

@@ -4,9 +4,10 @@
 //! the order in which they were written, over all processes.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
@@ -76,12 +77,50 @@ impl Oracle {
         (&self.file).write_all(line.as_bytes()).context("could not write to the oracle")
     }
 
+    /// All lines.
     pub(crate) fn read(&self) -> Result<Vec<Line>> {
-        let text = fs::read_to_string(&self.path).context("could not read the oracle")?;
-        text.lines()
-            .map(|line| line.parse().with_context(|| format!("what does `{line}` mean?")))
-            .collect()
+        parse(&fs::read_to_string(&self.path).context("could not read the oracle")?)
     }
+
+    /// Reads lines as they come.
+    pub(crate) fn tail(&self) -> Result<Tail> {
+        let mut file = File::open(&self.path).context("could not read the oracle")?;
+        file.seek(SeekFrom::End(0))?;
+        Ok(Tail { file })
+    }
+}
+
+/// Lines that are written from now on.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    file: File,
+}
+
+impl Tail {
+    /// Waits for the first line that is meant; `None` if none comes in time.
+    pub(crate) fn find(
+        &mut self,
+        patience: Duration,
+        is_meant: impl Fn(&Line) -> bool,
+    ) -> Result<Option<Line>> {
+        let begun = Instant::now();
+        while begun.elapsed() < patience {
+            let mut text = String::new();
+            // Lines are written whole, so what is there ends with one.
+            self.file.read_to_string(&mut text)?;
+            if let Some(line) = parse(&text)?.into_iter().find(&is_meant) {
+                return Ok(Some(line));
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        Ok(None)
+    }
+}
+
+fn parse(text: &str) -> Result<Vec<Line>> {
+    text.lines()
+        .map(|line| line.parse().with_context(|| format!("what does `{line}` mean?")))
+        .collect()
 }
 
 impl Line {
@@ -114,7 +153,8 @@ impl std::str::FromStr for Line {
     }
 }
 
-fn now() -> u64 {
+/// Milliseconds since 1970, as all lines have them.
+pub(crate) fn now() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }

@@ -58,7 +58,7 @@ pub(super) fn plan(seed: u64, terms: Terms) -> Vec<Event> {
         // A choice whose victim is still down falls away; the plan stays the same for a seed.
         let healthy = |number: usize| free[number] <= at;
         match choice {
-            20..40 if healthy(victim) => {
+            10..40 if healthy(victim) => {
                 events.push(Event { at, action: Action::Freeze(victim, span) });
                 free[victim] = at + span + REST;
             }
