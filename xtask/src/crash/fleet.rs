@@ -159,9 +159,9 @@ impl Fleet {
         }
         self.oracle.fault(kind, &name)?;
         how(&mut child)?;
-        // Clients that come now are refused; they know how to go to another one.
-        *lock(&self.addresses[number]) = None;
+        // Clients that come now are refused, and know how to go to another one.
         wait(&mut child).with_context(|| format!("server {name} does not end"))?;
+        *lock(&self.addresses[number]) = None;
         Ok(name)
     }
 

@@ -140,7 +140,10 @@ fn ask(
 ) -> Result<Value> {
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {
-        let Some(address) = fleet.address(random.below(fleet.len())) else { continue };
+        let Some(address) = fleet.address(random.below(fleet.len())) else {
+            thread::sleep(Duration::from_millis(1));
+            continue;
+        };
         match client::modern(address, method, params.clone(), PATIENCE) {
             Err(NoAnswer::Refused) => {
                 counts.elsewhere.fetch_add(1, Ordering::Relaxed);
