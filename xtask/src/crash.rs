@@ -30,6 +30,7 @@ use self::database::Database;
 use self::fleet::{Fleet, Setting};
 use self::job::Known;
 use self::judge::{Findings, Violation};
+use self::oracle::Line;
 use self::plan::{Action, Event, Terms};
 use self::random::Random;
 use crate::args::Args;
@@ -104,7 +105,11 @@ fn run_in(folder: &Path, options: &Options) -> Result<()> {
     for known in &mut known {
         job::look_again(&mut client, known, HEALING);
     }
-    report(&fleet, &plan, &known, begun.elapsed())
+    let lines = fleet.oracle().read()?;
+    let mut findings = judge::judge_lines(&lines, database.holds_up());
+    findings.violations.extend(known.iter().flat_map(|known| judge::judge_known(known, &lines)));
+    print_table(&plan, &known, &findings, begun.elapsed());
+    verdict(&fleet, &lines, &plan, &known, &findings)
 }
 
 /// One client: one job after the other, and now and then a look at one that has ended.
@@ -157,20 +162,23 @@ fn hurt(fleet: &Fleet, database: &mut Database, plan: &[Event], begun: Instant) 
 /// The name of the database, where processes have theirs.
 const NO_PROCESS: &str = "database";
 
-fn report(fleet: &Fleet, plan: &[Event], known: &[Known], took: Duration) -> Result<()> {
-    let lines = fleet.oracle().read()?;
-    let mut findings = judge::judge_lines(&lines);
-    findings.violations.extend(known.iter().flat_map(|known| judge::judge_known(known, &lines)));
-    print_table(plan, known, &findings, took);
+/// Whether all went well, and everything was tried.
+fn verdict(
+    fleet: &Fleet,
+    lines: &[Line],
+    plan: &[Event],
+    known: &[Known],
+    findings: &Findings,
+) -> Result<()> {
     if let Some(Violation { job, what }) = findings.violations.first() {
         let text = fs::read_to_string(fleet.oracle().path())?;
-        let story = table::story(&lines, &text, job);
+        let story = table::story(lines, &text, job);
         bail!("{} violations; the first: {job}: {what}\n{story}", findings.violations.len());
     }
     if known.is_empty() {
         bail!("no server has taken a job; look at their logs");
     }
-    let missed = idle_faults(plan, &findings);
+    let missed = idle_faults(plan, findings);
     if !missed.is_empty() {
         bail!("these never hit a server at work: {}; run for longer", missed.join(", "));
     }

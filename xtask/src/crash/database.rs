@@ -37,6 +37,14 @@ impl Database {
         }
     }
 
+    /// Which faults may hold up everybody who writes, and not only whom they hit.
+    pub(crate) fn holds_up(&self) -> &'static [&'static str] {
+        match self {
+            // A process that is frozen while it writes keeps the lock of the file.
+            Self::Sqlite { .. } => &["freeze"],
+        }
+    }
+
     /// `kill -9`.
     pub(crate) fn kill(&mut self) -> Result<()> {
         match self {

@@ -16,6 +16,8 @@ const STEPS: u32 = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Plain,
+    /// Still runs elsewhere when an owner that was frozen wakes up.
+    Long,
     /// Asks in the middle.
     Asking,
     /// Sleeps in the middle, for longer than a server lives at times.
@@ -28,9 +30,11 @@ enum Kind {
     Soon,
 }
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 10] = [
     Kind::Plain,
     Kind::Plain,
+    Kind::Long,
+    Kind::Long,
     Kind::Asking,
     Kind::Asking,
     Kind::Sleeping,
@@ -64,7 +68,8 @@ pub(super) fn live(
     end: Instant,
 ) -> Result<Option<Known>> {
     let kind = KINDS[client.random.below(KINDS.len())];
-    let legacy = matches!(kind, Kind::Plain | Kind::Asking) && client.random.percent(25);
+    let legacy =
+        matches!(kind, Kind::Plain | Kind::Long | Kind::Asking) && client.random.percent(25);
     let wire = if legacy { Wire::Legacy } else { Wire::Modern };
     let steps = if kind == Kind::Fast { 2 } else { STEPS };
     let Some(task) = begin(client, wire, kind, job, steps) else { return Ok(None) };
@@ -101,6 +106,7 @@ fn begin(client: &mut Client<'_>, wire: Wire, kind: Kind, job: &str, steps: u32)
         "pause_ms": random.below(40),
     });
     match kind {
+        Kind::Long => arguments["step_ms"] = json!(150 + random.below(300)),
         Kind::Asking => arguments["ask_at"] = json!(middle),
         Kind::Sleeping => {
             arguments["sleep_at"] = json!(middle);

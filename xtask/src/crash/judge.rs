@@ -7,7 +7,8 @@
 //! - A run that begins a step after another run had it has lost the task, or a record was lost.
 //!   In the first case it gets no further: if its own execution is recorded too, or it begins
 //!   anything else, somebody wrote who must not.
-//! - A body runs once, and once more for each fault that hit a process with a run of the job.
+//! - A body runs once, and once more for each fault that hit a process with a run of the job, or
+//!   held up everybody: nobody can renew a lease then.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -39,8 +40,8 @@ pub(super) struct Findings {
     pub(super) takeovers: Vec<u64>,
 }
 
-/// Judges the lines of all jobs.
-pub(super) fn judge_lines(lines: &[Line]) -> Findings {
+/// Judges the lines of all jobs. `holds_up` says which kinds of faults may hold up everybody.
+pub(super) fn judge_lines(lines: &[Line], holds_up: &[&str]) -> Findings {
     let mut findings = Findings::default();
     let mut jobs: BTreeMap<&str, Job<'_>> = BTreeMap::new();
     for line in lines {
@@ -48,6 +49,8 @@ pub(super) fn judge_lines(lines: &[Line]) -> Findings {
             let mut hit = false;
             for job in jobs.values_mut() {
                 hit |= job.fault(kind, name, line.at);
+                job.faults +=
+                    usize::from(job.may_suffer(name) || holds_up.contains(&kind.as_str()));
             }
             *findings.hits.entry(kind.clone()).or_default() += usize::from(hit);
             continue;
@@ -79,14 +82,16 @@ struct Job<'l> {
 }
 
 impl<'l> Job<'l> {
-    /// Something happens to a process, or to the database of all; `true` if it hits this job.
+    /// Whether a process has begun it, and may think that it still has it.
+    fn may_suffer(&self, process: &str) -> bool {
+        self.processes.contains(&process)
+    }
+
+    /// Something happens to a process, or to the database of all; `true` if the job was running
+    /// there.
     fn fault(&mut self, kind: &str, name: &str, at: u64) -> bool {
-        let is_hit = |process: &str| kind == "database" || process == name;
-        if self.processes.iter().any(|process| is_hit(process)) {
-            self.faults += 1;
-        }
         let Some((owner, works)) = self.owner else { return false };
-        if !is_hit(owner) || !works {
+        if !works || (owner != name && kind != "database") {
             return false;
         }
         if kind == "kill" {

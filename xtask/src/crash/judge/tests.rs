@@ -5,7 +5,7 @@ use super::{Findings, judge_lines};
 
 fn judge(story: &str) -> Findings {
     let lines: Vec<Line> = story.lines().map(|line| line.trim().parse().unwrap()).collect();
-    judge_lines(&lines)
+    judge_lines(&lines, &["database"])
 }
 
 #[track_caller]
@@ -76,4 +76,16 @@ fn a_step_that_runs_again_without_a_fault_is_found() {
          21 1.1#0 j begin 0 b",
         "ran 2 times",
     );
+}
+
+#[test]
+fn who_holds_up_everybody_explains_what_runs_again() {
+    let findings = fine(
+        "10 0.1#0 j run
+         11 0.1#0 j begin 0 a
+         12 harness - fault database database
+         20 1.1#0 j run
+         21 1.1#0 j begin 0 b",
+    );
+    assert_eq!((findings.repeated, findings.hits["database"]), (1, 1));
 }
