@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::args::Args;
 use crate::tools::{self, Tool};
-use crate::{conformance, examples, process, soak, tidy};
+use crate::{conformance, crash, examples, process, soak, tidy};
 
 struct Step {
     name: &'static str,
@@ -44,6 +44,10 @@ const STEPS: &[Step] = &[
     Step {
         name: "conformance",
         run: Run::Xtask(&["conformance", "--with-tests"], conformance::run),
+    },
+    Step {
+        name: "crash",
+        run: Run::Xtask(&["crash", "--seconds", "25", "--with-tests"], crash::run),
     },
     Step { name: "soak", run: Run::Xtask(&["soak", "--short", "--with-tests"], soak::run) },
 ];

@@ -51,47 +51,47 @@ pub(super) fn plan(seed: u64, terms: Terms) -> Vec<Event> {
     let mut turn = 0;
     while at + terms.lease < terms.length {
         let choice = if turn < 5 { turn * 20 } else { random.below(100) };
-        let victim = random.below(terms.replicas);
         let down = random.millis(50..1_200);
         let lease = terms.lease.as_millis() as u64;
         let span = random.millis(lease * 5 / 4..lease * 5 / 2);
-        // A choice whose victim is still down falls away; the plan stays the same for a seed.
-        let healthy = |number: usize| free[number] <= at;
-        match choice {
-            10..40 if healthy(victim) => {
+        let healthy: Vec<usize> = (0..terms.replicas).filter(|&one| free[one] <= at).collect();
+        let victim = healthy.get(random.below(healthy.len())).copied();
+        match (choice, victim) {
+            (10..35, Some(victim)) => {
                 events.push(Event { at, action: Action::Freeze(victim, span) });
                 free[victim] = at + span + REST;
             }
-            40..60 if healthy(victim) => {
+            (35..60, Some(victim)) => {
                 events.push(Event { at, action: Action::Restart(victim) });
                 free[victim] = at + REST * 4;
             }
-            60..70 if terms.database && database_free <= at => {
+            (60..70, _) if terms.database && database_free <= at => {
                 events.push(Event { at, action: Action::Database(down) });
                 database_free = at + down + REST * 2;
             }
             // All that stand, at once: nobody is left who could take over.
-            80..85 => {
-                for number in (0..terms.replicas).filter(|&number| healthy(number)) {
-                    events.push(Event { at, action: Action::Kill(number) });
-                    events.push(Event { at: at + down, action: Action::Start(number) });
+            (80..85, Some(_)) => {
+                for &victim in &healthy {
+                    kill(&mut events, victim, at, down);
+                    free[victim] = at + down + REST;
                 }
-                free.iter_mut()
-                    .filter(|free| **free <= at)
-                    .for_each(|free| *free = at + down + REST);
             }
-            _ if healthy(victim) => {
-                events.push(Event { at, action: Action::Kill(victim) });
-                events.push(Event { at: at + down, action: Action::Start(victim) });
+            (_, Some(victim)) => {
+                kill(&mut events, victim, at, down);
                 free[victim] = at + down + REST;
             }
-            _ => {}
+            (_, None) => {}
         }
         turn += 1;
         at += random.millis(150..900);
     }
     events.sort_by_key(|event| event.at);
     events
+}
+
+fn kill(events: &mut Vec<Event>, victim: usize, at: Duration, down: Duration) {
+    events.push(Event { at, action: Action::Kill(victim) });
+    events.push(Event { at: at + down, action: Action::Start(victim) });
 }
 
 #[cfg(test)]
