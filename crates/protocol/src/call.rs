@@ -66,6 +66,7 @@ pub(crate) struct ParamSpans {
     pub(crate) uri: Option<Span>,
     pub(crate) arguments: Option<Span>,
     pub(crate) progress_token: Option<Span>,
+    pub(crate) idempotency_key: Option<Span>,
     pub(crate) client_info: Option<Span>,
     pub(crate) client_capabilities: Option<Span>,
     pub(crate) input_responses: Option<Span>,
@@ -134,6 +135,13 @@ impl Call {
     /// `params.taskId`: of the task that is meant.
     pub fn task_id(&self) -> Result<Cow<'_, str>, Fault> {
         self.string(self.parts.task_id, "taskId")
+    }
+
+    /// `_meta["dev.outlive/idempotencyKey"]`: under which key the caller wants this done once only,
+    /// however often it asks.
+    pub fn idempotency_key(&self) -> Option<Result<Cow<'_, str>, Fault>> {
+        let span = self.parts.idempotency_key?;
+        Some(self.string(Some(span), "_meta[\"dev.outlive/idempotencyKey\"]"))
     }
 
     /// Whether the client asks for a task, where its revision has that.

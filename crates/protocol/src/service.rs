@@ -1,10 +1,10 @@
 //! What a server is to the floors below it: something that answers calls.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use outlive_wire::{Implementation, Method};
 
-use crate::{Bus, Call, Clock, Limits, Principal, Seal, Session, era::Eras, run::Work};
+use crate::{Bus, Call, Clock, Gauge, Limits, Principal, Seal, Session, era::Eras, run::Work};
 
 /// Something that answers calls. The server API implements it; transports hold it.
 pub trait Service: Send + Sync + 'static {
@@ -25,6 +25,10 @@ pub trait Service: Send + Sync + 'static {
 
     /// A legacy session has ended.
     fn session_closed(&self, session: &Arc<Session>);
+
+    /// A transport stops to serve. What goes on without a caller has so long to come to a place
+    /// where somebody else can go on.
+    fn shut_down(self: Arc<Self>, patience: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
 /// A notification from a client.
@@ -69,6 +73,8 @@ pub struct Profile {
     pub bus: Bus,
     /// Seals what clients carry for us.
     pub seal: Seal,
+    /// How many streams are open.
+    pub streams: Gauge,
     /// What stands at the head of every modern result, serialised once.
     pub(crate) modern_stamp: Box<str>,
 }
@@ -85,7 +91,16 @@ impl Profile {
         stamp_identity: bool,
     ) -> Self {
         let modern_stamp = crate::era::modern_stamp(&info, stamp_identity);
-        Self { info, eras, limits, clock, bus: Bus::default(), seal, modern_stamp }
+        Self {
+            info,
+            eras,
+            limits,
+            clock,
+            bus: Bus::default(),
+            seal,
+            streams: Gauge::default(),
+            modern_stamp,
+        }
     }
 }
 

@@ -24,6 +24,9 @@ pub enum Entry {
     /// When a timer is over, in milliseconds since 1970.
     #[serde(rename = "t")]
     Due(u64),
+    /// A step that must not be done twice was begun.
+    #[serde(rename = "b")]
+    Begun,
     /// What a handler that asks by itself wants to have back.
     #[serde(rename = "s")]
     State(RawJson),
@@ -68,7 +71,7 @@ impl Entry {
                 Self::Value(raw) | Self::Answer(raw) | Self::State(raw) => raw.get().len(),
                 Self::Failed(Failure { message, .. })
                 | Self::Unanswered(Unanswered::Refused { message, .. }) => written(message) + 48,
-                Self::Unanswered(Unanswered::TimedOut) | Self::Due(_) => 20,
+                Self::Unanswered(Unanswered::TimedOut) | Self::Due(_) | Self::Begun => 20,
             }
     }
 }

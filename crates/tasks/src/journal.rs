@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashSet},
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    sync::{Mutex, MutexGuard, PoisonError, RwLock},
     time::Duration,
 };
 
@@ -15,7 +15,8 @@ use crate::{
     polled::{polling, step_of},
     questions::Questions,
     segment::Segments,
-    unwritten::{Ticket, Unwritten},
+    steps::ONCE,
+    unwritten::Unwritten,
 };
 
 /// The journal of one call. Runs come and go over it; it grows.
@@ -45,8 +46,10 @@ pub(crate) struct State {
     /// Keys that this run has used: of steps in flight, of questions, of what was read back.
     used: HashSet<String>,
     /// Bodies of steps that are at work.
-    steps: usize,
-    segments: Segments,
+    pub(crate) steps: usize,
+    pub(crate) segments: Segments,
+    /// When the timers are over that the run waits for.
+    pub(crate) timers: BTreeMap<String, u64>,
     pub(crate) questions: Questions,
     /// What a store has not been given yet; `None` for a journal that lives in memory.
     pub(crate) unwritten: Option<Unwritten>,
@@ -99,24 +102,6 @@ pub struct Restored {
     pub reasked: BTreeMap<String, u32>,
 }
 
-/// What [`Journal::begin`] found.
-#[derive(Debug)]
-#[expect(clippy::exhaustive_enums, reason = "there is no third thing")]
-pub enum Begun<'a> {
-    /// It has been done; this came of it.
-    Recorded(Entry),
-    /// It is to be done.
-    New(Step<'a>),
-}
-
-/// A step whose body is at work. Dropped without a record it gives its key back.
-#[derive(Debug)]
-pub struct Step<'a> {
-    journal: &'a Journal,
-    key: Arc<str>,
-    done: bool,
-}
-
 impl Journal {
     /// An empty journal.
     pub fn new(bounds: Bounds) -> Self {
@@ -146,37 +131,6 @@ impl Journal {
             segments: state.segments.stored.clone(),
             asked: state.questions.open_keys(),
             reasked: state.questions.times_reasked(),
-        }
-    }
-
-    /// Begins a step. Its key is taken from now on.
-    pub fn begin(&self, run: RunId, key: &str) -> Result<Begun<'_>, Misuse> {
-        let mut state = self.enter(run, key)?;
-        state.take(key)?;
-        if let Some(entry) = state.entries.get(key) {
-            return match entry {
-                Entry::Value(_) | Entry::Failed(_) => Ok(Begun::Recorded(entry.clone())),
-                _ => Err(Misuse::OtherKind(key.to_owned())),
-            };
-        }
-        state.steps += 1;
-        // Tried again, it emits its blocks again, from the first.
-        state.segments.restart(key);
-        Ok(Begun::New(Step { journal: self, key: key.into(), done: false }))
-    }
-
-    /// When a timer is over, in milliseconds since 1970: as it was recorded, or so long after now.
-    pub fn timer(&self, run: RunId, key: &str, now: u64, span: u64) -> Result<u64, Misuse> {
-        let mut state = self.enter(run, key)?;
-        state.take(key)?;
-        match state.entries.get(key) {
-            Some(Entry::Due(due)) => Ok(*due),
-            Some(_) => Err(Misuse::OtherKind(key.to_owned())),
-            None => {
-                let due = now.saturating_add(span);
-                state.record(key, Entry::Due(due), self.bounds())?;
-                Ok(due)
-            }
         }
     }
 
@@ -249,8 +203,24 @@ impl Journal {
     /// Whether the run waits for nothing that happens by itself.
     pub fn waits_for_answers(&self) -> bool {
         let state = self.lock();
-        let all_written = state.unwritten.as_ref().is_none_or(Unwritten::is_empty);
-        state.steps == 0 && all_written && (state.shed.is_some() || state.questions.any_open())
+        state.is_between_steps() && (state.shed.is_some() || state.questions.any_open())
+    }
+
+    /// Whether a store can wait in place of the run: for an answer, or for a time.
+    pub fn can_be_parked(&self) -> bool {
+        let state = self.lock();
+        state.is_between_steps() && (state.questions.any_open() || !state.timers.is_empty())
+    }
+
+    /// Whether no step is at work, and everything that was recorded is written.
+    pub fn is_between_steps(&self) -> bool {
+        self.lock().is_between_steps()
+    }
+
+    /// When the first of the open questions and timers is over.
+    pub fn next_due(&self) -> Option<u64> {
+        let state = self.lock();
+        state.questions.dues().chain(state.timers.values().copied()).min()
     }
 
     /// How many entries and blocks have been recorded since the journal was made or restored.
@@ -278,6 +248,7 @@ impl Journal {
         let mut state = self.lock();
         state.used.clear();
         state.steps = 0;
+        state.timers.clear();
         state.shed = None;
         state.segments.restart_all();
         state.questions.restart();
@@ -292,9 +263,13 @@ impl Journal {
     /// function of its journal each time.
     pub fn unused(&self) -> Vec<String> {
         let state = self.lock();
-        // A deadline is that of a question; an author's own `#` is escaped.
-        let is_deadline = |key: &str| key.strip_suffix(DUE).is_some_and(|of| !of.ends_with('\\'));
-        let is_unused = |key: &&String| !state.used.contains(*key) && !is_deadline(key);
+        // A deadline is that of a question, a mark that of a step; an author's own `#` is escaped.
+        let is_ours = |key: &str| {
+            [DUE, ONCE]
+                .iter()
+                .any(|mark| key.strip_suffix(mark).is_some_and(|of| !of.ends_with('\\')))
+        };
+        let is_unused = |key: &&String| !state.used.contains(*key) && !is_ours(key);
         state.entries.keys().filter(is_unused).cloned().collect()
     }
 
@@ -353,6 +328,10 @@ impl State {
     /// Gives a key back.
     pub(crate) fn give_back(&mut self, key: &str) {
         self.used.remove(key);
+    }
+
+    fn is_between_steps(&self) -> bool {
+        self.steps == 0 && self.unwritten.as_ref().is_none_or(Unwritten::is_empty)
     }
 
     pub(crate) fn is_closing(&self) -> bool {
@@ -426,47 +405,6 @@ impl State {
         }
         self.bytes += by;
         Ok(())
-    }
-}
-
-impl Step<'_> {
-    /// The body is tried again: what it emits, it emits from the first block on.
-    pub fn restart(&self) {
-        self.journal.lock().segments.restart(&self.key);
-    }
-
-    /// The key, to mark what is polled as this step.
-    pub fn key(&self) -> &Arc<str> {
-        &self.key
-    }
-
-    /// Records what came of the step, and returns what is recorded: the first record stays. With a
-    /// store it counts when its ticket is redeemed: [`Journal::poll_written`].
-    pub fn record(mut self, entry: Entry, secret: bool) -> Result<(Entry, Ticket), Misuse> {
-        let bounds = self.journal.bounds();
-        if secret && bounds.leaves {
-            return Err(Misuse::Secret(self.key.as_ref().to_owned()));
-        }
-        let mut state = self.journal.lock();
-        if state.closing {
-            return Err(Misuse::Closed(self.key.as_ref().to_owned()));
-        }
-        state.record(&self.key, entry.clone(), bounds)?;
-        let stored = state.entries.get(&*self.key).cloned().unwrap_or(entry);
-        let ticket = state.unwritten.as_ref().map_or(Ticket::NONE, Unwritten::ticket);
-        drop(state);
-        self.done = true;
-        Ok((stored, ticket))
-    }
-}
-
-impl Drop for Step<'_> {
-    fn drop(&mut self) {
-        let mut state = self.journal.lock();
-        state.steps = state.steps.saturating_sub(1);
-        if !self.done {
-            state.give_back(&self.key);
-        }
     }
 }
 

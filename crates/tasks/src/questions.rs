@@ -348,6 +348,11 @@ impl Questions {
         !self.open.is_empty() || self.malformed.is_some()
     }
 
+    /// When those that are open are over, as far as they ever are.
+    pub(crate) fn dues(&self) -> impl Iterator<Item = u64> {
+        self.open.iter().filter_map(|open| open.due)
+    }
+
     pub(crate) fn open_keys(&self) -> Vec<String> {
         self.open.iter().map(|open| open.key.clone()).collect()
     }

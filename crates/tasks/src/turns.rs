@@ -37,10 +37,32 @@ pub enum Turned<T> {
     Parked,
 }
 
-/// Stands between the run and its owner's waker, to know whether the run was woken.
-struct Watch {
+/// Stands between a run and its owner's waker, to know whether the run was woken.
+pub(crate) struct Watch {
     woken: AtomicBool,
     owner: Mutex<Waker>,
+}
+
+impl Watch {
+    /// A watch on a run that has not been polled with it yet, and so counts as woken.
+    pub(crate) fn new(owner: &Waker) -> Arc<Self> {
+        Arc::new(Self { woken: AtomicBool::new(true), owner: Mutex::new(owner.clone()) })
+    }
+
+    /// Whom to wake from now on.
+    pub(crate) fn set_owner(&self, owner: &Waker) {
+        self.owner.lock().unwrap_or_else(PoisonError::into_inner).clone_from(owner);
+    }
+
+    /// Whether the run was woken since this was last asked.
+    pub(crate) fn take(&self) -> bool {
+        self.woken.swap(false, Ordering::AcqRel)
+    }
+
+    /// Whether the run has been woken.
+    pub(crate) fn is_woken(&self) -> bool {
+        self.woken.load(Ordering::Acquire)
+    }
 }
 
 impl Wake for Watch {
@@ -70,20 +92,19 @@ impl Turns {
             if waits_for_answers() {
                 // From now on it matters whether the run is woken. Its wakers are the owner's so
                 // far, so it is polled once more, with one that tells.
-                let owner = Mutex::new(cx.waker().clone());
-                self.watch = Some(Arc::new(Watch { woken: AtomicBool::new(true), owner }));
+                self.watch = Some(Watch::new(cx.waker()));
                 cx.waker().wake_by_ref();
             }
             return Poll::Pending;
         };
-        watch.owner.lock().unwrap_or_else(PoisonError::into_inner).clone_from(cx.waker());
-        if watch.woken.swap(false, Ordering::AcqRel) {
+        watch.set_owner(cx.waker());
+        if watch.take() {
             self.quiet = 0;
             let waker = Waker::from(Arc::clone(watch));
             if let Poll::Ready(output) = work.poll(&mut Context::from_waker(&waker)) {
                 return Poll::Ready(Turned::Done(output));
             }
-            if watch.woken.load(Ordering::Acquire) {
+            if watch.is_woken() {
                 return Poll::Pending;
             }
         }

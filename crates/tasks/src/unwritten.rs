@@ -73,7 +73,7 @@ impl Journal {
         let asked = unsent.into_iter().map(|question| Asked {
             key: question.key,
             name: question.name,
-            request: question.request,
+            request: Some(question.request),
             due: question.due,
         });
         unwritten.changes.asked.extend(asked);

@@ -15,6 +15,7 @@ pub mod memory;
 pub mod messages;
 mod pipe;
 pub mod stdio;
+mod stop;
 mod tasks;
 
 pub use clock::TokioClock;

@@ -19,7 +19,10 @@ use tokio::{
     sync::{mpsc, oneshot},
 };
 
-use crate::pipe::{Piece, Pipe, Splitter};
+use crate::{
+    pipe::{Piece, Pipe, Splitter},
+    stop::stop_signal,
+};
 
 /// How much is read at once: a hundred small messages, or a part of a large one.
 const CHUNK: usize = 64 << 10;
@@ -27,7 +30,8 @@ const CHUNK: usize = 64 << 10;
 /// How long running calls may take to end after the client has closed our input.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Serves one client on standard input and output until it closes them.
+/// Serves one client on standard input and output until it closes them, or the process is asked to
+/// stop.
 ///
 /// # Errors
 ///
@@ -40,6 +44,7 @@ pub async fn serve(endpoint: Endpoint) -> io::Result<()> {
 /// Serves one client on a pair of files, pipes or sockets that can block.
 async fn serve_files(endpoint: Endpoint, input: File, output: File) -> io::Result<()> {
     let profile = Arc::clone(endpoint.profile());
+    let service = Arc::clone(endpoint.service());
     let (pipe, messages) = Pipe::open(endpoint, Principal::LOCAL);
     let output = Arc::new(Mutex::new(output));
     let (written, all_written) = oneshot::channel();
@@ -56,10 +61,18 @@ async fn serve_files(endpoint: Endpoint, input: File, output: File) -> io::Resul
         let _runtime = runtime.enter();
         let _ = done.send(read(&reader, input, &output));
     })?;
-    let read =
-        finished.await.unwrap_or_else(|_| Err(io::Error::other("the reading thread panicked")));
+    let read = tokio::select! {
+        read = finished => {
+            read.unwrap_or_else(|_| Err(io::Error::other("the reading thread panicked")))
+        }
+        // The thread that reads ends with the process.
+        stopped = stop_signal() => stopped,
+    };
     profile.bus.close();
-    let _ = tokio::time::timeout(GRACE, pipe.drained()).await;
+    tokio::join!(
+        async { drop(tokio::time::timeout(GRACE, pipe.drained()).await) },
+        service.shut_down(GRACE),
+    );
     pipe.close();
     drop(pipe);
     // The writer ends when the last sender is gone. A client that does not read must not hold us.

@@ -1,6 +1,12 @@
 //! Puts a server together.
 
-use std::{any::TypeId, collections::HashMap, fmt, sync::Arc, time::Duration};
+use std::{
+    any::TypeId,
+    collections::HashMap,
+    fmt,
+    sync::{Arc, atomic::AtomicUsize},
+    time::Duration,
+};
 
 use outlive_protocol::{
     Call, Change, Clock, Limits, Notice, Outcome, Profile, Seal, Session, era::Eras,
@@ -18,6 +24,7 @@ use super::{
     durable::{Rehearsed, UsedRounds},
     handler::Handler,
     layer::{BoxCall, BoxError, Layers},
+    metrics::Counters,
     output::IntoRawResult,
     registry::{Notifier, Registry},
     tasks::{TaskConfig, Tasks},
@@ -416,6 +423,8 @@ impl ServerBuilder {
             replays: self.replays,
             rehearsal: self.rehearsal,
             tasks: self.tasks.map(|config| Tasks::new(config, core.clone())),
+            transports: AtomicUsize::new(0),
+            counters: Counters::default(),
             on_open: self.on_open,
             on_close: self.on_close,
             profile: Arc::clone(&profile),

@@ -4,8 +4,13 @@
 use std::{
     any::{Any, TypeId},
     collections::HashMap,
+    future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -18,6 +23,7 @@ use super::{
     durable::{Rehearsed, UsedRounds},
     extract::Needs,
     layer::CallStack,
+    metrics::Counters,
     prompt::PromptEntry,
     registry::Registry,
     resource::{ResourceEntry, TemplateEntry},
@@ -54,6 +60,9 @@ pub(super) struct Core {
     /// What an author's test wants to happen, and to know.
     pub(super) rehearsal: Option<Arc<Rehearsed>>,
     pub(super) tasks: Option<Tasks>,
+    pub(super) counters: Counters,
+    /// How many transports serve it that will say when they stop.
+    pub(super) transports: AtomicUsize,
     pub(super) on_open: Vec<SessionHook>,
     pub(super) on_close: Vec<SessionHook>,
 }
@@ -162,11 +171,23 @@ impl Service for Core {
     }
 
     fn session_opened(&self, session: &Arc<Session>) {
+        self.counters.sessions_opened.add(1);
         self.on_open.iter().for_each(|hook| contain("a hook of sessions", || hook(session)));
     }
 
     fn session_closed(&self, session: &Arc<Session>) {
+        self.counters.sessions_closed.add(1);
         self.on_close.iter().for_each(|hook| contain("a hook of sessions", || hook(session)));
+    }
+
+    fn shut_down(self: Arc<Self>, patience: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let less = |serving: usize| serving.checked_sub(1);
+        let before = self.transports.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+        Box::pin(async move {
+            if before.unwrap_or(0) <= 1 {
+                self.drain(patience).await;
+            }
+        })
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::{Value, value::to_raw_value};
 use super::{
     Error, Result,
     core::Core,
+    durable::Durability,
     text_args::{self, TextArgs},
 };
 
@@ -89,6 +90,20 @@ impl Cx {
     pub fn disconnect(&self, retry: Duration) {
         if self.call.era().numbering() != outlive_protocol::era::Numbering::None {
             self.say(Notify::Detach { retry });
+        }
+    }
+
+    /// The task that the call has become, if it has.
+    pub fn task_id(&self) -> Option<String> {
+        self.call.attached::<Durability>().and_then(Durability::task_id)
+    }
+
+    /// Says what the work is doing, in words, to whoever looks at its task: the status message of
+    /// the protocol. It may reach a user or a model. Where the call is no task, nobody looks.
+    pub fn status(&self, message: impl Into<String>) {
+        let message = message.into();
+        if let Some(durability) = self.call.attached::<Durability>() {
+            durability.journal.say(message);
         }
     }
 

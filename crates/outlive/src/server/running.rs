@@ -1,6 +1,10 @@
 //! A server: it can be served on any number of transports, and changed while it runs.
 
-use std::{fmt, io, sync::Arc};
+use std::{
+    fmt, io,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use outlive_protocol::{Change, Endpoint, Principal, Service};
 use outlive_transport::{
@@ -13,7 +17,7 @@ use tokio::{
 };
 
 use super::{
-    BuildError, Prompt, Resource, ResourceTemplate, ServerBuilder, Tool, core::Core,
+    BuildError, Metrics, Prompt, Resource, ResourceTemplate, ServerBuilder, Tool, core::Core,
     registry::Entry,
 };
 
@@ -39,6 +43,7 @@ impl Server {
     ///
     /// When the streams cannot be used.
     pub async fn serve_stdio(&self) -> io::Result<()> {
+        self.core.transports.fetch_add(1, Ordering::AcqRel);
         stdio::serve(self.endpoint()).await
     }
 
@@ -52,7 +57,9 @@ impl Server {
         address: impl ToSocketAddrs,
         config: HttpConfig,
     ) -> io::Result<Serving> {
-        http::serve(self.endpoint(), address, config).await
+        let serving = http::serve(self.endpoint(), address, config).await?;
+        self.core.transports.fetch_add(1, Ordering::AcqRel);
+        Ok(serving)
     }
 
     /// The server as a tower service, to be mounted in an HTTP application.
@@ -81,6 +88,22 @@ impl Server {
     /// Connects to the server inside this process. Must be called inside a runtime.
     pub fn connect(&self) -> memory::Connection {
         memory::connect(self.endpoint(), Principal::LOCAL)
+    }
+
+    /// Stops to run tasks in this process. What can go on elsewhere is given to other replicas as
+    /// soon as no step of it is at work, everything else when the time is up. The transports do it
+    /// when the last of them is shut down; this is for a server that is mounted somewhere else.
+    pub async fn drain(&self, patience: Duration) {
+        self.core.drain(patience).await;
+    }
+
+    /// What the server has done and is doing, in numbers; as text it is what Prometheus reads.
+    pub async fn metrics(&self) -> Metrics {
+        let census = match &self.core.tasks {
+            Some(tasks) => tasks.engine().store().census().await.ok(),
+            None => None,
+        };
+        self.core.counters.read(census, self.core.profile.streams.count())
     }
 
     /// The server as transports see it, for a transport of your own.

@@ -7,20 +7,20 @@ use call::{start, start_durable};
 
 use std::{fmt, sync::Arc};
 
-use outlive_protocol::{Principal, Work};
+use outlive_protocol::{Fault, Principal, Work};
 use outlive_wire::{Icon, Meta, RawJson, TaskSupport, ToolAnnotations, ToolExecution};
 use serde_json::value::RawValue;
 
 use super::{
     BuildError, Cx, RateLimit,
     core::Core,
-    durable::Upgrade,
+    durable::{Upgrade, fingerprint},
     extract::Needs,
     handler::Handler,
     output::{IntoToolResult, OutputSchema},
     registry::{Entry, Visibility},
     schema::Schema,
-    tasks::TaskPolicy,
+    tasks::{OnCrash, TaskPolicy},
     throttle::Throttle,
 };
 
@@ -49,6 +49,7 @@ pub struct Tool {
     upgrade: Upgrade,
     once: bool,
     policy: TaskPolicy,
+    on_crash: Option<OnCrash>,
     output: Option<OutputSchema>,
     written_input: Option<RawJson>,
     written_output: Option<RawJson>,
@@ -82,6 +83,7 @@ impl Tool {
             upgrade: Upgrade::default(),
             once: false,
             policy: TaskPolicy::Never,
+            on_crash: None,
             output: H::Output::output_schema(),
             written_input: None,
             written_output: None,
@@ -240,8 +242,16 @@ impl Tool {
         self
     }
 
-    /// Says that the handler takes steps which must not be done twice. A server whose store cannot
-    /// remember that, and none can yet, refuses it when it is built, not when the step is taken.
+    /// What becomes of its tasks whose worker was lost. If nothing is said, those of handlers that
+    /// take [`Durable`](super::Durable), and of tools that are [`read_only`](Tool::read_only) or
+    /// [`idempotent`](Tool::idempotent), go on; all others fail.
+    pub fn on_crash(mut self, on_crash: OnCrash) -> Self {
+        self.on_crash = Some(on_crash);
+        self
+    }
+
+    /// Says that the handler takes steps which must not be done twice. A server without a store, which
+    /// could not remember that they began, refuses it when it is built, not when the step is taken.
     pub fn uses_step_once(mut self) -> Self {
         self.once = true;
         self
@@ -261,9 +271,9 @@ impl Tool {
         }
         warn_of_name(&name);
         core.check_needs(&self.needs).map_err(|missing| bad(&missing))?;
-        if self.once {
+        if self.once && core.tasks.is_none() {
             return Err(bad(
-                &"it uses `step_once`, which needs a store that remembers it began, and none does yet; use `step` and `step_key`",
+                &"it uses `step_once`, which needs a store that remembers it began; call `.tasks(…)`, or use `step` and `step_key`",
             ));
         }
         if self.policy != TaskPolicy::Never && core.tasks.is_none() {
@@ -306,6 +316,7 @@ impl Tool {
             handler: self.handler,
             upgrade: self.upgrade,
             policy: self.policy,
+            on_crash: self.on_crash,
             durable: self.needs.durable,
             input,
             typed_input,
@@ -322,6 +333,7 @@ pub(super) struct ToolEntry {
     handler: ToolHandler,
     upgrade: Upgrade,
     policy: TaskPolicy,
+    on_crash: Option<OnCrash>,
     /// Whether the handler may run again from the top.
     durable: bool,
     input: Schema,
@@ -340,13 +352,24 @@ impl ToolEntry {
         (self.handler)(cx, entry)
     }
 
-    /// Whether it can be run again when a worker was lost.
+    /// What has to be the same for a call to be the same.
+    pub(super) fn digest(&self, cx: &Cx) -> Result<String, Fault> {
+        fingerprint(cx.core(), cx.call(), &self.upgrade.salient)
+    }
+
+    /// Whether its runs go on from their journal.
+    pub(super) fn is_durable(&self) -> bool {
+        self.durable
+    }
+
+    /// Whether it is run again when a worker was lost.
     pub(super) fn resumes(&self) -> bool {
         let hints = self.info.annotations.as_ref();
-        self.durable
+        let can = self.durable
             || hints.is_some_and(|hints| {
                 hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true)
-            })
+            });
+        self.on_crash.map_or(can, |said| said == OnCrash::RunAgain)
     }
 
     /// The limit on all callers together.

@@ -51,6 +51,12 @@ pub trait Era: fmt::Debug + Send + Sync {
     /// How a caller that cannot hold a task is refused where there is no other answer.
     fn task_required(&self, capability: RawJson) -> Fault;
 
+    /// What its tasks are noted as having been asked for in.
+    fn dialect(&self) -> &'static str;
+
+    /// Whether tasks that were asked for in a dialect are there for callers of this one.
+    fn sees(&self, dialect: &str) -> bool;
+
     /// Whether a task that is cancelled is over when that is answered.
     fn cancels_at_once(&self) -> bool;
 

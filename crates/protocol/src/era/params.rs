@@ -90,7 +90,7 @@ pub(crate) struct Params<'a> {
     pub(crate) meta: Option<MetaKeys<'a>>,
 }
 
-/// The keys of `_meta` that the specification reserves for requests.
+/// The keys of `_meta` that the specification reserves for requests, and ours.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct MetaKeys<'a> {
     #[serde(
@@ -123,6 +123,9 @@ pub(crate) struct MetaKeys<'a> {
     pub(crate) log_level: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present", rename = "progressToken")]
     pub(crate) progress_token: Option<&'a RawValue>,
+    /// Our own: under which key the caller wants this done once only.
+    #[serde(borrow, default, deserialize_with = "present", rename = "dev.outlive/idempotencyKey")]
+    pub(crate) idempotency_key: Option<&'a RawValue>,
 }
 
 impl<'a> Params<'a> {
@@ -181,6 +184,7 @@ impl<'a> Params<'a> {
             task_id: span(self.task_id),
             task: span(self.task),
             progress_token: span(progress_token),
+            idempotency_key: span(meta.and_then(|meta| meta.idempotency_key)),
             client_info: span(meta.and_then(|meta| meta.info)),
             client_capabilities: span(meta.and_then(|meta| meta.capabilities)),
         })

@@ -4,17 +4,19 @@ use std::{
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
     pin::{Pin, pin},
-    task::{Context, Poll},
+    sync::Arc,
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use outlive_wire::{ErrorObject, code};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-use super::{Inner, Signals, Started, Work};
+use super::{Inner, Seen, Signals, Started, Work};
 use crate::{
     Journal,
     store::{Changes, Lease, StoreError, TaskOutcome, Then},
+    turns::Watch,
 };
 
 /// What a driver has to see to.
@@ -24,25 +26,33 @@ enum Event {
     Written(bool),
     Changed,
     Lost,
-    /// It has waited for answers for long enough to wait without a worker.
+    /// It has waited for long enough to wait without a worker.
     Park,
     /// It was asked to stop, and has had time for it.
     GraceOver,
+    /// This worker stops, and another one can go on.
+    HandOver,
 }
 
 /// A write on its way; `false` if the lease is lost.
 type Commit<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 
+/// A task that this worker has.
+#[derive(Clone, Copy)]
+pub(super) struct Held<'a> {
+    pub(super) inner: &'a Inner,
+    pub(super) lease: &'a Lease,
+    pub(super) principal: &'a str,
+}
+
 /// Runs a task until it ends, waits without a worker, or is lost.
-pub(super) async fn drive(
-    inner: &Inner,
-    lease: &Lease,
-    principal: &str,
-    run: Started,
-    signals: &Signals,
-) {
-    let Started { journal, mut work, cancel } = run;
+pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals) {
+    let inner = held.inner;
+    let Started { journal, mut work, cancel, resumes } = run;
     journal.begin_writing();
+    let mut stopping = inner.stopping.subscribe();
+    let woken = poll_fn(|cx| Poll::Ready(Watch::new(cx.waker()))).await;
+    let waker = Waker::from(Arc::clone(&woken));
     let mut commit: Option<Commit<'_>> = None;
     let mut parking: Option<Pin<Box<Sleep>>> = None;
     let mut grace: Option<Pin<Box<Sleep>>> = None;
@@ -51,8 +61,13 @@ pub(super) async fn drive(
     loop {
         if look && commit.is_none() {
             look = false;
-            match news(inner, lease, principal, &journal).await {
-                News::Lost => return give_up(&journal, work),
+            // A handler that asks by itself does not wait for its answers: it is begun again.
+            waker.wake_by_ref();
+            match held.news(&journal).await {
+                News::Lost => {
+                    held.saw(Seen::Lost);
+                    return give_up(&journal, work);
+                }
                 News::Cancelled if grace.is_none() => {
                     cancel();
                     grace = Some(Box::pin(sleep(inner.config.cancel_grace)));
@@ -62,8 +77,11 @@ pub(super) async fn drive(
         }
         let mut changed = pin!(signals.changed.notified());
         let mut lost = pin!(signals.lost.notified());
+        let mut stop = pin!(stopping.wait_for(|stopping| *stopping));
+        let mut stops = false;
         let event = poll_fn(|cx| {
             journal.set_writer(cx.waker());
+            woken.set_owner(cx.waker());
             if lost.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Event::Lost);
             }
@@ -72,8 +90,16 @@ pub(super) async fn drive(
             {
                 return Poll::Ready(Event::Written(held));
             }
-            if let Poll::Ready(outcome) = poll_work(&mut work, cx) {
-                return Poll::Ready(Event::Done(outcome));
+            stops = stops || stop.as_mut().poll(cx).is_ready();
+            if stops && resumes && journal.is_between_steps() {
+                return Poll::Ready(Event::HandOver);
+            }
+            if woken.take() {
+                parking = None;
+                if let Poll::Ready(outcome) = poll_work(&mut work, &mut Context::from_waker(&waker))
+                {
+                    return Poll::Ready(Event::Done(outcome));
+                }
             }
             if commit.is_none()
                 && let Some(changes) = journal.take_changes()
@@ -93,25 +119,31 @@ pub(super) async fn drive(
         .await;
         match event {
             Event::Write(changes) => {
-                commit = Some(Box::pin(write(inner, lease, changes, Then::GoOn)));
+                commit = Some(Box::pin(held.write(changes, Then::GoOn)));
             }
             Event::Written(true) => {
                 commit = None;
                 journal.written();
             }
             Event::Changed => look = true,
-            Event::Lost | Event::Written(false) => return give_up(&journal, work),
-            Event::Done(outcome) => return end(inner, lease, &journal, commit, outcome).await,
-            Event::GraceOver => {
-                journal.close();
-                drop(work);
-                return end(inner, lease, &journal, commit, TaskOutcome::Cancelled).await;
+            Event::Lost | Event::Written(false) => {
+                held.saw(Seen::Lost);
+                return give_up(&journal, work);
             }
-            Event::Park => {
-                let seen = journal.count_answers();
-                let due = journal.open_questions().iter().filter_map(|open| open.due).min();
-                let then = Then::Park { due, seen };
-                write(inner, lease, Changes::default(), then).await;
+            Event::Done(outcome) => return held.end(&journal, commit, outcome).await,
+            Event::GraceOver => {
+                give_up(&journal, work);
+                return held.end(&journal, commit, TaskOutcome::Cancelled).await;
+            }
+            Event::Park | Event::HandOver => {
+                let (due, seen) = match event {
+                    Event::HandOver => (Some(0), Seen::HandedOver),
+                    _ => (journal.next_due(), Seen::Parked),
+                };
+                let then = Then::Park { due, seen: journal.count_answers() };
+                if held.write(Changes::default(), then).await {
+                    held.saw(seen);
+                }
                 return give_up(&journal, work);
             }
         }
@@ -125,41 +157,64 @@ fn give_up(journal: &Journal, work: Work) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(work)));
 }
 
-/// Writes the outcome, and what was recorded before it, in one piece.
-async fn end(
-    inner: &Inner,
-    lease: &Lease,
-    journal: &Journal,
-    commit: Option<Commit<'_>>,
-    outcome: TaskOutcome,
-) {
-    if let Some(writing) = commit
-        && !writing.await
-    {
-        return;
+impl Held<'_> {
+    fn saw(&self, seen: Seen<'_>) {
+        self.inner.saw(self.principal, &self.lease.task, seen);
     }
-    journal.written();
-    let changes = journal.take_changes().unwrap_or_default();
-    let then = Then::End { outcome, retention: inner.config.retention };
-    write(inner, lease, changes, then).await;
-}
 
-/// Writes, and tries again while the store cannot be used and the lease may last. `false` if the
-/// lease is lost.
-pub(super) async fn write(inner: &Inner, lease: &Lease, changes: Changes, then: Then) -> bool {
-    let deadline = Instant::now() + inner.config.lease;
-    let mut pause = Duration::from_millis(50);
-    loop {
-        match inner.store.write(lease, changes.clone(), then.clone()).await {
-            Ok(()) => return true,
-            Err(StoreError::Lost) => return false,
-            Err(error) => {
-                tracing::warn!(task = %lease.task, %error, "a task could not be written");
-                if Instant::now() + pause > deadline {
-                    return false;
+    /// Writes the outcome, and what was recorded before it, in one piece.
+    async fn end(&self, journal: &Journal, commit: Option<Commit<'_>>, outcome: TaskOutcome) {
+        if let Some(writing) = commit
+            && !writing.await
+        {
+            return self.saw(Seen::Lost);
+        }
+        journal.written();
+        let changes = journal.take_changes().unwrap_or_default();
+        self.write(changes, Then::End { outcome, retention: self.inner.config.retention }).await;
+    }
+
+    /// Writes, and tries again while the store cannot be used and the lease may last. `false` if
+    /// the lease is lost.
+    pub(super) async fn write(self, changes: Changes, then: Then) -> bool {
+        let Self { inner, lease, .. } = self;
+        let began = Instant::now();
+        let mut pause = Duration::from_millis(50);
+        loop {
+            match inner.store.write(lease, changes.clone(), then.clone()).await {
+                Ok(()) => {
+                    self.saw(Seen::Written(began.elapsed()));
+                    if let Then::End { outcome, .. } = &then {
+                        self.saw(Seen::Ended(outcome));
+                    }
+                    return true;
                 }
-                sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_secs(2));
+                Err(StoreError::Lost) => return false,
+                Err(error) => {
+                    tracing::warn!(task = %lease.task, %error, "a task could not be written");
+                    if began.elapsed() + pause > inner.config.lease {
+                        return false;
+                    }
+                    sleep(pause).await;
+                    pause = (pause * 2).min(Duration::from_secs(2));
+                }
+            }
+        }
+    }
+
+    /// Looks what others have done to the task.
+    async fn news(&self, journal: &Journal) -> News {
+        let Self { inner, lease, .. } = self;
+        match inner.store.heard(lease).await {
+            Ok(heard) => {
+                journal.take_answers(heard.answers);
+                if heard.cancel_requested { News::Cancelled } else { News::Answers }
+            }
+            Err(StoreError::Lost) => News::Lost,
+            // It will be looked for again with the next change.
+            Err(error) => {
+                tracing::warn!(task = %lease.task, %error, "answers could not be read");
+                News::Answers
             }
         }
     }
@@ -169,22 +224,6 @@ enum News {
     Answers,
     Cancelled,
     Lost,
-}
-
-/// Looks what others have done to the task.
-async fn news(inner: &Inner, lease: &Lease, principal: &str, journal: &Journal) -> News {
-    match inner.store.answers(lease).await {
-        Ok(answers) => {
-            journal.take_answers(answers);
-        }
-        Err(StoreError::Lost) => return News::Lost,
-        // It will be looked for again with the next change.
-        Err(error) => tracing::warn!(task = %lease.task, %error, "answers could not be read"),
-    }
-    match inner.store.view(principal, &lease.task).await {
-        Ok(Some(view)) if view.cancel_requested.is_some() => News::Cancelled,
-        _ => News::Answers,
-    }
 }
 
 /// A handler that panics ends its own task and no other.
@@ -198,14 +237,14 @@ fn poll_work(work: &mut Work, cx: &mut Context<'_>) -> Poll<TaskOutcome> {
     }
 }
 
-/// Whether the run has waited for answers, and for nothing else, for long enough.
+/// Whether the run has been quiet for long enough, waiting for what a store can wait for.
 fn poll_parking(
     inner: &Inner,
     journal: &Journal,
     parking: &mut Option<Pin<Box<Sleep>>>,
     cx: &mut Context<'_>,
 ) -> Poll<Event> {
-    if !journal.waits_for_answers() {
+    if !journal.can_be_parked() {
         *parking = None;
         return Poll::Pending;
     }

@@ -6,6 +6,8 @@
 mod config;
 mod drive;
 mod news;
+mod schedule;
+mod seen;
 
 use std::{
     collections::HashMap,
@@ -13,21 +15,23 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::sync::{Notify, Semaphore, oneshot, watch};
 
 pub use config::EngineConfig;
 pub use news::News;
+pub use seen::{Observer, Seen};
 
+use drive::Held;
 use news::Listening;
 
 use crate::{
     Journal,
     store::{
-        Cancelled, Changes, Claimed, Created, Lease, NewTask, Store, StoreError, TaskId,
-        TaskOutcome, Then, View, WorkerId,
+        Cancelled, Claimed, Created, Lease, NewTask, Store, StoreError, TaskId, TaskOutcome, View,
+        WorkerId,
     },
 };
 
@@ -53,6 +57,8 @@ pub struct Started {
     pub work: Work,
     /// Tells it that it should stop.
     pub cancel: Box<dyn Fn() + Send + Sync>,
+    /// Whether another worker can go on with it from its journal.
+    pub resumes: bool,
 }
 
 /// Runs the tasks of a store. Clones are the same engine.
@@ -62,6 +68,7 @@ pub struct Engine(Arc<Inner>);
 struct Inner {
     store: Arc<dyn Store>,
     runner: Arc<dyn Runner>,
+    observer: Option<Arc<dyn Observer>>,
     config: EngineConfig,
     worker: WorkerId,
     running: Mutex<HashMap<TaskId, Signals>>,
@@ -69,8 +76,10 @@ struct Inner {
     listening: Mutex<Vec<Weak<Listening>>>,
     /// Something may be due.
     due: Notify,
+    /// A run has ended.
+    ended: Notify,
     slots: Arc<Semaphore>,
-    stopping: tokio::sync::watch::Sender<bool>,
+    stopping: watch::Sender<bool>,
 }
 
 /// How a driver hears of what others do to its task.
@@ -110,18 +119,21 @@ impl Engine {
     pub fn start(
         store: &Arc<dyn Store>,
         runner: Arc<dyn Runner>,
+        observer: Option<Arc<dyn Observer>>,
         worker: WorkerId,
         config: EngineConfig,
     ) -> Self {
         let inner = Arc::new(Inner {
             runner,
+            observer,
             worker,
             running: Mutex::default(),
             watched: Mutex::default(),
             listening: Mutex::default(),
             due: Notify::new(),
+            ended: Notify::new(),
             slots: Arc::new(Semaphore::new(config.running)),
-            stopping: tokio::sync::watch::channel(false).0,
+            stopping: watch::channel(false).0,
             store: Arc::clone(store),
             config,
         });
@@ -131,7 +143,8 @@ impl Engine {
                 inner.changed(task);
             }
         }));
-        tokio::spawn(schedule(Arc::downgrade(&inner)));
+        tokio::spawn(schedule::claims(Arc::downgrade(&inner)));
+        tokio::spawn(schedule::renewals(Arc::downgrade(&inner)));
         Self(inner)
     }
 
@@ -166,12 +179,16 @@ impl Engine {
         tokio::spawn(async move {
             let worker = Some((inner.worker.clone(), inner.config.lease));
             let (id, principal) = (task.id.clone(), task.principal.clone());
+            // Who has a key asks again.
+            let will_ask_again = task.once.is_some();
             let created = inner.store.create(NewTask { worker, ..task }).await;
             let why = match created {
                 Ok(Created::New(Some(lease))) => {
                     run.journal.begin_writing();
-                    if reply.send(Adopted::Task(id.clone())).is_err() {
+                    inner.saw(&principal, &id, Seen::Adopted);
+                    if reply.send(Adopted::Task(id.clone())).is_err() && !will_ask_again {
                         // Whoever asked has left before it could learn of the task.
+                        inner.saw(&principal, &id, Seen::Undelivered);
                         let retention = inner.config.retention;
                         let cancel = inner.store.cancel(&principal, &id, false, retention);
                         if let Err(error) = cancel.await {
@@ -234,17 +251,29 @@ impl Engine {
         news
     }
 
-    /// Stops claiming, gives steps in flight some time to end, and gives everything back, so that
-    /// another replica goes on at once.
+    /// Stops claiming, and gives everything to other replicas: what can go on elsewhere as soon as
+    /// no step of it is at work, all else if it has not ended in time.
     pub async fn drain(&self, patience: Duration) {
         let inner = &self.0;
         inner.stopping.send_replace(true);
         inner.due.notify_one();
-        let all = inner.config.running as u32;
-        let _ = tokio::time::timeout(patience, inner.slots.acquire_many(all)).await;
+        let all_ended = async {
+            loop {
+                let ended = inner.ended.notified();
+                if inner.lock_running().is_empty() {
+                    return;
+                }
+                ended.await;
+            }
+        };
+        if tokio::time::timeout(patience, all_ended).await.is_err() {
+            let late = inner.lock_running().len();
+            tracing::warn!(late, "some tasks did not come to the end of a step in time");
+        }
         if let Err(error) = inner.store.release(&inner.worker).await {
             tracing::warn!(%error, "tasks could not be released; their leases will end");
         }
+        inner.lock_running().values().for_each(|signals| signals.lost.notify_one());
     }
 }
 
@@ -258,6 +287,12 @@ fn refused(created: Created) -> Refused {
 }
 
 impl Inner {
+    fn saw(&self, principal: &str, task: &TaskId, seen: Seen<'_>) {
+        if let Some(observer) = &self.observer {
+            observer.seen(principal, task, seen);
+        }
+    }
+
     fn changed(&self, task: &TaskId) {
         match self.lock_running().get(task) {
             Some(signals) => signals.changed.notify_one(),
@@ -279,12 +314,14 @@ impl Inner {
         };
         let task = lease.task.clone();
         self.lock_running().insert(task.clone(), signals.clone());
-        drive::drive(&self, &lease, &principal, run, &signals).await;
+        let held = Held { inner: &self, lease: &lease, principal: &principal };
+        drive::drive(held, run, &signals).await;
         let mut running = self.lock_running();
         if running.get(&task).is_some_and(|signals| signals.epoch == lease.epoch) {
             running.remove(&task);
         }
         drop(running);
+        self.ended.notify_waiters();
         self.due.notify_one();
     }
 
@@ -294,106 +331,6 @@ impl Inner {
 
     fn lock_watched(&self) -> MutexGuard<'_, HashMap<TaskId, Weak<Notify>>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Claims, renews and sweeps, for as long as the engine is used.
-async fn schedule(engine: Weak<Inner>) {
-    let mut renewed = Instant::now();
-    let mut swept: Option<Instant> = None;
-    loop {
-        let Some(inner) = engine.upgrade() else { return };
-        if *inner.stopping.borrow() {
-            return;
-        }
-        let config = &inner.config;
-        let all_taken = claim(&inner).await;
-        if renewed.elapsed() >= config.lease / 3 {
-            renew(&inner, &mut renewed).await;
-        }
-        if swept.is_none_or(|swept| swept.elapsed() >= config.sweep) {
-            swept = Some(Instant::now());
-            if let Err(error) = inner.store.sweep(config.batch, config.retention).await {
-                tracing::warn!(%error, "tasks could not be swept");
-            }
-        }
-        let due = match all_taken {
-            true => inner.store.next_due().await.ok().flatten(),
-            // There is more, and no room for it until something ends.
-            false => None,
-        };
-        let pause = due.unwrap_or(config.poll).clamp(Duration::from_millis(1), config.poll);
-        let _ = tokio::time::timeout(pause, inner.due.notified()).await;
-    }
-}
-
-/// Claims what there is room for; `false` if there is no room.
-async fn claim(inner: &Arc<Inner>) -> bool {
-    let room = inner.slots.available_permits().min(inner.config.batch);
-    if room == 0 {
-        return false;
-    }
-    let claimed = match inner.store.claim(&inner.worker, inner.config.lease, room).await {
-        Ok(claimed) => claimed,
-        Err(error) => {
-            tracing::warn!(%error, "no tasks could be claimed");
-            return true;
-        }
-    };
-    let all_taken = claimed.len() < room;
-    for claimed in claimed {
-        let inner = Arc::clone(inner);
-        tokio::spawn(async move {
-            let slots = Arc::clone(&inner.slots);
-            let _slot = slots.acquire().await;
-            begin(inner, claimed).await;
-        });
-    }
-    all_taken
-}
-
-async fn begin(inner: Arc<Inner>, claimed: Claimed) {
-    let lease = claimed.lease.clone();
-    let principal = claimed.principal.clone();
-    let crashes = claimed.crashes;
-    let started = if claimed.cancel_requested {
-        Err(TaskOutcome::Cancelled)
-    } else if crashes >= inner.config.crashes {
-        let why = format!("its worker was lost {crashes} times in a row; it is not begun again");
-        Err(TaskOutcome::Error(drive::internal(why)))
-    } else {
-        inner.runner.start(claimed)
-    };
-    match started {
-        Ok(run) => inner.run(lease, principal, run).await,
-        Err(outcome) => {
-            let then = Then::End { outcome, retention: inner.config.retention };
-            drive::write(&inner, &lease, Changes::default(), then).await;
-        }
-    }
-}
-
-/// Prolongs all leases; what is not held any more is given up.
-async fn renew(inner: &Inner, renewed: &mut Instant) {
-    let began = Instant::now();
-    let held = match inner.store.renew(&inner.worker, inner.config.lease).await {
-        Ok(held) => held,
-        Err(error) => {
-            tracing::warn!(%error, "leases could not be renewed");
-            if renewed.elapsed() < inner.config.lease - inner.config.lease / 4 {
-                return;
-            }
-            // Others may claim them any moment: nothing may be done here any more.
-            Vec::new()
-        }
-    };
-    *renewed = began;
-    let running = inner.lock_running();
-    for (task, signals) in running.iter() {
-        let is_held = |lease: &Lease| lease.task == *task && lease.epoch == signals.epoch;
-        if !held.iter().any(is_held) {
-            signals.lost.notify_one();
-        }
     }
 }
 

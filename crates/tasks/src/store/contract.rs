@@ -26,8 +26,8 @@ use outlive_wire::{InputRequest, RawJson};
 use serde_json::{Value, json, value::to_raw_value};
 
 use super::{
-    Asked, Changes, Claimed, Created, Lease, NewTask, Store, TaskId, TaskOutcome, Then, View,
-    WorkerId,
+    Answerer, Asked, Changes, Claimed, Created, Lease, NewTask, Store, TaskId, TaskOutcome, Then,
+    View, WorkerId,
 };
 use crate::{Entry, Restored};
 
@@ -67,6 +67,7 @@ use promises;
 const LEASE: Duration = Duration::from_secs(30);
 const RETENTION: Duration = Duration::from_secs(3600);
 const TTL: Duration = Duration::from_secs(600);
+const MAX_TTL: Duration = Duration::from_secs(7200);
 
 impl Bench {
     /// A store, and how its time is moved.
@@ -128,7 +129,8 @@ impl Bench {
     async fn answer(&self, id: &str, answers: &[(&str, Value)]) -> Option<usize> {
         let answers =
             answers.iter().map(|(name, answer)| ((*name).to_owned(), raw(answer))).collect();
-        self.store.answer(OWNER, &TaskId::new(id), answers).await.expect("an answer")
+        let (id, from) = (TaskId::new(id), Answerer::Client);
+        self.store.answer(OWNER, &id, from, answers).await.expect("an answer")
     }
 }
 
@@ -144,8 +146,10 @@ fn task(id: &str) -> NewTask {
         id: TaskId::new(id),
         principal: OWNER.to_owned(),
         kind: "deploy".to_owned(),
+        origin: "modern".to_owned(),
         request: raw(&json!({"name": "deploy", "text": "ü\n"})),
         ttl: Some(TTL),
+        max_ttl: MAX_TTL,
         journal: Restored::default(),
         worker: None,
         once: None,
@@ -170,7 +174,7 @@ fn question(key: &str, name: &str) -> Asked {
     Asked {
         key: key.to_owned(),
         name: name.to_owned(),
-        request: InputRequest::ListRoots,
+        request: Some(InputRequest::ListRoots),
         due: None,
     }
 }

@@ -1,6 +1,7 @@
 //! A store that forgets everything when the process ends. For tests, and for servers whose tasks
 //! may be lost with them; it has to be asked for by name.
 
+mod notes;
 mod row;
 
 use std::{
@@ -16,10 +17,14 @@ use std::{
 
 use outlive_wire::RawJson;
 
-use self::row::Row;
+use self::{
+    notes::{Events, Notes},
+    row::Row,
+};
 use super::{
-    After, Answer, Cancelled, Changes, Claimed, Created, Lease, Listener, Millis, NewTask, OnceKey,
-    Phase, Store, StoreError, Swept, TaskId, TaskOutcome, Then, View, WorkerId,
+    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Created,
+    Heard, Lease, Listener, Millis, NewTask, OnceKey, Phase, Store, StoreError, Swept, TaskId,
+    TaskOutcome, Then, View, WorkerId, lifetime::Lifetime,
 };
 
 /// Keeps tasks in memory.
@@ -27,6 +32,8 @@ use super::{
 pub struct MemoryStore {
     // A std mutex: nothing awaits while it is held.
     tasks: Mutex<Tasks>,
+    notes: Mutex<Notes>,
+    events: Mutex<Events>,
     listeners: Mutex<Vec<Listener>>,
     /// How far a test has moved time.
     shifted: AtomicU64,
@@ -36,6 +43,16 @@ pub struct MemoryStore {
 struct Tasks {
     by_id: HashMap<TaskId, Row>,
     by_key: HashMap<(String, String), (OnceKey, TaskId)>,
+}
+
+impl Tasks {
+    fn made(&self, principal: &str, once: &OnceKey) -> Option<Created> {
+        let (known, id) = self.by_key.get(&(principal.to_owned(), once.key.clone()))?;
+        Some(match known == once {
+            true => Created::Before(id.clone()),
+            false => Created::OtherRequest,
+        })
+    }
 }
 
 impl MemoryStore {
@@ -55,11 +72,11 @@ impl MemoryStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, Tasks> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.tasks)
     }
 
     fn tell(&self, task: &TaskId) {
-        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let listeners = locked(&self.listeners).clone();
         listeners.iter().for_each(|listener| listener(task));
     }
 }
@@ -68,14 +85,10 @@ impl Store for MemoryStore {
     fn create(&self, task: NewTask) -> Answer<'_, Created> {
         let now = self.now();
         let mut tasks = self.lock();
-        let key = task.once.as_ref().map(|once| (task.principal.clone(), once.key.clone()));
-        if let (Some(key), Some(once)) = (&key, &task.once)
-            && let Some((known, id)) = tasks.by_key.get(key)
+        if let Some(once) = &task.once
+            && let Some(before) = tasks.made(&task.principal, once)
         {
-            return done(Ok(match known == once {
-                true => Created::Before(id.clone()),
-                false => Created::OtherRequest,
-            }));
+            return done(Ok(before));
         }
         if let Some(row) = tasks.by_id.get(&task.id) {
             // Asked for again, because nobody knew whether it had been made.
@@ -94,8 +107,8 @@ impl Store for MemoryStore {
             worker: worker.clone(),
             epoch: 1,
         });
-        if let (Some(key), Some(once)) = (key, task.once) {
-            tasks.by_key.insert(key, (once, id.clone()));
+        if let Some(once) = task.once {
+            tasks.by_key.insert((task.principal.clone(), once.key.clone()), (once, id.clone()));
         }
         let due = task.worker.as_ref().map_or(now, |(_, lease)| now.saturating_add(millis(*lease)));
         tasks.by_id.insert(
@@ -103,11 +116,13 @@ impl Store for MemoryStore {
             Row {
                 principal: task.principal,
                 kind: task.kind,
+                origin: task.origin,
                 request: task.request,
                 phase: if lease.is_some() { Phase::Running } else { Phase::Queued },
                 outcome: None,
                 created: now,
                 updated: now,
+                lifetime: Lifetime { ttl: task.ttl.map(millis), max: millis(task.max_ttl) },
                 ttl: task.ttl.map(millis),
                 purge: None,
                 message: None,
@@ -124,6 +139,10 @@ impl Store for MemoryStore {
         drop(tasks);
         self.tell(&id);
         done(Ok(Created::New(lease)))
+    }
+
+    fn made<'a>(&'a self, principal: &'a str, once: &'a OnceKey) -> Answer<'a, Option<Created>> {
+        done(Ok(self.lock().made(principal, once)))
     }
 
     fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
@@ -232,18 +251,17 @@ impl Store for MemoryStore {
         done(Ok(()))
     }
 
-    fn answers<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Vec<(String, RawJson)>> {
+    fn heard<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Heard> {
         let tasks = self.lock();
-        let Some(row) = tasks.by_id.get(&lease.task).filter(|row| row.is_held_by(lease)) else {
-            return done(Err(StoreError::Lost));
-        };
-        done(Ok(row.answers().map(|(key, raw)| (key.clone(), raw.clone())).collect()))
+        let row = tasks.by_id.get(&lease.task).filter(|row| row.is_held_by(lease));
+        done(row.map(Row::heard).ok_or(StoreError::Lost))
     }
 
     fn answer<'a>(
         &'a self,
         principal: &'a str,
         task: &'a TaskId,
+        from: Answerer,
         answers: Vec<(String, RawJson)>,
     ) -> Answer<'a, Option<usize>> {
         let now = self.now();
@@ -253,7 +271,7 @@ impl Store for MemoryStore {
         };
         let taken = match row.phase {
             Phase::Ended => 0,
-            _ => row.take_answers(answers, now),
+            _ => row.take_answers(from, answers, now),
         };
         drop(tasks);
         if taken > 0 {
@@ -308,20 +326,74 @@ impl Store for MemoryStore {
         }
         by_key.retain(|_, (_, id)| by_id.contains_key(id));
         swept.purged = purged.len();
-        let is_over = |row: &&mut Row| {
-            row.phase != Phase::Ended && row.ttl.is_some_and(|ttl| row.created + ttl <= now)
-        };
-        let mut expired = Vec::new();
         for (id, row) in by_id.iter_mut() {
-            if swept.expired < limit && is_over(&row) {
+            if swept.expired.len() < limit && row.is_expired(now) {
                 row.end(TaskOutcome::Expired, retention, now);
-                swept.expired += 1;
-                expired.push(id.clone());
+                swept.expired.push((row.principal.clone(), id.clone()));
             }
         }
         drop(tasks);
-        expired.iter().for_each(|id| self.tell(id));
+        swept.expired.iter().for_each(|(_, id)| self.tell(id));
+        locked(&self.notes).sweep(now);
+        locked(&self.events).sweep(now);
         done(Ok(swept))
+    }
+
+    fn keep<'a>(
+        &'a self,
+        key: &'a str,
+        note: RawJson,
+        ttl: Duration,
+    ) -> Answer<'a, Option<RawJson>> {
+        let now = self.now();
+        let until = now.saturating_add(millis(ttl));
+        done(Ok(locked(&self.notes).keep(key, note, until, now)))
+    }
+
+    fn replace<'a>(&'a self, key: &'a str, note: RawJson, ttl: Duration) -> Answer<'a, ()> {
+        let until = self.now().saturating_add(millis(ttl));
+        locked(&self.notes).replace(key, note, until);
+        done(Ok(()))
+    }
+
+    fn kept<'a>(&'a self, key: &'a str) -> Answer<'a, Option<RawJson>> {
+        done(Ok(locked(&self.notes).kept(key, self.now())))
+    }
+
+    fn forget<'a>(&'a self, key: &'a str) -> Answer<'a, ()> {
+        locked(&self.notes).forget(key);
+        done(Ok(()))
+    }
+
+    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()> {
+        let now = self.now();
+        let until = now.saturating_add(millis(retention));
+        locked(&self.events).record(events, until, now);
+        done(Ok(()))
+    }
+
+    fn audit<'a>(
+        &'a self,
+        task: Option<&'a str>,
+        after: u64,
+        limit: usize,
+    ) -> Answer<'a, Vec<Audit>> {
+        done(Ok(locked(&self.events).after(task, after, limit)))
+    }
+
+    fn census(&self) -> Answer<'_, Census> {
+        let now = self.now();
+        let tasks = self.lock();
+        let count =
+            |phase: Phase| tasks.by_id.values().filter(|row| row.phase == phase).count() as u64;
+        let due = tasks.by_id.values().filter_map(|row| row.due).min();
+        done(Ok(Census {
+            queued: count(Phase::Queued),
+            running: count(Phase::Running),
+            parked: count(Phase::Parked),
+            ended: count(Phase::Ended),
+            waiting: due.and_then(|due| now.checked_sub(due)).map(Duration::from_millis),
+        }))
     }
 
     fn next_due(&self) -> Answer<'_, Option<Duration>> {
@@ -333,12 +405,16 @@ impl Store for MemoryStore {
     }
 
     fn listen(&self, listener: Listener) {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
+        locked(&self.listeners).push(listener);
     }
 }
 
 fn done<'a, T: Send + 'a>(result: Result<T, StoreError>) -> Answer<'a, T> {
     Box::pin(ready(result))
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn millis(span: Duration) -> u64 {

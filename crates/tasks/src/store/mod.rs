@@ -5,6 +5,7 @@
 //! at all. What is acknowledged is durable.
 
 pub mod contract;
+mod lifetime;
 mod memory;
 mod sqlite;
 mod types;
@@ -16,8 +17,9 @@ use outlive_wire::RawJson;
 pub use memory::MemoryStore;
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 pub use types::{
-    After, Asked, Cancelled, Changes, Claimed, Created, Lease, Millis, NewTask, OnceKey, Phase,
-    StoreError, Swept, TaskId, TaskOutcome, Then, View, WorkerId,
+    After, Answerer, Asked, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Created, Heard,
+    Lease, Millis, NewTask, OnceKey, Phase, StoreError, Swept, TaskId, TaskOutcome, Then, View,
+    WorkerId,
 };
 
 /// What a store returns: a future of a result.
@@ -31,6 +33,10 @@ pub trait Store: Send + Sync + 'static {
     /// Makes a task, unless its key or its principal's quota says otherwise. When it answers, every
     /// replica finds the task.
     fn create(&self, task: NewTask) -> Answer<'_, Created>;
+
+    /// The task that this principal has made under a key, if it is there; `OtherRequest` if it was
+    /// made for something else.
+    fn made<'a>(&'a self, principal: &'a str, once: &'a OnceKey) -> Answer<'a, Option<Created>>;
 
     /// A task of this principal; one of another is not there.
     fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>>;
@@ -62,16 +68,17 @@ pub trait Store: Send + Sync + 'static {
     /// Writes what a worker has done, all of it or nothing.
     fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()>;
 
-    /// What the client has answered, by the key in the journal.
-    fn answers<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Vec<(String, RawJson)>>;
+    /// What others have done to a task since its worker has it.
+    fn heard<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Heard>;
 
     /// Takes answers to open questions, by their name on the wire. The first answer to a name
-    /// counts; all others, and those to names that are not open, are ignored. `None` if there is no
-    /// such task for this principal; else how many were taken.
+    /// counts; all others, and those to names that are not open or are asked of somebody else, are
+    /// ignored. `None` if there is no such task for this principal; else how many were taken.
     fn answer<'a>(
         &'a self,
         principal: &'a str,
         task: &'a TaskId,
+        from: Answerer,
         answers: Vec<(String, RawJson)>,
     ) -> Answer<'a, Option<usize>>;
 
@@ -85,8 +92,42 @@ pub trait Store: Send + Sync + 'static {
         retention: Duration,
     ) -> Answer<'a, Option<Cancelled>>;
 
-    /// Ends tasks whose time is over, and forgets those that have been over for long enough.
+    /// Ends tasks whose time is over, and forgets those that have been over for long enough, notes
+    /// and events whose time is over.
     fn sweep(&self, limit: usize, retention: Duration) -> Answer<'_, Swept>;
+
+    /// Keeps a note that is no task under a key, for some time, unless one is there: then that one
+    /// is given back. Of several who keep under one key at once, one is told `None`.
+    fn keep<'a>(
+        &'a self,
+        key: &'a str,
+        note: RawJson,
+        ttl: Duration,
+    ) -> Answer<'a, Option<RawJson>>;
+
+    /// Puts a note in the place of whatever is under a key, for some time from now on.
+    fn replace<'a>(&'a self, key: &'a str, note: RawJson, ttl: Duration) -> Answer<'a, ()>;
+
+    /// The note under a key, unless its time is over.
+    fn kept<'a>(&'a self, key: &'a str) -> Answer<'a, Option<RawJson>>;
+
+    /// Forgets the note under a key.
+    fn forget<'a>(&'a self, key: &'a str) -> Answer<'a, ()>;
+
+    /// Writes down what has happened, for those who look at it later. Kept until `retention` after
+    /// it has happened; swept with the tasks.
+    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()>;
+
+    /// What has happened, oldest first, from after an event's number on: of one task, or of all.
+    fn audit<'a>(
+        &'a self,
+        task: Option<&'a str>,
+        after: u64,
+        limit: usize,
+    ) -> Answer<'a, Vec<Audit>>;
+
+    /// How many tasks there are, and how long the oldest has been waiting.
+    fn census(&self) -> Answer<'_, Census>;
 
     /// How long until something is due, if anything will be by itself; zero if it is now.
     fn next_due(&self) -> Answer<'_, Option<Duration>>;

@@ -6,6 +6,7 @@
 //! contract, and what they share.
 
 mod answering;
+mod auditing;
 mod change_log;
 mod claiming;
 mod clock;
@@ -14,6 +15,7 @@ mod connect;
 mod creating;
 mod ending;
 mod journal;
+mod notes;
 #[cfg(test)]
 mod plans;
 mod problem;
@@ -21,6 +23,7 @@ mod questions;
 mod readers;
 mod schema;
 mod statement;
+mod tally;
 mod viewing;
 mod watch;
 mod writer;
@@ -38,13 +41,14 @@ use outlive_wire::RawJson;
 use self::{
     clock::Clock,
     problem::Problem,
-    readers::Readers,
+    readers::{Readers, in_one_piece},
     watch::{Listeners, Watcher},
     writer::{Batch, Writer},
 };
 use super::{
-    After, Answer, Cancelled, Changes, Claimed, Created, Lease, Listener, NewTask, Store,
-    StoreError, Swept, TaskId, Then, View, WorkerId,
+    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Created,
+    Heard, Lease, Listener, NewTask, OnceKey, Store, StoreError, Swept, TaskId, Then, View,
+    WorkerId,
 };
 
 /// How many threads read. They wait for the disk more than they work, and two can.
@@ -212,6 +216,12 @@ impl Store for SqliteStore {
         Box::pin(self.writer.write(move |batch| creating::create(batch, &task)))
     }
 
+    fn made<'a>(&'a self, principal: &'a str, once: &'a OnceKey) -> Answer<'a, Option<Created>> {
+        let (principal, once) = (principal.to_owned(), once.clone());
+        let look = move |connection: &_| creating::made(connection, &principal, &once);
+        Box::pin(self.readers.read(&self.file, look))
+    }
+
     fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
         let (principal, task) = (principal.to_owned(), task.clone());
         let look = move |connection: &_| viewing::view(connection, &principal, &task);
@@ -255,10 +265,11 @@ impl Store for SqliteStore {
         Box::pin(self.writer.write(move |batch| writing::write(batch, &lease, &changes, &then)))
     }
 
-    fn answers<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Vec<(String, RawJson)>> {
+    fn heard<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Heard> {
         let lease = lease.clone();
-        let look =
-            move |connection: &_| journal::answers(connection, claiming::held(connection, &lease)?);
+        let look = move |connection: &_| {
+            in_one_piece(connection, |connection| claiming::heard(connection, &lease))
+        };
         Box::pin(self.readers.read(&self.file, look))
     }
 
@@ -266,11 +277,13 @@ impl Store for SqliteStore {
         &'a self,
         principal: &'a str,
         task: &'a TaskId,
+        from: Answerer,
         answers: Vec<(String, RawJson)>,
     ) -> Answer<'a, Option<usize>> {
         let (principal, task) = (principal.to_owned(), task.clone());
-        let answer =
-            move |batch: &mut Batch<'_>| answering::answer(batch, &principal, &task, &answers);
+        let answer = move |batch: &mut Batch<'_>| {
+            answering::answer(batch, &principal, &task, from, &answers)
+        };
         Box::pin(self.writer.write(answer))
     }
 
@@ -290,6 +303,53 @@ impl Store for SqliteStore {
 
     fn sweep(&self, limit: usize, retention: Duration) -> Answer<'_, Swept> {
         Box::pin(self.writer.write(move |batch| ending::sweep(batch, limit, retention)))
+    }
+
+    fn keep<'a>(
+        &'a self,
+        key: &'a str,
+        note: RawJson,
+        ttl: Duration,
+    ) -> Answer<'a, Option<RawJson>> {
+        let key = key.to_owned();
+        Box::pin(self.writer.write(move |batch| notes::keep(batch, &key, &note, ttl)))
+    }
+
+    fn replace<'a>(&'a self, key: &'a str, note: RawJson, ttl: Duration) -> Answer<'a, ()> {
+        let key = key.to_owned();
+        Box::pin(self.writer.write(move |batch| notes::replace(batch, &key, &note, ttl)))
+    }
+
+    fn kept<'a>(&'a self, key: &'a str) -> Answer<'a, Option<RawJson>> {
+        let (key, file) = (key.to_owned(), Arc::clone(&self.file));
+        let look = move |connection: &_| notes::kept(connection, &key, file.clock.now());
+        Box::pin(self.readers.read(&self.file, look))
+    }
+
+    fn forget<'a>(&'a self, key: &'a str) -> Answer<'a, ()> {
+        let key = key.to_owned();
+        Box::pin(self.writer.write(move |batch| notes::forget(batch, &key)))
+    }
+
+    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()> {
+        Box::pin(self.writer.write(move |batch| auditing::record(batch, &events, retention)))
+    }
+
+    fn audit<'a>(
+        &'a self,
+        task: Option<&'a str>,
+        after: u64,
+        limit: usize,
+    ) -> Answer<'a, Vec<Audit>> {
+        let task = task.map(str::to_owned);
+        let look = move |connection: &_| auditing::audit(connection, task.as_deref(), after, limit);
+        Box::pin(self.readers.read(&self.file, look))
+    }
+
+    fn census(&self) -> Answer<'_, Census> {
+        let file = Arc::clone(&self.file);
+        let look = move |connection: &_| tally::census(connection, file.clock.now());
+        Box::pin(self.readers.read(&self.file, look))
     }
 
     fn next_due(&self) -> Answer<'_, Option<Duration>> {

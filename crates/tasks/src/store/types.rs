@@ -70,10 +70,15 @@ pub struct NewTask {
     pub principal: String,
     /// What it does, for operators: the name of the tool.
     pub kind: String,
+    /// Which dialect it was asked for in. A store makes nothing of it.
+    pub origin: String,
     /// The request that it answers, as whoever runs it wants to have it back.
     pub request: RawJson,
     /// How long it may exist, from its creation; `None` for ever.
     pub ttl: Option<Duration>,
+    /// How long it may exist while a question is open, from its creation. When none is open any
+    /// more it has its `ttl` once again from then on, as far as this allows.
+    pub max_ttl: Duration,
     /// What has been recorded before it became a task.
     pub journal: Restored,
     /// Who runs it from the beginning, and for how long that is granted; `None` to queue it.
@@ -144,8 +149,8 @@ pub struct View {
     pub id: TaskId,
     /// What it does.
     pub kind: String,
-    /// The request that it answers.
-    pub request: RawJson,
+    /// Which dialect it was asked for in.
+    pub origin: String,
     /// How far it is.
     pub phase: Phase,
     /// How it has ended.
@@ -154,11 +159,12 @@ pub struct View {
     pub created: Millis,
     /// When it last changed; grows with every change.
     pub updated: Millis,
-    /// How long it may exist, in milliseconds from its creation.
+    /// How long it may exist as things are, in milliseconds from its creation.
     pub ttl: Option<u64>,
     /// What it is doing, in words.
     pub message: Option<String>,
-    /// The questions that are open, by their name on the wire, in the order they were asked.
+    /// What its client is asked and has not answered, by the name on the wire, in the order it was
+    /// asked.
     pub questions: Vec<(String, InputRequest)>,
     /// When it was asked to stop.
     pub cancel_requested: Option<Millis>,
@@ -194,7 +200,8 @@ pub struct Changes {
     pub entries: Vec<(String, Entry)>,
     /// New segments, in their order.
     pub segments: Vec<Segment>,
-    /// Questions that are asked from now on. A name is used once in the life of a task.
+    /// Questions that are asked from now on. A name means one question in the life of a task: one
+    /// that was withdrawn is open again, one that was answered stays answered.
     pub asked: Vec<Asked>,
     /// Names of questions that are not asked any more.
     pub withdrawn: Vec<String>,
@@ -224,10 +231,30 @@ pub struct Asked {
     pub key: String,
     /// Its name on the wire.
     pub name: String,
-    /// The question.
-    pub request: InputRequest,
+    /// What the client is asked; `None` if it is not the client that answers.
+    pub request: Option<InputRequest>,
     /// When it is over.
     pub due: Option<Millis>,
+}
+
+/// Who answers a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must know them all")]
+pub enum Answerer {
+    /// The client, which is shown the question.
+    Client,
+    /// Something outside, which was given a token for it.
+    Outside,
+}
+
+/// What others have done to a task while a worker has it.
+#[derive(Clone, Debug, Default)]
+#[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
+pub struct Heard {
+    /// All that was answered, by the key in the journal.
+    pub answers: Vec<(String, RawJson)>,
+    /// Whether it was asked to stop.
+    pub cancel_requested: bool,
 }
 
 /// What happens to a lease when changes have been written.
@@ -276,13 +303,55 @@ pub struct After {
 }
 
 /// What a sweep has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "two counts")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
 pub struct Swept {
-    /// Tasks whose time was over.
-    pub expired: usize,
+    /// Tasks whose time was over, and whose they were.
+    pub expired: Vec<(String, TaskId)>,
     /// Tasks that have been forgotten.
     pub purged: usize,
+}
+
+/// Something that has happened, for whoever must know later who did what.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "read by stores, third parties' included")]
+pub struct AuditEvent {
+    /// Which task: its name, or a digest of it where the name opens it.
+    pub task: String,
+    /// Who did it.
+    pub principal: String,
+    /// What: one word, or several with dashes.
+    pub what: String,
+    /// Why, or how it went.
+    pub cause: Option<String>,
+}
+
+/// An event as a store has kept it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
+pub struct Audit {
+    /// Its number; later ones have greater numbers.
+    pub number: u64,
+    /// When it was written down.
+    pub at: Millis,
+    /// What has happened.
+    pub event: AuditEvent,
+}
+
+/// How many tasks there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
+pub struct Census {
+    /// Wait for a worker.
+    pub queued: u64,
+    /// Have a worker.
+    pub running: u64,
+    /// Wait for an answer or a time.
+    pub parked: u64,
+    /// Are over, and can still be read.
+    pub ended: u64,
+    /// How long the task that is due for the longest time has been so.
+    pub waiting: Option<Duration>,
 }
 
 /// Why a store did not do what it was asked.

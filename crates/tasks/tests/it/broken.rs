@@ -11,8 +11,9 @@ use std::{
 use outlive_tasks::{
     Entry,
     store::{
-        After, Answer, Cancelled, Changes, Claimed, Created, Lease, Listener, MemoryStore, NewTask,
-        Store, Swept, TaskId, Then, View, WorkerId,
+        After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Created,
+        Heard, Lease, Listener, MemoryStore, NewTask, OnceKey, Store, Swept, TaskId, Then, View,
+        WorkerId,
         contract::{Bench, checks},
     },
 };
@@ -151,6 +152,10 @@ impl Store for Broken {
         })
     }
 
+    fn made<'a>(&'a self, principal: &'a str, once: &'a OnceKey) -> Answer<'a, Option<Created>> {
+        self.inner.made(principal, once)
+    }
+
     fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
         Box::pin(async move {
             if self.is_forgotten(task) {
@@ -225,17 +230,18 @@ impl Store for Broken {
         })
     }
 
-    fn answers<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Vec<(String, RawJson)>> {
-        self.inner.answers(lease)
+    fn heard<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Heard> {
+        self.inner.heard(lease)
     }
 
     fn answer<'a>(
         &'a self,
         principal: &'a str,
         task: &'a TaskId,
+        from: Answerer,
         answers: Vec<(String, RawJson)>,
     ) -> Answer<'a, Option<usize>> {
-        self.inner.answer(principal, task, answers)
+        self.inner.answer(principal, task, from, answers)
     }
 
     fn cancel<'a>(
@@ -257,6 +263,44 @@ impl Store for Broken {
         }
         drop(known);
         self.inner.sweep(limit, retention)
+    }
+
+    fn keep<'a>(
+        &'a self,
+        key: &'a str,
+        note: RawJson,
+        ttl: Duration,
+    ) -> Answer<'a, Option<RawJson>> {
+        self.inner.keep(key, note, ttl)
+    }
+
+    fn replace<'a>(&'a self, key: &'a str, note: RawJson, ttl: Duration) -> Answer<'a, ()> {
+        self.inner.replace(key, note, ttl)
+    }
+
+    fn kept<'a>(&'a self, key: &'a str) -> Answer<'a, Option<RawJson>> {
+        self.inner.kept(key)
+    }
+
+    fn forget<'a>(&'a self, key: &'a str) -> Answer<'a, ()> {
+        self.inner.forget(key)
+    }
+
+    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()> {
+        self.inner.record(events, retention)
+    }
+
+    fn audit<'a>(
+        &'a self,
+        task: Option<&'a str>,
+        after: u64,
+        limit: usize,
+    ) -> Answer<'a, Vec<Audit>> {
+        self.inner.audit(task, after, limit)
+    }
+
+    fn census(&self) -> Answer<'_, Census> {
+        self.inner.census()
     }
 
     fn next_due(&self) -> Answer<'_, Option<Duration>> {

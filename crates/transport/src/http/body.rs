@@ -13,7 +13,9 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
-use super::sse;
+use outlive_protocol::Entered;
+
+use super::{service::Shared, sse};
 
 /// The body of a response.
 pub struct Body(Kind);
@@ -39,6 +41,7 @@ struct Events {
     interval: Duration,
     // Made when the stream first has nothing to say.
     keep_alive: Option<Pin<Box<Sleep>>>,
+    _open: Entered,
 }
 
 impl Body {
@@ -51,17 +54,14 @@ impl Body {
     }
 
     /// A stream that begins with `first` and goes on with what the source says.
-    pub(super) fn events(
-        source: impl Source + 'static,
-        first: Vec<u8>,
-        keep_alive: Duration,
-    ) -> Self {
+    pub(super) fn events(shared: &Shared, source: impl Source + 'static, first: Vec<u8>) -> Self {
         let source: Option<Box<dyn Source>> = Some(Box::new(source));
         Self(Kind::Events(Box::new(Events {
             source,
             out: first,
-            interval: keep_alive,
+            interval: shared.config.keep_alive,
             keep_alive: None,
+            _open: shared.endpoint.profile().streams.enter(),
         })))
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn open(shared: &Arc<Shared>, head: &Head, messages_path: &str) -> Re
     let mut first = Vec::new();
     sse::named(&mut first, "endpoint", format!("{messages_path}?session={id}").as_bytes());
     let source = Listener { shared: Arc::clone(shared), id, pipe, messages };
-    event_response(Body::events(source, first, shared.config.keep_alive))
+    event_response(Body::events(shared, source, first))
 }
 
 /// POST: a message for a stream. What it brings about is told there.

@@ -20,6 +20,7 @@ use tokio::{
 };
 
 use super::{Allow, HttpConfig, HttpService, idle::IdleTimer};
+use crate::stop::stop_signal;
 
 /// A server that listens. Dropping it stops at once; [`Serving::shut_down`] stops properly.
 pub struct Serving {
@@ -100,8 +101,9 @@ impl Serving {
         Ok(())
     }
 
-    /// Stops accepting, ends streams properly, lets running calls end within the grace of
-    /// [`HttpConfig::shutdown_grace`], and then ends what is left.
+    /// Stops accepting, ends streams properly, lets running calls end and tasks come to a place
+    /// where another replica can go on, within the grace of [`HttpConfig::shutdown_grace`], and then
+    /// ends what is left.
     pub async fn shut_down(self) {
         let _ = self.stop.send(true);
         self.service.close();
@@ -113,7 +115,10 @@ impl Serving {
             // Calls whose clients have left.
             shared.tasks.finished().await;
         };
-        if tokio::time::timeout(self.grace, end).await.is_err() {
+        let service = Arc::clone(shared.endpoint.service());
+        let (ended, ()) =
+            tokio::join!(tokio::time::timeout(self.grace, end), service.shut_down(self.grace));
+        if ended.is_err() {
             tracing::warn!(grace = ?self.grace, "some calls did not end in time; they are cancelled");
         }
         shared.end_all();
@@ -211,20 +216,4 @@ fn explain(error: io::Error, address: SocketAddr) -> io::Error {
         _ => return error,
     };
     io::Error::new(error.kind(), format!("could not listen on {address}: {remedy}"))
-}
-
-#[cfg(unix)]
-async fn stop_signal() -> io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        result = tokio::signal::ctrl_c() => result,
-        _ = terminate.recv() => Ok(()),
-    }
-}
-
-#[cfg(not(unix))]
-async fn stop_signal() -> io::Result<()> {
-    tokio::signal::ctrl_c().await
 }

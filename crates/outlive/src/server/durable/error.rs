@@ -73,6 +73,11 @@ pub enum DurableError {
         /// Why.
         reason: String,
     },
+    /// It must not be done twice, was begun before, and nobody knows how far it came.
+    Ambiguous {
+        /// The step.
+        key: String,
+    },
     /// It needs a store, and the server has none.
     NoStore {
         /// The step.
@@ -110,6 +115,10 @@ impl fmt::Display for DurableError {
                 "what is recorded for `{key}` does not fit its type any more: {reason}; call again from the start"
             ),
             Self::Unaskable { key, reason } => write!(f, "`{key}` cannot be asked: {reason}"),
+            Self::Ambiguous { key } => write!(
+                f,
+                "`{key}` may be done once only, and was begun when its worker was lost; look whether it was done"
+            ),
             Self::NoStore { key } => {
                 write!(f, "`{key}` may be done once only, which needs a store that remembers it")
             }

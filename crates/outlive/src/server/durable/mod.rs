@@ -40,6 +40,7 @@ pub(super) use inline::{Ended, Ending, Inline};
 pub(crate) use rehearsed::Rehearsed;
 pub use retry::Retry;
 pub use round::{Next, Questions, Round};
+pub(super) use salient::fingerprint;
 pub use secret::Secret;
 pub(super) use state::{Durability, Upgrade, UsedRounds, open, random_id};
 
@@ -107,6 +108,7 @@ impl Durable {
         let key = self.full(key);
         match self.journal().begin(self.run(), &key).map_err(misuse)? {
             Begun::Recorded(entry) => decode(&key, entry),
+            Begun::Ambiguous => Err(DurableError::Ambiguous { key }.into()),
             Begun::New(step) => {
                 let returned = marked(&step, body()).await;
                 self.finish_step(step, returned).await
@@ -128,6 +130,7 @@ impl Durable {
         let key = self.full(key);
         let step = match self.journal().begin(self.run(), &key).map_err(misuse)? {
             Begun::Recorded(entry) => return decode(&key, entry),
+            Begun::Ambiguous => return Err(DurableError::Ambiguous { key }.into()),
             Begun::New(step) => step,
         };
         let mut tried = 1;
@@ -145,21 +148,41 @@ impl Durable {
         self.finish_step(step, returned).await
     }
 
-    /// As [`Durable::step`], for what must not be done twice: after a crash in the middle of it the
-    /// step fails instead of being done again. That needs a store which remembers that it began.
+    /// As [`Durable::step`], for what must not be done twice: that it begins is written to the store
+    /// before, and after a crash in the middle of it the step fails instead of being done again. An
+    /// error of the body is recorded like a value.
     ///
     /// # Errors
     ///
-    /// [`DurableError::NoStore`]. Declare the step with [`Tool::uses_step_once`], so that a server
-    /// without a store refuses the tool when it is built.
+    /// [`DurableError::Ambiguous`] if it was begun before and nobody knows how far it came;
+    /// [`DurableError::NoStore`] where the server has none. Declare the step with
+    /// [`Tool::uses_step_once`], so that such a server refuses the tool when it is built.
     ///
     /// [`Tool::uses_step_once`]: super::Tool::uses_step_once
-    pub async fn step_once<T, F>(&self, key: impl IntoKey, _body: F) -> Result<T>
+    pub async fn step_once<T, F>(&self, key: impl IntoKey, body: F) -> Result<T>
     where
         T: Serialize + DeserializeOwned,
         F: AsyncFnOnce() -> Result<T>,
     {
-        Err(DurableError::NoStore { key: self.full(key) }.into())
+        let key = self.full(key);
+        let (begun, ticket) = self.journal().begin_once(self.run(), &key).map_err(misuse)?;
+        let step = match begun {
+            Begun::Recorded(entry) => return decode(&key, entry),
+            Begun::Ambiguous => return Err(DurableError::Ambiguous { key }.into()),
+            Begun::New(step) => step,
+        };
+        if !self.durability().is_task() {
+            match self.cx.core().first_time(&key_of(&self.cx, &key)).await {
+                Some(Ok(true)) => {}
+                Some(Ok(false)) => return Err(DurableError::Ambiguous { key }.into()),
+                Some(Err(error)) => return Err(error.into()),
+                None => return Err(DurableError::NoStore { key }.into()),
+            }
+        }
+        poll_fn(|cx| self.journal().poll_written(ticket, cx)).await;
+        self.survive().await;
+        let returned = marked(&step, body()).await;
+        self.finish_step(step, returned.map_err(Error::permanent)).await
     }
 
     /// A key for foreign systems: the same each time this call comes to this key, and different
@@ -179,6 +202,7 @@ impl Durable {
         let due = self.journal().timer(self.run(), &key, now, span).map_err(misuse)?;
         self.survive().await;
         if due > now {
+            let _waits = self.journal().wait_for(&key, due);
             self.cx.core().profile.clock.sleep(Duration::from_millis(due - now)).await;
         }
         Ok(())

@@ -39,6 +39,16 @@ pub(super) fn context(core: &Core, call: &Call, salient: &Salient) -> Result<Con
     })
 }
 
+/// A hash of all that has to be the same.
+pub(in crate::server) fn fingerprint(
+    core: &Core,
+    call: &Call,
+    salient: &Salient,
+) -> Result<String, Fault> {
+    let context = context(core, call, salient)?;
+    Ok([&context.method, &context.target, &context.digest].map(String::as_str).join(" "))
+}
+
 /// A hash of the arguments that does not depend on how they are written.
 fn digest(arguments: &str, salient: &Salient) -> Result<String, Fault> {
     let mut value: Value = serde_json::from_str(arguments)

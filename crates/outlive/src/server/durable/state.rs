@@ -5,7 +5,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
@@ -44,6 +44,10 @@ pub(in crate::server) struct Durability {
     pub(in crate::server) journal: Arc<Journal>,
     /// Whether the call has become a task: its questions wait in the store then.
     in_task: AtomicBool,
+    /// Which task.
+    task_id: Mutex<Option<String>>,
+    /// The name of the round that the client has presented, if something was done in those before.
+    jti: Option<String>,
     /// Minted when it is first needed, and kept over all rounds.
     call_id: OnceLock<String>,
     /// How many rounds came before this one.
@@ -144,6 +148,8 @@ impl Durability {
         Self {
             journal: Arc::new(journal),
             in_task: AtomicBool::new(false),
+            task_id: Mutex::default(),
+            jti: None,
             call_id: OnceLock::new(),
             round: AtomicU32::new(0),
             sheds: 0,
@@ -151,13 +157,14 @@ impl Durability {
     }
 
     /// That of a task that is begun, or begun again.
-    pub(in crate::server) fn of_task(core: &Core, mut journal: Restored) -> Self {
+    pub(in crate::server) fn of_task(core: &Core, id: &str, mut journal: Restored) -> Self {
         let call_id = match journal.entries.remove(CALL) {
             Some(Entry::State(raw)) => serde_json::from_str(raw.get()).ok(),
             _ => None,
         };
         let durability = Self::new(Journal::restored(task_bounds(core), journal));
         durability.in_task.store(true, Ordering::Release);
+        *durability.lock_task_id() = Some(id.to_owned());
         if let Some(id) = call_id {
             // Nobody else can have set it yet.
             let _: Result<(), String> = durability.call_id.set(id);
@@ -176,9 +183,25 @@ impl Durability {
     }
 
     /// The call becomes a task, or does not after all.
-    pub(in crate::server) fn set_task(&self, core: &Core, call: &Call, task: bool) {
-        self.in_task.store(task, Ordering::Release);
-        self.journal.set_bounds(if task { task_bounds(core) } else { bounds(core, call) });
+    pub(in crate::server) fn set_task(&self, core: &Core, call: &Call, task: Option<&str>) {
+        let bounds = if task.is_some() { task_bounds(core) } else { bounds(core, call) };
+        self.journal.set_bounds(bounds);
+        self.in_task.store(task.is_some(), Ordering::Release);
+        *self.lock_task_id() = task.map(str::to_owned);
+    }
+
+    /// The task that the call has become, if it has.
+    pub(in crate::server) fn task_id(&self) -> Option<String> {
+        self.lock_task_id().clone()
+    }
+
+    fn lock_task_id(&self) -> MutexGuard<'_, Option<String>> {
+        self.task_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The name of the round that this is, if presenting it again would do again what has effects.
+    pub(in crate::server) fn round_with_effects(&self) -> Option<&str> {
+        self.jti.as_deref()
     }
 
     /// Whether the call has become a task.
@@ -268,12 +291,14 @@ pub(in crate::server) fn open(core: &Core, call: &Call, upgrade: &Upgrade) -> Re
         // Nothing of what was asked is there: it will be asked again, and again.
         slow_down(core, call)?;
     }
-    let Sealed { call_id, round, sheds, journal, revision, .. } = sealed;
+    let Sealed { call_id, round, sheds, journal, revision, jti, .. } = sealed;
+    let has_step = journal.entries.values().any(|entry| matches!(entry, Entry::Value(_)));
     let journal = migrated(journal, revision.as_deref(), upgrade);
     let durability = Durability {
         round: AtomicU32::new(round),
         sheds,
         call_id: call_id.into(),
+        jti: has_step.then_some(jti),
         ..Durability::new(Journal::restored(bounds(core, call), journal))
     };
     rehearse(core, &durability.journal);

@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use crate::server::RateLimit;
 use outlive_tasks::{
     engine::EngineConfig,
     store::{MemoryStore, Store},
@@ -24,6 +25,16 @@ pub enum TaskPolicy {
     Always,
 }
 
+/// What becomes of a task whose worker was lost while it ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "there is no third way")]
+pub enum OnCrash {
+    /// Its handler runs again, from the top. What has been recorded is not done again.
+    RunAgain,
+    /// It fails, and says that its worker was lost.
+    Fail,
+}
+
 /// How a server runs tasks: where they are kept, for how long, and how many.
 #[derive(Clone)]
 pub struct TaskConfig {
@@ -32,6 +43,8 @@ pub struct TaskConfig {
     pub(super) ttl: Duration,
     pub(super) max_ttl: Duration,
     pub(super) poll: Duration,
+    pub(super) poll_rate: Option<RateLimit>,
+    pub(super) audit_retention: Duration,
     pub(super) quota: usize,
 }
 
@@ -42,8 +55,10 @@ impl TaskConfig {
             store,
             engine: EngineConfig::default(),
             ttl: Duration::from_secs(3600),
-            max_ttl: Duration::from_secs(24 * 3600),
+            max_ttl: Duration::from_secs(30 * 24 * 3600),
             poll: Duration::from_secs(1),
+            poll_rate: Some(RateLimit::per_second(1_000.0).burst(2_000)),
+            audit_retention: Duration::from_secs(30 * 24 * 3600),
             quota: 1_000,
         }
     }
@@ -60,7 +75,8 @@ impl TaskConfig {
         self
     }
 
-    /// How long a task may exist, whatever its caller says; a day by default.
+    /// How long a task may exist, whatever its caller says and however long a question of it stays
+    /// open; thirty days by default.
     #[must_use]
     pub fn max_ttl(mut self, ttl: Duration) -> Self {
         self.max_ttl = ttl;
@@ -71,6 +87,21 @@ impl TaskConfig {
     #[must_use]
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.poll = interval;
+        self
+    }
+
+    /// How often each caller may ask about its tasks; a thousand times a second by default, `None`
+    /// for as often as it likes.
+    #[must_use]
+    pub fn poll_rate(mut self, limit: impl Into<Option<RateLimit>>) -> Self {
+        self.poll_rate = limit.into();
+        self
+    }
+
+    /// For how long the store keeps who did what to which task; thirty days by default.
+    #[must_use]
+    pub fn audit_retention(mut self, retention: Duration) -> Self {
+        self.audit_retention = retention;
         self
     }
 
@@ -96,6 +127,8 @@ impl fmt::Debug for TaskConfig {
             .field("ttl", &self.ttl)
             .field("max_ttl", &self.max_ttl)
             .field("poll", &self.poll)
+            .field("poll_rate", &self.poll_rate)
+            .field("audit_retention", &self.audit_retention)
             .field("quota", &self.quota)
             .finish_non_exhaustive()
     }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use outlive_protocol::{
     Answer, Call, Fault, Holding, Notify, Outcome, Pending, TaskState, TaskView, Work, era,
 };
-use outlive_tasks::store::{After, Cancelled, TaskId, View};
+use outlive_tasks::store::{After, Answerer, Cancelled, TaskId, View};
 use outlive_wire::{
     CreateMessageResult, ElicitRequestParams, ElicitResult, InputRequest, ListRootsResult, Meta,
     RawJson,
@@ -13,7 +13,7 @@ use outlive_wire::{
 use serde::Deserialize;
 
 use super::{Tasks, unavailable, unknown_task};
-use crate::server::core::Core;
+use crate::server::core::{Core, caller_key};
 
 /// How often a waiting `tasks/result` looks by itself, should nobody tell it.
 const LOOK: Duration = Duration::from_secs(1);
@@ -24,6 +24,9 @@ pub(in crate::server) fn get(core: &Arc<Core>, call: Arc<Call>) -> Work {
     Box::pin(async move {
         let (tasks, id) = meant(&core, &call)?;
         let view = look(tasks, &call, &id).await?;
+        if view.outcome.is_some() {
+            tasks.note(&call, &id, "retrieved", None);
+        }
         Ok(Outcome::Complete(Answer::Task(Box::new(tasks.show(view)))))
     })
 }
@@ -48,9 +51,13 @@ pub(in crate::server) fn update(core: &Arc<Core>, call: Arc<Call>) -> Work {
             }
         }
         let store = tasks.engine().store();
-        let taken = store.answer(call.principal().key(), &id, answers.into_iter().collect()).await;
+        let (principal, answers) = (call.principal().key(), answers.into_iter().collect());
+        let taken = store.answer(principal, &id, Answerer::Client, answers).await;
         match taken.map_err(|error| unavailable(&error))? {
-            Some(_) => Ok(Outcome::Complete(Answer::Empty)),
+            Some(taken) => {
+                tasks.note(&call, &id, "updated", Some(format!("{taken} answers were taken")));
+                Ok(Outcome::Complete(Answer::Empty))
+            }
             None => Err(unknown_task()),
         }
     })
@@ -62,8 +69,18 @@ pub(in crate::server) fn cancel(core: &Arc<Core>, call: Arc<Call>) -> Work {
     Box::pin(async move {
         let (tasks, id) = meant(&core, &call)?;
         let at_once = call.era().cancels_at_once();
+        look(tasks, &call, &id).await?;
         let cancelled = tasks.engine().cancel(call.principal().key(), &id, at_once).await;
-        match cancelled.map_err(|error| unavailable(&error))? {
+        let cancelled = cancelled.map_err(|error| unavailable(&error))?;
+        let how = match cancelled {
+            Some(Cancelled::Ended) => Some("cancelled"),
+            Some(Cancelled::Requested) => Some("cancel-requested"),
+            _ => None,
+        };
+        if let Some(how) = how {
+            tasks.note(&call, &id, how, Some("its caller wants it".to_owned()));
+        }
+        match cancelled {
             None => Err(unknown_task()),
             Some(_) if !at_once => Ok(Outcome::Complete(Answer::Empty)),
             Some(Cancelled::Before) => {
@@ -133,6 +150,7 @@ pub(in crate::server) fn result(core: &Arc<Core>, call: Arc<Call>) -> Work {
             match tasks.show(view).state {
                 TaskState::Working | TaskState::InputRequired(_) => {}
                 TaskState::Result(result) => {
+                    tasks.note(&call, &id, "retrieved", None);
                     let id = id.as_str().to_owned();
                     return Ok(Outcome::Complete(Answer::TaskResult(result, id)));
                 }
@@ -160,7 +178,7 @@ pub(in crate::server) fn result(core: &Arc<Core>, call: Arc<Call>) -> Work {
                         let store = tasks.engine().store();
                         let answers = vec![(name, answer)];
                         store
-                            .answer(call.principal().key(), &id, answers)
+                            .answer(call.principal().key(), &id, Answerer::Client, answers)
                             .await
                             .map_err(|error| unavailable(&error))?;
                     }
@@ -229,7 +247,21 @@ pub(in crate::server) async fn look_at(
 fn meant<'c>(core: &'c Core, call: &Call) -> Result<(&'c Tasks, TaskId), Fault> {
     let tasks = core.tasks()?;
     gate(call)?;
-    Ok((tasks, TaskId::new(call.task_id()?)))
+    let id = TaskId::new(call.task_id()?);
+    slow_down(core, tasks, call, &id)?;
+    Ok((tasks, id))
+}
+
+/// Refuses a caller who asks too often.
+fn slow_down(core: &Core, tasks: &Tasks, call: &Call, id: &TaskId) -> Result<(), Fault> {
+    match tasks.polls.enter(&caller_key(call), core.profile.clock.now()) {
+        Ok(_) => Ok(()),
+        Err(busy) => {
+            core.counters.polls_refused.add(1);
+            tasks.note(call, id, "polled-too-often", None);
+            Err(Fault::Busy { retry_after: busy.retry_after })
+        }
+    }
 }
 
 /// A caller that did not say that it knows tasks is told to, before anything else.
@@ -242,7 +274,15 @@ pub(in crate::server) fn gate(call: &Call) -> Result<(), Fault> {
 
 async fn look(tasks: &Tasks, call: &Call, id: &TaskId) -> Result<View, Fault> {
     let view = tasks.engine().view(call.principal().key(), id).await;
-    view.map_err(|error| unavailable(&error))?.ok_or_else(unknown_task)
+    let view = view.map_err(|error| unavailable(&error))?;
+    let view = view.filter(|view| call.era().sees(&view.origin));
+    view.ok_or_else(|| {
+        if let Some(core) = tasks.core.upgrade() {
+            core.counters.look_ups_denied.add(1);
+        }
+        tasks.note(call, id, "look-up-denied", None);
+        unknown_task()
+    })
 }
 
 /// Whether something can be the answer to a question at all.

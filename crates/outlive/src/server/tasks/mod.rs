@@ -1,51 +1,84 @@
 //! Where calls and tasks meet: the only place that knows both the protocol and the engine.
 //!
+//! - `audit`, `witness`: what is written down and counted.
 //! - `config`: how tasks are run, and [`TaskPolicy`].
 //! - `start`: how a call becomes a task: at once, or when it takes too long.
+//! - `once`: calls that are done once, however often they are presented.
 //! - `runner`: how a task is begun again as a call.
 //! - `methods`: `tasks/get`, `tasks/update`, `tasks/cancel`, `tasks/result`, `tasks/list`.
 
+mod audit;
 mod config;
 mod methods;
+mod once;
 mod runner;
 mod start;
+mod witness;
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::{
+    sync::{Arc, OnceLock, Weak},
+    time::Duration,
+};
 
 use outlive_protocol::{Call, Fault, TaskState, TaskView};
 use outlive_tasks::{
     engine::{Engine, News, Refused},
     store::{StoreError, TaskId, TaskOutcome, View, WorkerId},
 };
-use outlive_wire::Entries;
+use outlive_wire::{Entries, RawJson};
+use serde_json::value::RawValue;
 
-pub use config::{TaskConfig, TaskPolicy};
+pub use config::{OnCrash, TaskConfig, TaskPolicy};
 pub(super) use methods::{cancel, gate, get, list, look_at, result, update};
 pub(super) use start::course;
 
-use super::core::Core;
+use super::{core::Core, throttle::Throttle};
+use audit::Auditor;
 use runner::CallRunner;
+use witness::Witness;
 
 /// The tasks of a server.
 pub(super) struct Tasks {
     config: TaskConfig,
     core: Weak<Core>,
-    engine: OnceLock<Engine>,
+    polls: Arc<Throttle>,
+    running: OnceLock<Running>,
+}
+
+/// What runs in the background, from the first time it is needed.
+struct Running {
+    engine: Engine,
+    auditor: Arc<Auditor>,
 }
 
 impl Tasks {
     pub(super) fn new(config: TaskConfig, core: Weak<Core>) -> Self {
-        Self { config, core, engine: OnceLock::new() }
+        let polls = Arc::new(Throttle::new(config.poll_rate, None));
+        Self { config, core, polls, running: OnceLock::new() }
     }
 
     /// The engine, started when it is first needed. Must be called inside a runtime.
     pub(super) fn engine(&self) -> &Engine {
-        self.engine.get_or_init(|| {
+        &self.running().engine
+    }
+
+    fn running(&self) -> &Running {
+        self.running.get_or_init(|| {
+            let config = &self.config;
+            let auditor = Arc::new(Auditor::start(&config.store, config.audit_retention));
             let runner = Arc::new(CallRunner::new(self.core.clone()));
-            let worker = super::durable::random_id().unwrap_or_default();
-            let engine = self.config.engine.clone();
-            Engine::start(&self.config.store, runner, WorkerId::new(worker), engine)
+            let observer = Witness { core: self.core.clone(), auditor: Arc::clone(&auditor) };
+            let worker = WorkerId::new(super::durable::random_id().unwrap_or_default());
+            let engine = config.engine.clone();
+            let engine =
+                Engine::start(&config.store, runner, Some(Arc::new(observer)), worker, engine);
+            Running { engine, auditor }
         })
+    }
+
+    /// A caller has done something to a task, or tried to.
+    fn note(&self, call: &Call, id: &TaskId, what: &'static str, cause: Option<String>) {
+        self.running().auditor.note(call.principal().key(), id.as_str(), what, cause);
     }
 
     /// A task as the eras want it.
@@ -74,9 +107,25 @@ impl Tasks {
 }
 
 impl Core {
+    /// Stops to run tasks in this process.
+    pub(super) async fn drain(&self, patience: Duration) {
+        if let Some(running) = self.tasks.as_ref().and_then(|tasks| tasks.running.get()) {
+            running.engine.drain(patience).await;
+        }
+    }
+
     /// Hears of changes of these tasks from now on.
     pub(super) fn task_news(&self, ids: &[TaskId]) -> Result<News, Fault> {
         Ok(self.tasks()?.engine().news(ids))
+    }
+
+    /// Whether something that must not be done twice is done for the first time; `None` if there
+    /// is no store to remember it.
+    pub(super) async fn first_time(&self, key: &str) -> Option<Result<bool, StoreError>> {
+        let tasks = self.tasks.as_ref()?;
+        let place = format!("step/{key}");
+        let kept = tasks.engine().store().keep(&place, nothing(), tasks.config.max_ttl).await;
+        Some(kept.map(|there| there.is_none()))
     }
 
     fn tasks(&self) -> Result<&Tasks, Fault> {
@@ -96,13 +145,16 @@ fn unavailable(error: &StoreError) -> Fault {
 
 fn refusal(refused: Refused) -> Fault {
     match refused {
-        Refused::OverQuota => Fault::Busy { retry_after: std::time::Duration::from_secs(1) },
-        Refused::OtherRequest => {
-            Fault::invalid_params("this idempotency key was used for another request")
-        }
+        Refused::OverQuota => Fault::Busy { retry_after: Duration::from_secs(1) },
+        Refused::OtherRequest => once::other_request(),
         Refused::Store(error) => unavailable(&error),
         other => Fault::internal(format_args!("a task was not made: {other:?}")),
     }
+}
+
+/// A note that says nothing but that it is there.
+fn nothing() -> RawJson {
+    RawValue::NULL.to_owned()
 }
 
 fn internal(message: &str) -> outlive_wire::ErrorObject {

@@ -44,7 +44,7 @@ impl Runner for CallRunner {
                 "the worker was lost, and this tool does not say that it can be run again",
             ));
         }
-        let durability = Durability::of_task(&core, claimed.journal);
+        let durability = Durability::of_task(&core, claimed.lease.task.as_str(), claimed.journal);
         let journal = Arc::clone(&durability.journal);
         call.attachment(|| durability);
         let cx = Cx::new(Arc::clone(&call), Arc::clone(&core), Arguments::Json);
@@ -53,6 +53,7 @@ impl Runner for CallRunner {
             journal,
             work: as_task(core, Arc::clone(&call), work),
             cancel: canceller(&call),
+            resumes: entry.is_durable(),
         })
     }
 }

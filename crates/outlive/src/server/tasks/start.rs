@@ -1,7 +1,7 @@
 //! How a call becomes a task: at once, or when it takes too long.
 
 use std::{
-    future::Future,
+    future::{Future, ready},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -11,14 +11,14 @@ use std::{
 use outlive_protocol::{Answer, Call, Fault, Holding, Outcome, StoredCall, Work, era};
 use outlive_tasks::{
     Restored,
-    engine::{self, Adopted, Started},
-    store::{NewTask, TaskId, TaskOutcome},
+    engine::{self, Adopted, Refused, Started},
+    store::{NewTask, OnceKey, TaskId, TaskOutcome},
 };
 use outlive_wire::{ErrorObject, code};
 use serde_json::value::to_raw_value;
 use tokio::sync::oneshot;
 
-use super::{TaskPolicy, error_of, refusal, unavailable};
+use super::{TaskPolicy, error_of, once::Once, refusal, unavailable};
 use crate::server::{Cx, core::Core, durable::Durability, durable::random_id, tool::ToolEntry};
 
 /// Which way a call goes.
@@ -66,37 +66,54 @@ impl Course {
         self,
         cx: Cx,
         entry: &Arc<ToolEntry>,
-        start: impl FnOnce(&Cx) -> Work,
+        start: impl FnOnce(&Cx) -> Work + Send + 'static,
     ) -> Work {
-        match self {
-            Self::Inline => start(&cx),
-            Self::Auto(after) => Box::pin(Auto {
-                stage: Stage::Inline(start(&cx)),
-                after,
-                timer: None,
-                kind: entry.info.name.clone(),
-                cx,
-            }),
-            Self::Task { ttl } => {
-                let kind = entry.info.name.clone();
-                Box::pin(async move { create(&cx, kind, ttl).await })
+        let once = match Once::of(&cx, entry) {
+            Ok(once) => once,
+            Err(fault) => return Box::pin(ready(Err(fault))),
+        };
+        let entry = Arc::clone(entry);
+        match (self, once) {
+            (Self::Inline, None) => start(&cx),
+            (Self::Inline, Some(once)) => Box::pin(once.run(cx, start)),
+            (Self::Auto(after), None) => Auto::start(cx, entry, after, None, start),
+            (Self::Auto(after), Some(once)) => {
+                let key = once.key();
+                Box::pin(
+                    once.run(cx, move |cx| Auto::start(cx.clone(), entry, after, Some(key), start)),
+                )
+            }
+            (Self::Task { ttl }, once) => {
+                Box::pin(async move { create(&cx, &entry, ttl, once.map(|once| once.key())).await })
             }
         }
     }
 }
 
 /// Makes a task of a call that has not begun.
-async fn create(cx: &Cx, kind: String, ttl: Option<u64>) -> Result<Outcome, Fault> {
+async fn create(
+    cx: &Cx,
+    entry: &ToolEntry,
+    ttl: Option<u64>,
+    once: Option<OnceKey>,
+) -> Result<Outcome, Fault> {
     // What earlier rounds have recorded and answered is part of it.
     let journal = Durability::of(cx).keep();
     let tasks = cx.core().tasks()?;
-    let task = new_task(cx, kind, ttl, journal)?;
-    let id = tasks.engine().create(task).await.map_err(refusal)?;
-    created(cx, &id).await
+    let task = new_task(cx, entry, ttl, once, journal)?;
+    match tasks.engine().create(task).await {
+        Ok(id) => {
+            cx.core().counters.created.add(1);
+            tasks.note(cx.call(), &id, "created", None);
+            created(cx, &id).await
+        }
+        Err(Refused::Before(id)) => created(cx, &id).await,
+        Err(refused) => Err(refusal(refused)),
+    }
 }
 
 /// The answer that says so. The task is there: its creation has been committed.
-async fn created(cx: &Cx, id: &TaskId) -> Result<Outcome, Fault> {
+pub(super) async fn created(cx: &Cx, id: &TaskId) -> Result<Outcome, Fault> {
     let tasks = cx.core().tasks()?;
     let view = tasks.engine().view(cx.principal().key(), id).await;
     match view.map_err(|error| unavailable(&error))? {
@@ -105,19 +122,27 @@ async fn created(cx: &Cx, id: &TaskId) -> Result<Outcome, Fault> {
     }
 }
 
-fn new_task(cx: &Cx, kind: String, ttl: Option<u64>, journal: Restored) -> Result<NewTask, Fault> {
+fn new_task(
+    cx: &Cx,
+    entry: &ToolEntry,
+    ttl: Option<u64>,
+    once: Option<OnceKey>,
+    journal: Restored,
+) -> Result<NewTask, Fault> {
     let config = &cx.core().tasks()?.config;
     let stored = StoredCall::of(cx.call()).map_err(Fault::internal)?;
     let ttl = ttl.map_or(config.ttl, Duration::from_millis).min(config.max_ttl);
     Ok(NewTask {
         id: TaskId::new(random_id().ok_or_else(|| Fault::internal("no random bytes for a task"))?),
         principal: cx.principal().key().to_owned(),
-        kind,
+        kind: entry.info.name.clone(),
+        origin: cx.call().era().dialect().to_owned(),
         request: to_raw_value(&stored).map_err(Fault::internal)?,
         ttl: Some(ttl),
+        max_ttl: config.max_ttl,
         journal,
         worker: None,
-        once: None,
+        once,
         quota: config.quota,
     })
 }
@@ -126,7 +151,8 @@ fn new_task(cx: &Cx, kind: String, ttl: Option<u64>, journal: Restored) -> Resul
 /// it and then says so. The handler is never begun twice.
 struct Auto {
     cx: Cx,
-    kind: String,
+    entry: Arc<ToolEntry>,
+    once: Option<OnceKey>,
     after: Duration,
     timer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     stage: Stage,
@@ -144,20 +170,32 @@ enum Stage {
 }
 
 impl Auto {
+    fn start(
+        cx: Cx,
+        entry: Arc<ToolEntry>,
+        after: Duration,
+        once: Option<OnceKey>,
+        start: impl FnOnce(&Cx) -> Work,
+    ) -> Work {
+        let stage = Stage::Inline(start(&cx));
+        Box::pin(Self { cx, entry, once, after, timer: None, stage })
+    }
+
     fn adopt(&mut self, work: Work) -> Result<oneshot::Receiver<Adopted>, (Fault, Work)> {
-        let (cx, kind) = (&self.cx, self.kind.clone());
+        let cx = &self.cx;
         let core = cx.core();
         let durability = Durability::of(cx);
-        let task = match new_task(cx, kind, None, durability.keep()) {
+        let task = match new_task(cx, &self.entry, None, self.once.clone(), durability.keep()) {
             Ok(task) => task,
             Err(fault) => return Err((fault, work)),
         };
         let Ok(tasks) = core.tasks() else { return Err((Fault::Internal, work)) };
-        durability.set_task(core, cx.call(), true);
+        durability.set_task(core, cx.call(), Some(task.id.as_str()));
         let run = Started {
             journal: Arc::clone(&durability.journal),
             work: as_task(Arc::clone(core), Arc::clone(cx.call()), work),
             cancel: canceller(cx.call()),
+            resumes: self.entry.is_durable(),
         };
         Ok(tasks.engine().adopt(task, run))
     }
@@ -205,7 +243,7 @@ impl Future for Auto {
                         Ok(Adopted::Refused(work, why)) => {
                             tracing::warn!(?why, "a call could not become a task; it goes on");
                             let durability = Durability::of(&self.cx);
-                            durability.set_task(self.cx.core(), self.cx.call(), false);
+                            durability.set_task(self.cx.core(), self.cx.call(), None);
                             durability.journal.stop_writing();
                             Stage::Back(work)
                         }

@@ -28,8 +28,9 @@ pub(in crate::server) fn call(core: &Arc<Core>, call: Arc<Call>) -> Work {
                 Err(fault) => return Box::pin(ready(Err(fault))),
             };
             let cx = Cx::new(call, Arc::clone(core), Arguments::Json);
-            course.take(cx, &entry, |cx| {
-                let work = entry.start(cx, &entry);
+            let tool = Arc::clone(&entry);
+            course.take(cx, &entry, move |cx| {
+                let work = tool.start(cx, &tool);
                 match permits {
                     None => work,
                     Some(permits) => Box::pin(async move {

@@ -124,6 +124,14 @@ impl Era for Legacy {
         })
     }
 
+    fn dialect(&self) -> &'static str {
+        "legacy"
+    }
+
+    fn sees(&self, dialect: &str) -> bool {
+        dialect == self.dialect()
+    }
+
     fn cancels_at_once(&self) -> bool {
         true
     }

@@ -54,6 +54,14 @@ impl Era for Modern {
         Fault::MissingCapability { required: capability }
     }
 
+    fn dialect(&self) -> &'static str {
+        "modern"
+    }
+
+    fn sees(&self, _dialect: &str) -> bool {
+        true
+    }
+
     fn cancels_at_once(&self) -> bool {
         false
     }

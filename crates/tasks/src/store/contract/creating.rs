@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Bench, OWNER, TTL, done, promises, raw, task, value};
 use crate::{
     Restored, Segment,
-    store::{After, Created, NewTask, OnceKey, Phase, TaskId},
+    store::{After, Answerer, Created, NewTask, OnceKey, Phase, TaskId},
 };
 
 promises![
@@ -26,7 +26,7 @@ async fn a_task_is_there_when_its_creation_is_acknowledged(bench: Bench) {
     let view = bench.view("a").await;
     assert_eq!(view.id, TaskId::new("a"));
     assert_eq!(view.kind, "deploy");
-    assert_eq!(view.request.get(), task("a").request.get(), "the request comes back as it was");
+    assert_eq!(view.origin, "modern");
     assert_eq!(view.phase, Phase::Queued);
     assert_eq!(view.ttl, Some(TTL.as_millis() as u64));
     assert!(view.outcome.is_none() && view.questions.is_empty() && view.message.is_none());
@@ -41,7 +41,8 @@ async fn a_task_belongs_to_its_principal_alone(bench: Bench) {
     assert!(store.view(other, &id).await.expect("a look").is_none());
     assert!(store.list(other, None, 10).await.expect("a list").is_empty());
     let answer = vec![("q".to_owned(), raw(&json!({})))];
-    assert_eq!(store.answer(other, &id, answer).await.expect("an answer"), None);
+    let answered = store.answer(other, &id, Answerer::Client, answer).await;
+    assert_eq!(answered.expect("an answer"), None);
     assert_eq!(store.cancel(other, &id, true, TTL).await.expect("a cancel"), None);
     assert_eq!(bench.view("a").await.phase, Phase::Queued, "nothing has happened to it");
 }
@@ -53,6 +54,7 @@ async fn what_was_recorded_before_is_there_when_it_runs(bench: Bench) {
     journal.segments.push(Segment { scope: String::new(), ordinal: 0, block });
     bench.store.create(NewTask { journal, ..task("a") }).await.expect("a task is made");
     let claimed = bench.claim_one("w").await;
+    assert_eq!(claimed.request.get(), task("a").request.get(), "the request comes back as it was");
     assert_eq!(super::recorded(&claimed.journal, "build").as_deref(), Some("\"image:1\""));
     assert_eq!(claimed.journal.segments.len(), 1);
 }

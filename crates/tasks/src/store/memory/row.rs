@@ -5,22 +5,28 @@ use std::{
     time::Duration,
 };
 
-use outlive_wire::{InputRequest, RawJson};
+use outlive_wire::RawJson;
 
 use super::millis;
 use crate::{
     Entry, Restored, Segment,
-    store::{Asked, Changes, Lease, Millis, Phase, TaskId, TaskOutcome, View, WorkerId},
+    store::{
+        Answerer, Asked, Changes, Heard, Lease, Millis, Phase, TaskId, TaskOutcome, View, WorkerId,
+        lifetime::Lifetime,
+    },
 };
 
 pub(super) struct Row {
     pub(super) principal: String,
     pub(super) kind: String,
+    pub(super) origin: String,
     pub(super) request: RawJson,
     pub(super) phase: Phase,
     pub(super) outcome: Option<TaskOutcome>,
     pub(super) created: Millis,
     pub(super) updated: Millis,
+    pub(super) lifetime: Lifetime,
+    /// What its lifetime is as things are.
     pub(super) ttl: Option<u64>,
     /// When it may be forgotten, once it is over.
     pub(super) purge: Option<Millis>,
@@ -48,6 +54,15 @@ pub(super) enum State {
     Withdrawn,
 }
 
+impl Question {
+    fn answerer(&self) -> Answerer {
+        match self.asked.request {
+            Some(_) => Answerer::Client,
+            None => Answerer::Outside,
+        }
+    }
+}
+
 impl Row {
     pub(super) fn is_held_by(&self, lease: &Lease) -> bool {
         self.phase == Phase::Running
@@ -61,6 +76,7 @@ impl Row {
     }
 
     pub(super) fn apply(&mut self, changes: Changes, now: Millis) {
+        let open = self.count_open();
         for key in &changes.forgotten {
             self.journal.entries.remove(key);
         }
@@ -79,9 +95,7 @@ impl Row {
             }
         }
         for asked in changes.asked {
-            if !self.questions.iter().any(|question| question.asked.name == asked.name) {
-                self.questions.push(Question { asked, state: State::Open });
-            }
+            self.ask(asked);
         }
         for question in &mut self.questions {
             if changes.withdrawn.contains(&question.asked.name) && question.state == State::Open {
@@ -91,7 +105,35 @@ impl Row {
         if let Some(message) = changes.message {
             self.message = Some(message);
         }
+        self.settle(open, now);
         self.touch(now);
+    }
+
+    /// Opens a question. One that was withdrawn is open again, at its new place.
+    fn ask(&mut self, asked: Asked) {
+        let known = self.questions.iter().position(|question| question.asked.name == asked.name);
+        match known {
+            Some(index) if self.questions[index].state == State::Withdrawn => {
+                self.questions.remove(index);
+            }
+            Some(_) => return,
+            None => {}
+        }
+        self.questions.push(Question { asked, state: State::Open });
+    }
+
+    fn open(&self) -> impl Iterator<Item = &Question> {
+        self.questions.iter().filter(|question| question.state == State::Open)
+    }
+
+    fn count_open(&self) -> usize {
+        self.open().count()
+    }
+
+    /// Its time depends on whether something is asked; `before` is how many questions were open.
+    fn settle(&mut self, before: usize, now: Millis) {
+        let (open, elapsed) = ((before, self.count_open()), now.saturating_sub(self.created));
+        self.ttl = self.lifetime.when_asked(self.ttl, open, elapsed);
     }
 
     pub(super) fn park(&mut self, due: Option<Millis>, seen: usize, now: Millis) {
@@ -110,7 +152,21 @@ impl Row {
         })
     }
 
+    pub(super) fn heard(&self) -> Heard {
+        Heard {
+            answers: self.answers().map(|(key, raw)| (key.clone(), raw.clone())).collect(),
+            cancel_requested: self.cancel_requested.is_some(),
+        }
+    }
+
+    /// Whether its time is over before it is.
+    pub(super) fn is_expired(&self, now: Millis) -> bool {
+        let expires = self.ttl.map(|ttl| self.created.saturating_add(ttl));
+        self.phase != Phase::Ended && expires.is_some_and(|expires| expires <= now)
+    }
+
     pub(super) fn end(&mut self, outcome: TaskOutcome, retention: Duration, now: Millis) {
+        let open = self.count_open();
         self.phase = Phase::Ended;
         self.outcome = Some(outcome);
         self.owner = None;
@@ -120,23 +176,29 @@ impl Row {
                 question.state = State::Withdrawn;
             }
         }
+        self.settle(open, now);
         // What ends late can still be read for a while.
         let kept = now.saturating_add(millis(retention));
-        self.purge = self.ttl.map(|ttl| kept.max(self.created + ttl));
-        if let Some(ttl) = &mut self.ttl {
-            *ttl = (*ttl).max(kept - self.created);
-        }
+        self.ttl = self.ttl.map(|ttl| ttl.max(kept.saturating_sub(self.created)));
+        self.purge = self.ttl.map(|ttl| self.created.saturating_add(ttl));
         self.touch(now);
     }
 
-    pub(super) fn take_answers(&mut self, answers: Vec<(String, RawJson)>, now: Millis) -> usize {
+    pub(super) fn take_answers(
+        &mut self,
+        from: Answerer,
+        answers: Vec<(String, RawJson)>,
+        now: Millis,
+    ) -> usize {
+        let open = self.count_open();
         let mut taken = 0;
         for (name, answer) in answers {
-            let open = self
-                .questions
-                .iter_mut()
-                .find(|question| question.asked.name == name && question.state == State::Open);
-            let Some(question) = open else { continue };
+            let asked = self.questions.iter_mut().find(|question| {
+                question.asked.name == name
+                    && question.state == State::Open
+                    && question.answerer() == from
+            });
+            let Some(question) = asked else { continue };
             question.state = State::Answered;
             let key = question.asked.key.clone();
             self.journal.entries.entry(key).or_insert(Entry::Answer(answer));
@@ -147,6 +209,7 @@ impl Row {
                 self.phase = Phase::Queued;
                 self.due = Some(now);
             }
+            self.settle(open, now);
             self.touch(now);
         }
         taken
@@ -154,7 +217,6 @@ impl Row {
 
     /// What a run begins over.
     pub(super) fn journal(&self) -> Restored {
-        let open = self.questions.iter().filter(|question| question.state == State::Open);
         let mut reasked: BTreeMap<String, u32> = BTreeMap::new();
         for question in &self.questions {
             *reasked.entry(question.asked.key.clone()).or_default() += 1;
@@ -168,28 +230,27 @@ impl Row {
             *reasked.entry(key.clone()).or_default() += times;
         }
         Restored {
-            asked: open.map(|question| question.asked.key.clone()).collect(),
+            asked: self.open().map(|question| question.asked.key.clone()).collect(),
             reasked,
             ..self.journal.clone()
         }
     }
 
     pub(super) fn view(&self, id: &TaskId) -> View {
-        let open = self.questions.iter().filter(|question| question.state == State::Open);
-        let questions: Vec<(String, InputRequest)> = open
-            .map(|question| (question.asked.name.clone(), question.asked.request.clone()))
-            .collect();
+        let questions = self.open().filter_map(|question| {
+            Some((question.asked.name.clone(), question.asked.request.clone()?))
+        });
         View {
             id: id.clone(),
             kind: self.kind.clone(),
-            request: self.request.clone(),
+            origin: self.origin.clone(),
             phase: self.phase,
             outcome: self.outcome.clone(),
             created: self.created,
             updated: self.updated,
             ttl: self.ttl,
             message: self.message.clone(),
-            questions,
+            questions: questions.collect(),
             cancel_requested: self.cancel_requested,
         }
     }

@@ -1,16 +1,19 @@
-//! What a client answers.
+//! What is answered: by a client, or from outside.
 
 use outlive_wire::RawJson;
 
 use super::{
-    column::ENDED,
+    column::{ENDED, PARKED, QUEUED},
     journal,
     problem::Problem,
     questions,
     statement::{one, run},
     writer::Batch,
 };
-use crate::{Entry, store::TaskId};
+use crate::{
+    Entry,
+    store::{Answerer, TaskId},
+};
 
 pub(super) const OWNED: &str = "SELECT number, phase FROM task WHERE id = ?1 AND principal = ?2";
 // Nobody has a parked task: it waits for a worker from now on.
@@ -22,19 +25,25 @@ pub(super) fn answer(
     batch: &mut Batch<'_>,
     principal: &str,
     task: &TaskId,
+    from: Answerer,
     answers: &[(String, RawJson)],
 ) -> Result<Option<usize>, Problem> {
     let Some((number, phase)) = owned(batch, principal, task)? else { return Ok(None) };
     let mut taken = 0;
     if phase != ENDED {
         for (name, answer) in answers {
-            let Some(key) = questions::answer(batch.connection, number, name)? else { continue };
+            let key = questions::answer(batch.connection, number, name, from)?;
+            let Some(key) = key else { continue };
             journal::record(batch.connection, number, &key, &Entry::Answer(answer.clone()))?;
             taken += 1;
         }
     }
     if taken > 0 {
+        questions::settle(batch, number, 0, taken)?;
         run(batch.connection, ANSWERED, (number, batch.now()))?;
+        if phase == PARKED {
+            batch.moved(PARKED, QUEUED);
+        }
         batch.changed(number, task);
     }
     Ok(Some(taken))

@@ -5,14 +5,14 @@ use std::time::Duration;
 use rusqlite::{Connection, Row};
 
 use super::{
-    clock::{from_column, millis},
-    column::{RUNNING, count, raw},
+    clock::{from_column, millis, to_column},
+    column::{QUEUED, RUNNING, count, raw},
     journal,
     problem::Problem,
     statement::{all, one, run},
     writer::Batch,
 };
-use crate::store::{Claimed, Lease, StoreError, TaskId, WorkerId};
+use crate::store::{Claimed, Heard, Lease, StoreError, TaskId, WorkerId};
 
 pub(super) const DUE: &str =
     "SELECT number, id, principal, kind, body, phase, epoch, begun, crashes,
@@ -25,11 +25,11 @@ pub(super) const RENEW: &str = "UPDATE task SET due = ?2 WHERE owner = ?1 RETURN
 pub(super) const RELEASE: &str = "UPDATE task SET phase = 0, owner = NULL, due = ?2
      WHERE owner = ?1 RETURNING number, id";
 pub(super) const NEXT_DUE: &str = "SELECT min(due) FROM task WHERE due IS NOT NULL";
-pub(super) const HELD: &str = "SELECT number FROM task
+pub(super) const HELD: &str = "SELECT number, cancel_requested IS NOT NULL FROM task
      WHERE id = ?1 AND epoch = ?2 AND owner = ?3 AND phase = 1";
 
 pub(super) fn claim(
-    batch: &Batch<'_>,
+    batch: &mut Batch<'_>,
     worker: &WorkerId,
     lease: Duration,
     limit: usize,
@@ -38,9 +38,12 @@ pub(super) fn claim(
     let until = now + millis(lease);
     let mut claimed = Vec::new();
     for due in all(connection, DUE, (now, count(limit)), Due::read)? {
-        let (number, id) = (due.number, due.id.clone());
+        let (number, id, phase) = (due.number, due.id.clone(), due.phase);
         match due.take(connection, worker, until) {
-            Ok(task) => claimed.push(task),
+            Ok(task) => {
+                batch.moved(phase, RUNNING);
+                claimed.push(task);
+            }
             // The others can be run all the same. This one is looked at again later, by somebody
             // who may know what to do with it.
             Err(Problem::Store(StoreError::Unreadable(why))) => {
@@ -131,6 +134,7 @@ pub(super) fn release(batch: &mut Batch<'_>, worker: &WorkerId) -> Result<(), Pr
     })?;
     // Another process may go on with them at once.
     for (number, task) in &released {
+        batch.moved(RUNNING, QUEUED);
         batch.changed(*number, task);
     }
     Ok(())
@@ -142,12 +146,10 @@ pub(super) fn next_due(connection: &Connection, now: i64) -> Result<Option<Durat
     Ok(due.map(|due| Duration::from_millis(from_column(due - now))))
 }
 
-/// The number of a task whose lease this is.
-pub(super) fn held(connection: &Connection, lease: &Lease) -> Result<i64, Problem> {
-    let epoch = super::clock::to_column(lease.epoch);
-    let number =
-        one(connection, HELD, (lease.task.as_str(), epoch, lease.worker.as_str()), |row| {
-            row.get(0)
-        })?;
-    number.ok_or(Problem::Store(StoreError::Lost))
+/// What others have done to a task whose lease this is.
+pub(super) fn heard(connection: &Connection, lease: &Lease) -> Result<Heard, Problem> {
+    let held = (lease.task.as_str(), to_column(lease.epoch), lease.worker.as_str());
+    let found = one(connection, HELD, held, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (number, cancel_requested) = found.ok_or(Problem::Store(StoreError::Lost))?;
+    Ok(Heard { answers: journal::answers(connection, number)?, cancel_requested })
 }

@@ -1,6 +1,6 @@
 //! Making tasks.
 
-use rusqlite::params;
+use rusqlite::{Connection, params};
 
 use super::{
     clock::millis,
@@ -18,13 +18,14 @@ pub(super) const OWNER_OF: &str = "SELECT principal FROM task WHERE id = ?1";
 pub(super) const COUNT_IN: &str = "INSERT INTO open_tasks (principal, count) VALUES (?1, 1)
      ON CONFLICT DO UPDATE SET count = count + 1 WHERE count < ?2";
 pub(super) const INSERT: &str = "INSERT INTO task (id, principal, kind, phase, epoch, owner, due,
-     created, updated, ttl, expires, begun, crashes, once_key, once_digest, reasked)
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?5, 0, ?11, ?12, ?13)";
+     created, updated, ttl, expires, begun, crashes, once_key, once_digest, reasked, origin,
+     base_ttl, max_ttl)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?5, 0, ?11, ?12, ?13, ?14, ?9, ?15)";
 pub(super) const INSERT_REQUEST: &str = "INSERT INTO request (task, body) VALUES (?1, ?2)";
 
 pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<Created, Problem> {
     if let Some(once) = &task.once
-        && let Some(before) = made_under(batch, &task.principal, once)?
+        && let Some(before) = made(batch.connection, &task.principal, once)?
     {
         return Ok(before);
     }
@@ -37,6 +38,7 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<Created, P
         return Ok(Created::OverQuota);
     }
     let number = insert(batch, task)?;
+    batch.count(if task.worker.is_some() { RUNNING } else { QUEUED }, 1);
     run(batch.connection, INSERT_REQUEST, (number, task.request.get()))?;
     for (key, entry) in &task.journal.entries {
         journal::record(batch.connection, number, key, entry)?;
@@ -53,12 +55,12 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<Created, P
 }
 
 /// What was made under a key before. It is known for as long as the task is.
-fn made_under(
-    batch: &Batch<'_>,
+pub(super) fn made(
+    connection: &Connection,
     principal: &str,
     once: &OnceKey,
 ) -> Result<Option<Created>, Problem> {
-    let found = one(batch.connection, MADE_UNDER, (principal, &once.key), |row| {
+    let found = one(connection, MADE_UNDER, (principal, &once.key), |row| {
         Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
     })?;
     Ok(found.map(|(id, digest)| match digest == once.digest {
@@ -103,6 +105,8 @@ fn insert(batch: &Batch<'_>, task: &NewTask) -> Result<i64, Problem> {
             task.once.as_ref().map(|once| &once.key),
             task.once.as_ref().map(|once| &once.digest),
             reasked,
+            task.origin,
+            millis(task.max_ttl),
         ],
     )?;
     Ok(batch.connection.last_insert_rowid())

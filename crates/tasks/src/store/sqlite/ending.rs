@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use super::{
     answering::owned,
+    auditing,
     clock::millis,
     column::{ENDED, RUNNING, count, to_json},
+    notes,
     problem::Problem,
     questions,
     statement::{all, one, run},
@@ -29,20 +31,22 @@ pub(super) const ASK_TO_STOP: &str = "UPDATE task SET
 pub(super) const PURGE: &str = "DELETE FROM task WHERE number IN
      (SELECT number FROM task WHERE purge <= ?1 ORDER BY purge LIMIT ?2)";
 pub(super) const EXPIRED: &str =
-    "SELECT number, id FROM task WHERE expires <= ?1 ORDER BY expires LIMIT ?2";
+    "SELECT number, id, phase, principal FROM task WHERE expires <= ?1 ORDER BY expires LIMIT ?2";
 
-/// Ends a task that has not ended.
+/// Ends a task that has not ended, and is in this phase.
 pub(super) fn end(
-    batch: &Batch<'_>,
-    number: i64,
+    batch: &mut Batch<'_>,
+    (number, phase): (i64, i64),
     outcome: &TaskOutcome,
     retention: Duration,
 ) -> Result<(), Problem> {
     let connection = batch.connection;
+    let withdrawn = questions::withdraw_all(connection, number)?;
+    questions::settle(batch, number, 0, withdrawn)?;
     let values = (number, to_json(outcome)?, batch.now(), millis(retention));
     let principal = one(connection, END, values, |row| row.get::<_, String>(0))?;
     let Some(principal) = principal else { return Ok(()) };
-    questions::withdraw_all(connection, number)?;
+    batch.moved(phase, ENDED);
     if run(connection, COUNT_OUT, [&principal])? == 0 {
         run(connection, COUNT_OUT_LAST, [&principal])?;
     }
@@ -64,7 +68,7 @@ pub(super) fn cancel(
     let cancelled = match phase == RUNNING && !at_once {
         true => Cancelled::Requested,
         false => {
-            end(batch, number, &TaskOutcome::Cancelled, retention)?;
+            end(batch, (number, phase), &TaskOutcome::Cancelled, retention)?;
             Cancelled::Ended
         }
     };
@@ -79,12 +83,16 @@ pub(super) fn sweep(
 ) -> Result<Swept, Problem> {
     let (connection, now) = (batch.connection, batch.now());
     let purged = run(connection, PURGE, (now, count(limit)))?;
+    batch.count(ENDED, -count(purged));
     let expired = all(connection, EXPIRED, (now, count(limit)), |row| {
-        Ok((row.get(0)?, TaskId::new(row.get::<_, String>(1)?)))
+        let task = (row.get(3)?, TaskId::new(row.get::<_, String>(1)?));
+        Ok(((row.get(0)?, row.get(2)?), task))
     })?;
-    for (number, task) in &expired {
-        end(batch, *number, &TaskOutcome::Expired, retention)?;
+    for ((number, phase), (_, task)) in &expired {
+        end(batch, (*number, *phase), &TaskOutcome::Expired, retention)?;
         batch.changed(*number, task);
     }
-    Ok(Swept { expired: expired.len(), purged })
+    notes::sweep(batch, limit)?;
+    auditing::sweep(batch, limit)?;
+    Ok(Swept { expired: expired.into_iter().map(|(_, task)| task).collect(), purged })
 }

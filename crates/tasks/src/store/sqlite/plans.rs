@@ -4,12 +4,17 @@
 use rusqlite::Connection;
 
 use super::{
-    answering, change_log, claiming, creating, ending, journal, questions, schema, viewing, writing,
+    answering, auditing, change_log, claiming, creating, ending, journal, notes, questions, schema,
+    tally, viewing, writing,
 };
 
 const STATEMENTS: &[&str] = &[
     answering::OWNED,
     answering::ANSWERED,
+    auditing::RECORD,
+    auditing::OF_ALL,
+    auditing::OF_ONE,
+    auditing::SWEEP,
     change_log::APPEND,
     change_log::DROP,
     change_log::SINCE,
@@ -38,13 +43,20 @@ const STATEMENTS: &[&str] = &[
     journal::SEGMENTS,
     journal::ANSWERS,
     journal::COUNT_ANSWERS,
+    notes::KEPT,
+    notes::REPLACE,
+    notes::FORGET,
+    notes::SWEEP,
     questions::ASK,
     questions::WITHDRAW,
     questions::WITHDRAW_ALL,
     questions::ANSWER,
-    questions::OPEN,
+    questions::LIFETIME,
+    questions::SETTLE,
     questions::OPEN_KEYS,
     questions::AGAIN,
+    tally::COUNT,
+    tally::COUNTED,
     viewing::VIEW,
     viewing::LIST,
     writing::TOUCH,

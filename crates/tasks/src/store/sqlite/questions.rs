@@ -1,47 +1,51 @@
 //! The questions of a task. A name stays in its table when it is answered or withdrawn, because it
-//! is used once.
+//! means one question for as long as the task is there.
 
-use outlive_wire::InputRequest;
 use rusqlite::Connection;
 
 use super::{
-    clock::to_column,
-    column::{from_json, to_json},
+    clock::{from_column, to_column},
+    column::{count, to_json},
     problem::Problem,
     statement::{all, one, run},
+    writer::Batch,
 };
-use crate::store::Asked;
+use crate::store::{Answerer, Asked, lifetime::Lifetime};
 
-pub(super) const ASK: &str = "INSERT INTO question (task, name, key, place, state, due, body)
-     VALUES (?1, ?2, ?3, (SELECT coalesce(max(place), 0) + 1 FROM question WHERE task = ?1), 0, ?4, ?5)
-     ON CONFLICT DO NOTHING";
+pub(super) const ASK: &str =
+    "INSERT INTO question (task, name, key, place, state, due, body, outside)
+     VALUES (?1, ?2, ?3, (SELECT coalesce(max(place), 0) + 1 FROM question WHERE task = ?1), 0, ?4,
+     ?5, ?6) ON CONFLICT DO UPDATE SET key = excluded.key, place = excluded.place, state = 0,
+     due = excluded.due, body = excluded.body, outside = excluded.outside WHERE state = 2";
 pub(super) const WITHDRAW: &str =
     "UPDATE question SET state = 2 WHERE task = ?1 AND name = ?2 AND state = 0";
 pub(super) const WITHDRAW_ALL: &str = "UPDATE question SET state = 2 WHERE task = ?1 AND state = 0";
 pub(super) const ANSWER: &str = "UPDATE question SET state = 1
-     WHERE task = ?1 AND name = ?2 AND state = 0 RETURNING key";
-pub(super) const OPEN: &str =
-    "SELECT name, body FROM question WHERE task = ?1 AND state = 0 ORDER BY place";
+     WHERE task = ?1 AND name = ?2 AND state = 0 AND outside = ?3 RETURNING key";
+pub(super) const LIFETIME: &str =
+    "SELECT open, created, ttl, base_ttl, max_ttl FROM task WHERE number = ?1";
+pub(super) const SETTLE: &str =
+    "UPDATE task SET open = ?2, ttl = ?3, expires = created + ?3 WHERE number = ?1";
 pub(super) const OPEN_KEYS: &str =
     "SELECT key FROM question WHERE task = ?1 AND state = 0 ORDER BY place";
 pub(super) const AGAIN: &str =
     "SELECT key, count(*) - 1 FROM question WHERE task = ?1 GROUP BY key HAVING count(*) > 1";
 
-/// Asks, unless the name was used before.
-pub(super) fn ask(connection: &Connection, task: i64, asked: &Asked) -> Result<(), Problem> {
-    let due = asked.due.map(to_column);
-    run(connection, ASK, (task, &asked.name, &asked.key, due, to_json(&asked.request)?))?;
-    Ok(())
+/// Asks, unless it is asked or answered, and says whether it was not open before.
+pub(super) fn ask(connection: &Connection, task: i64, asked: &Asked) -> Result<bool, Problem> {
+    let (due, outside) = (asked.due.map(to_column), asked.request.is_none());
+    let body = to_json(&asked.request)?;
+    Ok(run(connection, ASK, (task, &asked.name, &asked.key, due, body, outside))? > 0)
 }
 
-pub(super) fn withdraw(connection: &Connection, task: i64, name: &str) -> Result<(), Problem> {
-    run(connection, WITHDRAW, (task, name))?;
-    Ok(())
+/// Withdraws a question, and says whether it was open.
+pub(super) fn withdraw(connection: &Connection, task: i64, name: &str) -> Result<bool, Problem> {
+    Ok(run(connection, WITHDRAW, (task, name))? > 0)
 }
 
-pub(super) fn withdraw_all(connection: &Connection, task: i64) -> Result<(), Problem> {
-    run(connection, WITHDRAW_ALL, [task])?;
-    Ok(())
+/// Withdraws all that are open, and says how many.
+pub(super) fn withdraw_all(connection: &Connection, task: i64) -> Result<usize, Problem> {
+    Ok(run(connection, WITHDRAW_ALL, [task])?)
 }
 
 /// Closes a question that is open, and says under which key its answer is recorded.
@@ -49,17 +53,36 @@ pub(super) fn answer(
     connection: &Connection,
     task: i64,
     name: &str,
+    from: Answerer,
 ) -> Result<Option<String>, Problem> {
-    Ok(one(connection, ANSWER, (task, name), |row| row.get(0))?)
+    let outside = from == Answerer::Outside;
+    Ok(one(connection, ANSWER, (task, name, outside), |row| row.get(0))?)
 }
 
-/// The questions that are open, by name, in the order they were asked.
-pub(super) fn open(
-    connection: &Connection,
+/// Notes that so many questions of a task have been opened and closed: its time depends on it.
+pub(super) fn settle(
+    batch: &Batch<'_>,
     task: i64,
-) -> Result<Vec<(String, InputRequest)>, Problem> {
-    let rows = all(connection, OPEN, [task], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
-    rows.into_iter().map(|(name, body)| Ok((name, from_json("questions", &body)?))).collect()
+    opened: usize,
+    closed: usize,
+) -> Result<(), Problem> {
+    if (opened, closed) == (0, 0) {
+        return Ok(());
+    }
+    let row = one(batch.connection, LIFETIME, [task], |row| {
+        let open = usize::try_from(row.get::<_, i64>(0)?).unwrap_or_default();
+        let lifetime = Lifetime {
+            ttl: row.get::<_, Option<i64>>(3)?.map(from_column),
+            max: from_column(row.get(4)?),
+        };
+        Ok((open, row.get::<_, i64>(1)?, row.get::<_, Option<i64>>(2)?, lifetime))
+    })?;
+    let Some((before, created, ttl, lifetime)) = row else { return Ok(()) };
+    let open = (before + opened).saturating_sub(closed);
+    let elapsed = from_column(batch.now() - created);
+    let ttl = lifetime.when_asked(ttl.map(from_column), (before, open), elapsed);
+    run(batch.connection, SETTLE, (task, count(open), ttl.map(to_column)))?;
+    Ok(())
 }
 
 /// The keys of the questions that are open, in the order they were asked.

@@ -1,5 +1,5 @@
-//! The threads that read. Each look is a transaction of its own: it sees one state of the file, in
-//! which everything is that was acknowledged before.
+//! The threads that read. What one statement sees is one state of the file, in which everything is
+//! that was acknowledged before; a look of several asks for that.
 
 use std::{
     io,
@@ -55,7 +55,7 @@ impl Readers {
         let gone = || StoreError::Unavailable("its readers have ended; restart the process".into());
         let file = Arc::clone(file);
         let look = move |connection: &Connection| {
-            let seen = in_one_piece(connection, look).map_err(|problem| problem.with(&file.path));
+            let seen = look(connection).map_err(|problem| problem.with(&file.path));
             // Nobody may wait any more.
             let _ = answer.send(seen);
         };

@@ -10,7 +10,7 @@ const APPLICATION: i64 = 0x6f75_746c;
 
 /// What each version of the tables adds to the one before. What stands here is in files all over
 /// the world: it is never changed, only followed.
-const STEPS: &[&str] = &[FIRST];
+const STEPS: &[&str] = &[FIRST, SECOND];
 
 /// Brings the tables up to date, in one transaction under the lock for writing: several processes
 /// may open a file at once, and one of them does it.
@@ -134,4 +134,48 @@ CREATE TABLE change (
     origin INTEGER NOT NULL,
     tasks TEXT NOT NULL      -- their numbers, as JSON
 ) STRICT;
+";
+
+// What was added to a task stands behind its outcome, which may be long. That is read by whoever
+// looks at the task anyway, and until it has ended there is none.
+const SECOND: &str = "
+ALTER TABLE task ADD COLUMN origin TEXT NOT NULL DEFAULT '';
+ALTER TABLE task ADD COLUMN base_ttl INTEGER;                   -- ttl is what it is by its questions
+ALTER TABLE task ADD COLUMN max_ttl INTEGER NOT NULL DEFAULT 0; -- while a question is open
+ALTER TABLE task ADD COLUMN open INTEGER NOT NULL DEFAULT 0;    -- how many questions are
+ALTER TABLE question ADD COLUMN outside INTEGER NOT NULL DEFAULT 0; -- 1 if no client answers it
+UPDATE task SET base_ttl = ttl;
+UPDATE task SET open = (SELECT count(*) FROM question WHERE task = task.number AND state = 0)
+    WHERE phase <> 3;
+
+-- How many tasks there are in each phase.
+CREATE TABLE tally (
+    number INTEGER PRIMARY KEY,
+    queued INTEGER NOT NULL,
+    running INTEGER NOT NULL,
+    parked INTEGER NOT NULL,
+    ended INTEGER NOT NULL
+) STRICT;
+INSERT INTO tally SELECT 1, count(*) FILTER (WHERE phase = 0), count(*) FILTER (WHERE phase = 1),
+    count(*) FILTER (WHERE phase = 2), count(*) FILTER (WHERE phase = 3) FROM task;
+
+CREATE TABLE note (
+    key TEXT PRIMARY KEY,
+    body TEXT NOT NULL,
+    expires INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX note_expires ON note (expires);
+
+-- A number is not used again when the last event is swept.
+CREATE TABLE event (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    expires INTEGER NOT NULL,
+    task TEXT NOT NULL,
+    principal TEXT NOT NULL,
+    what TEXT NOT NULL,
+    cause TEXT
+) STRICT;
+CREATE INDEX event_task ON event (task);
+CREATE INDEX event_expires ON event (expires);
 ";

@@ -1,21 +1,25 @@
 //! Seeing tasks.
 
+use outlive_wire::InputRequest;
 use rusqlite::{Connection, Row};
 
 use super::{
     clock::{from_column, to_column},
-    column::{count, from_json, phase, raw},
+    column::{count, from_json, phase},
     problem::Problem,
-    questions,
     statement::{all, one},
 };
 use crate::store::{After, TaskId, View};
 
+// One statement sees one state of the file. Who looks at a task that asks nothing reads one row.
 macro_rules! seen {
     ($which:literal) => {
         concat!(
-            "SELECT number, id, kind, body, phase, outcome, created, updated, ttl, message,
-             cancel_requested FROM task JOIN request ON request.task = task.number ",
+            "SELECT id, kind, origin, phase, outcome, created, updated, ttl, message,
+             cancel_requested, CASE WHEN open > 0 THEN (
+                 SELECT json_group_array(json_array(name, body) ORDER BY place) FROM question
+                 WHERE question.task = task.number AND state = 0 AND outside = 0
+             ) END FROM task ",
             $which
         )
     };
@@ -31,7 +35,7 @@ pub(super) fn view(
     task: &TaskId,
 ) -> Result<Option<View>, Problem> {
     let seen = one(connection, VIEW, (task.as_str(), principal), Seen::read)?;
-    seen.map(|seen| seen.view(connection)).transpose()
+    seen.map(Seen::view).transpose()
 }
 
 pub(super) fn list(
@@ -44,15 +48,14 @@ pub(super) fn list(
     let (created, id) =
         after.map_or((0, ""), |after| (to_column(after.created), after.id.as_str()));
     let seen = all(connection, LIST, (principal, created, id, count(limit)), Seen::read)?;
-    seen.into_iter().map(|seen| seen.view(connection)).collect()
+    seen.into_iter().map(Seen::view).collect()
 }
 
 /// A row as it stands there.
 struct Seen {
-    number: i64,
     id: String,
     kind: String,
-    request: String,
+    origin: String,
     phase: i64,
     outcome: Option<String>,
     created: i64,
@@ -60,32 +63,35 @@ struct Seen {
     ttl: Option<i64>,
     message: Option<String>,
     cancel_requested: Option<i64>,
+    /// The names of the open questions and what they are, as JSON, if there are any.
+    questions: Option<String>,
 }
 
 impl Seen {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
-            number: row.get(0)?,
-            id: row.get(1)?,
-            kind: row.get(2)?,
-            request: row.get(3)?,
-            phase: row.get(4)?,
-            outcome: row.get(5)?,
-            created: row.get(6)?,
-            updated: row.get(7)?,
-            ttl: row.get(8)?,
-            message: row.get(9)?,
-            cancel_requested: row.get(10)?,
+            id: row.get(0)?,
+            kind: row.get(1)?,
+            origin: row.get(2)?,
+            phase: row.get(3)?,
+            outcome: row.get(4)?,
+            created: row.get(5)?,
+            updated: row.get(6)?,
+            ttl: row.get(7)?,
+            message: row.get(8)?,
+            cancel_requested: row.get(9)?,
+            questions: row.get(10)?,
         })
     }
 
-    fn view(self, connection: &Connection) -> Result<View, Problem> {
+    fn view(self) -> Result<View, Problem> {
         let outcome = self.outcome.map(|outcome| from_json("outcome", &outcome));
+        let questions = self.questions.as_deref().map(questions);
         Ok(View {
-            questions: questions::open(connection, self.number)?,
+            questions: questions.transpose()?.unwrap_or_default(),
             id: TaskId::new(self.id),
             kind: self.kind,
-            request: raw("request", self.request)?,
+            origin: self.origin,
             phase: phase(self.phase)?,
             outcome: outcome.transpose()?,
             created: from_column(self.created),
@@ -95,4 +101,9 @@ impl Seen {
             cancel_requested: self.cancel_requested.map(from_column),
         })
     }
+}
+
+fn questions(column: &str) -> Result<Vec<(String, InputRequest)>, Problem> {
+    let rows: Vec<(String, String)> = from_json("questions", column)?;
+    rows.into_iter().map(|(name, body)| Ok((name, from_json("questions", &body)?))).collect()
 }

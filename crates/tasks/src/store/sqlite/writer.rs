@@ -20,7 +20,7 @@ use std::{
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{File, change_log, problem::Problem, statement::run};
+use super::{File, change_log, problem::Problem, statement::run, tally::Moves};
 use crate::store::{StoreError, TaskId};
 
 /// How many operations may wait. A caller beyond that waits for its place in the queue.
@@ -42,6 +42,7 @@ pub(super) struct Batch<'a> {
     file: &'a File,
     /// The tasks that were changed, by their number and their name.
     changed: Vec<(i64, TaskId)>,
+    moves: Moves,
 }
 
 impl Writer {
@@ -85,6 +86,17 @@ impl Batch<'_> {
     /// Notes that a task has changed; whoever listens hears of it once that is committed.
     pub(super) fn changed(&mut self, number: i64, task: &TaskId) {
         self.changed.push((number, task.clone()));
+    }
+
+    /// Notes that tasks have come into a phase, or with a number below zero have left it.
+    pub(super) fn count(&mut self, phase: i64, tasks: i64) {
+        self.moves.count(phase, tasks);
+    }
+
+    /// Notes that a task has gone from one phase to another.
+    pub(super) fn moved(&mut self, from: i64, to: i64) {
+        self.count(from, -1);
+        self.count(to, 1);
     }
 }
 
@@ -190,7 +202,7 @@ impl Thread {
             return Err(problem);
         }
         let (connection, file) = (&self.connection, &*self.file);
-        let mut batch = Batch { connection, file, changed: Vec::new() };
+        let mut batch = Batch { connection, file, changed: Vec::new(), moves: Moves::default() };
         // From which on they are not done yet, and whether they are kept apart.
         let (mut from, mut apart) = (0, false);
         while let Some(operation) = next {
@@ -200,6 +212,7 @@ impl Thread {
                 self.roll_back();
                 self.begin()?;
                 batch.changed.clear();
+                batch.moves = Moves::default();
                 (from, apart) = (0, true);
             }
             if apart {
@@ -213,6 +226,7 @@ impl Thread {
                 false => None,
             };
         }
+        batch.moves.write(connection)?;
         let changed = batch.changed;
         if !changed.is_empty() {
             change_log::append(connection, file.origin, &changed)?;
@@ -247,10 +261,11 @@ impl Thread {
 /// Does one operation so that it leaves nothing behind if it fails.
 fn work_apart(batch: &mut Batch<'_>, operation: &mut dyn Operation) -> Result<(), Problem> {
     let connection = batch.connection;
-    let changed = batch.changed.len();
+    let (changed, moves) = (batch.changed.len(), batch.moves);
     run(connection, "SAVEPOINT operation", [])?;
     if operation.work(batch) == Worked::Badly {
         batch.changed.truncate(changed);
+        batch.moves = moves;
         // When the disk is full, SQLite may give up the whole transaction, with what the operations
         // before this one have done.
         if connection.is_autocommit() {

@@ -2,7 +2,7 @@
 
 use super::{
     clock::to_column,
-    column::{PARKED, QUEUED, count},
+    column::{PARKED, QUEUED, RUNNING, count},
     ending, journal,
     problem::Problem,
     questions,
@@ -33,7 +33,9 @@ pub(super) fn write(
     match then {
         Then::GoOn => {}
         Then::Park { due, seen } => park(batch, number, *due, *seen)?,
-        Then::End { outcome, retention } => ending::end(batch, number, outcome, *retention)?,
+        Then::End { outcome, retention } => {
+            ending::end(batch, (number, RUNNING), outcome, *retention)?;
+        }
     }
     batch.changed(number, &lease.task);
     Ok(())
@@ -64,16 +66,23 @@ fn apply(batch: &Batch<'_>, number: i64, changes: &Changes) -> Result<bool, Prob
     for segment in &changes.segments {
         journal::emit(connection, number, segment)?;
     }
+    let (mut opened, mut closed) = (0, 0);
     for asked in &changes.asked {
-        questions::ask(connection, number, asked)?;
+        opened += usize::from(questions::ask(connection, number, asked)?);
     }
     for name in &changes.withdrawn {
-        questions::withdraw(connection, number, name)?;
+        closed += usize::from(questions::withdraw(connection, number, name)?);
     }
+    questions::settle(batch, number, opened, closed)?;
     Ok(recorded)
 }
 
-fn park(batch: &Batch<'_>, number: i64, due: Option<Millis>, seen: usize) -> Result<(), Problem> {
+fn park(
+    batch: &mut Batch<'_>,
+    number: i64,
+    due: Option<Millis>,
+    seen: usize,
+) -> Result<(), Problem> {
     // Nobody would look at an answer that came while the worker was on its way here.
     let unseen = journal::count_answers(batch.connection, number)? > count(seen);
     let (phase, due) = match unseen {
@@ -81,5 +90,6 @@ fn park(batch: &Batch<'_>, number: i64, due: Option<Millis>, seen: usize) -> Res
         false => (PARKED, due.map(to_column)),
     };
     run(batch.connection, PARK, (number, phase, due))?;
+    batch.moved(RUNNING, phase);
     Ok(())
 }

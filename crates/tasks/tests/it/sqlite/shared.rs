@@ -9,8 +9,9 @@ use std::{
 };
 
 use outlive_tasks::store::{
-    After, Answer, Cancelled, Changes, Claimed, Created, Lease, Listener, NewTask, SqliteOptions,
-    SqliteStore, Store, Swept, TaskId, Then, View, WorkerId,
+    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Created,
+    Heard, Lease, Listener, NewTask, OnceKey, SqliteOptions, SqliteStore, Store, Swept, TaskId,
+    Then, View, WorkerId,
     contract::{Bench, checks},
 };
 use outlive_wire::RawJson;
@@ -33,6 +34,10 @@ impl Alternating {
 impl Store for Alternating {
     fn create(&self, task: NewTask) -> Answer<'_, Created> {
         self.next().create(task)
+    }
+
+    fn made<'a>(&'a self, principal: &'a str, once: &'a OnceKey) -> Answer<'a, Option<Created>> {
+        self.next().made(principal, once)
     }
 
     fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
@@ -69,17 +74,18 @@ impl Store for Alternating {
         self.next().write(lease, changes, then)
     }
 
-    fn answers<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Vec<(String, RawJson)>> {
-        self.next().answers(lease)
+    fn heard<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Heard> {
+        self.next().heard(lease)
     }
 
     fn answer<'a>(
         &'a self,
         principal: &'a str,
         task: &'a TaskId,
+        from: Answerer,
         answers: Vec<(String, RawJson)>,
     ) -> Answer<'a, Option<usize>> {
-        self.next().answer(principal, task, answers)
+        self.next().answer(principal, task, from, answers)
     }
 
     fn cancel<'a>(
@@ -94,6 +100,44 @@ impl Store for Alternating {
 
     fn sweep(&self, limit: usize, retention: Duration) -> Answer<'_, Swept> {
         self.next().sweep(limit, retention)
+    }
+
+    fn keep<'a>(
+        &'a self,
+        key: &'a str,
+        note: RawJson,
+        ttl: Duration,
+    ) -> Answer<'a, Option<RawJson>> {
+        self.next().keep(key, note, ttl)
+    }
+
+    fn replace<'a>(&'a self, key: &'a str, note: RawJson, ttl: Duration) -> Answer<'a, ()> {
+        self.next().replace(key, note, ttl)
+    }
+
+    fn kept<'a>(&'a self, key: &'a str) -> Answer<'a, Option<RawJson>> {
+        self.next().kept(key)
+    }
+
+    fn forget<'a>(&'a self, key: &'a str) -> Answer<'a, ()> {
+        self.next().forget(key)
+    }
+
+    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()> {
+        self.next().record(events, retention)
+    }
+
+    fn audit<'a>(
+        &'a self,
+        task: Option<&'a str>,
+        after: u64,
+        limit: usize,
+    ) -> Answer<'a, Vec<Audit>> {
+        self.next().audit(task, after, limit)
+    }
+
+    fn census(&self) -> Answer<'_, Census> {
+        self.next().census()
     }
 
     fn next_due(&self) -> Answer<'_, Option<Duration>> {
@@ -133,7 +177,8 @@ async fn a_listener_hears_what_the_other_handle_has_changed() {
     let lease = start(&theirs, task("a")).await;
     let changes = Changes { asked: vec![asked("q")], ..Changes::default() };
     theirs.write(&lease, changes, Then::Park { due: None, seen: 0 }).await.unwrap();
-    theirs.answer(OWNER, &lease.task, vec![("q".to_owned(), raw(&json!(1)))]).await.unwrap();
+    let answer = vec![("q".to_owned(), raw(&json!(1)))];
+    theirs.answer(OWNER, &lease.task, Answerer::Client, answer).await.unwrap();
     theirs.cancel(OWNER, &lease.task, true, LEASE).await.unwrap();
     mine.create(task("mine")).await.unwrap();
     for _ in 0..250 {

@@ -217,7 +217,7 @@ pub(in crate::http) async fn batch(
     for (index, message) in early {
         stream.write(index, message, &mut out);
     }
-    event_response(Body::events(stream, out, shared.config.keep_alive))
+    event_response(Body::events(shared, stream, out))
 }
 
 /// A session that has so much running takes on no more: its client may have left long ago.
@@ -321,5 +321,5 @@ fn events(
     if let Some((index, message)) = first {
         stream.write(index, message, &mut out);
     }
-    event_response(Body::events(stream, out, shared.config.keep_alive))
+    event_response(Body::events(shared, stream, out))
 }

@@ -1,0 +1,217 @@
+//! What a server has done and is doing, in numbers.
+
+use std::{
+    fmt::{self, Write},
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use outlive_tasks::store::{Census, TaskOutcome};
+
+/// Up to how many milliseconds each bucket of [`Latency`] counts.
+const BUCKETS: [u64; 10] = [1, 2, 5, 10, 25, 50, 100, 250, 1_000, 5_000];
+
+/// Counts while the server runs. Reading it stops nobody.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) created: Count,
+    pub(super) claimed: Count,
+    pub(super) completed: Count,
+    pub(super) failed: Count,
+    pub(super) cancelled: Count,
+    pub(super) expired: Count,
+    pub(super) purged: Count,
+    pub(super) leases_lost: Count,
+    pub(super) look_ups_denied: Count,
+    pub(super) polls_refused: Count,
+    pub(super) sessions_opened: Count,
+    pub(super) sessions_closed: Count,
+    pub(super) commits: Histogram,
+}
+
+/// A number that grows.
+#[derive(Debug, Default)]
+pub(super) struct Count(AtomicU64);
+
+impl Count {
+    pub(super) fn add(&self, by: u64) {
+        self.0.fetch_add(by, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How long something took, each time.
+#[derive(Debug, Default)]
+pub(super) struct Histogram {
+    buckets: [Count; BUCKETS.len()],
+    count: Count,
+    micros: Count,
+}
+
+impl Histogram {
+    pub(super) fn add(&self, took: Duration) {
+        let fits = BUCKETS.iter().position(|millis| took <= Duration::from_millis(*millis));
+        if let Some(bucket) = fits {
+            self.buckets[bucket].add(1);
+        }
+        self.count.add(1);
+        self.micros.add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    fn read(&self) -> Latency {
+        let mut below = 0;
+        let up_to = |(millis, count): (&u64, &Count)| {
+            below += count.get();
+            (Duration::from_millis(*millis), below)
+        };
+        Latency {
+            up_to: BUCKETS.iter().zip(&self.buckets).map(up_to).collect(),
+            count: self.count.get(),
+            sum: Duration::from_micros(self.micros.get()),
+        }
+    }
+}
+
+impl Counters {
+    pub(super) fn ended(&self, outcome: &TaskOutcome) {
+        match outcome {
+            TaskOutcome::Result(_) => self.completed.add(1),
+            TaskOutcome::Error(_) => self.failed.add(1),
+            TaskOutcome::Cancelled => self.cancelled.add(1),
+            TaskOutcome::Expired => self.expired.add(1),
+        }
+    }
+
+    pub(super) fn read(&self, tasks: Option<Census>, streams: u64) -> Metrics {
+        Metrics {
+            tasks,
+            created: self.created.get(),
+            claimed: self.claimed.get(),
+            completed: self.completed.get(),
+            failed: self.failed.get(),
+            cancelled: self.cancelled.get(),
+            expired: self.expired.get(),
+            purged: self.purged.get(),
+            leases_lost: self.leases_lost.get(),
+            look_ups_denied: self.look_ups_denied.get(),
+            polls_refused: self.polls_refused.get(),
+            sessions: self.sessions_opened.get().saturating_sub(self.sessions_closed.get()),
+            streams,
+            commits: self.commits.read(),
+        }
+    }
+}
+
+/// What a server has done since it was started, and how its store looks now.
+///
+/// Its [`Display`](fmt::Display) is the text format of Prometheus; the fields are there for every
+/// other system.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Metrics {
+    /// The tasks in the store, of all replicas; `None` if it could not be asked, or there is none.
+    pub tasks: Option<Census>,
+    /// Tasks that this process has made.
+    pub created: u64,
+    /// Tasks that it has begun, or begun again.
+    pub claimed: u64,
+    /// Tasks that ended with a result.
+    pub completed: u64,
+    /// Tasks that ended with an error.
+    pub failed: u64,
+    /// Tasks that were cancelled.
+    pub cancelled: u64,
+    /// Tasks whose time was over.
+    pub expired: u64,
+    /// Tasks that have been forgotten.
+    pub purged: u64,
+    /// Tasks that this process had to give up because others had claimed them, or the store was
+    /// not there.
+    pub leases_lost: u64,
+    /// Questions for tasks that are not there, or not the caller's.
+    pub look_ups_denied: u64,
+    /// Polls that came too fast.
+    pub polls_refused: u64,
+    /// Sessions of older revisions that are open here.
+    pub sessions: u64,
+    /// Streams that are open here.
+    pub streams: u64,
+    /// How long the store took to write what running tasks recorded.
+    pub commits: Latency,
+}
+
+/// How long something took.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Latency {
+    /// How many took at most this long.
+    pub up_to: Vec<(Duration, u64)>,
+    /// How many there were.
+    pub count: u64,
+    /// How long all took together.
+    pub sum: Duration,
+}
+
+impl fmt::Display for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(tasks) = &self.tasks {
+            let help = "Tasks in the store, by state.";
+            head(f, "outlive_tasks", "gauge", help)?;
+            for (state, count) in [
+                ("queued", tasks.queued),
+                ("running", tasks.running),
+                ("parked", tasks.parked),
+                ("ended", tasks.ended),
+            ] {
+                writeln!(f, "outlive_tasks{{state=\"{state}\"}} {count}")?;
+            }
+            let help = "How long the task that is due for the longest time has waited.";
+            let waiting = tasks.waiting.unwrap_or_default().as_secs_f64();
+            head(f, "outlive_queue_age_seconds", "gauge", help)?;
+            writeln!(f, "outlive_queue_age_seconds {waiting}")?;
+        }
+        head(f, "outlive_tasks_ended_total", "counter", "Tasks that ended here, by how.")?;
+        for (how, count) in [
+            ("completed", self.completed),
+            ("failed", self.failed),
+            ("cancelled", self.cancelled),
+            ("expired", self.expired),
+        ] {
+            writeln!(f, "outlive_tasks_ended_total{{outcome=\"{how}\"}} {count}")?;
+        }
+        for (name, kind, help, value) in [
+            ("tasks_created_total", "counter", "Tasks made here.", self.created),
+            ("tasks_claimed_total", "counter", "Tasks begun here, or begun again.", self.claimed),
+            ("tasks_purged_total", "counter", "Tasks forgotten.", self.purged),
+            ("leases_lost_total", "counter", "Tasks given up to others.", self.leases_lost),
+            (
+                "look_ups_denied_total",
+                "counter",
+                "Look-ups of tasks that are not there, or not the caller's.",
+                self.look_ups_denied,
+            ),
+            ("polls_refused_total", "counter", "Polls that came too fast.", self.polls_refused),
+            ("sessions", "gauge", "Sessions of older revisions.", self.sessions),
+            ("streams", "gauge", "Open streams.", self.streams),
+        ] {
+            let name = format!("outlive_{name}");
+            head(f, &name, kind, help)?;
+            writeln!(f, "{name} {value}")?;
+        }
+        let (name, help) = ("outlive_commit_seconds", "How long the store took to write.");
+        head(f, name, "histogram", help)?;
+        for (up_to, count) in &self.commits.up_to {
+            writeln!(f, "{name}_bucket{{le=\"{}\"}} {count}", up_to.as_secs_f64())?;
+        }
+        writeln!(f, "{name}_bucket{{le=\"+Inf\"}} {}", self.commits.count)?;
+        writeln!(f, "{name}_sum {}", self.commits.sum.as_secs_f64())?;
+        writeln!(f, "{name}_count {}", self.commits.count)
+    }
+}
+
+fn head(f: &mut impl Write, name: &str, kind: &str, help: &str) -> fmt::Result {
+    writeln!(f, "# HELP {name} {help}\n# TYPE {name} {kind}")
+}

@@ -1,0 +1,195 @@
+//! Calls that are done once, however often they are presented: under a key of the caller's, or in
+//! a round whose journal holds what has been done before.
+//!
+//! That such a call began is noted in the store before its handler runs, and what came of it after.
+//! Whoever presents it again is told what came of it, and waits for that if need be. A caller who
+//! leaves does not stop it: it will ask again.
+
+use std::{
+    borrow::Cow,
+    time::{Duration, Instant},
+};
+
+use outlive_protocol::{Answer, Fault, InputRequired, Outcome, Work};
+use outlive_tasks::store::{Created, OnceKey, Store, TaskId};
+use outlive_wire::{CallToolResult, ErrorObject, InputRequests, RawJson};
+use serde::{Deserialize, Serialize};
+use serde_json::value::to_raw_value;
+use sha2::{Digest, Sha256};
+
+use super::{error_of, start::created, unavailable};
+use crate::server::{Cx, durable::Durability, tool::ToolEntry};
+
+/// For how long a call that has begun keeps others from beginning it, should its process be lost.
+const HOLD: Duration = Duration::from_secs(300);
+
+/// How long somebody who presents it again waits for what comes of it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long an idempotency key may be.
+const LONGEST_KEY: usize = 256;
+
+/// What a call is done once under.
+#[derive(Clone, Debug)]
+pub(in crate::server) struct Once {
+    key: OnceKey,
+    /// For how long it is held when it has begun and its process is lost.
+    hold: Duration,
+    /// For how long what came of it is remembered.
+    remember: Duration,
+}
+
+/// What is noted of a call.
+#[derive(Serialize, Deserialize)]
+struct Note<'a> {
+    /// What was asked for.
+    digest: Cow<'a, str>,
+    /// What came of it, when that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    came: Option<Came>,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Came {
+    Result(Box<CallToolResult>),
+    Error(ErrorObject),
+    Asked { requests: InputRequests, state: String, retry_after: Option<Duration> },
+    Task(TaskId),
+}
+
+impl Once {
+    /// Under what a call is done once, if it is.
+    pub(in crate::server) fn of(cx: &Cx, entry: &ToolEntry) -> Result<Option<Self>, Fault> {
+        let call = cx.call();
+        let Some(tasks) = &cx.core().tasks else { return Ok(None) };
+        let durability = call.attached::<Durability>();
+        // A round that repeats nothing can be presented as often as one likes.
+        let round = durability.and_then(Durability::round_with_effects);
+        let given = call.idempotency_key().transpose()?;
+        let (what, hold) = match (&given, round) {
+            (None, None) => return Ok(None),
+            (Some(key), _) if key.is_empty() || key.len() > LONGEST_KEY => {
+                return Err(Fault::invalid_params(format!(
+                    "an idempotency key has 1 to {LONGEST_KEY} bytes"
+                )));
+            }
+            (Some(key), round) => (["key", key, round.unwrap_or_default()], HOLD),
+            (None, Some(round)) => (["round", round, ""], cx.core().profile.limits.state_ttl),
+        };
+        let digest = entry.digest(cx)?;
+        let key = hash(&what);
+        Ok(Some(Self { key: OnceKey { key, digest }, hold, remember: tasks.config.max_ttl }))
+    }
+
+    /// The key under which its task is made.
+    pub(super) fn key(&self) -> OnceKey {
+        self.key.clone()
+    }
+
+    /// Does a call, unless it has been done.
+    pub(super) async fn run(
+        self,
+        cx: Cx,
+        start: impl FnOnce(&Cx) -> Work,
+    ) -> Result<Outcome, Fault> {
+        let began = Instant::now();
+        let mut pause = Duration::from_millis(20);
+        loop {
+            let tasks = cx.core().tasks()?;
+            let note = self.note(None)?;
+            let there = tasks.engine().store().keep(&self.place(&cx), note, self.hold).await;
+            let Some(there) = there.map_err(|error| unavailable(&error))? else {
+                return self.begin(cx, start).await;
+            };
+            if let Some(outcome) = self.repeat(&cx, &there).await? {
+                return Ok(outcome);
+            }
+            if began.elapsed() > PATIENCE {
+                return Err(Fault::Busy { retry_after: Duration::from_secs(1) });
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(1));
+        }
+    }
+
+    /// What came of a call that was begun before; `None` if that is not known yet.
+    async fn repeat(&self, cx: &Cx, there: &RawJson) -> Result<Option<Outcome>, Fault> {
+        let note: Note<'_> = serde_json::from_str(there.get()).map_err(Fault::internal)?;
+        if note.digest != self.key.digest {
+            return Err(other_request());
+        }
+        match note.came {
+            Some(Came::Result(result)) => Ok(Some(Outcome::Complete(Answer::Tool(*result)))),
+            Some(Came::Error(error)) => Err(Fault::Custom(error)),
+            Some(Came::Asked { requests, state, retry_after }) => {
+                let asked = InputRequired { requests, state, retry_after };
+                Ok(Some(Outcome::InputRequired(Box::new(asked))))
+            }
+            Some(Came::Task(id)) => created(cx, &id).await.map(Some),
+            // Its process may have been lost after it became a task, and before that was noted.
+            None => {
+                let store = cx.core().tasks()?.engine().store();
+                match store.made(cx.principal().key(), &self.key).await {
+                    Ok(Some(Created::Before(id))) => created(cx, &id).await.map(Some),
+                    Ok(_) => Ok(None),
+                    Err(error) => Err(unavailable(&error)),
+                }
+            }
+        }
+    }
+
+    /// Does it, and notes what came of it, whether its caller waits or not.
+    async fn begin(self, cx: Cx, start: impl FnOnce(&Cx) -> Work) -> Result<Outcome, Fault> {
+        let work = start(&cx);
+        let running = tokio::spawn(async move {
+            let outcome = work.await;
+            self.settle(&cx, &outcome).await;
+            outcome
+        });
+        running.await.unwrap_or(Err(Fault::Internal))
+    }
+
+    async fn settle(&self, cx: &Cx, outcome: &Result<Outcome, Fault>) {
+        let came = match outcome {
+            Ok(Outcome::Complete(Answer::Tool(result))) => Came::Result(Box::new(result.clone())),
+            Ok(Outcome::InputRequired(asked)) => Came::Asked {
+                requests: asked.requests.clone(),
+                state: asked.state.clone(),
+                retry_after: asked.retry_after,
+            },
+            Ok(Outcome::Task(view)) => Came::Task(TaskId::new(view.id.as_str())),
+            Ok(_) => return,
+            Err(fault) => Came::Error(error_of(cx.core(), cx.call(), fault)),
+        };
+        let (Ok(tasks), Ok(note)) = (cx.core().tasks(), self.note(Some(came))) else { return };
+        let store: &dyn Store = &**tasks.engine().store();
+        if let Err(error) = store.replace(&self.place(cx), note, self.remember).await {
+            tracing::warn!(%error, "what came of a call could not be noted");
+        }
+    }
+
+    fn note(&self, came: Option<Came>) -> Result<RawJson, Fault> {
+        let digest = Cow::Borrowed(self.key.digest.as_str());
+        to_raw_value(&Note { digest, came }).map_err(Fault::internal)
+    }
+
+    /// Where it is noted. What callers choose is theirs alone.
+    fn place(&self, cx: &Cx) -> String {
+        format!("once/{}", hash(&[cx.principal().key(), &self.key.key]))
+    }
+}
+
+/// The key was used before, for something else.
+pub(super) fn other_request() -> Fault {
+    Fault::invalid_params("this idempotency key was used for another request; use another one")
+}
+
+/// A digest of several texts that no other texts have.
+fn hash(parts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}

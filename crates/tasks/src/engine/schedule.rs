@@ -1,0 +1,143 @@
+//! What an engine does by itself: claims what is due, keeps its leases, sweeps.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Weak},
+    time::{Duration, Instant},
+};
+
+use super::{
+    Inner, Seen, Signals,
+    drive::{self, Held},
+};
+use crate::store::{Changes, Claimed, TaskId, TaskOutcome, Then};
+
+/// Claims and sweeps, for as long as the engine is used.
+pub(super) async fn claims(engine: Weak<Inner>) {
+    let mut swept: Option<Instant> = None;
+    loop {
+        let Some(inner) = engine.upgrade() else { return };
+        if *inner.stopping.borrow() {
+            return;
+        }
+        let config = &inner.config;
+        let all_taken = claim(&inner).await;
+        if swept.is_none_or(|swept| swept.elapsed() >= config.sweep) {
+            swept = Some(Instant::now());
+            match (inner.store.sweep(config.batch, config.retention).await, &inner.observer) {
+                (Ok(swept), Some(observer)) => observer.swept(&swept),
+                (Ok(_), None) => {}
+                (Err(error), _) => tracing::warn!(%error, "tasks could not be swept"),
+            }
+        }
+        let due = match all_taken {
+            true => inner.store.next_due().await.ok().flatten(),
+            // There is more, and no room for it until something ends.
+            false => None,
+        };
+        let pause = due.unwrap_or(config.poll).clamp(Duration::from_millis(1), config.poll);
+        let _ = tokio::time::timeout(pause, inner.due.notified()).await;
+    }
+}
+
+/// Claims what there is room for; `false` if there is no room.
+async fn claim(inner: &Arc<Inner>) -> bool {
+    let room = inner.slots.available_permits().min(inner.config.batch);
+    if room == 0 {
+        return false;
+    }
+    let claimed = match inner.store.claim(&inner.worker, inner.config.lease, room).await {
+        Ok(claimed) => claimed,
+        Err(error) => {
+            tracing::warn!(%error, "no tasks could be claimed");
+            return true;
+        }
+    };
+    let all_taken = claimed.len() < room;
+    for claimed in claimed {
+        let inner = Arc::clone(inner);
+        tokio::spawn(async move {
+            let slots = Arc::clone(&inner.slots);
+            let _slot = slots.acquire().await;
+            begin(inner, claimed).await;
+        });
+    }
+    all_taken
+}
+
+async fn begin(inner: Arc<Inner>, claimed: Claimed) {
+    if *inner.stopping.borrow() {
+        // It is given back with everything else.
+        return;
+    }
+    let lease = claimed.lease.clone();
+    let principal = claimed.principal.clone();
+    let crashes = claimed.crashes;
+    inner.saw(&principal, &lease.task, Seen::Claimed { again: claimed.begun, crashes });
+    let started = if claimed.cancel_requested {
+        Err(TaskOutcome::Cancelled)
+    } else if crashes >= inner.config.crashes {
+        let why = format!("its worker was lost {crashes} times in a row; it is not begun again");
+        Err(TaskOutcome::Error(drive::internal(why)))
+    } else {
+        inner.runner.start(claimed)
+    };
+    match started {
+        Ok(run) => inner.run(lease, principal, run).await,
+        Err(outcome) => {
+            let then = Then::End { outcome, retention: inner.config.retention };
+            let held = Held { inner: &inner, lease: &lease, principal: &principal };
+            held.write(Changes::default(), then).await;
+        }
+    }
+}
+
+/// Prolongs the leases, for as long as the engine is used. By itself, so that a store which takes
+/// long over something else does not cost them.
+pub(super) async fn renewals(engine: Weak<Inner>) {
+    let mut renewed = Instant::now();
+    loop {
+        let Some(inner) = engine.upgrade() else { return };
+        let lease = inner.config.lease;
+        let idle = inner.lock_running().is_empty();
+        let held = if idle { Some(Instant::now()) } else { renew(&inner, renewed).await };
+        renewed = held.unwrap_or(renewed);
+        let pause = if held.is_some() { lease / 3 } else { lease / 12 };
+        drop(inner);
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Prolongs all leases; what is not held any more is given up. Returns from when on they last, or
+/// `None` if it is to be tried again soon.
+async fn renew(inner: &Inner, renewed: Instant) -> Option<Instant> {
+    let began = Instant::now();
+    let epochs = |(task, signals): (&TaskId, &Signals)| (task.clone(), signals.epoch);
+    let running: Vec<_> = inner.lock_running().iter().map(epochs).collect();
+    let lease = inner.config.lease;
+    let renewal = inner.store.renew(&inner.worker, lease);
+    let held = match tokio::time::timeout(lease / 6, renewal).await {
+        Ok(Ok(held)) => held,
+        failed => {
+            let why = match failed {
+                Ok(Err(error)) => error.to_string(),
+                _ => "the store does not answer".to_owned(),
+            };
+            tracing::warn!(why, "leases could not be renewed");
+            if renewed.elapsed() < lease * 3 / 4 {
+                return None;
+            }
+            // Others may claim them any moment: nothing may be done here any more.
+            Vec::new()
+        }
+    };
+    let held: HashSet<_> = held.into_iter().map(|lease| (lease.task, lease.epoch)).collect();
+    let now = inner.lock_running();
+    for lost in running.iter().filter(|run| !held.contains(run)) {
+        // It may have been given back and claimed again meanwhile.
+        if let Some(signals) = now.get(&lost.0).filter(|signals| signals.epoch == lost.1) {
+            signals.lost.notify_one();
+        }
+    }
+    Some(began)
+}

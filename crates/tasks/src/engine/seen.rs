@@ -1,0 +1,41 @@
+//! What an engine tells of what it does, for those who count it or write it down.
+
+use std::time::Duration;
+
+use crate::store::{Swept, TaskId, TaskOutcome};
+
+/// Something that has happened.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Seen<'a> {
+    /// A task was claimed, and is begun or begun again.
+    Claimed {
+        /// Whether it has run before.
+        again: bool,
+        /// How many workers it has lost in a row without recording anything.
+        crashes: u32,
+    },
+    /// A run that had begun before has become a task.
+    Adopted,
+    /// What a run has recorded was written, and that took so long.
+    Written(Duration),
+    /// A task waits without a worker.
+    Parked,
+    /// A task was given to other workers, because this one stops.
+    HandedOver,
+    /// A task has ended.
+    Ended(&'a TaskOutcome),
+    /// A task is not this worker's any more.
+    Lost,
+    /// Whoever asked for a task had left before it could be told of it.
+    Undelivered,
+}
+
+/// Hears what an engine does. Must not block.
+pub trait Observer: Send + Sync + 'static {
+    /// Something has happened to a task.
+    fn seen(&self, principal: &str, task: &TaskId, seen: Seen<'_>);
+
+    /// Tasks were ended because their time was over, or forgotten.
+    fn swept(&self, swept: &Swept);
+}

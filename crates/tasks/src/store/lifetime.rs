@@ -1,0 +1,60 @@
+//! How long a task may exist, as its questions come and go. All stores of this crate count alike.
+
+/// What a task was made with, in milliseconds from its creation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lifetime {
+    /// Without a question; `None` for ever.
+    pub(super) ttl: Option<u64>,
+    /// With one.
+    pub(super) max: u64,
+}
+
+impl Lifetime {
+    /// What holds when the number of open questions has changed, this long after the creation;
+    /// `now` is what holds until then.
+    pub(super) fn when_asked(
+        self,
+        now: Option<u64>,
+        open: (usize, usize),
+        elapsed: u64,
+    ) -> Option<u64> {
+        match open {
+            (0, 1..) => self.ttl.map(|ttl| ttl.max(self.max)),
+            (1.., 0) => self.when_settled(elapsed),
+            _ => now,
+        }
+    }
+
+    /// What holds from when the last question is closed: the time that a client had to read an
+    /// answer must not have gone by while it was asked.
+    pub(super) fn when_settled(self, elapsed: u64) -> Option<u64> {
+        let ttl = self.ttl?;
+        Some(elapsed.saturating_add(ttl).min(ttl.max(self.max)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Lifetime;
+
+    const LIFETIME: Lifetime = Lifetime { ttl: Some(10), max: 100 };
+
+    #[test]
+    fn a_question_prolongs_it_and_an_answer_gives_it_its_time_once_again() {
+        assert_eq!(LIFETIME.when_asked(Some(10), (0, 2), 5), Some(100));
+        assert_eq!(LIFETIME.when_asked(Some(100), (2, 1), 20), Some(100));
+        assert_eq!(LIFETIME.when_asked(Some(100), (1, 0), 20), Some(30));
+        assert_eq!(LIFETIME.when_asked(Some(100), (1, 0), 95), Some(100), "and no more");
+        assert_eq!(LIFETIME.when_asked(Some(30), (0, 0), 20), Some(30));
+    }
+
+    #[test]
+    fn what_is_more_than_the_most_stays() {
+        let long = Lifetime { ttl: Some(500), max: 100 };
+        assert_eq!(long.when_asked(Some(500), (0, 1), 5), Some(500));
+        assert_eq!(long.when_asked(Some(500), (1, 0), 200), Some(500));
+        let ever = Lifetime { ttl: None, max: 100 };
+        assert_eq!(ever.when_asked(None, (0, 1), 5), None);
+        assert_eq!(ever.when_asked(None, (1, 0), 5), None);
+    }
+}

@@ -1,0 +1,68 @@
+//! What has happened, for whoever must know later who did what.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, Row};
+
+use super::{
+    clock::{from_column, millis, to_column},
+    column::count,
+    problem::Problem,
+    statement::{all, run},
+    writer::Batch,
+};
+use crate::store::{Audit, AuditEvent};
+
+pub(super) const RECORD: &str = "INSERT INTO event (at, expires, task, principal, what, cause)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+pub(super) const OF_ALL: &str = "SELECT number, at, task, principal, what, cause FROM event
+     WHERE number > ?1 ORDER BY number LIMIT ?2";
+pub(super) const OF_ONE: &str = "SELECT number, at, task, principal, what, cause FROM event
+     WHERE task = ?3 AND number > ?1 ORDER BY number LIMIT ?2";
+pub(super) const SWEEP: &str = "DELETE FROM event WHERE number IN
+     (SELECT number FROM event WHERE expires <= ?1 ORDER BY expires LIMIT ?2)";
+
+pub(super) fn record(
+    batch: &Batch<'_>,
+    events: &[AuditEvent],
+    retention: Duration,
+) -> Result<(), Problem> {
+    let now = batch.now();
+    for event in events {
+        let AuditEvent { task, principal, what, cause } = event;
+        let expires = now + millis(retention);
+        run(batch.connection, RECORD, (now, expires, task, principal, what, cause))?;
+    }
+    Ok(())
+}
+
+pub(super) fn audit(
+    connection: &Connection,
+    task: Option<&str>,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<Audit>, Problem> {
+    let (after, limit) = (to_column(after), count(limit));
+    Ok(match task {
+        Some(task) => all(connection, OF_ONE, (after, limit, task), read)?,
+        None => all(connection, OF_ALL, (after, limit), read)?,
+    })
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Audit> {
+    Ok(Audit {
+        number: from_column(row.get(0)?),
+        at: from_column(row.get(1)?),
+        event: AuditEvent {
+            task: row.get(2)?,
+            principal: row.get(3)?,
+            what: row.get(4)?,
+            cause: row.get(5)?,
+        },
+    })
+}
+
+pub(super) fn sweep(batch: &Batch<'_>, limit: usize) -> Result<(), Problem> {
+    run(batch.connection, SWEEP, (batch.now(), count(limit)))?;
+    Ok(())
+}
