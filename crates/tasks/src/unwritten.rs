@@ -76,7 +76,10 @@ impl Journal {
             request: Some(question.request),
             due: question.due,
         });
-        unwritten.changes.asked.extend(asked);
+        let Changes { asked: all, withdrawn, .. } = &mut unwritten.changes;
+        all.extend(asked);
+        // These are open now. One that was withdrawn before would be withdrawn after, in a store.
+        withdrawn.retain(|name| !all.iter().any(|asked| asked.name == *name));
         if unwritten.changes.is_empty() {
             return None;
         }

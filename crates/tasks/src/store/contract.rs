@@ -15,9 +15,14 @@
 //! ```
 
 mod answering;
+mod auditing;
 mod claiming;
+mod counting;
 mod creating;
+mod elsewhere;
 mod ending;
+mod notes;
+mod waiting;
 mod writing;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
@@ -50,8 +55,19 @@ pub struct Check {
 
 /// All promises.
 pub fn checks() -> Vec<Check> {
-    [creating::CHECKS, claiming::CHECKS, writing::CHECKS, answering::CHECKS, ending::CHECKS]
-        .concat()
+    [
+        creating::CHECKS,
+        claiming::CHECKS,
+        writing::CHECKS,
+        answering::CHECKS,
+        elsewhere::CHECKS,
+        waiting::CHECKS,
+        ending::CHECKS,
+        counting::CHECKS,
+        notes::CHECKS,
+        auditing::CHECKS,
+    ]
+    .concat()
 }
 
 /// A list of checks, each an async function of the same name.
@@ -127,10 +143,23 @@ impl Bench {
     }
 
     async fn answer(&self, id: &str, answers: &[(&str, Value)]) -> Option<usize> {
+        self.answer_from(Answerer::Client, id, answers).await
+    }
+
+    async fn answer_outside(&self, id: &str, answers: &[(&str, Value)]) -> Option<usize> {
+        self.answer_from(Answerer::Outside, id, answers).await
+    }
+
+    async fn answer_from(
+        &self,
+        from: Answerer,
+        id: &str,
+        answers: &[(&str, Value)],
+    ) -> Option<usize> {
         let answers =
             answers.iter().map(|(name, answer)| ((*name).to_owned(), raw(answer))).collect();
-        let (id, from) = (TaskId::new(id), Answerer::Client);
-        self.store.answer(OWNER, &id, from, answers).await.expect("an answer")
+        let answered = self.store.answer(OWNER, &TaskId::new(id), from, answers).await;
+        answered.expect("an answer")
     }
 }
 
@@ -181,6 +210,12 @@ fn question(key: &str, name: &str) -> Asked {
 
 fn ask(questions: &[(&str, &str)]) -> Changes {
     let asked = questions.iter().map(|(key, name)| question(key, name)).collect();
+    Changes { asked, ..Changes::default() }
+}
+
+/// Asks something that is no client.
+fn outside(key: &str, name: &str) -> Changes {
+    let asked = vec![Asked { request: None, ..question(key, name) }];
     Changes { asked, ..Changes::default() }
 }
 

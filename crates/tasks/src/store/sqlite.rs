@@ -26,6 +26,7 @@ mod statement;
 mod tally;
 mod viewing;
 mod watch;
+mod workers;
 mod writer;
 mod writing;
 
@@ -43,6 +44,7 @@ use self::{
     problem::Problem,
     readers::{Readers, in_one_piece},
     watch::{Listeners, Watcher},
+    workers::Workers,
     writer::{Batch, Writer},
 };
 use super::{
@@ -98,6 +100,7 @@ struct File {
     path: PathBuf,
     clock: Clock,
     listeners: Listeners,
+    workers: Workers,
     /// A random number that says which changes are ours.
     origin: i64,
 }
@@ -132,6 +135,7 @@ impl SqliteStore {
             path: path.to_owned(),
             clock: Clock::default(),
             listeners: Listeners::default(),
+            workers: Workers::new(path),
             origin,
         });
         let reader = || connect::reader(path, options);
@@ -192,8 +196,8 @@ impl SqliteOptions {
         self
     }
 
-    /// How often to look for changes by other processes, while somebody listens. Every 200
-    /// milliseconds by default.
+    /// How often to look for changes by other processes, while somebody listens: every 100
+    /// milliseconds by default. When nothing has changed for a while, ten times less often.
     #[must_use]
     pub fn with_watch_every(mut self, watch_every: Duration) -> Self {
         self.watch_every = watch_every;
@@ -206,7 +210,7 @@ impl Default for SqliteOptions {
         Self {
             durability: Durability::Full,
             lock_timeout: Duration::from_secs(5),
-            watch_every: Duration::from_millis(200),
+            watch_every: Duration::from_millis(100),
         }
     }
 }

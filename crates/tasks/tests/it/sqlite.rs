@@ -4,6 +4,7 @@ mod batches; // many operations in one commit, and those that fail among them
 mod files; // what can be opened, and what is said about the rest
 mod full_disk; // when nothing more fits
 mod shared; // two handles on one file
+mod takeover; // processes that are killed
 
 use std::{
     env, fs,
@@ -35,7 +36,21 @@ async fn the_contract_is_kept() {
         let clock = Arc::clone(&store);
         println!("{}", check.name);
         (check.run)(Bench::new(store, move |span| clock.shift(span))).await;
+        is_counted_right(&folder);
     }
+}
+
+/// What is counted along the way is what is there.
+fn is_counted_right(folder: &Folder) {
+    let by_hand = rusqlite::Connection::open(folder.file()).unwrap();
+    let count = |sql: &str| by_hand.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    for (phase, column) in ["queued", "running", "parked", "ended"].iter().enumerate() {
+        let counted = count(&format!("SELECT {column} FROM tally"));
+        assert_eq!(counted, count(&format!("SELECT count(*) FROM task WHERE phase = {phase}")));
+    }
+    let wrong = "SELECT count(*) FROM task WHERE open <>
+        (SELECT count(*) FROM question WHERE task = task.number AND state = 0)";
+    assert_eq!(count(wrong), 0, "open questions");
 }
 
 #[tokio::test]

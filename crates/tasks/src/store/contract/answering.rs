@@ -19,6 +19,9 @@ promises![
     a_question_keeps_its_name_over_a_crash,
     a_question_that_is_asked_again_has_another_name,
     a_withdrawn_question_is_not_open,
+    a_withdrawn_question_that_is_asked_again_is_open,
+    an_answered_question_that_is_asked_again_stays_answered,
+    what_is_asked_and_withdrawn_in_one_write_is_withdrawn,
 ];
 
 async fn questions_are_seen_in_their_order(bench: Bench) {
@@ -150,4 +153,50 @@ async fn a_withdrawn_question_is_not_open(bench: Bench) {
     bench.write(&lease, Changes { withdrawn, ..entry("k", json!(1)) }).await;
     assert_eq!(names(&bench.view("a").await), ["n2"]);
     assert_eq!(bench.answer("a", &[("n1", json!(1))]).await, Some(0));
+}
+
+fn withdraw(names: &[&str]) -> Changes {
+    let withdrawn = names.iter().map(|name| (*name).to_owned()).collect();
+    Changes { withdrawn, ..Changes::default() }
+}
+
+async fn a_withdrawn_question_that_is_asked_again_is_open(bench: Bench) {
+    let lease = bench.start("a", "v").await;
+    bench.write(&lease, ask(&[("key", "name")])).await;
+    bench.write(&lease, withdraw(&["name"])).await;
+    assert!(bench.view("a").await.questions.is_empty());
+    // A run that begins again comes to it again, and waits for its answer.
+    bench.advance(LEASE * 2);
+    let claimed = bench.claim_one("w").await;
+    assert!(claimed.journal.asked.is_empty());
+    bench.park(&claimed.lease, ask(&[("key", "name")])).await;
+    assert_eq!(names(&bench.view("a").await), ["name"]);
+    assert_eq!(bench.answer("a", &[("name", json!("yes"))]).await, Some(1));
+    let journal = bench.claim_one("x").await.journal;
+    assert_eq!(recorded(&journal, "key").as_deref(), Some("\"yes\""));
+    assert_eq!(journal.reasked.get("key"), None, "it has one name");
+}
+
+async fn an_answered_question_that_is_asked_again_stays_answered(bench: Bench) {
+    let lease = bench.start("a", "v").await;
+    bench.write(&lease, ask(&[("key", "name")])).await;
+    bench.answer("a", &[("name", json!("first"))]).await;
+    bench.write(&lease, ask(&[("key", "name")])).await;
+    assert!(bench.view("a").await.questions.is_empty());
+    assert_eq!(bench.answer("a", &[("name", json!("second"))]).await, Some(0));
+    bench.write(&lease, withdraw(&["name"])).await;
+    bench.write(&lease, ask(&[("key", "name")])).await;
+    assert!(bench.view("a").await.questions.is_empty(), "an answer is not withdrawn");
+    let answers = bench.store.heard(&lease).await.expect("a look").answers;
+    assert_eq!(answers[0].1.get(), "\"first\"");
+}
+
+async fn what_is_asked_and_withdrawn_in_one_write_is_withdrawn(bench: Bench) {
+    let lease = bench.start("a", "v").await;
+    let both = Changes { withdrawn: withdraw(&["n1"]).withdrawn, ..ask(&[("k1", "n1")]) };
+    bench.write(&lease, both.clone()).await;
+    assert!(bench.view("a").await.questions.is_empty());
+    bench.write(&lease, ask(&[("k1", "n1"), ("k2", "n2")])).await;
+    bench.write(&lease, both).await;
+    assert_eq!(names(&bench.view("a").await), ["n2"]);
 }

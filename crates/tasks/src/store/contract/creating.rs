@@ -1,8 +1,10 @@
 //! Making tasks, and seeing them.
 
+use std::time::Duration;
+
 use serde_json::json;
 
-use super::{Bench, OWNER, TTL, done, promises, raw, task, value};
+use super::{Bench, OWNER, RETENTION, TTL, done, promises, raw, task, value};
 use crate::{
     Restored, Segment,
     store::{After, Answerer, Created, NewTask, OnceKey, Phase, TaskId},
@@ -17,6 +19,7 @@ promises![
     the_same_key_makes_one_task,
     the_same_key_for_something_else_is_refused,
     a_key_is_of_use_to_one_principal,
+    what_was_made_under_a_key_is_known_for_as_long_as_it_is_there,
     a_principal_has_a_quota_of_tasks_that_have_not_ended,
     lists_are_in_order_and_go_on_where_they_stopped,
 ];
@@ -102,6 +105,25 @@ async fn a_key_is_of_use_to_one_principal(bench: Bench) {
     assert_eq!(bench.store.create(once("a", "k", "d")).await, Ok(Created::New(None)));
     let other = NewTask { principal: "name:eve".to_owned(), ..once("b", "k", "d") };
     assert_eq!(bench.store.create(other).await, Ok(Created::New(None)));
+}
+
+async fn what_was_made_under_a_key_is_known_for_as_long_as_it_is_there(bench: Bench) {
+    let made = async |principal: &str, key: &str, digest: &str| {
+        let once = OnceKey { key: key.to_owned(), digest: digest.to_owned() };
+        bench.store.made(principal, &once).await.expect("a look")
+    };
+    assert_eq!(made(OWNER, "k", "d").await, None);
+    bench.store.create(once("a", "k", "d")).await.expect("a task is made");
+    assert_eq!(made(OWNER, "k", "d").await, Some(Created::Before(TaskId::new("a"))));
+    assert_eq!(made(OWNER, "k", "other").await, Some(Created::OtherRequest));
+    assert_eq!(made(OWNER, "other", "d").await, None);
+    assert_eq!(made("name:eve", "k", "d").await, None);
+    let claimed = bench.claim_one("w").await;
+    bench.end(&claimed.lease, done()).await;
+    assert_eq!(made(OWNER, "k", "d").await, Some(Created::Before(TaskId::new("a"))));
+    bench.advance(RETENTION.max(TTL) + Duration::from_secs(1));
+    bench.store.sweep(100, RETENTION).await.expect("a sweep");
+    assert_eq!(made(OWNER, "k", "d").await, None);
 }
 
 async fn a_principal_has_a_quota_of_tasks_that_have_not_ended(bench: Bench) {

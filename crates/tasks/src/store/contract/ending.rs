@@ -6,7 +6,7 @@ use outlive_wire::ErrorObject;
 use serde_json::json;
 
 use super::{Bench, LEASE, OWNER, RETENTION, TTL, ask, done, entry, promises, raw};
-use crate::store::{Cancelled, Changes, Phase, Swept, TaskId, TaskOutcome, Then};
+use crate::store::{Cancelled, Changes, Phase, StoreError, Swept, TaskId, TaskOutcome, Then};
 
 promises![
     an_outcome_is_seen_as_it_was_written,
@@ -102,7 +102,9 @@ async fn a_task_without_a_worker_is_cancelled_at_once(bench: Bench) {
 
 async fn a_running_task_is_asked_to_stop(bench: Bench) {
     let lease = bench.start("a", "v").await;
+    assert!(!bench.store.heard(&lease).await.expect("a look").cancel_requested);
     assert_eq!(cancel(&bench, "a", false).await, Some(Cancelled::Requested));
+    assert!(bench.store.heard(&lease).await.expect("a look").cancel_requested);
     let view = bench.view("a").await;
     assert!(view.cancel_requested.is_some() && view.outcome.is_none());
     bench.write(&lease, entry("k", json!(1))).await;
@@ -115,6 +117,7 @@ async fn a_running_task_can_be_cancelled_at_once(bench: Bench) {
     assert_eq!(cancel(&bench, "a", true).await, Some(Cancelled::Ended));
     let then = Then::End { outcome: done(), retention: RETENTION };
     assert!(bench.store.write(&lease, Changes::default(), then).await.is_err());
+    assert_eq!(bench.store.heard(&lease).await.err(), Some(StoreError::Lost));
     assert!(matches!(bench.view("a").await.outcome, Some(TaskOutcome::Cancelled)));
 }
 

@@ -10,6 +10,7 @@ use super::{
     journal,
     problem::Problem,
     statement::{all, one, run},
+    workers::Dead,
     writer::Batch,
 };
 use crate::store::{Claimed, Heard, Lease, StoreError, TaskId, WorkerId};
@@ -24,6 +25,8 @@ pub(super) const POSTPONE: &str = "UPDATE task SET due = ?2 WHERE number = ?1";
 pub(super) const RENEW: &str = "UPDATE task SET due = ?2 WHERE owner = ?1 RETURNING id, epoch";
 pub(super) const RELEASE: &str = "UPDATE task SET phase = 0, owner = NULL, due = ?2
      WHERE owner = ?1 RETURNING number, id";
+pub(super) const NEXT_OWNER: &str = "SELECT min(owner) FROM task WHERE owner > ?1";
+pub(super) const END_LEASES: &str = "UPDATE task SET due = ?2 WHERE owner = ?1 AND due > ?2";
 pub(super) const NEXT_DUE: &str = "SELECT min(due) FROM task WHERE due IS NOT NULL";
 pub(super) const HELD: &str = "SELECT number, cancel_requested IS NOT NULL FROM task
      WHERE id = ?1 AND epoch = ?2 AND owner = ?3 AND phase = 1";
@@ -37,6 +40,10 @@ pub(super) fn claim(
     let (connection, now) = (batch.connection, batch.now());
     let until = now + millis(lease);
     let mut claimed = Vec::new();
+    batch.file.workers.show(worker);
+    for dead in batch.file.workers.dead() {
+        end_leases(connection, dead, now)?;
+    }
     for due in all(connection, DUE, (now, count(limit)), Due::read)? {
         let (number, id, phase) = (due.number, due.id.clone(), due.phase);
         match due.take(connection, worker, until) {
@@ -54,6 +61,22 @@ pub(super) fn claim(
         }
     }
     Ok(claimed)
+}
+
+/// What a dead worker has is due now. Its file stays until it has nothing any more: whether this is
+/// committed is not known yet.
+fn end_leases(connection: &Connection, dead: Dead, now: i64) -> Result<(), Problem> {
+    let mut owner = String::new();
+    while let Some(next) = one(connection, NEXT_OWNER, [&owner], |row| row.get(0))?.flatten() {
+        owner = next;
+        if dead.is(&owner) {
+            tracing::warn!(worker = owner, "a worker is dead; its tasks go on elsewhere");
+            run(connection, END_LEASES, (&owner, now))?;
+            return Ok(());
+        }
+    }
+    dead.forget();
+    Ok(())
 }
 
 /// A task that somebody must look at.

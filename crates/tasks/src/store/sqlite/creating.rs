@@ -37,6 +37,9 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<Created, P
     {
         return Ok(Created::OverQuota);
     }
+    if let Some((worker, _)) = &task.worker {
+        batch.file.workers.show(worker);
+    }
     let number = insert(batch, task)?;
     batch.count(if task.worker.is_some() { RUNNING } else { QUEUED }, 1);
     run(batch.connection, INSERT_REQUEST, (number, task.request.get()))?;

@@ -23,6 +23,8 @@ const STATEMENTS: &[&str] = &[
     claiming::POSTPONE,
     claiming::RENEW,
     claiming::RELEASE,
+    claiming::NEXT_OWNER,
+    claiming::END_LEASES,
     claiming::NEXT_DUE,
     claiming::HELD,
     creating::MADE_UNDER,

@@ -179,3 +179,43 @@ CREATE TABLE event (
 CREATE INDEX event_task ON event (task);
 CREATE INDEX event_expires ON event (expires);
 ";
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::{FIRST, STEPS, migrate};
+
+    const FILLED: &str = "
+INSERT INTO task (id, principal, kind, phase, epoch, due, created, updated, ttl, expires, begun,
+    crashes) VALUES ('queued', 'ada', 'k', 0, 0, 1, 1, 1, 600, 601, 0, 0),
+    ('parked', 'ada', 'k', 2, 1, NULL, 1, 1, NULL, NULL, 1, 0),
+    ('ended', 'ada', 'k', 3, 1, NULL, 1, 1, 600, NULL, 1, 0);
+INSERT INTO question (task, name, key, place, state, body)
+    VALUES (2, 'a', 'a', 1, 0, '{}'), (2, 'b', 'b', 2, 1, '{}'), (2, 'c', 'c', 3, 0, '{}');
+";
+
+    fn columns<T: rusqlite::types::FromSql>(connection: &Connection, sql: &str) -> Vec<T> {
+        let mut statement = connection.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| row.get(0)).unwrap();
+        rows.collect::<Result<_, _>>().unwrap()
+    }
+
+    #[test]
+    fn a_file_of_the_first_version_is_brought_up_to_date() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(FIRST).unwrap();
+        connection.execute_batch(FILLED).unwrap();
+        connection.execute_batch("PRAGMA user_version = 1").unwrap();
+        for _ in 0..2 {
+            migrate(&mut connection).unwrap();
+            let version: Vec<i64> = columns(&connection, "PRAGMA user_version");
+            assert_eq!(version, [i64::try_from(STEPS.len()).unwrap()]);
+            let base: Vec<Option<i64>> = columns(&connection, "SELECT base_ttl FROM task");
+            assert_eq!(base, [Some(600), None, Some(600)]);
+            assert_eq!(columns::<i64>(&connection, "SELECT open FROM task"), [0, 2, 0]);
+            let tally = "SELECT queued || running || parked || ended FROM tally";
+            assert_eq!(columns::<String>(&connection, tally), ["1011"]);
+        }
+    }
+}

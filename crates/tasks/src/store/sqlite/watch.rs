@@ -2,7 +2,7 @@
 //!
 //! What this process changes is told by its writer, right after the commit. For the others a thread
 //! looks, while somebody listens, whether anybody has written to the file: SQLite knows that
-//! without reading it.
+//! without reading it. The longer nobody else has, the less often it looks.
 
 use std::{
     io,
@@ -12,13 +12,17 @@ use std::{
         mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rusqlite::Connection;
 
 use super::{File, change_log, problem::Problem, readers::in_one_piece};
 use crate::store::{Listener, TaskId};
+
+/// How many times longer the watcher waits when nothing has happened for a while. Nobody depends
+/// on it: a change that is seen late is one that somebody may also find by looking.
+const QUIET: u32 = 10;
 
 #[derive(Default)]
 pub(super) struct Listeners(Mutex<Vec<Listener>>);
@@ -90,10 +94,16 @@ impl Thread {
         // If that fails, everything that is remembered is news.
         self.seen = in_one_piece(&self.connection, change_log::last).unwrap_or_default();
         let _ = begun.send(());
+        let mut heard = Instant::now();
         // Nothing more is sent: this ends when the store is dropped.
-        while let Err(RecvTimeoutError::Timeout) = begin.recv_timeout(self.every) {
+        while let Err(RecvTimeoutError::Timeout) = begin.recv_timeout(self.pause(heard)) {
             match self.look() {
-                Ok(changed) => changed.iter().for_each(|task| self.file.listeners.tell(task)),
+                Ok(changed) => {
+                    if !changed.is_empty() {
+                        heard = Instant::now();
+                    }
+                    changed.iter().for_each(|task| self.file.listeners.tell(task));
+                }
                 // What was not seen now is seen next time.
                 Err(problem) => {
                     let why = problem.with(&self.file.path);
@@ -101,6 +111,11 @@ impl Thread {
                 }
             }
         }
+    }
+
+    /// How long to wait before the next look, if there was something to hear then.
+    fn pause(&self, heard: Instant) -> Duration {
+        (heard.elapsed() / 4).clamp(self.every, self.every * QUIET)
     }
 
     fn look(&mut self) -> Result<Vec<TaskId>, Problem> {

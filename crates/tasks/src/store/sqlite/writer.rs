@@ -39,7 +39,7 @@ pub(super) struct Writer {
 /// What operations of one commit work on.
 pub(super) struct Batch<'a> {
     pub(super) connection: &'a Connection,
-    file: &'a File,
+    pub(super) file: &'a File,
     /// The tasks that were changed, by their number and their name.
     changed: Vec<(i64, TaskId)>,
     moves: Moves,

@@ -163,6 +163,7 @@ async fn the_contract_is_kept_by_two_handles_in_turn() {
         println!("{}", check.name);
         let advance = move |span| clock.handles.iter().for_each(|handle| handle.shift(span));
         (check.run)(Bench::new(store, advance)).await;
+        super::is_counted_right(&folder);
     }
 }
 
