@@ -139,24 +139,60 @@ fn traffic(
     Ok(())
 }
 
-/// Does what the plan says, and leaves everybody alive.
+/// Does what the plan says, and leaves everybody alive. Each process has a thread that hurts it:
+/// one that cannot start while another is frozen must not keep that from being thawed.
 fn hurt(fleet: &Fleet, database: &mut Database, plan: &[Event], begun: Instant) -> Result<()> {
-    for event in plan {
-        thread::sleep((begun + event.at).saturating_duration_since(Instant::now()));
-        match event.action {
-            Action::Kill(number) => drop(fleet.kill(number)?),
-            Action::Start(number) => fleet.start_one(number)?,
-            Action::Restart(number) => fleet.restart(number)?,
-            Action::Freeze(number, span) => fleet.freeze(number, span)?,
-            Action::Database(down) => {
-                fleet.oracle().fault("database", NO_PROCESS)?;
-                database.kill()?;
-                thread::sleep(down);
-                database.restart()?;
-            }
+    thread::scope(|scope| {
+        let mut threads: Vec<_> = (0..fleet.len())
+            .map(|number| {
+                scope.spawn(move || {
+                    let mut own = plan.iter().filter(|event| event.action.victim() == Some(number));
+                    own.try_for_each(|event| hurt_server(fleet, event, begun))
+                })
+            })
+            .collect();
+        threads.push(scope.spawn(|| {
+            let mut others = plan.iter().filter(|event| event.action.victim().is_none());
+            others.try_for_each(|event| hurt_database(fleet, database, event, begun))
+        }));
+        for thread in threads {
+            thread.join().map_err(|_| anyhow::anyhow!("a thread of the plan panicked"))??;
         }
+        Ok(())
+    })
+}
+
+fn hurt_server(fleet: &Fleet, event: &Event, begun: Instant) -> Result<()> {
+    wait_until(begun + event.at);
+    match event.action {
+        Action::Kill(number) => fleet.kill(number).map(drop),
+        Action::Start(number) => fleet.start_one(number),
+        Action::Restart(number) => fleet.restart(number),
+        Action::Freeze(number) => fleet.freeze(number),
+        Action::Thaw(number) => fleet.thaw(number),
+        Action::Database(_) => Ok(()),
     }
-    fleet.thawed()
+}
+
+fn hurt_database(
+    fleet: &Fleet,
+    database: &mut Database,
+    event: &Event,
+    begun: Instant,
+) -> Result<()> {
+    wait_until(begun + event.at);
+    if let Action::Database(down) = event.action {
+        fleet.oracle().fault("database", NO_PROCESS)?;
+        database.kill()?;
+        thread::sleep(down);
+        database.restart()?;
+        fleet.oracle().fault("recovery", NO_PROCESS)?;
+    }
+    Ok(())
+}
+
+fn wait_until(time: Instant) {
+    thread::sleep(time.saturating_duration_since(Instant::now()));
 }
 
 /// The name of the database, where processes have theirs.
@@ -208,7 +244,7 @@ fn print_table(plan: &[Event], known: &[Known], findings: &Findings, took: Durat
         ("  cancelled", cancelled.to_string()),
         ("kills", planned(|action| matches!(action, Action::Kill(_)))),
         ("  that hit a task", hits("kill")),
-        ("freezes", planned(|action| matches!(action, Action::Freeze(..)))),
+        ("freezes", planned(|action| matches!(action, Action::Freeze(_)))),
         ("  that hit a task", hits("freeze")),
         ("restarts", planned(|action| matches!(action, Action::Restart(_)))),
         ("  that hit a task", hits("restart")),

@@ -41,7 +41,7 @@ impl Database {
     pub(crate) fn holds_up(&self) -> &'static [&'static str] {
         match self {
             // A process that is frozen while it writes keeps the lock of the file.
-            Self::Sqlite { .. } => &["freeze"],
+            Self::Sqlite { .. } => &["freeze", "thaw"],
         }
     }
 

@@ -33,14 +33,14 @@ pub(crate) struct Fleet {
     replicas: Vec<Mutex<Replica>>,
     /// What clients know: where somebody listens, or did a moment ago.
     addresses: Vec<Mutex<Option<SocketAddr>>>,
-    /// They end by themselves, and are waited for at the end.
-    freezers: Mutex<Vec<Child>>,
 }
 
 #[derive(Debug, Default)]
 struct Replica {
     starts: u32,
     running: Option<(Child, String)>,
+    /// Thaws it, should we be gone by then.
+    thaws: Option<Reaped>,
 }
 
 impl Fleet {
@@ -51,7 +51,6 @@ impl Fleet {
             setting,
             replicas: (0..replicas).map(|_| Mutex::default()).collect(),
             addresses: (0..replicas).map(|_| Mutex::default()).collect(),
-            freezers: Mutex::default(),
         };
         for number in 0..replicas {
             fleet.start_one(number)?;
@@ -117,31 +116,24 @@ impl Fleet {
         self.start_one(number)
     }
 
-    /// Makes a server stand still for some time.
-    ///
-    /// A process of its own does it, in a group of its own: the server is thawed even if we are
-    /// gone by then, and ends because its standard input has.
-    pub(crate) fn freeze(&self, number: usize, span: Duration) -> Result<()> {
-        let replica = lock(&self.replicas[number]);
+    /// Makes a server stand still.
+    pub(crate) fn freeze(&self, number: usize) -> Result<()> {
+        let mut replica = lock(&self.replicas[number]);
         let (child, name) = replica.running.as_ref().context("the server is down already")?;
+        let thaws = thaw_later(child)?;
         self.oracle.fault("freeze", name)?;
-        let mut freezer = Command::new("sh");
-        freezer.args(["-c", "kill -STOP $0 && sleep $1; kill -CONT $0"]);
-        freezer.arg(child.id().to_string()).arg(format!("{:.3}", span.as_secs_f64()));
-        #[cfg(unix)]
-        std::os::unix::process::CommandExt::process_group(&mut freezer, 0);
-        lock(&self.freezers).push(freezer.spawn().context("could not start `sh`")?);
+        signal("STOP", child)?;
+        replica.thaws = Some(thaws);
         Ok(())
     }
 
-    /// Waits until nobody is frozen any more.
-    pub(crate) fn thawed(&self) -> Result<()> {
-        for mut freezer in lock(&self.freezers).drain(..) {
-            let status = freezer.wait()?;
-            if !status.success() {
-                bail!("a server could not be frozen: `kill` ended with {status}");
-            }
-        }
+    /// Lets it go on.
+    pub(crate) fn thaw(&self, number: usize) -> Result<()> {
+        let mut replica = lock(&self.replicas[number]);
+        let (child, name) = replica.running.as_ref().context("a frozen server is gone")?;
+        self.oracle.fault("thaw", name)?;
+        signal("CONT", child)?;
+        replica.thaws = None;
         Ok(())
     }
 
@@ -187,14 +179,11 @@ impl Drop for Fleet {
                 drop(Reaped(Some(child)));
             }
         }
-        for mut freezer in lock(&self.freezers).drain(..) {
-            let _ = freezer.kill();
-            let _ = freezer.wait();
-        }
     }
 }
 
 /// A process that is killed unless it is kept.
+#[derive(Debug)]
 struct Reaped(Option<Child>);
 
 impl Reaped {
@@ -229,6 +218,17 @@ fn address(child: &mut Child) -> Result<SocketAddr> {
     });
     let line = hear.recv_timeout(PATIENCE).context("the server does not say where it listens")?;
     line.trim().parse().with_context(|| format!("the server said `{}`, no address", line.trim()))
+}
+
+/// Thaws a server after a while. Servers end when their standard input does, so none is left when
+/// we are killed, but one that is frozen cannot. This is a process of its own, in a group of its
+/// own, which Ctrl-C does not reach.
+fn thaw_later(child: &Child) -> Result<Reaped> {
+    let mut later = Command::new("sh");
+    later.args(["-c", "sleep 60; kill -CONT $0"]).arg(child.id().to_string());
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut later, 0);
+    Ok(Reaped(Some(later.spawn().context("could not start `sh`")?)))
 }
 
 fn signal(name: &str, child: &Child) -> Result<()> {

@@ -48,9 +48,10 @@ pub(super) fn judge_lines(lines: &[Line], holds_up: &[&str]) -> Findings {
         if let Event::Fault { kind, name } = &line.event {
             let mut hit = false;
             for job in jobs.values_mut() {
-                hit |= job.fault(kind, name, line.at);
-                job.faults +=
-                    usize::from(job.may_suffer(name) || holds_up.contains(&kind.as_str()));
+                hit |= job.hit(kind, name, line.at);
+                if job.processes.contains(&name.as_str()) || holds_up.contains(&kind.as_str()) {
+                    job.suffer(kind, name);
+                }
             }
             *findings.hits.entry(kind.clone()).or_default() += usize::from(hit);
             continue;
@@ -72,6 +73,8 @@ struct Job<'l> {
     /// Processes that have begun a run of it.
     processes: Vec<&'l str>,
     faults: usize,
+    /// What is frozen or down since the job began.
+    lasting: Vec<&'l str>,
     executions: HashMap<u32, usize>,
     /// The token that each step is recorded with.
     records: HashMap<u32, &'l str>,
@@ -82,16 +85,27 @@ struct Job<'l> {
 }
 
 impl<'l> Job<'l> {
-    /// Whether a process has begun it, and may think that it still has it.
-    fn may_suffer(&self, process: &str) -> bool {
-        self.processes.contains(&process)
+    /// Counts a fault that may have cost the job its worker. What lasts is counted once: when it
+    /// begins, or when it ends if the job has come in between.
+    fn suffer(&mut self, kind: &str, name: &'l str) {
+        match kind {
+            "freeze" | "database" => self.lasting.push(name),
+            "thaw" | "recovery" => {
+                if let Some(known) = self.lasting.iter().position(|lasting| *lasting == name) {
+                    self.lasting.remove(known);
+                    return;
+                }
+            }
+            _ => {}
+        }
+        self.faults += 1;
     }
 
     /// Something happens to a process, or to the database of all; `true` if the job was running
     /// there.
-    fn fault(&mut self, kind: &str, name: &str, at: u64) -> bool {
+    fn hit(&mut self, kind: &str, name: &str, at: u64) -> bool {
         let Some((owner, works)) = self.owner else { return false };
-        if !works || (owner != name && kind != "database") {
+        if !works || (owner != name && !matches!(kind, "database" | "recovery")) {
             return false;
         }
         if kind == "kill" {

@@ -13,11 +13,26 @@ pub(super) enum Action {
     Kill(usize),
     /// The signal that asks it to end, and a new process in its place.
     Restart(usize),
-    /// It stands still for this long, and then goes on as if nothing had happened.
-    Freeze(usize, Duration),
+    /// It stands still until it is thawed, and then goes on as if nothing had happened.
+    Freeze(usize),
+    Thaw(usize),
     Start(usize),
     /// `kill -9` of the database, which is started again after this long.
     Database(Duration),
+}
+
+impl Action {
+    /// The server that it is done to; `None` for the database.
+    pub(super) fn victim(self) -> Option<usize> {
+        match self {
+            Self::Kill(number)
+            | Self::Restart(number)
+            | Self::Freeze(number)
+            | Self::Thaw(number)
+            | Self::Start(number) => Some(number),
+            Self::Database(_) => None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +73,8 @@ pub(super) fn plan(seed: u64, terms: Terms) -> Vec<Event> {
         let victim = healthy.get(random.below(healthy.len())).copied();
         match (choice, victim) {
             (10..35, Some(victim)) => {
-                events.push(Event { at, action: Action::Freeze(victim, span) });
+                events.push(Event { at, action: Action::Freeze(victim) });
+                events.push(Event { at: at + span, action: Action::Thaw(victim) });
                 free[victim] = at + span + REST;
             }
             (35..60, Some(victim)) => {
@@ -98,7 +114,7 @@ fn kill(events: &mut Vec<Event>, victim: usize, at: Duration, down: Duration) {
 mod tests {
     use std::time::Duration;
 
-    use super::{Action, Terms, plan};
+    use super::{Action, Event, Terms, plan};
 
     const TERMS: Terms = Terms {
         length: Duration::from_secs(30),
@@ -119,25 +135,28 @@ mod tests {
             let plan = plan(seed, TERMS);
             let has = |wanted: fn(&Action) -> bool| plan.iter().any(|event| wanted(&event.action));
             assert!(has(|action| matches!(action, Action::Kill(_))), "{seed}");
-            assert!(has(|action| matches!(action, Action::Freeze(..))), "{seed}");
+            assert!(has(|action| matches!(action, Action::Freeze(_))), "{seed}");
             assert!(has(|action| matches!(action, Action::Restart(_))), "{seed}");
             assert!(has(|action| matches!(action, Action::Database(_))), "{seed}");
         }
     }
 
     #[test]
-    fn who_is_killed_is_started_again_before_anything_else() {
+    fn who_is_killed_or_frozen_is_healed_before_anything_else() {
         for seed in 0..200 {
-            let mut down = [false; 3];
-            for event in plan(seed, TERMS) {
-                match event.action {
-                    Action::Kill(number) => assert!(!std::mem::replace(&mut down[number], true)),
-                    Action::Start(number) => assert!(std::mem::replace(&mut down[number], false)),
-                    Action::Freeze(number, _) | Action::Restart(number) => assert!(!down[number]),
-                    Action::Database(_) => {}
-                }
+            let mut hurt = [None; 3];
+            for Event { action, .. } in plan(seed, TERMS) {
+                let (number, before, after) = match action {
+                    Action::Kill(number) => (number, None, Some("down")),
+                    Action::Start(number) => (number, Some("down"), None),
+                    Action::Freeze(number) => (number, None, Some("frozen")),
+                    Action::Thaw(number) => (number, Some("frozen"), None),
+                    Action::Restart(number) => (number, None, None),
+                    Action::Database(_) => continue,
+                };
+                assert_eq!(std::mem::replace(&mut hurt[number], after), before, "{seed}");
             }
-            assert_eq!(down, [false; 3], "{seed}");
+            assert_eq!(hurt, [None; 3], "{seed}");
         }
     }
 }

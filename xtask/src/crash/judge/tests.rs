@@ -5,7 +5,7 @@ use super::{Findings, judge_lines};
 
 fn judge(story: &str) -> Findings {
     let lines: Vec<Line> = story.lines().map(|line| line.trim().parse().unwrap()).collect();
-    judge_lines(&lines, &["database"])
+    judge_lines(&lines, &["freeze", "thaw"])
 }
 
 #[track_caller]
@@ -80,12 +80,27 @@ fn a_step_that_runs_again_without_a_fault_is_found() {
 
 #[test]
 fn who_holds_up_everybody_explains_what_runs_again() {
-    let findings = fine(
+    let healthy = "10 0.1#0 j run
+         11 0.1#0 j begin 0 a
+         20 1.1#0 j run
+         21 1.1#0 j begin 0 b";
+    found(healthy, "ran 2 times");
+    fine(&healthy.replace("20 1.1#0", "12 harness - fault freeze 2.1\n20 1.1#0"));
+    // A process claims, is frozen, and begins what it has claimed when its lease is over.
+    fine(&healthy.replace("20 1.1#0", "12 harness - fault thaw 0.1\n20 1.1#0"));
+}
+
+#[test]
+fn a_freeze_explains_one_more_execution_and_not_two() {
+    found(
         "10 0.1#0 j run
          11 0.1#0 j begin 0 a
-         12 harness - fault database database
+         12 harness - fault freeze 0.1
          20 1.1#0 j run
-         21 1.1#0 j begin 0 b",
+         21 1.1#0 j begin 0 b
+         22 harness - fault thaw 0.1
+         30 0.1#1 j run
+         31 0.1#1 j begin 0 c",
+        "ran 3 times",
     );
-    assert_eq!((findings.repeated, findings.hits["database"]), (1, 1));
 }
