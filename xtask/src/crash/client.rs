@@ -91,7 +91,7 @@ impl<'f> Client<'f> {
         let params = json!({"taskId": task});
         let Some((address, session)) = self.session() else { return Answer::Nothing };
         let headers = legacy_headers(&session);
-        let message = request("tasks/result", params);
+        let message = request("tasks/result", &params);
         let Ok(mut response) = http::post(address, &headers, &message, PATIENCE) else {
             return Answer::Nothing;
         };
@@ -121,7 +121,7 @@ impl<'f> Client<'f> {
             Wire::Legacy => {
                 let (address, session) = self.session()?;
                 let headers = legacy_headers(&session);
-                let asked = http::post(address, &headers, &request(method, params), PATIENCE);
+                let asked = http::post(address, &headers, &request(method, &params), PATIENCE);
                 let response = asked.ok()?;
                 if response.status == 404 {
                     self.sessions.remove(&address);
@@ -153,7 +153,7 @@ impl<'f> Client<'f> {
             "capabilities": {"elicitation": {}},
             "clientInfo": {"name": "crash", "version": "1"},
         });
-        let response = http::post(address, &[], &request("initialize", hello), PATIENCE).ok()?;
+        let response = http::post(address, &[], &request("initialize", &hello), PATIENCE).ok()?;
         let session = response.header("mcp-session-id")?.to_owned();
         let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         http::post(address, &legacy_headers(&session), &ready, PATIENCE).ok()?;
@@ -181,7 +181,7 @@ pub(crate) fn modern(
     let name = name.and_then(Value::as_str).unwrap_or_default().to_owned();
     let headers =
         [("MCP-Protocol-Version", MODERN), ("Mcp-Method", method), ("Mcp-Name", name.as_str())];
-    http::post(address, &headers, &request(method, params), patience)
+    http::post(address, &headers, &request(method, &params), patience)
 }
 
 /// What the last message of a response says.
@@ -197,7 +197,7 @@ fn legacy_headers(session: &str) -> [(&str, &str); 2] {
     [("Mcp-Session-Id", session), ("MCP-Protocol-Version", LEGACY)]
 }
 
-fn request(method: &str, params: Value) -> Value {
+fn request(method: &str, params: &Value) -> Value {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})

@@ -7,6 +7,7 @@
 //! - A run that begins a step after another run had it has lost the task, or a record was lost.
 //!   In the first case it gets no further: if its own execution is recorded too, or it begins
 //!   anything else, somebody wrote who must not.
+//! - Nobody begins a job anew that was cancelled, except who had claimed it before and is slow.
 //! - A body runs once, and once more for each fault that hit a process with a run of the job, or
 //!   held up everybody: nobody can renew a lease then.
 
@@ -16,6 +17,9 @@ use serde_json::Value;
 
 use super::job::Known;
 use super::oracle::{Event, Line};
+
+/// How long a process may take, in milliseconds, from claiming a task to beginning it.
+const SLOW: u64 = 2_000;
 
 /// Something that must never happen.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,8 +48,12 @@ pub(super) struct Findings {
 pub(super) fn judge_lines(lines: &[Line], holds_up: &[&str]) -> Findings {
     let mut findings = Findings::default();
     let mut jobs: BTreeMap<&str, Job<'_>> = BTreeMap::new();
+    let mut thawed: HashMap<&str, u64> = HashMap::new();
     for line in lines {
         if let Event::Fault { kind, name } = &line.event {
+            if kind == "thaw" {
+                thawed.insert(name, line.at);
+            }
             let mut hit = false;
             for job in jobs.values_mut() {
                 hit |= job.hit(kind, name, line.at);
@@ -57,7 +65,8 @@ pub(super) fn judge_lines(lines: &[Line], holds_up: &[&str]) -> Findings {
             continue;
         }
         let job = jobs.entry(&line.job).or_default();
-        if let Err(what) = job.line(line, &mut findings) {
+        let awake = thawed.get(line.process()).map_or(u64::MAX, |at| line.at.saturating_sub(*at));
+        if let Err(what) = job.line(line, awake, &mut findings) {
             findings.violations.push(Violation { job: line.job.clone(), what });
         }
     }
@@ -80,6 +89,8 @@ struct Job<'l> {
     records: HashMap<u32, &'l str>,
     /// Runs that have begun a step which was recorded by another.
     former: HashMap<&'l str, u32>,
+    /// When it was cancelled.
+    cancelled: Option<u64>,
     /// When its owner was killed, until somebody else goes on.
     killed: Option<u64>,
 }
@@ -115,15 +126,21 @@ impl<'l> Job<'l> {
         true
     }
 
-    fn line(&mut self, line: &'l Line, findings: &mut Findings) -> Result<(), String> {
+    /// Holds a line against those before it. `awake` is for how long its process was not frozen.
+    fn line(&mut self, line: &'l Line, awake: u64, findings: &mut Findings) -> Result<(), String> {
         let (run, process) = (line.who.as_str(), line.process());
         match &line.event {
             Event::Run => {
                 self.processes.push(process);
                 self.owner = Some((process, true));
+                let since = self.cancelled.map_or(0, |at| line.at.saturating_sub(at));
+                if since > SLOW && awake > SLOW {
+                    return Err(format!("run {run} began {since} ms after it was cancelled"));
+                }
             }
             Event::Waits => self.owner = Some((process, false)),
             Event::End => self.owner = None,
+            Event::Cancelled => self.cancelled = Some(line.at),
             Event::Begin { step, token: _ } => {
                 findings.executions += 1;
                 let executions = self.executions.entry(*step).or_default();

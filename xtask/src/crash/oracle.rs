@@ -40,6 +40,8 @@ pub(crate) enum Event {
     Waits,
     /// The handler is about to return.
     End,
+    /// A client was told that the job is cancelled, or will be.
+    Cancelled,
     /// Something was done to a process.
     Fault { kind: String, name: String },
     /// For people who read the story.
@@ -146,6 +148,7 @@ impl std::str::FromStr for Line {
             "have" => Event::Have { step: part()?.parse()?, token: part()? },
             "ask" | "sleep" => Event::Waits,
             "end" => Event::End,
+            "cancelled" => Event::Cancelled,
             "fault" => Event::Fault { kind: part()?, name: part()? },
             _ => Event::Other(event.to_owned()),
         };

@@ -104,3 +104,13 @@ fn a_freeze_explains_one_more_execution_and_not_two() {
         "ran 3 times",
     );
 }
+
+#[test]
+fn a_job_that_was_cancelled_is_not_begun_again() {
+    let cancelled = "10 0.1#0 j run
+         11 harness - fault freeze 0.1
+         20 harness j cancelled";
+    fine(&format!("{cancelled}\n500 1.1#0 j run"));
+    found(&format!("{cancelled}\n3000 1.1#0 j run"), "after it was cancelled");
+    fine(&format!("{cancelled}\n2990 harness - fault thaw 0.1\n3000 0.1#1 j run"));
+}
