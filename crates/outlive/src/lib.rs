@@ -38,8 +38,14 @@ pub use outlive_transport::messages;
 /// Where tasks are kept, and how they are run.
 pub mod tasks {
     pub use outlive_tasks::{
+        Entry, Failure, Restored, Segment, Unanswered,
         engine::EngineConfig,
-        store::{MemoryStore, SqliteStore, Store, StoreError, contract},
+        store::{
+            After, Answer, Answerer, Asked, Audit, AuditEvent, Cancelled, Census, Changes, Claimed,
+            Created, Durability, Heard, Lease, Listener, MemoryStore, Millis, NewTask, OnceKey,
+            Phase, SqliteOptions, SqliteStore, Store, StoreError, Swept, TaskId, TaskOutcome, Then,
+            View, WorkerId, contract,
+        },
     };
 }
 

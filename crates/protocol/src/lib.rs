@@ -46,7 +46,7 @@ pub use port::Port;
 pub use principal::Principal;
 pub use run::{Run, Work, contained};
 pub use seal::{Opened, Seal};
-pub use service::{Notice, Profile, Service};
+pub use service::{Completed, Notice, Profile, Service};
 pub use session::Session;
 pub use stored::StoredCall;
 pub use task::{Holding, TaskState, TaskView};

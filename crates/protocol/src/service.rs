@@ -2,7 +2,7 @@
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use outlive_wire::{Implementation, Method};
+use outlive_wire::{Implementation, Method, RawJson};
 
 use crate::{Bus, Call, Clock, Gauge, Limits, Principal, Seal, Session, era::Eras, run::Work};
 
@@ -26,9 +26,30 @@ pub trait Service: Send + Sync + 'static {
     /// A legacy session has ended.
     fn session_closed(&self, session: &Arc<Session>);
 
+    /// Somebody outside says what came of something that is waited for.
+    fn complete(
+        self: Arc<Self>,
+        token: &str,
+        value: RawJson,
+    ) -> Pin<Box<dyn Future<Output = Completed> + Send>>;
+
     /// A transport stops to serve. What goes on without a caller has so long to come to a place
     /// where somebody else can go on.
     fn shut_down(self: Arc<Self>, patience: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+}
+
+/// What became of something that was said from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Completed {
+    /// It is stored, and whoever waits will see it.
+    Taken,
+    /// Something was said before, or nobody waits any more. It is not stored.
+    TooLate,
+    /// The token is none of ours.
+    Unknown,
+    /// It could not be stored; say it again later.
+    Unavailable(String),
 }
 
 /// A notification from a client.

@@ -51,6 +51,8 @@ pub(crate) struct State {
     /// When the timers are over that the run waits for.
     pub(crate) timers: BTreeMap<String, u64>,
     pub(crate) questions: Questions,
+    /// What the run has said that it is doing, while there was no store to write it to.
+    pub(crate) said: Option<String>,
     /// What a store has not been given yet; `None` for a journal that lives in memory.
     pub(crate) unwritten: Option<Unwritten>,
     /// The run wants to go on elsewhere, and when.
@@ -215,6 +217,11 @@ impl Journal {
     /// Whether no step is at work, and everything that was recorded is written.
     pub fn is_between_steps(&self) -> bool {
         self.lock().is_between_steps()
+    }
+
+    /// When the first of the open questions is over.
+    pub fn next_deadline(&self) -> Option<u64> {
+        self.lock().questions.dues().min()
     }
 
     /// When the first of the open questions and timers is over.

@@ -12,6 +12,8 @@ use crate::{
     Entry, Journal, Misuse, Restored, RunId, Unanswered,
     entry::written,
     journal::{DUE, State},
+    store::Asked,
+    unwritten::{Ticket, Unwritten},
 };
 
 /// The questions of a run.
@@ -34,7 +36,8 @@ pub(crate) struct Questions {
 struct Open {
     key: String,
     serial: u64,
-    request: InputRequest,
+    /// What the client is asked; `None` if somebody outside is to answer.
+    request: Option<InputRequest>,
     due: Option<u64>,
     sent: bool,
     waker: Option<Waker>,
@@ -78,6 +81,27 @@ impl Journal {
         request: InputRequest,
         within: Option<(u64, u64)>,
     ) -> Result<Asking, Misuse> {
+        self.put(run, key, Some(request), within).map(|(asking, _)| asking)
+    }
+
+    /// Waits for an answer from outside, unless it is there. Whoever is to answer can when the
+    /// ticket is redeemed: [`Journal::poll_written`].
+    pub fn ask_outside(
+        &self,
+        run: RunId,
+        key: &str,
+        within: Option<(u64, u64)>,
+    ) -> Result<(Asking, Ticket), Misuse> {
+        self.put(run, key, None, within)
+    }
+
+    fn put(
+        &self,
+        run: RunId,
+        key: &str,
+        request: Option<InputRequest>,
+        within: Option<(u64, u64)>,
+    ) -> Result<(Asking, Ticket), Misuse> {
         let bounds = self.bounds();
         let mut state = self.enter(run, key)?;
         state.take(key)?;
@@ -85,7 +109,7 @@ impl Journal {
             None => None,
             Some((now, span)) => Some(state.due(key, now, span, bounds)?),
         };
-        if let Some(answer) = state.given(key) {
+        if let Some(answer) = state.given(key).filter(|_| request.is_some()) {
             state.record(key, Entry::Answer(answer), bounds)?;
         }
         match state.answer(key)? {
@@ -101,9 +125,10 @@ impl Journal {
                     state.give_back(key);
                     return Err(full);
                 }
-                Ok(Asking::Open)
+                let ticket = state.unwritten.as_ref().map_or(Ticket::NONE, Unwritten::ticket);
+                Ok((Asking::Open, ticket))
             }
-            answered => Ok(answered),
+            answered => Ok((answered, Ticket::NONE)),
         }
     }
 
@@ -133,7 +158,7 @@ impl Journal {
             Some(Entry::Due(due)) => Some(*due),
             _ => None,
         };
-        state.questions.push(key, request, due);
+        state.questions.push(key, Some(request), due);
         let times = state.questions.reasked.entry(key.to_owned()).or_default();
         *times += 1;
         *times
@@ -178,8 +203,10 @@ impl Journal {
     pub fn unsent(&self) -> Vec<OpenQuestion> {
         let mut state = self.lock();
         let Questions { open, reasked, .. } = &mut state.questions;
-        let unsent =
-            |open: &mut Open| (!mem::replace(&mut open.sent, true)).then(|| open.show(reasked));
+        let unsent = |open: &mut Open| match mem::replace(&mut open.sent, true) {
+            true => None,
+            false => open.show(reasked),
+        };
         open.iter_mut().filter_map(unsent).collect()
     }
 
@@ -187,7 +214,7 @@ impl Journal {
     pub fn open_questions(&self) -> Vec<OpenQuestion> {
         let state = self.lock();
         let Questions { open, reasked, .. } = &state.questions;
-        open.iter().map(|open| open.show(reasked)).collect()
+        open.iter().filter_map(|open| open.show(reasked)).collect()
     }
 
     /// Whether any question is open.
@@ -277,7 +304,7 @@ impl Journal {
             state.forget(key);
             *state.questions.reasked.entry(key.to_owned()).or_default() += 1;
         }
-        state.questions.push(key, request, None);
+        state.questions.push(key, Some(request), None);
     }
 }
 
@@ -365,11 +392,26 @@ impl Questions {
         self.open.clear();
     }
 
-    fn push(&mut self, key: &str, request: InputRequest, due: Option<u64>) {
+    fn push(&mut self, key: &str, request: Option<InputRequest>, due: Option<u64>) {
         self.asked += 1;
         let serial = self.asked;
         let key = key.to_owned();
         self.open.push(Open { key, serial, request, due, sent: false, waker: None });
+    }
+
+    /// What has not been sent, as a store keeps it. It counts as sent from now on.
+    pub(crate) fn take_unsent(&mut self) -> Vec<Asked> {
+        let Self { open, reasked, .. } = self;
+        let unsent = |open: &mut Open| match mem::replace(&mut open.sent, true) {
+            true => None,
+            false => Some(Asked {
+                key: open.key.clone(),
+                name: name(&open.key, reasked),
+                request: open.request.clone(),
+                due: open.due,
+            }),
+        };
+        open.iter_mut().filter_map(unsent).collect()
     }
 
     fn name(&self, key: &str) -> String {
@@ -387,14 +429,15 @@ impl Questions {
 }
 
 impl Open {
-    fn show(&self, reasked: &BTreeMap<String, u32>) -> OpenQuestion {
-        OpenQuestion {
+    /// What is put to the client, if it is asked.
+    fn show(&self, reasked: &BTreeMap<String, u32>) -> Option<OpenQuestion> {
+        Some(OpenQuestion {
             key: self.key.clone(),
             name: name(&self.key, reasked),
-            request: self.request.clone(),
+            request: self.request.clone()?,
             due: self.due,
             serial: self.serial,
-        }
+        })
     }
 }
 

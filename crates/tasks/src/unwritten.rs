@@ -5,10 +5,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use crate::{
-    Journal,
-    store::{Asked, Changes},
-};
+use crate::{Journal, store::Changes};
 
 /// What has been recorded since the last write.
 #[derive(Default)]
@@ -52,7 +49,10 @@ impl Journal {
     /// From now on everything that is recorded is to be written. What is there already is not part
     /// of it: it is what the task is made with.
     pub fn begin_writing(&self) {
-        self.lock().unwritten.get_or_insert_default();
+        let mut state = self.lock();
+        let said = state.said.take();
+        let unwritten = state.unwritten.get_or_insert_default();
+        unwritten.changes.message = unwritten.changes.message.take().or(said);
     }
 
     /// There is no store after all: what was recorded stays in memory.
@@ -67,15 +67,10 @@ impl Journal {
     /// Takes what is to be written next, questions that have not been asked included. Nothing more
     /// is taken until [`Journal::written`] says that this is done.
     pub fn take_changes(&self) -> Option<Changes> {
-        let unsent = self.unsent();
         let mut state = self.lock();
+        state.unwritten.as_ref()?;
+        let asked = state.questions.take_unsent();
         let unwritten = state.unwritten.as_mut()?;
-        let asked = unsent.into_iter().map(|question| Asked {
-            key: question.key,
-            name: question.name,
-            request: Some(question.request),
-            due: question.due,
-        });
         let Changes { asked: all, withdrawn, .. } = &mut unwritten.changes;
         all.extend(asked);
         // These are open now. One that was withdrawn before would be withdrawn after, in a store.
@@ -109,15 +104,17 @@ impl Journal {
         }
     }
 
-    /// Says what the task is doing, in words. `false` if nobody would write it.
-    pub fn say(&self, message: String) -> bool {
+    /// Says what the run is doing, in words. Without a store it is kept for when there is one.
+    pub fn say(&self, message: String) {
         let mut state = self.lock();
-        let Some(unwritten) = &mut state.unwritten else { return false };
+        let Some(unwritten) = &mut state.unwritten else {
+            state.said = Some(message);
+            return;
+        };
         unwritten.changes.message = Some(message);
         let writer = unwritten.writer.take();
         drop(state);
         writer.into_iter().for_each(Waker::wake);
-        true
     }
 
     /// Whom to wake when something is said from outside of the run.

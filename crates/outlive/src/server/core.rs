@@ -14,13 +14,13 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{Call, Fault, Notice, Profile, Service, Session, Work};
-use outlive_wire::{CacheHints, JsonObject};
+use outlive_protocol::{Call, Completed, Fault, Notice, Profile, Service, Session, Work};
+use outlive_wire::{CacheHints, JsonObject, RawJson};
 
 use super::{
     RateLimit,
     custom::{CustomMethod, NoticeHandler},
-    durable::{Rehearsed, UsedRounds},
+    durable::{Rehearsed, Token, UsedRounds},
     extract::Needs,
     layer::CallStack,
     metrics::Counters,
@@ -178,6 +178,20 @@ impl Service for Core {
     fn session_closed(&self, session: &Arc<Session>) {
         self.counters.sessions_closed.add(1);
         self.on_close.iter().for_each(|hook| contain("a hook of sessions", || hook(session)));
+    }
+
+    fn complete(
+        self: Arc<Self>,
+        token: &str,
+        value: RawJson,
+    ) -> Pin<Box<dyn Future<Output = Completed> + Send>> {
+        let token = Token::open(&self, token);
+        Box::pin(async move {
+            match token {
+                Some(token) => self.answer_from_outside(token, value).await,
+                None => Completed::Unknown,
+            }
+        })
     }
 
     fn shut_down(self: Arc<Self>, patience: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {

@@ -43,8 +43,8 @@ pub use completion::{IntoSuggestions, Partial};
 pub use cx::Cx;
 pub(crate) use durable::Rehearsed;
 pub use durable::{
-    Durable, DurableError, Elicit, ElicitUrl, Next, Questions, Reply, Retry, Roots, Round, Sample,
-    Secret, Shed,
+    Durable, DurableError, Elicit, ElicitUrl, External, Next, Opening, Questions, Reply, Retry,
+    Roots, Round, Sample, Secret, Shed,
 };
 pub use error::{Error, Result};
 pub use extract::{Args, Extract, Needs, RawParams, Rejection, State};
@@ -52,6 +52,7 @@ pub use form::{Choice, Form, FormError, FormField};
 pub use handler::Handler;
 pub use layer::{BoxCall, BoxError};
 pub use metrics::{Latency, Metrics};
+pub use outlive_protocol::Completed;
 pub use outlive_protocol::{Call, Clock, Fault, Limits, Notice, Outcome, Principal, Session};
 pub use outlive_tasks::{IntoKey, Key, Misuse};
 pub use outlive_wire::{

@@ -17,8 +17,8 @@ use tokio::{
 };
 
 use super::{
-    BuildError, Metrics, Prompt, Resource, ResourceTemplate, ServerBuilder, Tool, core::Core,
-    registry::Entry,
+    BuildError, Completed, Metrics, Prompt, Resource, ResourceTemplate, ServerBuilder, Tool,
+    core::Core, registry::Entry,
 };
 
 /// An MCP server. Clones are the same server.
@@ -95,6 +95,21 @@ impl Server {
     /// when the last of them is shut down; this is for a server that is mounted somewhere else.
     pub async fn drain(&self, patience: Duration) {
         self.core.drain(patience).await;
+    }
+
+    /// Says what came of something that a task waits for outside; the token is that of
+    /// [`External::token`](super::External::token). What is said first counts.
+    ///
+    /// # Errors
+    ///
+    /// When the value cannot be written as JSON.
+    pub async fn complete(
+        &self,
+        token: &str,
+        value: impl serde::Serialize,
+    ) -> serde_json::Result<Completed> {
+        let value = serde_json::value::to_raw_value(&value)?;
+        Ok(Arc::clone(&self.core).complete(token, value).await)
     }
 
     /// What the server has done and is doing, in numbers; as text it is what Prometheus reads.

@@ -1,6 +1,10 @@
 //! Tools that outlive their requests, on both dialects.
 
+mod drain; // a server that stops gives its tasks to others
 mod legacy; // 2025-11-25: a status to poll, a result to wait for
 mod modern; // the extension of 2026-07-28
+mod once; // what is done once, however often it is asked for
+mod outside; // work that is done elsewhere
 mod takeover; // what another process makes of a task
+mod watched; // what is written down, counted and slowed down
 mod world; // the tools, and clients that hold tasks

@@ -6,7 +6,7 @@ use std::{
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll, Waker},
-    time::Duration,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use outlive_wire::{ErrorObject, code};
@@ -248,9 +248,20 @@ fn poll_parking(
         *parking = None;
         return Poll::Pending;
     }
-    let end = Instant::now() + inner.config.park_after;
+    // Nobody here watches the deadlines of questions: the store does, and brings the run back.
+    let deadline = journal.next_deadline().map(|due| due.saturating_sub(wall_clock()));
+    let wait = deadline.map_or(inner.config.park_after, |millis| {
+        inner.config.park_after.min(Duration::from_millis(millis))
+    });
+    let end = Instant::now() + wait;
     let timer = parking.get_or_insert_with(|| Box::pin(sleep_until(end)));
     timer.as_mut().poll(cx).map(|()| Event::Park)
+}
+
+/// Milliseconds since 1970.
+fn wall_clock() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 pub(super) fn internal(message: String) -> ErrorObject {

@@ -9,6 +9,7 @@ use super::{Allow, Authenticator, EventStore, MemoryEvents};
 #[must_use]
 pub struct HttpConfig {
     pub(super) path: String,
+    pub(super) external_path: Option<String>,
     pub(super) hosts: Option<Allow>,
     pub(super) origins: Allow,
     pub(super) authenticator: Option<Arc<dyn Authenticator>>,
@@ -29,6 +30,7 @@ impl Default for HttpConfig {
     fn default() -> Self {
         Self {
             path: "/mcp".into(),
+            external_path: None,
             hosts: None,
             origins: Allow::Loopback,
             authenticator: None,
@@ -51,6 +53,14 @@ impl HttpConfig {
     /// The defaults: `/mcp`, loopback only, sessions for legacy clients, no authenticator.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Takes what tasks wait for from outside by POST below this path: `{path}/{token}`, the value
+    /// as JSON. Off by default. Whoever posts needs the token and nothing else. Only the listener of
+    /// [`serve`](super::serve) has it.
+    pub fn external_path(mut self, path: impl Into<String>) -> Self {
+        self.external_path = Some(path.into());
+        self
     }
 
     /// The path of the endpoint.

@@ -16,6 +16,7 @@ mod config;
 mod cors;
 mod delete;
 mod events;
+mod external;
 mod get;
 mod guard;
 mod http_sse;

@@ -19,7 +19,7 @@ use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode, header,
 use outlive_protocol::{Endpoint, Principal, Session};
 
 use super::{
-    Allow, Body, HttpConfig, Verdict, cors, delete, get, guard, http_sse,
+    Allow, Body, HttpConfig, Verdict, cors, delete, external, get, guard, http_sse,
     post::{self, Head},
     reply,
     sessions::{HttpSession, Sessions},
@@ -147,6 +147,10 @@ impl HttpService {
         let origin = headers.get(header::ORIGIN).cloned();
         let mut response = if parts.method == Method::OPTIONS && origin.is_some() {
             cors::preflight(headers)
+        } else if let (Route::ByPath, Some(token)) =
+            (&self.route, external::token(shared, parts.uri.path()))
+        {
+            Box::pin(external::take(shared, &parts.method, token, body)).await
         } else {
             self.authenticated(parts, peer, body).await
         };

@@ -78,6 +78,11 @@ pub enum DurableError {
         /// The step.
         key: String,
     },
+    /// It needs a task, and this call is none and cannot become one.
+    NoTask {
+        /// What waits for something outside.
+        key: String,
+    },
     /// It needs a store, and the server has none.
     NoStore {
         /// The step.
@@ -118,6 +123,10 @@ impl fmt::Display for DurableError {
             Self::Ambiguous { key } => write!(
                 f,
                 "`{key}` may be done once only, and was begun when its worker was lost; look whether it was done"
+            ),
+            Self::NoTask { key } => write!(
+                f,
+                "`{key}` waits for something outside, which only a task can; give the tool a task policy, and call it from a client that holds tasks"
             ),
             Self::NoStore { key } => {
                 write!(f, "`{key}` may be done once only, which needs a store that remembers it")

@@ -7,6 +7,7 @@
 
 mod ask;
 mod error;
+mod external;
 mod inline;
 mod question;
 mod rehearsed;
@@ -36,6 +37,8 @@ use sha2::{Digest, Sha256};
 
 pub use ask::{Elicit, ElicitUrl, Reply, Roots, Sample};
 pub use error::DurableError;
+pub(super) use external::Token;
+pub use external::{External, Opening};
 pub(super) use inline::{Ended, Ending, Inline};
 pub(crate) use rehearsed::Rehearsed;
 pub use retry::Retry;

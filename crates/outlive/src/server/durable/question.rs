@@ -150,7 +150,7 @@ impl Drop for Question<'_> {
     }
 }
 
-fn unanswered(key: &str, why: Unanswered) -> DurableError {
+pub(super) fn unanswered(key: &str, why: Unanswered) -> DurableError {
     let key = key.to_owned();
     match why {
         Unanswered::Refused { code, message } => DurableError::Refused { key, code, message },

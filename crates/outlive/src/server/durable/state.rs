@@ -8,6 +8,7 @@ use std::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -46,6 +47,9 @@ pub(in crate::server) struct Durability {
     in_task: AtomicBool,
     /// Which task.
     task_id: Mutex<Option<String>>,
+    /// Whether the call may become a task, and whether it has to before it can go on.
+    may_become_task: AtomicBool,
+    wants_task: AtomicBool,
     /// The name of the round that the client has presented, if something was done in those before.
     jti: Option<String>,
     /// Minted when it is first needed, and kept over all rounds.
@@ -149,6 +153,8 @@ impl Durability {
             journal: Arc::new(journal),
             in_task: AtomicBool::new(false),
             task_id: Mutex::default(),
+            may_become_task: AtomicBool::new(false),
+            wants_task: AtomicBool::new(false),
             jti: None,
             call_id: OnceLock::new(),
             round: AtomicU32::new(0),
@@ -188,6 +194,29 @@ impl Durability {
         self.journal.set_bounds(bounds);
         self.in_task.store(task.is_some(), Ordering::Release);
         *self.lock_task_id() = task.map(str::to_owned);
+    }
+
+    /// The call may become a task, or may not after all.
+    pub(in crate::server) fn allow_task(&self, may: bool) {
+        self.may_become_task.store(may, Ordering::Release);
+    }
+
+    /// Whether the call has to become a task before it can go on.
+    pub(in crate::server) fn wants_task(&self) -> bool {
+        self.wants_task.load(Ordering::Acquire) && !self.is_task()
+    }
+
+    /// Waits until the call is a task; `false` if it will not be one. Whoever makes a task of it
+    /// polls it again then.
+    pub(super) fn poll_task(&self, _task: &mut Context<'_>) -> Poll<bool> {
+        match (self.is_task(), self.may_become_task.load(Ordering::Acquire)) {
+            (true, _) => Poll::Ready(true),
+            (false, false) => Poll::Ready(false),
+            (false, true) => {
+                self.wants_task.store(true, Ordering::Release);
+                Poll::Pending
+            }
+        }
     }
 
     /// The task that the call has become, if it has.

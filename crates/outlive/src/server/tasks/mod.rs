@@ -20,10 +20,10 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{Call, Fault, TaskState, TaskView};
+use outlive_protocol::{Call, Completed, Fault, TaskState, TaskView};
 use outlive_tasks::{
     engine::{Engine, News, Refused},
-    store::{StoreError, TaskId, TaskOutcome, View, WorkerId},
+    store::{Answerer, StoreError, TaskId, TaskOutcome, View, WorkerId},
 };
 use outlive_wire::{Entries, RawJson};
 use serde_json::value::RawValue;
@@ -32,7 +32,7 @@ pub use config::{OnCrash, TaskConfig, TaskPolicy};
 pub(super) use methods::{cancel, gate, get, list, look_at, result, update};
 pub(super) use start::course;
 
-use super::{core::Core, throttle::Throttle};
+use super::{core::Core, durable::Token, throttle::Throttle};
 use audit::Auditor;
 use runner::CallRunner;
 use witness::Witness;
@@ -112,6 +112,22 @@ impl Core {
         if let Some(running) = self.tasks.as_ref().and_then(|tasks| tasks.running.get()) {
             running.engine.drain(patience).await;
         }
+    }
+
+    /// Takes what came of something that a task waits for.
+    pub(super) async fn answer_from_outside(&self, token: Token, value: RawJson) -> Completed {
+        let Ok(tasks) = self.tasks() else { return Completed::Unknown };
+        let Token { task, principal, key } = token;
+        let id = TaskId::new(task);
+        let said = vec![(key, value)];
+        let taken = tasks.engine().store().answer(&principal, &id, Answerer::Outside, said).await;
+        let (what, completed) = match taken {
+            Ok(Some(1..)) => ("completed-outside", Completed::Taken),
+            Ok(_) => ("completed-outside-too-late", Completed::TooLate),
+            Err(error) => return Completed::Unavailable(error.to_string()),
+        };
+        tasks.running().auditor.note(&principal, id.as_str(), what, None);
+        completed
     }
 
     /// Hears of changes of these tasks from now on.

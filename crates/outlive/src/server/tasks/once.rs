@@ -99,7 +99,11 @@ impl Once {
             let note = self.note(None)?;
             let there = tasks.engine().store().keep(&self.place(&cx), note, self.hold).await;
             let Some(there) = there.map_err(|error| unavailable(&error))? else {
-                return self.begin(cx, start).await;
+                // The key may have made a task without a note, when its tool had another policy.
+                return match self.task(&cx).await? {
+                    Some(task) => Ok(task),
+                    None => self.begin(cx, start).await,
+                };
             };
             if let Some(outcome) = self.repeat(&cx, &there).await? {
                 return Ok(outcome);
@@ -127,14 +131,28 @@ impl Once {
             }
             Some(Came::Task(id)) => created(cx, &id).await.map(Some),
             // Its process may have been lost after it became a task, and before that was noted.
-            None => {
-                let store = cx.core().tasks()?.engine().store();
-                match store.made(cx.principal().key(), &self.key).await {
-                    Ok(Some(Created::Before(id))) => created(cx, &id).await.map(Some),
-                    Ok(_) => Ok(None),
-                    Err(error) => Err(unavailable(&error)),
-                }
-            }
+            None => self.task(cx).await,
+        }
+    }
+
+    /// The task that was made under the key, if there is one.
+    async fn task(&self, cx: &Cx) -> Result<Option<Outcome>, Fault> {
+        let store = cx.core().tasks()?.engine().store();
+        match store.made(cx.principal().key(), &self.key).await {
+            Ok(Some(Created::Before(id))) => created(cx, &id).await.map(Some),
+            Ok(Some(Created::OtherRequest)) => Err(other_request()),
+            Ok(_) => Ok(None),
+            Err(error) => Err(unavailable(&error)),
+        }
+    }
+
+    /// What came of a call without a task that was done under the key, if there was one.
+    pub(super) async fn done(&self, cx: &Cx) -> Result<Option<Outcome>, Fault> {
+        let store = cx.core().tasks()?.engine().store();
+        match store.kept(&self.place(cx)).await {
+            Ok(Some(there)) => self.repeat(cx, &there).await,
+            Ok(None) => Ok(None),
+            Err(error) => Err(unavailable(&error)),
         }
     }
 

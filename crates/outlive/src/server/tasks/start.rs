@@ -84,7 +84,7 @@ impl Course {
                 )
             }
             (Self::Task { ttl }, once) => {
-                Box::pin(async move { create(&cx, &entry, ttl, once.map(|once| once.key())).await })
+                Box::pin(async move { create(&cx, &entry, ttl, once).await })
             }
         }
     }
@@ -95,8 +95,14 @@ async fn create(
     cx: &Cx,
     entry: &ToolEntry,
     ttl: Option<u64>,
-    once: Option<OnceKey>,
+    once: Option<Once>,
 ) -> Result<Outcome, Fault> {
+    if let Some(once) = &once
+        && let Some(done) = once.done(cx).await?
+    {
+        return Ok(done);
+    }
+    let once = once.map(|once| once.key());
     // What earlier rounds have recorded and answered is part of it.
     let journal = Durability::of(cx).keep();
     let tasks = cx.core().tasks()?;
@@ -177,6 +183,9 @@ impl Auto {
         once: Option<OnceKey>,
         start: impl FnOnce(&Cx) -> Work,
     ) -> Work {
+        if entry.is_durable() {
+            Durability::of(&cx).allow_task(true);
+        }
         let stage = Stage::Inline(start(&cx));
         Box::pin(Self { cx, entry, once, after, timer: None, stage })
     }
@@ -215,7 +224,9 @@ impl Future for Auto {
                     let timer = self.timer.take();
                     let clock = &self.cx.core().profile.clock;
                     let mut timer = timer.unwrap_or_else(|| clock.sleep(self.after));
-                    if timer.as_mut().poll(task).is_pending() {
+                    let durability = self.cx.call().attached::<Durability>();
+                    let must = durability.is_some_and(Durability::wants_task);
+                    if !must && timer.as_mut().poll(task).is_pending() {
                         self.timer = Some(timer);
                         return Poll::Pending;
                     }
@@ -227,6 +238,7 @@ impl Future for Auto {
                         Ok(moving) => Stage::Moving(moving),
                         Err((fault, work)) => {
                             tracing::warn!(%fault, "a call could not become a task");
+                            Durability::of(&self.cx).allow_task(false);
                             Stage::Answering(work)
                         }
                     };
@@ -244,6 +256,7 @@ impl Future for Auto {
                             tracing::warn!(?why, "a call could not become a task; it goes on");
                             let durability = Durability::of(&self.cx);
                             durability.set_task(self.cx.core(), self.cx.call(), None);
+                            durability.allow_task(false);
                             durability.journal.stop_writing();
                             Stage::Back(work)
                         }

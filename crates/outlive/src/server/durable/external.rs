@@ -1,0 +1,173 @@
+//! Work that is done elsewhere: the handler waits until somebody outside says what came of it.
+
+use std::{
+    fmt,
+    future::{Future, IntoFuture, poll_fn},
+    marker::PhantomData,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use outlive_tasks::{Asking, IntoKey};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::{Durable, DurableError, decode_raw, millis, misuse, question::unanswered};
+use crate::server::{Result, core::Core};
+
+impl Durable {
+    /// Prepares to wait for something that is done elsewhere: by a job system, a person, another
+    /// program. What it gives back has a token, for whoever is to say what came of it, with
+    /// [`Server::complete`] or by HTTP; and it is a future of what they say.
+    ///
+    /// It waits as a question does: over crashes, for days, without a thread and after a while
+    /// without memory. So it needs a task; a call that may become one does at once.
+    ///
+    /// ```
+    /// use outlive::{server::{Durable, Result}, tool};
+    /// # async fn submit(_: &str) {}
+    ///
+    /// /// Renders a film.
+    /// #[tool(task = "auto")]
+    /// async fn render(cx: Durable) -> Result<String> {
+    ///     let job = cx.external::<String>("render").await?;
+    ///     cx.step("submit", async || Ok(submit(job.token()).await)).await?;
+    ///     job.await
+    /// }
+    /// # render();
+    /// ```
+    ///
+    /// [`Server::complete`]: crate::server::Server::complete
+    pub fn external<T: DeserializeOwned>(&self, key: impl IntoKey) -> Opening<'_, T> {
+        Opening { cx: self, key: self.full(key), within: None, value: PhantomData }
+    }
+}
+
+/// Work elsewhere that nobody can say anything about yet; see [`Durable::external`].
+#[must_use = "nothing is waited for until it is awaited"]
+pub struct Opening<'a, T> {
+    cx: &'a Durable,
+    key: String,
+    within: Option<Duration>,
+    value: PhantomData<fn() -> T>,
+}
+
+impl<'a, T: DeserializeOwned + 'a> Opening<'a, T> {
+    /// How long it may take, from when it is first waited for, whatever runs again.
+    pub fn within(mut self, span: Duration) -> Self {
+        self.within = Some(span);
+        self
+    }
+
+    async fn open(self) -> Result<External<'a, T>> {
+        let Self { cx, key, within, .. } = self;
+        if !poll_fn(|task| cx.durability().poll_task(task)).await {
+            return Err(DurableError::NoTask { key }.into());
+        }
+        let token = Token::of(cx, &key)?;
+        let within = within.map(|span| (cx.now(), millis(span)));
+        let asked = cx.journal().ask_outside(cx.run(), &key, within);
+        let (asking, ticket) = asked.map_err(misuse)?;
+        let is_open = matches!(asking, Asking::Open);
+        let external = External { cx, key, token, is_open, value: PhantomData };
+        // Whoever has the token can use it when this is written, and not before.
+        poll_fn(|task| cx.journal().poll_written(ticket, task)).await;
+        Ok(external)
+    }
+}
+
+impl<'a, T: DeserializeOwned + 'a> IntoFuture for Opening<'a, T> {
+    type Output = Result<External<'a, T>>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.open())
+    }
+}
+
+/// Work that is done elsewhere; see [`Durable::external`].
+#[must_use = "it is given up when it is dropped"]
+pub struct External<'a, T> {
+    cx: &'a Durable,
+    key: String,
+    token: String,
+    /// Whether nobody has said anything yet, as far as we know.
+    is_open: bool,
+    value: PhantomData<fn() -> T>,
+}
+
+impl<T> External<'_, T> {
+    /// What whoever says what came of it has to show. Good for this alone; each run of the handler
+    /// has another one, and all of them stay good.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+}
+
+impl<T: DeserializeOwned> Future for External<'_, T> {
+    type Output = Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Result<T>> {
+        let asking = match self.cx.journal().poll_answer(&self.key, task) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(asking) => asking.map_err(misuse),
+        };
+        self.is_open = false;
+        Poll::Ready(match asking? {
+            Asking::Answered(raw) => decode_raw(&self.key, &raw),
+            Asking::Unanswered(why) => Err(unanswered(&self.key, why).into()),
+            Asking::Open => return Poll::Pending,
+        })
+    }
+}
+
+/// Losing a `select!` gives it up; being dropped with the run does not.
+impl<T> Drop for External<'_, T> {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.cx.journal().withdraw(&self.key);
+        }
+    }
+}
+
+/// What is sealed for whoever says what came of something.
+#[derive(Serialize, Deserialize)]
+pub(in crate::server) struct Token {
+    #[serde(rename = "t")]
+    pub(in crate::server) task: String,
+    #[serde(rename = "p")]
+    pub(in crate::server) principal: String,
+    #[serde(rename = "k")]
+    pub(in crate::server) key: String,
+}
+
+/// What tokens are sealed as, so that nothing else passes for one.
+const CONTEXT: [&str; 1] = ["external"];
+
+impl Token {
+    fn of(cx: &Durable, key: &str) -> Result<String> {
+        let task = cx.task_id().unwrap_or_default();
+        let principal = cx.principal().key().to_owned();
+        let content = serde_json::to_vec(&Self { task, principal, key: key.to_owned() })?;
+        let sealed = cx.core().profile.seal.seal(&content, &CONTEXT);
+        sealed.ok_or_else(|| crate::server::Error::new("no random bytes for a token"))
+    }
+
+    /// What a token stands for, if it is one.
+    pub(in crate::server) fn open(core: &Core, token: &str) -> Option<Self> {
+        let content = core.profile.seal.open(token, &CONTEXT)?;
+        serde_json::from_slice(&content).ok()
+    }
+}
+
+impl<T> fmt::Debug for Opening<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opening").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Debug for External<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("External").field("key", &self.key).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,111 @@
+//! A server that stops gives its tasks to others.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use outlive::{
+    http::HttpConfig,
+    server::{Durable, Result, Server, State, TaskConfig, TaskPolicy, Tool},
+    tasks::MemoryStore,
+};
+use serde_json::json;
+
+use super::world::{start, until};
+use crate::support::pipe::{Pipe, text};
+
+/// Ten steps of a tenth of a second, counted as they begin.
+async fn work(cx: Durable, begun: State<Arc<AtomicUsize>>) -> Result<String> {
+    for step in 0..10 {
+        cx.step(("part", step), async || {
+            begun.fetch_add(1, Ordering::Relaxed);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            Ok(())
+        })
+        .await?;
+    }
+    Ok("done".to_owned())
+}
+
+fn server(store: &Arc<MemoryStore>, begun: &Arc<AtomicUsize>) -> Server {
+    // Neither its lease nor its own polling would give the task to anybody in time.
+    let config = TaskConfig::new(Arc::clone(store) as _).engine(|engine| {
+        engine.lease = Duration::from_secs(600);
+    });
+    Server::builder("drains", "1")
+        .tasks(config)
+        .state(Arc::clone(begun))
+        .tool(Tool::new("work", work).task(TaskPolicy::Always))
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn another_replica_goes_on_at_once_and_no_step_is_done_again() {
+    let (store, begun) = (Arc::new(MemoryStore::new()), Arc::new(AtomicUsize::new(0)));
+    let first = server(&store, &begun);
+    let mut pipe = Pipe::open(&first);
+    let id = start(&mut pipe, "work", json!({})).await;
+    while begun.load(Ordering::Relaxed) < 3 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let second = server(&store, &begun);
+    let mut other = Pipe::open(&second);
+    first.drain(Duration::from_secs(5)).await;
+    let (drained, before) = (Instant::now(), begun.load(Ordering::Relaxed));
+    while begun.load(Ordering::Relaxed) == before {
+        assert!(drained.elapsed() < Duration::from_secs(1), "nobody goes on");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let done = until(&mut other, &id, "completed").await;
+    assert_eq!(text(&done["result"]), "done");
+    assert_eq!(begun.load(Ordering::Relaxed), 10, "the step that was at work ended before");
+}
+
+#[tokio::test]
+async fn a_transport_that_is_shut_down_drains_and_the_last_one_only() {
+    let (store, begun) = (Arc::new(MemoryStore::new()), Arc::new(AtomicUsize::new(0)));
+    let first = server(&store, &begun);
+    let serve = || first.serve_http("127.0.0.1:0", HttpConfig::new());
+    let (one, two) = (serve().await.unwrap(), serve().await.unwrap());
+    let mut pipe = Pipe::open(&first);
+    let id = start(&mut pipe, "work", json!({})).await;
+    one.shut_down().await;
+    let before = begun.load(Ordering::Relaxed);
+    while begun.load(Ordering::Relaxed) < before + 2 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    two.shut_down().await;
+    let stopped = begun.load(Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(begun.load(Ordering::Relaxed), stopped, "nobody has it now");
+    let second = server(&store, &begun);
+    until(&mut Pipe::open(&second), &id, "completed").await;
+    assert_eq!(begun.load(Ordering::Relaxed), 10);
+}
+
+/// What cannot go on elsewhere has the time it is given.
+#[tokio::test]
+async fn a_run_that_nobody_can_resume_may_end() {
+    let store = Arc::new(MemoryStore::new());
+    let nap = async || {
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        "rested"
+    };
+    let server = Server::builder("drains", "1")
+        .tasks(TaskConfig::new(Arc::clone(&store) as _))
+        .tool(Tool::new("nap", nap).task(TaskPolicy::Always))
+        .build()
+        .unwrap();
+    let mut pipe = Pipe::open(&server);
+    let id = start(&mut pipe, "nap", json!({})).await;
+    until(&mut pipe, &id, "working").await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    server.drain(Duration::from_secs(5)).await;
+    let done = super::world::get(&mut pipe, &id).await;
+    assert_eq!(text(&done["result"]), "rested", "{done}");
+}

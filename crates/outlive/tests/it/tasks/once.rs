@@ -1,0 +1,202 @@
+//! What is done once, however often it is asked for.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use outlive::{
+    Form,
+    server::{
+        Args, Durable, DurableError, Principal, Result, Server, State, TaskConfig, TaskPolicy, Tool,
+    },
+    tasks::MemoryStore,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::world::{Counts, builder, holds, modern, server, until};
+use crate::support::pipe::{Pipe, error, result, text};
+
+fn keyed(tool: &str, arguments: Value, key: &str) -> Value {
+    json!({"name": tool, "arguments": arguments, "_meta": {"dev.outlive/idempotencyKey": key}})
+}
+
+// K-02, K-45
+#[tokio::test(start_paused = true)]
+async fn the_same_key_gives_the_same_task() {
+    let counts = Counts::default();
+    let mut pipe = Pipe::open(&server(&counts));
+    for tool in ["deploy", "nap"] {
+        let arguments = if tool == "nap" { json!({"ms": 5000}) } else { json!({}) };
+        let mut call = async |key: &str| {
+            let answer = modern(&mut pipe, "tools/call", keyed(tool, arguments.clone(), key)).await;
+            result(&answer)["taskId"].as_str().unwrap().to_owned()
+        };
+        let keys = [format!("{tool} a"), format!("{tool} b")];
+        let (first, again) = (call(&keys[0]).await, call(&keys[0]).await);
+        let other = call(&keys[1]).await;
+        assert_eq!(first, again, "{tool}");
+        assert_ne!(first, other, "{tool}");
+    }
+    for (tool, arguments, key) in [
+        ("nap", json!({"ms": 6000}), "nap a"),
+        ("deploy", json!({}), "nap a"),
+        ("nap", json!({"ms": 5000}), "deploy a"),
+    ] {
+        let refused = error(&modern(&mut pipe, "tools/call", keyed(tool, arguments, key)).await);
+        assert_eq!(refused["code"], -32602, "{refused}");
+        assert!(refused["message"].as_str().unwrap().contains("another request"), "{refused}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_key_gives_the_same_answer_and_each_caller_has_its_own_keys() {
+    let counts = Counts::default();
+    let server = server(&counts);
+    let mut pipe = Pipe::open_as(&server, Principal::named("alice"));
+    for _ in 0..3 {
+        let call = keyed("plain", json!({"ms": 10}), "k");
+        let answer = modern(&mut pipe, "tools/call", call).await;
+        assert_eq!(text(&result(&answer)), "slept 10 ms");
+    }
+    assert_eq!(counts.runs.load(Ordering::Relaxed), 1);
+    let mut other = Pipe::open_as(&server, Principal::named("bob"));
+    modern(&mut other, "tools/call", keyed("plain", json!({"ms": 10}), "k")).await;
+    assert_eq!(counts.runs.load(Ordering::Relaxed), 2);
+    for bad in [json!(""), json!(7), json!("x".repeat(257))] {
+        let mut call = keyed("plain", json!({"ms": 10}), "k");
+        call["_meta"]["dev.outlive/idempotencyKey"] = bad;
+        assert_eq!(error(&modern(&mut pipe, "tools/call", call).await)["code"], -32602);
+    }
+}
+
+/// Who asks again while the first one works gets what came of that.
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_at_work_is_waited_for_though_its_caller_has_left() {
+    let counts = Counts::default();
+    let server = server(&counts);
+    let mut first = Pipe::open_as(&server, Principal::named("alice"));
+    let call = keyed("plain", json!({"ms": 3000}), "k");
+    let id = first.send("tools/call", call.clone()).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    first.cancel(id).await;
+    drop(first);
+    let mut second = Pipe::open_as(&server, Principal::named("alice"));
+    assert_eq!(text(&result(&modern(&mut second, "tools/call", call).await)), "slept 3000 ms");
+    assert_eq!(counts.runs.load(Ordering::Relaxed), 1);
+}
+
+#[derive(Deserialize, JsonSchema, Form)]
+struct Sure {
+    yes: bool,
+}
+
+/// Does something, asks, does something more.
+async fn order(cx: Durable, counts: State<Counts>) -> Result<String> {
+    let step = async |key: &str| {
+        cx.step(key, async || Ok(counts.builds.fetch_add(1, Ordering::Relaxed))).await
+    };
+    step("reserve").await?;
+    let sure: Sure = cx.elicit("sure", "Sure?").await?;
+    step("pay").await?;
+    Ok(format!("paid: {}", sure.yes))
+}
+
+// R-20, MT-06
+#[tokio::test(start_paused = true)]
+async fn a_round_with_a_step_behind_it_is_used_once() {
+    let counts = Counts::default();
+    let config = TaskConfig::volatile();
+    let auto = TaskPolicy::Auto { after: Duration::from_secs(5) };
+    let server = builder(config, &counts)
+        .tool(Tool::new("order", order))
+        .tool(Tool::new("order_task", order).task(auto))
+        .build()
+        .unwrap();
+    for (tool, capabilities) in [("order", json!({"elicitation": {}})), ("order_task", holds())] {
+        let before = counts.builds.load(Ordering::Relaxed);
+        let mut pipe = Pipe::open(&server);
+        let call = json!({"name": tool});
+        let asked = result(&pipe.modern_with(capabilities.clone(), "tools/call", call).await);
+        let round = json!({
+            "name": tool,
+            "requestState": asked["requestState"],
+            "inputResponses": {"sure": {"action": "accept", "content": {"yes": true}}},
+        });
+        for _ in 0..3 {
+            let answer = pipe.modern_with(capabilities.clone(), "tools/call", round.clone()).await;
+            assert_eq!(text(&result(&answer)), "paid: true");
+        }
+        assert_eq!(counts.builds.load(Ordering::Relaxed) - before, 2, "{tool}: each step once");
+        let mut other = round.clone();
+        other["inputResponses"]["sure"]["content"]["yes"] = json!(false);
+        let answer = pipe.modern_with(capabilities, "tools/call", other).await;
+        assert_eq!(text(&result(&answer)), "paid: true", "what was answered first has counted");
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Pay {
+    hang: bool,
+}
+
+/// Pays once, and hangs in the middle of it if it is told to.
+async fn pay(cx: Durable, counts: State<Counts>, Args(pay): Args<Pay>) -> Result<String> {
+    let paid = cx
+        .step_once("pay", async || {
+            counts.builds.fetch_add(1, Ordering::Relaxed);
+            if pay.hang {
+                std::future::pending::<()>().await;
+            }
+            Ok(7)
+        })
+        .await;
+    match paid {
+        Ok(receipt) => Ok(format!("receipt {receipt}")),
+        Err(error) if matches!(error.durable(), Some(DurableError::Ambiguous { .. })) => {
+            Ok(format!("{error}"))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn payer(store: &Arc<MemoryStore>, counts: &Counts) -> Server {
+    let config = TaskConfig::new(Arc::clone(store) as _).engine(|engine| {
+        engine.lease = Duration::from_millis(400);
+        engine.poll = Duration::from_millis(20);
+    });
+    let always = Tool::new("pay_task", pay).uses_step_once().task(TaskPolicy::Always);
+    let inline = Tool::new("pay", pay).uses_step_once();
+    builder(config, counts).tool(always).tool(inline).build().unwrap()
+}
+
+// K-13, design 1.1 rule 3
+#[test]
+fn a_step_that_must_not_be_done_twice_is_not_though_its_worker_was_lost_in_it() {
+    let (store, counts) = (Arc::new(MemoryStore::new()), Counts::default());
+    let runtime = || {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.worker_threads(1).enable_all().build().unwrap()
+    };
+    let first = runtime();
+    let id = first.block_on(async {
+        let mut pipe = Pipe::open(&payer(&store, &counts));
+        let id = super::world::start(&mut pipe, "pay_task", json!({"hang": true})).await;
+        while counts.builds.load(Ordering::Relaxed) == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        id
+    });
+    first.shutdown_background();
+    runtime().block_on(async {
+        let mut pipe = Pipe::open(&payer(&store, &counts));
+        let done = until(&mut pipe, &id, "completed").await;
+        assert!(text(&done["result"]).contains("look whether it was done"), "{done}");
+        let paid =
+            modern(&mut pipe, "tools/call", json!({"name": "pay", "arguments": {"hang": false}}));
+        assert_eq!(text(&result(&paid.await)), "receipt 7", "inline the store remembers it too");
+    });
+    assert_eq!(counts.builds.load(Ordering::Relaxed), 2, "once in each call");
+}

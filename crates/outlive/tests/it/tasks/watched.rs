@@ -1,0 +1,121 @@
+//! Who did what is written down and counted, and who asks too often is told to wait.
+
+use std::{sync::Arc, time::Duration};
+
+use outlive::{
+    http::HttpConfig,
+    server::{Principal, RateLimit, Server, TaskConfig},
+    tasks::{Audit, MemoryStore, Store},
+};
+use serde_json::json;
+
+use super::world::{Counts, builder, holds, modern, start, until};
+use crate::support::{
+    http::{Connection, Request},
+    pipe::{Pipe, error, result},
+};
+
+fn server(store: &Arc<MemoryStore>) -> Server {
+    let limit = RateLimit::per_second(1.0).burst(20);
+    let config = TaskConfig::new(Arc::clone(store) as _).poll_rate(limit);
+    builder(config, &Counts::default()).build().unwrap()
+}
+
+async fn events(store: &MemoryStore, task: &str) -> Vec<Audit> {
+    // They are gathered before they are written.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    store.audit(Some(task), 0, 100).await.unwrap()
+}
+
+fn words(events: &[Audit]) -> Vec<&str> {
+    events.iter().map(|audit| audit.event.what.as_str()).collect()
+}
+
+//
+#[tokio::test(start_paused = true)]
+async fn the_store_knows_who_did_what_to_a_task() {
+    let store = Arc::new(MemoryStore::new());
+    let server = server(&store);
+    let mut pipe = Pipe::open_as(&server, Principal::named("alice"));
+    let id = start(&mut pipe, "deploy", json!({})).await;
+    until(&mut pipe, &id, "input_required").await;
+    let answers = json!({"approve": {"action": "accept", "content": {"yes": true}}});
+    modern(&mut pipe, "tasks/update", json!({"taskId": id, "inputResponses": answers})).await;
+    until(&mut pipe, &id, "completed").await;
+    let mut other = Pipe::open_as(&server, Principal::named("bob"));
+    error(&modern(&mut other, "tasks/get", json!({"taskId": id})).await);
+    let audit = events(&store, &id).await;
+    let expected = ["created", "begun", "updated", "completed", "retrieved", "look-up-denied"];
+    assert_eq!(words(&audit), expected);
+    let who: Vec<_> = audit.iter().map(|audit| audit.event.principal.as_str()).collect();
+    assert_eq!(who[..5], ["name:alice"; 5]);
+    assert_eq!(who[5], "name:bob");
+    let text = serde_json::to_string(&audit).unwrap();
+    assert!(!text.contains("accept"), "no payloads: {text}");
+}
+
+// where the id is the credential, it is not written down
+#[tokio::test(start_paused = true)]
+async fn the_id_of_an_anonymous_task_is_hashed() {
+    let store = Arc::new(MemoryStore::new());
+    let mut pipe = Pipe::open_as(&server(&store), Principal::ANONYMOUS);
+    let id = start(&mut pipe, "stubborn", json!({})).await;
+    modern(&mut pipe, "tasks/cancel", json!({"taskId": id})).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let all = store.audit(None, 0, 100).await.unwrap();
+    assert_eq!(words(&all), ["created", "begun", "cancel-requested", "cancelled"]);
+    let named = |audit: &Audit| audit.event.task.clone();
+    assert!(all.iter().map(named).all(|task| task.starts_with("sha256:") && !task.contains(&id)));
+    assert!(events(&store, &id).await.is_empty());
+}
+
+//
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_polls_too_often_is_told_when_to_come_again() {
+    let store = Arc::new(MemoryStore::new());
+    let server = server(&store);
+    let mut pipe = Pipe::open_as(&server, Principal::named("alice"));
+    let id = start(&mut pipe, "stubborn", json!({})).await;
+    for _ in 0..20 {
+        result(&modern(&mut pipe, "tasks/get", json!({"taskId": id})).await);
+    }
+    let refused = error(&modern(&mut pipe, "tasks/get", json!({"taskId": id})).await);
+    assert!(
+        refused["data"]["retryAfterMs"].as_u64().is_some_and(|wait| wait <= 1_000),
+        "{refused}"
+    );
+    let mut other = Pipe::open_as(&server, Principal::named("bob"));
+    let unknown = error(&modern(&mut other, "tasks/get", json!({"taskId": id})).await);
+    assert_eq!(unknown["code"], -32602, "others are not held up");
+    assert!(words(&events(&store, &id).await).contains(&"polled-too-often"));
+}
+
+#[tokio::test]
+async fn over_http_that_is_429_and_the_numbers_can_be_scraped() {
+    let store = Arc::new(MemoryStore::new());
+    let server = server(&store);
+    let serving = server.serve_http("127.0.0.1:0", HttpConfig::new()).await.unwrap();
+    let mut client = Connection::open(serving.address()).await;
+    let call = Request::call("stubborn", json!({})).reserved("clientCapabilities", holds());
+    let created = client.send(&call).await.result();
+    let id = created["taskId"].as_str().unwrap();
+    let poll = Request::modern("tasks/get")
+        .reserved("clientCapabilities", holds())
+        .param("taskId", json!(id))
+        .header("mcp-name", id);
+    for _ in 0..20 {
+        assert_eq!(client.send(&poll).await.status(), 200);
+    }
+    let refused = client.send(&poll).await;
+    assert_eq!((refused.status(), refused.header("retry-after")), (429, Some("1")));
+    let numbers = server.metrics().await.to_string();
+    for line in [
+        "outlive_tasks{state=\"running\"} 1",
+        "outlive_tasks_created_total 1",
+        "outlive_polls_refused_total 1",
+        "outlive_look_ups_denied_total 0",
+        "# TYPE outlive_commit_seconds histogram",
+    ] {
+        assert!(numbers.lines().any(|there| there == line), "{line} in\n{numbers}");
+    }
+}

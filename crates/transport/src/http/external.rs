@@ -1,0 +1,59 @@
+//! POST from outside: a job system says what came of something that a task waits for. The token in
+//! the path is all it needs to show.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Method, Response, StatusCode};
+use outlive_protocol::Completed;
+use serde_json::value::RawValue;
+
+use super::{Body, post, reply, service::Shared};
+
+/// The token, if a path is that of a place where values are taken.
+pub(super) fn token<'p>(shared: &Shared, path: &'p str) -> Option<&'p str> {
+    let base = shared.config.external_path.as_deref()?;
+    let token = path.strip_prefix(base)?.strip_prefix('/')?;
+    (!token.is_empty() && !token.contains('/')).then_some(token)
+}
+
+/// Takes a value.
+pub(super) async fn take<B>(
+    shared: &Arc<Shared>,
+    method: &Method,
+    token: &str,
+    body: B,
+) -> Response<Body>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: std::fmt::Display,
+{
+    if method != Method::POST {
+        return reply::method_not_allowed("POST");
+    }
+    let limit = shared.endpoint.profile().limits.message_bytes;
+    let body = match post::read(body, limit, shared.config.idle_connection).await {
+        Ok(body) => body,
+        Err(response) => return *response,
+    };
+    let value: Box<RawValue> = match serde_json::from_slice(&body) {
+        Ok(value) => value,
+        Err(error) => {
+            let message = format!("the body must be one JSON value: {error}");
+            return reply::problem(StatusCode::BAD_REQUEST, &message);
+        }
+    };
+    let service = Arc::clone(shared.endpoint.service());
+    match service.complete(token, value.into()).await {
+        Completed::Taken => reply::empty(StatusCode::NO_CONTENT),
+        Completed::TooLate => reply::problem(
+            StatusCode::CONFLICT,
+            "something was said before, or nobody waits for it any more",
+        ),
+        Completed::Unavailable(why) => {
+            let message = format!("it could not be stored; say it again later: {why}");
+            reply::problem(StatusCode::SERVICE_UNAVAILABLE, &message)
+        }
+        _ => reply::problem(StatusCode::NOT_FOUND, "this token is none of this server's"),
+    }
+}
