@@ -2,7 +2,7 @@
 //!
 //! `crash-server STORE ORACLE NAME LEASE_MS` serves HTTP on a free port, prints its address, and ends
 //! when its standard input does: nothing is left over when whoever started it dies. STORE is
-//! `sqlite:PATH`, NAME tells this process from all others that write into the file ORACLE.
+//! `sqlite:PATH` or `postgres://...`, NAME tells this process from all others that write into the file ORACLE.
 //!
 //! A line is `MILLISECONDS RUN JOB EVENT ...`; a RUN is `NAME#NUMBER`, another one each time the
 //! handler is begun. A line is one write at the end of the file, so lines of several processes keep
@@ -25,7 +25,7 @@ use outlive::{
     Form,
     http::HttpConfig,
     server::{Args, Durable, Result, Server, State, TaskConfig, TaskPolicy, Tool},
-    tasks::{SqliteStore, Store},
+    tasks::{PostgresStore, SqliteStore, Store},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -141,10 +141,11 @@ async fn quick(Args(job): Args<Job>) -> String {
     job.name
 }
 
-fn open(store: &str) -> Result<Arc<dyn Store>, Box<dyn Error>> {
+async fn open(store: &str) -> Result<Arc<dyn Store>, Box<dyn Error>> {
     match store.split_once(':') {
         Some(("sqlite", path)) => Ok(Arc::new(SqliteStore::open(path)?)),
-        _ => Err(format!("unknown store `{store}`; there is sqlite:PATH").into()),
+        Some(("postgres", _)) => Ok(Arc::new(PostgresStore::connect(store).await?)),
+        _ => Err(format!("unknown store `{store}`; there are sqlite:PATH and postgres:...").into()),
     }
 }
 
@@ -157,7 +158,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     end_with_standard_input();
     let lease = Duration::from_millis(lease.parse()?);
-    let tasks = TaskConfig::new(open(store)?).max_per_caller(100_000).engine(|engine| {
+    let tasks = TaskConfig::new(open(store).await?).max_per_caller(100_000).engine(|engine| {
         engine.lease = lease;
         engine.poll = lease / 8;
         engine.park_after = Duration::from_millis(300);

@@ -70,7 +70,7 @@ fn run_in(folder: &Path, options: &Options) -> Result<()> {
     let setting = Setting {
         program: options.server.clone(),
         folder: folder.to_owned(),
-        store: database.url().to_owned(),
+        store: database.url(),
         lease: LEASE,
     };
     let fleet = Fleet::start(setting, options.replicas)?;

@@ -10,6 +10,7 @@ mod conformance;
 mod crash;
 mod examples;
 mod fuzz;
+mod postgres;
 mod process;
 mod soak;
 mod test;
@@ -35,13 +36,15 @@ usage: cargo xtask COMMAND
   examples     every story in examples/, which check themselves
   bench        figures; arguments are passed on to the benchmark
   crash        servers that are killed, frozen and restarted, and what became of their tasks
-                 --store sqlite             where tasks are kept
+                 --store sqlite|postgres    where tasks are kept
                  --replicas N --minutes N   or --seconds N
                  --seed N                   the same faults again
   takeover     how long a task stands still when its server is killed
-                 --store sqlite --replicas N --kills N
+                 --store sqlite|postgres --replicas N --kills N
   rolling      every server replaced in turn, and no call may fail
-                 --store sqlite --replicas N --rounds N
+                 --store sqlite|postgres --replicas N --rounds N
+  postgres     a database for tests that are run by hand, until Ctrl-C
+                 --wheel                    the pinned package, whatever the system has
   soak         hours of traffic in minutes; arguments are passed on
   fuzz         TARGET [--seconds N]         needs nightly and cargo-fuzz
 ";
@@ -66,6 +69,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("crash") => crash::run(args),
         Some("takeover") => crash::takeover::run(args),
         Some("rolling") => crash::rolling::run(args),
+        Some("postgres") => postgres::run(args),
         Some("soak") => soak::run(args),
         Some("fuzz") => fuzz::run(args),
         None | Some("help" | "--help" | "-h") => {

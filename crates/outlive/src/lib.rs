@@ -47,6 +47,9 @@ pub mod tasks {
             View, WorkerId, contract,
         },
     };
+
+    #[cfg(feature = "postgres")]
+    pub use outlive_tasks::store::{PostgresOptions, PostgresStore};
 }
 
 /// The protocol's own types.

@@ -46,7 +46,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let folder = folder("rolling")?;
     in_folder(&folder, || {
         let database = Database::start(&store, &folder)?;
-        let url = database.url().to_owned();
+        let url = database.url();
         let setting = Setting { program, folder: folder.clone(), store: url, lease: LEASE };
         let fleet = Fleet::start(setting, replicas)?;
         thread::scope(|scope| {

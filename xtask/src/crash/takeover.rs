@@ -33,7 +33,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let folder = folder("takeover")?;
     let mut took = in_folder(&folder, || {
         let database = Database::start(&store, &folder)?;
-        let store = database.url().to_owned();
+        let store = database.url();
         let setting = Setting { program, folder: folder.clone(), store, lease: LEASE };
         let fleet = Fleet::start(setting, replicas)?;
         let mut client = Client::new(&fleet, Random::new(kills));
