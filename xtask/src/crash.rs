@@ -249,6 +249,7 @@ fn print_table(plan: &[Event], known: &[Known], findings: &Findings, took: Durat
         ("restarts", planned(|action| matches!(action, Action::Restart(_)))),
         ("  that hit a task", hits("restart")),
         ("database kills", planned(|action| matches!(action, Action::Database(_)))),
+        ("  that hit a task", hits("database")),
         ("step executions", findings.executions.to_string()),
         ("  repeated", findings.repeated.to_string()),
         ("  by a former owner, in vain", findings.in_vain.to_string()),

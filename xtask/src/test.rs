@@ -61,8 +61,15 @@ const STEPS: &[Step] = &[
         run: Run::Xtask(&["conformance", "--with-tests"], conformance::run),
     },
     Step {
-        name: "crash",
+        name: "crash-sqlite",
         run: Run::Xtask(&["crash", "--seconds", "25", "--with-tests"], crash::run),
+    },
+    Step {
+        name: "crash-postgres",
+        run: Run::Xtask(
+            &["crash", "--store", "postgres", "--seconds", "30", "--with-tests"],
+            crash::run,
+        ),
     },
     Step { name: "soak", run: Run::Xtask(&["soak", "--short", "--with-tests"], soak::run) },
 ];

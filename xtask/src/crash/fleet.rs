@@ -225,7 +225,7 @@ fn address(child: &mut Child) -> Result<SocketAddr> {
 /// own, which Ctrl-C does not reach.
 fn thaw_later(child: &Child) -> Result<Reaped> {
     let mut later = Command::new("sh");
-    later.args(["-c", "sleep 60; kill -CONT $0"]).arg(child.id().to_string());
+    later.args(["-c", "sleep 10; kill -CONT $0"]).arg(child.id().to_string());
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut later, 0);
     Ok(Reaped(Some(later.spawn().context("could not start `sh`")?)))

@@ -58,7 +58,7 @@ pub(super) fn judge_lines(lines: &[Line], holds_up: &[&str]) -> Findings {
             for job in jobs.values_mut() {
                 hit |= job.hit(kind, name, line.at);
                 if job.processes.contains(&name.as_str()) || holds_up.contains(&kind.as_str()) {
-                    job.suffer(kind, name);
+                    job.suffer(kind, name, line.at);
                 }
             }
             *findings.hits.entry(kind.clone()).or_default() += usize::from(hit);
@@ -84,6 +84,8 @@ struct Job<'l> {
     faults: usize,
     /// What is frozen or down since the job began.
     lasting: Vec<&'l str>,
+    /// When processes that it has suffered from were thawed.
+    thawed: HashMap<&'l str, u64>,
     executions: HashMap<u32, usize>,
     /// The token that each step is recorded with.
     records: HashMap<u32, &'l str>,
@@ -98,10 +100,11 @@ struct Job<'l> {
 impl<'l> Job<'l> {
     /// Counts a fault that may have cost the job its worker. What lasts is counted once: when it
     /// begins, or when it ends if the job has come in between.
-    fn suffer(&mut self, kind: &str, name: &'l str) {
+    fn suffer(&mut self, kind: &str, name: &'l str, at: u64) {
         match kind {
             "freeze" | "database" => self.lasting.push(name),
             "thaw" | "recovery" => {
+                self.thawed.insert(name, at);
                 if let Some(known) = self.lasting.iter().position(|lasting| *lasting == name) {
                     self.lasting.remove(known);
                     return;
@@ -133,6 +136,11 @@ impl<'l> Job<'l> {
             Event::Run => {
                 self.processes.push(process);
                 self.owner = Some((process, true));
+                // Its process had claimed it, and was frozen before it could begin.
+                let thawed = line.at.saturating_sub(awake);
+                if awake <= SLOW && self.thawed.insert(process, thawed) != Some(thawed) {
+                    self.faults += 1;
+                }
                 let since = self.cancelled.map_or(0, |at| line.at.saturating_sub(at));
                 if since > SLOW && awake > SLOW {
                     return Err(format!("run {run} began {since} ms after it was cancelled"));

@@ -88,7 +88,7 @@ impl Oracle {
     pub(crate) fn tail(&self) -> Result<Tail> {
         let mut file = File::open(&self.path).context("could not read the oracle")?;
         file.seek(SeekFrom::End(0))?;
-        Ok(Tail { file })
+        Ok(Tail { file, half: String::new() })
     }
 }
 
@@ -96,6 +96,8 @@ impl Oracle {
 #[derive(Debug)]
 pub(crate) struct Tail {
     file: File,
+    /// What was read of a line whose end was not there yet.
+    half: String,
 }
 
 impl Tail {
@@ -107,9 +109,10 @@ impl Tail {
     ) -> Result<Option<Line>> {
         let begun = Instant::now();
         while begun.elapsed() < patience {
-            let mut text = String::new();
-            // Lines are written whole, so what is there ends with one.
+            let mut text = std::mem::take(&mut self.half);
+            // Lines are written whole, but one that is being written may be seen in parts.
             self.file.read_to_string(&mut text)?;
+            self.half = text.split_off(text.rfind('\n').map_or(0, |end| end + 1));
             if let Some(line) = parse(&text)?.into_iter().find(&is_meant) {
                 return Ok(Some(line));
             }

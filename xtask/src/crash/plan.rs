@@ -56,6 +56,9 @@ const QUIET: Duration = Duration::from_millis(700);
 /// No process is hurt so soon after it was; it would not have begun to work.
 const REST: Duration = Duration::from_millis(500);
 
+/// A database reads its log for seconds before it is there again; then all must come to work.
+const RECOVERY: Duration = Duration::from_secs(7);
+
 /// Each kind of fault once, and then any of them until the time is over.
 pub(super) fn plan(seed: u64, terms: Terms) -> Vec<Event> {
     let mut random = Random::new(seed).fork(0);
@@ -83,7 +86,7 @@ pub(super) fn plan(seed: u64, terms: Terms) -> Vec<Event> {
             }
             (60..70, _) if terms.database && database_free <= at => {
                 events.push(Event { at, action: Action::Database(down) });
-                database_free = at + down + REST * 2;
+                database_free = at + down + RECOVERY;
             }
             // All that stand, at once: nobody is left who could take over.
             (80..85, Some(_)) => {

@@ -114,3 +114,15 @@ fn a_job_that_was_cancelled_is_not_begun_again() {
     found(&format!("{cancelled}\n3000 1.1#0 j run"), "after it was cancelled");
     fine(&format!("{cancelled}\n2990 harness - fault thaw 0.1\n3000 0.1#1 j run"));
 }
+
+#[test]
+fn a_run_that_begins_late_because_its_process_was_frozen_may_be_too_late() {
+    let late = "10 harness - fault freeze 0.1
+         30 harness - fault thaw 0.1
+         40 0.1#0 j run
+         41 0.1#0 j begin 0 a
+         50 0.1#1 j run
+         51 0.1#1 j begin 0 b";
+    fine(late);
+    found(&format!("{late}\n60 0.1#2 j run\n61 0.1#2 j begin 0 c"), "ran 3 times");
+}
