@@ -30,9 +30,10 @@ enum Kind {
     Soon,
 }
 
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 11] = [
     Kind::Plain,
-    Kind::Plain,
+    Kind::Long,
+    Kind::Long,
     Kind::Long,
     Kind::Long,
     Kind::Asking,
@@ -106,7 +107,7 @@ fn begin(client: &mut Client<'_>, wire: Wire, kind: Kind, job: &str, steps: u32)
         "pause_ms": random.below(40),
     });
     match kind {
-        Kind::Long => arguments["step_ms"] = json!(150 + random.below(300)),
+        Kind::Long => arguments["step_ms"] = json!(300 + random.below(300)),
         Kind::Asking => arguments["ask_at"] = json!(middle),
         Kind::Sleeping => {
             arguments["sleep_at"] = json!(middle);

@@ -71,7 +71,7 @@ pub(super) fn plan(seed: u64, terms: Terms) -> Vec<Event> {
         let choice = if turn < 5 { turn * 20 } else { random.below(100) };
         let down = random.millis(50..1_200);
         let lease = terms.lease.as_millis() as u64;
-        let span = random.millis(lease * 5 / 4..lease * 5 / 2);
+        let span = random.millis(lease * 5 / 4..lease * 7 / 4);
         let healthy: Vec<usize> = (0..terms.replicas).filter(|&one| free[one] <= at).collect();
         let victim = healthy.get(random.below(healthy.len())).copied();
         match (choice, victim) {
