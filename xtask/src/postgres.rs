@@ -47,6 +47,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
 /// A server that runs. It ends when this value is dropped, or this process, however it ends.
 #[derive(Debug)]
 pub(crate) struct Postgres {
+    bin: PathBuf,
     folder: PathBuf,
     server: Child,
     keeper: Keeper,
@@ -83,18 +84,31 @@ impl Postgres {
         let rules = folder.join("data/pg_hba.conf");
         let trusted = fs::read_to_string(&rules)?;
         fs::write(&rules, format!("local all outlive_with_password scram-sha-256\n{trusted}"))?;
-        let log = File::create(folder.join("log"))?;
-        let mut server = as_nobody(&bin.join("postgres"), folder);
-        server
-            .args(["-D", "data", "-c", "listen_addresses=", "-c", "max_connections=300"])
-            .arg("-c")
-            .arg(format!("unix_socket_directories={}", folder.display()))
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log);
-        let server = server.spawn().context("could not start postgres")?;
+        let server = launch(bin, folder)?;
         keeper.watch(server.id())?;
-        Ok(Self { folder: folder.to_owned(), server, keeper })
+        Ok(Self { bin: bin.to_owned(), folder: folder.to_owned(), server, keeper })
+    }
+
+    /// Kills it as a crash does: nothing is written, nobody is told.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        self.server.kill()?;
+        self.server.wait()?;
+        Ok(())
+    }
+
+    /// Starts one that was killed again, on what it had written.
+    pub(crate) fn restart(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            self.server = launch(&self.bin, &self.folder)?;
+            self.keeper.watch(self.server.id())?;
+            match self.wait_until_ready() {
+                Ok(()) => return Ok(()),
+                // Those who served clients notice late that it is gone; it does not start before.
+                Err(_) if begun.elapsed() < PATIENCE => thread::sleep(PAUSE),
+                Err(error) => bail!("{error}; it said:\n{}", said(&self.folder)),
+            }
+        }
     }
 
     /// Its address, as `tokio-postgres` and `psql` take it.
@@ -106,10 +120,13 @@ impl Postgres {
     /// It writes there how far it is.
     fn wait_until_ready(&mut self) -> Result<()> {
         let state = self.folder.join("data/postmaster.pid");
+        let id = self.server.id().to_string();
         let begun = Instant::now();
         loop {
             let lines = fs::read_to_string(&state).unwrap_or_default();
-            if lines.lines().any(|line| line.trim_end() == "ready") {
+            // One that was killed has left its own file.
+            let is_ours = lines.lines().next() == Some(&id);
+            if is_ours && lines.lines().any(|line| line.trim_end() == "ready") {
                 return Ok(());
             }
             if let Some(status) = self.server.try_wait()? {
@@ -183,6 +200,19 @@ impl Drop for Keeper {
     }
 }
 
+fn launch(bin: &Path, folder: &Path) -> Result<Child> {
+    let log = File::options().create(true).append(true).open(folder.join("log"))?;
+    let mut server = as_nobody(&bin.join("postgres"), folder);
+    server
+        .args(["-D", "data", "-c", "listen_addresses=", "-c", "max_connections=300"])
+        .arg("-c")
+        .arg(format!("unix_socket_directories={}", folder.display()))
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log);
+    server.spawn().context("could not start postgres")
+}
+
 /// A program in the folder, as a user who may run PostgreSQL.
 fn as_nobody(program: &Path, folder: &Path) -> Command {
     let mut command = Command::new(program);
@@ -231,10 +261,14 @@ mod tests {
 
     #[test]
     fn a_server_is_there_until_it_is_dropped() {
-        let postgres = Postgres::start(&Programs::find().unwrap()).unwrap();
+        let mut postgres = Postgres::start(&Programs::find().unwrap()).unwrap();
         let (folder, socket) = (postgres.folder.clone(), postgres.folder.join(".s.PGSQL.5432"));
         assert!(UnixStream::connect(&socket).is_ok());
         assert!(postgres.url().starts_with("postgres://postgres@%2F"));
+        postgres.kill().unwrap();
+        assert!(UnixStream::connect(&socket).is_err());
+        postgres.restart().unwrap();
+        assert!(UnixStream::connect(&socket).is_ok());
         drop(postgres);
         assert!(UnixStream::connect(&socket).is_err());
         assert!(!folder.exists());

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 use crate::postgres::{self, Postgres, Programs};
 use crate::tools::{self, Tool};
-use crate::{conformance, examples, process, soak, tidy};
+use crate::{conformance, crash, examples, process, soak, tidy};
 
 struct Step {
     name: &'static str,
@@ -59,6 +59,17 @@ const STEPS: &[Step] = &[
     Step {
         name: "conformance",
         run: Run::Xtask(&["conformance", "--with-tests"], conformance::run),
+    },
+    Step {
+        name: "crash-sqlite",
+        run: Run::Xtask(&["crash", "--seconds", "25", "--with-tests"], crash::run),
+    },
+    Step {
+        name: "crash-postgres",
+        run: Run::Xtask(
+            &["crash", "--store", "postgres", "--seconds", "30", "--with-tests"],
+            crash::run,
+        ),
     },
     Step { name: "soak", run: Run::Xtask(&["soak", "--short", "--with-tests"], soak::run) },
 ];

@@ -76,6 +76,8 @@ struct Inner {
     listening: Mutex<Vec<Weak<Listening>>>,
     /// Something may be due.
     due: Notify,
+    /// Leases have less time left than usual.
+    renew: Arc<Notify>,
     /// A run has ended.
     ended: Notify,
     slots: Arc<Semaphore>,
@@ -131,6 +133,7 @@ impl Engine {
             watched: Mutex::default(),
             listening: Mutex::default(),
             due: Notify::new(),
+            renew: Arc::default(),
             ended: Notify::new(),
             slots: Arc::new(Semaphore::new(config.running)),
             stopping: watch::channel(false).0,
