@@ -422,7 +422,7 @@ impl ServerBuilder {
             used_rounds: self.used_rounds,
             replays: self.replays,
             rehearsal: self.rehearsal,
-            tasks: self.tasks.map(|config| Tasks::new(config, core.clone())),
+            tasks: self.tasks.map(|config| Tasks::new(config, core.clone(), &profile)),
             transports: AtomicUsize::new(0),
             counters: Counters::default(),
             on_open: self.on_open,

@@ -20,7 +20,9 @@ use outlive_protocol::{Accepted, Arrival, Principal, Run, Session, era};
 use tokio::time::Sleep;
 
 use super::{
-    Body, negotiate, reply,
+    Body, negotiate,
+    portable::Named,
+    reply,
     service::{SESSION_ID, Shared},
 };
 
@@ -58,11 +60,22 @@ where
     };
     // Modern requests have no session, whatever their headers say beside it.
     let headers = &head.parts.headers;
-    let named = (shared.config.sessions && !era::headers_look_modern(headers))
-        .then(|| shared.named_session(headers, &head.principal))
-        .flatten();
-    let lost_session = matches!(named, Some(None));
-    let entry = named.flatten();
+    let named = match shared.config.sessions && !era::headers_look_modern(headers) {
+        true => shared.named_session(headers, &head.principal),
+        false => Named::None,
+    };
+    let (entry, lost_session) = match named {
+        Named::None => (None, false),
+        Named::Unknown => (None, true),
+        Named::Here(entry) => (Some(entry), false),
+        // Boxed is what is rare, so that the future of a plain call is small.
+        Named::Unsure(here) => {
+            match Box::pin(shared.settle(headers, &head.principal, here)).await {
+                Ok(entry) => (entry.clone(), entry.is_none()),
+                Err(response) => return *response,
+            }
+        }
+    };
     let session = entry.as_ref().map(|entry| Arc::clone(&entry.session));
     let arrival = Arrival {
         principal: head.principal,
@@ -76,9 +89,9 @@ where
     };
     match shared.endpoint.accept(&message, arrival) {
         Accepted::Call(run) => answer::one(shared, run, entry, takes).await,
-        // Boxed is what is rare, so that the future of a plain call is small.
         Accepted::Handshake(run, session) => Box::pin(handshake(shared, run, session, takes)).await,
         Accepted::Noted => reply::accepted(),
+        Accepted::Stray(stray) => Box::pin(shared.hand_on(*stray)).await,
         Accepted::Refused(refusal) => reply::refusal(refusal),
         Accepted::Batch(parts) => Box::pin(answer::batch(shared, parts, entry, takes)).await,
     }
@@ -94,11 +107,9 @@ async fn handshake(
     if !shared.config.sessions {
         return answer::one(shared, run, None, takes).await;
     }
-    let Some(entry) = shared.open_session(session) else {
-        return reply::problem(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "this server has as many sessions as it can hold; try again later",
-        );
+    let entry = match shared.open_session(session).await {
+        Ok(entry) => entry,
+        Err(response) => return *response,
     };
     let id = HeaderValue::from_str(&entry.id);
     let mut response = answer::one(shared, run, Some(entry), takes).await;

@@ -359,7 +359,7 @@ fn send(cx: &Cx, question: OpenQuestion) -> Result<Waiting, String> {
         None => profile.limits.question_timeout,
     };
     let Some(session) = cx.call().session() else { return Err(key) };
-    let reply = session.asked().open();
+    let reply = cx.core().ask_in(session);
     cx.say(Notify::Ask { id: reply.id(), request: Box::new(request) });
     Ok(Waiting { key, serial, words, reply, timer: profile.clock.sleep(rest) })
 }

@@ -204,7 +204,7 @@ fn ask(
             continue;
         }
         relate(&mut request, id);
-        let pending = session.asked().open();
+        let pending = core.ask_in(session);
         let notify = Notify::Ask { id: pending.id(), request: Box::new(request) };
         call.port().say(notify, core.profile.limits.queued_notifications);
         asked.insert(name, pending);
