@@ -8,7 +8,7 @@ use outlive_protocol::era;
 use super::{Body, post::Head, reply, service::Shared};
 
 /// Takes one DELETE.
-pub(super) async fn delete(shared: &Arc<Shared>, head: &Head) -> Response<Body> {
+pub(super) async fn delete(shared: &Arc<Shared>, head: Head) -> Response<Body> {
     let headers = &head.parts.headers;
     if !shared.keeps_sessions() || era::headers_look_modern(headers) {
         return reply::method_not_allowed(shared.methods());

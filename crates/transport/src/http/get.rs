@@ -25,7 +25,7 @@ use super::{
 };
 
 /// Takes one GET.
-pub(super) async fn get(shared: &Arc<Shared>, head: &Head) -> Response<Body> {
+pub(super) async fn get(shared: &Arc<Shared>, head: Head) -> Response<Body> {
     let headers = &head.parts.headers;
     if !shared.keeps_sessions() || era::headers_look_modern(headers) {
         return reply::method_not_allowed(shared.methods());

@@ -24,6 +24,7 @@ use super::{
     portable::Named,
     reply,
     service::{SESSION_ID, Shared},
+    sessions::HttpSession,
 };
 
 /// A request's head and who sent it.
@@ -59,22 +60,51 @@ where
         Err(response) => return *response,
     };
     // Modern requests have no session, whatever their headers say beside it.
-    let headers = &head.parts.headers;
-    let named = match shared.config.sessions && !era::headers_look_modern(headers) {
-        true => shared.named_session(headers, &head.principal),
+    let named = match shared.config.sessions && !era::headers_look_modern(&head.parts.headers) {
+        true => shared.named_session(&head.parts.headers, &head.principal),
         false => Named::None,
     };
-    let (entry, lost_session) = match named {
-        Named::None => (None, false),
-        Named::Unknown => (None, true),
-        Named::Here(entry) => (Some(entry), false),
+    if let Named::Unsure(here) = named {
         // Boxed is what is rare, so that the future of a plain call is small.
-        Named::Unsure(here) => {
-            match Box::pin(shared.settle(headers, &head.principal, here)).await {
-                Ok(entry) => (entry.clone(), entry.is_none()),
-                Err(response) => return *response,
-            }
-        }
+        return Box::pin(settled(shared, head, message, here, takes)).await;
+    }
+    let (accepted, entry) = accept(shared, head, &message, named);
+    match accepted {
+        Accepted::Call(run) => answer::one(shared, run, entry, takes).await,
+        Accepted::Noted => reply::accepted(),
+        Accepted::Refused(refusal) => reply::refusal(refusal),
+        other => Box::pin(rest(shared, other, entry, takes)).await,
+    }
+}
+
+/// Takes a message whose session only the keeper knows.
+async fn settled(
+    shared: &Arc<Shared>,
+    head: Head,
+    message: Bytes,
+    here: Option<Arc<HttpSession>>,
+    takes: negotiate::Takes,
+) -> Response<Body> {
+    let named = match shared.settle(&head.parts.headers, &head.principal, here).await {
+        Ok(Some(entry)) => Named::Here(entry),
+        Ok(None) => Named::Unknown,
+        Err(response) => return *response,
+    };
+    let (accepted, entry) = accept(shared, head, &message, named);
+    rest(shared, accepted, entry, takes).await
+}
+
+/// Hands a message to the server.
+fn accept(
+    shared: &Shared,
+    head: Head,
+    message: &Bytes,
+    named: Named,
+) -> (Accepted, Option<Arc<HttpSession>>) {
+    let lost_session = matches!(named, Named::Unknown);
+    let entry = match named {
+        Named::Here(entry) => Some(entry),
+        _ => None,
     };
     let session = entry.as_ref().map(|entry| Arc::clone(&entry.session));
     let arrival = Arrival {
@@ -87,13 +117,23 @@ where
         lost_session,
         legacy_only: false,
     };
-    match shared.endpoint.accept(&message, arrival) {
+    (shared.endpoint.accept(message, arrival), entry)
+}
+
+/// Answers whatever a message was.
+async fn rest(
+    shared: &Arc<Shared>,
+    accepted: Accepted,
+    entry: Option<Arc<HttpSession>>,
+    takes: negotiate::Takes,
+) -> Response<Body> {
+    match accepted {
         Accepted::Call(run) => answer::one(shared, run, entry, takes).await,
-        Accepted::Handshake(run, session) => Box::pin(handshake(shared, run, session, takes)).await,
+        Accepted::Handshake(run, session) => handshake(shared, run, session, takes).await,
         Accepted::Noted => reply::accepted(),
-        Accepted::Stray(stray) => Box::pin(shared.hand_on(*stray)).await,
+        Accepted::Stray(stray) => shared.hand_on(*stray).await,
         Accepted::Refused(refusal) => reply::refusal(refusal),
-        Accepted::Batch(parts) => Box::pin(answer::batch(shared, parts, entry, takes)).await,
+        Accepted::Batch(parts) => answer::batch(shared, parts, entry, takes).await,
     }
 }
 

@@ -203,8 +203,8 @@ impl HttpService {
         };
         match (route, method) {
             (Route::Endpoint, &Method::POST) => post::post(shared, head, body).await,
-            (Route::Endpoint, &Method::GET) => get::get(shared, &head).await,
-            (Route::Endpoint, &Method::DELETE) => delete::delete(shared, &head).await,
+            (Route::Endpoint, &Method::GET) => Box::pin(get::get(shared, head)).await,
+            (Route::Endpoint, &Method::DELETE) => Box::pin(delete::delete(shared, head)).await,
             (Route::Endpoint, _) => reply::method_not_allowed(shared.methods()),
             (Route::Sse { messages }, &Method::GET) => http_sse::open(shared, &head, messages),
             (Route::Sse { .. }, _) => reply::method_not_allowed("GET"),
