@@ -3,8 +3,10 @@
 use std::{
     collections::HashSet,
     sync::{Arc, Weak},
-    time::{Duration, Instant},
+    time::Duration,
 };
+
+use tokio::time::Instant;
 
 use super::{
     Inner, Seen, Signals,

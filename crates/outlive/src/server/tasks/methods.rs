@@ -235,7 +235,7 @@ fn tell_progress(core: &Core, call: &Call, view: &View) {
 
 /// Puts the questions of a task to the client that waits for its result.
 fn ask(
-    core: &Core,
+    core: &Arc<Core>,
     call: &Arc<Call>,
     id: &TaskId,
     questions: Vec<(String, InputRequest)>,
