@@ -8,6 +8,7 @@ mod drive;
 mod news;
 mod schedule;
 mod seen;
+mod untold;
 
 use std::{
     collections::HashMap,
@@ -23,6 +24,7 @@ use tokio::sync::{Notify, Semaphore, oneshot, watch};
 pub use config::EngineConfig;
 pub use news::News;
 pub use seen::{Observer, Seen};
+pub use untold::Untold;
 
 use drive::Held;
 use news::Listening;
@@ -95,7 +97,7 @@ struct Signals {
 /// What became of a run that was to become a task.
 pub enum Adopted {
     /// It is a task now.
-    Task(TaskId),
+    Task(Untold),
     /// It is not: the run comes back.
     Refused(Work, Refused),
 }
@@ -162,12 +164,16 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// When it is not made.
-    pub async fn create(&self, task: NewTask) -> Result<TaskId, Refused> {
-        let id = task.id.clone();
+    /// When it is not made, or nobody knows whether it was.
+    pub async fn create(&self, task: NewTask) -> Result<Untold, Refused> {
+        // From before it is made: whoever asks may leave while the store is at it.
+        let untold = Untold::of(&self.0, &task);
         match self.0.store.create(NewTask { worker: None, ..task }).await {
-            Ok(Created::New(_)) => Ok(id),
-            Ok(other) => Err(refused(other)),
+            Ok(Created::New(_)) => Ok(untold),
+            Ok(other) => {
+                untold.told();
+                Err(refused(other))
+            }
             Err(error) => Err(Refused::Store(error)),
         }
     }
@@ -179,26 +185,25 @@ impl Engine {
         tokio::spawn(async move {
             let worker = Some((inner.worker.clone(), inner.config.lease));
             let (id, principal) = (task.id.clone(), task.principal.clone());
-            // Who has a key asks again.
-            let will_ask_again = task.once.is_some();
+            let untold = Untold::of(&inner, &task);
             let created = inner.store.create(NewTask { worker, ..task }).await;
             let why = match created {
                 Ok(Created::New(Some(lease))) => {
                     run.journal.begin_writing();
                     inner.saw(&principal, &id, Seen::Adopted);
-                    if reply.send(Adopted::Task(id.clone())).is_err() && !will_ask_again {
-                        // Whoever asked has left before it could learn of the task.
-                        inner.saw(&principal, &id, Seen::Undelivered);
-                        let retention = inner.config.retention;
-                        let cancel = inner.store.cancel(&principal, &id, false, retention);
-                        if let Err(error) = cancel.await {
-                            tracing::warn!(%error, "an undelivered task could not be cancelled");
-                        }
-                    }
+                    // If nobody waits for it any more it comes back, and is cancelled.
+                    drop(reply.send(Adopted::Task(untold)));
                     return inner.run(lease, principal, run).await;
                 }
-                Ok(other) => refused(other),
-                Err(error) => Refused::Store(error),
+                Ok(other) => {
+                    untold.told();
+                    refused(other)
+                }
+                Err(error) => {
+                    // It may be there all the same, and must not run beside what goes back.
+                    untold.never_was();
+                    Refused::Store(error)
+                }
             };
             // The run goes back to whoever had it; if nobody is there any more, it ends here.
             let _ = reply.send(Adopted::Refused(run.work, why));
@@ -352,7 +357,7 @@ impl fmt::Debug for Started {
 impl fmt::Debug for Adopted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Task(id) => f.debug_tuple("Task").field(id).finish(),
+            Self::Task(untold) => f.debug_tuple("Task").field(untold.task()).finish(),
             Self::Refused(_, why) => f.debug_tuple("Refused").field(why).finish(),
         }
     }

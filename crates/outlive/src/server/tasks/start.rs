@@ -11,7 +11,7 @@ use std::{
 use outlive_protocol::{Answer, Call, Fault, Holding, Outcome, StoredCall, TaskView, Work, era};
 use outlive_tasks::{
     Restored,
-    engine::{self, Adopted, Refused, Started},
+    engine::{self, Adopted, Refused, Started, Untold},
     store::{NewTask, OnceKey, TaskId, TaskOutcome},
 };
 use outlive_wire::{ErrorObject, code};
@@ -110,14 +110,22 @@ async fn create(
     let tasks = cx.core().tasks()?;
     let task = new_task(cx, entry, ttl, once, journal)?;
     match tasks.engine().create(task).await {
-        Ok(id) => {
+        Ok(task) => {
             cx.core().counters.created.add(1);
-            tasks.note(cx.call(), &id, "created", None);
-            created(cx, &id).await
+            tasks.note(cx.call(), task.task(), "created", None);
+            tell(cx, task).await
         }
         Err(Refused::Before(id)) => created(cx, &id).await,
         Err(refused) => Err(refusal(refused)),
     }
+}
+
+/// Answers with a task that its caller does not know of yet. If the caller leaves meanwhile, nobody
+/// will ever know of it.
+async fn tell(cx: &Cx, task: Untold) -> Result<Outcome, Fault> {
+    let answer = created(cx, task.task()).await?;
+    task.told();
+    Ok(answer)
 }
 
 /// The answer that says so. The task is there: its creation has been committed.
@@ -254,9 +262,9 @@ impl Future for Auto {
                         return Poll::Pending;
                     };
                     self.stage = match adopted {
-                        Ok(Adopted::Task(id)) => {
+                        Ok(Adopted::Task(task)) => {
                             let cx = self.cx.clone();
-                            Stage::Answering(Box::pin(async move { created(&cx, &id).await }))
+                            Stage::Answering(Box::pin(async move { tell(&cx, task).await }))
                         }
                         Ok(Adopted::Refused(work, why)) => {
                             tracing::warn!(?why, "a call could not become a task; it goes on");
