@@ -129,6 +129,10 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals) {
             {
                 return Poll::Ready(Event::GraceOver);
             }
+            // Nobody would see to the end of its grace.
+            if grace.is_some() {
+                return Poll::Pending;
+            }
             poll_parking(inner, &journal, &mut parking, cx)
         })
         .await;

@@ -4,4 +4,5 @@
 
 mod broken; // stores that break one promise each: the contract must see it
 mod memory; // the store that forgets
+mod model; // random histories against a small model of what may be seen
 mod sqlite; // the store in a file

@@ -138,8 +138,7 @@ struct Sure {
 
 /// Asks two things at once.
 pub(super) async fn both(cx: Durable) -> Result<String> {
-    let (a, b) =
-        tokio::join!(cx.elicit::<Sure>("a", "First?"), cx.elicit::<Sure>("b", "Second?"));
+    let (a, b) = tokio::join!(cx.elicit::<Sure>("a", "First?"), cx.elicit::<Sure>("b", "Second?"));
     Ok(format!("{} {}", a?.yes, b?.yes))
 }
 

@@ -118,8 +118,7 @@ fn a_sweeper_that_is_lost_half_way_leaves_whole_tasks_and_whole_gaps() {
             let mut pipe = Pipe::open(&server);
             let mut whole = 0;
             for id in &ids {
-                let answer =
-                    modern(&mut pipe, "tasks/get", json!({"taskId": id}));
+                let answer = modern(&mut pipe, "tasks/get", json!({"taskId": id}));
                 let answer = answer.await;
                 match answer.get("result") {
                     Some(task) => {

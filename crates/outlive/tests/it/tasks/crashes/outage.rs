@@ -104,7 +104,7 @@ async fn a_call_whose_task_may_or_may_not_have_been_made_is_done_once() {
 // K-24, K-02
 #[tokio::test(start_paused = true)]
 async fn a_task_that_was_made_though_its_caller_was_told_otherwise_is_cancelled_or_found_by_its_key()
-{
+ {
     let stage = Stage::new();
     let (server, points) = stage.replica();
     let mut pipe = Pipe::open(&server);

@@ -6,9 +6,7 @@ use outlive::tasks::Store;
 use serde_json::{Value, json};
 
 use super::super::{
-    stage::{
-        Stage, acknowledged, answer, asked, parked, send, until_asked, update,
-    },
+    stage::{Stage, acknowledged, answer, asked, parked, send, until_asked, update},
     world::{get, modern, start, until},
 };
 use crate::support::{

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::super::{
     stage::{
-        Stage, acknowledged, answer, legacy, legacy_status, parked, send, start_legacy, until_asked,
-        update,
+        Stage, acknowledged, answer, legacy, legacy_status, parked, send, start_legacy,
+        until_asked, update,
     },
     world::{get, modern, start, until},
 };
@@ -217,6 +217,29 @@ async fn a_task_that_was_answered_and_cancelled_before_it_went_on_is_cancelled()
     claiming.open(1);
     parked().await;
     assert_eq!(stage.counts.runs.load(Ordering::Relaxed), runs, "it was not begun again");
+}
+
+//
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_to_stop_does_not_go_to_sleep_over_its_question() {
+    let stage = Stage::new();
+    let (server, points) = stage.replica();
+    let mut pipe = Pipe::open(&server);
+    // It is told while it waits, and when it was about to be dropped from memory.
+    for place in [None, Some(before(Op::Park)), Some(after(Op::Park))] {
+        let parking = place.map(|place| points.hold(place));
+        let id = start(&mut pipe, "both", json!({})).await;
+        until_asked(&mut pipe, &id, &["a", "b"]).await;
+        if let Some(parking) = &parking {
+            parking.arrived().await;
+        }
+        acknowledged(&modern(&mut pipe, "tasks/cancel", json!({"taskId": id})).await);
+        if let Some(parking) = &parking {
+            parking.open(1);
+        }
+        tokio::time::sleep(Duration::from_secs(31)).await;
+        assert_eq!(get(&mut pipe, &id).await["status"], "cancelled", "{place:?}");
+    }
 }
 
 //

@@ -130,8 +130,7 @@ async fn anonymous(store: &MemoryStore) -> Vec<View> {
 /// Waits until there is a task and it is over, or asked to stop.
 async fn until_given_up(store: &MemoryStore) -> View {
     for _ in 0..500 {
-        let given_up =
-            |view: &View| view.phase == Phase::Ended || view.cancel_requested.is_some();
+        let given_up = |view: &View| view.phase == Phase::Ended || view.cancel_requested.is_some();
         if let Some(view) = anonymous(store).await.into_iter().find(given_up) {
             return view;
         }
