@@ -11,7 +11,7 @@
 //! - A body runs once, and once more for each fault that hit a process with a run of the job, or
 //!   held up everybody: nobody can renew a lease then.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -49,10 +49,16 @@ pub(super) fn judge_lines(lines: &[Line], holds_up: &[&str]) -> Findings {
     let mut findings = Findings::default();
     let mut jobs: BTreeMap<&str, Job<'_>> = BTreeMap::new();
     let mut thawed: HashMap<&str, u64> = HashMap::new();
+    let mut frozen: HashSet<&str> = HashSet::new();
     for line in lines {
         if let Event::Fault { kind, name } = &line.event {
-            if kind == "thaw" {
-                thawed.insert(name, line.at);
+            match kind.as_str() {
+                "freeze" => drop(frozen.insert(name)),
+                "thaw" => {
+                    frozen.remove(name.as_str());
+                    thawed.insert(name, line.at);
+                }
+                _ => {}
             }
             let mut hit = false;
             for job in jobs.values_mut() {
@@ -65,6 +71,10 @@ pub(super) fn judge_lines(lines: &[Line], holds_up: &[&str]) -> Findings {
             continue;
         }
         let job = jobs.entry(&line.job).or_default();
+        if matches!(line.event, Event::Run) && frozen.contains(line.process()) {
+            // The signal was on its way when the run began: it is frozen in its first step.
+            job.suffer("freeze", line.process(), line.at);
+        }
         let awake = thawed.get(line.process()).map_or(u64::MAX, |at| line.at.saturating_sub(*at));
         if let Err(what) = job.line(line, awake, &mut findings) {
             findings.violations.push(Violation { job: line.job.clone(), what });

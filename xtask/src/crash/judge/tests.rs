@@ -54,6 +54,19 @@ fn a_frozen_owner_may_run_a_body_but_nothing_comes_of_it() {
     found(&format!("{thawed}\n31 0.1#0 j begin 1 a"), "after losing step 0");
 }
 
+/// The signal was sent before the line was written, and worked after it.
+#[test]
+fn an_owner_that_is_frozen_as_it_begins_has_suffered() {
+    let story = "10 harness - fault freeze 0.1
+         11 0.1#0 j run
+         11 0.1#0 j begin 0 a
+         90 1.1#0 j run
+         90 1.1#0 j begin 0 b
+         95 harness - fault thaw 0.1";
+    let lines: Vec<Line> = story.lines().map(|line| line.trim().parse().unwrap()).collect();
+    assert_eq!(judge_lines(&lines, &[]).violations, []);
+}
+
 #[test]
 fn a_record_that_changes_is_found() {
     found(
