@@ -6,13 +6,14 @@
 //! - `once`: calls that are done once, however often they are presented.
 //! - `progress`: how far a task is, for those who wait for it.
 //! - `runner`: how a task is begun again as a call.
-//! - `methods`: `tasks/get`, `tasks/update`, `tasks/cancel`, `tasks/result`, `tasks/list`.
+//! - `methods`: `tasks/get`, `tasks/update`, `tasks/cancel`, `tasks/list`; `result`: `tasks/result`.
 
 mod audit;
 mod config;
 mod methods;
 mod once;
 mod progress;
+mod result;
 mod runner;
 mod start;
 mod witness;
@@ -22,7 +23,7 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{Call, Completed, Fault, TaskState, TaskView};
+use outlive_protocol::{Call, Completed, Fault, Profile, TaskState, TaskView};
 use outlive_tasks::{
     engine::{Engine, News, Refused},
     store::{Answerer, StoreError, TaskId, TaskOutcome, View, WorkerId},
@@ -31,11 +32,12 @@ use outlive_wire::{Entries, RawJson};
 use serde_json::value::RawValue;
 
 pub use config::{OnCrash, TaskConfig, TaskPolicy};
-pub(super) use methods::{cancel, gate, get, list, look_at, result, update};
+pub(super) use methods::{cancel, gate, get, list, look_at, update};
 pub(super) use progress::TaskProgress;
+pub(super) use result::result;
 pub(super) use start::course;
 
-use super::{core::Core, durable::Token, throttle::Throttle};
+use super::{core::Core, durable::Token, sessions::SessionNotes, throttle::Throttle};
 use audit::Auditor;
 use runner::CallRunner;
 use witness::Witness;
@@ -45,6 +47,7 @@ pub(super) struct Tasks {
     config: TaskConfig,
     core: Weak<Core>,
     polls: Arc<Throttle>,
+    sessions: SessionNotes,
     running: OnceLock<Running>,
 }
 
@@ -55,9 +58,15 @@ struct Running {
 }
 
 impl Tasks {
-    pub(super) fn new(config: TaskConfig, core: Weak<Core>) -> Self {
+    pub(super) fn new(config: TaskConfig, core: Weak<Core>, profile: &Arc<Profile>) -> Self {
         let polls = Arc::new(Throttle::new(config.poll_rate, None));
-        Self { config, core, polls, running: OnceLock::new() }
+        let sessions = SessionNotes::new(&config.store, profile);
+        Self { config, core, polls, sessions, running: OnceLock::new() }
+    }
+
+    /// The sessions that all replicas on the store know.
+    pub(super) fn sessions(&self) -> &SessionNotes {
+        &self.sessions
     }
 
     /// The engine, started when it is first needed. Must be called inside a runtime.

@@ -8,7 +8,9 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{Answer, Call, Fault, Holding, Outcome, StoredCall, TaskView, Work, era};
+use outlive_protocol::{
+    Answer, Call, Fault, Holding, Outcome, StoredCall, TaskState, TaskView, Work, era,
+};
 use outlive_tasks::{
     Restored,
     engine::{self, Adopted, Refused, Started, Untold},
@@ -18,7 +20,7 @@ use outlive_wire::{ErrorObject, code};
 use serde_json::value::to_raw_value;
 use tokio::sync::oneshot;
 
-use super::{TaskPolicy, error_of, once::Once, refusal, unavailable};
+use super::{TaskPolicy, error_of, once::Once, refusal, unavailable, unknown_task};
 use crate::server::{Cx, core::Core, durable::Durability, durable::random_id, tool::ToolEntry};
 
 /// Which way a call goes.
@@ -113,33 +115,38 @@ async fn create(
         Ok(task) => {
             cx.core().counters.created.add(1);
             tasks.note(cx.call(), task.task(), "created", None);
-            tell(cx, task).await
+            created(cx, task).await
         }
-        Err(Refused::Before(id)) => created(cx, &id).await,
+        Err(Refused::Before(id)) => existing(cx, &id).await?.ok_or_else(unknown_task),
         Err(refused) => Err(refusal(refused)),
     }
 }
 
-/// Answers with a task that its caller does not know of yet. If the caller leaves meanwhile, nobody
-/// will ever know of it.
-async fn tell(cx: &Cx, task: Untold) -> Result<Outcome, Fault> {
-    let answer = created(cx, task.task()).await?;
-    task.told();
-    Ok(answer)
+/// The answer that says so. The task is there: its creation has been committed. Who leaves before
+/// it is ready does not learn of the task, and a task that nobody knows of is cancelled, unless its
+/// caller has a key to ask for it again.
+async fn created(cx: &Cx, task: Untold) -> Result<Outcome, Fault> {
+    match existing(cx, task.task()).await? {
+        Some(Outcome::Task(view)) => {
+            task.told();
+            // However far it has come meanwhile: a task begins at work.
+            let (state, updated) = (TaskState::Working, view.created);
+            Ok(Outcome::Task(Box::new(TaskView { state, updated, ..*view })))
+        }
+        _ => Err(Fault::internal("a task that was made is not there")),
+    }
 }
 
-/// The answer that says so. The task is there: its creation has been committed.
-pub(super) async fn created(cx: &Cx, id: &TaskId) -> Result<Outcome, Fault> {
+/// A task that was made before, as it is; `None` if it has been forgotten.
+pub(super) async fn existing(cx: &Cx, id: &TaskId) -> Result<Option<Outcome>, Fault> {
     let tasks = cx.core().tasks()?;
     let view = tasks.engine().view(cx.principal().key(), id).await;
-    match view.map_err(|error| unavailable(&error))? {
-        Some(view) => {
-            let entry = cx.core().tools.get(&view.kind, cx.principal());
-            let immediate = entry.and_then(|entry| entry.immediate().map(str::to_owned));
-            Ok(Outcome::Task(Box::new(TaskView { immediate, ..tasks.show(view) })))
-        }
-        None => Err(Fault::internal("a task that was made is not there")),
-    }
+    let shown = view.map_err(|error| unavailable(&error))?.map(|view| {
+        let entry = cx.core().tools.get(&view.kind, cx.principal());
+        let immediate = entry.and_then(|entry| entry.immediate().map(str::to_owned));
+        Outcome::Task(Box::new(TaskView { immediate, ..tasks.show(view) }))
+    });
+    Ok(shown)
 }
 
 fn new_task(
@@ -264,7 +271,7 @@ impl Future for Auto {
                     self.stage = match adopted {
                         Ok(Adopted::Task(task)) => {
                             let cx = self.cx.clone();
-                            Stage::Answering(Box::pin(async move { tell(&cx, task).await }))
+                            Stage::Answering(Box::pin(async move { created(&cx, task).await }))
                         }
                         Ok(Adopted::Refused(work, why)) => {
                             tracing::warn!(?why, "a call could not become a task; it goes on");

@@ -278,3 +278,48 @@ async fn a_caller_lists_its_own_tasks_page_by_page() {
     let answer = ada.ask("tasks/get", json!({"taskId": "x"})).await;
     assert_eq!(error(&answer)["code"], -32602);
 }
+
+// B-21, T1-51
+#[tokio::test(start_paused = true)]
+async fn a_task_of_the_newer_wire_is_not_there_on_this_one() {
+    let server = super::world::server(&Counts::default());
+    let mut newer = Pipe::open(&server);
+    let theirs = super::world::start(&mut newer, "deploy", json!({})).await;
+    let mut pipe = Pipe::open(&server);
+    pipe.legacy_with(VERSION, json!({"elicitation": {}})).await;
+    let ours = start(&mut pipe, "deploy", json!({})).await;
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        let refused = pipe.error(method, json!({"taskId": theirs})).await;
+        assert_eq!(refused["code"], -32602, "{method}");
+    }
+    let listed = pipe.result("tasks/list", json!({})).await;
+    let ids: Vec<_> =
+        listed["tasks"].as_array().unwrap().iter().map(|task| &task["taskId"]).collect();
+    assert_eq!(ids, [&json!(ours)]);
+    let seen = super::world::get(&mut newer, &ours).await;
+    assert_eq!(seen["taskId"], json!(ours), "the newer one sees both");
+}
+
+/// A client that cannot answer is not asked again and again; on another stream it may be.
+#[tokio::test(start_paused = true)]
+async fn who_refuses_to_answer_is_asked_again_on_another_stream_only() {
+    let mut pipe = client(&Counts::default()).await;
+    let id = start(&mut pipe, "deploy", json!({})).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for answer in
+        [json!({"error": {"code": -1, "message": "nobody here"}}), json!({"result": {"x": 1}})]
+    {
+        let waiting = pipe.send("tasks/result", json!({"taskId": id})).await;
+        let asked = pipe.read().await;
+        assert_eq!(asked["method"], "elicitation/create");
+        let mut reply = json!({"jsonrpc": "2.0", "id": asked["id"]});
+        reply.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
+        pipe.send_json(&reply).await;
+        pipe.quiet().await;
+        pipe.cancel(waiting).await;
+    }
+    let waiting = pipe.send("tasks/result", json!({"taskId": id})).await;
+    let asked = pipe.read().await;
+    pipe.reply(&asked, json!({"action": "accept", "content": {"yes": true}})).await;
+    assert_eq!(text(&result(pipe.read_to(waiting).await.last().unwrap())), "shop:1: true");
+}
