@@ -163,22 +163,30 @@ impl Engine {
         &self.0.config
     }
 
-    /// Makes a task that is run as soon as there is room for it.
+    /// Makes a task that is run as soon as there is room for it. It is made, and cancelled then,
+    /// even if whoever asked does not wait for it; unless it has a key to ask for it again.
     ///
     /// # Errors
     ///
     /// When it is not made, or nobody knows whether it was.
     pub async fn create(&self, task: NewTask) -> Result<Untold, Refused> {
-        // From before it is made: whoever asks may leave while the store is at it.
-        let untold = Untold::of(&self.0, &task);
-        match self.0.store.create(NewTask { worker: None, ..task }).await {
-            Ok(Created::New(_)) => Ok(untold),
-            Ok(other) => {
-                untold.told();
-                Err(refused(other))
-            }
-            Err(error) => Err(Refused::Store(error)),
-        }
+        let (reply, answer) = oneshot::channel();
+        let inner = Arc::clone(&self.0);
+        tokio::spawn(async move {
+            let untold = Untold::of(&inner, &task);
+            let created = match inner.store.create(NewTask { worker: None, ..task }).await {
+                Ok(Created::New(_)) => Ok(untold),
+                Ok(other) => {
+                    untold.told();
+                    Err(refused(other))
+                }
+                Err(error) => Err(Refused::Store(error)),
+            };
+            // If nobody waits for it any more it comes back, and is cancelled.
+            drop(reply.send(created));
+        });
+        let lost = || Refused::Store(StoreError::Unavailable("it was not waited for".to_owned()));
+        answer.await.unwrap_or_else(|_| Err(lost()))
     }
 
     /// Makes a task of a run that has begun. The run goes on here; it is not begun again.

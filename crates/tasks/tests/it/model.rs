@@ -121,7 +121,7 @@ fn op() -> impl Strategy<Value = Op> {
 /// A store and its model, and what workers and clients remember.
 struct Play {
     store: Arc<dyn Store>,
-    shift: Arc<dyn Fn(Duration) + Send + Sync>,
+    shift: Box<dyn Fn(Duration)>,
     model: Model,
     /// All that have been given, the newest last.
     leases: Vec<Lease>,
@@ -342,13 +342,27 @@ fn shown(entry: &Entry) -> String {
     }
 }
 
+/// A store, and how its time is moved.
+pub(crate) struct Clocked {
+    store: Arc<dyn Store>,
+    shift: Box<dyn Fn(Duration)>,
+}
+
+impl Clocked {
+    pub(crate) fn new<S: Store>(store: S, shift: fn(&S, Duration)) -> Self {
+        let store = Arc::new(store);
+        let clock = Arc::clone(&store);
+        Self { store, shift: Box::new(move |span| shift(&clock, span)) }
+    }
+}
+
 /// Plays random histories, each on a store of its own.
-fn play(cases: u32, open: impl Fn() -> (Arc<dyn Store>, Arc<dyn Fn(Duration) + Send + Sync>)) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+pub(crate) fn play(cases: u32, open: impl AsyncFn() -> Clocked) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let config = ProptestConfig { cases, failure_persistence: None, ..Default::default() };
     TestRunner::new(config)
         .run(&prop::collection::vec(op(), 1..50), |ops| {
-            let (store, shift) = open();
+            let Clocked { store, shift } = runtime.block_on(open());
             let (model, leases) = (Model::default(), Vec::new());
             let mut play = Play { store, shift, model, leases, count: 0 };
             runtime.block_on(async {
@@ -365,11 +379,7 @@ fn play(cases: u32, open: impl Fn() -> (Arc<dyn Store>, Arc<dyn Fn(Duration) + S
 // K-48
 #[test]
 fn memory_does_what_the_model_says() {
-    play(500, || {
-        let store = Arc::new(MemoryStore::new());
-        let clock = Arc::clone(&store);
-        (store, Arc::new(move |span| clock.shift(span)))
-    });
+    play(500, async || Clocked::new(MemoryStore::new(), MemoryStore::shift));
 }
 
 // K-48
@@ -378,13 +388,12 @@ fn a_file_does_what_the_model_says() {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let folder = env::temp_dir().join(format!("outlive-model-{}", process::id()));
     fs::create_dir_all(&folder).unwrap();
-    play(40, || {
+    play(40, async || {
         let file = folder.join(format!("{}.db", COUNT.fetch_add(1, Ordering::Relaxed)));
         // Nobody cuts the power here, and the disk is slow.
         let options = SqliteOptions::new().with_durability(Durability::Normal);
-        let store = Arc::new(SqliteStore::open_with(file, options).unwrap());
-        let clock = Arc::clone(&store);
-        (store, Arc::new(move |span| clock.shift(span)))
+        let store = SqliteStore::open_with(file, options).unwrap();
+        Clocked::new(store, SqliteStore::shift)
     });
     let _ = fs::remove_dir_all(folder);
 }

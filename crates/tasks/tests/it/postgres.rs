@@ -2,6 +2,7 @@
 
 mod batches; // many operations in one commit, and those that fail among them
 mod connecting; // what can be connected to, and what is said about the rest
+mod model; // random histories
 mod replicas; // several stores on one database, and what happens when one is gone
 mod trouble; // connections that are lost, and databases that cannot be written
 

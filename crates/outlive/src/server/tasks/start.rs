@@ -115,23 +115,26 @@ async fn create(
         Ok(task) => {
             cx.core().counters.created.add(1);
             tasks.note(cx.call(), task.task(), "created", None);
-            tell(cx, task).await
+            created(cx, task).await
         }
         Err(Refused::Before(id)) => existing(cx, &id).await?.ok_or_else(unknown_task),
         Err(refused) => Err(refusal(refused)),
     }
 }
 
-/// Answers with a task that its caller does not know of yet. If the caller leaves meanwhile, nobody
-/// will ever know of it.
-async fn tell(cx: &Cx, task: Untold) -> Result<Outcome, Fault> {
-    let Some(Outcome::Task(view)) = existing(cx, task.task()).await? else {
-        return Err(Fault::internal("a task that was made is not there"));
-    };
-    task.told();
-    // However far it has come meanwhile: a task begins at work.
-    let (state, updated) = (TaskState::Working, view.created);
-    Ok(Outcome::Task(Box::new(TaskView { state, updated, ..*view })))
+/// The answer that says so. The task is there: its creation has been committed. Who leaves before
+/// it is ready does not learn of the task, and a task that nobody knows of is cancelled, unless its
+/// caller has a key to ask for it again.
+async fn created(cx: &Cx, task: Untold) -> Result<Outcome, Fault> {
+    match existing(cx, task.task()).await? {
+        Some(Outcome::Task(view)) => {
+            task.told();
+            // However far it has come meanwhile: a task begins at work.
+            let (state, updated) = (TaskState::Working, view.created);
+            Ok(Outcome::Task(Box::new(TaskView { state, updated, ..*view })))
+        }
+        _ => Err(Fault::internal("a task that was made is not there")),
+    }
 }
 
 /// A task that was made before, as it is; `None` if it has been forgotten.
@@ -268,7 +271,7 @@ impl Future for Auto {
                     self.stage = match adopted {
                         Ok(Adopted::Task(task)) => {
                             let cx = self.cx.clone();
-                            Stage::Answering(Box::pin(async move { tell(&cx, task).await }))
+                            Stage::Answering(Box::pin(async move { created(&cx, task).await }))
                         }
                         Ok(Adopted::Refused(work, why)) => {
                             tracing::warn!(?why, "a call could not become a task; it goes on");

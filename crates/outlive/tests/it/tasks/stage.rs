@@ -61,7 +61,7 @@ pub(super) struct Stage<S = MemoryStore> {
     pub(super) store: Arc<S>,
     pub(super) counts: Counts,
     pub(super) effects: Effects,
-    /// Where the tools `gated`, `hurried`, `moves_on`, `emits` and `order` stop.
+    /// Where the tools `gated`, `patient`, `hurried`, `moves_on`, `emits` and `order` stop.
     pub(super) gate: Gate,
 }
 
@@ -110,6 +110,7 @@ impl<S: Store> Stage<S> {
             .state(self.effects.clone())
             .seal_keys(SealKeys::new([5; 32]))
             .tool(always(Tool::new("gated", gated).idempotent()))
+            .tool(Tool::new("patient", gated).task(TaskPolicy::Auto { after: TTL }))
             .tool(always(Tool::new("both", both)))
             .tool(always(Tool::new("hurried", hurried)))
             .tool(always(Tool::new("moves_on", moves_on)))

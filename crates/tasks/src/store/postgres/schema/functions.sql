@@ -270,8 +270,9 @@ BEGIN
     IF _then = 1 THEN
         _task.owner := NULL;
         _task.owner_lock := NULL;
-        -- Nobody would look at an answer that came while the worker was on its way here.
-        IF (SELECT count(*) FROM entry WHERE task = _task.number AND answer) > _seen THEN
+        -- Nobody would look at what came while the worker was on its way here.
+        IF _task.cancel_requested IS NOT NULL
+            OR (SELECT count(*) FROM entry WHERE task = _task.number AND answer) > _seen THEN
             _task.phase := 0;
             _task.due := _now;
         ELSE
