@@ -7,8 +7,10 @@
 mod args;
 mod bench;
 mod conformance;
+mod crash;
 mod examples;
 mod fuzz;
+mod postgres;
 mod process;
 mod soak;
 mod test;
@@ -33,6 +35,16 @@ usage: cargo xtask COMMAND
                  --with-tests               build the tests too, as `test` does
   examples     every story in examples/, which check themselves
   bench        figures; arguments are passed on to the benchmark
+  crash        servers that are killed, frozen and restarted, and what became of their tasks
+                 --store sqlite|postgres    where tasks are kept
+                 --replicas N --minutes N   or --seconds N
+                 --seed N                   the same faults again
+  takeover     how long a task stands still when its server is killed
+                 --store sqlite|postgres --replicas N --kills N
+  rolling      every server replaced in turn, and no call may fail
+                 --store sqlite|postgres --replicas N --rounds N
+  postgres     a database for tests that are run by hand, until Ctrl-C
+                 --wheel                    the pinned package, whatever the system has
   soak         hours of traffic in minutes; arguments are passed on
   fuzz         TARGET [--seconds N]         needs nightly and cargo-fuzz
 ";
@@ -54,6 +66,10 @@ fn run(mut args: Args) -> Result<()> {
         Some("conformance") => conformance::run(args),
         Some("examples") => examples::run(args),
         Some("bench") => bench::run(args),
+        Some("crash") => crash::run(args),
+        Some("takeover") => crash::takeover::run(args),
+        Some("rolling") => crash::rolling::run(args),
+        Some("postgres") => postgres::run(args),
         Some("soak") => soak::run(args),
         Some("fuzz") => fuzz::run(args),
         None | Some("help" | "--help" | "-h") => {

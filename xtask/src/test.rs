@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::args::Args;
+use crate::postgres::{self, Postgres, Programs};
 use crate::tools::{self, Tool};
-use crate::{conformance, examples, process, soak, tidy};
+use crate::{conformance, crash, examples, process, soak, tidy};
 
 struct Step {
     name: &'static str,
@@ -20,6 +21,10 @@ enum Run {
     Cargo(&'static [&'static str]),
     /// A cargo command that is not part of cargo.
     Tool(&'static Tool, &'static [&'static str]),
+    /// The tests, with a database that is started for them.
+    Tests(&'static [&'static str]),
+    /// The tests, with a database of the pinned package.
+    TestsPackaged(&'static [&'static str]),
     /// `cargo doc`, for which a warning is an error.
     Doc(&'static [&'static str]),
     /// A command of this program, as it is typed, and the function that does it.
@@ -37,13 +42,34 @@ const STEPS: &[Step] = &[
         name: "deny",
         run: Run::Tool(&tools::DENY, &["deny", "check", "bans", "licenses", "sources"]),
     },
-    Step { name: "nextest", run: Run::Tool(&tools::NEXTEST, &["nextest", "run", "--workspace"]) },
+    Step { name: "nextest", run: Run::Tests(&["nextest", "run", "--workspace"]) },
+    Step {
+        name: "postgres-18",
+        run: Run::TestsPackaged(&[
+            "nextest",
+            "run",
+            "--workspace",
+            "--filterset",
+            "package(outlive-tasks) & test(/^postgres::/)",
+        ]),
+    },
     Step { name: "doctests", run: Run::Cargo(&["test", "--workspace", "--doc"]) },
     Step { name: "doc", run: Run::Doc(&["doc", "--workspace", "--no-deps"]) },
     Step { name: "examples", run: Run::Xtask(&["examples", "--with-tests"], examples::run) },
     Step {
         name: "conformance",
         run: Run::Xtask(&["conformance", "--with-tests"], conformance::run),
+    },
+    Step {
+        name: "crash-sqlite",
+        run: Run::Xtask(&["crash", "--seconds", "25", "--with-tests"], crash::run),
+    },
+    Step {
+        name: "crash-postgres",
+        run: Run::Xtask(
+            &["crash", "--store", "postgres", "--seconds", "30", "--with-tests"],
+            crash::run,
+        ),
     },
     Step { name: "soak", run: Run::Xtask(&["soak", "--short", "--with-tests"], soak::run) },
 ];
@@ -109,6 +135,17 @@ impl Run {
                 tools::ensure(tool)?;
                 process::run(&mut process::cargo(args))
             }
+            Self::Tests(args) => {
+                let programs = Programs::find()?;
+                run_tests(args, &programs)
+            }
+            Self::TestsPackaged(args) => match Programs::packaged() {
+                Ok(programs) => run_tests(args, &programs),
+                Err(why) => {
+                    eprintln!("NOT RUN, and not counted as a failure: {why:#}");
+                    Ok(())
+                }
+            },
             Self::Doc(args) => {
                 process::run(process::cargo(args).env("RUSTDOCFLAGS", "-D warnings"))
             }
@@ -117,11 +154,22 @@ impl Run {
     }
 }
 
+/// Runs tests with a database, which ends with them.
+fn run_tests(args: &[&str], programs: &Programs) -> Result<()> {
+    tools::ensure(&tools::NEXTEST)?;
+    let database = Postgres::start(programs)?;
+    eprintln!("with {}", programs.version());
+    process::run(process::cargo(args).env(postgres::ADDRESS, database.url()))
+}
+
 /// The command as one would type it.
 impl std::fmt::Display for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Cargo(args) | Self::Tool(_, args) => write!(f, "cargo {}", args.join(" ")),
+            Self::Tests(args) | Self::TestsPackaged(args) => {
+                write!(f, "{}=… cargo {}", postgres::ADDRESS, args.join(" "))
+            }
             Self::Doc(args) => write!(f, "RUSTDOCFLAGS='-D warnings' cargo {}", args.join(" ")),
             Self::Xtask(words, _) => write!(f, "cargo xtask {}", words.join(" ")),
         }

@@ -44,9 +44,12 @@ pub mod tasks {
             After, Answer, Answerer, Asked, Audit, AuditEvent, Cancelled, Census, Changes, Claimed,
             Created, Durability, Heard, Lease, Listener, MemoryStore, Millis, NewTask, OnceKey,
             Phase, SqliteOptions, SqliteStore, Store, StoreError, Swept, TaskId, TaskOutcome, Then,
-            View, WorkerId, contract,
+            View, WorkerId, contract, open,
         },
     };
+
+    #[cfg(feature = "postgres")]
+    pub use outlive_tasks::store::{PostgresOptions, PostgresStore};
 }
 
 /// The protocol's own types.

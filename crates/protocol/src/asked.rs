@@ -18,6 +18,8 @@ use outlive_wire::{ErrorObject, RawJson};
 /// The requests of one session that have not been answered.
 #[derive(Default)]
 pub struct Asked {
+    /// What the first id comes after.
+    before: AtomicU64,
     last_id: AtomicU64,
     waiting: Mutex<Waiting>,
 }
@@ -53,6 +55,35 @@ pub struct Pending {
 }
 
 impl Asked {
+    /// Lets the ids begin at a random place, so that those of two replicas of one session differ.
+    /// Before the first request.
+    pub(crate) fn begin_anywhere(&self) {
+        let mut bytes = [0; 8];
+        // Without random bytes there are no sessions either.
+        if getrandom::fill(&mut bytes).is_ok() {
+            // 48 bits: every client can read them as a number.
+            let before = u64::from_le_bytes(bytes) >> 16;
+            self.before.store(before, Ordering::Relaxed);
+            self.last_id.store(before, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether an id was given to a request here, answered or not.
+    pub fn has_given(&self, id: u64) -> bool {
+        let given = self.before.load(Ordering::Relaxed)..self.last_id.load(Ordering::Relaxed);
+        id.checked_sub(1).is_some_and(|before| given.contains(&before))
+    }
+
+    /// The requests that wait for an answer.
+    pub fn waiting(&self) -> Vec<u64> {
+        self.lock().slots.keys().copied().collect()
+    }
+
+    /// Whether any request waits for an answer.
+    pub fn is_waiting(&self) -> bool {
+        !self.lock().slots.is_empty()
+    }
+
     /// Gives a new request its id.
     pub fn open(self: &Arc<Self>) -> Pending {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;

@@ -143,6 +143,18 @@ impl Feed {
         state.resources.remove(uri);
     }
 
+    /// The resources that it listens for.
+    pub fn resources(&self) -> BTreeSet<Arc<str>> {
+        lock(&self.state).wants.resources.clone()
+    }
+
+    /// Listens for these resources and no others.
+    pub fn set_resources(&self, uris: BTreeSet<Arc<str>>) {
+        let mut state = lock(&self.state);
+        state.resources.retain(|uri| uris.contains(uri));
+        state.wants.resources = uris;
+    }
+
     /// Ends this feed alone.
     pub fn close(&self) {
         let mut state = lock(&self.state);

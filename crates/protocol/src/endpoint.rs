@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
-    Call, Fault, InFlight, Notice, Principal, Profile, Run, Service, Session,
+    Call, Fault, InFlight, Notice, Principal, Profile, Run, Service, Session, Stray,
     era::{self, Era, Params, Request, Selected},
     run,
 };
@@ -71,6 +71,9 @@ pub enum Accepted {
     Handshake(Run, Arc<Session>),
     /// A notification or a response; there is nothing to answer.
     Noted,
+    /// A response that nobody waits for here. Another replica may: it is for the
+    /// [`SessionKeeper`](crate::SessionKeeper), and there is nothing to answer.
+    Stray(Box<Stray>),
     /// The message was refused.
     Refused(Refusal),
     /// Several messages in one (2025-03-26 only), in their order.
@@ -154,8 +157,7 @@ impl Endpoint {
                 if let Err((era, fault)) = era::check_notification(&arrival, self.profile()) {
                     return self.refuse(era, None, &fault);
                 }
-                answered(id, outcome, &arrival);
-                Accepted::Noted
+                answered(id, outcome, arrival)
             }
             Err(why) => refused(id.map(RawValue::get), &Fault::invalid_request(why), wants_answer),
         }
@@ -316,7 +318,11 @@ fn refused(id: Option<&str>, fault: &Fault, wants_answer: bool) -> Accepted {
 }
 
 /// Hands a response to the question it answers. Nobody waits for one that is late or made up.
-fn answered(id: Option<&RawValue>, outcome: Result<&RawValue, &RawValue>, arrival: &Arrival<'_>) {
+fn answered(
+    id: Option<&RawValue>,
+    outcome: Result<&RawValue, &RawValue>,
+    arrival: Arrival<'_>,
+) -> Accepted {
     let reply = outcome.map(ToOwned::to_owned).map_err(|error| {
         serde_json::from_str(error.get()).unwrap_or_else(|_| ErrorObject {
             code: code::INTERNAL,
@@ -324,11 +330,17 @@ fn answered(id: Option<&RawValue>, outcome: Result<&RawValue, &RawValue>, arriva
             data: None,
         })
     });
-    let asked = arrival.session.as_ref().map(|session| session.asked());
     let id = id.and_then(|id| id.get().parse().ok());
-    if !asked.zip(id).is_some_and(|(asked, id)| asked.answer(id, reply)) {
-        tracing::debug!("the client answered a question that nobody asks");
+    if let (Some(session), Some(id)) = (arrival.session, id) {
+        if session.portable().is_some() && !session.asked().has_given(id) {
+            return Accepted::Stray(Box::new(Stray { session, id, reply }));
+        }
+        if session.asked().answer(id, reply) {
+            return Accepted::Noted;
+        }
     }
+    tracing::debug!("the client answered a question that nobody asks");
+    Accepted::Noted
 }
 
 /// `notifications/cancelled`: unknown, finished and malformed ones are ignored, as races make them.

@@ -9,6 +9,7 @@
 //! - [`era`]: the two generations of the protocol behind one wall. Pure: no async, no clock, no I/O.
 //! - [`Service`]: what a server is to the transports.
 //! - [`Session`], [`Bus`]: what a legacy handshake said, and who hears of changes.
+//! - [`SessionKeeper`]: where sessions are kept for all replicas of a server.
 
 mod asked;
 mod bus;
@@ -19,6 +20,7 @@ pub mod era;
 mod fault;
 mod gauge;
 mod in_flight;
+mod keeper;
 mod limits;
 mod message;
 mod outcome;
@@ -39,6 +41,7 @@ pub use endpoint::{Accepted, Arrival, Endpoint, Refusal};
 pub use fault::Fault;
 pub use gauge::{Entered, Gauge};
 pub use in_flight::{Held, InFlight};
+pub use keeper::{Keeping, Portable, SessionKeeper, Stray, Unavailable};
 pub use limits::Limits;
 pub use message::{Change, Message, Notify, Progress};
 pub use outcome::{Answer, Identity, InputRequired, OffersTasks, Outcome, Page};
@@ -48,5 +51,5 @@ pub use run::{Run, Work, contained};
 pub use seal::{Opened, Seal};
 pub use service::{Completed, Notice, Profile, Service};
 pub use session::Session;
-pub use stored::StoredCall;
+pub use stored::{StoredCall, StoredSession};
 pub use task::{Holding, TaskState, TaskView};

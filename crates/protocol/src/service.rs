@@ -4,7 +4,9 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use outlive_wire::{Implementation, Method, RawJson};
 
-use crate::{Bus, Call, Clock, Gauge, Limits, Principal, Seal, Session, era::Eras, run::Work};
+use crate::{
+    Bus, Call, Clock, Gauge, Limits, Principal, Seal, Session, SessionKeeper, era::Eras, run::Work,
+};
 
 /// Something that answers calls. The server API implements it; transports hold it.
 pub trait Service: Send + Sync + 'static {
@@ -25,6 +27,11 @@ pub trait Service: Send + Sync + 'static {
 
     /// A legacy session has ended.
     fn session_closed(&self, session: &Arc<Session>);
+
+    /// Where legacy sessions are kept for all replicas; `None` if each process has its own.
+    fn keeper(&self) -> Option<&dyn SessionKeeper> {
+        None
+    }
 
     /// Somebody outside says what came of something that is waited for.
     fn complete(

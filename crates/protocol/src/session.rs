@@ -7,14 +7,15 @@ use std::{
     collections::HashMap,
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU8, Ordering},
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use outlive_wire::LoggingLevel;
 
-use crate::{Asked, Feed, InFlight, Principal, era::Era};
+use crate::{Asked, Feed, InFlight, Portable, Principal, era::Era};
 
 /// One client's legacy session: a stdio pipe, an HTTP+SSE stream, or an `Mcp-Session-Id`.
 pub struct Session {
@@ -28,6 +29,9 @@ pub struct Session {
     feed: Feed,
     in_flight: Arc<InFlight>,
     asked: Arc<Asked>,
+    portable: OnceLock<Box<Portable>>,
+    /// Grows with every change that other replicas have to know of.
+    revision: AtomicU64,
     state: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
 
@@ -50,6 +54,8 @@ impl Session {
             feed,
             in_flight: Arc::default(),
             asked: Arc::default(),
+            portable: OnceLock::new(),
+            revision: AtomicU64::new(0),
             state: Mutex::default(),
         }
     }
@@ -109,7 +115,35 @@ impl Session {
         &self.asked
     }
 
-    /// The application's own state of type `T` for this session, made on first use.
+    /// Gives the session the name under which a [`SessionKeeper`](crate::SessionKeeper) keeps it,
+    /// and how long it is kept when nobody uses it. Before anything is asked in it.
+    pub fn make_portable(&self, id: Arc<str>, ttl: Duration) {
+        if self.portable.set(Box::new(Portable::new(id, ttl))).is_ok() {
+            self.asked.begin_anywhere();
+        }
+    }
+
+    /// What other replicas know it by; `None` for a session of this process alone.
+    pub fn portable(&self) -> Option<&Portable> {
+        self.portable.get().map(|portable| &**portable)
+    }
+
+    /// How often what is kept of it has changed.
+    pub fn revision(&self) -> u64 {
+        self.revision.load(Ordering::Acquire)
+    }
+
+    /// Notes that something has changed that other replicas have to know of.
+    pub fn note_change(&self) {
+        self.revision.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn set_revision(&self, revision: u64) {
+        self.revision.store(revision, Ordering::Release);
+    }
+
+    /// The application's own state of type `T` for this session, made on first use. It belongs
+    /// to this process, also where the session is known to others.
     pub fn state<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         let mut state = self.lock_state();
         let slot = state.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(make()));

@@ -1,9 +1,10 @@
-//! A call as it is kept while it is a task, so that another process can go on with it.
+//! What is kept so that another process can go on with it: a call while it is a task, and a legacy
+//! session.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
-use outlive_wire::RawJson;
+use outlive_wire::{LoggingLevel, RawJson};
 use serde::{Deserialize, Serialize};
 
 use crate::{Arrival, Call, Fault, Principal, Profile, Session, Wants, era};
@@ -55,5 +56,93 @@ impl StoredCall {
             let feed = profile.bus.subscribe(Wants::default());
             Arc::new(Session::new(era, principal, info, capabilities, feed))
         })
+    }
+}
+
+/// Everything about a legacy session that all replicas know. What its calls are doing and what the
+/// application keeps in it belong to one process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StoredSession {
+    /// The revision that was agreed on.
+    version: String,
+    /// Whose it is: the principal's key.
+    principal: String,
+    capabilities: RawJson,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    info: Option<RawJson>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    log_level: Option<LoggingLevel>,
+    /// The resources it has subscribed to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    resources: Vec<String>,
+    /// How often it has changed. Of two that differ, the one that changed more often counts.
+    #[serde(default)]
+    revision: u64,
+}
+
+impl StoredSession {
+    /// Keeps a session.
+    ///
+    /// # Errors
+    ///
+    /// None that is expected: what a handshake said has been read from JSON.
+    pub fn of(session: &Session) -> serde_json::Result<Self> {
+        let raw = |text: &str| serde_json::from_str::<RawJson>(text);
+        // Read first: a change that comes between is kept under the number before it, and once
+        // more under its own.
+        let revision = session.revision();
+        Ok(Self {
+            version: session.era().version().as_str().to_owned(),
+            principal: session.principal().key().to_owned(),
+            capabilities: raw(session.client_capabilities())?,
+            info: session.client_info().map(raw).transpose()?,
+            log_level: session.log_level(),
+            resources: session.feed().resources().iter().map(|uri| uri.to_string()).collect(),
+            revision,
+        })
+    }
+
+    /// Whether it is this principal's.
+    pub fn belongs_to(&self, principal: &Principal) -> bool {
+        self.principal == principal.key()
+    }
+
+    /// The session again, for the principal it belongs to; `None` for anybody else, and when it is
+    /// of a revision that is not served any more.
+    pub fn restore(&self, principal: &Principal, profile: &Profile) -> Option<Arc<Session>> {
+        if !self.belongs_to(principal) || !profile.eras.legacy {
+            return None;
+        }
+        let text = |raw: &RawJson| Box::from(raw.get());
+        let known = era::Reopened {
+            version: &self.version,
+            client_info: self.info.as_ref().map(text),
+            client_capabilities: text(&self.capabilities),
+            resources: self.uris(),
+        };
+        let session = era::reopen_session(known, principal.clone(), &profile.bus)?;
+        self.tell(&session);
+        Some(Arc::new(session))
+    }
+
+    /// Tells a session what it does not know yet. `false` if the session knows more than this.
+    pub fn update(&self, session: &Session) -> bool {
+        let known = session.revision();
+        if self.revision > known {
+            session.feed().set_resources(self.uris());
+            self.tell(session);
+        }
+        self.revision >= known
+    }
+
+    fn tell(&self, session: &Session) {
+        if let Some(level) = self.log_level {
+            session.set_log_level(level);
+        }
+        session.set_revision(self.revision);
+    }
+
+    fn uris(&self) -> BTreeSet<Arc<str>> {
+        self.resources.iter().map(|uri| Arc::from(uri.as_str())).collect()
     }
 }

@@ -1,15 +1,12 @@
 //! One handler that asks twice, on four wires: the same result, and every step once, counted in a
 //! file that outlives the processes.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    sync::atomic::{AtomicU32, Ordering},
-};
+use std::fs;
 
 use serde_json::{Value, json};
 
 use crate::{
+    folder::Folder,
     process::{Listening, Process},
     support::{
         http::{Connection, Request, Session, within},
@@ -19,23 +16,8 @@ use crate::{
 
 const SERVER: &str = env!("CARGO_BIN_EXE_asking-server");
 
-/// A folder for the keys that the processes share and for the steps they take.
-struct Folder(PathBuf);
-
+/// The processes share the keys, and note the steps they take.
 impl Folder {
-    fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = format!("outlive-asking-{}-{count}", std::process::id());
-        let path = std::env::temp_dir().join(folder);
-        fs::create_dir(&path).unwrap();
-        Self(path)
-    }
-
-    fn path(&self, name: &str) -> String {
-        Path::join(&self.0, name).to_str().unwrap().to_owned()
-    }
-
     fn on_stdio(&self) -> Process {
         Process::start(SERVER, &[&self.path("keys"), &self.path("steps"), "--stdio"])
     }
@@ -50,12 +32,6 @@ impl Folder {
         let mut steps: Vec<String> = noted.lines().map(str::to_owned).collect();
         steps.sort();
         steps
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

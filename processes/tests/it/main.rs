@@ -4,6 +4,8 @@
 #![allow(clippy::needless_pass_by_value, reason = "tests hand over a `json!` where they write it")]
 
 mod asking; // one handler that asks, on every wire and over several processes
+mod folder; // what processes share
+mod killed; // what another process makes of the tasks of one that was killed
 mod process; // starting, reaching and ending them
 mod stdio; // standard input and output, and the end of both
 

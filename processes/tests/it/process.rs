@@ -64,17 +64,23 @@ impl Process {
 
 /// A server process that listens. Dropping it kills it.
 pub(crate) struct Listening {
-    _child: Child,
+    child: Child,
     pub(crate) address: SocketAddr,
 }
 
 impl Listening {
     /// Starts a program that prints the address it listens on.
     pub(crate) async fn start(program: &str, arguments: &[&str]) -> Self {
-        let mut child = command(program, arguments).spawn().unwrap();
+        // Some end with their standard input: it stays open for as long as the child is held.
+        let mut child = command(program, arguments).stdin(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let line = timeout(GUARD, lines.next_line()).await.expect("it starts").unwrap();
-        Self { _child: child, address: line.expect("an address").parse().unwrap() }
+        Self { child, address: line.expect("an address").parse().unwrap() }
+    }
+
+    /// Ends it as nothing else does.
+    pub(crate) async fn kill(mut self) {
+        self.child.kill().await.unwrap();
     }
 }
 

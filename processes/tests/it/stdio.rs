@@ -154,13 +154,11 @@ async fn a_client_that_reads_no_more_does_not_hold_the_process() {
 #[cfg(unix)]
 #[tokio::test]
 async fn a_signal_ends_the_process() {
-    use std::os::unix::process::ExitStatusExt;
-
-    const SIGTERM: i32 = 15;
     let mut process = start();
     assert_eq!(text(&process.pipe.call("echo", json!({"text": "x"})).await), "x");
     process.pipe.send("tools/call", json!({"name": "nap", "arguments": {"ms": 3_600_000}})).await;
     let id = process.child.id().unwrap().to_string();
     assert!(Command::new("kill").args(["-TERM", &id]).status().await.unwrap().success());
-    assert_eq!(process.ended().await.0.signal(), Some(SIGTERM));
+    let status = process.ended().await.0;
+    assert!(status.success(), "it ends by itself, and gives its tasks back before: {status}");
 }

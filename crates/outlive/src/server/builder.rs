@@ -267,7 +267,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Runs tasks: tools whose [`task`](Tool::task) policy allows it outlive their requests.
+    /// Runs tasks: tools whose [`task`](Tool::task) policy allows it outlive their requests. Legacy
+    /// sessions are kept in the same store: every replica on it knows them, and so does the next
+    /// process after a restart.
     pub fn tasks(mut self, config: TaskConfig) -> Self {
         self.tasks = Some(config);
         self
@@ -335,13 +337,13 @@ impl ServerBuilder {
         self
     }
 
-    /// Runs when a legacy session has been opened.
+    /// Runs when a legacy session has been opened, or has come here from another replica.
     pub fn on_session_open(mut self, hook: impl Fn(&Arc<Session>) + Send + Sync + 'static) -> Self {
         self.on_open.push(Box::new(hook));
         self
     }
 
-    /// Runs when a legacy session has ended.
+    /// Runs when a legacy session has ended here; other replicas may still know it.
     pub fn on_session_close(
         mut self,
         hook: impl Fn(&Arc<Session>) + Send + Sync + 'static,
@@ -422,7 +424,7 @@ impl ServerBuilder {
             used_rounds: self.used_rounds,
             replays: self.replays,
             rehearsal: self.rehearsal,
-            tasks: self.tasks.map(|config| Tasks::new(config, core.clone())),
+            tasks: self.tasks.map(|config| Tasks::new(config, core.clone(), &profile)),
             transports: AtomicUsize::new(0),
             counters: Counters::default(),
             on_open: self.on_open,

@@ -14,7 +14,9 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{Call, Completed, Fault, Notice, Profile, Service, Session, Work};
+use outlive_protocol::{
+    Call, Completed, Fault, Notice, Profile, Service, Session, SessionKeeper, Work,
+};
 use outlive_wire::{CacheHints, JsonObject, RawJson};
 
 use super::{
@@ -178,6 +180,10 @@ impl Service for Core {
     fn session_closed(&self, session: &Arc<Session>) {
         self.counters.sessions_closed.add(1);
         self.on_close.iter().for_each(|hook| contain("a hook of sessions", || hook(session)));
+    }
+
+    fn keeper(&self) -> Option<&dyn SessionKeeper> {
+        self.session_notes().map(|notes| notes as &dyn SessionKeeper)
     }
 
     fn complete(

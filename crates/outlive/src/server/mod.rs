@@ -31,6 +31,7 @@ mod router;
 mod running;
 mod schema;
 mod seal_keys;
+mod sessions;
 mod subscription;
 mod tasks;
 mod text_args;

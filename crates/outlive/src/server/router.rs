@@ -8,7 +8,9 @@ use outlive_wire::{
     ToolsCapability,
 };
 
-use super::{completion, core::Core, list, prompt, resource, subscription, tasks, tool};
+use super::{
+    completion, core::Core, list, prompt, resource, sessions::remembered, subscription, tasks, tool,
+};
 
 /// Starts the work that answers a call.
 pub(super) fn route(core: &Arc<Core>, call: Arc<Call>) -> Work {
@@ -27,10 +29,10 @@ pub(super) fn route(core: &Arc<Core>, call: Arc<Call>) -> Work {
             at_once(list::templates(core, &call))
         }
         Method::ResourcesSubscribe if core.has_subscriptions() => {
-            at_once(subscription::subscribe(core, &call))
+            remembered(core, call, subscription::subscribe)
         }
         Method::ResourcesUnsubscribe if core.has_subscriptions() => {
-            at_once(subscription::unsubscribe(&call))
+            remembered(core, call, |_, call| subscription::unsubscribe(call))
         }
         Method::PromptsGet if core.has_prompts() => prompt::get(core, call),
         Method::PromptsList if core.has_prompts() => at_once(list::prompts(core, &call)),
@@ -41,7 +43,7 @@ pub(super) fn route(core: &Arc<Core>, call: Arc<Call>) -> Work {
         Method::TasksResult if core.tasks.is_some() => tasks::result(core, call),
         Method::TasksList if core.tasks.is_some() => tasks::list(core, call),
         Method::Listen => subscription::listen(core, call),
-        Method::SetLevel if core.logging => at_once(set_level(&call)),
+        Method::SetLevel if core.logging => remembered(core, call, |_, call| set_level(call)),
         Method::Initialize | Method::Discover => {
             at_once(Ok(Answer::Identity(Box::new(core.identity(&call)))))
         }

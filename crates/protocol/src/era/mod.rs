@@ -23,7 +23,7 @@ use bytes::Bytes;
 
 use crate::{Arrival, Bus, Call, Change, Fault, Holding, Message, Profile, Session, Wants};
 
-pub(crate) use legacy::open_session;
+pub(crate) use legacy::{Reopened, open_session, reopen_session};
 pub(crate) use params::{Params, Request, params_of};
 pub(crate) use select::{Selected, batch_era, check_notification, select};
 

@@ -76,6 +76,8 @@ struct Inner {
     listening: Mutex<Vec<Weak<Listening>>>,
     /// Something may be due.
     due: Notify,
+    /// Leases have less time left than usual.
+    renew: Arc<Notify>,
     /// A run has ended.
     ended: Notify,
     slots: Arc<Semaphore>,
@@ -131,6 +133,7 @@ impl Engine {
             watched: Mutex::default(),
             listening: Mutex::default(),
             due: Notify::new(),
+            renew: Arc::default(),
             ended: Notify::new(),
             slots: Arc::new(Semaphore::new(config.running)),
             stopping: watch::channel(false).0,
@@ -158,24 +161,49 @@ impl Engine {
         &self.0.config
     }
 
-    /// Makes a task that is run as soon as there is room for it.
+    /// Makes a task that is run as soon as there is room for it. It is made, and cancelled then,
+    /// even if whoever asked does not wait for it; unless it has a key to ask for it again.
     ///
     /// # Errors
     ///
     /// When it is not made.
     pub async fn create(&self, task: NewTask) -> Result<TaskId, Refused> {
-        let id = task.id.clone();
-        match self.0.store.create(NewTask { worker: None, ..task }).await {
-            Ok(Created::New(_)) => Ok(id),
-            Ok(other) => Err(refused(other)),
-            Err(error) => Err(Refused::Store(error)),
-        }
+        let (reply, answer) = oneshot::channel();
+        let engine = self.clone();
+        tokio::spawn(async move {
+            let (id, principal) = (task.id.clone(), task.principal.clone());
+            let will_ask_again = task.once.is_some();
+            let created = match engine.0.store.create(NewTask { worker: None, ..task }).await {
+                Ok(Created::New(_)) => Ok(id.clone()),
+                Ok(other) => Err(refused(other)),
+                Err(error) => Err(Refused::Store(error)),
+            };
+            let is_made = created.is_ok();
+            if reply.send(created).is_err() && is_made && !will_ask_again {
+                engine.cancel_undelivered(&principal, &id);
+            }
+        });
+        let lost = || Refused::Store(StoreError::Unavailable("it was not waited for".to_owned()));
+        answer.await.unwrap_or_else(|_| Err(lost()))
+    }
+
+    /// Cancels a task that its caller has not learnt of, in the background.
+    pub fn cancel_undelivered(&self, principal: &str, task: &TaskId) {
+        let (inner, principal, task) = (Arc::clone(&self.0), principal.to_owned(), task.clone());
+        inner.saw(&principal, &task, Seen::Undelivered);
+        tokio::spawn(async move {
+            let retention = inner.config.retention;
+            let cancel = inner.store.cancel(&principal, &task, false, retention);
+            if let Err(error) = cancel.await {
+                tracing::warn!(%error, "an undelivered task could not be cancelled");
+            }
+        });
     }
 
     /// Makes a task of a run that has begun. The run goes on here; it is not begun again.
     pub fn adopt(&self, task: NewTask, run: Started) -> oneshot::Receiver<Adopted> {
         let (reply, answer) = oneshot::channel();
-        let inner = Arc::clone(&self.0);
+        let (engine, inner) = (self.clone(), Arc::clone(&self.0));
         tokio::spawn(async move {
             let worker = Some((inner.worker.clone(), inner.config.lease));
             let (id, principal) = (task.id.clone(), task.principal.clone());
@@ -188,13 +216,9 @@ impl Engine {
                     inner.saw(&principal, &id, Seen::Adopted);
                     if reply.send(Adopted::Task(id.clone())).is_err() && !will_ask_again {
                         // Whoever asked has left before it could learn of the task.
-                        inner.saw(&principal, &id, Seen::Undelivered);
-                        let retention = inner.config.retention;
-                        let cancel = inner.store.cancel(&principal, &id, false, retention);
-                        if let Err(error) = cancel.await {
-                            tracing::warn!(%error, "an undelivered task could not be cancelled");
-                        }
+                        engine.cancel_undelivered(&principal, &id);
                     }
+                    drop(engine);
                     return inner.run(lease, principal, run).await;
                 }
                 Ok(other) => refused(other),

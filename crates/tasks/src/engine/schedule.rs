@@ -3,8 +3,10 @@
 use std::{
     collections::HashSet,
     sync::{Arc, Weak},
-    time::{Duration, Instant},
+    time::Duration,
 };
+
+use tokio::time::Instant;
 
 use super::{
     Inner, Seen, Signals,
@@ -46,6 +48,7 @@ async fn claim(inner: &Arc<Inner>) -> bool {
     if room == 0 {
         return false;
     }
+    let asked = Instant::now();
     let claimed = match inner.store.claim(&inner.worker, inner.config.lease, room).await {
         Ok(claimed) => claimed,
         Err(error) => {
@@ -54,6 +57,10 @@ async fn claim(inner: &Arc<Inner>) -> bool {
         }
     };
     let all_taken = claimed.len() < room;
+    if !claimed.is_empty() && asked.elapsed() > inner.config.lease / 6 {
+        // The leases began long ago.
+        inner.renew.notify_one();
+    }
     for claimed in claimed {
         let inner = Arc::clone(inner);
         tokio::spawn(async move {
@@ -103,8 +110,10 @@ pub(super) async fn renewals(engine: Weak<Inner>) {
         let held = if idle { Some(Instant::now()) } else { renew(&inner, renewed).await };
         renewed = held.unwrap_or(renewed);
         let pause = if held.is_some() { lease / 3 } else { lease / 12 };
+        let sooner = Arc::clone(&inner.renew);
+        // An engine that nobody uses any more is not kept by this.
         drop(inner);
-        tokio::time::sleep(pause).await;
+        let _ = tokio::time::timeout(pause, sooner.notified()).await;
     }
 }
 

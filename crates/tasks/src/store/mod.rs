@@ -7,6 +7,9 @@
 pub mod contract;
 mod lifetime;
 mod memory;
+mod open;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod sqlite;
 mod types;
 
@@ -15,6 +18,9 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use outlive_wire::RawJson;
 
 pub use memory::MemoryStore;
+pub use open::open;
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresOptions, PostgresStore};
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 pub use types::{
     After, Answerer, Asked, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Created, Heard,

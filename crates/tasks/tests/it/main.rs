@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is tests, helpers included")]
 
+mod alternating; // two handles on one store, as two processes have
 mod broken; // stores that break one promise each: the contract must see it
-mod memory; // the store that forgets
+mod memory;
+mod opening; // the store that forgets
+#[cfg(feature = "postgres")]
+mod postgres; // the store that replicas share
 mod sqlite; // the store in a file

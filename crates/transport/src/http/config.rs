@@ -118,13 +118,14 @@ impl HttpConfig {
         self
     }
 
-    /// How many sessions there may be at once.
+    /// How many sessions there may be at once, in this process.
     pub fn max_sessions(mut self, sessions: usize) -> Self {
         self.max_sessions = sessions;
         self
     }
 
-    /// How long a session may be idle. One with a call or a stream is never idle.
+    /// How long a session may be idle. One with a call or a stream is never idle. Where all replicas
+    /// know the sessions, an idle one is forgotten here and kept for them, for twice as long.
     pub fn session_idle(mut self, idle: Duration) -> Self {
         self.session_idle = idle;
         self

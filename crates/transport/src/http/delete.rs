@@ -8,16 +8,17 @@ use outlive_protocol::era;
 use super::{Body, post::Head, reply, service::Shared};
 
 /// Takes one DELETE.
-pub(super) fn delete(shared: &Arc<Shared>, head: &Head) -> Response<Body> {
+pub(super) async fn delete(shared: &Arc<Shared>, head: Head) -> Response<Body> {
     let headers = &head.parts.headers;
     if !shared.keeps_sessions() || era::headers_look_modern(headers) {
         return reply::method_not_allowed(shared.methods());
     }
-    match shared.required_session(headers, &head.principal) {
-        Ok(entry) => {
-            shared.end_session(&entry.id);
-            reply::empty(StatusCode::NO_CONTENT)
-        }
+    let entry = match shared.required_session(headers, &head.principal).await {
+        Ok(entry) => entry,
+        Err(response) => return *response,
+    };
+    match Box::pin(shared.close_session(&entry)).await {
+        Ok(()) => reply::empty(StatusCode::NO_CONTENT),
         Err(response) => *response,
     }
 }

@@ -44,7 +44,7 @@ where
         }
     };
     let service = Arc::clone(shared.endpoint.service());
-    match service.complete(token, value.into()).await {
+    match service.complete(token, value).await {
         Completed::Taken => reply::empty(StatusCode::NO_CONTENT),
         Completed::TooLate => reply::problem(
             StatusCode::CONFLICT,

@@ -25,7 +25,7 @@ use super::{
 };
 
 /// Takes one GET.
-pub(super) fn get(shared: &Arc<Shared>, head: &Head) -> Response<Body> {
+pub(super) async fn get(shared: &Arc<Shared>, head: Head) -> Response<Body> {
     let headers = &head.parts.headers;
     if !shared.keeps_sessions() || era::headers_look_modern(headers) {
         return reply::method_not_allowed(shared.methods());
@@ -36,7 +36,7 @@ pub(super) fn get(shared: &Arc<Shared>, head: &Head) -> Response<Body> {
             "the Accept header must list text/event-stream",
         );
     }
-    let entry = match shared.required_session(headers, &head.principal) {
+    let entry = match shared.required_session(headers, &head.principal).await {
         Ok(entry) => entry,
         Err(response) => return *response,
     };

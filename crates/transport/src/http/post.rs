@@ -20,8 +20,11 @@ use outlive_protocol::{Accepted, Arrival, Principal, Run, Session, era};
 use tokio::time::Sleep;
 
 use super::{
-    Body, negotiate, reply,
+    Body, negotiate,
+    portable::Named,
+    reply,
     service::{SESSION_ID, Shared},
+    sessions::HttpSession,
 };
 
 /// A request's head and who sent it.
@@ -57,12 +60,52 @@ where
         Err(response) => return *response,
     };
     // Modern requests have no session, whatever their headers say beside it.
-    let headers = &head.parts.headers;
-    let named = (shared.config.sessions && !era::headers_look_modern(headers))
-        .then(|| shared.named_session(headers, &head.principal))
-        .flatten();
-    let lost_session = matches!(named, Some(None));
-    let entry = named.flatten();
+    let named = match shared.config.sessions && !era::headers_look_modern(&head.parts.headers) {
+        true => shared.named_session(&head.parts.headers, &head.principal),
+        false => Named::None,
+    };
+    if let Named::Unsure(here) = named {
+        // Boxed is what is rare, so that the future of a plain call is small.
+        return Box::pin(settled(shared, head, message, here, takes)).await;
+    }
+    let (accepted, entry) = accept(shared, head, &message, named);
+    match accepted {
+        Accepted::Call(run) => answer::one(shared, run, entry, takes).await,
+        Accepted::Noted => reply::accepted(),
+        Accepted::Refused(refusal) => reply::refusal(refusal),
+        other => Box::pin(rest(shared, other, entry, takes)).await,
+    }
+}
+
+/// Takes a message whose session only the keeper knows.
+async fn settled(
+    shared: &Arc<Shared>,
+    head: Head,
+    message: Bytes,
+    here: Option<Arc<HttpSession>>,
+    takes: negotiate::Takes,
+) -> Response<Body> {
+    let named = match shared.settle(&head.parts.headers, &head.principal, here).await {
+        Ok(Some(entry)) => Named::Here(entry),
+        Ok(None) => Named::Unknown,
+        Err(response) => return *response,
+    };
+    let (accepted, entry) = accept(shared, head, &message, named);
+    rest(shared, accepted, entry, takes).await
+}
+
+/// Hands a message to the server.
+fn accept(
+    shared: &Shared,
+    head: Head,
+    message: &Bytes,
+    named: Named,
+) -> (Accepted, Option<Arc<HttpSession>>) {
+    let lost_session = matches!(named, Named::Unknown);
+    let entry = match named {
+        Named::Here(entry) => Some(entry),
+        _ => None,
+    };
     let session = entry.as_ref().map(|entry| Arc::clone(&entry.session));
     let arrival = Arrival {
         principal: head.principal,
@@ -74,13 +117,23 @@ where
         lost_session,
         legacy_only: false,
     };
-    match shared.endpoint.accept(&message, arrival) {
+    (shared.endpoint.accept(message, arrival), entry)
+}
+
+/// Answers whatever a message was.
+async fn rest(
+    shared: &Arc<Shared>,
+    accepted: Accepted,
+    entry: Option<Arc<HttpSession>>,
+    takes: negotiate::Takes,
+) -> Response<Body> {
+    match accepted {
         Accepted::Call(run) => answer::one(shared, run, entry, takes).await,
-        // Boxed is what is rare, so that the future of a plain call is small.
-        Accepted::Handshake(run, session) => Box::pin(handshake(shared, run, session, takes)).await,
+        Accepted::Handshake(run, session) => handshake(shared, run, session, takes).await,
         Accepted::Noted => reply::accepted(),
+        Accepted::Stray(stray) => shared.hand_on(*stray).await,
         Accepted::Refused(refusal) => reply::refusal(refusal),
-        Accepted::Batch(parts) => Box::pin(answer::batch(shared, parts, entry, takes)).await,
+        Accepted::Batch(parts) => answer::batch(shared, parts, entry, takes).await,
     }
 }
 
@@ -94,11 +147,9 @@ async fn handshake(
     if !shared.config.sessions {
         return answer::one(shared, run, None, takes).await;
     }
-    let Some(entry) = shared.open_session(session) else {
-        return reply::problem(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "this server has as many sessions as it can hold; try again later",
-        );
+    let entry = match shared.open_session(session).await {
+        Ok(entry) => entry,
+        Err(response) => return *response,
     };
     let id = HeaderValue::from_str(&entry.id);
     let mut response = answer::one(shared, run, Some(entry), takes).await;

@@ -20,9 +20,10 @@ use outlive_protocol::{Endpoint, Principal, Session};
 
 use super::{
     Allow, Body, HttpConfig, Verdict, cors, delete, external, get, guard, http_sse,
+    portable::Named,
     post::{self, Head},
     reply,
-    sessions::{HttpSession, Sessions},
+    sessions::{Full, HttpSession, Inserted, Sessions},
 };
 use crate::tasks::Tasks;
 
@@ -202,8 +203,8 @@ impl HttpService {
         };
         match (route, method) {
             (Route::Endpoint, &Method::POST) => post::post(shared, head, body).await,
-            (Route::Endpoint, &Method::GET) => get::get(shared, &head),
-            (Route::Endpoint, &Method::DELETE) => delete::delete(shared, &head),
+            (Route::Endpoint, &Method::GET) => Box::pin(get::get(shared, head)).await,
+            (Route::Endpoint, &Method::DELETE) => Box::pin(delete::delete(shared, head)).await,
             (Route::Endpoint, _) => reply::method_not_allowed(shared.methods()),
             (Route::Sse { messages }, &Method::GET) => http_sse::open(shared, &head, messages),
             (Route::Sse { .. }, _) => reply::method_not_allowed("GET"),
@@ -255,24 +256,19 @@ impl Shared {
         if self.keeps_sessions() { "POST, GET, DELETE" } else { "POST" }
     }
 
-    /// The session that a request's headers name: `None` if they name none, `Some(None)` if there
-    /// is no such session for this caller.
-    pub(super) fn named_session(
-        &self,
-        headers: &HeaderMap,
-        principal: &Principal,
-    ) -> Option<Option<Arc<HttpSession>>> {
-        let id = headers.get(SESSION_ID)?;
-        Some(id.to_str().ok().and_then(|id| self.sessions.get(id, principal, self.now())))
-    }
-
     /// The session of a request that makes no sense without one.
-    pub(super) fn required_session(
-        &self,
+    pub(super) async fn required_session(
+        self: &Arc<Self>,
         headers: &HeaderMap,
         principal: &Principal,
     ) -> Result<Arc<HttpSession>, Box<Response<Body>>> {
-        let entry = match self.named_session(headers, principal) {
+        let named = match self.named_session(headers, principal) {
+            Named::None => None,
+            Named::Unknown => Some(None),
+            Named::Here(entry) => Some(Some(entry)),
+            Named::Unsure(here) => Some(Box::pin(self.settle(headers, principal, here)).await?),
+        };
+        let entry = match named {
             Some(Some(entry)) => entry,
             Some(None) => {
                 let message = "unknown session; send `initialize` again";
@@ -291,21 +287,26 @@ impl Shared {
         }
     }
 
-    /// Enters a session; `None` if there is no room for it.
-    pub(super) fn open_session(
+    /// Enters a session, if there is room for it.
+    pub(super) fn enter(
         self: &Arc<Self>,
+        id: Arc<str>,
         session: Arc<Session>,
-    ) -> Option<Arc<HttpSession>> {
-        let (entry, ended) = self.sessions.insert(session, self.now()).ok()?;
+    ) -> Result<Arc<HttpSession>, Full> {
+        let (entry, ended) = match self.sessions.insert(id, session, self.now())? {
+            Inserted::Now { entry, ended } => (entry, ended),
+            Inserted::Before(entry) => return Ok(entry),
+        };
         if let Some(ended) = ended {
             self.sessions.end(&ended);
             self.endpoint.service().session_closed(&ended.session);
         }
         self.endpoint.service().session_opened(&entry.session);
         self.sweeping.call_once(|| self.sweeper.spawn(sweep(Arc::downgrade(self))));
-        Some(entry)
+        Ok(entry)
     }
 
+    /// Ends a session here.
     pub(super) fn end_session(&self, id: &str) {
         if let Some(entry) = self.sessions.remove(id) {
             self.endpoint.service().session_closed(&entry.session);
@@ -348,6 +349,7 @@ async fn sweep(shared: std::sync::Weak<Shared>) {
         for entry in shared.sessions.sweep(shared.now()) {
             shared.endpoint.service().session_closed(&entry.session);
         }
+        shared.confirm_busy().await;
     }
 }
 

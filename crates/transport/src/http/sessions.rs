@@ -38,6 +38,10 @@ pub(super) struct HttpSession {
     seal: Seal,
     /// When it was last used, in milliseconds since the server started.
     used: AtomicU64,
+    /// When the keeper was last asked whether it is still there, and when it was last made to keep
+    /// it for its whole time. Of no meaning where there is no keeper.
+    confirmed: AtomicU64,
+    refreshed: AtomicU64,
     /// Responses that are being written.
     pub(super) open_streams: AtomicUsize,
     /// The stream that tells this session's changes.
@@ -51,6 +55,18 @@ pub(super) struct HttpSession {
 #[derive(Debug)]
 pub(super) struct Full;
 
+/// A session that has been entered.
+#[derive(Debug)]
+pub(super) enum Inserted {
+    Now {
+        entry: Arc<HttpSession>,
+        /// The one that had to make room.
+        ended: Option<Arc<HttpSession>>,
+    },
+    /// It was there already.
+    Before(Arc<HttpSession>),
+}
+
 impl Sessions {
     pub(super) fn new(
         events: Arc<dyn EventStore>,
@@ -62,25 +78,33 @@ impl Sessions {
         Self { open: RwLock::default(), events, seal, max, idle, started: now }
     }
 
-    /// Enters a session under a new id. Makes room, if need be, by ending the one that has been
-    /// idle for longest; it comes back as the second value.
+    /// Enters a session under its id, unless it is there. Makes room, if need be, by ending the one
+    /// that has been idle for longest.
     pub(super) fn insert(
         &self,
+        id: Arc<str>,
         session: Arc<Session>,
         now: Instant,
-    ) -> Result<(Arc<HttpSession>, Option<Arc<HttpSession>>), Full> {
-        let id = new_id().ok_or(Full)?;
+    ) -> Result<Inserted, Full> {
+        let millis = self.millis(now);
+        let first_stream = if session.portable().is_some() { anywhere() } else { 0 };
         let entry = Arc::new(HttpSession {
             id: Arc::clone(&id),
             session,
             seal: self.seal.clone(),
-            used: AtomicU64::new(self.millis(now)),
+            used: AtomicU64::new(millis),
+            confirmed: AtomicU64::new(millis),
+            refreshed: AtomicU64::new(millis),
             open_streams: AtomicUsize::new(0),
             listening: AtomicU64::new(u64::MAX),
-            next_stream: AtomicU64::new(0),
+            next_stream: AtomicU64::new(first_stream),
             streams: Mutex::default(),
         });
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = open.get(&id) {
+            // Two requests have brought it here at once.
+            return Ok(Inserted::Before(Arc::clone(entry)));
+        }
         let mut ended = None;
         if open.len() >= self.max {
             let idlest =
@@ -90,7 +114,7 @@ impl Sessions {
         }
         open.insert(id, Arc::clone(&entry));
         drop(open);
-        Ok((entry, ended))
+        Ok(Inserted::Now { entry, ended })
     }
 
     /// The session with this id, if it is this principal's. A foreign one is an unknown one.
@@ -106,6 +130,42 @@ impl Sessions {
         }
         entry.used.store(self.millis(now), Ordering::Relaxed);
         Some(entry)
+    }
+
+    /// Whether a session was last confirmed that long ago. Of several who ask at once, one is told
+    /// so, and the others go on meanwhile.
+    pub(super) fn is_to_be_confirmed(
+        &self,
+        entry: &HttpSession,
+        now: Instant,
+        after: Duration,
+    ) -> bool {
+        let now = self.millis(now);
+        let last = entry.confirmed.load(Ordering::Relaxed);
+        now.saturating_sub(last) >= after.as_millis() as u64
+            && entry
+                .confirmed
+                .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// Whether the keeper should be made to keep a session for longer.
+    pub(super) fn is_to_be_refreshed(&self, entry: &HttpSession, now: Instant) -> bool {
+        let last = entry.refreshed.load(Ordering::Relaxed);
+        self.millis(now).saturating_sub(last) >= (self.idle / 4).as_millis() as u64
+    }
+
+    pub(super) fn note_refreshed(&self, entry: &HttpSession, now: Instant) {
+        entry.refreshed.store(self.millis(now), Ordering::Relaxed);
+    }
+
+    /// The sessions with a call or a stream that are to be confirmed.
+    pub(super) fn busy(&self, now: Instant, after: Duration) -> Vec<Arc<HttpSession>> {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        open.values()
+            .filter(|entry| !entry.is_idle() && self.is_to_be_confirmed(entry, now, after))
+            .cloned()
+            .collect()
     }
 
     /// Takes a session out. Its calls and streams end.
@@ -210,6 +270,26 @@ pub(super) fn new_id() -> Option<Arc<str>> {
         write!(id, "{byte:02x}").ok()?;
     }
     Some(id.into())
+}
+
+/// Whether a text can be an id at all.
+pub(super) fn is_id(text: &str) -> bool {
+    text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Where the streams of a portable session begin to be numbered: at a random place, because an
+/// event's id names its stream, and must not name another one on another replica.
+fn anywhere() -> u64 {
+    let mut bytes = [0; 8];
+    // Without random bytes there are no sessions either.
+    let _ = getrandom::fill(&mut bytes);
+    u64::from_le_bytes(bytes) >> 1
+}
+
+impl fmt::Debug for HttpSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpSession").field("session", &self.session).finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for Sessions {

@@ -167,7 +167,8 @@ impl Pipe {
                 out.extend_from_slice(&refusal.body);
                 out.push(b'\n');
             }
-            Accepted::Refused(_) | Accepted::Noted => {}
+            // Sessions of pipes belong to their process: no other replica asks in them.
+            Accepted::Refused(_) | Accepted::Noted | Accepted::Stray(_) => {}
             Accepted::Batch(parts) => parts.into_iter().for_each(|part| self.answer(part, out)),
         }
     }

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{Asked, Call, Clock, Notify, Pending, Reply};
+use outlive_protocol::{Call, Notify, Pending, Reply, Session};
 use outlive_wire::{ElicitRequestParams, ErrorObject, InputRequest, Method, RawJson, code};
 use serde::Deserialize;
 use serde_json::value::to_raw_value;
@@ -28,9 +28,8 @@ const POLL: u64 = 1_000;
 /// A question that has been put.
 pub(in crate::server) struct Put {
     call: Arc<Call>,
-    clock: Arc<dyn Clock>,
-    bound: usize,
-    asked: Arc<Asked>,
+    core: Arc<Core>,
+    session: Arc<Session>,
     /// Whether the client was asked for a task.
     wants_task: bool,
     stage: Stage,
@@ -66,25 +65,28 @@ struct Created {
 impl Put {
     /// Puts a question to the client of a call; `None` if nobody can be asked.
     pub(in crate::server) fn send(
-        core: &Core,
+        core: &Arc<Core>,
         call: &Arc<Call>,
         mut request: InputRequest,
     ) -> Option<Self> {
         let session = call.session()?;
         let wants_task = call.era().hosts(call, &request) && augment(&mut request);
-        let pending = session.asked().open();
-        let bound = core.profile.limits.queued_notifications;
+        let pending = core.ask_in(session);
         let notify = Notify::Ask { id: pending.id(), request: Box::new(request) };
-        call.port().say(notify, bound);
-        Some(Self {
+        let put = Self {
             call: Arc::clone(call),
-            clock: Arc::clone(&core.profile.clock),
-            bound,
-            asked: Arc::clone(session.asked()),
+            core: Arc::clone(core),
+            session: Arc::clone(session),
             wants_task,
             stage: Stage::Asked(pending),
             task: None,
-        })
+        };
+        put.say(notify);
+        Some(put)
+    }
+
+    fn say(&self, notify: Notify) {
+        self.call.port().say(notify, self.core.profile.limits.queued_notifications);
     }
 
     /// Waits for the answer. Ready once.
@@ -122,7 +124,7 @@ impl Put {
     pub(in crate::server) fn withdraw(&self, reason: &'static str) {
         match &self.stage {
             Stage::Asked(pending) => {
-                self.call.port().say(Notify::Withdraw { id: pending.id(), reason }, self.bound);
+                self.say(Notify::Withdraw { id: pending.id(), reason });
             }
             _ => drop(self.ask_of_task(Method::TasksCancel)),
         }
@@ -137,15 +139,15 @@ impl Put {
             }
             _ => {
                 let pause = task.poll_interval.unwrap_or(POLL).max(1);
-                Stage::Pausing(self.clock.sleep(Duration::from_millis(pause)))
+                Stage::Pausing(self.core.profile.clock.sleep(Duration::from_millis(pause)))
             }
         }
     }
 
     fn ask_of_task(&self, method: Method) -> Pending {
-        let pending = self.asked.open();
+        let pending = self.core.ask_in(&self.session);
         let task = self.task.clone().unwrap_or_default();
-        self.call.port().say(Notify::AskTask { id: pending.id(), method, task }, self.bound);
+        self.say(Notify::AskTask { id: pending.id(), method, task });
         pending
     }
 }

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use crate::server::RateLimit;
 use outlive_tasks::{
     engine::EngineConfig,
-    store::{MemoryStore, Store},
+    store::{MemoryStore, Store, StoreError},
 };
 
 /// Whether the calls of a tool become tasks.
@@ -72,6 +72,16 @@ impl TaskConfig {
             audit_retention: Duration::from_secs(30 * 24 * 3600),
             quota: 1_000,
         }
+    }
+
+    /// Keeps tasks where a URL says: `sqlite:path/to/file`, or `postgres://user@host/database` for
+    /// several replicas. `memory:` is [`TaskConfig::volatile`] by name.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be opened; the message says what to do.
+    pub async fn at(url: &str) -> Result<Self, StoreError> {
+        Ok(Self::new(outlive_tasks::store::open(url).await?))
     }
 
     /// Keeps tasks in memory: they are lost with the process.

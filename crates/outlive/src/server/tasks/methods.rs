@@ -120,9 +120,7 @@ pub(in crate::server) fn list(core: &Arc<Core>, call: Arc<Call>) -> Work {
             }
         };
         let size = core.profile.limits.page_size.max(1);
-        let store = tasks.engine().store();
-        let views = store.list(call.principal().key(), after.as_ref(), size + 1).await;
-        let mut views = views.map_err(|error| unavailable(&error))?;
+        let mut views = page(tasks, &call, after, size + 1).await?;
         let next = match views.len() > size {
             false => None,
             true => {
@@ -137,6 +135,28 @@ pub(in crate::server) fn list(core: &Arc<Core>, call: Arc<Call>) -> Work {
         let views = views.into_iter().map(|view| tasks.show(view)).collect();
         Ok(Outcome::Complete(Answer::Tasks(views, next)))
     })
+}
+
+/// So many of the caller's tasks, of those that its dialect sees.
+async fn page(
+    tasks: &Tasks,
+    call: &Call,
+    mut after: Option<After>,
+    count: usize,
+) -> Result<Vec<View>, Fault> {
+    let mut page = Vec::new();
+    loop {
+        let store = tasks.engine().store();
+        let read = store.list(call.principal().key(), after.as_ref(), count).await;
+        let read = read.map_err(|error| unavailable(&error))?;
+        let is_last = read.len() < count;
+        after = read.last().map(|view| After { created: view.created, id: view.id.clone() });
+        page.extend(read.into_iter().filter(|view| call.era().sees(&view.origin)));
+        if is_last || page.len() >= count {
+            page.truncate(count);
+            return Ok(page);
+        }
+    }
 }
 
 /// `tasks/result`: waits for the end, asks the client on the way what the task wants to know.
@@ -215,7 +235,7 @@ fn tell_progress(core: &Core, call: &Call, view: &View) {
 
 /// Puts the questions of a task to the client that waits for its result.
 fn ask(
-    core: &Core,
+    core: &Arc<Core>,
     call: &Arc<Call>,
     id: &TaskId,
     questions: Vec<(String, InputRequest)>,

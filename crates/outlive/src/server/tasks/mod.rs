@@ -22,7 +22,7 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{Call, Completed, Fault, TaskState, TaskView};
+use outlive_protocol::{Call, Completed, Fault, Profile, TaskState, TaskView};
 use outlive_tasks::{
     engine::{Engine, News, Refused},
     store::{Answerer, StoreError, TaskId, TaskOutcome, View, WorkerId},
@@ -35,7 +35,7 @@ pub(super) use methods::{cancel, gate, get, list, look_at, result, update};
 pub(super) use progress::TaskProgress;
 pub(super) use start::course;
 
-use super::{core::Core, durable::Token, throttle::Throttle};
+use super::{core::Core, durable::Token, sessions::SessionNotes, throttle::Throttle};
 use audit::Auditor;
 use runner::CallRunner;
 use witness::Witness;
@@ -45,6 +45,7 @@ pub(super) struct Tasks {
     config: TaskConfig,
     core: Weak<Core>,
     polls: Arc<Throttle>,
+    sessions: SessionNotes,
     running: OnceLock<Running>,
 }
 
@@ -55,9 +56,15 @@ struct Running {
 }
 
 impl Tasks {
-    pub(super) fn new(config: TaskConfig, core: Weak<Core>) -> Self {
+    pub(super) fn new(config: TaskConfig, core: Weak<Core>, profile: &Arc<Profile>) -> Self {
         let polls = Arc::new(Throttle::new(config.poll_rate, None));
-        Self { config, core, polls, running: OnceLock::new() }
+        let sessions = SessionNotes::new(&config.store, profile);
+        Self { config, core, polls, sessions, running: OnceLock::new() }
+    }
+
+    /// The sessions that all replicas on the store know.
+    pub(super) fn sessions(&self) -> &SessionNotes {
+        &self.sessions
     }
 
     /// The engine, started when it is first needed. Must be called inside a runtime.

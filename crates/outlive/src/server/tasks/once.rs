@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 use sha2::{Digest, Sha256};
 
-use super::{error_of, start::created, unavailable};
+use super::{error_of, start::existing, unavailable};
 use crate::server::{Cx, durable::Durability, tool::ToolEntry};
 
 /// For how long a call that has begun keeps others from beginning it, should its process be lost.
@@ -129,7 +129,15 @@ impl Once {
                 let asked = InputRequired { requests, state, retry_after };
                 Ok(Some(Outcome::InputRequired(Box::new(asked))))
             }
-            Some(Came::Task(id)) => created(cx, &id).await.map(Some),
+            Some(Came::Task(id)) => {
+                let task = existing(cx, &id).await?;
+                if task.is_none() {
+                    // It has been forgotten, and so is its key.
+                    let store = cx.core().tasks()?.engine().store();
+                    store.forget(&self.place(cx)).await.map_err(|error| unavailable(&error))?;
+                }
+                Ok(task)
+            }
             // Its process may have been lost after it became a task, and before that was noted.
             None => self.task(cx).await,
         }
@@ -139,7 +147,7 @@ impl Once {
     async fn task(&self, cx: &Cx) -> Result<Option<Outcome>, Fault> {
         let store = cx.core().tasks()?.engine().store();
         match store.made(cx.principal().key(), &self.key).await {
-            Ok(Some(Created::Before(id))) => created(cx, &id).await.map(Some),
+            Ok(Some(Created::Before(id))) => existing(cx, &id).await,
             Ok(Some(Created::OtherRequest)) => Err(other_request()),
             Ok(_) => Ok(None),
             Err(error) => Err(unavailable(&error)),

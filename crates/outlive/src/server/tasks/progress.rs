@@ -34,9 +34,9 @@ impl TaskProgress {
         progress.total = progress.total.filter(|total| total.is_finite());
         let done = progress.done;
         let token = RawValue::from_string(token.to_owned());
-        let note = token.and_then(|token| to_raw_value(&Self { token: token.into(), progress }));
+        let note = token.and_then(|token| to_raw_value(&Self { token, progress }));
         if let Ok(note) = note {
-            durability.journal.progress(done, note.into());
+            durability.journal.progress(done, note);
         }
     }
 

@@ -8,7 +8,9 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{Answer, Call, Fault, Holding, Outcome, StoredCall, TaskView, Work, era};
+use outlive_protocol::{
+    Answer, Call, Fault, Holding, Outcome, StoredCall, TaskState, TaskView, Work, era,
+};
 use outlive_tasks::{
     Restored,
     engine::{self, Adopted, Refused, Started},
@@ -18,7 +20,7 @@ use outlive_wire::{ErrorObject, code};
 use serde_json::value::to_raw_value;
 use tokio::sync::oneshot;
 
-use super::{TaskPolicy, error_of, once::Once, refusal, unavailable};
+use super::{TaskPolicy, error_of, once::Once, refusal, unavailable, unknown_task};
 use crate::server::{Cx, core::Core, durable::Durability, durable::random_id, tool::ToolEntry};
 
 /// Which way a call goes.
@@ -102,7 +104,7 @@ async fn create(
     {
         return Ok(done);
     }
-    let once = once.map(|once| once.key());
+    let (has_key, once) = (once.is_some(), once.map(|once| once.key()));
     // What earlier rounds have recorded and answered is part of it.
     let durability = Durability::of(cx);
     durability.fetch(cx.core()).await?;
@@ -113,24 +115,55 @@ async fn create(
         Ok(id) => {
             cx.core().counters.created.add(1);
             tasks.note(cx.call(), &id, "created", None);
-            created(cx, &id).await
+            created(cx, &id, has_key).await
         }
-        Err(Refused::Before(id)) => created(cx, &id).await,
+        Err(Refused::Before(id)) => existing(cx, &id).await?.ok_or_else(unknown_task),
         Err(refused) => Err(refusal(refused)),
     }
 }
 
-/// The answer that says so. The task is there: its creation has been committed.
-pub(super) async fn created(cx: &Cx, id: &TaskId) -> Result<Outcome, Fault> {
+/// The answer that says so. The task is there: its creation has been committed. Who leaves before
+/// it is ready does not learn of the task, and a task that nobody knows of is cancelled, unless its
+/// caller has a key to ask for it again.
+async fn created(cx: &Cx, id: &TaskId, has_key: bool) -> Result<Outcome, Fault> {
+    let mut told = Told { cx, id, over: has_key };
+    let shown = existing(cx, id).await;
+    told.over = true;
+    match shown? {
+        Some(Outcome::Task(view)) => {
+            // However far it has come meanwhile: a task begins at work.
+            let (state, updated) = (TaskState::Working, view.created);
+            Ok(Outcome::Task(Box::new(TaskView { state, updated, ..*view })))
+        }
+        _ => Err(Fault::internal("a task that was made is not there")),
+    }
+}
+
+/// A task that was made before, as it is; `None` if it has been forgotten.
+pub(super) async fn existing(cx: &Cx, id: &TaskId) -> Result<Option<Outcome>, Fault> {
     let tasks = cx.core().tasks()?;
     let view = tasks.engine().view(cx.principal().key(), id).await;
-    match view.map_err(|error| unavailable(&error))? {
-        Some(view) => {
-            let entry = cx.core().tools.get(&view.kind, cx.principal());
-            let immediate = entry.and_then(|entry| entry.immediate().map(str::to_owned));
-            Ok(Outcome::Task(Box::new(TaskView { immediate, ..tasks.show(view) })))
+    let shown = view.map_err(|error| unavailable(&error))?.map(|view| {
+        let entry = cx.core().tools.get(&view.kind, cx.principal());
+        let immediate = entry.and_then(|entry| entry.immediate().map(str::to_owned));
+        Outcome::Task(Box::new(TaskView { immediate, ..tasks.show(view) }))
+    });
+    Ok(shown)
+}
+
+/// That a caller is being told of its task. Dropped before that is over, the caller has left.
+struct Told<'a> {
+    cx: &'a Cx,
+    id: &'a TaskId,
+    over: bool,
+}
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        let Ok(tasks) = self.cx.core().tasks() else { return };
+        if !self.over {
+            tasks.engine().cancel_undelivered(self.cx.principal().key(), self.id);
         }
-        None => Err(Fault::internal("a task that was made is not there")),
     }
 }
 
@@ -255,8 +288,9 @@ impl Future for Auto {
                     };
                     self.stage = match adopted {
                         Ok(Adopted::Task(id)) => {
-                            let cx = self.cx.clone();
-                            Stage::Answering(Box::pin(async move { created(&cx, &id).await }))
+                            let (cx, has_key) = (self.cx.clone(), self.once.is_some());
+                            let answer = async move { created(&cx, &id, has_key).await };
+                            Stage::Answering(Box::pin(answer))
                         }
                         Ok(Adopted::Refused(work, why)) => {
                             tracing::warn!(?why, "a call could not become a task; it goes on");

@@ -278,3 +278,24 @@ async fn a_caller_lists_its_own_tasks_page_by_page() {
     let answer = ada.ask("tasks/get", json!({"taskId": "x"})).await;
     assert_eq!(error(&answer)["code"], -32602);
 }
+
+// B-21, T1-51
+#[tokio::test(start_paused = true)]
+async fn a_task_of_the_newer_wire_is_not_there_on_this_one() {
+    let server = super::world::server(&Counts::default());
+    let mut newer = Pipe::open(&server);
+    let theirs = super::world::start(&mut newer, "deploy", json!({})).await;
+    let mut pipe = Pipe::open(&server);
+    pipe.legacy_with(VERSION, json!({"elicitation": {}})).await;
+    let ours = start(&mut pipe, "deploy", json!({})).await;
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        let refused = pipe.error(method, json!({"taskId": theirs})).await;
+        assert_eq!(refused["code"], -32602, "{method}");
+    }
+    let listed = pipe.result("tasks/list", json!({})).await;
+    let ids: Vec<_> =
+        listed["tasks"].as_array().unwrap().iter().map(|task| &task["taskId"]).collect();
+    assert_eq!(ids, [&json!(ours)]);
+    let seen = super::world::get(&mut newer, &ours).await;
+    assert_eq!(seen["taskId"], json!(ours), "the newer one sees both");
+}

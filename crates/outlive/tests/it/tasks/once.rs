@@ -200,3 +200,22 @@ fn a_step_that_must_not_be_done_twice_is_not_though_its_worker_was_lost_in_it() 
     });
     assert_eq!(counts.builds.load(Ordering::Relaxed), 2, "once in each call");
 }
+
+/// A key is good for as long as what came of it can be read.
+#[tokio::test(start_paused = true)]
+async fn the_key_of_a_task_that_has_been_forgotten_makes_another() {
+    let (store, counts) = (Arc::new(MemoryStore::new()), Counts::default());
+    let config = TaskConfig::new(Arc::clone(&store) as _);
+    let server = builder(config, &counts).build().unwrap();
+    let mut pipe = Pipe::open(&server);
+    let mut call = async || {
+        let answer = modern(&mut pipe, "tools/call", keyed("nap", json!({"ms": 5000}), "k")).await;
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        result(&answer)["taskId"].as_str().unwrap().to_owned()
+    };
+    let first = call().await;
+    assert_eq!(first, call().await);
+    store.shift(Duration::from_secs(24 * 3600));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_ne!(first, call().await);
+}

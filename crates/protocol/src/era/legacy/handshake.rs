@@ -1,6 +1,6 @@
 //! `initialize`: the client names a revision and itself; a session begins.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use outlive_wire::Str;
 use serde::Deserialize;
@@ -33,12 +33,37 @@ pub(crate) fn open_session(
         raw.map(RawValue::get).filter(|text| text.starts_with('{')).map(Box::from)
     };
     let capabilities = object(hello.capabilities).unwrap_or_else(|| "{}".into());
-    let feed = bus.subscribe(Wants {
-        lists: Lists { tools: true, prompts: true, resources: true },
-        ..Wants::default()
-    });
+    let feed = bus.subscribe(wants(BTreeSet::new()));
     let session = Session::new(era, principal, object(hello.client_info), capabilities, feed);
     Ok((era, Arc::new(session)))
+}
+
+/// What is known of a session that was opened elsewhere.
+#[derive(Debug)]
+pub(crate) struct Reopened<'a> {
+    pub(crate) version: &'a str,
+    pub(crate) client_info: Option<Box<str>>,
+    pub(crate) client_capabilities: Box<str>,
+    pub(crate) resources: BTreeSet<Arc<str>>,
+}
+
+/// Opens a session again that was opened elsewhere; `None` if its revision is not known here.
+pub(crate) fn reopen_session(
+    known: Reopened<'_>,
+    principal: Principal,
+    bus: &Bus,
+) -> Option<Session> {
+    let era = revision(known.version)?;
+    let feed = bus.subscribe(wants(known.resources));
+    let session = Session::new(era, principal, known.client_info, known.client_capabilities, feed);
+    // Nobody uses a session that is not.
+    session.set_initialized();
+    Some(session)
+}
+
+/// A session hears of all lists, and of the resources that it has subscribed to.
+fn wants(resources: BTreeSet<Arc<str>>) -> Wants {
+    Wants { lists: Lists { tools: true, prompts: true, resources: true }, resources }
 }
 
 /// The revision that a handshake asks for, for the message that refuses it.

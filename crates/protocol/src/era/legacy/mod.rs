@@ -14,8 +14,8 @@ mod task;
 use http::HeaderMap;
 use outlive_wire::{ErrorObject, InputRequest, Method, RawJson, Version, code};
 
-pub(crate) use handshake::open_session;
 pub(super) use handshake::requested_version;
+pub(crate) use handshake::{Reopened, open_session, reopen_session};
 
 use super::{Abandoned, Asking, Era, Frame, Numbering, modern::headers};
 use crate::{Call, Change, Fault, Holding, Message, Profile, fault::short};

@@ -1,153 +1,18 @@
 //! Two handles on one file, as two processes have.
 
 use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use outlive_tasks::store::{
-    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Created,
-    Heard, Lease, Listener, NewTask, OnceKey, SqliteOptions, SqliteStore, Store, Swept, TaskId,
-    Then, View, WorkerId,
+    Answerer, Changes, SqliteOptions, SqliteStore, Store, TaskId, Then, WorkerId,
     contract::{Bench, checks},
 };
-use outlive_wire::RawJson;
 use serde_json::json;
 
 use super::{Folder, LEASE, OWNER, asked, raw, start, task};
-
-/// Each call goes to the other handle than the one before. Who listens does so at the first.
-struct Alternating {
-    handles: [SqliteStore; 2],
-    calls: AtomicUsize,
-}
-
-impl Alternating {
-    fn next(&self) -> &SqliteStore {
-        &self.handles[self.calls.fetch_add(1, Ordering::Relaxed) % 2]
-    }
-}
-
-impl Store for Alternating {
-    fn create(&self, task: NewTask) -> Answer<'_, Created> {
-        self.next().create(task)
-    }
-
-    fn made<'a>(&'a self, principal: &'a str, once: &'a OnceKey) -> Answer<'a, Option<Created>> {
-        self.next().made(principal, once)
-    }
-
-    fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
-        self.next().view(principal, task)
-    }
-
-    fn list<'a>(
-        &'a self,
-        principal: &'a str,
-        after: Option<&'a After>,
-        limit: usize,
-    ) -> Answer<'a, Vec<View>> {
-        self.next().list(principal, after, limit)
-    }
-
-    fn claim<'a>(
-        &'a self,
-        worker: &'a WorkerId,
-        lease: Duration,
-        limit: usize,
-    ) -> Answer<'a, Vec<Claimed>> {
-        self.next().claim(worker, lease, limit)
-    }
-
-    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> Answer<'a, Vec<Lease>> {
-        self.next().renew(worker, lease)
-    }
-
-    fn release<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, ()> {
-        self.next().release(worker)
-    }
-
-    fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()> {
-        self.next().write(lease, changes, then)
-    }
-
-    fn heard<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Heard> {
-        self.next().heard(lease)
-    }
-
-    fn answer<'a>(
-        &'a self,
-        principal: &'a str,
-        task: &'a TaskId,
-        from: Answerer,
-        answers: Vec<(String, RawJson)>,
-    ) -> Answer<'a, Option<usize>> {
-        self.next().answer(principal, task, from, answers)
-    }
-
-    fn cancel<'a>(
-        &'a self,
-        principal: &'a str,
-        task: &'a TaskId,
-        at_once: bool,
-        retention: Duration,
-    ) -> Answer<'a, Option<Cancelled>> {
-        self.next().cancel(principal, task, at_once, retention)
-    }
-
-    fn sweep(&self, limit: usize, retention: Duration) -> Answer<'_, Swept> {
-        self.next().sweep(limit, retention)
-    }
-
-    fn keep<'a>(
-        &'a self,
-        key: &'a str,
-        note: RawJson,
-        ttl: Duration,
-    ) -> Answer<'a, Option<RawJson>> {
-        self.next().keep(key, note, ttl)
-    }
-
-    fn replace<'a>(&'a self, key: &'a str, note: RawJson, ttl: Duration) -> Answer<'a, ()> {
-        self.next().replace(key, note, ttl)
-    }
-
-    fn kept<'a>(&'a self, key: &'a str) -> Answer<'a, Option<RawJson>> {
-        self.next().kept(key)
-    }
-
-    fn forget<'a>(&'a self, key: &'a str) -> Answer<'a, ()> {
-        self.next().forget(key)
-    }
-
-    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()> {
-        self.next().record(events, retention)
-    }
-
-    fn audit<'a>(
-        &'a self,
-        task: Option<&'a str>,
-        after: u64,
-        limit: usize,
-    ) -> Answer<'a, Vec<Audit>> {
-        self.next().audit(task, after, limit)
-    }
-
-    fn census(&self) -> Answer<'_, Census> {
-        self.next().census()
-    }
-
-    fn next_due(&self) -> Answer<'_, Option<Duration>> {
-        self.next().next_due()
-    }
-
-    fn listen(&self, listener: Listener) {
-        self.handles[0].listen(listener);
-    }
-}
+use crate::alternating::Alternating;
 
 fn two(folder: &Folder) -> [SqliteStore; 2] {
     let options = SqliteOptions::new().with_watch_every(Duration::from_millis(20));
@@ -158,7 +23,7 @@ fn two(folder: &Folder) -> [SqliteStore; 2] {
 async fn the_contract_is_kept_by_two_handles_in_turn() {
     for check in checks() {
         let folder = Folder::new();
-        let store = Arc::new(Alternating { handles: two(&folder), calls: AtomicUsize::new(0) });
+        let store = Arc::new(Alternating::new(two(&folder)));
         let clock = Arc::clone(&store);
         println!("{}", check.name);
         let advance = move |span| clock.handles.iter().for_each(|handle| handle.shift(span));

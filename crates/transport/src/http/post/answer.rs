@@ -195,6 +195,7 @@ pub(in crate::http) async fn batch(
                 running.hold();
                 waiting.push(running);
             }
+            Accepted::Stray(stray) => drop(shared.hand_on(*stray).await),
             Accepted::Refused(refusal) if refusal.wants_answer => answers.push(refusal.body),
             _ => {}
         }

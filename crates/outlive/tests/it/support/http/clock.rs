@@ -26,6 +26,12 @@ impl ManualClock {
     }
 }
 
+impl Default for ManualClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Clock for ManualClock {
     fn now(&self) -> Instant {
         self.start + *self.passed.borrow()

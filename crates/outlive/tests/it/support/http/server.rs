@@ -39,13 +39,22 @@ impl TestServer {
 
     /// The standard server on a clock of the test's own; it tells when sessions come and go.
     pub(crate) async fn with_clock(config: HttpConfig, clock: &ManualClock) -> Self {
+        Self::build_with_clock(config, clock, |server| server).await
+    }
+
+    /// The same, changed.
+    pub(crate) async fn build_with_clock(
+        config: HttpConfig,
+        clock: &ManualClock,
+        change: impl FnOnce(ServerBuilder) -> ServerBuilder,
+    ) -> Self {
         let world = Arc::new(World::default());
         let (opening, closing) = (Arc::clone(&world), Arc::clone(&world));
         let server = standard(&world)
             .clock(clock.clone())
             .on_session_open(move |_| opening.tell("session opened"))
             .on_session_close(move |_| closing.tell("session closed"));
-        Self::serve(server.build().expect("a server"), world, config).await
+        Self::serve(change(server).build().expect("a server"), world, config).await
     }
 
     /// A server of the test's own.

@@ -1,0 +1,162 @@
+//! Sessions as notes of the task store.
+//!
+//! A session's id opens it, so the store has a digest of it only. The note says whose it is; for
+//! everybody else it is not there. Of two replicas that write one note the later wins, but a note
+//! that is behind what a replica knows is written again when that replica next looks at it.
+
+use std::{sync::Arc, time::Duration};
+
+use outlive_protocol::{
+    Answer, Call, Fault, Keeping, Outcome, Principal, Profile, Session, SessionKeeper,
+    StoredSession, Stray, Unavailable, Work,
+};
+use outlive_tasks::store::Store;
+use serde_json::value::{RawValue, to_raw_value};
+use sha2::{Digest, Sha256};
+
+use super::replies::Replies;
+use crate::server::core::Core;
+
+/// For how long it is known that a session has ended. Only who is about to write its note has to
+/// know: that takes as long as two requests to the store.
+const ENDED: Duration = Duration::from_secs(60);
+
+/// Keeps sessions in the task store.
+pub(in crate::server) struct SessionNotes {
+    store: Arc<dyn Store>,
+    profile: Arc<Profile>,
+    pub(super) replies: Replies,
+}
+
+impl SessionNotes {
+    pub(in crate::server) fn new(store: &Arc<dyn Store>, profile: &Arc<Profile>) -> Self {
+        let replies = Replies::new(store, &profile.clock);
+        Self { store: Arc::clone(store), profile: Arc::clone(profile), replies }
+    }
+
+    async fn read(&self, id: &str) -> Result<Option<StoredSession>, Unavailable> {
+        let note = self.store.kept(&place(id)).await.map_err(Unavailable::new)?;
+        let read = note.map(|note| serde_json::from_str(note.get())).transpose();
+        Ok(read.unwrap_or_else(|error| {
+            // As good as none: its client will open another.
+            tracing::warn!(%error, "a session that was kept cannot be read any more");
+            None
+        }))
+    }
+
+    /// Writes a session's note; `false` if the session has been ended meanwhile.
+    async fn write(&self, session: &Session) -> Result<bool, Unavailable> {
+        let Some(name) = session.portable() else { return Ok(true) };
+        let stored = StoredSession::of(session).map_err(Unavailable::new)?;
+        let note = to_raw_value(&stored).map_err(Unavailable::new)?;
+        let place = place(&name.id);
+        self.store.replace(&place, note, name.ttl).await.map_err(Unavailable::new)?;
+        // Whoever ends a session says so first and forgets the note then. Either that is seen here,
+        // or the note is forgotten after it was written.
+        match self.store.kept(&grave(&name.id)).await.map_err(Unavailable::new)? {
+            None => Ok(true),
+            Some(_) => {
+                self.store.forget(&place).await.map_err(Unavailable::new)?;
+                Ok(false)
+            }
+        }
+    }
+}
+
+impl SessionKeeper for SessionNotes {
+    fn keep<'a>(&'a self, session: &'a Session) -> Keeping<'a, ()> {
+        Box::pin(async move { self.write(session).await.map(drop) })
+    }
+
+    fn recall<'a>(
+        &'a self,
+        id: &'a str,
+        principal: &'a Principal,
+    ) -> Keeping<'a, Option<Arc<Session>>> {
+        Box::pin(async move {
+            let stored = self.read(id).await?;
+            Ok(stored.and_then(|stored| stored.restore(principal, &self.profile)))
+        })
+    }
+
+    fn confirm<'a>(&'a self, session: &'a Session, refresh: bool) -> Keeping<'a, bool> {
+        Box::pin(async move {
+            let Some(name) = session.portable() else { return Ok(true) };
+            let stored = self.read(&name.id).await?;
+            let stored = stored.filter(|stored| stored.belongs_to(session.principal()));
+            let Some(stored) = stored else { return Ok(false) };
+            match stored.update(session) && !refresh {
+                true => Ok(true),
+                false => self.write(session).await,
+            }
+        })
+    }
+
+    fn forget<'a>(&'a self, session: &'a Session) -> Keeping<'a, ()> {
+        Box::pin(async move {
+            let Some(name) = session.portable() else { return Ok(()) };
+            let ended = RawValue::NULL.to_owned();
+            self.store.replace(&grave(&name.id), ended, ENDED).await.map_err(Unavailable::new)?;
+            self.store.forget(&place(&name.id)).await.map_err(Unavailable::new)
+        })
+    }
+
+    fn post(&self, stray: Stray) -> Keeping<'_, ()> {
+        Box::pin(self.replies.post(stray))
+    }
+}
+
+/// Answers a call that changes what its session remembers. Where other replicas know the session,
+/// they know of the change when it is answered.
+pub(in crate::server) fn remembered(
+    core: &Arc<Core>,
+    call: Arc<Call>,
+    change: impl FnOnce(&Core, &Call) -> Result<Answer, Fault> + Send + 'static,
+) -> Work {
+    let shared = call.session().is_some_and(|session| session.portable().is_some());
+    if !shared || core.session_notes().is_none() {
+        let answer = change(core, &call).map(Outcome::Complete);
+        return Box::pin(std::future::ready(answer));
+    }
+    let core = Arc::clone(core);
+    Box::pin(async move {
+        let (Some(notes), Some(session)) = (core.session_notes(), call.session()) else {
+            return change(&core, &call).map(Outcome::Complete);
+        };
+        // What was changed on another replica a moment ago is not to be undone.
+        tell(notes, session).await;
+        let answer = change(&core, &call)?;
+        session.note_change();
+        tell(notes, session).await;
+        Ok(Outcome::Complete(answer))
+    })
+}
+
+/// Brings a session and its note up to date. If that cannot be done now, it is when the session is
+/// next confirmed.
+async fn tell(notes: &SessionNotes, session: &Session) {
+    if let Err(error) = notes.confirm(session, false).await {
+        tracing::warn!(%error, "other replicas do not know yet what a session was told");
+    }
+}
+
+impl Core {
+    /// Where sessions are kept for all replicas, if they are.
+    pub(in crate::server) fn session_notes(&self) -> Option<&SessionNotes> {
+        self.tasks.as_ref().map(|tasks| tasks.sessions())
+    }
+}
+
+fn place(id: &str) -> String {
+    format!("session/{}", digest(id))
+}
+
+/// Where it is said that a session has ended.
+fn grave(id: &str) -> String {
+    format!("session-ended/{}", digest(id))
+}
+
+/// What the store knows of a session's id.
+pub(super) fn digest(id: &str) -> String {
+    Sha256::digest(id).iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,203 @@
+//! Answers of clients that come to another replica than the one that has asked.
+//!
+//! Whoever gets such an answer keeps it as a note, and who has asked looks for it for as long as it
+//! waits. One task in the background looks for all of them; where nobody waits there is none.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::{Duration, Instant},
+};
+
+use outlive_protocol::{Clock, Pending, Reply, Session, Stray, Unavailable};
+use outlive_tasks::store::{Store, StoreError};
+use outlive_wire::{ErrorObject, RawJson};
+use serde::{Deserialize, Serialize};
+use serde_json::value::to_raw_value;
+
+use super::notes::digest;
+use crate::server::{
+    RateLimit,
+    core::Core,
+    throttle::{Busy, Throttle},
+};
+
+/// How often answers are looked for: a person does not notice it, and a store does not either.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Looking takes at most this part of the time, however many wait and however slow the store is.
+const SHARE: u32 = 4;
+
+/// How long an answer is kept. Who waits for it finds it long before, and if nobody waits, it goes.
+const KEPT: Duration = Duration::from_secs(120);
+
+/// How many answers a client may give to questions that this replica did not ask. Each is a note,
+/// and one that was made up is a note as well.
+const MOST: f64 = 5.0;
+const AT_ONCE: u32 = 100;
+
+/// Answers on their way from one replica to another.
+pub(super) struct Replies {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    posts: Arc<Throttle>,
+    watched: Arc<Watched>,
+}
+
+/// The sessions of this process whose clients are being asked, by id.
+// A std mutex: nothing awaits while it is held.
+#[derive(Default)]
+struct Watched(Mutex<Watching>);
+
+#[derive(Default)]
+struct Watching {
+    sessions: HashMap<Arc<str>, Weak<Session>>,
+    /// Whether somebody looks for their answers.
+    looking: bool,
+}
+
+/// An answer as it is kept.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Kept {
+    Result(RawJson),
+    Error(ErrorObject),
+}
+
+impl Replies {
+    pub(super) fn new(store: &Arc<dyn Store>, clock: &Arc<dyn Clock>) -> Self {
+        let rate = RateLimit::per_second(MOST).burst(AT_ONCE);
+        Self {
+            store: Arc::clone(store),
+            clock: Arc::clone(clock),
+            posts: Arc::new(Throttle::new(Some(rate), None)),
+            watched: Arc::default(),
+        }
+    }
+
+    /// Keeps an answer for the replica that waits for it.
+    pub(super) async fn post(&self, stray: Stray) -> Result<(), Unavailable> {
+        let Stray { session, id, reply } = stray;
+        let Some(name) = session.portable() else { return Ok(()) };
+        let session = digest(&name.id);
+        let now = self.clock.now();
+        let _permit = self.posts.enter(&session, now).map_err(|Busy { .. }| {
+            Unavailable::new("the client answers more than anybody could have asked")
+        })?;
+        let kept = match reply {
+            Ok(result) => Kept::Result(result),
+            Err(error) => Kept::Error(error),
+        };
+        let note = to_raw_value(&kept).map_err(Unavailable::new)?;
+        // The first answer counts, as it does where it was asked.
+        let before = self.store.keep(&place(&session, id), note, KEPT).await;
+        before.map(drop).map_err(Unavailable::new)
+    }
+
+    /// Looks for the answers to what is being asked in a session, for as long as something is.
+    fn watch(&self, session: &Arc<Session>) {
+        let Some(name) = session.portable() else { return };
+        let mut watching = self.watched.lock();
+        watching.sessions.insert(Arc::clone(&name.id), Arc::downgrade(session));
+        if !watching.looking && tokio::runtime::Handle::try_current().is_ok() {
+            watching.looking = true;
+            let looking = Looking(Some(Arc::clone(&self.watched)));
+            tokio::spawn(look(looking, Arc::clone(&self.store)));
+        }
+    }
+}
+
+impl Core {
+    /// Opens a request to the client of a session. Its answer may come to any replica.
+    pub(in crate::server) fn ask_in(&self, session: &Arc<Session>) -> Pending {
+        let pending = session.asked().open();
+        if let Some(notes) = self.session_notes() {
+            notes.replies.watch(session);
+        }
+        pending
+    }
+}
+
+impl Watched {
+    fn lock(&self) -> MutexGuard<'_, Watching> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Somebody looks. However it ends, the next question finds that nobody does.
+struct Looking(Option<Arc<Watched>>);
+
+impl Looking {
+    /// The sessions to look for; `None` if nobody waits any more, and then nobody looks.
+    fn sessions(&mut self) -> Option<Vec<Arc<Session>>> {
+        let watched = self.0.as_ref()?;
+        let mut watching = watched.lock();
+        let mut waiting = Vec::new();
+        watching.sessions.retain(|_, session| {
+            let session = session.upgrade().filter(|session| session.asked().is_waiting());
+            let waits = session.is_some();
+            waiting.extend(session);
+            waits
+        });
+        if waiting.is_empty() {
+            // Under the lock: a question that comes now starts another to look.
+            watching.looking = false;
+            drop(watching);
+            self.0 = None;
+            return None;
+        }
+        Some(waiting)
+    }
+}
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        if let Some(watched) = &self.0 {
+            watched.lock().looking = false;
+        }
+    }
+}
+
+async fn look(mut looking: Looking, store: Arc<dyn Store>) {
+    let mut pause = LOOK;
+    let mut failed = false;
+    loop {
+        tokio::time::sleep(pause).await;
+        let Some(sessions) = looking.sessions() else { return };
+        let began = Instant::now();
+        let found = find(&sessions, &*store).await;
+        if let (Err(error), false) = (&found, failed) {
+            tracing::warn!(%error, "answers that came to other replicas cannot be looked for");
+        }
+        failed = found.is_err();
+        pause = LOOK.max(began.elapsed() * SHARE);
+    }
+}
+
+/// Hands over the answers that are there.
+async fn find(sessions: &[Arc<Session>], store: &dyn Store) -> Result<(), StoreError> {
+    for session in sessions {
+        let Some(name) = session.portable() else { continue };
+        let digest = digest(&name.id);
+        for id in session.asked().waiting() {
+            let place = place(&digest, id);
+            let Some(note) = store.kept(&place).await? else { continue };
+            let reply: Reply = match serde_json::from_str(note.get()) {
+                Ok(Kept::Result(result)) => Ok(result),
+                Ok(Kept::Error(error)) => Err(error),
+                Err(error) => Err(ErrorObject {
+                    code: outlive_wire::code::INTERNAL,
+                    message: format!("the answer cannot be read: {error}"),
+                    data: None,
+                }),
+            };
+            session.asked().answer(id, reply);
+            store.forget(&place).await?;
+        }
+    }
+    Ok(())
+}
+
+fn place(session: &str, id: u64) -> String {
+    format!("reply/{session}/{id}")
+}

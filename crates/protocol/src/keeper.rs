@@ -1,0 +1,85 @@
+//! Where legacy sessions are kept so that every replica of a server knows them.
+//!
+//! A session is opened by one process and may be used in another: behind a proxy that spreads
+//! requests, or after a restart. A [`SessionKeeper`] is what the processes share. Transports ask it
+//! about sessions they do not know, and now and then about those they do, since another replica may
+//! have ended them.
+
+use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
+
+use crate::{Principal, Reply, Session};
+
+/// Keeps sessions where all replicas find them. What it is given must be portable: see
+/// [`Session::make_portable`].
+pub trait SessionKeeper: Send + Sync {
+    /// Keeps a session that has just been opened. When it answers, every replica finds it.
+    fn keep<'a>(&'a self, session: &'a Session) -> Keeping<'a, ()>;
+
+    /// The session with this id, if there is one and it is this principal's.
+    fn recall<'a>(
+        &'a self,
+        id: &'a str,
+        principal: &'a Principal,
+    ) -> Keeping<'a, Option<Arc<Session>>>;
+
+    /// Whether a session that is known here is still there, and brings both up to date: what other
+    /// replicas were told is told to the session, and what it was told itself is kept. `refresh`
+    /// keeps it for its whole time from now on.
+    fn confirm<'a>(&'a self, session: &'a Session, refresh: bool) -> Keeping<'a, bool>;
+
+    /// Ends a session for all replicas.
+    fn forget<'a>(&'a self, session: &'a Session) -> Keeping<'a, ()>;
+
+    /// Takes a client's answer to a request that another replica may have made.
+    fn post(&self, stray: Stray) -> Keeping<'_, ()>;
+}
+
+/// What a keeper returns: a future of a result.
+pub type Keeping<'a, T> = Pin<Box<dyn Future<Output = Result<T, Unavailable>> + Send + 'a>>;
+
+/// The keeper cannot be asked now. That says nothing about any session.
+#[derive(Clone, Debug)]
+pub struct Unavailable(String);
+
+impl Unavailable {
+    /// Says why.
+    pub fn new(why: impl fmt::Display) -> Self {
+        Self(why.to_string())
+    }
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unavailable {}
+
+/// A client's answer that nobody waits for here, but perhaps on another replica.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_structs, reason = "an answer, and what it belongs to")]
+pub struct Stray {
+    /// The session in which it was asked.
+    pub session: Arc<Session>,
+    /// The id of the request.
+    pub id: u64,
+    /// The answer.
+    pub reply: Reply,
+}
+
+/// What makes a session portable: the name under which all replicas know it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Portable {
+    /// Its id. A credential: not to be written down as it is.
+    pub id: Arc<str>,
+    /// For how long it is kept when nobody uses it.
+    pub ttl: Duration,
+}
+
+impl Portable {
+    pub(crate) fn new(id: Arc<str>, ttl: Duration) -> Self {
+        Self { id, ttl }
+    }
+}

@@ -1,0 +1,412 @@
+//! A store in a PostgreSQL database, which several replicas share: any of them may take the call, run
+//! the task, answer the poll, receive the answer.
+//!
+//! A few connections write, and commit what many callers want in one transaction each (`writer`,
+//! `batch`); two read (`readers`); one says that this process lives, and hears what others have
+//! changed (`lifeline`). The other files are the operations, named like those of the contract: each
+//! is one call of a function that the schema brings along (`schema/*.sql`).
+
+mod answering;
+mod auditing;
+mod batch;
+mod call;
+mod claiming;
+mod clock;
+mod column;
+mod connect;
+mod creating;
+mod ending;
+mod lifeline;
+mod notes;
+mod problem;
+mod readers;
+mod schema;
+mod tls;
+mod url;
+mod viewing;
+mod watch;
+mod writer;
+mod writing;
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use outlive_wire::RawJson;
+use tokio::sync::{mpsc, oneshot};
+
+use self::{
+    call::Said,
+    clock::Shift,
+    column::owned,
+    connect::Database,
+    creating::Creation,
+    problem::Problem,
+    readers::Readers,
+    watch::Listeners,
+    writer::{Order, Writers},
+};
+use super::{
+    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Created,
+    Heard, Lease, Listener, NewTask, OnceKey, Store, StoreError, Swept, TaskId, Then, View,
+    WorkerId,
+};
+
+/// How many connections read. The database answers one look after the other on each.
+const READERS: usize = 2;
+
+/// Keeps tasks in a PostgreSQL database.
+///
+/// ```no_run
+/// use outlive_tasks::store::PostgresStore;
+///
+/// # async fn connect() -> Result<(), outlive_tasks::store::StoreError> {
+/// let store = PostgresStore::connect("postgres://outlive:secret@db.example.com/tasks").await?;
+/// # drop(store);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// It needs PostgreSQL 14 or newer, and sessions of its own: a pooler in front of it must not give
+/// connections to somebody else after each transaction.
+///
+/// Time is the database's. A replica that dies loses its tasks to the others at once, not when its
+/// leases end.
+///
+/// It works in the runtime that it was connected in. When it is dropped, what is queued is still
+/// written.
+pub struct PostgresStore {
+    shared: Arc<Shared>,
+    writers: Writers,
+    readers: Readers,
+}
+
+/// How a database is used.
+#[derive(Clone, Debug)]
+pub struct PostgresOptions {
+    schema: String,
+    writers: usize,
+    connect_timeout: Duration,
+    statement_timeout: Duration,
+}
+
+/// What all connections of a process know.
+struct Shared {
+    database: Database,
+    shift: Shift,
+    listeners: Arc<Listeners>,
+    /// A random number that says which changes are ours.
+    origin: i64,
+    /// The lock that says that this process lives.
+    lock: AtomicI64,
+}
+
+impl Shared {
+    fn lock(&self) -> i64 {
+        self.lock.load(Ordering::Relaxed)
+    }
+
+    fn set_lock(&self, lock: i64) {
+        self.lock.store(lock, Ordering::Relaxed);
+    }
+}
+
+impl PostgresStore {
+    /// Connects to a database, and brings its tables up to date. Must be called inside a runtime.
+    ///
+    /// The address is the usual one, `postgres://user:password@host:port/database`, with the
+    /// usual parameters; `sslmode` and `sslrootcert` mean what they mean elsewhere, and the roots
+    /// are the system's if no file is named.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] if the database cannot be reached or written;
+    /// [`StoreError::Unreadable`] if the schema is another program's, or was written by a newer
+    /// version of this one.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        Self::connect_with(url, PostgresOptions::new()).await
+    }
+
+    /// Connects in another way than by default.
+    ///
+    /// # Errors
+    ///
+    /// Like [`PostgresStore::connect`].
+    pub async fn connect_with(url: &str, options: PostgresOptions) -> Result<Self, StoreError> {
+        let shared = Arc::new(Shared {
+            database: Database::new(url, options)?,
+            shift: Shift::default(),
+            listeners: Arc::default(),
+            origin: lifeline::random(),
+            lock: AtomicI64::new(0),
+        });
+        let place = &shared.database.place;
+        Box::pin(Self::start(&shared)).await.map_err(|problem| problem.with(place))
+    }
+
+    async fn start(shared: &Arc<Shared>) -> Result<Self, Problem> {
+        let database = &shared.database;
+        let mut common = database.open(|_| {}).await?;
+        schema::migrate(database, &mut common).await?;
+        let lifeline = lifeline::open(shared, None).await?;
+        let (changed, told) = mpsc::channel(lifeline::QUEUE);
+        // It ends when the writers have: they hold the other end.
+        tokio::spawn(lifeline::keep(Arc::clone(shared), lifeline, told));
+        let writers = Writers::start(shared, &changed, common);
+        Ok(Self { shared: Arc::clone(shared), writers, readers: Readers::new(READERS) })
+    }
+
+    /// How many transactions this process has committed. Callers share them: under load there are
+    /// far fewer than operations.
+    pub fn commits(&self) -> u64 {
+        self.writers.commits()
+    }
+
+    /// Moves the store's time, for tests.
+    pub fn shift(&self, span: Duration) {
+        self.shared.shift.add(span);
+    }
+}
+
+impl PostgresOptions {
+    /// What is right for most.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// In which schema of the database tasks are kept: `outlive`, unless another is named. It is
+    /// made if it is not there.
+    #[must_use]
+    pub fn with_schema(mut self, schema: impl Into<String>) -> Self {
+        self.schema = schema.into();
+        self
+    }
+
+    /// How many connections write tasks: four by default. There are four more, for everything
+    /// else. All but two are opened when they are first needed.
+    #[must_use]
+    pub fn with_writers(mut self, writers: usize) -> Self {
+        self.writers = writers.max(1);
+        self
+    }
+
+    /// How long to try to reach the database, at first and when it was lost. Five seconds by
+    /// default.
+    #[must_use]
+    pub fn with_connect_timeout(mut self, connect_timeout: Duration) -> Self {
+        self.connect_timeout = connect_timeout;
+        self
+    }
+
+    /// After which time the database gives up on a statement. Ten seconds by default.
+    #[must_use]
+    pub fn with_statement_timeout(mut self, statement_timeout: Duration) -> Self {
+        self.statement_timeout = statement_timeout;
+        self
+    }
+}
+
+impl Default for PostgresOptions {
+    fn default() -> Self {
+        Self {
+            schema: "outlive".to_owned(),
+            writers: 4,
+            connect_timeout: Duration::from_secs(5),
+            statement_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// An operation on one task.
+fn on(task: &TaskId) -> Order {
+    Order::Task(owned(task.as_str()))
+}
+
+/// Nobody hears of what is no task.
+fn unheard<T>(answer: Result<T, Problem>) -> Result<Said<T>, Problem> {
+    answer.map(Said::new)
+}
+
+impl Store for PostgresStore {
+    fn create(&self, task: NewTask) -> Answer<'_, Created> {
+        Box::pin(async move {
+            let (answer, answered) = oneshot::channel();
+            self.writers.create(Creation::new(task, answer)?, answered).await
+        })
+    }
+
+    fn made<'a>(&'a self, principal: &'a str, once: &'a OnceKey) -> Answer<'a, Option<Created>> {
+        let call = creating::made(principal, once);
+        let read = |rows: Vec<_>| creating::read_made(&rows, once);
+        Box::pin(self.readers.read(&self.shared, call, read))
+    }
+
+    fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
+        let read = |rows: Vec<_>| Ok(viewing::read(&rows)?.pop());
+        Box::pin(self.readers.read(&self.shared, viewing::view(principal, task), read))
+    }
+
+    fn list<'a>(
+        &'a self,
+        principal: &'a str,
+        after: Option<&'a After>,
+        limit: usize,
+    ) -> Answer<'a, Vec<View>> {
+        let call = viewing::list(principal, after, limit);
+        Box::pin(self.readers.read(&self.shared, call, |rows| viewing::read(&rows)))
+    }
+
+    fn claim<'a>(
+        &'a self,
+        worker: &'a WorkerId,
+        lease: Duration,
+        limit: usize,
+    ) -> Answer<'a, Vec<Claimed>> {
+        let call = claiming::claim(&self.shared, worker, lease, limit);
+        let by = worker.clone();
+        Box::pin(async move {
+            let read = move |rows: Vec<_>| claiming::read_claimed(&rows, &by);
+            let brought = self.writers.write(Order::Alone, call, read).await?;
+            for (lease, problem) in &brought.unreadable {
+                let (task, why) = (&lease.task, problem.with(&self.shared.database.place));
+                tracing::error!(%task, %why, "a task cannot be read, and is not run");
+                let call = claiming::postpone(lease);
+                self.writers.write(on(task), call, |_| Ok(Said::new(()))).await?;
+            }
+            Ok(brought.claimed)
+        })
+    }
+
+    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> Answer<'a, Vec<Lease>> {
+        let call = claiming::renew(&self.shared, worker, lease);
+        let by = worker.clone();
+        let read = move |rows: Vec<_>| claiming::read_renewed(&rows, &by);
+        Box::pin(self.writers.write(Order::Alone, call, read))
+    }
+
+    fn release<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, ()> {
+        let call = claiming::release(&self.shared, worker);
+        Box::pin(self.writers.write(Order::Alone, call, |rows| claiming::read_released(&rows)))
+    }
+
+    fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let call = writing::write(&self.shared, lease, changes, &then)?;
+            let held = lease.clone();
+            let read = move |rows: Vec<_>| writing::read(&rows, &held);
+            self.writers.write(on(&lease.task), call, read).await
+        })
+    }
+
+    fn heard<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Heard> {
+        let read = |rows: Vec<_>| answering::read_heard(&rows);
+        Box::pin(self.readers.read(&self.shared, answering::heard(lease), read))
+    }
+
+    fn answer<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        from: Answerer,
+        answers: Vec<(String, RawJson)>,
+    ) -> Answer<'a, Option<usize>> {
+        Box::pin(async move {
+            let call = answering::answer(&self.shared, principal, task, from, &answers)?;
+            let answered = task.clone();
+            let read = move |rows: Vec<_>| answering::read(&rows, &answered);
+            self.writers.write(on(task), call, read).await
+        })
+    }
+
+    fn cancel<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        at_once: bool,
+        retention: Duration,
+    ) -> Answer<'a, Option<Cancelled>> {
+        Box::pin(async move {
+            let call = ending::cancel(&self.shared, principal, task, at_once, retention)?;
+            let cancelled = task.clone();
+            let read = move |rows: Vec<_>| ending::read_cancelled(&rows, &cancelled);
+            self.writers.write(on(task), call, read).await
+        })
+    }
+
+    fn sweep(&self, limit: usize, retention: Duration) -> Answer<'_, Swept> {
+        Box::pin(async move {
+            let call = ending::sweep(&self.shared, limit, retention)?;
+            self.writers.write(Order::Alone, call, |rows| ending::read_swept(&rows)).await
+        })
+    }
+
+    fn keep<'a>(
+        &'a self,
+        key: &'a str,
+        note: RawJson,
+        ttl: Duration,
+    ) -> Answer<'a, Option<RawJson>> {
+        let call = notes::keep(&self.shared, key, &note, ttl);
+        let order = Order::Note(owned(key));
+        Box::pin(self.writers.write(order, call, |rows| unheard(notes::read(&rows))))
+    }
+
+    fn replace<'a>(&'a self, key: &'a str, note: RawJson, ttl: Duration) -> Answer<'a, ()> {
+        let call = notes::replace(&self.shared, key, &note, ttl);
+        Box::pin(self.writers.write(Order::Note(owned(key)), call, |_| unheard(Ok(()))))
+    }
+
+    fn kept<'a>(&'a self, key: &'a str) -> Answer<'a, Option<RawJson>> {
+        let call = notes::kept(&self.shared, key);
+        Box::pin(self.readers.read(&self.shared, call, |rows| notes::read(&rows)))
+    }
+
+    fn forget<'a>(&'a self, key: &'a str) -> Answer<'a, ()> {
+        let order = Order::Note(owned(key));
+        Box::pin(self.writers.write(order, notes::forget(key), |_| unheard(Ok(()))))
+    }
+
+    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()> {
+        let call = auditing::record(&self.shared, &events, retention);
+        Box::pin(self.writers.write(Order::Event, call, |_| unheard(Ok(()))))
+    }
+
+    fn audit<'a>(
+        &'a self,
+        task: Option<&'a str>,
+        after: u64,
+        limit: usize,
+    ) -> Answer<'a, Vec<Audit>> {
+        let call = auditing::audit(task, after, limit);
+        Box::pin(self.readers.read(&self.shared, call, |rows| auditing::read(&rows)))
+    }
+
+    fn census(&self) -> Answer<'_, Census> {
+        let call = viewing::census(&self.shared);
+        Box::pin(self.readers.read(&self.shared, call, |rows| viewing::read_census(&rows)))
+    }
+
+    fn next_due(&self) -> Answer<'_, Option<Duration>> {
+        let call = claiming::next_due(&self.shared);
+        Box::pin(self.readers.read(&self.shared, call, |rows| claiming::read_due(&rows)))
+    }
+
+    fn listen(&self, listener: Listener) {
+        self.shared.listeners.add(listener);
+    }
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore")
+            .field("place", &self.shared.database.place)
+            .field("commits", &self.commits())
+            .finish_non_exhaustive()
+    }
+}

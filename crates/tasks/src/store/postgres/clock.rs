@@ -1,0 +1,38 @@
+//! The store's time: that of the database, which all replicas share.
+
+use std::{
+    sync::atomic::{AtomicI64, Ordering},
+    time::Duration,
+};
+
+use crate::store::Millis;
+
+/// How far a test has moved it.
+#[derive(Debug, Default)]
+pub(super) struct Shift(AtomicI64);
+
+impl Shift {
+    pub(super) fn get(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn add(&self, span: Duration) {
+        self.0.fetch_add(millis(span), Ordering::Relaxed);
+    }
+}
+
+/// So far away that nothing ends there, and so near that sums still fit into a column.
+const FOREVER: i64 = i64::MAX / 8;
+
+pub(super) fn millis(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).map_or(FOREVER, |millis| millis.min(FOREVER))
+}
+
+pub(super) fn to_column(number: u64) -> i64 {
+    i64::try_from(number).map_or(FOREVER, |number| number.min(FOREVER))
+}
+
+/// Nothing that is kept is below zero.
+pub(super) fn from_column(number: i64) -> Millis {
+    u64::try_from(number).unwrap_or_default()
+}

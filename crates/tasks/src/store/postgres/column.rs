@@ -1,0 +1,102 @@
+//! What stands in columns, and what it is in memory.
+
+use std::borrow::Cow;
+
+use outlive_wire::RawJson;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
+use tokio_postgres::{Row, types::FromSql};
+
+use super::problem::Problem;
+use crate::store::{Phase, StoreError};
+
+pub(super) fn phase(column: i16) -> Result<Phase, Problem> {
+    match column {
+        0 => Ok(Phase::Queued),
+        1 => Ok(Phase::Running),
+        2 => Ok(Phase::Parked),
+        3 => Ok(Phase::Ended),
+        other => Err(unreadable("phase", &other)),
+    }
+}
+
+// A character of nobody's script. PostgreSQL keeps every character but the zero, which is written as
+// this and another one.
+const ESCAPE: char = '\u{e000}';
+
+/// A name as PostgreSQL can keep it.
+pub(super) fn text(name: &str) -> Cow<'_, str> {
+    match name.contains(['\0', ESCAPE]) {
+        false => Cow::Borrowed(name),
+        true => Cow::Owned(name.replace(ESCAPE, "\u{e000}1").replace('\0', "\u{e000}0")),
+    }
+}
+
+pub(super) fn owned(name: &str) -> String {
+    text(name).into_owned()
+}
+
+pub(super) fn from_text(column: String) -> String {
+    match column.contains(ESCAPE) {
+        false => column,
+        true => column.replace("\u{e000}0", "\0").replace("\u{e000}1", "\u{e000}"),
+    }
+}
+
+pub(super) fn to_json(value: &impl Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value)
+        .map_err(|why| StoreError::Unavailable(format!("a value cannot be written as JSON: {why}")))
+}
+
+pub(super) fn from_json<T: DeserializeOwned>(what: &str, column: &str) -> Result<T, Problem> {
+    serde_json::from_str(column).map_err(|why| unreadable(what, &why))
+}
+
+pub(super) fn raw(what: &str, column: String) -> Result<RawJson, Problem> {
+    RawValue::from_string(column).map_err(|why| unreadable(what, &why))
+}
+
+/// How far a task said it was.
+pub(super) fn progress(column: Option<String>) -> Result<Option<RawJson>, Problem> {
+    column.map(|column| raw("progress", column)).transpose()
+}
+
+pub(super) fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A column of a row.
+pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, Problem> {
+    Ok(row.try_get(column)?)
+}
+
+/// A column that holds a name.
+pub(super) fn name(row: &Row, column: usize) -> Result<String, Problem> {
+    Ok(from_text(get(row, column)?))
+}
+
+/// An array; one of nothing is NULL.
+pub(super) fn array<T>(values: Vec<T>) -> Option<Vec<T>> {
+    (!values.is_empty()).then_some(values)
+}
+
+fn unreadable(what: &str, why: &dyn std::fmt::Display) -> Problem {
+    Problem::Store(StoreError::Unreadable(format!(
+        "the {what} of a task: {why}; upgrade this program, or restore the database from a backup"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{from_text, owned};
+
+    #[test]
+    fn every_name_comes_back_as_it_was() {
+        for name in ["", "ü", "a\0b", "\0\u{e000}0\u{e000}1", "\u{e000}\0"] {
+            let column = owned(name);
+            assert!(!column.contains('\0'));
+            assert_eq!(from_text(column), name);
+        }
+        assert_ne!(owned("\0"), owned("\u{e000}0"));
+    }
+}

@@ -1,0 +1,63 @@
+//! How tasks end other than by themselves: cancelled, or because their time is over; and when they
+//! are forgotten.
+
+use std::time::Duration;
+
+use tokio_postgres::Row;
+
+use super::{
+    Shared,
+    call::{Call, Said, values},
+    clock::millis,
+    column::{count, from_text, get, owned, to_json},
+    problem::Problem,
+};
+use crate::store::{Cancelled, StoreError, Swept, TaskId, TaskOutcome};
+
+pub(super) const CANCEL: &str = "SELECT cancel_task($1, $2, $3, $4, $5, $6)";
+pub(super) const SWEEP: &str = "SELECT * FROM sweep($1, $2, $3, $4)";
+
+pub(super) fn cancel(
+    shared: &Shared,
+    principal: &str,
+    task: &TaskId,
+    at_once: bool,
+    retention: Duration,
+) -> Result<Call, StoreError> {
+    let (principal, task) = (owned(principal), owned(task.as_str()));
+    let (outcome, shift) = (to_json(&TaskOutcome::Cancelled)?, shared.shift.get());
+    let values = values![principal, task, at_once, outcome, millis(retention), shift];
+    Ok(Call::new(CANCEL, values))
+}
+
+pub(super) fn read_cancelled(
+    rows: &[Row],
+    task: &TaskId,
+) -> Result<Said<Option<Cancelled>>, Problem> {
+    let cancelled: Option<i32> = rows.first().map(|row| get(row, 0)).transpose()?.flatten();
+    Ok(match cancelled {
+        None => Said::new(None),
+        Some(0) => Said::new(Some(Cancelled::Before)),
+        Some(1) => Said::changing(Some(Cancelled::Requested), task),
+        Some(_) => Said::changing(Some(Cancelled::Ended), task),
+    })
+}
+
+pub(super) fn sweep(
+    shared: &Shared,
+    limit: usize,
+    retention: Duration,
+) -> Result<Call, StoreError> {
+    let (outcome, shift) = (to_json(&TaskOutcome::Expired)?, shared.shift.get());
+    Ok(Call::new(SWEEP, values![count(limit), outcome, millis(retention), shift]))
+}
+
+pub(super) fn read_swept(rows: &[Row]) -> Result<Said<Swept>, Problem> {
+    let Some(row) = rows.first() else { return Ok(Said::new(Swept::default())) };
+    let (tasks, owners): (Vec<String>, Vec<String>) = (get(row, 0)?, get(row, 1)?);
+    let tasks = tasks.into_iter().map(|task| TaskId::new(from_text(task)));
+    let expired: Vec<_> = owners.into_iter().map(from_text).zip(tasks).collect();
+    let changed = expired.iter().map(|(_, task)| task.clone()).collect();
+    let purged = usize::try_from(get::<i64>(row, 2)?).unwrap_or_default();
+    Ok(Said { answer: Swept { expired, purged }, changed })
+}

@@ -1,0 +1,87 @@
+//! Those who read. Each look is one statement: it sees one state of the database, in which
+//! everything is that was acknowledged before.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use tokio::{sync::RwLock, time::timeout};
+use tokio_postgres::Row;
+
+use super::{
+    Shared,
+    call::Call,
+    connect::Session,
+    problem::{Problem, Reach},
+};
+use crate::store::StoreError;
+
+/// Connections that many look through at once, without waiting for each other's answers.
+pub(super) struct Readers {
+    sessions: Vec<RwLock<Option<Session>>>,
+    next: AtomicUsize,
+}
+
+impl Readers {
+    /// So many; each is opened when it is first needed.
+    pub(super) fn new(count: usize) -> Self {
+        let sessions = (0..count).map(|_| RwLock::new(None)).collect();
+        Self { sessions, next: AtomicUsize::new(0) }
+    }
+
+    /// Looks at something.
+    pub(super) async fn read<T>(
+        &self,
+        shared: &Arc<Shared>,
+        call: Call,
+        read: impl FnOnce(Vec<Row>) -> Result<T, Problem>,
+    ) -> Result<T, StoreError> {
+        let place = &shared.database.place;
+        let mut rows = self.look(shared, &call).await;
+        // A connection that was lost meanwhile is opened again; looking twice does no harm.
+        if rows.as_ref().is_err_and(|problem| problem.reach() == Reach::Connection) {
+            rows = self.look(shared, &call).await;
+        }
+        rows.and_then(read).map_err(|problem| problem.with(place))
+    }
+
+    async fn look(&self, shared: &Shared, call: &Call) -> Result<Vec<Row>, Problem> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed) % self.sessions.len();
+        let slot = &self.sessions[number];
+        let patience = shared.database.patience();
+        loop {
+            let ready = slot.read().await;
+            let session = ready.as_ref().filter(|session| !session.is_closed());
+            if let Some(session) = session.filter(|session| session.prepared(call.sql).is_ok()) {
+                return match timeout(patience, call.send(session)).await {
+                    Ok(rows) => rows,
+                    Err(_) => {
+                        drop(ready);
+                        // Nobody answers on it.
+                        slot.write().await.take().into_iter().for_each(Session::abort);
+                        Err(Problem::Silent)
+                    }
+                };
+            }
+            drop(ready);
+            prepare(shared, &mut *slot.write().await, call.sql).await?;
+        }
+    }
+}
+
+/// Has a connection ready for a statement. Others wait meanwhile.
+async fn prepare(
+    shared: &Shared,
+    slot: &mut Option<Session>,
+    sql: &'static str,
+) -> Result<(), Problem> {
+    if slot.as_ref().is_none_or(Session::is_closed) {
+        *slot = None;
+        *slot = Some(shared.database.reopen(|_| {}).await?);
+    }
+    match slot {
+        Some(session) => session.prepare(sql).await,
+        None => Ok(()),
+    }
+}

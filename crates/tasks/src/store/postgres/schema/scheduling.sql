@@ -1,0 +1,208 @@
+-- Who runs a task, and what is done for all of them at once. Nothing here waits for a lock that
+-- somebody else may hold for long, but `renew_tasks` and `release_tasks`, which lock by name.
+
+-- Has the tasks of processes that are gone looked at. A lock that can be shared is held by nobody;
+-- it must have been so for a moment, because a process whose connection broke comes back at once.
+CREATE FUNCTION bury(_shift bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    _now bigint := now_ms(0);
+    _dead replica;
+BEGIN
+    FOR _dead IN SELECT * FROM replica LOOP
+        CONTINUE WHEN NOT pg_try_advisory_xact_lock_shared(_dead.lock);
+        PERFORM FROM replica WHERE lock = _dead.lock FOR UPDATE SKIP LOCKED;
+        IF NOT FOUND THEN
+            CONTINUE;
+        ELSIF _dead.gone IS NULL THEN
+            UPDATE replica SET gone = _now WHERE lock = _dead.lock;
+        ELSIF _dead.gone + 250 <= _now THEN
+            -- Those that are locked are being written right now; their lease will end.
+            UPDATE task SET due = least(due, _now + _shift) WHERE id IN (
+                SELECT id FROM task WHERE owner IS NOT NULL AND owner_lock = _dead.lock
+                FOR UPDATE SKIP LOCKED);
+            IF NOT EXISTS (SELECT FROM task
+                WHERE owner IS NOT NULL AND owner_lock = _dead.lock AND due > _now + _shift)
+            THEN
+                DELETE FROM replica WHERE lock = _dead.lock;
+            END IF;
+        END IF;
+    END LOOP;
+END $$;
+
+-- A process lives, and holds this lock; before it may have held another.
+CREATE FUNCTION live(_lock bigint, _before bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO replica (lock) VALUES (_lock);
+    IF _before IS NOT NULL THEN
+        DELETE FROM replica WHERE lock = _before;
+        UPDATE task SET owner_lock = _lock WHERE id IN (
+            SELECT id FROM task WHERE owner IS NOT NULL AND owner_lock = _before
+            ORDER BY id FOR UPDATE);
+    END IF;
+END $$;
+
+CREATE FUNCTION claim_tasks(
+    _worker text, _lock bigint, _lease bigint, _limit bigint, _shift bigint)
+RETURNS TABLE (id text, epoch bigint, principal text, kind text, request text, begun boolean,
+    crashes integer, cancel_requested boolean, reasked text, keys text[], bodies text[],
+    scopes text[], ordinals bigint[], blocks text[], asked text[],
+    again_keys text[], again_counts bigint[], progress text)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    _now bigint := now_ms(_shift);
+    _ids text[];
+    _begun boolean[];
+BEGIN
+    PERFORM bury(_shift);
+    WITH due AS MATERIALIZED (
+        SELECT t.id, t.phase, t.begun, t.due, t.number FROM task t WHERE t.due <= _now
+            ORDER BY t.due LIMIT _limit FOR UPDATE SKIP LOCKED
+    ), taken AS (
+        -- Whoever had it has not renewed its lease: that worker is lost.
+        UPDATE task t SET phase = 1, owner = _worker, owner_lock = _lock, epoch = t.epoch + 1,
+            due = _now + _lease, begun = true, crashes = t.crashes + (due.phase = 1)::integer
+            FROM due WHERE t.id = due.id RETURNING t.id, due.begun, due.due, due.number
+    )
+    SELECT array_agg(id ORDER BY due, number), array_agg(begun ORDER BY due, number)
+        INTO _ids, _begun FROM taken;
+    IF _ids IS NULL THEN
+        RETURN;
+    END IF;
+    -- A statement of its own: it sees what was committed until the rows were locked.
+    RETURN QUERY SELECT t.id, t.epoch, t.principal, t.kind, t.request, c.begun, t.crashes,
+            t.cancel_requested IS NOT NULL, t.reasked, e.keys, e.bodies,
+            s.scopes, s.ordinals, s.blocks, q.asked, again.keys, again.counts, t.progress
+        FROM unnest(_ids, _begun) WITH ORDINALITY AS c (id, begun, place)
+        JOIN task t ON t.id = c.id
+        CROSS JOIN LATERAL (SELECT array_agg(key) AS keys, array_agg(body) AS bodies
+            FROM entry WHERE task = t.number) AS e
+        CROSS JOIN LATERAL (SELECT array_agg(scope ORDER BY number) AS scopes,
+            array_agg(ordinal ORDER BY number) AS ordinals,
+            array_agg(body ORDER BY number) AS blocks
+            FROM segment WHERE task = t.number) AS s
+        CROSS JOIN LATERAL (SELECT array_agg(key ORDER BY place) AS asked
+            FROM question WHERE task = t.number AND state = 0) AS q
+        CROSS JOIN LATERAL (SELECT array_agg(k.key) AS keys, array_agg(k.count) AS counts FROM (
+            SELECT key, count(*) - 1 AS count FROM question WHERE task = t.number
+                GROUP BY key HAVING count(*) > 1) AS k) AS again
+        ORDER BY c.place;
+END $$;
+
+CREATE FUNCTION renew_tasks(_worker text, _lock bigint, _lease bigint, _shift bigint)
+RETURNS TABLE (id text, epoch bigint) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    _until bigint := now_ms(_shift) + _lease;
+BEGIN
+    PERFORM FROM task t WHERE t.owner = _worker ORDER BY t.id FOR UPDATE;
+    RETURN QUERY UPDATE task t SET due = _until, owner_lock = _lock
+        WHERE t.owner = _worker RETURNING t.id, t.epoch;
+END $$;
+
+CREATE FUNCTION release_tasks(_worker text, _shift bigint)
+RETURNS SETOF text LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM task t WHERE t.owner = _worker ORDER BY t.id FOR UPDATE;
+    RETURN QUERY UPDATE task t SET phase = 0, owner = NULL, owner_lock = NULL,
+        due = now_ms(_shift) WHERE t.owner = _worker RETURNING t.id;
+END $$;
+
+-- Ends what is over its time, and forgets what has been over for long enough.
+CREATE FUNCTION sweep(_limit bigint, _outcome text, _retention bigint, _shift bigint)
+RETURNS TABLE (expired text[], principals text[], purged bigint) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    _now bigint := now_ms(_shift);
+    _numbers bigint[];
+    _expired text[] := '{}';
+    _owners text[] := '{}';
+    _task task;
+    _principals text[];
+BEGIN
+    WITH old AS MATERIALIZED (
+        SELECT id FROM task WHERE purge <= _now ORDER BY purge LIMIT _limit FOR UPDATE SKIP LOCKED
+    ), gone AS (
+        DELETE FROM task t USING old WHERE t.id = old.id RETURNING t.number
+    )
+    SELECT array_agg(number) INTO _numbers FROM gone;
+    IF _numbers IS NOT NULL THEN
+        DELETE FROM entry WHERE task = ANY (_numbers);
+        DELETE FROM segment WHERE task = ANY (_numbers);
+        DELETE FROM question WHERE task = ANY (_numbers);
+    END IF;
+
+    FOR _task IN SELECT * FROM task WHERE expires <= _now ORDER BY expires LIMIT _limit
+        FOR UPDATE SKIP LOCKED
+    LOOP
+        PERFORM finish(_task, _outcome, _retention, _now);
+        _expired := _expired || _task.id;
+        _owners := _owners || _task.principal;
+    END LOOP;
+
+    DELETE FROM note WHERE key IN (SELECT key FROM note WHERE expires <= _now
+        ORDER BY expires LIMIT _limit FOR UPDATE SKIP LOCKED);
+    DELETE FROM event WHERE number IN (SELECT number FROM event WHERE expires <= _now
+        ORDER BY expires LIMIT _limit FOR UPDATE SKIP LOCKED);
+
+    SELECT array_agg(principal) INTO _principals FROM (
+        SELECT o.principal FROM open_tasks o
+            WHERE o.principal IN (SELECT e.principal FROM ended_task e LIMIT _limit)
+            FOR UPDATE SKIP LOCKED) AS counted;
+    PERFORM count_out(_principals);
+    DELETE FROM open_tasks WHERE principal = ANY (_principals) AND count = 0;
+
+    RETURN QUERY SELECT _expired, _owners, coalesce(cardinality(_numbers), 0)::bigint;
+END $$;
+
+-- When something is due: what is, or the tasks of a process that is gone. NULL if nothing will be.
+CREATE FUNCTION next_due(_shift bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    _due bigint;
+    _gone bigint;
+BEGIN
+    SELECT min(due) - now_ms(_shift) INTO _due FROM task WHERE due IS NOT NULL;
+    IF _due > 0 THEN
+        SELECT min(coalesce(gone + 250 - now_ms(0), 0)) INTO _gone FROM replica
+            WHERE pg_try_advisory_xact_lock_shared(lock);
+    END IF;
+    RETURN least(_due, _gone);
+END $$;
+
+-- Keeps a note unless one is there: then that one is returned.
+CREATE FUNCTION keep_note(_key text, _body text, _ttl bigint, _shift bigint)
+RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    _now bigint := now_ms(_shift);
+    _kept text;
+BEGIN
+    LOOP
+        INSERT INTO note AS n (key, body, expires) VALUES (_key, _body, _now + _ttl)
+            ON CONFLICT (key) DO UPDATE SET body = excluded.body, expires = excluded.expires
+            WHERE n.expires <= _now;
+        IF FOUND THEN
+            RETURN NULL;
+        END IF;
+        SELECT body INTO _kept FROM note WHERE key = _key AND expires > _now;
+        IF FOUND THEN
+            RETURN _kept;
+        END IF;
+        -- Somebody has forgotten it between the two.
+    END LOOP;
+END $$;
+
+-- Writes down what has happened. One at a time: whoever has read up to some number must have missed
+-- nothing before it.
+CREATE FUNCTION record_events(
+    _tasks text[], _principals text[], _whats text[], _causes text[], _retention bigint, _shift bigint)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    _now bigint := now_ms(_shift);
+BEGIN
+    PERFORM pg_advisory_xact_lock('event'::regclass::oid::bigint);
+    INSERT INTO event (at, expires, task, principal, what, cause)
+        SELECT _now, _now + _retention, e.task, e.principal, e.what, e.cause
+        FROM unnest(_tasks, _principals, _whats, _causes)
+            WITH ORDINALITY AS e (task, principal, what, cause, place)
+        ORDER BY e.place;
+END $$;

@@ -1,0 +1,91 @@
+//! Seeing tasks, each in one statement and so in one piece.
+
+use std::time::Duration;
+
+use tokio_postgres::Row;
+
+use super::{
+    Shared,
+    call::{Call, values},
+    clock::{from_column, to_column},
+    column::{count, from_json, from_text, get, name, owned, phase, progress},
+    problem::Problem,
+};
+use crate::store::{After, Census, TaskId, View};
+
+macro_rules! seen {
+    ($which:literal) => {
+        concat!(
+            "SELECT id, kind, origin, phase, outcome, created, updated, lasts, message,
+             cancel_requested, q.names, q.bodies, progress FROM task t CROSS JOIN LATERAL (
+                 SELECT array_agg(name ORDER BY place) AS names,
+                     array_agg(body ORDER BY place) AS bodies
+                 FROM question WHERE task = t.number AND state = 0 AND body IS NOT NULL) AS q ",
+            $which
+        )
+    };
+}
+
+pub(super) const VIEW: &str = seen!("WHERE id = $1 AND principal = $2");
+pub(super) const LIST: &str =
+    seen!("WHERE principal = $1 AND (created, id) > ($2, $3) ORDER BY created, id LIMIT $4");
+pub(super) const CENSUS: &str = "SELECT count(*) FILTER (WHERE phase = 0),
+     count(*) FILTER (WHERE phase = 1), count(*) FILTER (WHERE phase = 2),
+     count(*) FILTER (WHERE phase = 3), now_ms($1) - min(due) FROM task";
+
+pub(super) fn view(principal: &str, task: &TaskId) -> Call {
+    Call::new(VIEW, values![owned(task.as_str()), owned(principal)])
+}
+
+pub(super) fn list(principal: &str, after: Option<&After>, limit: usize) -> Call {
+    // Nothing was made before 1970, and no name is empty.
+    let (created, id) =
+        after.map_or((0, ""), |after| (to_column(after.created), after.id.as_str()));
+    Call::new(LIST, values![owned(principal), created, owned(id), count(limit)])
+}
+
+pub(super) fn read(rows: &[Row]) -> Result<Vec<View>, Problem> {
+    rows.iter().map(seen).collect()
+}
+
+fn seen(row: &Row) -> Result<View, Problem> {
+    let outcome = get::<Option<&str>>(row, 4)?.map(|outcome| from_json("outcome", outcome));
+    let time = |column| Ok::<_, Problem>(get::<Option<i64>>(row, column)?.map(from_column));
+    let names: Vec<String> = get::<Option<_>>(row, 10)?.unwrap_or_default();
+    let bodies: Vec<&str> = get::<Option<_>>(row, 11)?.unwrap_or_default();
+    let questions = names.into_iter().zip(bodies);
+    let questions =
+        questions.map(|(name, body)| Ok((from_text(name), from_json("questions", body)?)));
+    Ok(View {
+        id: TaskId::new(name(row, 0)?),
+        kind: name(row, 1)?,
+        origin: name(row, 2)?,
+        phase: phase(get(row, 3)?)?,
+        outcome: outcome.transpose()?,
+        created: from_column(get(row, 5)?),
+        updated: from_column(get(row, 6)?),
+        ttl: time(7)?,
+        message: get::<Option<String>>(row, 8)?.map(from_text),
+        questions: questions.collect::<Result<_, Problem>>()?,
+        cancel_requested: time(9)?,
+        progress: progress(get(row, 12)?)?,
+    })
+}
+
+pub(super) fn census(shared: &Shared) -> Call {
+    Call::new(CENSUS, values![shared.shift.get()])
+}
+
+pub(super) fn read_census(rows: &[Row]) -> Result<Census, Problem> {
+    let Some(row) = rows.first() else { return Ok(Census::default()) };
+    let number = |column| Ok::<_, Problem>(from_column(get(row, column)?));
+    let waiting: Option<i64> = get(row, 4)?;
+    let waiting = waiting.filter(|waiting| *waiting >= 0);
+    Ok(Census {
+        queued: number(0)?,
+        running: number(1)?,
+        parked: number(2)?,
+        ended: number(3)?,
+        waiting: waiting.map(|waiting| Duration::from_millis(from_column(waiting))),
+    })
+}

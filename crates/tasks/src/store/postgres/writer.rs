@@ -1,0 +1,338 @@
+//! Those who write, and how many callers share one commit.
+//!
+//! Each lane is a connection of its own. It takes what is queued, sends all of it as one
+//! transaction without waiting in between, and answers when that is committed. There is no timer:
+//! while one commit is on its way, the next operations queue up. What concerns one task goes down
+//! one lane.
+//!
+//! An operation that fails spoils none of the others: the functions of the schema refuse without
+//! failing. After any other failure the batch is done again, each operation behind a savepoint.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use tokio::{sync::mpsc, time::timeout};
+use tokio_postgres::Row;
+
+use super::{
+    Shared,
+    batch::{Batch, Outcome},
+    call::{Call, Reply, Said, Sent, pipelined, reply},
+    connect::Session,
+    creating::Creation,
+    problem::{Problem, Reach},
+};
+use crate::store::{Created, StoreError, TaskId};
+
+/// How many operations may wait in a lane. A caller beyond that waits for its place in the queue.
+const QUEUE: usize = 1_024;
+
+/// The way to the lanes. When it is dropped, they do what is queued and end.
+#[derive(Debug)]
+pub(super) struct Writers {
+    lanes: Vec<mpsc::Sender<Work>>,
+    /// For what concerns all tasks, so that it never stands between two that concern one.
+    common: mpsc::Sender<Work>,
+    commits: Arc<AtomicU64>,
+}
+
+/// What is to be done.
+pub(super) enum Work {
+    Create(Box<Creation>),
+    Call(Queued),
+}
+
+/// A statement in a queue.
+pub(super) struct Queued {
+    pub(super) call: Call,
+    pub(super) order: Order,
+    pub(super) reply: Reply,
+}
+
+/// When something is done in a transaction. Everybody takes locks in this order, so nobody waits in
+/// a circle.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Order {
+    /// In a transaction of its own, because it locks many tasks.
+    Alone,
+    Note(String),
+    Task(String),
+    Event,
+}
+
+impl Writers {
+    pub(super) fn start(
+        shared: &Arc<Shared>,
+        changed: &mpsc::Sender<Vec<TaskId>>,
+        common: Session,
+    ) -> Self {
+        let commits = Arc::new(AtomicU64::new(0));
+        let lane = |session: Option<Session>| {
+            let (queue, queued) = mpsc::channel(QUEUE);
+            let lane = Lane {
+                shared: Arc::clone(shared),
+                queued,
+                next: None,
+                session,
+                changed: changed.clone(),
+                commits: Arc::clone(&commits),
+            };
+            // It ends when nobody can queue anything any more.
+            tokio::spawn(lane.serve());
+            queue
+        };
+        let lanes = (0..shared.database.options.writers).map(|_| lane(None)).collect();
+        let common = lane(Some(common));
+        Self { lanes, common, commits }
+    }
+
+    /// Has something written. Once it is queued it is done, even if nobody waits for it any more.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        order: Order,
+        call: Call,
+        read: impl FnOnce(Vec<Row>) -> Result<Said<T>, Problem> + Send + Sync + 'static,
+    ) -> Result<T, StoreError> {
+        let lane = match &order {
+            Order::Alone | Order::Event => &self.common,
+            Order::Note(name) | Order::Task(name) => self.lane(name),
+        };
+        let (reply, answered) = reply(read);
+        lane.send(Work::Call(Queued { call, order, reply })).await.map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())?
+    }
+
+    /// Has a task made. Those of one principal go down one lane, because they wait for each other.
+    pub(super) async fn create(
+        &self,
+        creation: Creation,
+        answered: tokio::sync::oneshot::Receiver<Result<Created, StoreError>>,
+    ) -> Result<Created, StoreError> {
+        let lane = self.lane(&creation.task.principal);
+        lane.send(Work::Create(Box::new(creation))).await.map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())?
+    }
+
+    /// How often something was committed.
+    pub(super) fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+
+    fn lane(&self, name: &str) -> &mpsc::Sender<Work> {
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        &self.lanes[(hasher.finish() % self.lanes.len() as u64) as usize]
+    }
+}
+
+fn gone() -> StoreError {
+    StoreError::Unavailable(
+        "its writer has ended with the runtime that it was connected in; connect again".to_owned(),
+    )
+}
+
+struct Lane {
+    shared: Arc<Shared>,
+    queued: mpsc::Receiver<Work>,
+    /// What did not fit into the batch before.
+    next: Option<Work>,
+    session: Option<Session>,
+    /// For other processes.
+    changed: mpsc::Sender<Vec<TaskId>>,
+    commits: Arc<AtomicU64>,
+}
+
+/// Why a batch was not done.
+enum Trouble {
+    /// Nothing was sent.
+    NotSent(Problem),
+    /// Nobody knows.
+    Unknown(Problem),
+    /// Nothing of it was done, because of this.
+    Undone(Problem),
+}
+
+impl Lane {
+    async fn serve(mut self) {
+        loop {
+            let first = match self.next.take() {
+                Some(first) => Some(first),
+                None => self.queued.recv().await,
+            };
+            let Some(first) = first else { return };
+            let mut batch = Batch::default();
+            self.next = batch.fill(first, || self.queued.try_recv().ok());
+            self.work(batch).await;
+        }
+    }
+
+    async fn work(&mut self, mut batch: Batch) {
+        match self.together(&batch).await {
+            Ok(outcome) => self.answer(batch, outcome),
+            Err(Trouble::NotSent(problem)) => {
+                // Whoever has come meanwhile has waited for the same connection.
+                let error = self.failed(&problem);
+                batch.refuse(&error);
+                for work in self
+                    .next
+                    .take()
+                    .into_iter()
+                    .chain(std::iter::from_fn(|| self.queued.try_recv().ok()))
+                {
+                    Batch::of(work).refuse(&error);
+                }
+            }
+            Err(Trouble::Unknown(problem)) => {
+                let error = self.failed(&problem);
+                // A task that was made is found by its name when it is made again. Of the others only
+                // their callers know whether it matters if they were done.
+                batch.refuse_calls(&error);
+                batch.creations.iter_mut().for_each(|creation| creation.again = true);
+                match self.together(&batch).await {
+                    Ok(outcome) => self.answer(batch, outcome),
+                    Err(_) => batch.refuse(&error),
+                }
+            }
+            Err(Trouble::Undone(problem)) if batch.len() == 1 || problem.reach() == Reach::All => {
+                let error = self.failed(&problem);
+                batch.refuse(&error);
+            }
+            Err(Trouble::Undone(_)) => {
+                let patience = self.shared.database.patience() * 4;
+                let done = timeout(patience, self.apart(&batch)).await;
+                match done.unwrap_or(Err(Problem::Silent)) {
+                    Ok(outcome) => self.answer(batch, outcome),
+                    Err(problem) => {
+                        let error = self.failed(&problem);
+                        batch.refuse(&error);
+                        // It may stand in the middle of a transaction.
+                        self.lose(problem);
+                    }
+                }
+            }
+        }
+    }
+
+    fn failed(&self, problem: &Problem) -> StoreError {
+        let error = problem.with(&self.shared.database.place);
+        tracing::warn!(%error, "something could not be written");
+        error
+    }
+
+    /// Answers everybody, and tells who listens.
+    fn answer(&self, batch: Batch, outcome: Outcome) {
+        let changed = batch.answer(outcome, &self.shared.database.place);
+        if changed.is_empty() {
+            return;
+        }
+        changed.iter().for_each(|task| self.shared.listeners.tell(task));
+        if self.changed.try_send(changed).is_err() {
+            tracing::debug!("other processes are not told of a change; they look by themselves");
+        }
+    }
+
+    /// Does everything in one transaction, sent at once.
+    async fn together(&mut self, batch: &Batch) -> Result<Outcome, Trouble> {
+        let shared = Arc::clone(&self.shared);
+        let creation = batch.create_all(&shared);
+        let calls: Vec<&Call> = creation.iter().chain(batch.calls()).collect();
+        if calls.is_empty() {
+            return Ok(Outcome::default());
+        }
+        let session = self.prepared(&calls).await.map_err(Trouble::NotSent)?;
+        let mut sent: Vec<Sent<'_, Result<Vec<Row>, Problem>>> = Vec::new();
+        // A single statement is a transaction by itself.
+        let whole = calls.len() > 1;
+        if whole {
+            sent.push(command(session, "BEGIN"));
+        }
+        for call in &calls {
+            sent.push(Box::pin(call.send(session)));
+        }
+        if whole {
+            sent.push(command(session, "COMMIT"));
+        }
+        let patience = shared.database.patience();
+        let Ok(answers) = timeout(patience, pipelined(sent)).await else {
+            return Err(self.lose(Problem::Silent));
+        };
+        let mut all = Vec::with_capacity(calls.len());
+        for answer in answers {
+            match answer {
+                Ok(rows) => all.push(rows),
+                Err(problem) if problem.reach() == Reach::Connection => {
+                    return Err(self.lose(problem));
+                }
+                // The transaction is undone: what comes after an error is ignored, also the commit.
+                Err(problem) => return Err(Trouble::Undone(problem)),
+            }
+        }
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        if whole {
+            all.pop();
+            all.remove(0);
+        }
+        Ok(batch.read(all))
+    }
+
+    /// Does everything in one transaction, where each can fail by itself.
+    async fn apart(&mut self, batch: &Batch) -> Result<Outcome, Problem> {
+        let shared = Arc::clone(&self.shared);
+        let creations = batch.create_each(&shared);
+        let calls: Vec<&Call> = creations.iter().chain(batch.calls()).collect();
+        let session = self.prepared(&calls).await?;
+        let client = &session.client;
+        let mut all = Vec::with_capacity(calls.len());
+        client.batch_execute("BEGIN").await?;
+        for call in &calls {
+            client.batch_execute("SAVEPOINT operation").await?;
+            let rows = call.send(session).await;
+            let (end, lost) = match &rows {
+                Ok(_) => ("RELEASE operation", false),
+                Err(problem) => ("ROLLBACK TO operation", problem.reach() == Reach::Connection),
+            };
+            if lost {
+                break;
+            }
+            client.batch_execute(end).await?;
+            all.push(rows.map_err(|problem| problem.with(&shared.database.place)));
+        }
+        client.batch_execute("COMMIT").await?;
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        Ok(Outcome::each(batch, all))
+    }
+
+    /// The connection, opened again if it is lost, with these statements prepared.
+    async fn prepared(&mut self, calls: &[&Call]) -> Result<&Session, Problem> {
+        if self.session.as_ref().is_none_or(Session::is_closed) {
+            self.session = None;
+        }
+        let session = match self.session.take() {
+            Some(session) => session,
+            None => self.shared.database.reopen(|_| {}).await?,
+        };
+        let session = self.session.insert(session);
+        for call in calls {
+            session.prepare(call.sql).await?;
+        }
+        Ok(session)
+    }
+
+    fn lose(&mut self, problem: Problem) -> Trouble {
+        self.session.take().into_iter().for_each(Session::abort);
+        Trouble::Unknown(problem)
+    }
+}
+
+/// A statement without values or rows.
+fn command<'a>(session: &'a Session, sql: &'static str) -> Sent<'a, Result<Vec<Row>, Problem>> {
+    Box::pin(async move {
+        session.client.batch_execute(sql).await?;
+        Ok(Vec::new())
+    })
+}

@@ -1,0 +1,146 @@
+//! Two handles on one store, as two processes have.
+
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use outlive_tasks::store::{
+    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Created,
+    Heard, Lease, Listener, NewTask, OnceKey, Store, Swept, TaskId, Then, View, WorkerId,
+};
+use outlive_wire::RawJson;
+
+/// Each call goes to the other handle than the one before. Who listens does so at the first.
+pub(crate) struct Alternating<S> {
+    pub(crate) handles: [S; 2],
+    calls: AtomicUsize,
+}
+
+impl<S: Store> Alternating<S> {
+    pub(crate) fn new(handles: [S; 2]) -> Self {
+        Self { handles, calls: AtomicUsize::new(0) }
+    }
+
+    fn next(&self) -> &S {
+        &self.handles[self.calls.fetch_add(1, Ordering::Relaxed) % 2]
+    }
+}
+
+impl<S: Store> Store for Alternating<S> {
+    fn create(&self, task: NewTask) -> Answer<'_, Created> {
+        self.next().create(task)
+    }
+
+    fn made<'a>(&'a self, principal: &'a str, once: &'a OnceKey) -> Answer<'a, Option<Created>> {
+        self.next().made(principal, once)
+    }
+
+    fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
+        self.next().view(principal, task)
+    }
+
+    fn list<'a>(
+        &'a self,
+        principal: &'a str,
+        after: Option<&'a After>,
+        limit: usize,
+    ) -> Answer<'a, Vec<View>> {
+        self.next().list(principal, after, limit)
+    }
+
+    fn claim<'a>(
+        &'a self,
+        worker: &'a WorkerId,
+        lease: Duration,
+        limit: usize,
+    ) -> Answer<'a, Vec<Claimed>> {
+        self.next().claim(worker, lease, limit)
+    }
+
+    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> Answer<'a, Vec<Lease>> {
+        self.next().renew(worker, lease)
+    }
+
+    fn release<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, ()> {
+        self.next().release(worker)
+    }
+
+    fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()> {
+        self.next().write(lease, changes, then)
+    }
+
+    fn heard<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Heard> {
+        self.next().heard(lease)
+    }
+
+    fn answer<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        from: Answerer,
+        answers: Vec<(String, RawJson)>,
+    ) -> Answer<'a, Option<usize>> {
+        self.next().answer(principal, task, from, answers)
+    }
+
+    fn cancel<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        at_once: bool,
+        retention: Duration,
+    ) -> Answer<'a, Option<Cancelled>> {
+        self.next().cancel(principal, task, at_once, retention)
+    }
+
+    fn sweep(&self, limit: usize, retention: Duration) -> Answer<'_, Swept> {
+        self.next().sweep(limit, retention)
+    }
+
+    fn keep<'a>(
+        &'a self,
+        key: &'a str,
+        note: RawJson,
+        ttl: Duration,
+    ) -> Answer<'a, Option<RawJson>> {
+        self.next().keep(key, note, ttl)
+    }
+
+    fn replace<'a>(&'a self, key: &'a str, note: RawJson, ttl: Duration) -> Answer<'a, ()> {
+        self.next().replace(key, note, ttl)
+    }
+
+    fn kept<'a>(&'a self, key: &'a str) -> Answer<'a, Option<RawJson>> {
+        self.next().kept(key)
+    }
+
+    fn forget<'a>(&'a self, key: &'a str) -> Answer<'a, ()> {
+        self.next().forget(key)
+    }
+
+    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()> {
+        self.next().record(events, retention)
+    }
+
+    fn audit<'a>(
+        &'a self,
+        task: Option<&'a str>,
+        after: u64,
+        limit: usize,
+    ) -> Answer<'a, Vec<Audit>> {
+        self.next().audit(task, after, limit)
+    }
+
+    fn census(&self) -> Answer<'_, Census> {
+        self.next().census()
+    }
+
+    fn next_due(&self) -> Answer<'_, Option<Duration>> {
+        self.next().next_due()
+    }
+
+    fn listen(&self, listener: Listener) {
+        self.handles[0].listen(listener);
+    }
+}

@@ -1,0 +1,226 @@
+//! Many operations in one commit.
+
+use std::sync::Arc;
+
+use outlive_tasks::{
+    Entry,
+    store::{
+        Answerer, AuditEvent, Changes, Created, Lease, NewTask, OnceKey, PostgresStore, Store,
+        StoreError, TaskId, TaskOutcome, Then, WorkerId,
+    },
+};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::{LEASE, OWNER, Schema, asked, entry, raw, segment, start, task, until};
+
+/// What a connection by hand does to keep the store from writing, so that operations queue up.
+const HOLD: &str = "BEGIN; LOCK TABLE task IN SHARE MODE";
+
+#[tokio::test]
+async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
+    let schema = Schema::new();
+    let store = schema.connect_with(schema.options().with_writers(1)).await;
+    let lease = start(&store, task("held")).await;
+    let lost = Lease { epoch: 7, ..lease.clone() };
+    let by_hand = schema.by_hand().await;
+    // Something that fails when much of it has been written.
+    by_hand
+        .batch_execute(
+            "CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                 IF new.key = 'no' THEN RAISE 'as the test wants'; END IF; RETURN new; END $$;
+             CREATE TRIGGER no BEFORE INSERT ON entry FOR EACH ROW EXECUTE FUNCTION no()",
+        )
+        .await
+        .unwrap();
+    let mut half = task("half");
+    for key in ["a", "no"] {
+        half.journal.entries.insert(key.to_owned(), Entry::Value(raw(&json!(1))));
+    }
+    let eve = |task| NewTask { principal: "name:eve".to_owned(), quota: 1, ..task };
+    let commits = store.commits();
+    by_hand.batch_execute(HOLD).await.unwrap();
+    let (first, a, refused, b, failed, write, ()) = tokio::join!(
+        biased;
+        store.create(task("first")),
+        store.create(NewTask { quota: 4, ..task("a") }),
+        store.write(&lost, entry("lost"), Then::GoOn),
+        store.create(NewTask { quota: 4, ..task("b") }),
+        store.create(eve(half)),
+        store.write(&lease, entry("k"), Then::GoOn),
+        async {
+            until("the first one waits", async || waits(&schema).await).await;
+            by_hand.batch_execute("COMMIT").await.unwrap();
+        },
+    );
+    let new = Ok(Created::New(None));
+    assert_eq!((first, a, b), (new.clone(), new.clone(), new.clone()));
+    assert_eq!(refused, Err(StoreError::Lost));
+    assert!(failed.unwrap_err().to_string().contains("as the test wants"));
+    assert_eq!(write, Ok(()));
+    assert!(store.commits() <= commits + 2, "one for the first, one for all others");
+    // What failed has left nothing behind.
+    assert!(store.view("name:eve", &TaskId::new("half")).await.unwrap().is_none());
+    assert_eq!(store.create(eve(task("c"))).await, new);
+    store.release(&lease.worker).await.unwrap();
+    let claimed = store.claim(&WorkerId::new("w"), LEASE, 10).await.unwrap();
+    let journal = claimed.iter().find(|claimed| claimed.lease.task == lease.task).unwrap();
+    assert_eq!(journal.journal.entries.keys().collect::<Vec<_>>(), ["k"]);
+    schema.is_counted_right().await;
+}
+
+/// Whether somebody waits for a lock on the tasks of this schema.
+async fn waits(schema: &Schema) -> bool {
+    let waiting = "SELECT EXISTS (SELECT FROM pg_locks
+         WHERE NOT granted AND relation = 'task'::regclass)";
+    schema.by_hand().await.query_one(waiting, &[]).await.unwrap().get(0)
+}
+
+#[tokio::test]
+async fn many_callers_share_commits_and_everything_is_there() {
+    const CALLERS: usize = 32;
+    const EACH: usize = 20;
+    let schema = Schema::new();
+    let store = Arc::new(schema.connect().await);
+    let mut callers = JoinSet::new();
+    for caller in 0..CALLERS {
+        let store = Arc::clone(&store);
+        callers.spawn(async move {
+            for count in 0..EACH {
+                let principal = format!("name:{}", caller % 3);
+                let new = NewTask { principal, ..task(&format!("{caller}-{count}")) };
+                assert_eq!(store.create(new).await, Ok(Created::New(None)));
+            }
+        });
+    }
+    while let Some(done) = callers.join_next().await {
+        done.unwrap();
+    }
+    let commits = store.commits();
+    assert!(commits < (CALLERS * EACH / 2) as u64, "{commits} commits");
+    let census = store.census().await.unwrap();
+    assert_eq!(census.queued, (CALLERS * EACH) as u64);
+    schema.is_counted_right().await;
+}
+
+#[tokio::test]
+async fn a_quota_is_exact_however_many_ask_at_once() {
+    const QUOTA: usize = 10;
+    let schema = Schema::new();
+    let stores = Arc::new([schema.connect().await, schema.connect().await]);
+    for id in ["0-0", "1-1"] {
+        let once = OnceKey { key: id.to_owned(), digest: "d".to_owned() };
+        stores[0].create(NewTask { once: Some(once), ..task(id) }).await.unwrap();
+    }
+    let mut callers = JoinSet::new();
+    for caller in 0..8 {
+        let stores = Arc::clone(&stores);
+        callers.spawn(async move {
+            let mut made = (0, 0);
+            for count in 0..6 {
+                let id = format!("{caller}-{count}");
+                let once = Some(OnceKey { key: id.clone(), digest: "d".to_owned() });
+                let new = NewTask { quota: QUOTA, once, ..task(&id) };
+                match stores[caller % 2].create(new).await.unwrap() {
+                    Created::New(_) => made.0 += 1,
+                    Created::Before(_) => made.1 += 1,
+                    Created::OverQuota => {}
+                    Created::OtherRequest => panic!("the same request"),
+                }
+            }
+            made
+        });
+    }
+    let (mut new, mut before) = (2, 0);
+    while let Some(made) = callers.join_next().await {
+        let made = made.unwrap();
+        (new, before) = (new + made.0, before + made.1);
+    }
+    assert_eq!((new, before), (QUOTA, 2), "what is there needs no room");
+    // One that ends makes room for one.
+    stores[1].cancel(OWNER, &TaskId::new("0-0"), true, LEASE).await.unwrap();
+    let mut made = 0;
+    for count in 0..3 {
+        let new = NewTask { quota: QUOTA, ..task(&format!("late-{count}")) };
+        made += usize::from(stores[0].create(new).await == Ok(Created::New(None)));
+    }
+    assert_eq!(made, 1);
+    schema.is_counted_right().await;
+}
+
+#[tokio::test]
+async fn no_statement_looks_through_a_table() {
+    let schema = Schema::new();
+    // Making the tables looks through them.
+    let before = scans(&schema, schema.connect().await).await;
+    let store = schema.connect().await;
+    let worker = WorkerId::new("w");
+    for count in 0..20 {
+        let once = OnceKey { key: format!("{count}"), digest: "d".to_owned() };
+        store
+            .create(NewTask { once: Some(once.clone()), quota: 15, ..task(&format!("{count}")) })
+            .await
+            .unwrap();
+        store.made(OWNER, &once).await.unwrap();
+    }
+    for claimed in store.claim(&worker, LEASE, 10).await.unwrap() {
+        let lease = claimed.lease;
+        let changes = Changes {
+            asked: vec![asked("q"), asked("r")],
+            withdrawn: vec!["r".to_owned()],
+            segments: vec![segment(0)],
+            forgotten: vec!["x".to_owned()],
+            ..entry("k")
+        };
+        store.write(&lease, changes, Then::Park { due: None, seen: 0 }).await.unwrap();
+        let answer = vec![("q".to_owned(), raw(&json!(1)))];
+        store.answer(OWNER, &lease.task, Answerer::Client, answer).await.unwrap();
+        store.view(OWNER, &lease.task).await.unwrap();
+        let _ = store.heard(&lease).await;
+    }
+    for claimed in store.claim(&worker, LEASE, 3).await.unwrap() {
+        let then = Then::End { outcome: TaskOutcome::Cancelled, retention: LEASE };
+        store.write(&claimed.lease, Changes::default(), then).await.unwrap();
+    }
+    store.list(OWNER, None, 5).await.unwrap();
+    store.claim(&worker, LEASE, 3).await.unwrap();
+    store.renew(&worker, LEASE).await.unwrap();
+    store.release(&worker).await.unwrap();
+    store.cancel(OWNER, &TaskId::new("1"), true, LEASE).await.unwrap();
+    store.keep("k", raw(&json!(1)), LEASE).await.unwrap();
+    store.replace("k", raw(&json!(1)), LEASE).await.unwrap();
+    store.kept("k").await.unwrap();
+    store.forget("k").await.unwrap();
+    let event = AuditEvent {
+        task: "1".to_owned(),
+        principal: OWNER.to_owned(),
+        what: "made".to_owned(),
+        cause: None,
+    };
+    store.record(vec![event], LEASE).await.unwrap();
+    store.audit(None, 0, 10).await.unwrap();
+    store.audit(Some("1"), 0, 10).await.unwrap();
+    store.next_due().await.unwrap();
+    store.shift(LEASE * 1000);
+    store.sweep(10, LEASE).await.unwrap();
+    store.shift(LEASE * 1000);
+    store.sweep(10, LEASE).await.unwrap();
+    assert_eq!(scans(&schema, store).await, before);
+}
+
+/// How often each table was looked through, when the store is gone.
+async fn scans(schema: &Schema, store: PostgresStore) -> Vec<(String, i64)> {
+    drop(store);
+    // A connection says what it has done when it ends.
+    let by_hand = schema.by_hand().await;
+    let open = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1";
+    until("the store is gone", async || {
+        by_hand.query_one(open, &[&schema.program()]).await.unwrap().get::<_, i64>(0) == 0
+    })
+    .await;
+    // Of processes there are few.
+    let scans = "SELECT relname::text, seq_scan FROM pg_stat_user_tables
+         WHERE schemaname = $1 AND relname NOT IN ('replica', 'version') ORDER BY relname";
+    let scans = by_hand.query(scans, &[&schema.0]).await.unwrap();
+    scans.iter().map(|row| (row.get(0), row.get(1))).collect()
+}

@@ -1,0 +1,171 @@
+//! Several stores on one database, as several processes have.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use outlive_tasks::store::{
+    Answerer, Changes, NewTask, PostgresStore, Store, StoreError, TaskId, Then, WorkerId,
+};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::{LEASE, OWNER, Schema, asked, entry, raw, start, task, until, url};
+
+#[tokio::test]
+async fn each_task_goes_to_one_of_many_who_claim_at_once() {
+    const TASKS: usize = 200;
+    let schema = Schema::new();
+    let stores = Arc::new([schema.connect().await, schema.connect().await]);
+    for count in 0..TASKS {
+        stores[count % 2].create(task(&format!("{count}"))).await.unwrap();
+    }
+    let mut claims = JoinSet::new();
+    for number in 0..4 {
+        let stores = Arc::clone(&stores);
+        claims.spawn(async move {
+            let worker = WorkerId::new(format!("w{number}"));
+            let mut mine = Vec::new();
+            loop {
+                let claimed = stores[number % 2].claim(&worker, LEASE, 3).await.unwrap();
+                if claimed.is_empty() {
+                    return mine;
+                }
+                mine.extend(claimed.into_iter().map(|claimed| claimed.lease.task));
+            }
+        });
+    }
+    let mut all = Vec::new();
+    while let Some(claimed) = claims.join_next().await {
+        all.extend(claimed.unwrap());
+    }
+    all.sort();
+    let total = all.len();
+    all.dedup();
+    assert_eq!((all.len(), total), (TASKS, TASKS));
+}
+
+#[tokio::test]
+async fn a_listener_hears_what_the_other_replica_has_changed() {
+    let schema = Schema::new();
+    let (mine, theirs) = (schema.connect().await, schema.connect().await);
+    let heard: Arc<Mutex<Vec<TaskId>>> = Arc::default();
+    let ears = Arc::clone(&heard);
+    mine.listen(Arc::new(move |task| ears.lock().unwrap().push(task.clone())));
+    let count = |id: &str| heard.lock().unwrap().iter().filter(|task| task.as_str() == id).count();
+    let lease = start(&theirs, task("a")).await;
+    until("the creation is heard", async || count("a") == 1).await;
+    let changes = Changes { asked: vec![asked("q")], ..Changes::default() };
+    theirs.write(&lease, changes, Then::Park { due: None, seen: 0 }).await.unwrap();
+    until("the question is heard", async || count("a") == 2).await;
+    let answer = vec![("q".to_owned(), raw(&json!(1)))];
+    theirs.answer(OWNER, &lease.task, Answerer::Client, answer).await.unwrap();
+    until("the answer is heard", async || count("a") == 3).await;
+    theirs.cancel(OWNER, &lease.task, true, LEASE).await.unwrap();
+    until("the end is heard", async || count("a") == 4).await;
+    mine.create(task("mine")).await.unwrap();
+    until("one's own change is heard", async || count("mine") == 1).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(count("mine"), 1, "told once, by the one who did it");
+}
+
+#[test]
+fn the_tasks_of_a_process_that_dies_go_on_at_once() {
+    let schema = Schema::new();
+    // A runtime that ends takes everything with it, as the end of a process does.
+    let doomed = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let (dead, old) = doomed.block_on(async {
+        let dead = schema.connect().await;
+        let old = start(&dead, task("a")).await;
+        dead.write(&old, entry("k"), Then::GoOn).await.unwrap();
+        (dead, old)
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let other = schema.connect().await;
+        let worker = WorkerId::new("w");
+        let lease = start(&other, task("b")).await;
+        assert!(other.claim(&worker, LEASE, 10).await.unwrap().is_empty(), "it lives");
+        let died = Instant::now();
+        doomed.shutdown_background();
+        let mut claimed = Vec::new();
+        while claimed.is_empty() {
+            let due = other.next_due().await.unwrap().unwrap();
+            tokio::time::sleep(due.min(Duration::from_millis(500))).await;
+            claimed = other.claim(&worker, LEASE, 10).await.unwrap();
+        }
+        assert!(died.elapsed() < Duration::from_secs(1), "{:?}", died.elapsed());
+        let claimed = claimed.remove(0);
+        assert_eq!((claimed.lease.task.as_str(), claimed.crashes), ("a", 1));
+        assert!(claimed.journal.entries.contains_key("k"));
+        let written = other.write(&old, entry("late"), Then::GoOn).await;
+        assert_eq!(written, Err(StoreError::Lost));
+        // Nobody else is taken for dead.
+        other.write(&lease, entry("k"), Then::GoOn).await.unwrap();
+        assert!(other.claim(&worker, LEASE, 10).await.unwrap().is_empty());
+    });
+    drop(dead);
+}
+
+#[tokio::test]
+async fn a_store_that_is_dropped_leaves_its_tasks_to_others() {
+    let schema = Schema::new();
+    let (gone, other) = (schema.connect().await, schema.connect().await);
+    start(&gone, task("a")).await;
+    drop(gone);
+    let claimed = async || other.claim(&WorkerId::new("w"), LEASE, 10).await.unwrap().len() == 1;
+    until("it is claimed", claimed).await;
+}
+
+#[tokio::test]
+async fn a_lifeline_that_breaks_costs_no_task() {
+    let schema = Schema::new();
+    let (mine, other) = (schema.connect().await, schema.connect().await);
+    let lease = start(&mine, task("a")).await;
+    let by_hand = schema.by_hand().await;
+    let locks = "SELECT array_agg(lock) FROM replica";
+    let before: Vec<i64> = by_hand.query_one(locks, &[]).await.unwrap().get(0);
+    // All that hold a lock of this schema.
+    let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_locks
+         WHERE locktype = 'advisory' AND objsubid = 1
+         AND ((classid::bigint << 32) | objid::bigint) IN (SELECT lock FROM replica)";
+    let number: i64 = by_hand.query_one(cut, &[]).await.unwrap().get(0);
+    assert_eq!(number, 2);
+    until("both live again", async || {
+        let now: Vec<i64> = by_hand.query_one(locks, &[]).await.unwrap().get(0);
+        now.len() == 2 && now.iter().all(|lock| !before.contains(lock))
+    })
+    .await;
+    for _ in 0..4 {
+        assert!(other.claim(&WorkerId::new("w"), LEASE, 10).await.unwrap().is_empty());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    mine.write(&lease, entry("k"), Then::GoOn).await.unwrap();
+    assert_eq!(mine.renew(&lease.worker, LEASE).await.unwrap(), [lease]);
+    // And hears again.
+    let heard: Arc<Mutex<Vec<TaskId>>> = Arc::default();
+    let ears = Arc::clone(&heard);
+    mine.listen(Arc::new(move |task| ears.lock().unwrap().push(task.clone())));
+    other.create(task("b")).await.unwrap();
+    until("it hears", async || heard.lock().unwrap().contains(&TaskId::new("b"))).await;
+}
+
+#[tokio::test]
+async fn a_new_schema_can_be_made_by_many_at_once() {
+    let schema = Schema::new();
+    let mut stores = JoinSet::new();
+    for number in 0..6 {
+        let options = schema.options();
+        stores.spawn(async move {
+            let store = PostgresStore::connect_with(&url(), options).await.unwrap();
+            let new = NewTask { principal: format!("{number}"), ..task(&format!("{number}")) };
+            store.create(new).await.unwrap();
+        });
+    }
+    while let Some(made) = stores.join_next().await {
+        made.unwrap();
+    }
+    let census = schema.connect().await.census().await.unwrap();
+    assert_eq!(census.queued, 6);
+}

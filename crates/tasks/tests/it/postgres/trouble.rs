@@ -1,0 +1,119 @@
+//! Connections that are lost, and databases that cannot be written.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use outlive_tasks::store::{Created, Store, StoreError, TaskId, Then};
+use tokio::task::JoinSet;
+
+use super::{OWNER, Schema, entry, start, task, until};
+
+#[tokio::test]
+async fn calls_recover_when_all_connections_are_cut() {
+    let schema = Schema::new();
+    let store = schema.connect().await;
+    let lease = start(&store, task("a")).await;
+    store.view(OWNER, &lease.task).await.unwrap();
+    schema.cut_all().await;
+    // Whoever was on the way is told so; whoever comes after that is served.
+    until("it can be written", async || store.write(&lease, entry("k"), Then::GoOn).await.is_ok())
+        .await;
+    assert!(store.view(OWNER, &lease.task).await.unwrap().is_some());
+    assert_eq!(store.create(task("b")).await, Ok(Created::New(None)));
+    until("leases are renewed", async || {
+        store.renew(&lease.worker, super::LEASE).await.is_ok_and(|held| held.len() == 1)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn no_task_is_lost_or_made_twice_while_connections_are_cut() {
+    let schema = Schema::new();
+    let store = Arc::new(schema.connect().await);
+    let done = Arc::new(AtomicBool::new(false));
+    let mut callers = JoinSet::new();
+    for caller in 0..8 {
+        let (store, done) = (Arc::clone(&store), Arc::clone(&done));
+        callers.spawn(async move {
+            let mut made = Vec::new();
+            for count in 0.. {
+                if done.load(Ordering::Relaxed) {
+                    break;
+                }
+                let id = format!("{caller}-{count}");
+                match store.create(task(&id)).await {
+                    Ok(Created::New(None)) => made.push(id),
+                    Ok(other) => panic!("{other:?}"),
+                    Err(StoreError::Unavailable(_)) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            made
+        });
+    }
+    for _ in 0..10 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        schema.cut_all().await;
+    }
+    done.store(true, Ordering::Relaxed);
+    let mut made = 0;
+    while let Some(ids) = callers.join_next().await {
+        for id in ids.unwrap() {
+            made += 1;
+            let view = store.view(OWNER, &TaskId::new(&id)).await.unwrap();
+            assert!(view.is_some(), "{id} was acknowledged");
+        }
+    }
+    assert!(made > 0);
+    schema.is_counted_right().await;
+}
+
+#[tokio::test]
+async fn what_waits_for_a_lock_for_too_long_is_refused_and_the_next_is_not() {
+    let schema = Schema::new();
+    let options = schema.options().with_statement_timeout(Duration::from_millis(200));
+    let store = schema.connect_with(options).await;
+    let lease = start(&store, task("a")).await;
+    let by_hand = schema.by_hand().await;
+    by_hand.batch_execute("BEGIN; SELECT FROM task WHERE id = 'a' FOR UPDATE").await.unwrap();
+    let begun = Instant::now();
+    let error = store.write(&lease, entry("k"), Then::GoOn).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
+    assert!(error.to_string().contains("it took too long"), "{error}");
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    by_hand.batch_execute("COMMIT").await.unwrap();
+    store.write(&lease, entry("k"), Then::GoOn).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_database_that_can_only_be_read_says_what_to_do() {
+    let schema = Schema::new();
+    schema.connect().await.create(task("a")).await.unwrap();
+    let url = format!("{}?options=-c%20default_transaction_read_only=on", super::url());
+    let error = outlive_tasks::store::PostgresStore::connect_with(&url, schema.options())
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("connect to the primary"), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_too_long_for_the_database_stays_alone() {
+    let schema = Schema::new();
+    let store = schema.connect().await;
+    let lease = start(&store, task("a")).await;
+    // A key of the journal is part of an index, and no row of that is larger than a third of a page.
+    let long: String = {
+        use std::hash::{BuildHasher, Hasher, RandomState};
+        (0..2_000).map(|_| format!("{:x}", RandomState::new().build_hasher().finish())).collect()
+    };
+    let (refused, kept) =
+        tokio::join!(store.write(&lease, entry(&long), Then::GoOn), store.create(task("b")),);
+    let error = refused.unwrap_err().to_string();
+    assert!(error.contains("keep less in one value or name"), "{error}");
+    assert_eq!(kept, Ok(Created::New(None)));
+}

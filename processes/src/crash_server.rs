@@ -1,0 +1,189 @@
+//! A server whose tasks take steps, ask and sleep, and whose every step leaves a line in a file.
+//!
+//! `crash-server STORE ORACLE NAME LEASE_MS` serves HTTP on a free port, prints its address, and ends
+//! when its standard input does: nothing is left over when whoever started it dies. STORE is
+//! `sqlite:PATH` or `postgres://...`, NAME tells this process from all others that write into the file ORACLE.
+//!
+//! A line is `MILLISECONDS RUN JOB EVENT ...`; a RUN is `NAME#NUMBER`, another one each time the
+//! handler is begun. A line is one write at the end of the file, so lines of several processes keep
+//! their order, and a process that is killed leaves whole ones.
+
+use std::{
+    env,
+    error::Error,
+    fs::{File, OpenOptions},
+    io::{Read, Write},
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use outlive::{
+    Form,
+    http::HttpConfig,
+    server::{Args, Durable, Result, Server, State, TaskConfig, TaskPolicy, Tool},
+    tasks::{PostgresStore, SqliteStore, Store},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
+
+/// What a task is to do.
+#[derive(Deserialize, JsonSchema)]
+struct Job {
+    /// Its name in the oracle.
+    name: String,
+    steps: u32,
+    /// How long a step takes.
+    #[serde(default)]
+    step_ms: u64,
+    /// How long nothing happens after a step.
+    #[serde(default)]
+    pause_ms: u64,
+    /// Before which step it asks.
+    ask_at: Option<u32>,
+    /// Before which step it sleeps.
+    sleep_at: Option<u32>,
+    #[serde(default)]
+    sleep_ms: u64,
+}
+
+#[derive(Deserialize, JsonSchema, Form)]
+struct Approval {
+    /// Any word. The result repeats it.
+    word: String,
+}
+
+/// What a task comes to: by whom each of its steps was done, and who has ended it.
+#[derive(Serialize)]
+struct Report {
+    job: String,
+    answer: Option<String>,
+    steps: Vec<String>,
+    by: String,
+}
+
+/// The file that all processes write into, and that none of them reads.
+struct Oracle {
+    file: File,
+    name: String,
+    runs: AtomicU64,
+}
+
+impl Oracle {
+    fn open(path: &Path, name: &str) -> std::io::Result<Self> {
+        let file = OpenOptions::new().append(true).create(true).open(path)?;
+        Ok(Self { file, name: name.to_owned(), runs: AtomicU64::new(0) })
+    }
+
+    fn begin<'a>(&'a self, job: &'a str) -> Result<Run<'a>> {
+        let number = self.runs.fetch_add(1, Ordering::Relaxed);
+        let run = Run { oracle: self, job, name: format!("{}#{number}", self.name) };
+        run.note("run")?;
+        Ok(run)
+    }
+}
+
+/// One run of a handler.
+struct Run<'a> {
+    oracle: &'a Oracle,
+    job: &'a str,
+    name: String,
+}
+
+impl Run<'_> {
+    fn note(&self, event: &str) -> Result<()> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        let line = format!("{now} {} {} {event}\n", self.name, self.job);
+        // One call of the system: lines never mix.
+        Ok((&self.oracle.file).write_all(line.as_bytes())?)
+    }
+}
+
+async fn work(cx: Durable, Args(job): Args<Job>, oracle: State<Oracle>) -> Result<String> {
+    let run = oracle.begin(&job.name)?;
+    let (mut answer, mut steps) = (None, Vec::new());
+    for step in 0..job.steps {
+        if job.sleep_at == Some(step) {
+            run.note("sleep")?;
+            cx.sleep("nap", Duration::from_millis(job.sleep_ms)).await?;
+        }
+        if job.ask_at == Some(step) {
+            run.note("ask")?;
+            let approval: Approval = cx.elicit("approve", "Go on?").await?;
+            run.note(&format!("answered {}", approval.word))?;
+            answer = Some(approval.word);
+        }
+        let done: String = cx
+            .step(("step", step), async || {
+                // What a step returns says which execution of it was recorded.
+                let token = format!("{}:{step}", run.name);
+                run.note(&format!("begin {step} {token}"))?;
+                sleep(Duration::from_millis(job.step_ms)).await;
+                Ok(token)
+            })
+            .await?;
+        run.note(&format!("have {step} {done}"))?;
+        steps.push(done);
+        sleep(Duration::from_millis(job.pause_ms)).await;
+    }
+    run.note("end")?;
+    let report = Report { job: job.name.clone(), answer, steps, by: run.name.clone() };
+    Ok(serde_json::to_string(&report)?)
+}
+
+/// Answered at once: what clients call while servers come and go.
+async fn quick(Args(job): Args<Job>) -> String {
+    sleep(Duration::from_millis(job.step_ms)).await;
+    job.name
+}
+
+async fn open(store: &str) -> Result<Arc<dyn Store>, Box<dyn Error>> {
+    match store.split_once(':') {
+        Some(("sqlite", path)) => Ok(Arc::new(SqliteStore::open(path)?)),
+        Some(("postgres", _)) => Ok(Arc::new(PostgresStore::connect(store).await?)),
+        _ => Err(format!("unknown store `{store}`; there are sqlite:PATH and postgres:...").into()),
+    }
+}
+
+#[tokio::main]
+#[expect(clippy::print_stdout, reason = "whoever starts it reads the address there")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let [store, oracle, name, lease] = &arguments[..] else {
+        return Err("usage: crash-server STORE ORACLE NAME LEASE_MS".into());
+    };
+    end_with_standard_input();
+    let lease = Duration::from_millis(lease.parse()?);
+    let tasks = TaskConfig::new(open(store).await?).max_per_caller(100_000).engine(|engine| {
+        engine.lease = lease;
+        engine.poll = lease / 8;
+        engine.park_after = Duration::from_millis(300);
+        engine.cancel_grace = Duration::from_millis(500);
+        // Workers are lost here as often in a minute as elsewhere in years.
+        engine.crashes = 1_000;
+    });
+    let auto = TaskPolicy::Auto { after: Duration::from_millis(60) };
+    let server = Server::builder("crash", "1")
+        .tasks(tasks)
+        .state(Oracle::open(oracle.as_ref(), name)?)
+        .tool(Tool::new("work", work).task(TaskPolicy::Always))
+        .tool(Tool::new("soon", work).task(auto))
+        .tool(Tool::new("quick", quick))
+        .build()?;
+    let http = HttpConfig::new().shutdown_grace(Duration::from_secs(1));
+    let serving = server.serve_http("127.0.0.1:0", http).await?;
+    println!("{}", serving.address());
+    Ok(serving.until_stopped().await?)
+}
+
+fn end_with_standard_input() {
+    std::thread::spawn(|| {
+        let mut input = std::io::stdin();
+        while matches!(input.read(&mut [0; 64]), Ok(1..)) {}
+        std::process::exit(0);
+    });
+}

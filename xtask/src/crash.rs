@@ -1,0 +1,317 @@
+//! `cargo xtask crash`: real servers on one store, killed, frozen and restarted under load.
+//!
+//! Clients of both wires begin jobs and follow them while a plan made from a seed hurts the servers.
+//! Then all faults are healed, everything has to end, and what happened is held against what may:
+//! `judge` says what that is. Faults that never hit anything fail the run too.
+
+mod client;
+mod database;
+mod fleet;
+mod http;
+mod job;
+mod judge;
+mod oracle;
+mod plan;
+mod random;
+pub(crate) mod rolling;
+mod table;
+pub(crate) mod takeover;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail};
+
+use self::client::Client;
+use self::database::Database;
+use self::fleet::{Fleet, Setting};
+use self::job::Known;
+use self::judge::{Findings, Violation};
+use self::oracle::Line;
+use self::plan::{Action, Event, Terms};
+use self::random::Random;
+use crate::args::Args;
+use crate::process::{self, Build};
+
+/// Short, so that a frozen owner loses its tasks in the time of a test.
+const LEASE: Duration = Duration::from_secs(2);
+/// How long everything may take to end once nothing is hurt any more.
+const HEALING: Duration = Duration::from_secs(45);
+/// How many jobs are under way at once.
+const CLIENTS: u64 = 16;
+
+/// What was typed.
+struct Options {
+    store: String,
+    replicas: usize,
+    length: Duration,
+    seed: u64,
+    server: PathBuf,
+}
+
+pub(crate) fn run(args: Args) -> Result<()> {
+    let options = Options::read(args)?;
+    println!(
+        "crash: {} servers on {} for {} s; --seed {} repeats the plan",
+        options.replicas,
+        options.store,
+        options.length.as_secs(),
+        options.seed
+    );
+    let folder = folder("crash")?;
+    in_folder(&folder, || run_in(&folder, &options))
+}
+
+fn run_in(folder: &Path, options: &Options) -> Result<()> {
+    let mut database = Database::start(&options.store, folder)?;
+    let setting = Setting {
+        program: options.server.clone(),
+        folder: folder.to_owned(),
+        store: database.url(),
+        lease: LEASE,
+    };
+    let fleet = Fleet::start(setting, options.replicas)?;
+    let terms = Terms {
+        length: options.length,
+        replicas: options.replicas,
+        lease: fleet.lease(),
+        database: database.can_fall(),
+    };
+    let plan = plan::plan(options.seed, terms);
+    let begun = Instant::now();
+    let known = Mutex::new(Vec::new());
+    let (stop, end) = (begun + options.length, begun + options.length + HEALING);
+    thread::scope(|scope| {
+        let random = Random::new(options.seed);
+        let clients: Vec<_> = (1..=CLIENTS)
+            .map(|number| {
+                let client = Client::new(&fleet, random.fork(number));
+                let (known, fleet) = (&known, &fleet);
+                scope.spawn(move || traffic(client, fleet, number, stop, end, known))
+            })
+            .collect();
+        // Clients end by themselves, whatever becomes of the plan.
+        let hurt = hurt(&fleet, &mut database, &plan, begun);
+        for client in clients {
+            client.join().map_err(|_| anyhow::anyhow!("a client panicked"))??;
+        }
+        hurt
+    })?;
+    let mut known = known.into_inner().context("a client panicked")?;
+    let mut client = Client::new(&fleet, Random::new(options.seed));
+    for known in &mut known {
+        job::look_again(&mut client, known, HEALING);
+    }
+    let lines = fleet.oracle().read()?;
+    let mut findings = judge::judge_lines(&lines, database.holds_up());
+    findings.violations.extend(known.iter().flat_map(|known| judge::judge_known(known, &lines)));
+    print_table(&plan, &known, &findings, begun.elapsed());
+    verdict(&fleet, &lines, &plan, &known, &findings)
+}
+
+/// One client: one job after the other, and now and then a look at one that has ended.
+fn traffic(
+    mut client: Client<'_>,
+    fleet: &Fleet,
+    number: u64,
+    stop: Instant,
+    end: Instant,
+    all: &Mutex<Vec<Known>>,
+) -> Result<()> {
+    let mut mine: Vec<Known> = Vec::new();
+    for count in 0.. {
+        if Instant::now() >= stop {
+            break;
+        }
+        let job = format!("c{number}-{count}");
+        mine.extend(job::live(&mut client, fleet.oracle(), &job, end)?);
+        if !mine.is_empty() && client.random.percent(30) {
+            let ended = client.random.below(mine.len());
+            job::look_again(&mut client, &mut mine[ended], Duration::from_secs(5));
+        }
+    }
+    if let Ok(mut all) = all.lock() {
+        all.extend(mine);
+    }
+    Ok(())
+}
+
+/// Does what the plan says, and leaves everybody alive. Each process has a thread that hurts it:
+/// one that cannot start while another is frozen must not keep that from being thawed.
+fn hurt(fleet: &Fleet, database: &mut Database, plan: &[Event], begun: Instant) -> Result<()> {
+    thread::scope(|scope| {
+        let mut threads: Vec<_> = (0..fleet.len())
+            .map(|number| {
+                scope.spawn(move || {
+                    let mut own = plan.iter().filter(|event| event.action.victim() == Some(number));
+                    own.try_for_each(|event| hurt_server(fleet, event, begun))
+                })
+            })
+            .collect();
+        threads.push(scope.spawn(|| {
+            let mut others = plan.iter().filter(|event| event.action.victim().is_none());
+            others.try_for_each(|event| hurt_database(fleet, database, event, begun))
+        }));
+        for thread in threads {
+            thread.join().map_err(|_| anyhow::anyhow!("a thread of the plan panicked"))??;
+        }
+        Ok(())
+    })
+}
+
+fn hurt_server(fleet: &Fleet, event: &Event, begun: Instant) -> Result<()> {
+    wait_until(begun + event.at);
+    match event.action {
+        Action::Kill(number) => fleet.kill(number).map(drop),
+        Action::Start(number) => fleet.start_one(number),
+        Action::Restart(number) => fleet.restart(number),
+        Action::Freeze(number) => fleet.freeze(number),
+        Action::Thaw(number) => fleet.thaw(number),
+        Action::Database(_) => Ok(()),
+    }
+}
+
+fn hurt_database(
+    fleet: &Fleet,
+    database: &mut Database,
+    event: &Event,
+    begun: Instant,
+) -> Result<()> {
+    wait_until(begun + event.at);
+    if let Action::Database(down) = event.action {
+        fleet.oracle().fault("database", NO_PROCESS)?;
+        database.kill()?;
+        thread::sleep(down);
+        database.restart()?;
+        fleet.oracle().fault("recovery", NO_PROCESS)?;
+    }
+    Ok(())
+}
+
+fn wait_until(time: Instant) {
+    thread::sleep(time.saturating_duration_since(Instant::now()));
+}
+
+/// The name of the database, where processes have theirs.
+const NO_PROCESS: &str = "database";
+
+/// Whether all went well, and everything was tried.
+fn verdict(
+    fleet: &Fleet,
+    lines: &[Line],
+    plan: &[Event],
+    known: &[Known],
+    findings: &Findings,
+) -> Result<()> {
+    if let Some(Violation { job, what }) = findings.violations.first() {
+        let text = fs::read_to_string(fleet.oracle().path())?;
+        let story = table::story(lines, &text, job);
+        bail!("{} violations; the first: {job}: {what}\n{story}", findings.violations.len());
+    }
+    if known.is_empty() {
+        bail!("no server has taken a job; look at their logs");
+    }
+    let missed = idle_faults(plan, findings);
+    if !missed.is_empty() {
+        bail!("these never hit a server at work: {}; run for longer", missed.join(", "));
+    }
+    Ok(())
+}
+
+/// Kinds of faults that were planned for and have hit nothing. A fault that never fires tests
+/// nothing.
+fn idle_faults(plan: &[Event], findings: &Findings) -> Vec<&'static str> {
+    let database = plan.iter().any(|event| matches!(event.action, Action::Database(_)));
+    let needed = ["kill", "freeze", "restart"].into_iter().chain(database.then_some("database"));
+    needed.filter(|kind| findings.hits.get(*kind).is_none_or(|hits| *hits == 0)).collect()
+}
+
+fn print_table(plan: &[Event], known: &[Known], findings: &Findings, took: Duration) {
+    let planned = |kind: fn(&Action) -> bool| {
+        plan.iter().filter(|event| kind(&event.action)).count().to_string()
+    };
+    let hits = |kind: &str| findings.hits.get(kind).copied().unwrap_or(0).to_string();
+    let answered = known.iter().filter(|known| known.word.is_some()).count();
+    let cancelled = known.iter().filter(|known| known.cancelled).count();
+    let takeover = |percent| table::shown(table::percentile(&findings.takeovers, percent));
+    table::print(&[
+        ("seconds", took.as_secs().to_string()),
+        ("tasks", known.len().to_string()),
+        ("  answered", answered.to_string()),
+        ("  cancelled", cancelled.to_string()),
+        ("kills", planned(|action| matches!(action, Action::Kill(_)))),
+        ("  that hit a task", hits("kill")),
+        ("freezes", planned(|action| matches!(action, Action::Freeze(_)))),
+        ("  that hit a task", hits("freeze")),
+        ("restarts", planned(|action| matches!(action, Action::Restart(_)))),
+        ("  that hit a task", hits("restart")),
+        ("database kills", planned(|action| matches!(action, Action::Database(_)))),
+        ("  that hit a task", hits("database")),
+        ("step executions", findings.executions.to_string()),
+        ("  repeated", findings.repeated.to_string()),
+        ("  by a former owner, in vain", findings.in_vain.to_string()),
+        ("takeovers after a kill", findings.takeovers.len().to_string()),
+        ("  p50", takeover(50)),
+        ("  p99", takeover(99)),
+        ("violations", findings.violations.len().to_string()),
+    ]);
+}
+
+impl Options {
+    fn read(mut args: Args) -> Result<Self> {
+        let store = args.value("--store")?.unwrap_or_else(|| "sqlite".to_owned());
+        let replicas = number(&mut args, "--replicas")?.unwrap_or(3);
+        let minutes = number(&mut args, "--minutes")?.map(|minutes| minutes * 60);
+        let seconds = number(&mut args, "--seconds")?;
+        let seed = number(&mut args, "--seed")?;
+        let server = server(&mut args)?;
+        args.finish()?;
+        if replicas == 0 {
+            bail!("`--replicas` must be one or more");
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(Self {
+            store,
+            replicas: replicas as usize,
+            length: Duration::from_secs(minutes.or(seconds).unwrap_or(60)),
+            // Short enough to be typed again.
+            seed: seed.unwrap_or(now.as_millis() as u64 % 1_000_000),
+            server,
+        })
+    }
+}
+
+/// The server that is started: one that is named, or the one that is built now.
+fn server(args: &mut Args) -> Result<PathBuf> {
+    let build = Build::wanted(args);
+    match args.value("--server")? {
+        Some(path) => Ok(path.into()),
+        None => process::built("outlive-processes", "crash-server", build),
+    }
+}
+
+fn number(args: &mut Args, name: &str) -> Result<Option<u64>> {
+    let Some(value) = args.value(name)? else { return Ok(None) };
+    let parsed = value.parse();
+    Ok(Some(parsed.with_context(|| format!("`{name}` needs a number, not `{value}`"))?))
+}
+
+/// Removes the folder of a run that went well, and says where that of another one is.
+fn in_folder<T>(folder: &Path, run: impl FnOnce() -> Result<T>) -> Result<T> {
+    let outcome = run();
+    match &outcome {
+        Ok(_) => fs::remove_dir_all(folder).context("could not remove the folder of the run")?,
+        Err(_) => eprintln!("the oracle and the logs of the servers are in {}", folder.display()),
+    }
+    outcome
+}
+
+/// A folder of this run's own.
+fn folder(name: &str) -> Result<PathBuf> {
+    let path = std::env::temp_dir().join(format!("outlive-{name}-{}", std::process::id()));
+    fs::create_dir_all(&path).with_context(|| format!("could not make {}", path.display()))?;
+    Ok(path)
+}

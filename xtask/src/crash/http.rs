@@ -1,0 +1,182 @@
+//! HTTP/1.1, as little of it as our servers need: one request per connection, JSON or events back.
+
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// A response whose head is there.
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    head: Vec<(String, String)>,
+    body: BufReader<Body>,
+}
+
+/// How far a request came that was not answered.
+#[derive(Debug)]
+pub(crate) enum NoAnswer {
+    /// Nobody listens: it has not been done.
+    Refused,
+    /// It may have been done, or not, or later.
+    Unknown(io::Error),
+}
+
+impl std::fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Refused => f.write_str("nobody listens"),
+            Self::Unknown(error) => write!(f, "the connection was lost: {error}"),
+        }
+    }
+}
+
+/// Sends a message. `patience` is how long any part of the way may take.
+pub(crate) fn post(
+    address: SocketAddr,
+    headers: &[(&str, &str)],
+    message: &Value,
+    patience: Duration,
+) -> Result<Response, NoAnswer> {
+    let stream =
+        TcpStream::connect_timeout(&address, patience).map_err(|error| match error.kind() {
+            ErrorKind::ConnectionRefused => NoAnswer::Refused,
+            _ => NoAnswer::Unknown(error),
+        })?;
+    exchange(stream, headers, message, patience).map_err(NoAnswer::Unknown)
+}
+
+fn exchange(
+    mut stream: TcpStream,
+    headers: &[(&str, &str)],
+    message: &Value,
+    patience: Duration,
+) -> io::Result<Response> {
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
+    let body = message.to_string();
+    let mut request = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nConnection: close\r\n\
+         Content-Length: {}\r\n",
+        body.len()
+    );
+    for (name, value) in headers {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    request.push_str("\r\n");
+    request.push_str(&body);
+    stream.write_all(request.as_bytes())?;
+    Response::read(BufReader::new(stream))
+}
+
+impl Response {
+    fn read(mut stream: BufReader<TcpStream>) -> io::Result<Self> {
+        let start = line(&mut stream)?;
+        let status = start.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status = status.ok_or_else(|| broken(&format!("`{start}` is no HTTP")))?;
+        let mut head = Vec::new();
+        loop {
+            let line = line(&mut stream)?;
+            if line.is_empty() {
+                break;
+            }
+            let (name, value) = line.split_once(':').ok_or_else(|| broken("a header is broken"))?;
+            head.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+        let chunked = find(&head, "transfer-encoding") == Some("chunked");
+        let left = find(&head, "content-length").and_then(|length| length.parse().ok());
+        let body = if chunked {
+            Body::Chunked(stream, 0)
+        } else {
+            Body::Plain(stream.take(left.unwrap_or(0)))
+        };
+        Ok(Self { status, head, body: BufReader::new(body) })
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        find(&self.head, name)
+    }
+
+    /// The next message of the response; `None` if it has ended.
+    pub(crate) fn message(&mut self) -> io::Result<Option<Value>> {
+        if self.header("content-type") != Some("text/event-stream") {
+            let mut text = String::new();
+            self.body.read_to_string(&mut text)?;
+            return match text.is_empty() {
+                true => Ok(None),
+                false => Ok(Some(serde_json::from_str(&text)?)),
+            };
+        }
+        loop {
+            let mut line = String::new();
+            if self.body.read_line(&mut line)? == 0 {
+                return Ok(None);
+            }
+            // A server that has much to say writes it on one line; empty events only have an id.
+            match line.trim_end().strip_prefix("data:").map(str::trim) {
+                None | Some("") => {}
+                Some(data) => return Ok(Some(serde_json::from_str(data)?)),
+            }
+        }
+    }
+}
+
+/// A body, whichever way its length is told.
+#[derive(Debug)]
+enum Body {
+    Plain(io::Take<BufReader<TcpStream>>),
+    /// With what is left of the chunk that is being read.
+    Chunked(BufReader<TcpStream>, u64),
+}
+
+impl Read for Body {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(body) => {
+                let read = body.read(buffer)?;
+                // A body that ends too early belongs to a server that has died.
+                if read == 0 && body.limit() > 0 && !buffer.is_empty() {
+                    return Err(ErrorKind::UnexpectedEof.into());
+                }
+                Ok(read)
+            }
+            Self::Chunked(stream, left) => {
+                if *left == 0 {
+                    let size = line(stream)?;
+                    // The end of the chunk before stands before the size of the next one.
+                    let size = if size.is_empty() { line(stream)? } else { size };
+                    *left =
+                        u64::from_str_radix(&size, 16).map_err(|_| broken("a chunk is broken"))?;
+                    if *left == 0 {
+                        return Ok(0);
+                    }
+                }
+                let read = stream.by_ref().take(*left).read(buffer)?;
+                if read == 0 {
+                    return Err(ErrorKind::UnexpectedEof.into());
+                }
+                *left -= read as u64;
+                Ok(read)
+            }
+        }
+    }
+}
+
+fn find<'h>(head: &'h [(String, String)], name: &str) -> Option<&'h str> {
+    head.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+}
+
+fn line(stream: &mut BufReader<TcpStream>) -> io::Result<String> {
+    let mut line = String::new();
+    if stream.read_line(&mut line)? == 0 || !line.ends_with('\n') {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    line.truncate(line.trim_end().len());
+    Ok(line)
+}
+
+fn broken(why: &str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, why)
+}

@@ -1,0 +1,128 @@
+//! Stories that must be found, and stories that must not.
+
+use super::super::oracle::Line;
+use super::{Findings, judge_lines};
+
+fn judge(story: &str) -> Findings {
+    let lines: Vec<Line> = story.lines().map(|line| line.trim().parse().unwrap()).collect();
+    judge_lines(&lines, &["freeze", "thaw"])
+}
+
+#[track_caller]
+fn found(story: &str, what: &str) {
+    let findings = judge(story);
+    let first = findings.violations.first().unwrap_or_else(|| panic!("nothing was found"));
+    assert!(first.what.contains(what), "{first:?}");
+}
+
+#[track_caller]
+fn fine(story: &str) -> Findings {
+    let findings = judge(story);
+    assert_eq!(findings.violations, []);
+    findings
+}
+
+#[test]
+fn a_task_that_is_taken_over_is_fine_and_its_time_is_taken() {
+    let findings = fine(
+        "10 0.1#0 j run
+         11 0.1#0 j begin 0 a
+         12 0.1#0 j have 0 a
+         13 0.1#0 j begin 1 b
+         20 harness - fault kill 0.1
+         50 1.1#0 j run
+         51 1.1#0 j have 0 a
+         52 1.1#0 j begin 1 c
+         53 1.1#0 j have 1 c
+         54 1.1#0 j end",
+    );
+    assert_eq!((findings.executions, findings.repeated, findings.in_vain), (3, 1, 0));
+    assert_eq!(findings.takeovers, [32]);
+    assert_eq!(findings.hits["kill"], 1);
+}
+
+#[test]
+fn a_frozen_owner_may_run_a_body_but_nothing_comes_of_it() {
+    let thawed = "10 0.1#0 j run
+         11 harness - fault freeze 0.1
+         20 1.1#0 j run
+         21 1.1#0 j begin 0 b
+         22 1.1#0 j have 0 b
+         30 0.1#0 j begin 0 a";
+    assert_eq!(fine(thawed).in_vain, 1);
+    found(&format!("{thawed}\n31 0.1#0 j have 0 a"), "another had done step 0");
+    found(&format!("{thawed}\n31 0.1#0 j begin 1 a"), "after losing step 0");
+}
+
+#[test]
+fn a_record_that_changes_is_found() {
+    found(
+        "10 0.1#0 j run
+         11 0.1#0 j begin 0 a
+         12 0.1#0 j have 0 a
+         13 harness - fault kill 0.1
+         20 1.1#0 j run
+         21 1.1#0 j have 0 b",
+        "recorded as a and as b",
+    );
+}
+
+#[test]
+fn a_step_that_runs_again_without_a_fault_is_found() {
+    found(
+        "10 0.1#0 j run
+         11 0.1#0 j begin 0 a
+         20 1.1#0 j run
+         21 1.1#0 j begin 0 b",
+        "ran 2 times",
+    );
+}
+
+#[test]
+fn who_holds_up_everybody_explains_what_runs_again() {
+    let healthy = "10 0.1#0 j run
+         11 0.1#0 j begin 0 a
+         20 1.1#0 j run
+         21 1.1#0 j begin 0 b";
+    found(healthy, "ran 2 times");
+    fine(&healthy.replace("20 1.1#0", "12 harness - fault freeze 2.1\n20 1.1#0"));
+    // A process claims, is frozen, and begins what it has claimed when its lease is over.
+    fine(&healthy.replace("20 1.1#0", "12 harness - fault thaw 0.1\n20 1.1#0"));
+}
+
+#[test]
+fn a_freeze_explains_one_more_execution_and_not_two() {
+    found(
+        "10 0.1#0 j run
+         11 0.1#0 j begin 0 a
+         12 harness - fault freeze 0.1
+         20 1.1#0 j run
+         21 1.1#0 j begin 0 b
+         22 harness - fault thaw 0.1
+         30 0.1#1 j run
+         31 0.1#1 j begin 0 c",
+        "ran 3 times",
+    );
+}
+
+#[test]
+fn a_job_that_was_cancelled_is_not_begun_again() {
+    let cancelled = "10 0.1#0 j run
+         11 harness - fault freeze 0.1
+         20 harness j cancelled";
+    fine(&format!("{cancelled}\n500 1.1#0 j run"));
+    found(&format!("{cancelled}\n3000 1.1#0 j run"), "after it was cancelled");
+    fine(&format!("{cancelled}\n2990 harness - fault thaw 0.1\n3000 0.1#1 j run"));
+}
+
+#[test]
+fn a_run_that_begins_late_because_its_process_was_frozen_may_be_too_late() {
+    let late = "10 harness - fault freeze 0.1
+         30 harness - fault thaw 0.1
+         40 0.1#0 j run
+         41 0.1#0 j begin 0 a
+         50 0.1#1 j run
+         51 0.1#1 j begin 0 b";
+    fine(late);
+    found(&format!("{late}\n60 0.1#2 j run\n61 0.1#2 j begin 0 c"), "ran 3 times");
+}
