@@ -21,6 +21,13 @@ fn the_page_of_limits_is_true() {
     check(&page, "`SqliteOptions`", &SqliteOptions::default());
 }
 
+#[cfg(feature = "postgres")]
+#[test]
+fn the_page_of_limits_knows_postgres() {
+    let defaults = outlive::tasks::PostgresOptions::default();
+    check(&read("docs/limits.md"), "`PostgresOptions`", &defaults);
+}
+
 #[test]
 fn the_page_of_limits_knows_the_constants() {
     let page = read("docs/limits.md");
