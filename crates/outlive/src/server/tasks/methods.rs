@@ -1,25 +1,14 @@
 //! The methods of tasks, of both dialects.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc};
 
-use outlive_protocol::{
-    Answer, Call, Fault, Holding, Notify, Outcome, TaskState, TaskView, Work, era,
-};
+use outlive_protocol::{Answer, Call, Fault, Holding, Outcome, TaskView, Work, era};
 use outlive_tasks::store::{After, Answerer, Cancelled, TaskId, View};
-use outlive_wire::{
-    CreateMessageResult, ElicitRequestParams, ElicitResult, InputRequest, ListRootsResult, Meta,
-    RawJson,
-};
+use outlive_wire::{CreateMessageResult, ElicitResult, InputRequest, ListRootsResult, RawJson};
 use serde::Deserialize;
 
-use super::{TaskProgress, Tasks, unavailable, unknown_task};
-use crate::server::{
-    core::{Core, caller_key},
-    durable::Put,
-};
-
-/// How often a waiting `tasks/result` looks by itself, should nobody tell it.
-const LOOK: Duration = Duration::from_secs(1);
+use super::{Tasks, unavailable, unknown_task};
+use crate::server::core::{Core, caller_key};
 
 /// `tasks/get`: how far a task is. Changes nothing.
 pub(in crate::server) fn get(core: &Arc<Core>, call: Arc<Call>) -> Work {
@@ -159,122 +148,6 @@ async fn page(
     }
 }
 
-/// `tasks/result`: waits for the end, asks the client on the way what the task wants to know.
-pub(in crate::server) fn result(core: &Arc<Core>, call: Arc<Call>) -> Work {
-    let core = Arc::clone(core);
-    Box::pin(async move {
-        let (tasks, id) = meant(&core, &call)?;
-        let mut asked: HashMap<String, Put> = HashMap::new();
-        let mut told = None;
-        loop {
-            let changed = tasks.engine().watch(&id);
-            let changed = changed.notified();
-            let view = look(tasks, &call, &id).await?;
-            let questions = view.questions.clone();
-            tell_progress(&core, &call, &view);
-            let shown = tasks.show(view);
-            let status = std::mem::discriminant(&shown.state);
-            let changed_status = told.replace(status).is_some_and(|before| before != status);
-            // How it has ended is the answer.
-            if changed_status && !shown.state.is_over() {
-                let bound = core.profile.limits.queued_notifications;
-                call.port().say(Notify::Task(Box::new(shown.clone())), bound);
-            }
-            match shown.state {
-                TaskState::Working | TaskState::InputRequired(_) => {}
-                TaskState::Result(result) => {
-                    tasks.note(&call, &id, "retrieved", None);
-                    let id = id.as_str().to_owned();
-                    return Ok(Outcome::Complete(Answer::TaskResult(result, id)));
-                }
-                TaskState::Error(error) => return Err(Fault::Custom(error)),
-                TaskState::Expired => {
-                    return Err(Fault::invalid_params("the task has expired"));
-                }
-                TaskState::Cancelled => return Err(cancelled(&id)),
-            }
-            ask(&core, &call, &id, questions, &mut asked);
-            let answered = std::future::poll_fn(|cx| {
-                let ready = asked.iter_mut().find_map(|(name, put)| match put.poll(cx) {
-                    std::task::Poll::Ready(reply) => Some((name.clone(), reply)),
-                    std::task::Poll::Pending => None,
-                });
-                ready.map_or(std::task::Poll::Pending, std::task::Poll::Ready)
-            });
-            tokio::select! {
-                () = changed => {}
-                () = tokio::time::sleep(LOOK) => {}
-                (name, reply) = answered => {
-                    asked.remove(&name);
-                    // A client that cannot answer now may be asked again on another stream.
-                    if let Ok(answer) = reply {
-                        let store = tasks.engine().store();
-                        let answers = vec![(name, answer)];
-                        store
-                            .answer(call.principal().key(), &id, Answerer::Client, answers)
-                            .await
-                            .map_err(|error| unavailable(&error))?;
-                    }
-                }
-            }
-        }
-    })
-}
-
-/// Tells a client that waits for a task how far it is.
-fn tell_progress(core: &Core, call: &Call, view: &View) {
-    let Some(session) = call.session() else { return };
-    if view.outcome.is_some() {
-        return TaskProgress::forget(session, &view.id);
-    }
-    let progress = view.progress.as_ref().and_then(TaskProgress::read);
-    if let Some(notify) = progress.and_then(|progress| progress.news(session, &view.id)) {
-        call.port().say(notify, core.profile.limits.queued_notifications);
-    }
-}
-
-/// Puts the questions of a task to the client that waits for its result.
-fn ask(
-    core: &Arc<Core>,
-    call: &Arc<Call>,
-    id: &TaskId,
-    questions: Vec<(String, InputRequest)>,
-    asked: &mut HashMap<String, Put>,
-) {
-    // What was answered on another stream is not worth answering here.
-    asked.retain(|name, _| questions.iter().any(|(open, _)| open == name));
-    for (name, mut request) in questions {
-        if asked.contains_key(&name) {
-            continue;
-        }
-        relate(&mut request, id);
-        if let Some(put) = Put::send(core, call, request) {
-            asked.insert(name, put);
-        }
-    }
-}
-
-/// Says which task a question belongs to.
-fn relate(request: &mut InputRequest, id: &TaskId) {
-    let mut meta = Meta::default();
-    meta.insert(Meta::RELATED_TASK.to_owned(), serde_json::json!({"taskId": id.as_str()}));
-    match request {
-        InputRequest::Elicit(ElicitRequestParams::Form(form)) => form.meta = Some(meta),
-        InputRequest::Elicit(ElicitRequestParams::Url(url)) => url.meta = Some(meta),
-        InputRequest::CreateMessage(params) => params.meta = Some(meta),
-        _ => {}
-    }
-}
-
-fn cancelled(id: &TaskId) -> Fault {
-    let data = serde_json::json!({"taskId": id.as_str(), "status": "cancelled"});
-    Fault::Custom(outlive_wire::ErrorObject {
-        code: outlive_wire::code::INTERNAL,
-        message: "the task was cancelled".to_owned(),
-        data: serde_json::value::to_raw_value(&data).ok(),
-    })
-}
-
 /// A task that a subscription may hear of, as it is now; `None` for one that is not this caller's.
 pub(in crate::server) async fn look_at(
     core: &Core,
@@ -287,7 +160,7 @@ pub(in crate::server) async fn look_at(
 }
 
 /// The task that a call is about, once its caller may ask for tasks at all.
-fn meant<'c>(core: &'c Core, call: &Call) -> Result<(&'c Tasks, TaskId), Fault> {
+pub(super) fn meant<'c>(core: &'c Core, call: &Call) -> Result<(&'c Tasks, TaskId), Fault> {
     let tasks = core.tasks()?;
     gate(call)?;
     let id = TaskId::new(call.task_id()?);
@@ -315,7 +188,7 @@ pub(in crate::server) fn gate(call: &Call) -> Result<(), Fault> {
     }
 }
 
-async fn look(tasks: &Tasks, call: &Call, id: &TaskId) -> Result<View, Fault> {
+pub(super) async fn look(tasks: &Tasks, call: &Call, id: &TaskId) -> Result<View, Fault> {
     let view = tasks.engine().view(call.principal().key(), id).await;
     let view = view.map_err(|error| unavailable(&error))?;
     let view = view.filter(|view| call.era().sees(&view.origin));
@@ -329,7 +202,7 @@ async fn look(tasks: &Tasks, call: &Call, id: &TaskId) -> Result<View, Fault> {
 }
 
 /// Whether something can be the answer to a question at all.
-fn check(request: &InputRequest, answer: &RawJson) -> Result<(), String> {
+pub(super) fn check(request: &InputRequest, answer: &RawJson) -> Result<(), String> {
     fn read<'a, T: Deserialize<'a>>(answer: &'a RawJson) -> Result<(), String> {
         serde_json::from_str::<T>(answer.get()).map(drop).map_err(|error| error.to_string())
     }

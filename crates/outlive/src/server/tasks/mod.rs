@@ -6,13 +6,14 @@
 //! - `once`: calls that are done once, however often they are presented.
 //! - `progress`: how far a task is, for those who wait for it.
 //! - `runner`: how a task is begun again as a call.
-//! - `methods`: `tasks/get`, `tasks/update`, `tasks/cancel`, `tasks/result`, `tasks/list`.
+//! - `methods`: `tasks/get`, `tasks/update`, `tasks/cancel`, `tasks/list`; `result`: `tasks/result`.
 
 mod audit;
 mod config;
 mod methods;
 mod once;
 mod progress;
+mod result;
 mod runner;
 mod start;
 mod witness;
@@ -31,8 +32,9 @@ use outlive_wire::{Entries, RawJson};
 use serde_json::value::RawValue;
 
 pub use config::{OnCrash, TaskConfig, TaskPolicy};
-pub(super) use methods::{cancel, gate, get, list, look_at, result, update};
+pub(super) use methods::{cancel, gate, get, list, look_at, update};
 pub(super) use progress::TaskProgress;
+pub(super) use result::result;
 pub(super) use start::course;
 
 use super::{core::Core, durable::Token, sessions::SessionNotes, throttle::Throttle};

@@ -299,3 +299,27 @@ async fn a_task_of_the_newer_wire_is_not_there_on_this_one() {
     let seen = super::world::get(&mut newer, &ours).await;
     assert_eq!(seen["taskId"], json!(ours), "the newer one sees both");
 }
+
+/// A client that cannot answer is not asked again and again; on another stream it may be.
+#[tokio::test(start_paused = true)]
+async fn who_refuses_to_answer_is_asked_again_on_another_stream_only() {
+    let mut pipe = client(&Counts::default()).await;
+    let id = start(&mut pipe, "deploy", json!({})).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for answer in
+        [json!({"error": {"code": -1, "message": "nobody here"}}), json!({"result": {"x": 1}})]
+    {
+        let waiting = pipe.send("tasks/result", json!({"taskId": id})).await;
+        let asked = pipe.read().await;
+        assert_eq!(asked["method"], "elicitation/create");
+        let mut reply = json!({"jsonrpc": "2.0", "id": asked["id"]});
+        reply.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
+        pipe.send_json(&reply).await;
+        pipe.quiet().await;
+        pipe.cancel(waiting).await;
+    }
+    let waiting = pipe.send("tasks/result", json!({"taskId": id})).await;
+    let asked = pipe.read().await;
+    pipe.reply(&asked, json!({"action": "accept", "content": {"yes": true}})).await;
+    assert_eq!(text(&result(pipe.read_to(waiting).await.last().unwrap())), "shop:1: true");
+}
