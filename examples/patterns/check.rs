@@ -9,16 +9,16 @@ pub(crate) fn check(client: &mut Client) -> Result<()> {
     let modern = client.era() == Era::Modern;
     // On 2025-11-25 the client says which calls are tasks, and those are so from the beginning.
     let first = if modern { Place::Call } else { Place::Task };
-    see(client, "render", json!({"frames": 1}), "1 frames", !modern, &[])?;
-    see(client, "render", json!({"frames": 10}), "10 frames", true, &[])?;
-    see(client, "brew", json!({}), "a cup of tea", true, &[first])?;
-    see(client, "clean_up", json!({}), "2 files deleted", true, &[Place::Task])?;
-    see(client, "greet", json!({}), "Hello, Ada!", false, &[Place::Call])?;
+    see(client, "render", &json!({"frames": 1}), "1 frames", !modern, &[])?;
+    see(client, "render", &json!({"frames": 10}), "10 frames", true, &[])?;
+    see(client, "brew", &json!({}), "a cup of tea", true, &[first])?;
+    see(client, "clean_up", &json!({}), "2 files deleted", true, &[Place::Task])?;
+    see(client, "greet", &json!({}), "Hello, Ada!", false, &[Place::Call])?;
 
     // Who holds no tasks is answered, and is refused the tool that is nothing else.
-    let waited = client.call("tools/call", call("render", json!({"frames": 10})))?;
+    let waited = client.call("tools/call", call("render", &json!({"frames": 10})))?;
     expect(&waited["content"][0]["text"], &json!("10 frames"))?;
-    let refused = client.refused("tools/call", call("clean_up", json!({})))?;
+    let refused = client.refused("tools/call", call("clean_up", &json!({})))?;
     expect(&refused["code"], &json!(if modern { -32021 } else { -32601 }))
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn check(client: &mut Client) -> Result<()> {
 fn see(
     client: &mut Client,
     tool: &str,
-    arguments: Value,
+    arguments: &Value,
     text: &str,
     is_task: bool,
     places: &[Place],
@@ -43,7 +43,7 @@ fn see(
     Ok(())
 }
 
-fn call(tool: &str, arguments: Value) -> Value {
+fn call(tool: &str, arguments: &Value) -> Value {
     json!({"name": tool, "arguments": arguments})
 }
 

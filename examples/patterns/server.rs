@@ -28,8 +28,7 @@ async fn render(cx: Cx, frames: u32) -> String {
 #[tool(task = "auto")]
 async fn brew(cx: Durable) -> Result<String> {
     let order: Order = cx.elicit("order", "What would you like?").await?;
-    cx.step("brew", async || Ok(sleep(Duration::from_secs(1)).await)).await?;
-    Ok(format!("a cup of {}", order.drink))
+    cx.step("brew", async || Ok(brewed(&order.drink).await)).await
 }
 
 /// Asks in the middle of the work; is a task from the beginning.
@@ -46,6 +45,11 @@ async fn clean_up(cx: Durable) -> Result<String> {
 async fn greet(cx: Durable) -> Result<String> {
     let guest: Guest = cx.elicit("guest", "Who are you?").await?;
     Ok(format!("Hello, {}!", guest.name))
+}
+
+async fn brewed(drink: &str) -> String {
+    sleep(Duration::from_secs(1)).await;
+    format!("a cup of {drink}")
 }
 
 #[derive(Deserialize, JsonSchema, Form)]
