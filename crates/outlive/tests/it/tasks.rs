@@ -1,5 +1,6 @@
 //! Tools that outlive their requests, on both dialects.
 
+mod crashes; // processes that are lost, at every place where it matters
 mod dialects; // what is answered, by revision and by what the client declared
 mod drain; // a server that stops gives its tasks to others
 mod legacy; // 2025-11-25: a status to poll, a result to wait for
@@ -8,7 +9,9 @@ mod modern; // the extension of 2026-07-28
 mod modern_rules; // what it says, line by line
 mod once; // what is done once, however often it is asked for
 mod outside; // work that is done elsewhere
+mod races; // two things at once
 mod spilled; // what the store carries for a client
+mod stage; // replicas over one store, and tools that stop where a test wants
 mod takeover; // what another process makes of a task
 mod watched; // what is written down, counted and slowed down
 mod world; // the tools, and clients that hold tasks

@@ -19,6 +19,9 @@ use crate::{
     turns::Watch,
 };
 
+/// When answers are looked for again that could not be read.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 /// What a driver has to see to.
 enum Event {
     Done(TaskOutcome),
@@ -57,6 +60,7 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals) {
     let mut parking: Option<Pin<Box<Sleep>>> = None;
     let mut grace: Option<Pin<Box<Sleep>>> = None;
     let mut pacing: Option<Pin<Box<Sleep>>> = None;
+    let mut again: Option<Pin<Box<Sleep>>> = None;
     // What came before we listened is looked for once.
     let mut look = true;
     loop {
@@ -74,6 +78,8 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals) {
                     grace = Some(Box::pin(sleep(inner.config.cancel_grace)));
                 }
                 News::Cancelled | News::Answers => {}
+                // Nobody tells twice, and it may have been asked to stop.
+                News::Unread => again = Some(Box::pin(sleep(LOOK_AGAIN))),
             }
         }
         let mut changed = pin!(signals.changed.notified());
@@ -114,13 +120,18 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals) {
                     cx.waker().wake_by_ref();
                 }
             }
-            if changed.as_mut().poll(cx).is_ready() {
+            let looks = again.as_mut().is_some_and(|again| again.as_mut().poll(cx).is_ready());
+            if changed.as_mut().poll(cx).is_ready() || looks {
                 return Poll::Ready(Event::Changed);
             }
             if let Some(over) = &mut grace
                 && over.as_mut().poll(cx).is_ready()
             {
                 return Poll::Ready(Event::GraceOver);
+            }
+            // Nobody would see to the end of its grace.
+            if grace.is_some() {
+                return Poll::Pending;
             }
             poll_parking(inner, &journal, &mut parking, cx)
         })
@@ -133,7 +144,7 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals) {
                 commit = None;
                 journal.written();
             }
-            Event::Changed => look = true,
+            Event::Changed => (look, again) = (true, None),
             Event::Lost | Event::Written(false) => {
                 held.saw(Seen::Lost);
                 return give_up(&journal, work);
@@ -219,10 +230,9 @@ impl Held<'_> {
                 if heard.cancel_requested { News::Cancelled } else { News::Answers }
             }
             Err(StoreError::Lost) => News::Lost,
-            // It will be looked for again with the next change.
             Err(error) => {
                 tracing::warn!(task = %lease.task, %error, "answers could not be read");
-                News::Answers
+                News::Unread
             }
         }
     }
@@ -232,6 +242,8 @@ enum News {
     Answers,
     Cancelled,
     Lost,
+    /// The store could not be read.
+    Unread,
 }
 
 /// A handler that panics ends its own task and no other.

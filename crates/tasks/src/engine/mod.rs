@@ -8,6 +8,7 @@ mod drive;
 mod news;
 mod schedule;
 mod seen;
+mod untold;
 
 use std::{
     collections::HashMap,
@@ -23,6 +24,7 @@ use tokio::sync::{Notify, Semaphore, oneshot, watch};
 pub use config::EngineConfig;
 pub use news::News;
 pub use seen::{Observer, Seen};
+pub use untold::Untold;
 
 use drive::Held;
 use news::Listening;
@@ -97,7 +99,7 @@ struct Signals {
 /// What became of a run that was to become a task.
 pub enum Adopted {
     /// It is a task now.
-    Task(TaskId),
+    Task(Untold),
     /// It is not: the run comes back.
     Refused(Work, Refused),
 }
@@ -161,68 +163,50 @@ impl Engine {
         &self.0.config
     }
 
-    /// Makes a task that is run as soon as there is room for it. It is made, and cancelled then,
-    /// even if whoever asked does not wait for it; unless it has a key to ask for it again.
+    /// Makes a task that is run as soon as there is room for it.
     ///
     /// # Errors
     ///
-    /// When it is not made.
-    pub async fn create(&self, task: NewTask) -> Result<TaskId, Refused> {
-        let (reply, answer) = oneshot::channel();
-        let engine = self.clone();
-        tokio::spawn(async move {
-            let (id, principal) = (task.id.clone(), task.principal.clone());
-            let will_ask_again = task.once.is_some();
-            let created = match engine.0.store.create(NewTask { worker: None, ..task }).await {
-                Ok(Created::New(_)) => Ok(id.clone()),
-                Ok(other) => Err(refused(other)),
-                Err(error) => Err(Refused::Store(error)),
-            };
-            let is_made = created.is_ok();
-            if reply.send(created).is_err() && is_made && !will_ask_again {
-                engine.cancel_undelivered(&principal, &id);
+    /// When it is not made, or nobody knows whether it was.
+    pub async fn create(&self, task: NewTask) -> Result<Untold, Refused> {
+        // From before it is made: whoever asks may leave while the store is at it.
+        let untold = Untold::of(&self.0, &task);
+        match self.0.store.create(NewTask { worker: None, ..task }).await {
+            Ok(Created::New(_)) => Ok(untold),
+            Ok(other) => {
+                untold.told();
+                Err(refused(other))
             }
-        });
-        let lost = || Refused::Store(StoreError::Unavailable("it was not waited for".to_owned()));
-        answer.await.unwrap_or_else(|_| Err(lost()))
-    }
-
-    /// Cancels a task that its caller has not learnt of, in the background.
-    pub fn cancel_undelivered(&self, principal: &str, task: &TaskId) {
-        let (inner, principal, task) = (Arc::clone(&self.0), principal.to_owned(), task.clone());
-        inner.saw(&principal, &task, Seen::Undelivered);
-        tokio::spawn(async move {
-            let retention = inner.config.retention;
-            let cancel = inner.store.cancel(&principal, &task, false, retention);
-            if let Err(error) = cancel.await {
-                tracing::warn!(%error, "an undelivered task could not be cancelled");
-            }
-        });
+            Err(error) => Err(Refused::Store(error)),
+        }
     }
 
     /// Makes a task of a run that has begun. The run goes on here; it is not begun again.
     pub fn adopt(&self, task: NewTask, run: Started) -> oneshot::Receiver<Adopted> {
         let (reply, answer) = oneshot::channel();
-        let (engine, inner) = (self.clone(), Arc::clone(&self.0));
+        let inner = Arc::clone(&self.0);
         tokio::spawn(async move {
             let worker = Some((inner.worker.clone(), inner.config.lease));
             let (id, principal) = (task.id.clone(), task.principal.clone());
-            // Who has a key asks again.
-            let will_ask_again = task.once.is_some();
+            let untold = Untold::of(&inner, &task);
             let created = inner.store.create(NewTask { worker, ..task }).await;
             let why = match created {
                 Ok(Created::New(Some(lease))) => {
                     run.journal.begin_writing();
                     inner.saw(&principal, &id, Seen::Adopted);
-                    if reply.send(Adopted::Task(id.clone())).is_err() && !will_ask_again {
-                        // Whoever asked has left before it could learn of the task.
-                        engine.cancel_undelivered(&principal, &id);
-                    }
-                    drop(engine);
+                    // If nobody waits for it any more it comes back, and is cancelled.
+                    drop(reply.send(Adopted::Task(untold)));
                     return inner.run(lease, principal, run).await;
                 }
-                Ok(other) => refused(other),
-                Err(error) => Refused::Store(error),
+                Ok(other) => {
+                    untold.told();
+                    refused(other)
+                }
+                Err(error) => {
+                    // It may be there all the same, and must not run beside what goes back.
+                    untold.never_was();
+                    Refused::Store(error)
+                }
             };
             // The run goes back to whoever had it; if nobody is there any more, it ends here.
             let _ = reply.send(Adopted::Refused(run.work, why));
@@ -376,7 +360,7 @@ impl fmt::Debug for Started {
 impl fmt::Debug for Adopted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Task(id) => f.debug_tuple("Task").field(id).finish(),
+            Self::Task(untold) => f.debug_tuple("Task").field(untold.task()).finish(),
             Self::Refused(_, why) => f.debug_tuple("Refused").field(why).finish(),
         }
     }

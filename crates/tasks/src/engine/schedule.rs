@@ -1,7 +1,7 @@
 //! What an engine does by itself: claims what is due, keeps its leases, sweeps.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -12,7 +12,7 @@ use super::{
     Inner, Seen, Signals,
     drive::{self, Held},
 };
-use crate::store::{Changes, Claimed, TaskId, TaskOutcome, Then};
+use crate::store::{Changes, Claimed, Lease, TaskId, TaskOutcome, Then};
 
 /// Claims and sweeps, for as long as the engine is used.
 pub(super) async fn claims(engine: Weak<Inner>) {
@@ -103,11 +103,13 @@ async fn begin(inner: Arc<Inner>, claimed: Claimed) {
 /// long over something else does not cost them.
 pub(super) async fn renewals(engine: Weak<Inner>) {
     let mut renewed = Instant::now();
+    let mut strays = Vec::new();
     loop {
         let Some(inner) = engine.upgrade() else { return };
         let lease = inner.config.lease;
         let idle = inner.lock_running().is_empty();
-        let held = if idle { Some(Instant::now()) } else { renew(&inner, renewed).await };
+        let held =
+            if idle { Some(Instant::now()) } else { renew(&inner, renewed, &mut strays).await };
         renewed = held.unwrap_or(renewed);
         let pause = if held.is_some() { lease / 3 } else { lease / 12 };
         let sooner = Arc::clone(&inner.renew);
@@ -119,7 +121,7 @@ pub(super) async fn renewals(engine: Weak<Inner>) {
 
 /// Prolongs all leases; what is not held any more is given up. Returns from when on they last, or
 /// `None` if it is to be tried again soon.
-async fn renew(inner: &Inner, renewed: Instant) -> Option<Instant> {
+async fn renew(inner: &Inner, renewed: Instant, strays: &mut Vec<Lease>) -> Option<Instant> {
     let began = Instant::now();
     let epochs = |(task, signals): (&TaskId, &Signals)| (task.clone(), signals.epoch);
     let running: Vec<_> = inner.lock_running().iter().map(epochs).collect();
@@ -140,13 +142,32 @@ async fn renew(inner: &Inner, renewed: Instant) -> Option<Instant> {
             Vec::new()
         }
     };
+    let now: HashMap<_, _> = inner.lock_running().iter().map(epochs).collect();
+    let is_run = |lease: &Lease| now.get(&lease.task) == Some(&lease.epoch);
+    let (held, unknown): (Vec<_>, Vec<_>) = held.into_iter().partition(is_run);
     let held: HashSet<_> = held.into_iter().map(|lease| (lease.task, lease.epoch)).collect();
-    let now = inner.lock_running();
     for lost in running.iter().filter(|run| !held.contains(run)) {
         // It may have been given back and claimed again meanwhile.
-        if let Some(signals) = now.get(&lost.0).filter(|signals| signals.epoch == lost.1) {
+        if let Some(signals) =
+            inner.lock_running().get(&lost.0).filter(|signals| signals.epoch == lost.1)
+        {
             signals.lost.notify_one();
         }
     }
+    give_back(inner, &unknown, strays).await;
+    *strays = unknown;
     Some(began)
+}
+
+/// Gives tasks back that we hold and do not run, the second time in a row: they were claimed, and we
+/// were not told. Nobody else would ever get them while we renew our leases.
+async fn give_back(inner: &Inner, unknown: &[Lease], strays: &[Lease]) {
+    for lease in unknown.iter().filter(|lease| strays.contains(lease)) {
+        let then = Then::Park { due: Some(0), seen: 0 };
+        let writing = inner.store.write(lease, Changes::default(), then);
+        // What does not succeed is tried with the next renewal.
+        if let Ok(Ok(())) = tokio::time::timeout(inner.config.lease / 6, writing).await {
+            tracing::warn!(task = %lease.task, "a task that was not begun is given back");
+        }
+    }
 }

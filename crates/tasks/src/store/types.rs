@@ -271,7 +271,7 @@ pub enum Then {
     /// The worker goes on.
     GoOn,
     /// The task waits without a worker: for an answer, or until a time. If there are answers that
-    /// its worker has not seen, it is queued at once.
+    /// its worker has not seen, or it was asked to stop, it is queued at once.
     Park {
         /// When somebody must look at it.
         due: Option<Millis>,

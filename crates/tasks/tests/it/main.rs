@@ -4,8 +4,9 @@
 
 mod alternating; // two handles on one store, as two processes have
 mod broken; // stores that break one promise each: the contract must see it
-mod memory;
-mod opening; // the store that forgets
+mod memory; // the store that forgets
+mod model; // random histories against a small model of what may be seen
+mod opening; // stores by URL
 #[cfg(feature = "postgres")]
 mod postgres; // the store that replicas share
 mod sqlite; // the store in a file

@@ -13,7 +13,7 @@ use outlive_protocol::{
 };
 use outlive_tasks::{
     Restored,
-    engine::{self, Adopted, Refused, Started},
+    engine::{self, Adopted, Refused, Started, Untold},
     store::{NewTask, OnceKey, TaskId, TaskOutcome},
 };
 use outlive_wire::{ErrorObject, code};
@@ -104,7 +104,7 @@ async fn create(
     {
         return Ok(done);
     }
-    let (has_key, once) = (once.is_some(), once.map(|once| once.key()));
+    let once = once.map(|once| once.key());
     // What earlier rounds have recorded and answered is part of it.
     let durability = Durability::of(cx);
     durability.fetch(cx.core()).await?;
@@ -112,24 +112,22 @@ async fn create(
     let tasks = cx.core().tasks()?;
     let task = new_task(cx, entry, ttl, once, journal)?;
     match tasks.engine().create(task).await {
-        Ok(id) => {
+        Ok(task) => {
             cx.core().counters.created.add(1);
-            tasks.note(cx.call(), &id, "created", None);
-            created(cx, &id, has_key).await
+            tasks.note(cx.call(), task.task(), "created", None);
+            tell(cx, task).await
         }
         Err(Refused::Before(id)) => existing(cx, &id).await?.ok_or_else(unknown_task),
         Err(refused) => Err(refusal(refused)),
     }
 }
 
-/// The answer that says so. The task is there: its creation has been committed. Who leaves before
-/// it is ready does not learn of the task, and a task that nobody knows of is cancelled, unless its
-/// caller has a key to ask for it again.
-async fn created(cx: &Cx, id: &TaskId, has_key: bool) -> Result<Outcome, Fault> {
-    let mut told = Told { cx, id, over: has_key };
-    let shown = existing(cx, id).await;
-    told.over = true;
-    match shown? {
+/// Answers with a task that its caller does not know of yet. If the caller leaves meanwhile, nobody
+/// will ever know of it.
+async fn tell(cx: &Cx, task: Untold) -> Result<Outcome, Fault> {
+    let shown = existing(cx, task.task()).await?;
+    task.told();
+    match shown {
         Some(Outcome::Task(view)) => {
             // However far it has come meanwhile: a task begins at work.
             let (state, updated) = (TaskState::Working, view.created);
@@ -149,22 +147,6 @@ pub(super) async fn existing(cx: &Cx, id: &TaskId) -> Result<Option<Outcome>, Fa
         Outcome::Task(Box::new(TaskView { immediate, ..tasks.show(view) }))
     });
     Ok(shown)
-}
-
-/// That a caller is being told of its task. Dropped before that is over, the caller has left.
-struct Told<'a> {
-    cx: &'a Cx,
-    id: &'a TaskId,
-    over: bool,
-}
-
-impl Drop for Told<'_> {
-    fn drop(&mut self) {
-        let Ok(tasks) = self.cx.core().tasks() else { return };
-        if !self.over {
-            tasks.engine().cancel_undelivered(self.cx.principal().key(), self.id);
-        }
-    }
 }
 
 fn new_task(
@@ -287,10 +269,9 @@ impl Future for Auto {
                         return Poll::Pending;
                     };
                     self.stage = match adopted {
-                        Ok(Adopted::Task(id)) => {
-                            let (cx, has_key) = (self.cx.clone(), self.once.is_some());
-                            let answer = async move { created(&cx, &id, has_key).await };
-                            Stage::Answering(Box::pin(answer))
+                        Ok(Adopted::Task(task)) => {
+                            let cx = self.cx.clone();
+                            Stage::Answering(Box::pin(async move { tell(&cx, task).await }))
                         }
                         Ok(Adopted::Refused(work, why)) => {
                             tracing::warn!(?why, "a call could not become a task; it goes on");

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Bench, LEASE, ask, entry, names, promises, recorded};
-use crate::store::{Changes, Phase, Then};
+use super::{Bench, LEASE, OWNER, RETENTION, ask, entry, names, promises, recorded};
+use crate::store::{Cancelled, Changes, Phase, Then};
 
 promises![
     questions_are_seen_in_their_order,
@@ -15,6 +15,7 @@ promises![
     an_answer_is_read_by_the_worker_that_runs,
     a_parked_task_holds_no_worker_until_it_is_answered,
     an_answer_that_comes_before_the_parking_is_not_slept_through,
+    a_cancellation_that_comes_before_the_parking_is_not_slept_through,
     a_parked_task_is_due_at_its_time,
     a_question_keeps_its_name_over_a_crash,
     a_question_that_is_asked_again_has_another_name,
@@ -100,6 +101,15 @@ async fn an_answer_that_comes_before_the_parking_is_not_slept_through(bench: Ben
     let then = Then::Park { due: None, seen: 1 };
     bench.store.write(&claimed.lease, Changes::default(), then).await.expect("a write");
     assert!(bench.claim("w").await.is_empty());
+}
+
+async fn a_cancellation_that_comes_before_the_parking_is_not_slept_through(bench: Bench) {
+    let lease = bench.start("a", "v").await;
+    bench.write(&lease, ask(&[("key", "name")])).await;
+    let cancelled = bench.store.cancel(OWNER, &lease.task, false, RETENTION).await;
+    assert_eq!(cancelled, Ok(Some(Cancelled::Requested)));
+    bench.park(&lease, Changes::default()).await;
+    assert!(bench.claim_one("w").await.cancel_requested, "whoever has it next ends it");
 }
 
 async fn a_parked_task_is_due_at_its_time(bench: Bench) {

@@ -142,8 +142,9 @@ impl Row {
 
     pub(super) fn park(&mut self, due: Option<Millis>, seen: usize, now: Millis) {
         self.owner = None;
-        // Nobody would look at an answer that came while the worker was on its way here.
-        (self.phase, self.due) = match self.answers().count() > seen {
+        // Nobody would look at what came while the worker was on its way here.
+        let unseen = self.answers().count() > seen || self.cancel_requested.is_some();
+        (self.phase, self.due) = match unseen {
             true => (Phase::Queued, Some(now)),
             false => (Phase::Parked, due),
         };

@@ -63,6 +63,7 @@ const STATEMENTS: &[&str] = &[
     viewing::LIST,
     writing::TOUCH,
     writing::FORGET_CRASHES,
+    writing::IS_TO_STOP,
     writing::PARK,
 ];
 

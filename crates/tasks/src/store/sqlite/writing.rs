@@ -16,6 +16,8 @@ pub(super) const TOUCH: &str = "UPDATE task SET updated = max(?4, updated + 1),
      message = coalesce(?5, message), progress = coalesce(?6, progress)
      WHERE id = ?1 AND epoch = ?2 AND owner = ?3 AND phase = 1 RETURNING number, crashes";
 pub(super) const FORGET_CRASHES: &str = "UPDATE task SET crashes = 0 WHERE number = ?1";
+pub(super) const IS_TO_STOP: &str =
+    "SELECT cancel_requested IS NOT NULL FROM task WHERE number = ?1";
 pub(super) const PARK: &str =
     "UPDATE task SET phase = ?2, due = ?3, owner = NULL WHERE number = ?1";
 
@@ -85,8 +87,10 @@ fn park(
     due: Option<Millis>,
     seen: usize,
 ) -> Result<(), Problem> {
-    // Nobody would look at an answer that came while the worker was on its way here.
-    let unseen = journal::count_answers(batch.connection, number)? > count(seen);
+    // Nobody would look at what came while the worker was on its way here.
+    let is_to_stop = one(batch.connection, IS_TO_STOP, [number], |row| row.get(0))?;
+    let unseen = is_to_stop.unwrap_or_default()
+        || journal::count_answers(batch.connection, number)? > count(seen);
     let (phase, due) = match unseen {
         true => (QUEUED, Some(batch.now())),
         false => (PARKED, due.map(to_column)),

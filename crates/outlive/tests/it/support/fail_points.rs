@@ -1,0 +1,318 @@
+//! A store with places where a test can stop, hold or fail whoever uses it.
+//!
+//! Each replica of a test has one of its own, over the store that all of them share. Who is stopped
+//! for ever at a place, and whose runtime is dropped then, is a process that was lost there.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use outlive::{
+    tasks::{
+        After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Created,
+        Heard, Lease, Listener, NewTask, OnceKey, Store, StoreError, Swept, TaskId, Then, View,
+        WorkerId,
+    },
+    wire::RawJson,
+};
+
+use super::gate::Gate;
+
+/// What a store is asked to do. Writes are told apart by what is in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    Create,
+    Made,
+    View,
+    List,
+    /// After it, only one that has got something counts.
+    Claim,
+    Renew,
+    Release,
+    /// A write that asks something.
+    Ask,
+    /// A write that records something, and asks nothing.
+    Record,
+    /// A write that adds segments, and nothing more than that.
+    Emit,
+    /// Any other write after which its worker goes on.
+    Write,
+    /// A write after which nobody has the task.
+    Park,
+    /// The write that ends a task.
+    End,
+    Heard,
+    Answer,
+    Cancel,
+    Sweep,
+    Keep,
+    Replace,
+    Kept,
+    Forget,
+    /// Whatever changes tasks or notes for a call or a run: what engines do by themselves is not
+    /// meant.
+    Change,
+}
+
+impl Op {
+    fn of(changes: &Changes, then: &Then) -> Self {
+        match then {
+            Then::Park { .. } => Self::Park,
+            Then::End { .. } => Self::End,
+            Then::GoOn if !changes.asked.is_empty() => Self::Ask,
+            Then::GoOn if !changes.entries.is_empty() => Self::Record,
+            Then::GoOn if !changes.segments.is_empty() => Self::Emit,
+            Then::GoOn => Self::Write,
+        }
+    }
+
+    fn is(self, op: Self) -> bool {
+        let idle = [Self::Made, Self::View, Self::List, Self::Kept, Self::Heard];
+        let engines = [Self::Claim, Self::Renew, Self::Release, Self::Sweep];
+        self == op || self == Self::Change && !idle.contains(&op) && !engines.contains(&op)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Before,
+    After,
+}
+
+/// A place: before or after the next time that something is done, or a later one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Point {
+    op: Op,
+    side: Side,
+    nth: usize,
+}
+
+/// Before it is done.
+pub(crate) fn before(op: Op) -> Point {
+    Point { op, side: Side::Before, nth: 1 }
+}
+
+/// When it is done, and nobody has been told.
+pub(crate) fn after(op: Op) -> Point {
+    Point { op, side: Side::After, nth: 1 }
+}
+
+impl Point {
+    /// Not the next time, but this one, counted from one.
+    pub(crate) fn nth(self, nth: usize) -> Self {
+        Self { nth, ..self }
+    }
+}
+
+enum Act {
+    Hold(Gate),
+    Fail,
+}
+
+/// A store with fail points. Without any it does what the store inside does.
+pub(crate) struct FailPoints {
+    inner: Arc<dyn Store>,
+    // A std mutex: nothing awaits while it is held.
+    points: Mutex<Vec<(Point, Act)>>,
+    down: AtomicBool,
+}
+
+impl FailPoints {
+    pub(crate) fn over(inner: Arc<dyn Store>) -> Arc<Self> {
+        Arc::new(Self { inner, points: Mutex::default(), down: AtomicBool::new(false) })
+    }
+
+    /// Stops whoever comes to a place, once, until the gate is opened; for ever if it never is.
+    pub(crate) fn hold(&self, point: Point) -> Gate {
+        let gate = Gate::default();
+        self.lock().push((point, Act::Hold(gate.clone())));
+        gate
+    }
+
+    /// Says at a place, once, that the store cannot be used. After it is done that is not true.
+    pub(crate) fn fail(&self, point: Point) {
+        self.lock().push((point, Act::Fail));
+    }
+
+    /// From now on nothing can be done, or everything again.
+    pub(crate) fn down(&self, down: bool) {
+        self.down.store(down, Ordering::Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(Point, Act)>> {
+        self.points.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn pass(&self, op: Op, side: Side) -> Result<(), StoreError> {
+        let refused = || Err(StoreError::Unavailable("a fail point".to_owned()));
+        if self.down.load(Ordering::Relaxed) {
+            return refused();
+        }
+        match self.next(op, side) {
+            None => Ok(()),
+            Some(Act::Fail) => refused(),
+            Some(Act::Hold(gate)) => {
+                gate.pass().await;
+                Ok(())
+            }
+        }
+    }
+
+    /// What is to happen here, if it is the right time.
+    fn next(&self, op: Op, side: Side) -> Option<Act> {
+        let mut points = self.lock();
+        let mut here = None;
+        for (at, (point, _)) in points.iter_mut().enumerate() {
+            if point.op.is(op) && point.side == side {
+                point.nth -= 1;
+                if point.nth == 0 && here.is_none() {
+                    here = Some(at);
+                }
+            }
+        }
+        here.map(|at| points.remove(at).1)
+    }
+
+    fn through<'a, T: Send + 'a>(
+        &'a self,
+        op: Op,
+        done: impl FnOnce(&'a dyn Store) -> Answer<'a, T> + Send + 'a,
+    ) -> Answer<'a, T> {
+        Box::pin(async move {
+            self.pass(op, Side::Before).await?;
+            let done = done(&*self.inner).await?;
+            self.pass(op, Side::After).await?;
+            Ok(done)
+        })
+    }
+}
+
+impl Store for FailPoints {
+    fn create(&self, task: NewTask) -> Answer<'_, Created> {
+        self.through(Op::Create, move |store| store.create(task))
+    }
+
+    fn made<'a>(&'a self, principal: &'a str, once: &'a OnceKey) -> Answer<'a, Option<Created>> {
+        self.through(Op::Made, move |store| store.made(principal, once))
+    }
+
+    fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
+        self.through(Op::View, move |store| store.view(principal, task))
+    }
+
+    fn list<'a>(
+        &'a self,
+        principal: &'a str,
+        after: Option<&'a After>,
+        limit: usize,
+    ) -> Answer<'a, Vec<View>> {
+        self.through(Op::List, move |store| store.list(principal, after, limit))
+    }
+
+    fn claim<'a>(
+        &'a self,
+        worker: &'a WorkerId,
+        lease: Duration,
+        limit: usize,
+    ) -> Answer<'a, Vec<Claimed>> {
+        Box::pin(async move {
+            self.pass(Op::Claim, Side::Before).await?;
+            let claimed = self.inner.claim(worker, lease, limit).await?;
+            if !claimed.is_empty() {
+                self.pass(Op::Claim, Side::After).await?;
+            }
+            Ok(claimed)
+        })
+    }
+
+    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> Answer<'a, Vec<Lease>> {
+        self.through(Op::Renew, move |store| store.renew(worker, lease))
+    }
+
+    fn release<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, ()> {
+        self.through(Op::Release, move |store| store.release(worker))
+    }
+
+    fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()> {
+        let op = Op::of(&changes, &then);
+        self.through(op, move |store| store.write(lease, changes, then))
+    }
+
+    fn heard<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Heard> {
+        self.through(Op::Heard, move |store| store.heard(lease))
+    }
+
+    fn answer<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        from: Answerer,
+        answers: Vec<(String, RawJson)>,
+    ) -> Answer<'a, Option<usize>> {
+        self.through(Op::Answer, move |store| store.answer(principal, task, from, answers))
+    }
+
+    fn cancel<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        at_once: bool,
+        retention: Duration,
+    ) -> Answer<'a, Option<Cancelled>> {
+        self.through(Op::Cancel, move |store| store.cancel(principal, task, at_once, retention))
+    }
+
+    fn sweep(&self, limit: usize, retention: Duration) -> Answer<'_, Swept> {
+        self.through(Op::Sweep, move |store| store.sweep(limit, retention))
+    }
+
+    fn keep<'a>(
+        &'a self,
+        key: &'a str,
+        note: RawJson,
+        ttl: Duration,
+    ) -> Answer<'a, Option<RawJson>> {
+        self.through(Op::Keep, move |store| store.keep(key, note, ttl))
+    }
+
+    fn replace<'a>(&'a self, key: &'a str, note: RawJson, ttl: Duration) -> Answer<'a, ()> {
+        self.through(Op::Replace, move |store| store.replace(key, note, ttl))
+    }
+
+    fn kept<'a>(&'a self, key: &'a str) -> Answer<'a, Option<RawJson>> {
+        self.through(Op::Kept, move |store| store.kept(key))
+    }
+
+    fn forget<'a>(&'a self, key: &'a str) -> Answer<'a, ()> {
+        self.through(Op::Forget, move |store| store.forget(key))
+    }
+
+    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()> {
+        self.inner.record(events, retention)
+    }
+
+    fn audit<'a>(
+        &'a self,
+        task: Option<&'a str>,
+        after: u64,
+        limit: usize,
+    ) -> Answer<'a, Vec<Audit>> {
+        self.inner.audit(task, after, limit)
+    }
+
+    fn census(&self) -> Answer<'_, Census> {
+        self.inner.census()
+    }
+
+    fn next_due(&self) -> Answer<'_, Option<Duration>> {
+        self.inner.next_due()
+    }
+
+    fn listen(&self, listener: Listener) {
+        self.inner.listen(listener);
+    }
+}

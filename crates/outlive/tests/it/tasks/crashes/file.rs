@@ -1,0 +1,140 @@
+//! The same with a store in a file, which is opened again by whoever comes next.
+
+use std::{env, fs, path::PathBuf, process};
+
+use outlive::tasks::{Durability, SqliteOptions, SqliteStore};
+use serde_json::json;
+
+use super::super::{
+    stage::{LEASE, Process, Stage, answer, until_asked},
+    world::{get, modern, start, until},
+};
+use crate::support::{
+    fail_points::{Op, after, before},
+    pipe::{Pipe, error, text},
+};
+
+/// A temporary folder, which is removed with what is in it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = env::temp_dir().join(format!("outlive-crashes-{name}-{}", process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn open(&self) -> SqliteStore {
+        SqliteStore::open(self.0.join("tasks.db")).unwrap()
+    }
+
+    /// Copies the file, with all that belongs to it, to another folder.
+    fn copy_to(&self, other: &Self) {
+        for file in fs::read_dir(&other.0).unwrap() {
+            let path = file.unwrap().path();
+            if path.is_file() {
+                fs::remove_file(path).unwrap();
+            }
+        }
+        for file in fs::read_dir(&self.0).unwrap() {
+            let file = file.unwrap();
+            if file.path().is_file() {
+                fs::copy(file.path(), other.0.join(file.file_name())).unwrap();
+            }
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+// K-06, K-10, K-11, K-13, K-42
+#[test]
+fn a_task_goes_on_from_its_file_wherever_its_process_was_lost() {
+    let places = [
+        before(Op::Record),
+        after(Op::Record),
+        before(Op::Ask),
+        after(Op::Ask),
+        after(Op::Park),
+        after(Op::Claim),
+    ];
+    for (number, place) in places.into_iter().enumerate() {
+        let folder = Folder::new(&format!("places-{number}"));
+        let stage = Stage::over(folder.open());
+        let first = Process::start_in_real_time();
+        let id = first.run(async {
+            let (server, points) = stage.replica();
+            let lost = points.hold(place);
+            let mut pipe = Pipe::open(&server);
+            let id = start(&mut pipe, "order", json!({})).await;
+            lost.arrived().await;
+            id
+        });
+        drop(first);
+        let next = stage.with(folder.open());
+        drop(stage);
+        next.store.shift(LEASE * 2);
+        Process::start_in_real_time().run(async {
+            let mut pipe = Pipe::open(&next.replica().0);
+            until_asked(&mut pipe, &id, &["sure"]).await;
+            answer(&mut pipe, &id, &[("sure", true)]).await;
+            let done = until(&mut pipe, &id, "completed").await;
+            let content = done["result"]["content"].as_array().unwrap();
+            let texts: Vec<_> = content.iter().map(|block| block["text"].clone()).collect();
+            assert_eq!(texts, ["reserved", "paid", "ordered: true"], "{place:?}");
+        });
+        assert_eq!(next.effects.count().0, 2, "{place:?}");
+    }
+}
+
+// K-25
+#[test]
+fn an_older_copy_of_the_file_knows_what_it_knew() {
+    let (folder, backup) = (Folder::new("restored"), Folder::new("backup"));
+    let begin = |stage: &Stage<SqliteStore>| {
+        Process::start_in_real_time().run(async {
+            let mut pipe = Pipe::open(&stage.replica().0);
+            let id = start(&mut pipe, "deploy", json!({})).await;
+            until_asked(&mut pipe, &id, &["approve"]).await;
+            id
+        })
+    };
+    let finish = |stage: &Stage<SqliteStore>, id: &str, yes: bool| {
+        stage.store.shift(LEASE * 2);
+        Process::start_in_real_time().run(async {
+            let mut pipe = Pipe::open(&stage.replica().0);
+            answer(&mut pipe, id, &[("approve", yes)]).await;
+            text(&until(&mut pipe, id, "completed").await["result"]).to_owned()
+        })
+    };
+    let stage = Stage::over(folder.open());
+    let id = begin(&stage);
+    drop(stage);
+    folder.copy_to(&backup);
+    let stage = Stage::over(folder.open());
+    assert_eq!(finish(&stage, &id, true), "shop:1: true");
+    let later = begin(&stage);
+    drop(stage);
+    backup.copy_to(&folder);
+    let stage = Stage::over(folder.open());
+    Process::start_in_real_time().run(async {
+        let mut pipe = Pipe::open(&stage.replica().0);
+        assert_eq!(get(&mut pipe, &id).await["status"], "input_required", "an earlier state");
+        let gone = modern(&mut pipe, "tasks/get", json!({"taskId": later})).await;
+        assert_eq!(error(&gone)["code"], -32602);
+    });
+    assert_ne!(begin(&stage), later, "an id is never used again");
+    assert_eq!(finish(&stage, &id, false), "shop:1: false", "and it goes on from there");
+}
+
+// K-40
+#[test]
+fn what_is_acknowledged_is_on_the_disk_unless_somebody_wants_less() {
+    assert_eq!(Durability::default(), Durability::Full);
+    let options = format!("{:?}", SqliteOptions::new());
+    assert!(options.contains("Full"), "{options}");
+}

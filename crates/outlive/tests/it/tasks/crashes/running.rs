@@ -1,0 +1,298 @@
+//! Processes that are lost while a task is at work.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use outlive::{
+    server::{Durable, Result, State, TaskPolicy, Tool},
+    tasks::{Phase, Store, WorkerId},
+};
+use serde_json::json;
+
+use super::super::{
+    stage::{LEASE, Process, Stage, TTL, acknowledged, answer, parked, until_asked},
+    world::{Counts, get, modern, start, until},
+};
+use crate::support::{
+    fail_points::{FailPoints, Op, after, before},
+    pipe::{Pipe, text},
+};
+
+/// Begins a task and loses its process at a place. What was in the way is open from then on.
+fn run_and_die(stage: &Stage, tool: &str, place: crate::support::fail_points::Point) -> String {
+    let first = Process::start();
+    let id = first.run(async {
+        let (server, points) = stage.replica();
+        let lost = points.hold(place);
+        let id = start(&mut Pipe::open(&server), tool, json!({})).await;
+        lost.arrived().await;
+        id
+    });
+    first.kill(&stage.store);
+    id
+}
+
+// K-06
+#[test]
+fn a_task_whose_worker_was_lost_is_taken_when_its_lease_is_over_and_not_before() {
+    let stage = Stage::new();
+    let first = Process::start();
+    let id = first.run(async {
+        let id = start(&mut Pipe::open(&stage.replica().0), "gated", json!({})).await;
+        stage.gate.arrived().await;
+        id
+    });
+    drop(first);
+    Process::start().run(async {
+        let mut pipe = Pipe::open(&stage.replica().0);
+        for _ in 0..20 {
+            assert_eq!(get(&mut pipe, &id).await["status"], "working");
+            parked().await;
+        }
+        stage.gate.abandoned().await;
+        stage.store.shift(LEASE);
+        stage.gate.arrived().await;
+        assert_eq!(get(&mut pipe, &id).await["status"], "working");
+        stage.gate.open(1);
+        until(&mut pipe, &id, "completed").await;
+    });
+}
+
+// K-13
+#[test]
+fn a_step_whose_record_was_lost_is_done_again_under_the_same_key() {
+    for (place, times) in [(before(Op::Record), 2), (after(Op::Record), 1)] {
+        let stage = Stage::new();
+        let id = run_and_die(&stage, "order", place);
+        Process::start().run(async {
+            let mut pipe = Pipe::open(&stage.replica().0);
+            until_asked(&mut pipe, &id, &["sure"]).await;
+        });
+        assert_eq!(stage.effects.count(), (1, times), "{place:?}: one key, so one effect");
+    }
+}
+
+// K-13
+#[test]
+fn a_step_that_must_not_be_done_twice_is_not_and_nobody_claims_to_know_how_it_went() {
+    // The mark that it was begun is the first record, what came of it the second.
+    for (place, done, said) in [
+        (before(Op::Record), 1, "receipt 7"),
+        (after(Op::Record), 0, "unknown"),
+        (before(Op::Record).nth(2), 1, "unknown"),
+        (after(Op::Record).nth(2), 1, "receipt 7"),
+    ] {
+        let stage = Stage::new();
+        let id = run_and_die(&stage, "pay", place);
+        Process::start().run(async {
+            let mut pipe = Pipe::open(&stage.replica().0);
+            let ended = until(&mut pipe, &id, "completed").await;
+            assert!(text(&ended["result"]).starts_with(said), "{place:?}: {ended}");
+        });
+        assert_eq!(stage.effects.count(), (done as usize, done), "{place:?}");
+    }
+}
+
+// K-15
+#[test]
+fn a_task_that_was_to_stop_when_its_worker_was_lost_is_cancelled_and_not_run_again() {
+    let stage = Stage::new();
+    let first = Process::start();
+    let id = first.run(async {
+        let (server, points) = stage.replica();
+        let mut pipe = Pipe::open(&server);
+        let id = start(&mut pipe, "gated", json!({})).await;
+        stage.gate.arrived().await;
+        // It is lost before it has heard of it.
+        points.hold(before(Op::Heard));
+        acknowledged(&modern(&mut pipe, "tasks/cancel", json!({"taskId": id})).await);
+        id
+    });
+    first.kill(&stage.store);
+    Process::start().run(async {
+        let mut pipe = Pipe::open(&stage.replica().0);
+        until(&mut pipe, &id, "cancelled").await;
+        stage.gate.abandoned().await;
+        parked().await;
+        stage.gate.open(1);
+        assert_eq!(stage.gate.count_abandoned(), 0, "nobody came to the gate again");
+    });
+}
+
+// K-20
+#[test]
+fn segments_that_were_stored_keep_their_numbers_and_are_not_said_again() {
+    for place in [before(Op::Emit), after(Op::Emit)] {
+        let stage = Stage::new();
+        let id = run_and_die(&stage, "emits", place);
+        let stored = Process::start().run(async {
+            // What the next process will find.
+            let worker = WorkerId::new("test");
+            let claimed = stage.store.claim(&worker, LEASE, 1).await.unwrap().remove(0);
+            stage.store.release(&worker).await.unwrap();
+            let segments = claimed.journal.segments;
+            segments.iter().map(|segment| segment.ordinal).collect::<Vec<_>>()
+        });
+        let is_stored = place_is_after(place);
+        assert_eq!(stored, if is_stored { vec![0, 1] } else { vec![] });
+        Process::start().run(async {
+            let mut pipe = Pipe::open(&stage.replica().0);
+            stage.gate.open(10);
+            let done = until(&mut pipe, &id, "completed").await;
+            let content = done["result"]["content"].as_array().unwrap();
+            let texts: Vec<_> = content.iter().map(|block| block["text"].clone()).collect();
+            assert_eq!(texts, ["one", "two", "three", "end"], "{place:?}");
+        });
+    }
+}
+
+fn place_is_after(place: crate::support::fail_points::Point) -> bool {
+    format!("{place:?}").contains("After")
+}
+
+/// Another version of `deploy`: it has renamed a step, or reads a number where a text was.
+async fn renamed(cx: Durable, counts: State<Counts>) -> Result<String> {
+    let image: String = cx
+        .step("compile", async || {
+            counts.builds.fetch_add(1, Ordering::Relaxed);
+            Ok("shop:2".to_owned())
+        })
+        .await?;
+    Ok(format!("{image} without a question"))
+}
+
+async fn retyped(cx: Durable) -> Result<String> {
+    let image: u32 = cx.step("build", async || Ok(2)).await?;
+    Ok(format!("{image}"))
+}
+
+// K-26
+#[test]
+fn a_handler_that_was_changed_goes_on_over_what_the_old_one_has_recorded() {
+    let asking = || {
+        let stage = Stage::new();
+        let id = run_and_die(&stage, "deploy", after(Op::Ask));
+        (stage, id)
+    };
+    let resume = |stage: &Stage, id: &str, tool: Tool, status: &str| {
+        Process::start().run(async {
+            let points = FailPoints::over(Arc::clone(&stage.store) as _);
+            let server = stage.builder(&points, |config| config).build().unwrap();
+            server.remove_tool("deploy");
+            server.add_tool(tool.task(TaskPolicy::Always)).unwrap();
+            until(&mut Pipe::open(&server), id, status).await
+        })
+    };
+    let (stage, id) = asking();
+    let done = resume(&stage, &id, Tool::new("deploy", renamed), "completed");
+    assert_eq!(text(&done["result"]), "shop:2 without a question", "what is new is done");
+    assert!(done.get("inputRequests").is_none());
+    // What cannot be read any more is not done again, and the author is told which it is.
+    let (stage, id) = asking();
+    let failed = resume(&stage, &id, Tool::new("deploy", retyped), "completed");
+    assert_eq!(failed["result"]["isError"], true);
+    assert!(text(&failed["result"]).contains("`build`"), "{failed}");
+}
+
+// K-27
+#[test]
+fn a_task_that_takes_its_workers_with_it_is_given_up() {
+    let stage = Stage::new();
+    let id = run_and_die(&stage, "gated", after(Op::Claim));
+    for lost in 2..=5 {
+        let next = Process::start();
+        next.run(async {
+            let mut pipe = Pipe::open(&stage.replica().0);
+            assert_eq!(get(&mut pipe, &id).await["status"], "working");
+            stage.gate.arrived().await;
+        });
+        assert!(lost <= 5);
+        next.kill(&stage.store);
+    }
+    Process::start().run(async {
+        let mut pipe = Pipe::open(&stage.replica().0);
+        let failed = until(&mut pipe, &id, "failed").await;
+        assert_eq!(failed["error"]["code"], -32603);
+        let why = failed["error"]["message"].as_str().unwrap();
+        assert!(why.contains("lost 5 times"), "{why}");
+    });
+}
+
+// K-27
+#[test]
+fn a_task_that_comes_further_each_time_is_not_given_up() {
+    let stage = Stage::new();
+    let tool = || {
+        let work = async |cx: Durable| -> Result<String> {
+            for part in 0..8 {
+                cx.step(("part", part), async || Ok(part)).await?;
+            }
+            Ok("done".to_owned())
+        };
+        Tool::new("parts", work).task(TaskPolicy::Always)
+    };
+    let replica = || {
+        let points = FailPoints::over(Arc::clone(&stage.store) as _);
+        (stage.builder(&points, |config| config).tool(tool()).build().unwrap(), points)
+    };
+    let mut id = None;
+    for _ in 0..8 {
+        let process = Process::start();
+        id = Some(process.run(async {
+            let (server, points) = replica();
+            let lost = points.hold(after(Op::Record));
+            let mut pipe = Pipe::open(&server);
+            let id = match &id {
+                Some(id) => String::clone(id),
+                None => start(&mut pipe, "parts", json!({})).await,
+            };
+            get(&mut pipe, &id).await;
+            lost.arrived().await;
+            id
+        }));
+        process.kill(&stage.store);
+    }
+    Process::start().run(async {
+        let mut pipe = Pipe::open(&replica().0);
+        until(&mut pipe, &id.unwrap(), "completed").await;
+    });
+}
+
+// K-28
+#[tokio::test(start_paused = true)]
+async fn only_the_time_of_the_store_ends_a_task_or_a_lease() {
+    let stage = Stage::new();
+    let (server, points) = stage.replica();
+    let mut pipe = Pipe::open(&server);
+    let id = start(&mut pipe, "gated", json!({})).await;
+    stage.gate.arrived().await;
+    // The worker's own clock runs ahead by hours; the store's does not, and hears of no renewal.
+    points.hold(before(Op::Renew));
+    let (other, _) = stage.replica();
+    let mut look = Pipe::open(&other);
+    tokio::time::sleep(TTL * 2).await;
+    assert_eq!(get(&mut look, &id).await["status"], "working");
+    assert_eq!(stage.gate.count_abandoned(), 0, "its worker has it still");
+    stage.store.shift(TTL);
+    until(&mut look, &id, "failed").await;
+    let view = stage.tasks().await.remove(0);
+    assert_eq!(view.phase, Phase::Ended);
+}
+
+// K-24, K-06
+#[tokio::test(start_paused = true)]
+async fn a_task_that_was_claimed_though_the_store_said_otherwise_is_not_held_for_ever() {
+    let stage = Stage::new();
+    let (server, points) = stage.replica();
+    let mut pipe = Pipe::open(&server);
+    // Because of this one the leases are renewed.
+    start(&mut pipe, "gated", json!({})).await;
+    stage.gate.arrived().await;
+    points.fail(after(Op::Claim));
+    let id = start(&mut pipe, "deploy", json!({})).await;
+    parked().await;
+    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), 0, "nobody was told of it");
+    tokio::time::sleep(LEASE).await;
+    until_asked(&mut pipe, &id, &["approve"]).await;
+    answer(&mut pipe, &id, &[("approve", true)]).await;
+    until(&mut pipe, &id, "completed").await;
+}

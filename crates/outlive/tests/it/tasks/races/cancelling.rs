@@ -1,0 +1,293 @@
+//! Cancelling a task, and what happens to it at the same time.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use outlive::tasks::Phase;
+use serde_json::json;
+
+use super::super::{
+    stage::{
+        Stage, acknowledged, answer, legacy, legacy_status, parked, send, start_legacy,
+        until_asked, update,
+    },
+    world::{get, modern, start, until},
+};
+use crate::support::{
+    fail_points::{FailPoints, Op, after, before},
+    pipe::{Pipe, error, result, text},
+};
+
+//
+#[tokio::test(start_paused = true)]
+async fn on_the_older_wire_what_is_cancelled_before_it_has_ended_stays_cancelled() {
+    let stage = Stage::new();
+    let (server, points) = stage.replica();
+    let mut pipe = legacy(&server).await;
+    let id = start_legacy(&mut pipe, "gated").await;
+    let ending = points.hold(before(Op::End));
+    stage.gate.open(1);
+    ending.arrived().await;
+    let cancelled = pipe.result("tasks/cancel", json!({"taskId": id})).await;
+    assert_eq!(cancelled["status"], "cancelled");
+    ending.open(1);
+    parked().await;
+    assert_eq!(legacy_status(&mut pipe, &id).await, "cancelled", "the result came too late");
+    assert_eq!(pipe.error("tasks/result", json!({"taskId": id})).await["code"], -32603);
+}
+
+//
+#[tokio::test(start_paused = true)]
+async fn on_the_older_wire_what_has_ended_cannot_be_cancelled() {
+    let stage = Stage::new();
+    let (server, points) = stage.replica();
+    let mut pipe = legacy(&server).await;
+    let id = start_legacy(&mut pipe, "gated").await;
+    let cancelling = points.hold(before(Op::Cancel));
+    let cancel = pipe.send("tasks/cancel", json!({"taskId": id})).await;
+    cancelling.arrived().await;
+    stage.gate.open(1);
+    let mut other = legacy(&server).await;
+    assert_eq!(text(&other.result("tasks/result", json!({"taskId": id})).await), "done");
+    cancelling.open(1);
+    assert_eq!(error(&pipe.answer(cancel).await)["code"], -32602);
+    assert_eq!(legacy_status(&mut pipe, &id).await, "completed");
+}
+
+//
+#[tokio::test(start_paused = true)]
+async fn a_result_that_is_on_its_way_when_its_task_is_cancelled_still_counts() {
+    let stage = Stage::new();
+    let (server, points) = stage.replica();
+    let mut pipe = Pipe::open(&server);
+    let id = start(&mut pipe, "gated", json!({})).await;
+    let ending = points.hold(before(Op::End));
+    stage.gate.open(1);
+    ending.arrived().await;
+    acknowledged(&modern(&mut pipe, "tasks/cancel", json!({"taskId": id})).await);
+    assert_eq!(get(&mut pipe, &id).await["status"], "working");
+    ending.open(1);
+    let done = until(&mut pipe, &id, "completed").await;
+    assert_eq!(text(&done["result"]), "done");
+    acknowledged(&modern(&mut pipe, "tasks/cancel", json!({"taskId": id})).await);
+    assert_eq!(get(&mut pipe, &id).await["status"], "completed");
+}
+
+//
+#[tokio::test(start_paused = true)]
+async fn a_result_that_comes_after_its_task_was_stopped_by_force_is_discarded() {
+    let stage = Stage::new();
+    let (server, _) = stage.replica();
+    let mut pipe = Pipe::open(&server);
+    let id = start(&mut pipe, "gated", json!({})).await;
+    stage.gate.arrived().await;
+    acknowledged(&modern(&mut pipe, "tasks/cancel", json!({"taskId": id})).await);
+    assert_eq!(get(&mut pipe, &id).await["status"], "working", "it has time to stop");
+    tokio::time::sleep(Duration::from_secs(29)).await;
+    assert_eq!(get(&mut pipe, &id).await["status"], "working");
+    stage.gate.abandoned().await;
+    stage.gate.open(1);
+    assert_eq!(until(&mut pipe, &id, "cancelled").await["status"], "cancelled");
+}
+
+//
+#[tokio::test(start_paused = true)]
+async fn a_task_that_nobody_runs_is_cancelled_at_once() {
+    let stage = Stage::new();
+    // One that waits for a worker.
+    let points = FailPoints::over(std::sync::Arc::clone(&stage.store) as _);
+    let idle = stage.builder(&points, |config| config.engine(|engine| engine.running = 0));
+    let mut pipe = Pipe::open(&idle.build().unwrap());
+    let queued = start(&mut pipe, "deploy", json!({})).await;
+    acknowledged(&modern(&mut pipe, "tasks/cancel", json!({"taskId": queued})).await);
+    assert_eq!(get(&mut pipe, &queued).await["status"], "cancelled");
+    // One that waits for an answer.
+    let (server, _) = stage.replica();
+    let mut pipe = Pipe::open(&server);
+    let asking = start(&mut pipe, "both", json!({})).await;
+    until_asked(&mut pipe, &asking, &["a", "b"]).await;
+    parked().await;
+    acknowledged(&modern(&mut pipe, "tasks/cancel", json!({"taskId": asking})).await);
+    let cancelled = get(&mut pipe, &asking).await;
+    assert_eq!(cancelled["status"], "cancelled");
+    assert!(cancelled.get("inputRequests").is_none(), "{cancelled}");
+    parked().await;
+    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), 0, "nothing of it was begun");
+}
+
+//
+#[tokio::test(start_paused = true)]
+async fn of_two_who_cancel_at_once_the_older_wire_refuses_the_second() {
+    let stage = Stage::new();
+    let (server, points) = stage.replica();
+    let (mut one, mut two) = (legacy(&server).await, legacy(&server).await);
+    let id = start_legacy(&mut one, "gated").await;
+    let gates = [points.hold(before(Op::Cancel)), points.hold(before(Op::Cancel).nth(2))];
+    let first = one.send("tasks/cancel", json!({"taskId": id})).await;
+    gates[0].arrived().await;
+    let second = two.send("tasks/cancel", json!({"taskId": id})).await;
+    gates[1].arrived().await;
+    // The one that came second goes first.
+    gates[1].open(1);
+    assert_eq!(result(&two.answer(second).await)["status"], "cancelled");
+    gates[0].open(1);
+    assert_eq!(error(&one.answer(first).await)["code"], -32602);
+    assert_eq!(legacy_status(&mut one, &id).await, "cancelled");
+}
+
+//
+#[tokio::test(start_paused = true)]
+async fn of_two_who_cancel_at_once_the_newer_wire_acknowledges_both() {
+    let stage = Stage::new();
+    let (server, points) = stage.replica();
+    let (mut one, mut two) = (Pipe::open(&server), Pipe::open(&server));
+    for tool in ["gated", "both"] {
+        let id = start(&mut one, tool, json!({})).await;
+        parked().await;
+        let gates = [points.hold(before(Op::Cancel)), points.hold(before(Op::Cancel).nth(2))];
+        let first = send(&mut one, "tasks/cancel", json!({"taskId": id})).await;
+        gates[0].arrived().await;
+        let second = send(&mut two, "tasks/cancel", json!({"taskId": id})).await;
+        gates[1].arrived().await;
+        gates[1].open(1);
+        acknowledged(&two.answer(second).await);
+        gates[0].open(1);
+        acknowledged(&one.answer(first).await);
+        // What does not stop by itself has half a minute.
+        tokio::time::sleep(Duration::from_secs(31)).await;
+        assert_eq!(get(&mut one, &id).await["status"], "cancelled", "{tool}");
+    }
+}
+
+//
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_comes_after_its_task_was_cancelled_is_acknowledged_and_dropped() {
+    let stage = Stage::new();
+    let (server, points) = stage.replica();
+    let (mut one, mut two) = (Pipe::open(&server), Pipe::open(&server));
+    let id = start(&mut one, "deploy", json!({})).await;
+    until_asked(&mut one, &id, &["approve"]).await;
+    parked().await;
+    let runs = stage.counts.runs.load(Ordering::Relaxed);
+    let answering = points.hold(before(Op::Answer));
+    let update = send(&mut one, "tasks/update", update(&id, &[("approve", true)])).await;
+    answering.arrived().await;
+    acknowledged(&modern(&mut two, "tasks/cancel", json!({"taskId": id})).await);
+    answering.open(1);
+    acknowledged(&one.answer(update).await);
+    parked().await;
+    assert_eq!(get(&mut one, &id).await["status"], "cancelled");
+    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), runs, "its handler heard nothing of it");
+}
+
+//
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_comes_before_its_task_is_cancelled_is_what_the_handler_gets() {
+    let stage = Stage::new();
+    let (server, points) = stage.replica();
+    let (mut one, mut two) = (Pipe::open(&server), Pipe::open(&server));
+    let id = start(&mut one, "deploy", json!({})).await;
+    until_asked(&mut one, &id, &["approve"]).await;
+    parked().await;
+    let cancelling = points.hold(before(Op::Cancel));
+    let cancel = send(&mut one, "tasks/cancel", json!({"taskId": id})).await;
+    cancelling.arrived().await;
+    answer(&mut two, &id, &[("approve", true)]).await;
+    let done = until(&mut two, &id, "completed").await;
+    cancelling.open(1);
+    acknowledged(&one.answer(cancel).await);
+    assert_eq!(get(&mut one, &id).await, done);
+}
+
+//
+#[tokio::test(start_paused = true)]
+async fn a_task_that_was_answered_and_cancelled_before_it_went_on_is_cancelled() {
+    let stage = Stage::new();
+    let (server, points) = stage.replica();
+    let mut pipe = Pipe::open(&server);
+    let id = start(&mut pipe, "deploy", json!({})).await;
+    until_asked(&mut pipe, &id, &["approve"]).await;
+    parked().await;
+    let runs = stage.counts.runs.load(Ordering::Relaxed);
+    // Nobody takes it up again until both are there.
+    let claiming = points.hold(before(Op::Claim));
+    claiming.arrived().await;
+    answer(&mut pipe, &id, &[("approve", true)]).await;
+    acknowledged(&modern(&mut pipe, "tasks/cancel", json!({"taskId": id})).await);
+    assert_eq!(get(&mut pipe, &id).await["status"], "cancelled");
+    claiming.open(1);
+    parked().await;
+    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), runs, "it was not begun again");
+}
+
+//
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_to_stop_does_not_go_to_sleep_over_its_question() {
+    let stage = Stage::new();
+    let (server, points) = stage.replica();
+    let mut pipe = Pipe::open(&server);
+    // It is told while it waits, and when it was about to be dropped from memory.
+    for place in [None, Some(before(Op::Park)), Some(after(Op::Park))] {
+        let parking = place.map(|place| points.hold(place));
+        let id = start(&mut pipe, "both", json!({})).await;
+        until_asked(&mut pipe, &id, &["a", "b"]).await;
+        if let Some(parking) = &parking {
+            parking.arrived().await;
+        }
+        acknowledged(&modern(&mut pipe, "tasks/cancel", json!({"taskId": id})).await);
+        if let Some(parking) = &parking {
+            parking.open(1);
+        }
+        tokio::time::sleep(Duration::from_secs(31)).await;
+        assert_eq!(get(&mut pipe, &id).await["status"], "cancelled", "{place:?}");
+    }
+}
+
+//
+#[tokio::test(start_paused = true)]
+async fn a_question_that_comes_after_the_end_is_never_shown() {
+    let stage = Stage::new();
+    let (server, points) = stage.replica();
+    let mut pipe = legacy(&server).await;
+    let asking = points.hold(before(Op::Ask));
+    let id = start_legacy(&mut pipe, "both").await;
+    asking.arrived().await;
+    pipe.result("tasks/cancel", json!({"taskId": id})).await;
+    asking.open(1);
+    parked().await;
+    assert_eq!(legacy_status(&mut pipe, &id).await, "cancelled");
+    let view = stage.tasks().await.remove(0);
+    assert!(view.questions.is_empty(), "{view:?}");
+}
+
+//
+#[tokio::test(start_paused = true)]
+async fn the_last_segment_and_the_end_are_one_write_that_a_cancellation_comes_before_or_after() {
+    for cancelled_first in [true, false] {
+        let stage = Stage::new();
+        let (server, points) = stage.replica();
+        let (mut pipe, mut other) = (legacy(&server).await, legacy(&server).await);
+        let id = start_legacy(&mut pipe, "emits").await;
+        stage.gate.arrived().await;
+        let place = if cancelled_first { before(Op::End) } else { after(Op::End) };
+        let ending = points.hold(place);
+        stage.gate.open(1);
+        ending.arrived().await;
+        let cancel = other.ask("tasks/cancel", json!({"taskId": id})).await;
+        ending.open(1);
+        let came = pipe.ask("tasks/result", json!({"taskId": id})).await;
+        match cancelled_first {
+            true => {
+                assert_eq!(result(&cancel)["status"], "cancelled");
+                assert_eq!(error(&came)["code"], -32603, "nothing of the end is there: {came}");
+            }
+            false => {
+                assert_eq!(error(&cancel)["code"], -32602);
+                let content = result(&came)["content"].clone();
+                let texts: Vec<_> =
+                    content.as_array().unwrap().iter().map(|block| block["text"].clone()).collect();
+                assert_eq!(texts, ["one", "two", "three", "end"], "all of it is there");
+            }
+        }
+        assert_eq!(stage.tasks().await[0].phase, Phase::Ended);
+    }
+}

@@ -1,0 +1,150 @@
+//! The end of a task's time, and what comes at the same moment.
+//!
+//! The sweeper is the test itself, as it would be any replica.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use outlive::tasks::{MemoryStore, Store, Swept};
+use serde_json::json;
+
+use super::super::{
+    stage::{
+        MAX_TTL, Stage, TTL, acknowledged, answer, asked, legacy, legacy_status, parked, send,
+        start_legacy, until_asked, update,
+    },
+    world::{get, modern, start, until},
+};
+use crate::support::{
+    fail_points::{Op, after, before},
+    pipe::{Pipe, error, result, text},
+};
+
+/// How long what has ended can be read, by default.
+const RETENTION: Duration = Duration::from_secs(3600);
+
+async fn sweep(store: &MemoryStore) -> Swept {
+    store.sweep(100, RETENTION).await.unwrap()
+}
+
+//
+#[tokio::test(start_paused = true)]
+async fn a_result_that_comes_after_the_time_was_over_is_discarded() {
+    let stage = Stage::new();
+    let (server, points) = stage.replica();
+    let (mut pipe, mut older) = (Pipe::open(&server), legacy(&server).await);
+    let id = start(&mut pipe, "gated", json!({})).await;
+    let other = start_legacy(&mut older, "gated").await;
+    let endings = [points.hold(before(Op::End)), points.hold(before(Op::End).nth(2))];
+    stage.gate.open(2);
+    endings[0].arrived().await;
+    endings[1].arrived().await;
+    stage.store.shift(TTL);
+    assert_eq!(sweep(&stage.store).await.expired.len(), 2);
+    endings.iter().for_each(|ending| ending.open(1));
+    parked().await;
+    let expired = get(&mut pipe, &id).await;
+    assert_eq!((&expired["status"], &expired["error"]["code"]), (&json!("failed"), &json!(-32603)));
+    assert_eq!(legacy_status(&mut older, &other).await, "failed");
+    assert!(older.ask("tasks/result", json!({"taskId": other})).await.get("error").is_some());
+}
+
+//
+#[tokio::test(start_paused = true)]
+async fn a_result_that_comes_before_the_sweeper_stands_and_can_be_read_for_longer() {
+    let stage = Stage::new();
+    let (server, points) = stage.replica();
+    let (mut pipe, mut older) = (Pipe::open(&server), legacy(&server).await);
+    let id = start(&mut pipe, "gated", json!({})).await;
+    let other = start_legacy(&mut older, "gated").await;
+    stage.gate.arrived().await;
+    stage.gate.arrived().await;
+    // Nothing is swept here until the results are there, though the time is over.
+    let claims = points.hold(before(Op::Claim));
+    claims.arrived().await;
+    stage.store.shift(TTL * 2);
+    stage.gate.open(2);
+    let done = until(&mut pipe, &id, "completed").await;
+    let kept = u64::try_from((TTL * 2 + RETENTION).as_millis()).unwrap();
+    assert!(done["ttlMs"].as_u64().unwrap() >= kept, "{done}");
+    assert_eq!(sweep(&stage.store).await, Swept::default());
+    assert_eq!(get(&mut pipe, &id).await, done);
+    assert_eq!(text(&older.result("tasks/result", json!({"taskId": other})).await), "done");
+    stage.store.shift(RETENTION * 2);
+    assert_eq!(sweep(&stage.store).await.purged, 2);
+    let gone = error(&modern(&mut pipe, "tasks/get", json!({"taskId": id})).await);
+    assert_eq!(gone["code"], -32602);
+    assert_eq!(older.error("tasks/get", json!({"taskId": other})).await["code"], -32602);
+}
+
+//
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_comes_after_the_time_was_over_is_acknowledged_and_dropped() {
+    let stage = Stage::new();
+    let (server, points) = stage.replica();
+    let mut pipe = Pipe::open(&server);
+    let id = start(&mut pipe, "deploy", json!({})).await;
+    until_asked(&mut pipe, &id, &["approve"]).await;
+    parked().await;
+    let answering = points.hold(before(Op::Answer));
+    let update = send(&mut pipe, "tasks/update", update(&id, &[("approve", true)])).await;
+    answering.arrived().await;
+    let runs = stage.counts.runs.load(Ordering::Relaxed);
+    stage.store.shift(TTL * 2);
+    assert!(sweep(&stage.store).await.expired.is_empty(), "who is asked has more time");
+    stage.store.shift(MAX_TTL);
+    assert_eq!(sweep(&stage.store).await.expired.len(), 1);
+    answering.open(1);
+    acknowledged(&pipe.answer(update).await);
+    parked().await;
+    let expired = get(&mut pipe, &id).await;
+    assert_eq!(expired["status"], "failed");
+    assert!(asked(&expired).is_empty());
+    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), runs, "its handler heard nothing");
+}
+
+//
+#[tokio::test(start_paused = true)]
+async fn a_task_may_expire_after_it_was_answered() {
+    let stage = Stage::new();
+    let (server, points) = stage.replica();
+    let mut pipe = Pipe::open(&server);
+    let id = start(&mut pipe, "deploy", json!({})).await;
+    until_asked(&mut pipe, &id, &["approve"]).await;
+    parked().await;
+    let claims = points.hold(before(Op::Claim));
+    claims.arrived().await;
+    stage.store.shift(TTL * 2);
+    answer(&mut pipe, &id, &[("approve", true)]).await;
+    let answered = get(&mut pipe, &id).await;
+    assert_eq!(answered["status"], "working");
+    assert!(sweep(&stage.store).await.expired.is_empty(), "it has its time once again");
+    stage.store.shift(TTL * 2);
+    assert_eq!(sweep(&stage.store).await.expired.len(), 1);
+    let runs = stage.counts.runs.load(Ordering::Relaxed);
+    claims.open(1);
+    parked().await;
+    assert_eq!(get(&mut pipe, &id).await["status"], "failed");
+    assert_eq!(stage.counts.runs.load(Ordering::Relaxed), runs, "what is over is not begun again");
+}
+
+//
+#[tokio::test(start_paused = true)]
+async fn who_looks_while_a_task_is_forgotten_sees_all_of_it_or_nothing() {
+    let stage = Stage::new();
+    let (server, points) = stage.replica();
+    let (mut one, mut two) = (Pipe::open(&server), Pipe::open(&server));
+    let id = start(&mut one, "deploy", json!({})).await;
+    until_asked(&mut one, &id, &["approve"]).await;
+    answer(&mut one, &id, &[("approve", true)]).await;
+    let done = until(&mut one, &id, "completed").await;
+    let gates = [points.hold(before(Op::View)), points.hold(after(Op::View))];
+    let late = send(&mut one, "tasks/get", json!({"taskId": id})).await;
+    gates[0].arrived().await;
+    let early = send(&mut two, "tasks/get", json!({"taskId": id})).await;
+    gates[1].arrived().await;
+    stage.store.shift(TTL + RETENTION * 2);
+    assert_eq!(sweep(&stage.store).await.purged, 1);
+    gates.iter().for_each(|gate| gate.open(1));
+    assert_eq!(error(&one.answer(late).await)["code"], -32602);
+    assert_eq!(result(&two.answer(early).await), done);
+}

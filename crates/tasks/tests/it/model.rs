@@ -1,0 +1,390 @@
+//! Random histories of tasks, played by several workers and a client on every store, against a
+//! small model of what may be seen of them.
+//!
+//! The time of a store goes on by itself, but not for as long as one unit; everything that ends,
+//! ends in the middle between two units, so the model knows on which side it is.
+
+mod reference; // what is right
+
+use std::{
+    env, fs, process,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use outlive_tasks::{
+    Entry,
+    store::{
+        Answerer, Asked, Changes, Claimed, Created, Durability, Lease, MemoryStore, NewTask,
+        OnceKey, SqliteOptions, SqliteStore, Store, StoreError, TaskId, TaskOutcome, Then,
+        WorkerId,
+    },
+};
+use outlive_wire::{InputRequest, RawJson};
+use proptest::{prelude::*, test_runner::TestRunner};
+use serde_json::{json, value::to_raw_value};
+
+use self::reference::{Model, Next};
+
+const OWNER: &str = "name:ada";
+
+/// So much that no test takes longer.
+const UNIT: Duration = Duration::from_secs(1000);
+
+/// Times are counted in halves of a unit: the present is even, and what ends is odd.
+const LEASE: u64 = 3;
+const TTL: u64 = 9;
+const MAX_TTL: u64 = 19;
+const RETENTION: u64 = 7;
+const PAUSE: u64 = 5;
+
+/// How many tasks that have not ended there may be.
+const QUOTA: usize = 4;
+
+fn span(halves: u64) -> Duration {
+    UNIT / 2 * u32::try_from(halves).unwrap()
+}
+
+/// Something that is done. Numbers choose among what there is, however much that is.
+#[derive(Clone, Debug)]
+enum Op {
+    Create {
+        worker: Option<usize>,
+        key: Option<usize>,
+    },
+    /// Nobody knew whether it had been made.
+    CreateAgain(usize),
+    Claim {
+        worker: usize,
+        limit: usize,
+    },
+    Renew(usize),
+    Release(usize),
+    /// By whoever had a lease once, or has it still.
+    Write {
+        lease: usize,
+        wrote: Wrote,
+        next: Next,
+    },
+    Heard(usize),
+    Answer {
+        task: usize,
+        names: Vec<usize>,
+        outside: bool,
+    },
+    Cancel {
+        task: usize,
+        at_once: bool,
+    },
+    Sweep,
+    Shift(u32),
+}
+
+/// What is in a write.
+#[derive(Clone, Debug)]
+struct Wrote {
+    entry: Option<usize>,
+    asked: Vec<usize>,
+    withdrawn: Option<usize>,
+    says: bool,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let some = |of: usize| prop::option::of(0..of);
+    let wrote = (some(3), prop::collection::vec(0..4usize, 0..3), some(4), any::<bool>())
+        .prop_map(|(entry, asked, withdrawn, says)| Wrote { entry, asked, withdrawn, says });
+    let next = prop_oneof![
+        3 => Just(Next::GoOn),
+        2 => (any::<bool>(), 0..3usize).prop_map(|(due, seen)| Next::Park { due, seen }),
+        1 => Just(Next::End),
+    ];
+    prop_oneof![
+        3 => (some(2), some(3)).prop_map(|(worker, key)| Op::Create { worker, key }),
+        1 => (0..8usize).prop_map(Op::CreateAgain),
+        4 => (0..2usize, 1..3usize).prop_map(|(worker, limit)| Op::Claim { worker, limit }),
+        1 => (0..2usize).prop_map(Op::Renew),
+        1 => (0..2usize).prop_map(Op::Release),
+        8 => (0..32usize, wrote, next)
+            .prop_map(|(lease, wrote, next)| Op::Write { lease, wrote, next }),
+        1 => (0..32usize).prop_map(Op::Heard),
+        4 => (0..8usize, prop::collection::vec(0..4usize, 1..3), any::<bool>())
+            .prop_map(|(task, names, outside)| Op::Answer { task, names, outside }),
+        2 => (0..8usize, any::<bool>()).prop_map(|(task, at_once)| Op::Cancel { task, at_once }),
+        2 => Just(Op::Sweep),
+        3 => (1..4u32).prop_map(Op::Shift),
+    ]
+}
+
+/// A store and its model, and what workers and clients remember.
+struct Play {
+    store: Arc<dyn Store>,
+    shift: Arc<dyn Fn(Duration) + Send + Sync>,
+    model: Model,
+    /// All that have been given, the newest last.
+    leases: Vec<Lease>,
+    /// So that no two answers and no two values are the same.
+    count: usize,
+}
+
+impl Play {
+    async fn act(&mut self, op: &Op) {
+        match op {
+            Op::Create { worker, key } => self.create(*worker, *key).await,
+            Op::CreateAgain(task) => self.create_again(*task).await,
+            Op::Claim { worker, limit } => self.claim(*worker, *limit).await,
+            Op::Renew(worker) => self.renew(*worker).await,
+            Op::Release(worker) => {
+                self.store.release(&name(*worker)).await.unwrap();
+                self.model.release(*worker);
+            }
+            Op::Write { lease, wrote, next } => self.write(*lease, wrote, *next).await,
+            Op::Heard(lease) => self.heard(*lease).await,
+            Op::Answer { task, names, outside } => self.answer(*task, names, *outside).await,
+            Op::Cancel { task, at_once } => {
+                let Some(id) = self.chosen(*task) else { return };
+                let cancelled = self.store.cancel(OWNER, &id, *at_once, span(RETENTION)).await;
+                assert_eq!(cancelled, Ok(self.model.cancel(&id, *at_once)));
+            }
+            Op::Sweep => {
+                let swept = self.store.sweep(100, span(RETENTION)).await.unwrap();
+                let (mut expired, purged) = self.model.sweep();
+                let mut seen: Vec<_> = swept.expired.into_iter().map(|(_, id)| id).collect();
+                seen.sort();
+                expired.sort();
+                assert_eq!((seen, swept.purged), (expired, purged));
+            }
+            Op::Shift(units) => {
+                (self.shift)(UNIT * *units);
+                self.model.now += u64::from(*units) * 2;
+            }
+        }
+    }
+
+    async fn create(&mut self, worker: Option<usize>, key: Option<usize>) {
+        let id = TaskId::new(format!("t{}", self.model.made.len()));
+        let new = new_task(&id, worker, key);
+        let created = self.store.create(new).await.unwrap();
+        assert_eq!(created, self.model.create(&id, worker, key));
+        if let Created::New(Some(lease)) = created {
+            self.leases.push(lease);
+        }
+    }
+
+    async fn create_again(&mut self, task: usize) {
+        let Some(id) = self.chosen(task).filter(|id| self.model.tasks.contains_key(id)) else {
+            return;
+        };
+        let created = self.store.create(new_task(&id, None, None)).await;
+        assert_eq!(created, Ok(Created::Before(id)));
+    }
+
+    async fn claim(&mut self, worker: usize, limit: usize) {
+        let claimed = self.store.claim(&name(worker), span(LEASE), limit).await.unwrap();
+        let due = self.model.due();
+        assert_eq!(claimed.len(), due.len().min(limit), "{due:?}");
+        for Claimed { lease, journal, begun, crashes, cancel_requested, .. } in claimed {
+            assert!(due.contains(&lease.task), "{lease:?} is not due");
+            let task = self.model.claim(&lease, worker);
+            assert_eq!((begun, crashes), (task.begun, task.crashes), "{lease:?}");
+            assert_eq!(cancel_requested, task.cancel_requested);
+            assert_eq!(journal.asked, task.open(), "{lease:?}");
+            let entries: Vec<_> =
+                journal.entries.iter().map(|(key, entry)| (key.clone(), shown(entry))).collect();
+            assert_eq!(entries, task.entries(), "{lease:?}");
+            self.leases.push(lease);
+        }
+    }
+
+    async fn renew(&mut self, worker: usize) {
+        let mut held = self.store.renew(&name(worker), span(LEASE)).await.unwrap();
+        held.sort_by(|a, b| a.task.cmp(&b.task));
+        let held: Vec<_> = held.into_iter().map(|lease| (lease.task, lease.epoch)).collect();
+        assert_eq!(held, self.model.renew(worker));
+    }
+
+    async fn write(&mut self, lease: usize, wrote: &Wrote, next: Next) {
+        let Some(lease) = self.lease(lease) else { return };
+        self.count += 1;
+        let value = self.count;
+        let entries: Vec<_> = wrote.entry.iter().map(|key| (format!("e{key}"), value)).collect();
+        // The last one is not for the client.
+        let request = |name: usize| (name < 3).then_some(InputRequest::ListRoots);
+        let asked = wrote.asked.iter().map(|name| Asked {
+            key: format!("q{name}"),
+            name: format!("q{name}"),
+            request: request(*name),
+            due: None,
+        });
+        let withdrawn: Vec<_> = wrote.withdrawn.iter().map(|name| format!("q{name}")).collect();
+        let message = wrote.says.then(|| format!("m{value}"));
+        let outcome = TaskOutcome::Result(raw(&json!(value)));
+        let changes = Changes {
+            entries: entries
+                .iter()
+                .map(|(key, value)| (key.clone(), Entry::Value(raw(&json!(value)))))
+                .collect(),
+            asked: asked.collect(),
+            withdrawn: withdrawn.clone(),
+            message: message.clone(),
+            ..Changes::default()
+        };
+        let then = match next {
+            Next::GoOn => Then::GoOn,
+            Next::Park { due, seen } => {
+                Then::Park { due: due.then(|| self.at(&lease.task, PAUSE)), seen }
+            }
+            Next::End => Then::End { outcome, retention: span(RETENTION) },
+        };
+        let names: Vec<_> = wrote.asked.iter().map(|name| format!("q{name}")).collect();
+        let written = self.store.write(&lease, changes, then).await;
+        let held = self.model.write(&lease, |task, now| {
+            task.record(&entries);
+            task.ask(&names, &withdrawn, now);
+            task.message = message.or_else(|| task.message.take());
+            task.go_on(next, value, now);
+        });
+        assert_eq!(written, if held { Ok(()) } else { Err(StoreError::Lost) }, "{lease:?}");
+    }
+
+    async fn heard(&mut self, lease: usize) {
+        let Some(lease) = self.lease(lease) else { return };
+        let heard = self.store.heard(&lease).await;
+        match self.model.held(&lease) {
+            None => assert_eq!(heard.map(drop), Err(StoreError::Lost), "{lease:?}"),
+            Some(task) => {
+                let heard = heard.unwrap();
+                assert_eq!(heard.cancel_requested, task.cancel_requested);
+                assert_eq!(heard.answers.len(), task.answers().count());
+            }
+        }
+    }
+
+    async fn answer(&mut self, task: usize, names: &[usize], outside: bool) {
+        let Some(id) = self.chosen(task) else { return };
+        self.count += 1;
+        let value = self.count;
+        let names: Vec<_> = names.iter().map(|name| format!("q{name}")).collect();
+        let answers = names.iter().map(|name| (name.clone(), raw(&json!(value)))).collect();
+        let from = if outside { Answerer::Outside } else { Answerer::Client };
+        let foreign = self.store.answer("name:eve", &id, from, Vec::new()).await;
+        assert_eq!(foreign, Ok(None));
+        let taken = self.store.answer(OWNER, &id, from, answers).await;
+        assert_eq!(taken, Ok(self.model.answer(&id, &names, outside, value)), "{id} {names:?}");
+    }
+
+    /// One of the tasks that have ever been made.
+    fn chosen(&self, task: usize) -> Option<TaskId> {
+        let made = &self.model.made;
+        (!made.is_empty()).then(|| made[made.len() - 1 - task % made.len()].clone())
+    }
+
+    /// One of the leases that have ever been given; the newest are chosen most often.
+    fn lease(&self, lease: usize) -> Option<Lease> {
+        let last = self.leases.len().checked_sub(1)?;
+        let back = if lease < 16 { lease % 2 } else { lease };
+        Some(self.leases[last.saturating_sub(back)].clone())
+    }
+
+    /// A time of the store's, so long from now.
+    fn at(&self, id: &TaskId, halves: u64) -> u64 {
+        let (created, seen) = self.model.times(id);
+        let elapsed = u64::try_from(span(self.model.now - created + halves).as_millis()).unwrap();
+        seen + elapsed
+    }
+
+    /// What the client sees is what the model says, and nothing goes back.
+    async fn look(&mut self) {
+        for id in self.model.made.clone() {
+            let view = self.store.view(OWNER, &id).await.unwrap();
+            assert!(self.store.view("name:eve", &id).await.unwrap().is_none());
+            self.model.check(&id, view.as_ref());
+        }
+        let census = self.store.census().await.unwrap();
+        let counted = [census.queued, census.running, census.parked, census.ended];
+        assert_eq!(counted, self.model.census());
+        let listed = self.store.list(OWNER, None, 100).await.unwrap();
+        assert_eq!(listed.len(), self.model.tasks.len());
+    }
+}
+
+fn name(worker: usize) -> WorkerId {
+    WorkerId::new(format!("w{worker}"))
+}
+
+fn new_task(id: &TaskId, worker: Option<usize>, key: Option<usize>) -> NewTask {
+    NewTask {
+        id: id.clone(),
+        principal: OWNER.to_owned(),
+        kind: "model".to_owned(),
+        origin: String::new(),
+        request: raw(&json!({})),
+        ttl: Some(span(TTL)),
+        max_ttl: span(MAX_TTL),
+        journal: outlive_tasks::Restored::default(),
+        worker: worker.map(|worker| (name(worker), span(LEASE))),
+        once: key.map(|key| OnceKey { key: format!("k{key}"), digest: String::new() }),
+        quota: QUOTA,
+    }
+}
+
+fn raw(value: &serde_json::Value) -> RawJson {
+    to_raw_value(value).unwrap()
+}
+
+fn shown(entry: &Entry) -> String {
+    match entry {
+        Entry::Value(raw) => format!("value {}", raw.get()),
+        Entry::Answer(raw) => format!("answer {}", raw.get()),
+        other => format!("{other:?}"),
+    }
+}
+
+/// Plays random histories, each on a store of its own.
+fn play(cases: u32, open: impl Fn() -> (Arc<dyn Store>, Arc<dyn Fn(Duration) + Send + Sync>)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let config = ProptestConfig { cases, failure_persistence: None, ..Default::default() };
+    TestRunner::new(config)
+        .run(&prop::collection::vec(op(), 1..50), |ops| {
+            let (store, shift) = open();
+            let (model, leases) = (Model::default(), Vec::new());
+            let mut play = Play { store, shift, model, leases, count: 0 };
+            runtime.block_on(async {
+                for op in &ops {
+                    play.act(op).await;
+                    play.look().await;
+                }
+            });
+            Ok(())
+        })
+        .unwrap();
+}
+
+// K-48
+#[test]
+fn memory_does_what_the_model_says() {
+    play(500, || {
+        let store = Arc::new(MemoryStore::new());
+        let clock = Arc::clone(&store);
+        (store, Arc::new(move |span| clock.shift(span)))
+    });
+}
+
+// K-48
+#[test]
+fn a_file_does_what_the_model_says() {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let folder = env::temp_dir().join(format!("outlive-model-{}", process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    play(40, || {
+        let file = folder.join(format!("{}.db", COUNT.fetch_add(1, Ordering::Relaxed)));
+        // Nobody cuts the power here, and the disk is slow.
+        let options = SqliteOptions::new().with_durability(Durability::Normal);
+        let store = Arc::new(SqliteStore::open_with(file, options).unwrap());
+        let clock = Arc::clone(&store);
+        (store, Arc::new(move |span| clock.shift(span)))
+    });
+    let _ = fs::remove_dir_all(folder);
+}

@@ -1,0 +1,358 @@
+//! What is right: a task as small as it can be said, and what each thing that happens makes of it.
+
+use std::collections::BTreeMap;
+
+use outlive_tasks::store::{Cancelled, Created, Lease, Phase, TaskId, TaskOutcome, View, WorkerId};
+
+use super::{LEASE, MAX_TTL, PAUSE, QUOTA, RETENTION, TTL, UNIT, name};
+
+/// What happens to a lease after a write.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Next {
+    GoOn,
+    Park { due: bool, seen: usize },
+    End,
+}
+
+/// All tasks. Times are halves of a unit.
+#[derive(Default)]
+pub(super) struct Model {
+    pub(super) now: u64,
+    pub(super) tasks: BTreeMap<TaskId, Task>,
+    /// Every task that has ever been made.
+    pub(super) made: Vec<TaskId>,
+    keys: BTreeMap<usize, TaskId>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Task {
+    phase: Phase,
+    outcome: Option<String>,
+    created: u64,
+    ttl: u64,
+    purge: Option<u64>,
+    /// When somebody must look.
+    look: Option<u64>,
+    owner: Option<WorkerId>,
+    epoch: u64,
+    pub(super) begun: bool,
+    pub(super) crashes: u32,
+    pub(super) cancel_requested: bool,
+    pub(super) message: Option<String>,
+    entries: BTreeMap<String, String>,
+    /// In the order they were asked; `None` when it is answered, else whether it is open.
+    questions: Vec<(String, Option<bool>)>,
+    /// Whether it has changed since it was last looked at.
+    changed: bool,
+    /// What was seen last: when it was made, and when it changed.
+    seen: Option<(u64, u64)>,
+}
+
+impl Model {
+    pub(super) fn create(
+        &mut self,
+        id: &TaskId,
+        worker: Option<usize>,
+        key: Option<usize>,
+    ) -> Created {
+        if let Some(before) = key.and_then(|key| self.keys.get(&key)) {
+            return Created::Before(before.clone());
+        }
+        if self.tasks.values().filter(|task| task.phase != Phase::Ended).count() >= QUOTA {
+            return Created::OverQuota;
+        }
+        if let Some(key) = key {
+            self.keys.insert(key, id.clone());
+        }
+        self.made.push(id.clone());
+        let now = self.now;
+        let task = Task {
+            phase: if worker.is_some() { Phase::Running } else { Phase::Queued },
+            outcome: None,
+            created: now,
+            ttl: TTL,
+            purge: None,
+            look: Some(if worker.is_some() { now + LEASE } else { now }),
+            owner: worker.map(name),
+            epoch: u64::from(worker.is_some()),
+            begun: worker.is_some(),
+            crashes: 0,
+            cancel_requested: false,
+            message: None,
+            entries: BTreeMap::new(),
+            questions: Vec::new(),
+            changed: true,
+            seen: None,
+        };
+        self.tasks.insert(id.clone(), task);
+        let task = id.clone();
+        Created::New(worker.map(|worker| Lease { task, worker: name(worker), epoch: 1 }))
+    }
+
+    /// The tasks that anybody may claim.
+    pub(super) fn due(&self) -> Vec<TaskId> {
+        let is_due = |task: &Task| {
+            task.phase != Phase::Ended && task.look.is_some_and(|look| look <= self.now)
+        };
+        let due = self.tasks.iter().filter(|(_, task)| is_due(task));
+        due.map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Somebody has claimed it; returns how that one finds it.
+    pub(super) fn claim(&mut self, lease: &Lease, worker: usize) -> Task {
+        let now = self.now;
+        let task = self.tasks.get_mut(&lease.task).unwrap();
+        task.crashes += u32::from(task.phase == Phase::Running);
+        let found = task.clone();
+        task.begun = true;
+        task.phase = Phase::Running;
+        task.owner = Some(name(worker));
+        task.epoch += 1;
+        task.look = Some(now + LEASE);
+        assert_eq!((lease.epoch, &lease.worker), (task.epoch, &name(worker)), "{lease:?}");
+        found
+    }
+
+    fn of(&mut self, worker: usize) -> impl Iterator<Item = (&TaskId, &mut Task)> {
+        self.tasks.iter_mut().filter(move |(_, task)| {
+            task.phase == Phase::Running && task.owner == Some(name(worker))
+        })
+    }
+
+    pub(super) fn renew(&mut self, worker: usize) -> Vec<(TaskId, u64)> {
+        let until = self.now + LEASE;
+        let renewed = self.of(worker).map(|(id, task)| {
+            task.look = Some(until);
+            (id.clone(), task.epoch)
+        });
+        renewed.collect()
+    }
+
+    pub(super) fn release(&mut self, worker: usize) {
+        let now = self.now;
+        for (_, task) in self.of(worker) {
+            (task.phase, task.owner, task.look) = (Phase::Queued, None, Some(now));
+        }
+    }
+
+    /// The task of a lease that is not lost.
+    pub(super) fn held(&mut self, lease: &Lease) -> Option<&mut Task> {
+        self.tasks.get_mut(&lease.task).filter(|task| {
+            task.phase == Phase::Running
+                && task.epoch == lease.epoch
+                && task.owner.as_ref() == Some(&lease.worker)
+        })
+    }
+
+    /// Writes, if the lease is not lost.
+    pub(super) fn write(&mut self, lease: &Lease, write: impl FnOnce(&mut Task, u64)) -> bool {
+        let now = self.now;
+        let Some(task) = self.held(lease) else { return false };
+        task.changed = true;
+        write(task, now);
+        true
+    }
+
+    /// How many answers were taken.
+    pub(super) fn answer(
+        &mut self,
+        id: &TaskId,
+        names: &[String],
+        outside: bool,
+        value: usize,
+    ) -> Option<usize> {
+        let now = self.now;
+        let task = self.tasks.get_mut(id)?;
+        if task.phase == Phase::Ended {
+            return Some(0);
+        }
+        let open = task.open().len();
+        let mut taken = 0;
+        for name in names.iter().filter(|name| (*name == "q3") == outside) {
+            let asked = |(known, state): &&mut (String, Option<bool>)| {
+                known == name && *state == Some(true)
+            };
+            if let Some((_, state)) = task.questions.iter_mut().find(asked) {
+                *state = None;
+                task.entries.entry(name.clone()).or_insert(format!("answer {value}"));
+                taken += 1;
+            }
+        }
+        if taken > 0 {
+            task.changed = true;
+            task.settle(open, now);
+            if task.phase == Phase::Parked {
+                (task.phase, task.look) = (Phase::Queued, Some(now));
+            }
+        }
+        Some(taken)
+    }
+
+    pub(super) fn cancel(&mut self, id: &TaskId, at_once: bool) -> Option<Cancelled> {
+        let now = self.now;
+        let task = self.tasks.get_mut(id)?;
+        if task.phase == Phase::Ended {
+            return Some(Cancelled::Before);
+        }
+        task.changed = true;
+        task.cancel_requested = true;
+        if task.phase == Phase::Running && !at_once {
+            return Some(Cancelled::Requested);
+        }
+        task.end("cancelled".to_owned(), now);
+        Some(Cancelled::Ended)
+    }
+
+    /// What has expired, and how many were forgotten.
+    pub(super) fn sweep(&mut self) -> (Vec<TaskId>, usize) {
+        let (now, before) = (self.now, self.tasks.len());
+        self.tasks.retain(|_, task| task.purge.is_none_or(|purge| purge > now));
+        let tasks = &mut self.tasks;
+        self.keys.retain(|_, id| tasks.contains_key(id));
+        let purged = before - tasks.len();
+        let mut expired = Vec::new();
+        for (id, task) in tasks {
+            if task.phase != Phase::Ended && task.created + task.ttl <= now {
+                task.end("expired".to_owned(), now);
+                task.changed = true;
+                expired.push(id.clone());
+            }
+        }
+        (expired, purged)
+    }
+
+    /// When a task was made, here and as its store says.
+    pub(super) fn times(&self, id: &TaskId) -> (u64, u64) {
+        match self.tasks.get(id) {
+            Some(task) => (task.created, task.seen.map_or(0, |(created, _)| created)),
+            None => (0, 0),
+        }
+    }
+
+    pub(super) fn census(&self) -> [u64; 4] {
+        let phases = [Phase::Queued, Phase::Running, Phase::Parked, Phase::Ended];
+        let count = |phase| self.tasks.values().filter(|task| task.phase == phase).count() as u64;
+        phases.map(count)
+    }
+
+    /// Whether this is what the owner of a task may see now.
+    pub(super) fn check(&mut self, id: &TaskId, view: Option<&View>) {
+        let Some(task) = self.tasks.get_mut(id) else {
+            return assert!(view.is_none(), "{id} is forgotten");
+        };
+        let view = view.unwrap_or_else(|| panic!("{id} is there"));
+        assert_eq!(view.phase, task.phase, "{id}");
+        assert_eq!(view.outcome.as_ref().map(outcome), task.outcome, "{id}");
+        assert_eq!(view.cancel_requested.is_some(), task.cancel_requested, "{id}");
+        assert_eq!(view.message, task.message, "{id}");
+        let names: Vec<_> = view.questions.iter().map(|(name, _)| name.clone()).collect();
+        let mut shown = task.open();
+        shown.retain(|name| name != "q3");
+        assert_eq!(names, shown, "{id}");
+        let half = u64::try_from((UNIT / 2).as_millis()).unwrap();
+        let ttl = view.ttl.unwrap();
+        assert!(ttl.abs_diff(task.ttl * half) < half / 2, "{id}: {ttl} is not {}", task.ttl);
+        if let Some((created, updated)) = task.seen {
+            assert_eq!(view.created, created, "{id}");
+            match task.changed {
+                true => assert!(view.updated > updated, "{id}: every change is newer"),
+                false => assert_eq!(view.updated, updated, "{id}: nothing has changed"),
+            }
+        }
+        task.seen = Some((view.created, view.updated));
+        task.changed = false;
+    }
+}
+
+impl Task {
+    /// The first record stays.
+    pub(super) fn record(&mut self, entries: &[(String, usize)]) {
+        for (key, value) in entries {
+            if !self.entries.contains_key(key) {
+                self.entries.insert(key.clone(), format!("value {value}"));
+                self.crashes = 0;
+            }
+        }
+    }
+
+    /// What was withdrawn can be asked again, what was answered cannot.
+    pub(super) fn ask(&mut self, asked: &[String], withdrawn: &[String], now: u64) {
+        let open = self.open().len();
+        for name in asked {
+            let known = self.questions.iter().position(|(known, _)| known == name);
+            match known.map(|at| (at, self.questions[at].1)) {
+                Some((at, Some(false))) => drop(self.questions.remove(at)),
+                Some(_) => continue,
+                None => {}
+            }
+            self.questions.push((name.clone(), Some(true)));
+        }
+        for (name, state) in &mut self.questions {
+            if withdrawn.contains(name) && *state == Some(true) {
+                *state = Some(false);
+            }
+        }
+        self.settle(open, now);
+    }
+
+    pub(super) fn go_on(&mut self, next: Next, value: usize, now: u64) {
+        match next {
+            Next::GoOn => {}
+            Next::Park { due, seen } => {
+                self.owner = None;
+                let unseen = self.answers().count() > seen || self.cancel_requested;
+                (self.phase, self.look) = match unseen {
+                    true => (Phase::Queued, Some(now)),
+                    false => (Phase::Parked, due.then_some(now + PAUSE)),
+                };
+            }
+            Next::End => self.end(format!("result {value}"), now),
+        }
+    }
+
+    /// What ends late can still be read for a while, and asks nothing any more.
+    fn end(&mut self, outcome: String, now: u64) {
+        assert_eq!(self.outcome, None, "what has ended never changes");
+        let open = self.open().len();
+        for (_, state) in &mut self.questions {
+            *state = state.map(|_| false);
+        }
+        self.settle(open, now);
+        self.ttl = self.ttl.max(now + RETENTION - self.created);
+        self.purge = Some(self.created + self.ttl);
+        (self.phase, self.outcome) = (Phase::Ended, Some(outcome));
+        (self.owner, self.look) = (None, None);
+    }
+
+    /// Who asks has more time, and who was answered has all its time again.
+    fn settle(&mut self, before: usize, now: u64) {
+        self.ttl = match (before, self.open().len()) {
+            (0, 1..) => MAX_TTL,
+            (1.., 0) => (now - self.created + TTL).min(MAX_TTL),
+            _ => self.ttl,
+        };
+    }
+
+    /// The questions that are open.
+    pub(super) fn open(&self) -> Vec<String> {
+        let open = self.questions.iter().filter(|(_, state)| *state == Some(true));
+        open.map(|(name, _)| name.clone()).collect()
+    }
+
+    pub(super) fn answers(&self) -> impl Iterator<Item = &String> {
+        self.entries.values().filter(|entry| entry.starts_with("answer"))
+    }
+
+    pub(super) fn entries(&self) -> Vec<(String, String)> {
+        self.entries.iter().map(|(key, entry)| (key.clone(), entry.clone())).collect()
+    }
+}
+
+fn outcome(outcome: &TaskOutcome) -> String {
+    match outcome {
+        TaskOutcome::Result(raw) => format!("result {}", raw.get()),
+        TaskOutcome::Error(error) => format!("error {}", error.code),
+        TaskOutcome::Cancelled => "cancelled".to_owned(),
+        TaskOutcome::Expired => "expired".to_owned(),
+    }
+}
