@@ -24,6 +24,8 @@ pub struct EngineConfig {
     pub retention: Duration,
     /// How many workers in a row a task may lose without recording anything.
     pub crashes: u32,
+    /// How long a task that has lost more is kept for somebody to look at it.
+    pub crashed_retention: Duration,
 }
 
 impl Default for EngineConfig {
@@ -38,6 +40,7 @@ impl Default for EngineConfig {
             cancel_grace: Duration::from_secs(30),
             retention: Duration::from_secs(3600),
             crashes: 5,
+            crashed_retention: Duration::from_secs(7 * 24 * 3600),
         }
     }
 }

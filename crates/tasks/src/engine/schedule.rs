@@ -81,10 +81,13 @@ async fn begin(inner: Arc<Inner>, claimed: Claimed) {
     let principal = claimed.principal.clone();
     let crashes = claimed.crashes;
     inner.saw(&principal, &lease.task, Seen::Claimed { again: claimed.begun, crashes });
+    let mut retention = inner.config.retention;
     let started = if claimed.cancel_requested {
         Err(TaskOutcome::Cancelled)
     } else if crashes >= inner.config.crashes {
         let why = format!("its worker was lost {crashes} times in a row; it is not begun again");
+        tracing::error!(task = %lease.task, crashes, "a task ends its workers and is given up");
+        retention = retention.max(inner.config.crashed_retention);
         Err(TaskOutcome::Error(drive::internal(why)))
     } else {
         inner.runner.start(claimed)
@@ -92,7 +95,7 @@ async fn begin(inner: Arc<Inner>, claimed: Claimed) {
     match started {
         Ok(run) => inner.run(lease, principal, run).await,
         Err(outcome) => {
-            let then = Then::End { outcome, retention: inner.config.retention };
+            let then = Then::End { outcome, retention };
             let held = Held { inner: &inner, lease: &lease, principal: &principal };
             held.write(Changes::default(), then).await;
         }

@@ -138,7 +138,7 @@ pub trait Store: Send + Sync + 'static {
     /// How long until something is due, if anything will be by itself; zero if it is now.
     fn next_due(&self) -> Answer<'_, Option<Duration>>;
 
-    /// Tells the listener of every change, from whichever replica, at least once. It may be told
-    /// of more.
+    /// Tells the listener of changes: of those of this process each, of those of other replicas
+    /// soon, as a hint. It may be told of more. Whoever must know looks by itself now and then.
     fn listen(&self, listener: Listener);
 }

@@ -151,7 +151,11 @@ impl PostgresStore {
 
     async fn start(shared: &Arc<Shared>) -> Result<Self, Problem> {
         let database = &shared.database;
-        let mut common = database.open(|_| {}).await?;
+        let mut common = match database.open(|_| {}).await {
+            // It will be there in a moment: both may be started together.
+            Err(problem) if problem.is_starting() => database.reopen(|_| {}).await?,
+            opened => opened?,
+        };
         schema::migrate(database, &mut common).await?;
         let lifeline = lifeline::open(shared, None).await?;
         let (changed, told) = mpsc::channel(lifeline::QUEUE);

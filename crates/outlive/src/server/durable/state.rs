@@ -22,6 +22,7 @@ use super::{
     super::{
         Cx,
         core::{Core, caller_key},
+        tasks::Tasks,
     },
     millis, now, request,
     salient::{self, Salient},
@@ -473,7 +474,8 @@ fn carried(core: &Core) -> usize {
 
 /// The journal of a task stays with its store.
 fn task_bounds(core: &Core) -> Bounds {
-    Bounds { bytes: IN_MEMORY, questions: core.profile.limits.questions, leaves: false }
+    let bytes = core.tasks.as_ref().map_or(IN_MEMORY, Tasks::journal_bytes);
+    Bounds { bytes, questions: core.profile.limits.questions, leaves: false }
 }
 
 /// 128 random bits.

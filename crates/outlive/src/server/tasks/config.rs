@@ -57,6 +57,7 @@ pub struct TaskConfig {
     pub(super) poll_rate: Option<RateLimit>,
     pub(super) audit_retention: Duration,
     pub(super) quota: usize,
+    pub(super) journal_bytes: usize,
 }
 
 impl TaskConfig {
@@ -71,6 +72,7 @@ impl TaskConfig {
             poll_rate: Some(RateLimit::per_second(1_000.0).burst(2_000)),
             audit_retention: Duration::from_secs(30 * 24 * 3600),
             quota: 1_000,
+            journal_bytes: 16 << 20,
         }
     }
 
@@ -123,6 +125,14 @@ impl TaskConfig {
     #[must_use]
     pub fn audit_retention(mut self, retention: Duration) -> Self {
         self.audit_retention = retention;
+        self
+    }
+
+    /// How many bytes the journal of a task may have, values of steps, answers and partial results
+    /// together; 16 MiB by default. What does not fit is refused when it is recorded.
+    #[must_use]
+    pub fn max_journal_bytes(mut self, bytes: usize) -> Self {
+        self.journal_bytes = bytes;
         self
     }
 

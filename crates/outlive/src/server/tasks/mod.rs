@@ -88,6 +88,11 @@ impl Tasks {
         })
     }
 
+    /// How many bytes the journal of a task may have.
+    pub(super) fn journal_bytes(&self) -> usize {
+        self.config.journal_bytes
+    }
+
     /// A caller has done something to a task, or tried to.
     fn note(&self, call: &Call, id: &TaskId, what: &'static str, cause: Option<String>) {
         self.running().auditor.note(call.principal().key(), id.as_str(), what, cause);

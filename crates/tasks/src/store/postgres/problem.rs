@@ -64,6 +64,12 @@ impl Problem {
         }
     }
 
+    /// Whether the database is there, and does not take connections yet.
+    pub(super) fn is_starting(&self) -> bool {
+        matches!(self, Self::Database(error)
+            if error.code().is_some_and(|code| *code == SqlState::CANNOT_CONNECT_NOW))
+    }
+
     pub(super) fn reach(&self) -> Reach {
         let error = match self {
             Self::Database(error) => error,
