@@ -155,7 +155,17 @@ impl TaskConfig {
 // held against this.
 impl fmt::Debug for TaskConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { store: _, engine, ttl, max_ttl, poll, poll_rate, audit_retention, quota } = self;
+        let Self {
+            store: _,
+            engine,
+            ttl,
+            max_ttl,
+            poll,
+            poll_rate,
+            audit_retention,
+            quota,
+            journal_bytes,
+        } = self;
         f.debug_struct("TaskConfig")
             .field("engine", engine)
             .field("ttl", ttl)
@@ -164,6 +174,7 @@ impl fmt::Debug for TaskConfig {
             .field("poll_rate", poll_rate)
             .field("audit_retention", audit_retention)
             .field("max_per_caller", quota)
+            .field("max_journal_bytes", journal_bytes)
             .finish_non_exhaustive()
     }
 }
