@@ -125,16 +125,13 @@ async fn create(
 /// Answers with a task that its caller does not know of yet. If the caller leaves meanwhile, nobody
 /// will ever know of it.
 async fn tell(cx: &Cx, task: Untold) -> Result<Outcome, Fault> {
-    let shown = existing(cx, task.task()).await?;
+    let Some(Outcome::Task(view)) = existing(cx, task.task()).await? else {
+        return Err(Fault::internal("a task that was made is not there"));
+    };
     task.told();
-    match shown {
-        Some(Outcome::Task(view)) => {
-            // However far it has come meanwhile: a task begins at work.
-            let (state, updated) = (TaskState::Working, view.created);
-            Ok(Outcome::Task(Box::new(TaskView { state, updated, ..*view })))
-        }
-        _ => Err(Fault::internal("a task that was made is not there")),
-    }
+    // However far it has come meanwhile: a task begins at work.
+    let (state, updated) = (TaskState::Working, view.created);
+    Ok(Outcome::Task(Box::new(TaskView { state, updated, ..*view })))
 }
 
 /// A task that was made before, as it is; `None` if it has been forgotten.
