@@ -5,6 +5,7 @@
 
 mod http;
 mod pipe;
+mod tasks;
 
 use std::{
     env,
@@ -16,6 +17,7 @@ use serde_json::{Map, Value, json};
 
 use http::{Http, Response};
 use pipe::Pipe;
+pub(crate) use tasks::{Begun, Ended, Place};
 
 /// How the client reaches its server.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +33,9 @@ pub(crate) enum Era {
     Legacy,
 }
 
+/// What says which task a message belongs to, on 2025-11-25.
+const RELATED: &str = "io.modelcontextprotocol/related-task";
+
 /// A client and the server process it has started.
 pub(crate) struct Client {
     program: String,
@@ -42,7 +47,7 @@ pub(crate) struct Client {
     events: Option<Response>,
     /// Notifications that came before somebody waited for them.
     heard: Vec<Value>,
-    _server: Server,
+    server: Server,
 }
 
 struct Server(Child);
@@ -83,7 +88,7 @@ impl Client {
             link,
             events: None,
             heard: Vec::new(),
-            _server: server,
+            server,
         };
         if era == Era::Legacy {
             client.shake_hands()?;
@@ -98,6 +103,11 @@ impl Client {
 
     pub(crate) fn era(&self) -> Era {
         self.era
+    }
+
+    /// The number of the server's process.
+    pub(crate) fn process(&self) -> u32 {
+        self.server.0.id()
     }
 
     /// Calls a method; its result.
@@ -202,13 +212,27 @@ impl Client {
         request: &Value,
         mut user: impl FnMut(&Value) -> Result<Value>,
     ) -> Result<Value> {
+        let answer = self.exchange_or_leave(request, |question| user(question).map(Some))?;
+        answer.context("every question is answered")
+    }
+
+    /// As [`Client::exchange`], unless the user leaves a question open: then nobody waits any more.
+    fn exchange_or_leave(
+        &mut self,
+        request: &Value,
+        mut user: impl FnMut(&Value) -> Result<Option<Value>>,
+    ) -> Result<Option<Value>> {
         let mut stream = self.link.ask(request)?;
         loop {
             let message = self.link.hear(&mut stream)?;
             match message["method"].as_str() {
-                None if message["id"] == request["id"] => return Ok(message),
+                None if message["id"] == request["id"] => return Ok(Some(message)),
                 Some("elicitation/create") => {
-                    let answer = user(&message["params"])?;
+                    let Some(mut answer) = user(&message["params"])? else { return Ok(None) };
+                    // Says which task it belongs to, if the question did.
+                    if let Some(related) = message["params"]["_meta"].get(RELATED) {
+                        answer["_meta"] = json!({RELATED: related});
+                    }
                     let id = &message["id"];
                     self.link.tell(&json!({"jsonrpc": "2.0", "id": id, "result": answer}))?;
                 }

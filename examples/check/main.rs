@@ -11,6 +11,10 @@ mod dynamic;
 mod echo;
 #[path = "../low_level/check.rs"]
 mod low_level;
+#[path = "../patterns/check.rs"]
+mod patterns;
+#[path = "../release/check.rs"]
+mod release;
 #[path = "../rolling_upgrade/check.rs"]
 mod rolling_upgrade;
 #[path = "../sqlite_explorer/check.rs"]
@@ -24,7 +28,7 @@ use client::{Client, Era, Wire};
 /// A program, and the half that checks it.
 type Story = (&'static str, fn(&mut Client) -> Result<()>);
 
-const STORIES: [Story; 7] = [
+const STORIES: [Story; 9] = [
     ("calculator", calculator::check),
     ("echo", echo::check),
     ("sqlite-explorer", sqlite_explorer::check),
@@ -32,6 +36,8 @@ const STORIES: [Story; 7] = [
     ("low-level", low_level::check),
     ("work-items", work_items::check),
     ("rolling-upgrade", rolling_upgrade::check),
+    ("release", release::check),
+    ("patterns", patterns::check),
 ];
 
 fn main() -> Result<()> {

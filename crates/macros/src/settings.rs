@@ -25,7 +25,12 @@ enum Takes {
     Text,
     Nothing,
     Bool,
+    /// One of these words, each of which stands for an expression.
+    Word(&'static [Word]),
 }
+
+/// A word, and what it stands for: a path below the crate's `server`.
+pub(crate) type Word = (&'static str, &'static str);
 
 impl Key {
     /// `key = "…"`
@@ -41,6 +46,11 @@ impl Key {
     /// `key` or `key = false`
     pub(crate) const fn switch(name: &'static str) -> Self {
         Self { name, takes: Takes::Bool }
+    }
+
+    /// `key = "one of these"`
+    pub(crate) const fn word(name: &'static str, words: &'static [Word]) -> Self {
+        Self { name, takes: Takes::Word(words) }
     }
 }
 
@@ -111,9 +121,25 @@ impl Settings {
                 self.calls.push(quote!(.#key(#value)));
             }
             (Takes::Bool, Some(_)) => return wrong(format!("write `{key}` or `{key} = false`")),
+            (Takes::Word(words), value) => match meaning(words, value.as_ref()) {
+                Some(meaning) => self.calls.push(quote!(.#key(#meaning))),
+                None => {
+                    let all = words.iter().map(|(word, _)| format!("`{key} = \"{word}\"`"));
+                    let all = all.collect::<Vec<_>>().join(", ");
+                    return wrong(format!("`{key}` is one of a few words; there are {all}"));
+                }
+            },
         }
         Ok(())
     }
+}
+
+/// What a word stands for, if it is one of those.
+fn meaning(words: &[Word], value: Option<&Expr>) -> Option<TokenStream> {
+    let Some(Expr::Lit(ExprLit { lit: Lit::Str(text), .. })) = value else { return None };
+    let (_, path) = words.iter().find(|(word, _)| *word == text.value())?;
+    let path: TokenStream = path.parse().ok()?;
+    Some(quote!(::outlive::server::#path))
 }
 
 /// `key` or `key = value`.

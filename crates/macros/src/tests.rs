@@ -64,6 +64,29 @@ fn a_tool_is_a_call_of_the_builder() {
 }
 
 #[test]
+fn a_word_stands_for_a_policy() {
+    for (settings, policy) in [
+        (quote!(task = "auto"), quote!(.task(::outlive::server::TaskPolicy::auto()))),
+        (quote!(task = "always"), quote!(.task(::outlive::server::TaskPolicy::Always))),
+        (quote!(task = "never"), quote!(.task(::outlive::server::TaskPolicy::Never))),
+    ] {
+        let made = tool::expand(
+            settings,
+            quote!(
+                async fn slow() {}
+            ),
+        );
+        let expected = quote! {
+            fn slow() -> ::outlive::server::Tool {
+                async fn slow() {}
+                ::outlive::server::Tool::new::<(), _>("slow", slow) #policy
+            }
+        };
+        check(&made, &expected);
+    }
+}
+
+#[test]
 fn a_parameter_called_args_is_all_arguments() {
     let made = tool::expand(
         quote!(name = NAME, description = include_str!("search.md")),
@@ -186,6 +209,12 @@ fn settings_are_refused_with_the_remedy() {
     refused(&with(quote!(read_only = true)), "`read_only` takes no value");
     refused(&with(quote!(destructive = "no")), "write `destructive` or `destructive = false`");
     refused(&with(quote!(read_only, read_only)), "`read_only` is there twice");
+    for wrong in [quote!(task), quote!(task = "sometimes"), quote!(task = true)] {
+        refused(
+            &with(wrong),
+            "`task` is one of a few words; there are `task = \\\"never\\\"`, `task = \\\"auto\\\"`,",
+        );
+    }
     refused(
         &resource::expand(
             quote!(name = "x"),

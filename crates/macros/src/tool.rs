@@ -6,7 +6,7 @@ use quote::quote;
 use crate::{
     errors::Errors,
     function::Function,
-    settings::{Key, Settings},
+    settings::{Key, Settings, Word},
 };
 
 const KEYS: &[Key] = &[
@@ -17,6 +17,14 @@ const KEYS: &[Key] = &[
     Key::flag("idempotent"),
     Key::switch("destructive"),
     Key::switch("open_world"),
+    Key::word("task", POLICIES),
+];
+
+/// Whether calls become tasks.
+const POLICIES: &[Word] = &[
+    ("never", "TaskPolicy::Never"),
+    ("auto", "TaskPolicy::auto()"),
+    ("always", "TaskPolicy::Always"),
 ];
 
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {

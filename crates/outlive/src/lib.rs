@@ -73,3 +73,8 @@ mod readme {}
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/questions.md")]
 mod questions {}
+
+/// And that of the page about tasks.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/tasks.md")]
+mod task_page {}

@@ -81,7 +81,7 @@ impl Http {
         match self.era {
             Era::Modern => {
                 let params = &message["params"];
-                let name = params["name"].as_str().or(params["uri"].as_str());
+                let name = ["name", "uri", "taskId"].iter().find_map(|key| params[key].as_str());
                 let version = line("MCP-Protocol-Version", Some("2026-07-28"));
                 version + &line("Mcp-Method", message["method"].as_str()) + &line("Mcp-Name", name)
             }

@@ -12,12 +12,22 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 /// Builds a server and asks it one thing in the modern era; returns the result.
 async fn ask(server: ServerBuilder, method: &str, params: Value) -> Value {
+    ask_with(server, method, params, json!({})).await
+}
+
+/// As [`ask`], by a client that has these capabilities.
+async fn ask_with(
+    server: ServerBuilder,
+    method: &str,
+    params: Value,
+    capabilities: Value,
+) -> Value {
     let server = server.build().expect("the server can be built");
     let connection = server.connect();
     let mut request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     request["params"]["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
     });
     let mut stream = BufReader::new(connection.stream);
     stream.write_all(format!("{request}\n").as_bytes()).await.expect("the server reads");
@@ -89,6 +99,24 @@ async fn arguments_that_do_not_fit_are_explained_to_the_model() {
     assert_eq!(result["isError"], true);
     let text = result["content"][0]["text"].as_str().unwrap();
     assert!(text.contains('b') && text.contains("integer"), "{text}");
+}
+
+#[tool(task = "auto")]
+async fn nap(seconds: u64) -> &'static str {
+    tokio::time::sleep(std::time::Duration::from_secs(seconds)).await;
+    "rested"
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_takes_long_becomes_a_task_if_the_tool_says_auto() {
+    let tasks = || server().tasks(outlive::server::TaskConfig::volatile()).tool(nap());
+    for (seconds, kind) in [(1, "complete"), (3, "task")] {
+        let params = json!({"name": "nap", "arguments": {"seconds": seconds}});
+        let capabilities = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+        let result = ask_with(tasks(), "tools/call", params, capabilities).await;
+        assert_eq!(result["resultType"], kind, "{result}");
+    }
+    assert!(server().tool(nap()).build().is_err(), "a server without tasks refuses it");
 }
 
 struct Greeting(&'static str);

@@ -27,6 +27,7 @@ mod completion; // suggestions
 mod dynamic; // adding, changing, removing while running; who is told
 mod errors; // tool errors, refusals, panics
 mod limits; // rates, concurrency, sizes
+mod limits_page; // what docs/limits.md says of them
 mod logging; // levels, eras
 mod low_level; // own methods, notifications, extensions, layers
 mod paging; // cursors

@@ -1,9 +1,12 @@
 //! Tools that outlive their requests, on both dialects.
 
 mod crashes; // processes that are lost, at every place where it matters
+mod dialects; // what is answered, by revision and by what the client declared
 mod drain; // a server that stops gives its tasks to others
 mod legacy; // 2025-11-25: a status to poll, a result to wait for
+mod legacy_rules; // what it says, line by line
 mod modern; // the extension of 2026-07-28
+mod modern_rules; // what it says, line by line
 mod once; // what is done once, however often it is asked for
 mod outside; // work that is done elsewhere
 mod races; // two things at once

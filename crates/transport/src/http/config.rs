@@ -169,14 +169,44 @@ impl HttpConfig {
     }
 }
 
+// Every setting is named, and a new one has to be: `docs/limits.md` is held against this.
 impl fmt::Debug for HttpConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            path,
+            external_path,
+            hosts,
+            origins,
+            authenticator,
+            events: _,
+            sessions,
+            max_sessions,
+            session_idle,
+            http_sse,
+            sse_after,
+            keep_alive,
+            idle_connection,
+            max_connections,
+            shutdown_grace,
+            open_to_anyone,
+        } = self;
         f.debug_struct("HttpConfig")
-            .field("path", &self.path)
-            .field("hosts", &self.hosts)
-            .field("origins", &self.origins)
-            .field("authenticated", &self.authenticator.is_some())
-            .field("sessions", &self.sessions)
-            .finish_non_exhaustive()
+            .field("path", path)
+            .field("external_path", external_path)
+            .field("hosts", hosts)
+            .field("origins", origins)
+            .field("authenticator", &authenticator.is_some())
+            .field("events", &format_args!("…"))
+            .field("sessions", sessions)
+            .field("max_sessions", max_sessions)
+            .field("session_idle", session_idle)
+            .field("http_sse", http_sse)
+            .field("sse_after", sse_after)
+            .field("keep_alive", keep_alive)
+            .field("idle_connection", idle_connection)
+            .field("max_connections", max_connections)
+            .field("shutdown_grace", shutdown_grace)
+            .field("open_to_anyone", open_to_anyone)
+            .finish()
     }
 }

@@ -25,6 +25,17 @@ pub enum TaskPolicy {
     Always,
 }
 
+impl TaskPolicy {
+    /// How long a caller waits if nothing else is said: two seconds. Most calls are done by then, and
+    /// a person who looks on has not given up yet.
+    pub const AFTER: Duration = Duration::from_secs(2);
+
+    /// [`TaskPolicy::Auto`] after [`TaskPolicy::AFTER`]; what `#[tool(task = "auto")]` stands for.
+    pub const fn auto() -> Self {
+        Self::Auto { after: Self::AFTER }
+    }
+}
+
 /// What becomes of a task whose worker was lost while it ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "there is no third way")]
@@ -140,16 +151,30 @@ impl TaskConfig {
     }
 }
 
+// Every setting is named, as the method that sets it, and a new one has to be: `docs/limits.md` is
+// held against this.
 impl fmt::Debug for TaskConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            store: _,
+            engine,
+            ttl,
+            max_ttl,
+            poll,
+            poll_rate,
+            audit_retention,
+            quota,
+            journal_bytes,
+        } = self;
         f.debug_struct("TaskConfig")
-            .field("engine", &self.engine)
-            .field("ttl", &self.ttl)
-            .field("max_ttl", &self.max_ttl)
-            .field("poll", &self.poll)
-            .field("poll_rate", &self.poll_rate)
-            .field("audit_retention", &self.audit_retention)
-            .field("quota", &self.quota)
+            .field("engine", engine)
+            .field("ttl", ttl)
+            .field("max_ttl", max_ttl)
+            .field("poll_interval", poll)
+            .field("poll_rate", poll_rate)
+            .field("audit_retention", audit_retention)
+            .field("max_per_caller", quota)
+            .field("max_journal_bytes", journal_bytes)
             .finish_non_exhaustive()
     }
 }

@@ -47,9 +47,9 @@ async fn a_store_that_is_down_says_nothing_about_its_tasks() {
     }
     let call = json!({"name": "gated", "task": {}});
     assert_eq!(older.error("tools/call", call).await["code"], -32603);
-    // Longer than any lease: the worker gives up what it cannot keep.
-    stage.store.shift(LEASE * 4);
+    // Longer than any lease, by the clocks of the worker and of the store.
     tokio::time::sleep(LEASE * 4).await;
+    stage.store.shift(LEASE * 4);
     points.down(false);
     assert_eq!(stage.tasks().await.len(), 2, "nothing was made");
     assert_eq!(legacy_status(&mut older, &other).await, "working");

@@ -1,0 +1,150 @@
+//! The page of limits says what the code does.
+
+use std::{collections::BTreeMap, fmt::Debug, fs, path::Path};
+
+use outlive::{
+    http::HttpConfig,
+    server::{Limits, TaskConfig},
+    tasks::{EngineConfig, SqliteOptions},
+};
+
+/// A field of a struct as its `Debug` shows it, or a row of the page: a name and a default.
+type Table = BTreeMap<String, String>;
+
+#[test]
+fn the_page_of_limits_is_true() {
+    let page = read("docs/limits.md");
+    check(&page, "`Limits`", &Limits::default());
+    check(&page, "`HttpConfig`", &HttpConfig::default());
+    check(&page, "`TaskConfig`", &TaskConfig::volatile());
+    check(&page, "`EngineConfig`", &EngineConfig::default());
+    check(&page, "`SqliteOptions`", &SqliteOptions::default());
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn the_page_of_limits_knows_postgres() {
+    let defaults = outlive::tasks::PostgresOptions::default();
+    check(&read("docs/limits.md"), "`PostgresOptions`", &defaults);
+}
+
+#[test]
+fn the_page_of_limits_knows_the_constants() {
+    let page = read("docs/limits.md");
+    for row in rows(&page, "Fixed") {
+        let [name, value, file, ..] = &row[..] else { panic!("a short row: {row:?}") };
+        let (name, file) = (name.trim_matches('`'), file.trim_matches('`'));
+        let source = read(file);
+        let head = format!("const {name}: ");
+        let line = source.lines().find_map(|line| line.split_once(&head));
+        let (_, line) = line.unwrap_or_else(|| panic!("{file} has no constant {name}"));
+        let (_, code) = line.split_once(" = ").unwrap();
+        let code = code.trim_end_matches(';');
+        assert_eq!(amount(value), Some(computed(code)), "{name} in {file} is {code}");
+    }
+}
+
+/// Holds a section of the page against the defaults of a struct.
+#[track_caller]
+fn check(page: &str, section: &str, defaults: &impl Debug) {
+    let row = |row: Vec<String>| (row[0].trim_matches('`').to_owned(), row[1].clone());
+    let said: Table = rows(page, section).into_iter().map(row).collect();
+    let fields = fields(defaults);
+    let names = |table: &Table| table.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&said), names(&fields), "what {section} has, and what the page says");
+    for (name, value) in fields {
+        let default = &said[&name];
+        match amount(&value) {
+            Some(amount_in_code) => {
+                assert_eq!(amount(default), Some(amount_in_code), "{section} {name}: {value}");
+            }
+            // A switch, a place, or a limit with parts: the digits in it are on the page.
+            None => assert!(
+                digits(&value).iter().all(|digits| default.replace(' ', "").contains(digits)),
+                "{section} {name}: {value} is not what the page says: {default}"
+            ),
+        }
+    }
+}
+
+/// The cells of a section's table, row by row.
+fn rows(page: &str, section: &str) -> Vec<Vec<String>> {
+    let sections = page.split("\n## ");
+    let body = sections.filter(|text| text.lines().next().unwrap().contains(section));
+    let body = body.last().unwrap_or_else(|| panic!("the page has no section {section}"));
+    let cells =
+        |line: &str| line.trim_matches('|').split('|').map(|c| c.trim().to_owned()).collect();
+    let table = body.lines().filter(|line| line.starts_with('|')).skip(2);
+    table.map(cells).collect()
+}
+
+/// The fields of a struct, without those of the structs in it that have a section of their own.
+fn fields(of: &impl Debug) -> Table {
+    let text = format!("{of:#?}");
+    let mut fields = Table::new();
+    let mut last = String::new();
+    for line in text.lines().skip(1) {
+        let inner = line.trim_start();
+        match (line.len() - inner.len(), inner.split_once(": ")) {
+            (4, Some((name, value))) => {
+                name.clone_into(&mut last);
+                fields.insert(last.clone(), value.trim_end_matches(',').to_owned());
+            }
+            (5.., Some((_, value))) => {
+                let whole = fields.entry(last.clone()).or_default();
+                whole.push(' ');
+                whole.push_str(value.trim_end_matches(','));
+            }
+            _ => {}
+        }
+    }
+    fields.remove("engine");
+    fields
+}
+
+/// A number of things, bytes or milliseconds: as the page writes it, or as `Debug` does.
+fn amount(text: &str) -> Option<f64> {
+    let text = text.replace(' ', "");
+    let split = text.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let times = match unit {
+        "" | "ms" => 1,
+        "s" => 1_000,
+        "min" => 60_000,
+        "h" => 3_600_000,
+        "days" => 86_400_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        _ => return None,
+    };
+    Some(number.parse::<f64>().ok()? * f64::from(times))
+}
+
+/// What a constant is: a number, a shift, or a duration.
+fn computed(code: &str) -> f64 {
+    let number = |text: &str| text.trim().replace('_', "").parse::<u32>().unwrap();
+    let inner = |text: &str, head: &str| {
+        text.strip_prefix(head).and_then(|rest| rest.strip_suffix(')')).map(&number)
+    };
+    if let Some(seconds) = inner(code, "Duration::from_secs(") {
+        return f64::from(seconds) * 1_000.0;
+    }
+    if let Some(millis) = inner(code, "Duration::from_millis(") {
+        return f64::from(millis);
+    }
+    match code.split_once("<<") {
+        Some((base, shift)) => f64::from(number(base)) * f64::from(2_u32.pow(number(shift))),
+        None => f64::from(number(code)),
+    }
+}
+
+/// The whole numbers in a text, from two digits on.
+fn digits(text: &str) -> Vec<&str> {
+    let numbers = text.split(|c: char| !c.is_ascii_digit());
+    numbers.filter(|number| number.len() > 1).collect()
+}
+
+fn read(path: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
