@@ -48,7 +48,7 @@ async fn a_client_whose_requests_are_spread_notices_nothing() {
         let content = json!({"action": "accept", "content": {"yes": round % 2 == 0}});
         assert_eq!(proxy.send(session.reply(&asked, content)).await.status(), 202);
         let mut answer = result.message().await;
-        if answer["method"] == "notifications/tasks/status" {
+        while answer["method"] == "notifications/tasks/status" {
             answer = result.message().await;
         }
         let text = format!("form {}", round % 2 == 0);

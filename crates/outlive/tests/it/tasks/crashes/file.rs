@@ -1,6 +1,6 @@
 //! The same with a store in a file, which is opened again by whoever comes next.
 
-use std::{env, fs, path::PathBuf, process};
+use std::{env, fs, path::PathBuf, process, thread, time::Duration};
 
 use outlive::tasks::{Durability, SqliteOptions, SqliteStore};
 use serde_json::json;
@@ -26,6 +26,15 @@ impl Folder {
 
     fn open(&self) -> SqliteStore {
         SqliteStore::open(self.0.join("tasks.db")).unwrap()
+    }
+
+    /// Waits until nobody has the file open. A process that is lost here is one of threads, which
+    /// take a moment to end, and a file that is copied under their hands is no backup. Whoever closes
+    /// it last takes its log away.
+    fn wait_until_closed(&self) {
+        while self.0.join("tasks.db-wal").exists() {
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Copies the file, with all that belongs to it, to another folder.
@@ -114,11 +123,13 @@ fn an_older_copy_of_the_file_knows_what_it_knew() {
     let stage = Stage::over(folder.open());
     let id = begin(&stage);
     drop(stage);
+    folder.wait_until_closed();
     folder.copy_to(&backup);
     let stage = Stage::over(folder.open());
     assert_eq!(finish(&stage, &id, true), "shop:1: true");
     let later = begin(&stage);
     drop(stage);
+    folder.wait_until_closed();
     backup.copy_to(&folder);
     let stage = Stage::over(folder.open());
     Process::start_in_real_time().run(async {
