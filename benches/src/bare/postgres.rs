@@ -99,7 +99,7 @@ impl Lane {
                 batch.push(next);
             }
             self.commit(&batch).await?;
-            batch.replies.into_iter().for_each(|reply| drop(reply.send(())));
+            batch.replies.into_iter().for_each(|reply| _ = reply.send(()));
         }
         Ok(())
     }

@@ -54,7 +54,7 @@ fn serve(connection: &Connection, mut queued: mpsc::Receiver<Queued>) -> rusqlit
             replies.push(reply);
         }
         connection.prepare_cached("COMMIT")?.execute([])?;
-        replies.drain(..).for_each(|reply| drop(reply.send(())));
+        replies.drain(..).for_each(|reply| _ = reply.send(()));
     }
     Ok(())
 }

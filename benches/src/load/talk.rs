@@ -114,7 +114,11 @@ impl<T: Talk> Talks<T> {
     /// Goes on after an answer, or begins; `true` if the conversation is finished.
     fn step(&mut self, index: usize, answered: bool) -> Result<bool> {
         let connection = &mut self.connections[index];
-        match connection.talk.next(answered.then(|| connection.body()).transpose()?)? {
+        let body = match answered {
+            true => Some(body(&connection.buffer[..connection.filled])?),
+            false => None,
+        };
+        match connection.talk.next(body)? {
             Say::Now(request) => {
                 connection.request = request;
                 connection.filled = 0;
@@ -154,12 +158,12 @@ impl<T> Connection<T> {
         let head = Head::read(&self.buffer[..self.filled])?;
         Ok(head.is_some_and(|head| self.filled >= head.end + head.length))
     }
+}
 
-    fn body(&self) -> Result<&[u8]> {
-        let got = &self.buffer[..self.filled];
-        match Head::read(got)? {
-            Some(head) if head.status == 200 => Ok(&got[head.end..]),
-            _ => bail!("answered: {}", String::from_utf8_lossy(got)),
-        }
+/// What stands in a whole answer.
+fn body(got: &[u8]) -> Result<&[u8]> {
+    match Head::read(got)? {
+        Some(head) if head.status == 200 => Ok(&got[head.end..]),
+        _ => bail!("answered: {}", String::from_utf8_lossy(got)),
     }
 }

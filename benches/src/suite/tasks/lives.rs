@@ -126,7 +126,7 @@ impl Observer for Ended {
         // Whoever waits for anything else than a result never hears of it.
         if let Seen::Ended(TaskOutcome::Result(_)) = seen {
             let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(task);
-            ended.into_iter().for_each(|ended| drop(ended.send(())));
+            ended.into_iter().for_each(|ended| _ = ended.send(()));
         } else if let Seen::Ended(_) | Seen::Lost = seen {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(task);
         }
