@@ -117,6 +117,21 @@ pub(crate) fn url() -> Result<String> {
     })
 }
 
+/// Removes what was kept in PostgreSQL.
+pub(crate) async fn remove_schemas() -> Result<()> {
+    let (client, connection) = tokio_postgres::connect(&url()?, tokio_postgres::NoTls).await?;
+    tokio::spawn(connection);
+    let ours = format!("bench_{}_", std::process::id());
+    let found = client
+        .query("SELECT nspname::text FROM pg_namespace WHERE starts_with(nspname, $1)", &[&ours])
+        .await?;
+    for row in found {
+        let schema: String = row.get(0);
+        client.batch_execute(&format!("DROP SCHEMA {schema} CASCADE")).await?;
+    }
+    Ok(())
+}
+
 /// An id like those that servers give, that nobody else has.
 pub(crate) fn fresh_id() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);

@@ -20,7 +20,7 @@ use tokio::{runtime::Runtime, task::JoinSet, time::Instant};
 use super::Plan;
 use crate::{
     machine::{Cores, load_average, own_pid, pin, spread},
-    place::{Folder, Kind},
+    place::{self, Folder, Kind},
     report::Report,
     slices::{self, Series, Slice, Target},
 };
@@ -75,6 +75,9 @@ pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<
         eprintln!("measuring tasks: {}", figure.name);
         (figure.measure)(&bench, report).with_context(|| figure.name)?;
         report.say(format!("load average {}", load_average()?));
+    }
+    if bench.is_postgres() {
+        bench.runtime.block_on(place::remove_schemas())?;
     }
     pin(cores.generator)
 }

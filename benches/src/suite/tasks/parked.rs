@@ -19,7 +19,7 @@ use outlive::wire::InputRequest;
 use outlive_protocol::Principal;
 use outlive_tasks::store::{Asked, Changes, Created, Store, TaskId, Then, WorkerId};
 use tokio::task::JoinSet;
-use tokio_postgres::NoTls;
+use tokio_postgres::{Client, NoTls};
 
 use super::Bench;
 use crate::{
@@ -121,32 +121,43 @@ fn look_at(address: SocketAddr, count: u64) -> Result<()> {
 
 /// Statements a second, while nothing happens.
 fn idle_statements(bench: &Bench<'_>, server: &mut Server) -> Result<f64> {
-    let mut count = || match bench.is_postgres() {
-        true => bench.runtime.block_on(transactions()),
-        false => server.statements(),
+    let transactions = match bench.is_postgres() {
+        true => Some(bench.runtime.block_on(Transactions::watch())?),
+        false => None,
     };
-    let begun = Instant::now();
-    let before = count()?;
+    let mut count = || match &transactions {
+        Some(transactions) => bench.runtime.block_on(transactions.count()),
+        None => server.statements(),
+    };
+    let (begun, before) = (Instant::now(), count()?);
     thread::sleep(IDLE);
     let made = count()? - before;
-    // PostgreSQL is asked how many there were, and that is one.
+    // Asking PostgreSQL how many there were is one.
     let own = u64::from(bench.is_postgres());
     Ok(made.saturating_sub(own) as f64 / begun.elapsed().as_secs_f64())
 }
 
-/// How many transactions the database has seen. What this process does while nothing happens is a
-/// statement each, and so a transaction.
-async fn transactions() -> Result<u64> {
-    let (client, connection) = tokio_postgres::connect(&url()?, NoTls).await?;
-    let connection = tokio::spawn(connection);
-    let row = client
-        .query_one(
-            "SELECT xact_commit + xact_rollback FROM pg_stat_database
-             WHERE datname = current_database()",
-            &[],
-        )
-        .await?;
-    drop(client);
-    let _ = connection.await;
-    u64::try_from(row.get::<_, i64>(0)).context("a count below zero")
+/// The transactions of the database. What a server does while nothing happens is a statement each,
+/// and so a transaction.
+struct Transactions {
+    client: Client,
+}
+
+impl Transactions {
+    async fn watch() -> Result<Self> {
+        let (client, connection) = tokio_postgres::connect(&url()?, NoTls).await?;
+        tokio::spawn(connection);
+        // What the database would do by itself after so much was written is done now, and what
+        // others have done is in its books: they are late by up to a second.
+        client.batch_execute("VACUUM ANALYZE").await?;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        Ok(Self { client })
+    }
+
+    async fn count(&self) -> Result<u64> {
+        let count = "SELECT xact_commit + xact_rollback FROM pg_stat_database
+             WHERE datname = current_database()";
+        let row = self.client.query_one(count, &[]).await?;
+        u64::try_from(row.get::<_, i64>(0)).context("a count below zero")
+    }
 }
