@@ -1,7 +1,7 @@
 //! Servers are processes of their own, started on the server's core and ended with us.
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Write},
     net::SocketAddr,
     path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
@@ -9,12 +9,17 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::machine::{Cores, pin};
+use crate::{
+    machine::{Cores, pin},
+    place::Place,
+};
 
 /// A server at work.
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
+    /// What one that listens says.
+    said: Option<BufReader<ChildStdout>>,
 }
 
 impl Server {
@@ -22,6 +27,23 @@ impl Server {
     pub(crate) fn listening(name: &str, cores: Cores) -> Result<(Self, SocketAddr)> {
         let program = std::env::current_exe().context("could not find this program")?;
         Self::start_listening(&program, &["serve", name], cores)
+    }
+
+    /// Starts one of our own servers that listens and keeps tasks somewhere.
+    pub(crate) fn keeping(name: &str, place: &Place, cores: Cores) -> Result<(Self, SocketAddr)> {
+        let program = std::env::current_exe().context("could not find this program")?;
+        Self::start_listening(&program, &["serve", name, place.as_str()], cores)
+    }
+
+    /// How many statements the server has made to SQLite by now.
+    pub(crate) fn statements(&mut self) -> Result<u64> {
+        let stdin = self.child.stdin.as_mut().context("the server has no standard input")?;
+        stdin.write_all(b"statements\n")?;
+        let said = self.said.as_mut().context("the server has no standard output")?;
+        let mut line = String::new();
+        said.read_line(&mut line)?;
+        let count = line.trim().strip_prefix("statements ").and_then(|count| count.parse().ok());
+        count.with_context(|| format!("the server said `{}` instead of a number", line.trim()))
     }
 
     /// Starts the peer, building it if need be.
@@ -47,7 +69,9 @@ impl Server {
         let mut server = Self::start(program, args, cores)?;
         let stdout = server.child.stdout.take().context("the server has no standard output")?;
         let mut line = String::new();
-        BufReader::new(stdout).read_line(&mut line)?;
+        let mut said = BufReader::new(stdout);
+        said.read_line(&mut line)?;
+        server.said = Some(said);
         let port = line.trim().strip_prefix("listening ").and_then(|port| port.parse::<u16>().ok());
         let port =
             port.with_context(|| format!("the server said `{}` instead of its port", line.trim()))?;
@@ -61,7 +85,7 @@ impl Server {
             Command::new(program).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         pin(cores.generator)?;
         let child = child.with_context(|| format!("could not start {}", program.display()))?;
-        Ok(Self { child })
+        Ok(Self { child, said: None })
     }
 }
 

@@ -4,7 +4,7 @@ use std::{process::ExitCode, str::FromStr, time::Duration};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{echo::Path, messages, serve, suite};
+use crate::{echo::Path, messages, place::Kind, serve, suite};
 
 const HELP: &str = "\
 Measures what calls and open streams cost, beside a bare server and a peer.
@@ -14,9 +14,11 @@ Measures what calls and open streams cost, beside a bare server and a peer.
   --rounds N     rounds of paired slices (default 24)
   --quick        short slices, few rounds, few streams: to see that it works
   --no-peers     leaves rmcp out, which has to be built first
-  --only PART    http, stdio or memory
+  --only PART    http, stdio, memory or tasks
+  --figure NAME  of the tasks, one alone: creations, lives, http, polls or parked
+  --store STORE  where tasks are kept: sqlite (default) or postgres
 
-  bench serve NAME      runs one of the servers
+  bench serve NAME [PLACE]  runs one of the servers
   bench loop PATH N     answers N calls without a transport, for counting instructions:
                         modern-http, durable-http, legacy-http or modern-pipe
 ";
@@ -32,7 +34,8 @@ pub fn run(args: impl Iterator<Item = String>) -> Result<ExitCode> {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words[..] {
         ["help" | "--help" | "-h"] => print!("{HELP}"),
-        ["serve", name] => serve::run(name)?,
+        ["serve", name] => serve::run(name, None)?,
+        ["serve", name, place] => serve::run(name, Some(place))?,
         ["loop", path, times] => repeat(path, number(times)?)?,
         _ => {
             let report = suite::run(&plan(&words)?)?;
@@ -50,10 +53,15 @@ fn plan(words: &[&str]) -> Result<suite::Plan> {
         rounds: 24,
         slice: Duration::from_millis(300),
         held: 5_000,
+        stored: 1_000_000,
+        parked: 100_000,
         peers: true,
         http: true,
         stdio: true,
         memory: true,
+        tasks: true,
+        store: Kind::Sqlite,
+        figure: None,
     };
     let mut words = words.iter();
     while let Some(word) = words.next() {
@@ -61,15 +69,18 @@ fn plan(words: &[&str]) -> Result<suite::Plan> {
         match *word {
             "--rounds" => plan.rounds = number(value()?)?,
             "--quick" => {
-                (plan.rounds, plan.slice, plan.held) = (6, Duration::from_millis(100), 1_000)
+                (plan.rounds, plan.slice, plan.held) = (6, Duration::from_millis(100), 1_000);
+                (plan.stored, plan.parked) = (100_000, 10_000);
             }
+            "--store" => plan.store = value()?.parse()?,
+            "--figure" => plan.figure = Some(value()?.to_string()),
             "--no-peers" => plan.peers = false,
             "--only" => {
                 let part = *value()?;
-                (plan.http, plan.stdio, plan.memory) =
-                    (part == "http", part == "stdio", part == "memory");
-                if !(plan.http || plan.stdio || plan.memory) {
-                    bail!("`--only {part}`: there are http, stdio and memory");
+                (plan.http, plan.stdio) = (part == "http", part == "stdio");
+                (plan.memory, plan.tasks) = (part == "memory", part == "tasks");
+                if !(plan.http || plan.stdio || plan.memory || plan.tasks) {
+                    bail!("`--only {part}`: there are http, stdio, memory and tasks");
                 }
             }
             _ => bail!("`{word}` is not known here; `--help` tells what is"),

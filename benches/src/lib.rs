@@ -8,12 +8,15 @@
 //! - [`echo`]: the server that is measured, and its path from bytes to bytes without a transport.
 //! - `serve`: the servers, each a process of its own.
 //! - `load`: what asks them, and checks every answer.
+//! - `bare`, `place`: commits without a store around them, and where tasks are kept.
 //! - `slices`, `suite`, `report`: the rounds, what is measured in them, and how it is told.
 
 pub mod echo;
 pub mod messages;
 
 // Cores are pinned and processes are watched with what Linux has for it.
+#[cfg(target_os = "linux")]
+mod bare;
 #[cfg(target_os = "linux")]
 mod child;
 #[cfg(target_os = "linux")]
@@ -22,6 +25,8 @@ pub mod cli;
 mod load;
 #[cfg(target_os = "linux")]
 mod machine;
+#[cfg(target_os = "linux")]
+mod place;
 #[cfg(target_os = "linux")]
 mod report;
 #[cfg(target_os = "linux")]

@@ -2,6 +2,7 @@
 
 pub(crate) mod http;
 pub(crate) mod stdio;
+pub(crate) mod talk;
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;

@@ -43,6 +43,14 @@ pub(crate) fn pin(core: usize) -> Result<()> {
     sched_setaffinity(None, &only).with_context(|| format!("could not move to core {core}"))
 }
 
+/// Lets this thread, and what it starts from now on, use both cores.
+pub(crate) fn spread(cores: Cores) -> Result<()> {
+    let mut both = CpuSet::new();
+    both.set(cores.server);
+    both.set(cores.generator);
+    sched_setaffinity(None, &both).context("could not use both cores")
+}
+
 /// The processor time that a process has used, of all its threads. Exact only while it sleeps:
 /// what runs is counted when the kernel next looks.
 pub(crate) fn cpu_of(pid: u32) -> Result<Duration> {
@@ -136,7 +144,9 @@ impl Watch {
         let own = cpu_of(own_pid())?.saturating_sub(self.own);
         let ticks = Ticks::read()?;
         let share = |ticks: u64| (TICK * ticks as u32).as_secs_f64() / elapsed.as_secs_f64();
-        let ours = (server + own).as_secs_f64() / elapsed.as_secs_f64();
+        // Who measures itself is counted once.
+        let used = if self.pid == own_pid() { own } else { server + own };
+        let ours = used.as_secs_f64() / elapsed.as_secs_f64();
         Ok(Seen {
             elapsed,
             server,
@@ -163,6 +173,7 @@ impl Ticks {
     }
 }
 
-fn own_pid() -> u32 {
+/// This process.
+pub(crate) fn own_pid() -> u32 {
     Pid::as_raw(Some(rustix::process::getpid())).cast_unsigned()
 }

@@ -59,6 +59,26 @@ pub const LISTEN: &str = r#"{"jsonrpc":"2.0","id":1,"method":"subscriptions/list
 pub const MODERN_CALL_HEADERS: &[(&str, &str)] =
     &[("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "echo")];
 
+/// The headers that go with [`create_task`].
+pub const CREATE_TASK_HEADERS: &[(&str, &str)] = MODERN_CALL_HEADERS;
+
+const TASK_META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"roots":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}}"#;
+
+/// A call of 2026-07-28 that becomes a task.
+pub fn create_task() -> String {
+    modern(&format!(r#"{{"name":"echo","arguments":{{"message":"{TEXT}"}},{TASK_META}}}"#))
+}
+
+/// The whole request that looks at a task, of 2026-07-28.
+pub fn get_task(id: &str) -> Vec<u8> {
+    let headers =
+        [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tasks/get"), ("mcp-name", id)];
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":{FIRST_ID},"method":"tasks/get","params":{{"taskId":"{id}",{TASK_META}}}}}"#
+    );
+    http_request("POST", "/mcp", &headers, &body)
+}
+
 /// The headers that go with [`LISTEN`].
 pub const LISTEN_HEADERS: &[(&str, &str)] =
     &[("mcp-protocol-version", "2026-07-28"), ("mcp-method", "subscriptions/listen")];

@@ -2,6 +2,8 @@
 
 mod control_http;
 mod control_stdio;
+mod control_tasks;
+mod tasks;
 
 use std::io;
 
@@ -11,8 +13,15 @@ use tokio::runtime::Runtime;
 
 use crate::echo;
 
-/// Runs a server until its standard input ends.
-pub(crate) fn run(name: &str) -> Result<()> {
+/// Runs a server until its standard input ends. Those that keep tasks are told where.
+pub(crate) fn run(name: &str, place: Option<&str>) -> Result<()> {
+    match (name, place) {
+        ("control-tasks", Some(place)) => return listen(control_tasks::start(place)),
+        ("outlive-tasks", Some(place)) => return tasks::run(place, None),
+        // What waits in its store goes on waiting.
+        ("outlive-tasks-idle", Some(place)) => return tasks::run(place, Some(0)),
+        _ => {}
+    }
     match name {
         "control-http" => listen(control_http::start()),
         "outlive-http" => listen(outlive_http(echo::server()?)),
@@ -20,20 +29,24 @@ pub(crate) fn run(name: &str) -> Result<()> {
         "control-stdio" => control_stdio::run(),
         "outlive-stdio" => outlive_stdio(),
         _ => bail!(
-            "there is no server `{name}`; there are control-http, outlive-http, outlive-durable-http, control-stdio, outlive-stdio"
+            "there is no server `{name}`; there are control-http, outlive-http, outlive-durable-http, control-stdio, outlive-stdio; and with a place: control-tasks, outlive-tasks, outlive-tasks-idle"
         ),
     }
 }
 
 /// Runs what listens, and tells its port.
-#[expect(clippy::print_stdout, reason = "this is how the parent learns the port")]
 fn listen(start: impl Future<Output = Result<(u16, impl Sized)>>) -> Result<()> {
     let runtime = runtime()?;
     let (port, _serving) = runtime.block_on(start)?;
-    println!("listening {port}");
+    say(&format!("listening {port}"));
     // The parent never writes: this waits until it is gone.
     io::copy(&mut io::stdin(), &mut io::sink())?;
     Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "this is how the parent learns it")]
+fn say(line: &str) {
+    println!("{line}");
 }
 
 async fn outlive_http(server: Server) -> Result<(u16, impl Sized)> {

@@ -23,6 +23,10 @@ pub(crate) trait Target {
     /// Puts it under load for a while; says how many calls were answered. Nothing is under way
     /// afterwards.
     fn load(&mut self, time: Duration) -> Result<u64>;
+    /// Whether others work for it that cannot be told from strangers, as a database does.
+    fn has_helpers(&self) -> bool {
+        false
+    }
 }
 
 /// What a slice has shown.
@@ -85,7 +89,7 @@ fn slice(target: &mut dyn Target, time: Duration) -> Result<Slice> {
     Ok(Slice {
         cpu: seen.server.as_secs_f64() * 1e6 / calls,
         rate: calls / seen.elapsed.as_secs_f64(),
-        foreign: seen.others + seen.stolen,
+        foreign: if target.has_helpers() { seen.stolen } else { seen.others + seen.stolen },
     })
 }
 

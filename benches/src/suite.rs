@@ -1,8 +1,9 @@
-//! What is measured: calls over HTTP, calls on a pipe, and what is held open.
+//! What is measured: calls over HTTP, calls on a pipe, what is held open, and tasks.
 
 mod http;
 mod memory;
 mod stdio;
+mod tasks;
 
 use std::time::Duration;
 
@@ -10,20 +11,30 @@ use anyhow::Result;
 
 use crate::{
     machine::{Cores, load_average, pin},
+    place::Kind,
     report::Report,
 };
 
 /// How much is measured.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) rounds: usize,
     pub(crate) slice: Duration,
     /// Sessions and streams that are held open.
     pub(crate) held: usize,
+    /// Tasks in a large store.
+    pub(crate) stored: u64,
+    /// Tasks that are parked.
+    pub(crate) parked: u64,
     pub(crate) peers: bool,
     pub(crate) http: bool,
     pub(crate) stdio: bool,
     pub(crate) memory: bool,
+    pub(crate) tasks: bool,
+    /// Where tasks are kept.
+    pub(crate) store: Kind,
+    /// The one figure of the tasks that is wanted, if not all are.
+    pub(crate) figure: Option<String>,
 }
 
 /// Takes the figures.
@@ -47,6 +58,9 @@ pub(crate) fn run(plan: &Plan) -> Result<Report> {
     }
     if plan.memory {
         memory::measure(plan, cores, &mut report)?;
+    }
+    if plan.tasks {
+        tasks::measure(plan, cores, &mut report)?;
     }
     report.say(format!("load average {} at the end", load_average()?));
     Ok(report)

@@ -17,7 +17,7 @@ use super::template;
 use crate::messages::{FIRST_ID, Numbered, next_id};
 
 /// How long an answer may take. Only a server that hangs takes so long.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Connections that ask the same server.
 pub(crate) struct Load {
@@ -169,7 +169,7 @@ impl Answer {
         header(&self.head, name).map(|value| String::from_utf8_lossy(value).into_owned())
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 }
@@ -213,17 +213,17 @@ fn read_more(stream: &mut TcpStream, got: &mut Vec<u8>) -> Result<()> {
 
 /// The head of a response.
 #[derive(Debug)]
-struct Head {
-    status: u16,
+pub(super) struct Head {
+    pub(super) status: u16,
     /// Where the body begins.
-    end: usize,
+    pub(super) end: usize,
     /// How long the body is; 0 if the head does not say.
-    length: usize,
+    pub(super) length: usize,
 }
 
 impl Head {
     /// Reads a head; `None` if it is not all there yet.
-    fn read(bytes: &[u8]) -> Result<Option<Self>> {
+    pub(super) fn read(bytes: &[u8]) -> Result<Option<Self>> {
         let Some(end) = memmem::find(bytes, b"\r\n\r\n") else { return Ok(None) };
         let head = &bytes[..end + 2];
         let status = head.strip_prefix(b"HTTP/1.1 ").and_then(|rest| number(rest.get(..3)?));

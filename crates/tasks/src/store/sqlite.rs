@@ -159,6 +159,12 @@ impl SqliteStore {
         self.writer.commits()
     }
 
+    /// How many statements this process has made, to all files that it has open. Between two
+    /// moments in which nobody asks for anything, it says what waiting costs.
+    pub fn statements() -> u64 {
+        statement::made()
+    }
+
     /// Keeps the file from growing beyond so many bytes; what does not fit is refused like on a
     /// full disk. Holds until it is dropped, for this process.
     ///

@@ -1,4 +1,6 @@
-//! Statements that are prepared once for each connection.
+//! Statements that are prepared once for each connection, and counted.
+
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
 
@@ -31,6 +33,15 @@ pub(super) fn run(
     prepared(connection, sql)?.execute(params)
 }
 
+/// How many statements this process has made, to all of its files.
+pub(super) fn made() -> u64 {
+    MADE.load(Ordering::Relaxed)
+}
+
+// One for all files: a connection does not say which store it belongs to, and nobody needs to know.
+static MADE: AtomicU64 = AtomicU64::new(0);
+
 fn prepared<'c>(connection: &'c Connection, sql: &str) -> rusqlite::Result<CachedStatement<'c>> {
+    MADE.fetch_add(1, Ordering::Relaxed);
     connection.prepare_cached(sql)
 }

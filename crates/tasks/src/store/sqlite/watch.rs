@@ -17,7 +17,7 @@ use std::{
 
 use rusqlite::Connection;
 
-use super::{File, change_log, problem::Problem, readers::in_one_piece};
+use super::{File, change_log, problem::Problem, readers::in_one_piece, statement::one};
 use crate::store::{Listener, TaskId};
 
 /// How many times longer the watcher waits when nothing has happened for a while. Nobody depends
@@ -119,18 +119,16 @@ impl Thread {
     }
 
     fn look(&mut self) -> Result<Vec<TaskId>, Problem> {
-        let version: i64 = self
-            .connection
-            .prepare_cached("PRAGMA data_version")?
-            .query_row([], |row| row.get(0))?;
-        if self.version == Some(version) {
+        let version: Option<i64> =
+            one(&self.connection, "PRAGMA data_version", [], |row| row.get(0))?;
+        if version.is_some() && self.version == version {
             return Ok(Vec::new());
         }
         let (origin, seen) = (self.file.origin, self.seen);
         let (changed, seen) = in_one_piece(&self.connection, |connection| {
             change_log::since(connection, origin, seen)
         })?;
-        (self.version, self.seen) = (Some(version), seen);
+        (self.version, self.seen) = (version, seen);
         Ok(changed)
     }
 }

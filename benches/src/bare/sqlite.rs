@@ -1,0 +1,113 @@
+//! Bare commits to SQLite: one thread writes, and one reads for those who poll.
+
+use std::{path::Path, thread};
+
+use anyhow::{Context, Result};
+use rusqlite::{Connection, OptionalExtension};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{BATCH, QUEUE, Queued, Write};
+
+const TABLES: &str = "
+CREATE TABLE IF NOT EXISTS task (id TEXT PRIMARY KEY, principal TEXT, kind TEXT, origin TEXT,
+    request TEXT, outcome TEXT);
+CREATE TABLE IF NOT EXISTS entry (task TEXT, key TEXT, body TEXT, PRIMARY KEY (task, key))
+    WITHOUT ROWID;";
+const CREATE: &str =
+    "INSERT INTO task (id, principal, kind, origin, request) VALUES (?1, ?2, ?3, ?4, ?5)";
+const ENTRY: &str = "INSERT INTO entry VALUES (?1, ?2, ?3)";
+const END: &str = "UPDATE task SET outcome = ?2 WHERE id = ?1";
+const READ: &str = "SELECT outcome FROM task WHERE id = ?1";
+
+/// Starts the thread that writes.
+pub(super) fn start(path: &Path) -> Result<mpsc::Sender<Queued>> {
+    let connection = open(path)?;
+    connection.execute_batch(TABLES)?;
+    let (queue, queued) = mpsc::channel(QUEUE);
+    thread::Builder::new().name("bare-writer".to_owned()).spawn(move || {
+        if let Err(error) = serve(&connection, queued) {
+            eprintln!("the bare writer has ended: {error}");
+        }
+    })?;
+    Ok(queue)
+}
+
+/// As our own store keeps its file: what is committed is on the disk.
+fn open(path: &Path) -> Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    connection.query_row("PRAGMA wal_autocheckpoint = 4000", [], |_| Ok(()))?;
+    connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA cache_size = -8192")?;
+    Ok(connection)
+}
+
+fn serve(connection: &Connection, mut queued: mpsc::Receiver<Queued>) -> rusqlite::Result<()> {
+    let mut replies = Vec::with_capacity(BATCH);
+    while let Some((first, reply)) = queued.blocking_recv() {
+        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        write(connection, &first)?;
+        replies.push(reply);
+        while replies.len() < BATCH
+            && let Ok((next, reply)) = queued.try_recv()
+        {
+            write(connection, &next)?;
+            replies.push(reply);
+        }
+        connection.prepare_cached("COMMIT")?.execute([])?;
+        replies.drain(..).for_each(|reply| _ = reply.send(()));
+    }
+    Ok(())
+}
+
+fn write(connection: &Connection, write: &Write) -> rusqlite::Result<()> {
+    match write {
+        Write::Create { id, principal, kind, origin, request } => {
+            let row = (id, principal, kind, origin, request);
+            connection.prepare_cached(CREATE)?.execute(row)?;
+        }
+        Write::Entry { task, key, body } => {
+            connection.prepare_cached(ENTRY)?.execute((task, key, body))?;
+        }
+        Write::End { task, outcome } => {
+            connection.prepare_cached(END)?.execute((task, outcome))?;
+        }
+    }
+    Ok(())
+}
+
+/// A look at one task: its outcome if it has ended, `None` if it is not there.
+type Look = (String, oneshot::Sender<Option<Option<String>>>);
+
+/// The way to the thread that reads.
+#[derive(Clone)]
+pub(crate) struct Reader {
+    queue: mpsc::Sender<Look>,
+}
+
+impl Reader {
+    /// Starts it. The tables are there.
+    pub(crate) fn start(path: &Path) -> Result<Self> {
+        let connection = open(path)?;
+        let (queue, mut queued) = mpsc::channel::<Look>(QUEUE);
+        thread::Builder::new().name("bare-reader".to_owned()).spawn(move || {
+            while let Some((id, reply)) = queued.blocking_recv() {
+                match read(&connection, &id) {
+                    Ok(found) => drop(reply.send(found)),
+                    Err(error) => eprintln!("the bare reader: {error}"),
+                }
+            }
+        })?;
+        Ok(Self { queue })
+    }
+
+    /// What came of a task so far.
+    pub(crate) async fn read(&self, id: String) -> Result<Option<Option<String>>> {
+        let (reply, found) = oneshot::channel();
+        self.queue.send((id, reply)).await.ok().context("the bare reader has ended")?;
+        found.await.context("the bare reader has failed")
+    }
+}
+
+fn read(connection: &Connection, id: &str) -> rusqlite::Result<Option<Option<String>>> {
+    connection.prepare_cached(READ)?.query_row([id], |row| row.get(0)).optional()
+}

@@ -1,0 +1,169 @@
+//! Conversations over HTTP: what is asked next depends on the answer. Many kept connections, one
+//! thread, epoll.
+
+use std::{
+    collections::VecDeque,
+    io::{self, Read, Write},
+    net::{SocketAddr, TcpStream},
+    os::fd::OwnedFd,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, bail, ensure};
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+
+use super::http::{Head, PATIENCE, connect};
+
+/// One side of a conversation.
+pub(crate) trait Talk {
+    /// What to say, given what was answered last; nothing at the beginning.
+    fn next(&mut self, answer: Option<&[u8]>) -> Result<Say>;
+}
+
+/// What is said next.
+pub(crate) enum Say {
+    /// This, at once.
+    Now(Vec<u8>),
+    /// This, after the pause.
+    Later(Vec<u8>),
+    /// What the conversation was about is finished; another one begins.
+    Done,
+}
+
+/// Connections that talk to the same server.
+pub(crate) struct Talks<T> {
+    epoll: OwnedFd,
+    connections: Vec<Connection<T>>,
+    ready: Vec<Event>,
+    /// Those who pause, and until when; who came first goes on first.
+    pausing: VecDeque<(Instant, usize)>,
+    pause: Duration,
+    /// How many requests have been sent.
+    pub(crate) sent: u64,
+}
+
+struct Connection<T> {
+    stream: TcpStream,
+    talk: T,
+    request: Vec<u8>,
+    buffer: Box<[u8]>,
+    filled: usize,
+}
+
+impl<T: Talk> Talks<T> {
+    pub(crate) fn open(
+        address: SocketAddr,
+        pause: Duration,
+        talks: impl Iterator<Item = T>,
+    ) -> Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let mut connections = Vec::new();
+        for (index, talk) in talks.enumerate() {
+            let stream = connect(address)?;
+            stream.set_nonblocking(true)?;
+            epoll::add(&epoll, &stream, EventData::new_u64(index as u64), EventFlags::IN)?;
+            let buffer = vec![0; 16 << 10].into();
+            connections.push(Connection { stream, talk, request: Vec::new(), buffer, filled: 0 });
+        }
+        let ready = Vec::with_capacity(connections.len());
+        Ok(Self { epoll, connections, ready, pausing: VecDeque::new(), pause, sent: 0 })
+    }
+
+    /// Talks for a while on all connections, and says how many conversations were finished. Nothing
+    /// is under way afterwards.
+    pub(crate) fn run(&mut self, time: Duration) -> Result<u64> {
+        let end = Instant::now() + time;
+        let (mut talking, mut done) = (self.connections.len(), 0);
+        for index in 0..self.connections.len() {
+            self.step(index, false)?;
+        }
+        while talking > 0 {
+            self.ready.clear();
+            let due = self.pausing.front().map(|(due, _)| *due);
+            let patience =
+                due.map_or(PATIENCE, |due| due.saturating_duration_since(Instant::now()));
+            epoll::wait(
+                &self.epoll,
+                rustix::buffer::spare_capacity(&mut self.ready),
+                Some(&patience.try_into()?),
+            )?;
+            ensure!(due.is_some() || !self.ready.is_empty(), "no answer within {PATIENCE:?}");
+            let now = Instant::now();
+            while let Some((due, index)) = self.pausing.front().copied()
+                && due <= now
+            {
+                self.pausing.pop_front();
+                self.sent += 1;
+                self.connections[index].send()?;
+            }
+            for place in 0..self.ready.len() {
+                let index = self.ready[place].data.u64() as usize;
+                if !self.connections[index].receive()? || !self.step(index, true)? {
+                    continue;
+                }
+                done += 1;
+                match now < end {
+                    true => drop(self.step(index, false)?),
+                    false => talking -= 1,
+                }
+            }
+        }
+        Ok(done)
+    }
+
+    /// Goes on after an answer, or begins; `true` if the conversation is finished.
+    fn step(&mut self, index: usize, answered: bool) -> Result<bool> {
+        let connection = &mut self.connections[index];
+        let body = match answered {
+            true => Some(body(&connection.buffer[..connection.filled])?),
+            false => None,
+        };
+        match connection.talk.next(body)? {
+            Say::Now(request) => {
+                connection.request = request;
+                connection.filled = 0;
+                self.sent += 1;
+                connection.send()?;
+            }
+            Say::Later(request) => {
+                connection.request = request;
+                connection.filled = 0;
+                self.pausing.push_back((Instant::now() + self.pause, index));
+            }
+            Say::Done => {
+                connection.filled = 0;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl<T> Connection<T> {
+    fn send(&mut self) -> Result<()> {
+        // The buffer is empty: what was sent before has been answered.
+        let sent = self.stream.write(&self.request)?;
+        ensure!(sent == self.request.len(), "the system took only a part of a request");
+        Ok(())
+    }
+
+    /// Reads on; `true` when the answer is there.
+    fn receive(&mut self) -> Result<bool> {
+        match self.stream.read(&mut self.buffer[self.filled..]) {
+            Ok(0) => bail!("the server closed a connection"),
+            Ok(read) => self.filled += read,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        let head = Head::read(&self.buffer[..self.filled])?;
+        Ok(head.is_some_and(|head| self.filled >= head.end + head.length))
+    }
+}
+
+/// What stands in a whole answer.
+fn body(got: &[u8]) -> Result<&[u8]> {
+    match Head::read(got)? {
+        Some(head) if head.status == 200 => Ok(&got[head.end..]),
+        _ => bail!("answered: {}", String::from_utf8_lossy(got)),
+    }
+}

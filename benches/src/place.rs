@@ -1,0 +1,191 @@
+//! Where tasks are kept while they are measured, and what they are made of.
+
+use std::{
+    env, fs,
+    hash::{BuildHasher, RandomState},
+    path::{Path, PathBuf},
+    str::FromStr,
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+use outlive_tasks::{
+    Restored,
+    store::{NewTask, PostgresOptions, PostgresStore, SqliteStore, Store, TaskId},
+};
+use serde_json::value::to_raw_value;
+
+/// Where the address of a PostgreSQL is found.
+const ADDRESS: &str = "OUTLIVE_TEST_POSTGRES";
+
+/// Which store is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Sqlite,
+    Postgres,
+}
+
+impl FromStr for Kind {
+    type Err = anyhow::Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "sqlite" => Ok(Self::Sqlite),
+            "postgres" => Ok(Self::Postgres),
+            _ => bail!("`--store {name}`: there are sqlite and postgres"),
+        }
+    }
+}
+
+/// A folder for files beside this program, which lies on a disk more likely than a temporary
+/// folder does. Removed with all that is in it.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    kind: Kind,
+    path: PathBuf,
+}
+
+impl Folder {
+    pub(crate) fn make(kind: Kind) -> Result<Self> {
+        let program = env::current_exe().context("could not find this program")?;
+        let name = format!("outlive-bench-tasks-{}", std::process::id());
+        let path = program.parent().context("this program lies nowhere")?.join(name);
+        fs::create_dir_all(&path).with_context(|| format!("could not make {}", path.display()))?;
+        Ok(Self { kind, path })
+    }
+
+    /// A new place of this name.
+    pub(crate) fn place(&self, name: &str) -> Place {
+        match self.kind {
+            Kind::Sqlite => {
+                Place(format!("sqlite:{}", self.path.join(name).with_extension("db").display()))
+            }
+            Kind::Postgres => {
+                let name = name.replace('-', "_");
+                Place(format!("postgres:bench_{}_{name}", std::process::id()))
+            }
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// A file or a schema, as it is told to a server: `sqlite:FILE` or `postgres:SCHEMA`.
+#[derive(Clone, Debug)]
+pub(crate) struct Place(String);
+
+impl Place {
+    pub(crate) fn told(place: &str) -> Self {
+        Self(place.to_owned())
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.0.strip_prefix("sqlite:").map(Path::new)
+    }
+
+    pub(crate) fn schema(&self) -> Option<&str> {
+        self.0.strip_prefix("postgres:")
+    }
+
+    pub(crate) async fn open(&self) -> Result<Arc<dyn Store>> {
+        if let Some(path) = self.file() {
+            return Ok(Arc::new(SqliteStore::open(path)?));
+        }
+        let schema = self.schema().with_context(|| format!("`{}` is no place", self.0))?;
+        let options = PostgresOptions::new().with_schema(schema);
+        let store = Box::pin(PostgresStore::connect_with(&url()?, options)).await?;
+        Ok(Arc::new(store))
+    }
+}
+
+/// The address of the PostgreSQL that is measured.
+pub(crate) fn url() -> Result<String> {
+    env::var(ADDRESS).with_context(|| {
+        format!("{ADDRESS} is not set; `cargo xtask bench --store postgres` starts a database")
+    })
+}
+
+/// Removes what was kept in PostgreSQL.
+pub(crate) async fn remove_schemas() -> Result<()> {
+    let (client, connection) = tokio_postgres::connect(&url()?, tokio_postgres::NoTls).await?;
+    tokio::spawn(connection);
+    let ours = format!("bench_{}_", std::process::id());
+    let found = client
+        .query("SELECT nspname::text FROM pg_namespace WHERE starts_with(nspname, $1)", &[&ours])
+        .await?;
+    for row in found {
+        let schema: String = row.get(0);
+        client.batch_execute(&format!("DROP SCHEMA {schema} CASCADE")).await?;
+    }
+    Ok(())
+}
+
+/// An id like those that servers give, that nobody else has.
+pub(crate) fn fresh_id() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    static SALT: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
+    numbered_id(NEXT.fetch_add(1, Ordering::Relaxed) ^ *SALT)
+}
+
+/// An id that can be told again from its number: as random as all others.
+pub(crate) fn numbered_id(number: u64) -> String {
+    format!("{:016x}{:016x}", mixed(number), mixed(number ^ 0x5555_5555_5555_5555))
+}
+
+/// A number that looks random (splitmix64).
+pub(crate) fn mixed(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// What every task is about.
+pub(crate) const KIND: &str = "deploy";
+pub(crate) const ORIGIN: &str = "2026-07-28";
+
+/// The request of every task, of some 250 bytes.
+pub(crate) fn request() -> String {
+    let text = "x".repeat(150);
+    format!(r#"{{"name":"deploy","arguments":{{"region":"north","text":"{text}"}},"_meta":{{}}}}"#)
+}
+
+/// A task to be made.
+pub(crate) fn new_task(id: String, principal: String) -> Result<NewTask> {
+    Ok(NewTask {
+        id: TaskId::new(id),
+        principal,
+        kind: KIND.to_owned(),
+        origin: ORIGIN.to_owned(),
+        request: serde_json::from_str(&request())?,
+        ttl: Some(Duration::from_secs(24 * 3600)),
+        max_ttl: Duration::from_secs(30 * 24 * 3600),
+        journal: Restored::default(),
+        worker: None,
+        once: None,
+        quota: 100_000_000,
+    })
+}
+
+/// A value of a step, or a result.
+pub(crate) fn value() -> String {
+    r#"{"content":[{"type":"text","text":"the quick brown fox jumps over the lazy dog"}]}"#
+        .to_owned()
+}
+
+/// The same as raw JSON.
+pub(crate) fn raw_value() -> Result<Box<serde_json::value::RawValue>> {
+    Ok(to_raw_value(&serde_json::from_str::<&serde_json::value::RawValue>(&value())?)?)
+}

@@ -1,0 +1,130 @@
+//! Tasks over HTTP: made, polled until they are completed, and their result read.
+
+use std::{net::SocketAddr, time::Duration};
+
+use anyhow::{Context, Result, bail};
+use memchr::memmem;
+
+use super::{Bench, rate};
+use crate::{
+    child::Server,
+    load::talk::{Say, Talk, Talks},
+    machine::{pin, spread},
+    messages::{CREATE_TASK_HEADERS, TEXT, create_task, get_task, http_request},
+    report::{Bar, Report},
+    slices::{Slice, Target},
+};
+
+const CONNECTIONS: usize = 256;
+
+/// How long a client waits before it looks at its task, again and again.
+const PAUSE: Duration = Duration::from_millis(10);
+
+pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
+    let (control, control_address) =
+        Server::keeping("control-tasks", &bench.folder.place("bare-http"), bench.cores)?;
+    let (outlive, outlive_address) =
+        Server::keeping("outlive-tasks", &bench.folder.place("http"), bench.cores)?;
+    pin(bench.cores.generator)?;
+    let mut targets: [Box<dyn Target>; 2] = [
+        Box::new(Http::open("bare axum", &control, control_address, bare)?),
+        Box::new(Http::open("Outlive", &outlive, outlive_address, modern)?),
+    ];
+    let series = bench.take(&mut targets)?;
+    spread(bench.cores)?;
+    let [control, ours] = &series[..] else { return Ok(()) };
+    let ratio = ours.ratio(control, rate);
+    report.title(&format!("tasks over HTTP, {CONNECTIONS} connections: made, polled, completed"));
+    report.ratio("Outlive / bare axum (tasks/s)", ratio);
+    report.ratio("Outlive / bare axum (CPU)", ours.ratio(control, |slice: &Slice| slice.cpu));
+    report.series(&series);
+    let share = Some(ratio.spread.median * 100.0);
+    report.bar(Bar::at_least("tasks over HTTP, tasks/s of bare axum", share, 40.0, "%"));
+    Ok(())
+}
+
+/// What a wire has to say.
+type Wire = fn(Option<&str>) -> Vec<u8>;
+
+/// The requests to ours: a call, or a look at this task.
+fn modern(task: Option<&str>) -> Vec<u8> {
+    match task {
+        None => http_request("POST", "/mcp", CREATE_TASK_HEADERS, &create_task()),
+        Some(id) => get_task(id),
+    }
+}
+
+/// The requests to the control.
+fn bare(task: Option<&str>) -> Vec<u8> {
+    match task {
+        None => http_request("POST", "/tasks", &[], &format!(r#"{{"message":"{TEXT}"}}"#)),
+        Some(id) => http_request("GET", &format!("/tasks/{id}"), &[], ""),
+    }
+}
+
+/// One client: makes a task, and looks at it until it is completed.
+struct Client {
+    wire: Wire,
+    task: Option<String>,
+}
+
+impl Talk for Client {
+    fn next(&mut self, answer: Option<&[u8]>) -> Result<Say> {
+        let Some(answer) = answer else { return Ok(Say::Now((self.wire)(None))) };
+        if self.task.is_none() {
+            self.task = Some(task_id(answer)?);
+        } else if memmem::find(answer, br#""status":"completed""#).is_some() {
+            self.task = None;
+            return match memmem::find(answer, TEXT.as_bytes()) {
+                Some(_) => Ok(Say::Done),
+                None => bail!("not the result: {}", String::from_utf8_lossy(answer)),
+            };
+        } else if memmem::find(answer, br#""status":"working""#).is_none() {
+            bail!("neither at work nor completed: {}", String::from_utf8_lossy(answer));
+        }
+        Ok(Say::Later((self.wire)(self.task.as_deref())))
+    }
+}
+
+fn task_id(answer: &[u8]) -> Result<String> {
+    const NAME: &[u8] = br#""taskId":""#;
+    let id = memmem::find(answer, NAME).and_then(|at| {
+        let rest = &answer[at + NAME.len()..];
+        str::from_utf8(&rest[..memchr::memchr(b'"', rest)?]).ok()
+    });
+    let id = id.with_context(|| format!("not a task: {}", String::from_utf8_lossy(answer)))?;
+    Ok(id.to_owned())
+}
+
+struct Http {
+    name: &'static str,
+    pid: u32,
+    talks: Talks<Client>,
+}
+
+impl Http {
+    fn open(name: &'static str, server: &Server, at: SocketAddr, wire: Wire) -> Result<Self> {
+        let clients = (0..CONNECTIONS).map(|_| Client { wire, task: None });
+        Ok(Self { name, pid: server.pid(), talks: Talks::open(at, PAUSE, clients)? })
+    }
+}
+
+impl Target for Http {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    fn load(&mut self, time: Duration) -> Result<u64> {
+        self.talks.run(time)
+    }
+}
+
+impl Drop for Http {
+    fn drop(&mut self) {
+        eprintln!("{}: {} requests in all", self.name, self.talks.sent);
+    }
+}

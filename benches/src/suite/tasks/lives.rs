@@ -1,0 +1,136 @@
+//! Whole lives: a task is made, records three steps one after the other, and ends. Each of the five
+//! is on the disk before the next begins.
+
+use std::{
+    collections::HashMap,
+    future::poll_fn,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use anyhow::{Context, Result, anyhow};
+use outlive_tasks::{
+    Begun, Bounds, Entry, Journal,
+    engine::{Engine, EngineConfig, Observer, Runner, Seen, Started},
+    poll_as,
+    store::{Claimed, Swept, TaskId, TaskOutcome, WorkerId},
+};
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+
+use super::{
+    Bench, CALLERS, LANES,
+    creations::{creation, principal},
+    rate,
+};
+use crate::{
+    bare::{Bare, Write},
+    place::{fresh_id, new_task, raw_value, value},
+    report::{Bar, Report},
+    slices::Target,
+};
+
+const STEPS: [&str; 3] = ["plan", "apply", "verify"];
+
+pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
+    let mut targets = [control(bench)?, ours(bench)?];
+    let series = bench.take(&mut targets)?;
+    let [control, ours] = &series[..] else { return Ok(()) };
+    let ratio = ours.ratio(control, rate);
+    report.title(&format!("whole lives, {CALLERS} at once: made, three steps, ended"));
+    report.ratio("Outlive / five bare commits (tasks/s)", ratio);
+    report.series(&series);
+    let share = Some(ratio.spread.median * 100.0);
+    report.bar(Bar::at_least("whole lives, tasks/s of five bare commits", share, 40.0, "%"));
+    Ok(())
+}
+
+fn control(bench: &Bench<'_>) -> Result<Box<dyn Target>> {
+    let bare = bench.runtime.block_on(Bare::open(&bench.folder.place("bare-lives"), LANES))?;
+    Ok(bench.callers("five bare commits", CALLERS, move |caller| {
+        let bare = bare.clone();
+        Box::pin(async move {
+            let id = fresh_id();
+            bare.commit(caller, creation(caller, id.clone())).await?;
+            for step in STEPS {
+                let entry = Write::Entry { task: id.clone(), key: step.to_owned(), body: value() };
+                bare.commit(caller, entry).await?;
+            }
+            bare.commit(caller, Write::End { task: id, outcome: value() }).await
+        })
+    }))
+}
+
+fn ours(bench: &Bench<'_>) -> Result<Box<dyn Target>> {
+    let place = bench.folder.place("lives");
+    let ended = Arc::new(Ended::default());
+    let runner = Arc::new(ThreeSteps { value: raw_value()? });
+    let engine = bench.runtime.block_on(async {
+        let store = place.open().await?;
+        let (observer, worker) = (Some(Arc::clone(&ended) as _), WorkerId::new("bench"));
+        anyhow::Ok(Engine::start(&store, runner, observer, worker, EngineConfig::default()))
+    })?;
+    Ok(bench.callers("Outlive", CALLERS, move |caller| {
+        let (engine, ended) = (engine.clone(), Arc::clone(&ended));
+        Box::pin(async move {
+            let task = new_task(fresh_id(), principal(caller))?;
+            let end = ended.of(&task.id);
+            engine.create(task).await.map_err(|refused| anyhow!("not made: {refused:?}"))?;
+            end.await.context("the task was lost")
+        })
+    }))
+}
+
+/// Work that records three steps.
+struct ThreeSteps {
+    value: Box<RawValue>,
+}
+
+impl Runner for ThreeSteps {
+    fn start(&self, claimed: Claimed) -> Result<Started, TaskOutcome> {
+        let bounds = Bounds { bytes: 1 << 20, questions: 10, leaves: false };
+        let journal = Arc::new(Journal::restored(bounds, claimed.journal));
+        let work = Box::pin(three_steps(Arc::clone(&journal), self.value.clone()));
+        Ok(Started { journal, work, cancel: Box::new(|| {}), resumes: true })
+    }
+}
+
+async fn three_steps(journal: Arc<Journal>, value: Box<RawValue>) -> TaskOutcome {
+    let run = Arc::as_ptr(&journal) as usize;
+    for key in STEPS {
+        let recorded = poll_as(run, || match journal.begin(run, key) {
+            Ok(Begun::New(step)) => step.record(Entry::Value(value.clone()), false).ok(),
+            _ => None,
+        });
+        // What is not recorded is never waited for: the figure would tell, not hide it.
+        let Some((_, ticket)) = recorded else { return TaskOutcome::Cancelled };
+        poll_fn(|cx| journal.poll_written(ticket, cx)).await;
+    }
+    TaskOutcome::Result(value)
+}
+
+/// Who waits for which task to end.
+#[derive(Default)]
+struct Ended(Mutex<HashMap<TaskId, oneshot::Sender<()>>>);
+
+impl Ended {
+    fn of(&self, task: &TaskId) -> oneshot::Receiver<()> {
+        let (ended, wait) = oneshot::channel();
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.insert(task.clone(), ended);
+        wait
+    }
+}
+
+impl Observer for Ended {
+    fn seen(&self, _: &str, task: &TaskId, seen: Seen<'_>) {
+        // Whoever waits for anything else than a result never hears of it.
+        if let Seen::Ended(TaskOutcome::Result(_)) = seen {
+            let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(task);
+            ended.into_iter().for_each(|ended| _ = ended.send(()));
+        } else if let Seen::Ended(_) | Seen::Lost = seen {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(task);
+        }
+    }
+
+    fn swept(&self, _: &Swept) {}
+}

@@ -1,0 +1,163 @@
+//! What tasks cost that wait for an answer: memory of the process, and statements while nothing
+//! happens.
+//!
+//! They are parked through the store and the server is started on it, as after a restart.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use memchr::memmem;
+use outlive::wire::InputRequest;
+use outlive_protocol::Principal;
+use outlive_tasks::store::{Asked, Changes, Created, Store, TaskId, Then, WorkerId};
+use tokio::task::JoinSet;
+use tokio_postgres::{Client, NoTls};
+
+use super::Bench;
+use crate::{
+    child::Server,
+    load::http::{connect, exchange},
+    machine::resident_bytes,
+    messages::get_task,
+    place::{Place, new_task, numbered_id, url},
+    report::{Bar, Report},
+};
+
+const TOGETHER: u64 = 512;
+
+/// How long nothing happens.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// How long a server has to come to rest.
+const SETTLE: Duration = Duration::from_secs(5);
+
+/// How many tasks are looked at, so that whatever is made late is there.
+const LOOKS: u64 = 200;
+
+pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
+    let count = bench.plan.parked;
+    let places = [("parked-none", 1), ("parked", count)];
+    let mut memory = Vec::new();
+    let mut statements = 0.0;
+    for (name, count) in places {
+        let place = bench.folder.place(name);
+        bench.runtime.block_on(park(&place, count))?;
+        let (mut server, address) = Server::keeping("outlive-tasks", &place, bench.cores)?;
+        look_at(address, count)?;
+        thread::sleep(SETTLE);
+        statements = idle_statements(bench, &mut server)?;
+        memory.push(resident_bytes(server.pid())? as f64 / f64::from(1 << 20));
+    }
+    let [empty, full] = memory[..] else { return Ok(()) };
+    report
+        .title(&format!("{count} tasks parked on input, in one process that was started on them"));
+    report.say(format!("resident {full:.1} MiB, {empty:.1} MiB with one task"));
+    report.say(format!("{statements:.1} statements a second while nothing happens"));
+    let name = "parked tasks, memory above that of one";
+    report.bar(Bar::at_most(name, Some(full - empty), 100.0, " MiB"));
+    let name = "parked tasks, idle statements";
+    report.bar(Bar::at_most(name, Some(statements), 5.0, "/s"));
+    Ok(())
+}
+
+/// Makes tasks, and has each ask and wait without a worker.
+async fn park(place: &Place, count: u64) -> Result<()> {
+    let store = place.open().await?;
+    let next = Arc::new(AtomicU64::new(0));
+    let mut all = JoinSet::new();
+    for _ in 0..TOGETHER {
+        let (store, next) = (Arc::clone(&store), Arc::clone(&next));
+        all.spawn(async move {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= count {
+                    return anyhow::Ok(());
+                }
+                park_one(&*store, number).await?;
+            }
+        });
+    }
+    while let Some(done) = all.join_next().await {
+        done??;
+    }
+    let parked = store.census().await?.parked;
+    ensure!(parked == count, "{parked} of {count} tasks are parked");
+    Ok(())
+}
+
+async fn park_one(store: &dyn Store, number: u64) -> Result<()> {
+    let mut task = new_task(numbered_id(number), Principal::ANONYMOUS.key().to_owned())?;
+    task.worker = Some((WorkerId::new("filler"), Duration::from_secs(600)));
+    let Created::New(Some(lease)) = store.create(task).await? else { bail!("not made") };
+    let asked = Asked {
+        key: "roots".to_owned(),
+        name: "roots".to_owned(),
+        request: Some(InputRequest::ListRoots),
+        due: None,
+    };
+    let changes = Changes { asked: vec![asked], ..Changes::default() };
+    store.write(&lease, changes, Then::Park { due: None, seen: 0 }).await?;
+    Ok(())
+}
+
+fn look_at(address: SocketAddr, count: u64) -> Result<()> {
+    let mut stream = connect(address)?;
+    for number in 0..LOOKS {
+        let id = TaskId::new(numbered_id(number % count));
+        let answer = exchange(&mut stream, &get_task(id.as_str()))?;
+        let waits = memmem::find(answer.text().as_bytes(), b"input_required").is_some();
+        ensure!(waits, "not a task that waits: {}", answer.text());
+    }
+    Ok(())
+}
+
+/// Statements a second, while nothing happens.
+fn idle_statements(bench: &Bench<'_>, server: &mut Server) -> Result<f64> {
+    let transactions = match bench.is_postgres() {
+        true => Some(bench.runtime.block_on(Transactions::watch())?),
+        false => None,
+    };
+    let mut count = || match &transactions {
+        Some(transactions) => bench.runtime.block_on(transactions.count()),
+        None => server.statements(),
+    };
+    let (begun, before) = (Instant::now(), count()?);
+    thread::sleep(IDLE);
+    let made = count()? - before;
+    // Asking PostgreSQL how many there were is one.
+    let own = u64::from(bench.is_postgres());
+    Ok(made.saturating_sub(own) as f64 / begun.elapsed().as_secs_f64())
+}
+
+/// The transactions of the database. What a server does while nothing happens is a statement each,
+/// and so a transaction.
+struct Transactions {
+    client: Client,
+}
+
+impl Transactions {
+    async fn watch() -> Result<Self> {
+        let (client, connection) = tokio_postgres::connect(&url()?, NoTls).await?;
+        tokio::spawn(connection);
+        // What the database would do by itself after so much was written is done now, and what
+        // others have done is in its books: they are late by up to a second.
+        client.batch_execute("VACUUM ANALYZE").await?;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        Ok(Self { client })
+    }
+
+    async fn count(&self) -> Result<u64> {
+        let count = "SELECT xact_commit + xact_rollback FROM pg_stat_database
+             WHERE datname = current_database()";
+        let row = self.client.query_one(count, &[]).await?;
+        u64::try_from(row.get::<_, i64>(0)).context("a count below zero")
+    }
+}
