@@ -73,7 +73,8 @@ fn ours(bench: &Bench<'_>, name: &str, principals: usize) -> Result<Box<dyn Targ
         let engine = engine.clone();
         Box::pin(async move {
             let task = new_task(fresh_id(), principal(caller % principals))?;
-            engine.create(task).await.map_err(|refused| anyhow!("not made: {refused:?}"))?;
+            let made = engine.create(task).await;
+            made.map_err(|refused| anyhow!("not made: {refused:?}"))?.told();
             Ok(())
         })
     }))

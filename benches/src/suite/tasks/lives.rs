@@ -74,7 +74,8 @@ fn ours(bench: &Bench<'_>) -> Result<Box<dyn Target>> {
         Box::pin(async move {
             let task = new_task(fresh_id(), principal(caller))?;
             let end = ended.of(&task.id);
-            engine.create(task).await.map_err(|refused| anyhow!("not made: {refused:?}"))?;
+            let made = engine.create(task).await;
+            made.map_err(|refused| anyhow!("not made: {refused:?}"))?.told();
             end.await.context("the task was lost")
         })
     }))
