@@ -23,7 +23,7 @@ pub(super) async fn claims(engine: Weak<Inner>) {
             return;
         }
         let config = &inner.config;
-        let all_taken = claim(&inner).await;
+        let left = claim(&inner).await;
         if swept.is_none_or(|swept| swept.elapsed() >= config.sweep) {
             swept = Some(Instant::now());
             match (inner.store.sweep(config.batch, config.retention).await, &inner.observer) {
@@ -32,44 +32,58 @@ pub(super) async fn claims(engine: Weak<Inner>) {
                 (Err(error), _) => tracing::warn!(%error, "tasks could not be swept"),
             }
         }
-        let due = match all_taken {
-            true => inner.store.next_due().await.ok().flatten(),
-            // There is more, and no room for it until something ends.
-            false => None,
+        let due = match left {
+            Left::Nothing => inner.store.next_due().await.ok().flatten(),
+            Left::More => continue,
+            Left::NoRoom => None,
         };
         let pause = due.unwrap_or(config.poll).clamp(Duration::from_millis(1), config.poll);
         let _ = tokio::time::timeout(pause, inner.due.notified()).await;
     }
 }
 
-/// Claims what there is room for; `false` if there is no room.
-async fn claim(inner: &Arc<Inner>) -> bool {
+/// What is left when tasks have been claimed.
+enum Left {
+    /// Nothing that is due.
+    Nothing,
+    /// Perhaps more, and there is room for it.
+    More,
+    /// Perhaps more, and there is no room for it until something ends.
+    NoRoom,
+}
+
+/// Claims what there is room for.
+async fn claim(inner: &Arc<Inner>) -> Left {
     let room = inner.slots.available_permits().min(inner.config.batch);
-    if room == 0 {
-        return false;
-    }
+    // Taken before they are needed, so that no more is claimed than can be begun.
+    let slots = u32::try_from(room).ok().filter(|room| *room > 0);
+    let slots = slots.and_then(|room| Arc::clone(&inner.slots).try_acquire_many_owned(room).ok());
+    let Some(mut slots) = slots else { return Left::NoRoom };
     let asked = Instant::now();
     let claimed = match inner.store.claim(&inner.worker, inner.config.lease, room).await {
         Ok(claimed) => claimed,
         Err(error) => {
             tracing::warn!(%error, "no tasks could be claimed");
-            return true;
+            return Left::Nothing;
         }
     };
-    let all_taken = claimed.len() < room;
     if !claimed.is_empty() && asked.elapsed() > inner.config.lease / 6 {
         // The leases began long ago.
         inner.renew.notify_one();
     }
+    let all_taken = claimed.len() < room;
     for claimed in claimed {
-        let inner = Arc::clone(inner);
+        let (inner, slot) = (Arc::clone(inner), slots.split(1));
         tokio::spawn(async move {
-            let slots = Arc::clone(&inner.slots);
-            let _slot = slots.acquire().await;
+            let _slot = slot;
             begin(inner, claimed).await;
         });
     }
-    all_taken
+    match all_taken {
+        true => Left::Nothing,
+        false if inner.slots.available_permits() > 0 => Left::More,
+        false => Left::NoRoom,
+    }
 }
 
 async fn begin(inner: Arc<Inner>, claimed: Claimed) {
