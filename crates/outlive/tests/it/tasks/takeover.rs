@@ -99,3 +99,21 @@ fn a_tool_that_does_not_say_so_is_not_run_again() {
         });
     }
 }
+
+/// More than one batch that is due at once is begun at once, as far as there is room.
+#[tokio::test(start_paused = true)]
+async fn whoever_comes_to_a_long_queue_begins_all_of_it() {
+    let (store, counts) = (Arc::new(MemoryStore::new()), Counts::default());
+    let idle = TaskConfig::new(Arc::clone(&store) as _).engine(|engine| engine.running = 0);
+    let mut pipe = Pipe::open(&builder(idle, &counts).build().unwrap());
+    for _ in 0..100 {
+        start(&mut pipe, "deploy", json!({})).await;
+    }
+    let begun = tokio::time::Instant::now();
+    let worker = builder(TaskConfig::new(Arc::clone(&store) as _), &counts).build().unwrap();
+    let _worker = Pipe::open(&worker);
+    while counts.runs.load(Ordering::Relaxed) < 100 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
+}
