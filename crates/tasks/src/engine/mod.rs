@@ -172,6 +172,8 @@ impl Engine {
     pub async fn create(&self, task: NewTask) -> Result<Untold, Refused> {
         let (reply, answer) = oneshot::channel();
         let inner = Arc::clone(&self.0);
+        // Waited for whether its caller stays or not: where there are several ways to a store, a
+        // cancellation might overtake it.
         tokio::spawn(async move {
             let untold = Untold::of(&inner, &task);
             let created = match inner.store.create(NewTask { worker: None, ..task }).await {

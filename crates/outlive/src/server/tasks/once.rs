@@ -92,6 +92,11 @@ impl Once {
         cx: Cx,
         start: impl FnOnce(&Cx) -> Work,
     ) -> Result<Outcome, Fault> {
+        // The key may have made a task without a note, when its tool had another policy. Looked for
+        // before anything is noted: who uses the key for something else must not take it away.
+        if let Some(task) = self.task(&cx).await? {
+            return Ok(task);
+        }
         let began = Instant::now();
         let mut pause = Duration::from_millis(20);
         loop {
@@ -99,11 +104,7 @@ impl Once {
             let note = self.note(None)?;
             let there = tasks.engine().store().keep(&self.place(&cx), note, self.hold).await;
             let Some(there) = there.map_err(|error| unavailable(&error))? else {
-                // The key may have made a task without a note, when its tool had another policy.
-                return match self.task(&cx).await? {
-                    Some(task) => Ok(task),
-                    None => self.begin(cx, start).await,
-                };
+                return self.begin(cx, start).await;
             };
             if let Some(outcome) = self.repeat(&cx, &there).await? {
                 return Ok(outcome);
@@ -168,7 +169,9 @@ impl Once {
     async fn begin(self, cx: Cx, start: impl FnOnce(&Cx) -> Work) -> Result<Outcome, Fault> {
         let work = start(&cx);
         let running = tokio::spawn(async move {
-            let outcome = work.await;
+            // By itself, so that there is a word about a handler that panics, too: without one,
+            // everybody would wait for what came of it.
+            let outcome = tokio::spawn(work).await.unwrap_or(Err(Fault::Internal));
             self.settle(&cx, &outcome).await;
             outcome
         });

@@ -28,6 +28,7 @@ fn keyed(tool: &str, arguments: Value, key: &str) -> Value {
 async fn the_same_key_gives_the_same_task() {
     let counts = Counts::default();
     let mut pipe = Pipe::open(&server(&counts));
+    let mut made = Vec::new();
     for tool in ["deploy", "nap"] {
         let arguments = if tool == "nap" { json!({"ms": 5000}) } else { json!({}) };
         let mut call = async |key: &str| {
@@ -39,6 +40,7 @@ async fn the_same_key_gives_the_same_task() {
         let other = call(&keys[1]).await;
         assert_eq!(first, again, "{tool}");
         assert_ne!(first, other, "{tool}");
+        made.push(first);
     }
     for (tool, arguments, key) in [
         ("nap", json!({"ms": 6000}), "nap a"),
@@ -48,6 +50,14 @@ async fn the_same_key_gives_the_same_task() {
         let refused = error(&modern(&mut pipe, "tools/call", keyed(tool, arguments, key)).await);
         assert_eq!(refused["code"], -32602, "{refused}");
         assert!(refused["message"].as_str().unwrap().contains("another request"), "{refused}");
+    }
+    // Whoever used them for something else has not taken them away.
+    for (tool, arguments, id) in
+        [("deploy", json!({}), &made[0]), ("nap", json!({"ms": 5000}), &made[1])]
+    {
+        let again = keyed(tool, arguments, &format!("{tool} a"));
+        let answer = modern(&mut pipe, "tools/call", again).await;
+        assert_eq!(&result(&answer)["taskId"], id.as_str(), "{tool}: {answer}");
     }
 }
 
@@ -218,4 +228,23 @@ async fn the_key_of_a_task_that_has_been_forgotten_makes_another() {
     store.shift(Duration::from_secs(24 * 3600));
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_ne!(first, call().await);
+}
+
+/// What came of it is that it panicked, and nobody waits for more.
+#[tokio::test(start_paused = true)]
+async fn a_key_whose_handler_panicked_is_told_so_again() {
+    let counts = Counts::default();
+    let bad = async |counts: State<Counts>| -> String {
+        counts.runs.fetch_add(1, Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        panic!("on purpose")
+    };
+    let config = TaskConfig::volatile();
+    let server = builder(config, &counts).tool(Tool::new("bad", bad)).build().unwrap();
+    let mut pipe = Pipe::open(&server);
+    for _ in 0..2 {
+        let answer = modern(&mut pipe, "tools/call", keyed("bad", json!({}), "k")).await;
+        assert_eq!(error(&answer)["code"], -32603, "{answer}");
+    }
+    assert_eq!(counts.runs.load(Ordering::Relaxed), 1);
 }

@@ -1,6 +1,6 @@
 //! The same with a store in a file, which is opened again by whoever comes next.
 
-use std::{env, fs, path::PathBuf, process, thread, time::Duration};
+use std::{env, fs, path::PathBuf, process, sync::Arc, thread, time::Duration};
 
 use outlive::tasks::{Durability, SqliteOptions, SqliteStore};
 use serde_json::json;
@@ -26,15 +26,6 @@ impl Folder {
 
     fn open(&self) -> SqliteStore {
         SqliteStore::open(self.0.join("tasks.db")).unwrap()
-    }
-
-    /// Waits until nobody has the file open. A process that is lost here is one of threads, which
-    /// take a moment to end, and a file that is copied under their hands is no backup. Whoever closes
-    /// it last takes its log away.
-    fn wait_until_closed(&self) {
-        while self.0.join("tasks.db-wal").exists() {
-            thread::sleep(Duration::from_millis(5));
-        }
     }
 
     /// Copies the file, with all that belongs to it, to another folder.
@@ -100,6 +91,14 @@ fn a_task_goes_on_from_its_file_wherever_its_process_was_lost() {
     }
 }
 
+/// Lets go of a file when nobody else has it. A process that is lost here is one of threads, which
+/// take a moment to end, and a file that is copied under their hands is no backup.
+fn close(stage: Stage<SqliteStore>) {
+    while Arc::strong_count(&stage.store) > 1 {
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
 // K-25
 #[test]
 fn an_older_copy_of_the_file_knows_what_it_knew() {
@@ -122,14 +121,12 @@ fn an_older_copy_of_the_file_knows_what_it_knew() {
     };
     let stage = Stage::over(folder.open());
     let id = begin(&stage);
-    drop(stage);
-    folder.wait_until_closed();
+    close(stage);
     folder.copy_to(&backup);
     let stage = Stage::over(folder.open());
     assert_eq!(finish(&stage, &id, true), "shop:1: true");
     let later = begin(&stage);
-    drop(stage);
-    folder.wait_until_closed();
+    close(stage);
     backup.copy_to(&folder);
     let stage = Stage::over(folder.open());
     Process::start_in_real_time().run(async {
