@@ -169,6 +169,8 @@ pub(crate) fn new_task(id: String, principal: String) -> Result<NewTask> {
         principal,
         kind: KIND.to_owned(),
         origin: ORIGIN.to_owned(),
+        // As every caller of that dialect has them.
+        listed: false,
         request: serde_json::from_str(&request())?,
         ttl: Some(Duration::from_secs(24 * 3600)),
         max_ttl: Duration::from_secs(30 * 24 * 3600),

@@ -41,10 +41,10 @@ pub mod tasks {
         Entry, Failure, Restored, Segment, Unanswered,
         engine::EngineConfig,
         store::{
-            After, Answer, Answerer, Asked, Audit, AuditEvent, Cancelled, Census, Changes, Claimed,
-            Created, Durability, Heard, Lease, Listener, MemoryStore, Millis, NewTask, OnceKey,
-            Phase, SqliteOptions, SqliteStore, Store, StoreError, Swept, TaskId, TaskOutcome, Then,
-            View, WorkerId, contract, open,
+            After, Answer, Answerer, Asked, Audit, AuditEvent, By, Cancelled, Census, Changes,
+            Claimed, Created, Durability, Heard, Lease, Listener, MemoryStore, Millis, NewTask,
+            OnceKey, Phase, SqliteOptions, SqliteStore, Store, StoreError, Swept, TaskId,
+            TaskOutcome, Then, View, WorkerId, contract, open,
         },
     };
 

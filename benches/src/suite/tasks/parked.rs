@@ -96,7 +96,9 @@ async fn park(place: &Place, count: u64) -> Result<()> {
 async fn park_one(store: &dyn Store, number: u64) -> Result<()> {
     let mut task = new_task(numbered_id(number), Principal::ANONYMOUS.key().to_owned())?;
     task.worker = Some((WorkerId::new("filler"), Duration::from_secs(600)));
-    let Created::New(Some(lease)) = store.create(task).await? else { bail!("not made") };
+    let Created::New { lease: Some(lease), .. } = store.create(task).await? else {
+        bail!("not made")
+    };
     let asked = Asked {
         key: "roots".to_owned(),
         name: "roots".to_owned(),

@@ -58,7 +58,7 @@ async fn fill(place: &Place, count: u64) -> Result<()> {
                 }
                 let principal = Principal::ANONYMOUS.key().to_owned();
                 match store.create(new_task(numbered_id(number), principal)?).await? {
-                    Created::New(_) => {}
+                    Created::New { .. } => {}
                     other => bail!("not made: {other:?}"),
                 }
             }

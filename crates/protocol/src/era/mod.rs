@@ -57,6 +57,9 @@ pub trait Era: fmt::Debug + Send + Sync {
     /// Whether tasks that were asked for in a dialect are there for callers of this one.
     fn sees(&self, dialect: &str) -> bool;
 
+    /// Whether its callers can list their tasks.
+    fn lists_tasks(&self) -> bool;
+
     /// Whether a task that is cancelled is over when that is answered.
     fn cancels_at_once(&self) -> bool;
 

@@ -48,8 +48,8 @@ pub(super) struct Held<'a> {
     pub(super) principal: &'a str,
 }
 
-/// Runs a task until it ends, waits without a worker, or is lost.
-pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals) {
+/// Runs a task until it ends, waits without a worker, or is lost: `true` if it waits. `look` says whether something may have been done to it before anybody listened.
+pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut look: bool) -> bool {
     let inner = held.inner;
     let Started { journal, mut work, cancel, resumes } = run;
     journal.begin_writing();
@@ -61,8 +61,6 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals) {
     let mut grace: Option<Pin<Box<Sleep>>> = None;
     let mut pacing: Option<Pin<Box<Sleep>>> = None;
     let mut again: Option<Pin<Box<Sleep>>> = None;
-    // What came before we listened is looked for once.
-    let mut look = true;
     loop {
         if look && commit.is_none() {
             look = false;
@@ -71,7 +69,8 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals) {
             match held.news(&journal).await {
                 News::Lost => {
                     held.saw(Seen::Lost);
-                    return give_up(&journal, work);
+                    give_up(&journal, work);
+                    return false;
                 }
                 News::Cancelled if grace.is_none() => {
                     cancel();
@@ -147,12 +146,17 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals) {
             Event::Changed => (look, again) = (true, None),
             Event::Lost | Event::Written(false) => {
                 held.saw(Seen::Lost);
-                return give_up(&journal, work);
+                give_up(&journal, work);
+                return false;
             }
-            Event::Done(outcome) => return held.end(&journal, commit, outcome).await,
+            Event::Done(outcome) => {
+                held.end(&journal, commit, outcome).await;
+                return false;
+            }
             Event::GraceOver => {
                 give_up(&journal, work);
-                return held.end(&journal, commit, TaskOutcome::Cancelled).await;
+                held.end(&journal, commit, TaskOutcome::Cancelled).await;
+                return false;
             }
             Event::Park | Event::HandOver => {
                 let (due, seen) = match event {
@@ -163,7 +167,8 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals) {
                 if held.write(Changes::default(), then).await {
                     held.saw(seen);
                 }
-                return give_up(&journal, work);
+                give_up(&journal, work);
+                return true;
             }
         }
     }

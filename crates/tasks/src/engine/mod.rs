@@ -15,11 +15,14 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
-use tokio::sync::{Notify, Semaphore, oneshot, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
 pub use config::EngineConfig;
 pub use news::News;
@@ -32,8 +35,8 @@ use news::Listening;
 use crate::{
     Journal,
     store::{
-        Cancelled, Claimed, Created, Lease, NewTask, Store, StoreError, TaskId, TaskOutcome, View,
-        WorkerId,
+        By, Cancelled, Claimed, Created, Lease, NewTask, Store, StoreError, TaskId, TaskOutcome,
+        View, WorkerId,
     },
 };
 
@@ -83,6 +86,8 @@ struct Inner {
     /// A run has ended.
     ended: Notify,
     slots: Arc<Semaphore>,
+    /// More could be claimed if there was room for it.
+    is_full: AtomicBool,
     stopping: watch::Sender<bool>,
 }
 
@@ -94,6 +99,61 @@ struct Signals {
     /// The lease is lost.
     lost: Arc<Notify>,
     epoch: u64,
+}
+
+/// The epoch of a task that is not there yet.
+const NOT_MADE: u64 = 0;
+
+impl Signals {
+    fn of(epoch: u64) -> Self {
+        Self { changed: Arc::default(), lost: Arc::default(), epoch }
+    }
+}
+
+/// Room for a task.
+struct Slot {
+    inner: Arc<Inner>,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Slot {
+    fn new(inner: &Arc<Inner>, permit: OwnedSemaphorePermit) -> Self {
+        Self { inner: Arc::clone(inner), permit: Some(permit) }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.permit = None;
+        if self.inner.is_full.swap(false, Ordering::AcqRel) {
+            self.inner.due.notify_one();
+        }
+    }
+}
+
+/// A task that is run here, or will be once it is made.
+struct Expected {
+    inner: Arc<Inner>,
+    task: TaskId,
+    signals: Signals,
+}
+
+impl Expected {
+    fn is_made(&mut self, epoch: u64) {
+        self.signals.epoch = epoch;
+        self.inner.lock_running().insert(self.task.clone(), self.signals.clone());
+    }
+}
+
+impl Drop for Expected {
+    fn drop(&mut self) {
+        let mut running = self.inner.lock_running();
+        if running.get(&self.task).is_some_and(|now| now.epoch == self.signals.epoch) {
+            running.remove(&self.task);
+        }
+        drop(running);
+        self.inner.ended.notify_waiters();
+    }
 }
 
 /// What became of a run that was to become a task.
@@ -138,14 +198,15 @@ impl Engine {
             renew: Arc::default(),
             ended: Notify::new(),
             slots: Arc::new(Semaphore::new(config.running)),
+            is_full: AtomicBool::new(false),
             stopping: watch::channel(false).0,
             store: Arc::clone(store),
             config,
         });
         let listener = Arc::downgrade(&inner);
-        store.listen(Arc::new(move |task| {
+        store.listen(Arc::new(move |task, by| {
             if let Some(inner) = listener.upgrade() {
-                inner.changed(task);
+                inner.changed(task, by);
             }
         }));
         tokio::spawn(schedule::claims(Arc::downgrade(&inner)));
@@ -163,8 +224,9 @@ impl Engine {
         &self.0.config
     }
 
-    /// Makes a task that is run as soon as there is room for it. It is made, and cancelled then,
-    /// even if whoever asked does not wait for it; unless it has a key to ask for it again.
+    /// Makes a task that is run as soon as there is room for it: here and at once, if there is some.
+    /// It is made, and cancelled then, even if whoever asked does not wait for it; unless it has a
+    /// key to ask for it again.
     ///
     /// # Errors
     ///
@@ -175,17 +237,38 @@ impl Engine {
         // Waited for whether its caller stays or not: where there are several ways to a store, a
         // cancellation might overtake it.
         tokio::spawn(async move {
-            let untold = Untold::of(&inner, &task);
-            let created = match inner.store.create(NewTask { worker: None, ..task }).await {
-                Ok(Created::New(_)) => Ok(untold),
-                Ok(other) => {
-                    untold.told();
-                    Err(refused(other))
-                }
-                Err(error) => Err(Refused::Store(error)),
+            let Some(slot) = inner.slot() else {
+                let created = inner.make(NewTask { worker: None, ..task }).await;
+                // If nobody waits for it any more it comes back, and is cancelled.
+                return drop(reply.send(created.map(|(untold, _)| untold)));
             };
-            // If nobody waits for it any more it comes back, and is cancelled.
-            drop(reply.send(created));
+            // To be claimed it would have to be written, and read, once more.
+            let (kind, request, journal) =
+                (task.kind.clone(), task.request.clone(), task.journal.clone());
+            let worker = Some((inner.worker.clone(), inner.config.lease));
+            let principal = task.principal.clone();
+            let expected = inner.expect(&task.id);
+            let lease = match inner.make(NewTask { worker, ..task }).await {
+                Ok((untold, lease)) => {
+                    drop(reply.send(Ok(untold)));
+                    lease
+                }
+                Err(refused) => return drop(reply.send(Err(refused))),
+            };
+            let Some(lease) = lease else { return };
+            let claimed = Claimed {
+                lease,
+                principal,
+                kind,
+                request,
+                journal,
+                begun: false,
+                crashes: 0,
+                cancel_requested: false,
+                progress: None,
+            };
+            schedule::begin(&inner, claimed, Some(expected)).await;
+            drop(slot);
         });
         let lost = || Refused::Store(StoreError::Unavailable("it was not waited for".to_owned()));
         answer.await.unwrap_or_else(|_| Err(lost()))
@@ -198,15 +281,17 @@ impl Engine {
         tokio::spawn(async move {
             let worker = Some((inner.worker.clone(), inner.config.lease));
             let (id, principal) = (task.id.clone(), task.principal.clone());
-            let untold = Untold::of(&inner, &task);
+            let mut untold = Untold::of(&inner, &task);
+            let expected = inner.expect(&id);
             let created = inner.store.create(NewTask { worker, ..task }).await;
             let why = match created {
-                Ok(Created::New(Some(lease))) => {
+                Ok(Created::New { lease: Some(lease), at }) => {
                     run.journal.begin_writing();
                     inner.saw(&principal, &id, Seen::Adopted);
+                    untold.was_made(at);
                     // If nobody waits for it any more it comes back, and is cancelled.
                     drop(reply.send(Adopted::Task(untold)));
-                    return inner.run(lease, principal, run).await;
+                    return inner.run(lease, principal, run, Some(expected)).await;
                 }
                 Ok(other) => {
                     untold.told();
@@ -300,7 +385,9 @@ fn refused(created: Created) -> Refused {
         Created::Before(id) => Refused::Before(id),
         Created::OtherRequest => Refused::OtherRequest,
         Created::OverQuota => Refused::OverQuota,
-        Created::New(_) => Refused::Store(StoreError::Unavailable("it gave no lease".to_owned())),
+        Created::New { .. } => {
+            Refused::Store(StoreError::Unavailable("it gave no lease".to_owned()))
+        }
     }
 }
 
@@ -311,10 +398,12 @@ impl Inner {
         }
     }
 
-    fn changed(&self, task: &TaskId) {
-        match self.lock_running().get(task) {
-            Some(signals) => signals.changed.notify_one(),
-            None => self.due.notify_one(),
+    fn changed(&self, task: &TaskId, by: By) {
+        match (self.lock_running().get(task), by) {
+            // Whoever has written it knows it.
+            (Some(_), By::Worker) => {}
+            (Some(signals), By::Anybody) => signals.changed.notify_one(),
+            (None, _) => self.due.notify_one(),
         }
         if let Some(notify) = self.lock_watched().get(task).and_then(Weak::upgrade) {
             notify.notify_waiters();
@@ -323,24 +412,67 @@ impl Inner {
         listening.iter().filter_map(Weak::upgrade).for_each(|listening| listening.tell(task));
     }
 
-    /// Runs a task until it ends, waits without a worker, or is lost.
-    async fn run(self: Arc<Self>, lease: Lease, principal: String, run: Started) {
-        let signals = Signals {
-            changed: Arc::new(Notify::new()),
-            lost: Arc::new(Notify::new()),
-            epoch: lease.epoch,
-        };
-        let task = lease.task.clone();
-        self.lock_running().insert(task.clone(), signals.clone());
-        let held = Held { inner: &self, lease: &lease, principal: &principal };
-        drive::drive(held, run, &signals).await;
-        let mut running = self.lock_running();
-        if running.get(&task).is_some_and(|signals| signals.epoch == lease.epoch) {
-            running.remove(&task);
+    /// Room to run one more task, if there is some and it is to be used.
+    fn slot(self: &Arc<Self>) -> Option<Slot> {
+        let permit = Arc::clone(&self.slots).try_acquire_owned().ok();
+        permit.filter(|_| !*self.stopping.borrow()).map(|permit| Slot::new(self, permit))
+    }
+
+    /// Whether there is room to run more. If not, its end is told.
+    fn has_room(&self) -> bool {
+        // Said before it is looked at, so that no run ends unheard in between.
+        self.is_full.swap(true, Ordering::AcqRel);
+        let has_room = self.slots.available_permits() > 0;
+        if has_room {
+            self.is_full.store(false, Ordering::Release);
         }
-        drop(running);
-        self.ended.notify_waiters();
-        self.due.notify_one();
+        has_room
+    }
+
+    /// Makes a task.
+    async fn make(self: &Arc<Self>, task: NewTask) -> Result<(Untold, Option<Lease>), Refused> {
+        let mut untold = Untold::of(self, &task);
+        match self.store.create(task).await {
+            Ok(Created::New { lease, at }) => {
+                untold.was_made(at);
+                untold.saw(Seen::Created);
+                Ok((untold, lease))
+            }
+            Ok(other) => {
+                untold.told();
+                Err(refused(other))
+            }
+            // It may be there all the same: it is cancelled then.
+            Err(error) => Err(Refused::Store(error)),
+        }
+    }
+
+    /// Hears of a task from before it is made on, so that nothing that is done to it is missed.
+    fn expect(self: &Arc<Self>, task: &TaskId) -> Expected {
+        let signals = Signals::of(NOT_MADE);
+        self.lock_running().insert(task.clone(), signals.clone());
+        Expected { inner: Arc::clone(self), task: task.clone(), signals }
+    }
+
+    /// Runs a task until it ends, waits without a worker, or is lost.
+    async fn run(
+        self: &Arc<Self>,
+        lease: Lease,
+        principal: String,
+        run: Started,
+        expected: Option<Expected>,
+    ) {
+        // What was done to one that is claimed may have come before anybody listened.
+        let look = expected.is_none();
+        let mut expected = expected.unwrap_or_else(|| self.expect(&lease.task));
+        expected.is_made(lease.epoch);
+        let held = Held { inner: self, lease: &lease, principal: &principal };
+        let is_left = drive::drive(held, run, &expected.signals, look).await;
+        drop(expected);
+        if is_left {
+            // It may be due again already.
+            self.due.notify_one();
+        }
     }
 
     fn lock_running(&self) -> MutexGuard<'_, HashMap<TaskId, Signals>> {

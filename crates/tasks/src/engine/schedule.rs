@@ -9,7 +9,7 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    Inner, Seen, Signals,
+    Expected, Inner, NOT_MADE, Seen, Signals, Slot,
     drive::{self, Held},
 };
 use crate::store::{Changes, Claimed, Lease, TaskId, TaskOutcome, Then};
@@ -58,7 +58,9 @@ async fn claim(inner: &Arc<Inner>) -> Left {
     // Taken before they are needed, so that no more is claimed than can be begun.
     let slots = u32::try_from(room).ok().filter(|room| *room > 0);
     let slots = slots.and_then(|room| Arc::clone(&inner.slots).try_acquire_many_owned(room).ok());
-    let Some(mut slots) = slots else { return Left::NoRoom };
+    let Some(mut slots) = slots else {
+        return if inner.has_room() { Left::More } else { Left::NoRoom };
+    };
     let asked = Instant::now();
     let claimed = match inner.store.claim(&inner.worker, inner.config.lease, room).await {
         Ok(claimed) => claimed,
@@ -73,20 +75,20 @@ async fn claim(inner: &Arc<Inner>) -> Left {
     }
     let all_taken = claimed.len() < room;
     for claimed in claimed {
-        let (inner, slot) = (Arc::clone(inner), slots.split(1));
+        let (inner, permit) = (Arc::clone(inner), slots.split(1));
         tokio::spawn(async move {
-            let _slot = slot;
-            begin(inner, claimed).await;
+            let _slot = permit.map(|permit| Slot::new(&inner, permit));
+            begin(&inner, claimed, None).await;
         });
     }
     match all_taken {
         true => Left::Nothing,
-        false if inner.slots.available_permits() > 0 => Left::More,
+        false if inner.has_room() => Left::More,
         false => Left::NoRoom,
     }
 }
 
-async fn begin(inner: Arc<Inner>, claimed: Claimed) {
+pub(super) async fn begin(inner: &Arc<Inner>, claimed: Claimed, expected: Option<Expected>) {
     if *inner.stopping.borrow() {
         // It is given back with everything else.
         return;
@@ -107,10 +109,10 @@ async fn begin(inner: Arc<Inner>, claimed: Claimed) {
         inner.runner.start(claimed)
     };
     match started {
-        Ok(run) => inner.run(lease, principal, run).await,
+        Ok(run) => inner.run(lease, principal, run, expected).await,
         Err(outcome) => {
             let then = Then::End { outcome, retention };
-            let held = Held { inner: &inner, lease: &lease, principal: &principal };
+            let held = Held { inner, lease: &lease, principal: &principal };
             held.write(Changes::default(), then).await;
         }
     }
@@ -141,7 +143,8 @@ pub(super) async fn renewals(engine: Weak<Inner>) {
 async fn renew(inner: &Inner, renewed: Instant, strays: &mut Vec<Lease>) -> Option<Instant> {
     let began = Instant::now();
     let epochs = |(task, signals): (&TaskId, &Signals)| (task.clone(), signals.epoch);
-    let running: Vec<_> = inner.lock_running().iter().map(epochs).collect();
+    let is_made = |(_, signals): &(&TaskId, &Signals)| signals.epoch != NOT_MADE;
+    let running: Vec<_> = inner.lock_running().iter().filter(is_made).map(epochs).collect();
     let lease = inner.config.lease;
     let renewal = inner.store.renew(&inner.worker, lease);
     let held = match tokio::time::timeout(lease / 6, renewal).await {

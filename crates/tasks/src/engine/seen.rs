@@ -8,7 +8,9 @@ use crate::store::{Swept, TaskId, TaskOutcome};
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Seen<'a> {
-    /// A task was claimed, and is begun or begun again.
+    /// A task was made.
+    Created,
+    /// A task is begun here, or begun again.
     Claimed {
         /// Whether it has run before.
         again: bool,

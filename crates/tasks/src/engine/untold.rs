@@ -8,7 +8,7 @@ use tokio::{
 };
 
 use super::{Inner, Seen};
-use crate::store::{NewTask, StoreError, TaskId};
+use crate::store::{Millis, NewTask, StoreError, TaskId};
 
 /// A task that nobody has been told of. If this is dropped nobody ever will be, and the task is
 /// cancelled; unless it was made under a key, because who has a key asks again.
@@ -18,6 +18,7 @@ pub struct Untold {
     principal: String,
     task: TaskId,
     asks_again: bool,
+    made: Millis,
 }
 
 impl Untold {
@@ -27,12 +28,26 @@ impl Untold {
             principal: task.principal.clone(),
             task: task.id.clone(),
             asks_again: task.once.is_some(),
+            made: 0,
         }
     }
 
     /// Which task it is.
     pub fn task(&self) -> &TaskId {
         &self.task
+    }
+
+    /// When it was made.
+    pub fn made(&self) -> Millis {
+        self.made
+    }
+
+    pub(super) fn saw(&self, seen: Seen<'_>) {
+        self.inner.saw(&self.principal, &self.task, seen);
+    }
+
+    pub(super) fn was_made(&mut self, at: Millis) {
+        self.made = at;
     }
 
     /// Whoever asked for it knows of it, or needs not to.

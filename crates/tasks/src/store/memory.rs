@@ -22,7 +22,7 @@ use self::{
     row::Row,
 };
 use super::{
-    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Created,
+    After, Answer, Answerer, Audit, AuditEvent, By, Cancelled, Census, Changes, Claimed, Created,
     Heard, Lease, Listener, Millis, NewTask, OnceKey, Phase, Store, StoreError, Swept, TaskId,
     TaskOutcome, Then, View, WorkerId, lifetime::Lifetime,
 };
@@ -75,9 +75,9 @@ impl MemoryStore {
         locked(&self.tasks)
     }
 
-    fn tell(&self, task: &TaskId) {
+    fn tell(&self, task: &TaskId, by: By) {
         let listeners = locked(&self.listeners).clone();
-        listeners.iter().for_each(|listener| listener(task));
+        listeners.iter().for_each(|listener| listener(task, by));
     }
 }
 
@@ -117,6 +117,7 @@ impl Store for MemoryStore {
                 principal: task.principal,
                 kind: task.kind,
                 origin: task.origin,
+                listed: task.listed,
                 request: task.request,
                 phase: if lease.is_some() { Phase::Running } else { Phase::Queued },
                 outcome: None,
@@ -138,8 +139,8 @@ impl Store for MemoryStore {
             },
         );
         drop(tasks);
-        self.tell(&id);
-        done(Ok(Created::New(lease)))
+        self.tell(&id, if lease.is_some() { By::Worker } else { By::Anybody });
+        done(Ok(Created::New { lease, at: now }))
     }
 
     fn made<'a>(&'a self, principal: &'a str, once: &'a OnceKey) -> Answer<'a, Option<Created>> {
@@ -163,7 +164,8 @@ impl Store for MemoryStore {
             .by_id
             .iter()
             .filter(|(id, row)| {
-                row.principal == principal
+                row.listed
+                    && row.principal == principal
                     && after.is_none_or(|after| (row.created, *id) > (after.created, &after.id))
             })
             .collect();
@@ -232,7 +234,7 @@ impl Store for MemoryStore {
                 released.push(id.clone());
             }
         }
-        released.iter().for_each(|id| self.tell(id));
+        released.iter().for_each(|id| self.tell(id, By::Anybody));
         done(Ok(()))
     }
 
@@ -249,7 +251,7 @@ impl Store for MemoryStore {
             Then::End { outcome, retention } => row.end(outcome, retention, now),
         }
         drop(tasks);
-        self.tell(&lease.task);
+        self.tell(&lease.task, By::Worker);
         done(Ok(()))
     }
 
@@ -277,7 +279,7 @@ impl Store for MemoryStore {
         };
         drop(tasks);
         if taken > 0 {
-            self.tell(task);
+            self.tell(task, By::Anybody);
         }
         done(Ok(Some(taken)))
     }
@@ -308,7 +310,7 @@ impl Store for MemoryStore {
             }
         };
         drop(tasks);
-        self.tell(task);
+        self.tell(task, By::Anybody);
         done(Ok(Some(cancelled)))
     }
 
@@ -335,7 +337,7 @@ impl Store for MemoryStore {
             }
         }
         drop(tasks);
-        swept.expired.iter().for_each(|(_, id)| self.tell(id));
+        swept.expired.iter().for_each(|(_, id)| self.tell(id, By::Anybody));
         locked(&self.notes).sweep(now);
         locked(&self.events).sweep(now);
         done(Ok(swept))

@@ -23,16 +23,16 @@ pub use open::open;
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 pub use types::{
-    After, Answerer, Asked, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Created, Heard,
-    Lease, Millis, NewTask, OnceKey, Phase, StoreError, Swept, TaskId, TaskOutcome, Then, View,
-    WorkerId,
+    After, Answerer, Asked, Audit, AuditEvent, By, Cancelled, Census, Changes, Claimed, Created,
+    Heard, Lease, Millis, NewTask, OnceKey, Phase, StoreError, Swept, TaskId, TaskOutcome, Then,
+    View, WorkerId,
 };
 
 /// What a store returns: a future of a result.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// Hears that a task has changed. Must not block.
-pub type Listener = Arc<dyn Fn(&TaskId) + Send + Sync>;
+/// Hears that a task has changed, and by whom. Must not block.
+pub type Listener = Arc<dyn Fn(&TaskId, By) + Send + Sync>;
 
 /// Keeps tasks.
 pub trait Store: Send + Sync + 'static {
@@ -47,7 +47,7 @@ pub trait Store: Send + Sync + 'static {
     /// A task of this principal; one of another is not there.
     fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>>;
 
-    /// Tasks of this principal, oldest first, from after a place on.
+    /// Tasks of this principal that are to be listed, oldest first, from after a place on.
     fn list<'a>(
         &'a self,
         principal: &'a str,
@@ -139,6 +139,7 @@ pub trait Store: Send + Sync + 'static {
     fn next_due(&self) -> Answer<'_, Option<Duration>>;
 
     /// Tells the listener of changes: of those of this process each, of those of other replicas
-    /// soon, as a hint. It may be told of more. Whoever must know looks by itself now and then.
+    /// soon, as a hint. It may be told of more, and of the same more than once, but never that it was
+    /// the worker when it was not. Whoever must know looks by itself now and then.
     fn listen(&self, listener: Listener);
 }

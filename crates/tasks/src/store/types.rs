@@ -72,6 +72,8 @@ pub struct NewTask {
     pub kind: String,
     /// Which dialect it was asked for in. A store makes nothing of it.
     pub origin: String,
+    /// Whether it is shown in lists. Those that nobody can list need no place in one.
+    pub listed: bool,
     /// The request that it answers, as whoever runs it wants to have it back.
     pub request: RawJson,
     /// How long it may exist, from its creation; `None` for ever.
@@ -103,14 +105,36 @@ pub struct OnceKey {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "stores and engines must know them all")]
 pub enum Created {
-    /// It was made; the lease is there if a worker was named.
-    New(Option<Lease>),
+    /// It was made.
+    New {
+        /// The worker's, if one was named.
+        lease: Option<Lease>,
+        /// When it was made.
+        at: Millis,
+    },
     /// It had been made under this key before.
     Before(TaskId),
     /// The key was used for something else.
     OtherRequest,
     /// The principal has as many tasks as it may.
     OverQuota,
+}
+
+impl Created {
+    /// Whether it was made now.
+    pub fn is_new(&self) -> bool {
+        matches!(self, Self::New { .. })
+    }
+}
+
+/// Who has changed a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "stores and engines must know them all")]
+pub enum By {
+    /// The worker that has it, or had it until then.
+    Worker,
+    /// Somebody else, or nobody knows who.
+    Anybody,
 }
 
 /// How far a task is.

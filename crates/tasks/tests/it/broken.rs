@@ -142,7 +142,7 @@ impl Store for Broken {
         Box::pin(async move {
             let (id, principal) = (task.id.clone(), task.principal.clone());
             let created = self.inner.create(task).await?;
-            if let Created::New(lease) = &created {
+            if let Created::New { lease, .. } = &created {
                 let mut known = self.known();
                 known.held.extend(lease.clone().map(|lease| (id.clone(), lease)));
                 known.forgotten.remove(&id);

@@ -155,7 +155,9 @@ async fn the_longest_times_are_no_problem() {
     let store = schema.connect().await;
     let worker = Some((WorkerId::new("w"), Duration::MAX));
     let new = NewTask { ttl: Some(Duration::MAX), max_ttl: Duration::MAX, worker, ..task("a") };
-    let Ok(Created::New(Some(lease))) = store.create(new).await else { panic!("a lease") };
+    let Ok(Created::New { lease: Some(lease), .. }) = store.create(new).await else {
+        panic!("a lease")
+    };
     store.shift(Duration::from_secs(1 << 40));
     assert_eq!(store.renew(&lease.worker, Duration::MAX).await.unwrap().len(), 1);
     let changes = Changes { asked: vec![asked("q")], ..Changes::default() };
@@ -276,6 +278,7 @@ fn task(id: &str) -> NewTask {
         principal: OWNER.to_owned(),
         kind: "deploy".to_owned(),
         origin: "test".to_owned(),
+        listed: true,
         request: raw(&json!({"name": "deploy", "arguments": {"region": "north"}})),
         ttl: Some(Duration::from_secs(600)),
         max_ttl: Duration::from_secs(6000),
@@ -290,7 +293,7 @@ fn task(id: &str) -> NewTask {
 async fn start(store: &PostgresStore, new: NewTask) -> Lease {
     let worker = Some((WorkerId::new("v"), LEASE));
     match store.create(NewTask { worker, ..new }).await.unwrap() {
-        Created::New(Some(lease)) => lease,
+        Created::New { lease: Some(lease), .. } => lease,
         other => panic!("a lease was expected: {other:?}"),
     }
 }

@@ -158,7 +158,7 @@ async fn the_longest_times_are_no_problem() {
         .create(NewTask { worker: Some((WorkerId::new("w"), Duration::MAX)), ..new })
         .await
     {
-        Ok(Created::New(Some(lease))) => lease,
+        Ok(Created::New { lease: Some(lease), .. }) => lease,
         other => panic!("{other:?}"),
     };
     store.shift(Duration::from_secs(1 << 40));
@@ -202,6 +202,7 @@ fn task(id: &str) -> NewTask {
         principal: OWNER.to_owned(),
         kind: "deploy".to_owned(),
         origin: String::new(),
+        listed: true,
         request: raw(&json!({"name": "deploy", "arguments": {"region": "north"}})),
         ttl: Some(Duration::from_secs(600)),
         max_ttl: Duration::from_secs(3600),
@@ -216,7 +217,7 @@ fn task(id: &str) -> NewTask {
 async fn start(store: &SqliteStore, new: NewTask) -> Lease {
     let worker = Some((WorkerId::new("v"), LEASE));
     match store.create(NewTask { worker, ..new }).await.unwrap() {
-        Created::New(Some(lease)) => lease,
+        Created::New { lease: Some(lease), .. } => lease,
         other => panic!("a lease was expected: {other:?}"),
     }
 }

@@ -17,6 +17,8 @@ const QUEUE: usize = 10_000;
 /// How long events are gathered before they are written together.
 const GATHER: Duration = Duration::from_millis(100);
 
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
 /// Writes events down, in the background: a poll is not to wait for a commit.
 pub(super) struct Auditor {
     queue: Arc<Queue>,
@@ -87,9 +89,13 @@ pub(in crate::server) fn shown(principal: &str, task: &str) -> String {
     match Principal::from_key(principal) {
         Some(principal) if !principal.is_anonymous() => task.to_owned(),
         _ => {
-            let hash = Sha256::digest(task);
-            let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-            format!("sha256:{hex}")
+            let mut shown = String::from("sha256:");
+            for byte in &Sha256::digest(task)[..16] {
+                shown.extend(
+                    [byte >> 4, byte & 15].map(|digit| char::from(HEX[usize::from(digit)])),
+                );
+            }
+            shown
         }
     }
 }

@@ -143,6 +143,11 @@ impl TaskConfig {
         self
     }
 
+    /// How long a task exists, if its caller wants so many milliseconds.
+    pub(super) fn granted_ttl(&self, wanted: Option<u64>) -> Duration {
+        wanted.map_or(self.ttl, Duration::from_millis).min(self.max_ttl)
+    }
+
     /// How tasks are run.
     #[must_use]
     pub fn engine(mut self, change: impl FnOnce(&mut EngineConfig)) -> Self {

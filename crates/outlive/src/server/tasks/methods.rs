@@ -109,7 +109,9 @@ pub(in crate::server) fn list(core: &Arc<Core>, call: Arc<Call>) -> Work {
             }
         };
         let size = core.profile.limits.page_size.max(1);
-        let mut views = page(tasks, &call, after, size + 1).await?;
+        let store = tasks.engine().store();
+        let views = store.list(call.principal().key(), after.as_ref(), size + 1).await;
+        let mut views = views.map_err(|error| unavailable(&error))?;
         let next = match views.len() > size {
             false => None,
             true => {
@@ -124,28 +126,6 @@ pub(in crate::server) fn list(core: &Arc<Core>, call: Arc<Call>) -> Work {
         let views = views.into_iter().map(|view| tasks.show(view)).collect();
         Ok(Outcome::Complete(Answer::Tasks(views, next)))
     })
-}
-
-/// So many of the caller's tasks, of those that its dialect sees.
-async fn page(
-    tasks: &Tasks,
-    call: &Call,
-    mut after: Option<After>,
-    count: usize,
-) -> Result<Vec<View>, Fault> {
-    let mut page = Vec::new();
-    loop {
-        let store = tasks.engine().store();
-        let read = store.list(call.principal().key(), after.as_ref(), count).await;
-        let read = read.map_err(|error| unavailable(&error))?;
-        let is_last = read.len() < count;
-        after = read.last().map(|view| After { created: view.created, id: view.id.clone() });
-        page.extend(read.into_iter().filter(|view| call.era().sees(&view.origin)));
-        if is_last || page.len() >= count {
-            page.truncate(count);
-            return Ok(page);
-        }
-    }
 }
 
 /// A task that a subscription may hear of, as it is now; `None` for one that is not this caller's.

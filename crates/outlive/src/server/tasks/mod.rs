@@ -116,12 +116,16 @@ impl Tasks {
             created: view.created,
             updated: view.updated,
             ttl: view.ttl,
-            poll: u64::try_from(self.config.poll.as_millis()).unwrap_or(u64::MAX),
+            poll: millis(self.config.poll),
             message: view.message,
             immediate: None,
             state,
         }
     }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Core {

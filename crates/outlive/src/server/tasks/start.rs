@@ -20,7 +20,7 @@ use outlive_wire::{ErrorObject, code};
 use serde_json::value::to_raw_value;
 use tokio::sync::oneshot;
 
-use super::{TaskPolicy, error_of, once::Once, refusal, unavailable, unknown_task};
+use super::{TaskPolicy, Tasks, error_of, millis, once::Once, refusal, unavailable, unknown_task};
 use crate::server::{Cx, core::Core, durable::Durability, durable::random_id, tool::ToolEntry};
 
 /// Which way a call goes.
@@ -111,30 +111,31 @@ async fn create(
     let journal = durability.keep();
     let tasks = cx.core().tasks()?;
     let task = new_task(cx, entry, ttl, once, journal)?;
+    let ttl = task.ttl;
     match tasks.engine().create(task).await {
-        Ok(task) => {
-            cx.core().counters.created.add(1);
-            tasks.note(cx.call(), task.task(), "created", None);
-            created(cx, task).await
-        }
+        Ok(task) => Ok(created(tasks, entry, ttl, task)),
         Err(Refused::Before(id)) => existing(cx, &id).await?.ok_or_else(unknown_task),
         Err(refused) => Err(refusal(refused)),
     }
 }
 
-/// The answer that says so. The task is there: its creation has been committed. Who leaves before
-/// it is ready does not learn of the task, and a task that nobody knows of is cancelled, unless its
-/// caller has a key to ask for it again.
-async fn created(cx: &Cx, task: Untold) -> Result<Outcome, Fault> {
-    match existing(cx, task.task()).await? {
-        Some(Outcome::Task(view)) => {
-            task.told();
-            // However far it has come meanwhile: a task begins at work.
-            let (state, updated) = (TaskState::Working, view.created);
-            Ok(Outcome::Task(Box::new(TaskView { state, updated, ..*view })))
-        }
-        _ => Err(Fault::internal("a task that was made is not there")),
-    }
+/// The answer that says so. The task is there: its creation has been committed. Who has left before
+/// does not learn of the task, and a task that nobody knows of is cancelled, unless its caller has a
+/// key to ask for it again.
+fn created(tasks: &Tasks, entry: &ToolEntry, ttl: Option<Duration>, task: Untold) -> Outcome {
+    let view = TaskView {
+        id: task.task().as_str().to_owned(),
+        created: task.made(),
+        updated: task.made(),
+        ttl: ttl.map(millis),
+        poll: millis(tasks.config.poll),
+        message: None,
+        immediate: entry.immediate().map(str::to_owned),
+        // However far it has come meanwhile: a task begins at work.
+        state: TaskState::Working,
+    };
+    task.told();
+    Outcome::Task(Box::new(view))
 }
 
 /// A task that was made before, as it is; `None` if it has been forgotten.
@@ -158,12 +159,13 @@ fn new_task(
 ) -> Result<NewTask, Fault> {
     let config = &cx.core().tasks()?.config;
     let stored = StoredCall::of(cx.call()).map_err(Fault::internal)?;
-    let ttl = ttl.map_or(config.ttl, Duration::from_millis).min(config.max_ttl);
+    let ttl = config.granted_ttl(ttl);
     Ok(NewTask {
         id: TaskId::new(random_id().ok_or_else(|| Fault::internal("no random bytes for a task"))?),
         principal: cx.principal().key().to_owned(),
         kind: entry.info.name.clone(),
         origin: cx.call().era().dialect().to_owned(),
+        listed: cx.call().era().lists_tasks() && !cx.principal().is_anonymous(),
         request: to_raw_value(&stored).map_err(Fault::internal)?,
         ttl: Some(ttl),
         max_ttl: config.max_ttl,
@@ -270,8 +272,10 @@ impl Future for Auto {
                     };
                     self.stage = match adopted {
                         Ok(Adopted::Task(task)) => {
-                            let cx = self.cx.clone();
-                            Stage::Answering(Box::pin(async move { created(&cx, task).await }))
+                            self.stage = Stage::Over;
+                            let tasks = self.cx.core().tasks()?;
+                            let ttl = tasks.config.granted_ttl(None);
+                            return Poll::Ready(Ok(created(tasks, &self.entry, Some(ttl), task)));
                         }
                         Ok(Adopted::Refused(work, why)) => {
                             tracing::warn!(?why, "a call could not become a task; it goes on");

@@ -33,6 +33,10 @@ impl Observer for Witness {
                 let lost = (crashes > 0).then(|| format!("{crashes} workers were lost"));
                 note(if again { "resumed" } else { "begun" }, lost);
             }
+            Seen::Created => {
+                self.count(|counters| counters.created.add(1));
+                note("created", None);
+            }
             Seen::Adopted => {
                 self.count(|counters| counters.created.add(1));
                 note("created", Some("its call took too long".to_owned()));

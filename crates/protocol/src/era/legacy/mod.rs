@@ -136,6 +136,10 @@ impl Era for Legacy {
         "legacy"
     }
 
+    fn lists_tasks(&self) -> bool {
+        true
+    }
+
     fn sees(&self, dialect: &str) -> bool {
         dialect == self.dialect()
     }

@@ -58,6 +58,10 @@ impl Era for Modern {
         "modern"
     }
 
+    fn lists_tasks(&self) -> bool {
+        false
+    }
+
     fn sees(&self, _dialect: &str) -> bool {
         true
     }

@@ -22,6 +22,7 @@ promises![
     what_was_made_under_a_key_is_known_for_as_long_as_it_is_there,
     a_principal_has_a_quota_of_tasks_that_have_not_ended,
     lists_are_in_order_and_go_on_where_they_stopped,
+    what_is_not_to_be_listed_is_there_all_the_same,
 ];
 
 async fn a_task_is_there_when_its_creation_is_acknowledged(bench: Bench) {
@@ -34,6 +35,9 @@ async fn a_task_is_there_when_its_creation_is_acknowledged(bench: Bench) {
     assert_eq!(view.ttl, Some(TTL.as_millis() as u64));
     assert!(view.outcome.is_none() && view.questions.is_empty() && view.message.is_none());
     assert_eq!(view.created, view.updated);
+    let created = bench.store.create(super::task("c")).await.expect("created");
+    let Created::New { lease: None, at } = created else { panic!("{created:?}") };
+    assert_eq!(at, bench.view("c").await.created);
     bench.start("b", "w").await;
     assert_eq!(bench.view("b").await.phase, Phase::Running);
 }
@@ -86,7 +90,7 @@ fn once(id: &str, key: &str, digest: &str) -> NewTask {
 
 async fn the_same_key_makes_one_task(bench: Bench) {
     let create = |id: &str| bench.store.create(once(id, "k", "d"));
-    assert_eq!(create("a").await, Ok(Created::New(None)));
+    assert!(create("a").await.is_ok_and(|created| created.is_new()));
     assert_eq!(create("b").await, Ok(Created::Before(TaskId::new("a"))));
     assert!(bench.is_gone("b").await);
     // Also when it is over, for as long as it can be read.
@@ -96,15 +100,17 @@ async fn the_same_key_makes_one_task(bench: Bench) {
 }
 
 async fn the_same_key_for_something_else_is_refused(bench: Bench) {
-    assert_eq!(bench.store.create(once("a", "k", "d")).await, Ok(Created::New(None)));
+    assert!(bench.store.create(once("a", "k", "d")).await.is_ok_and(|created| created.is_new()));
     assert_eq!(bench.store.create(once("b", "k", "other")).await, Ok(Created::OtherRequest));
-    assert_eq!(bench.store.create(once("c", "other", "d")).await, Ok(Created::New(None)));
+    assert!(
+        bench.store.create(once("c", "other", "d")).await.is_ok_and(|created| created.is_new())
+    );
 }
 
 async fn a_key_is_of_use_to_one_principal(bench: Bench) {
-    assert_eq!(bench.store.create(once("a", "k", "d")).await, Ok(Created::New(None)));
+    assert!(bench.store.create(once("a", "k", "d")).await.is_ok_and(|created| created.is_new()));
     let other = NewTask { principal: "name:eve".to_owned(), ..once("b", "k", "d") };
-    assert_eq!(bench.store.create(other).await, Ok(Created::New(None)));
+    assert!(bench.store.create(other).await.is_ok_and(|created| created.is_new()));
 }
 
 async fn what_was_made_under_a_key_is_known_for_as_long_as_it_is_there(bench: Bench) {
@@ -128,16 +134,16 @@ async fn what_was_made_under_a_key_is_known_for_as_long_as_it_is_there(bench: Be
 
 async fn a_principal_has_a_quota_of_tasks_that_have_not_ended(bench: Bench) {
     let create = |id: &str| bench.store.create(NewTask { quota: 2, ..task(id) });
-    assert_eq!(create("a").await, Ok(Created::New(None)));
-    assert_eq!(create("b").await, Ok(Created::New(None)));
+    assert!(create("a").await.is_ok_and(|created| created.is_new()));
+    assert!(create("b").await.is_ok_and(|created| created.is_new()));
     assert_eq!(create("c").await, Ok(Created::OverQuota));
     assert!(bench.is_gone("c").await);
     let other = NewTask { principal: "name:eve".to_owned(), quota: 2, ..task("d") };
-    assert_eq!(bench.store.create(other).await, Ok(Created::New(None)));
+    assert!(bench.store.create(other).await.is_ok_and(|created| created.is_new()));
     let claimed = bench.claim("w").await;
     let mine = claimed.iter().find(|claimed| claimed.principal == OWNER).expect("one of two");
     bench.end(&mine.lease, done()).await;
-    assert_eq!(create("e").await, Ok(Created::New(None)));
+    assert!(create("e").await.is_ok_and(|created| created.is_new()));
 }
 
 async fn lists_are_in_order_and_go_on_where_they_stopped(bench: Bench) {
@@ -157,4 +163,14 @@ async fn lists_are_in_order_and_go_on_where_they_stopped(bench: Bench) {
     sorted.sort();
     assert_eq!(seen, sorted, "oldest first, then by name");
     assert_eq!(seen.len(), 5, "each once");
+}
+
+async fn what_is_not_to_be_listed_is_there_all_the_same(bench: Bench) {
+    bench.queue("a").await;
+    let unlisted = NewTask { listed: false, ..super::task("b") };
+    assert!(bench.store.create(unlisted).await.is_ok_and(|created| created.is_new()));
+    let page = bench.store.list(OWNER, None, 10).await.expect("a list");
+    assert_eq!(page.iter().map(|view| view.id.as_str()).collect::<Vec<_>>(), ["a"]);
+    assert_eq!(bench.view("b").await.phase, Phase::Queued);
+    assert_eq!(bench.claim("w").await.len(), 2);
 }

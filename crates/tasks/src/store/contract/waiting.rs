@@ -37,7 +37,7 @@ async fn start(bench: &Bench, new: NewTask) -> Lease {
     // Its lease is no part of this.
     let new = NewTask { worker: Some((worker("v"), MAX_TTL * 10)), ..new };
     match bench.store.create(new).await.expect("a task is made") {
-        Created::New(Some(lease)) => lease,
+        Created::New { lease: Some(lease), .. } => lease,
         other => panic!("a lease was expected: {other:?}"),
     }
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{Bench, LEASE, done, entry, promises, raw, recorded, value};
 use crate::{
     Segment,
-    store::{Changes, Then},
+    store::{By, Changes, Then},
 };
 
 promises![
@@ -126,15 +126,18 @@ async fn everything_is_written_or_nothing(bench: Bench) {
 }
 
 async fn listeners_hear_of_every_change(bench: Bench) {
-    let heard = Arc::new(AtomicUsize::new(0));
+    let heard: Arc<[AtomicUsize; 2]> = Arc::default();
     let listener = Arc::clone(&heard);
-    bench.store.listen(Arc::new(move |_| {
-        listener.fetch_add(1, Ordering::Relaxed);
+    bench.store.listen(Arc::new(move |_, by| {
+        listener[usize::from(by == By::Anybody)].fetch_add(1, Ordering::Relaxed);
     }));
-    // Where it comes from elsewhere it may take a moment, and several may be told as one.
-    let told = async |what: &str| {
+    // Where it comes from elsewhere it may take a moment, and several may be told as one. Where
+    // it is not known who it was, it is not said to be the worker.
+    let told_by = async |what: &str, worker: bool| {
         for _ in 0..100 {
-            if heard.swap(0, Ordering::Relaxed) > 0 {
+            let [by_worker, by_anybody] = &*heard;
+            let by_worker = by_worker.swap(0, Ordering::Relaxed);
+            if by_anybody.swap(0, Ordering::Relaxed) > 0 || (worker && by_worker > 0) {
                 return;
             }
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
@@ -142,13 +145,15 @@ async fn listeners_hear_of_every_change(bench: Bench) {
         panic!("nobody was told of {what}");
     };
     let lease = bench.start("a", "v").await;
-    told("the creation").await;
+    told_by("the creation", true).await;
     bench.write(&lease, super::ask(&[("k", "n")])).await;
-    told("the question").await;
+    told_by("the question", true).await;
     bench.answer("a", &[("n", json!({}))]).await;
-    told("the answer").await;
+    told_by("the answer", false).await;
+    bench.store.cancel(super::OWNER, &lease.task, false, LEASE).await.expect("cancelled");
+    told_by("the request to stop", false).await;
     bench.end(&lease, done()).await;
-    told("the end").await;
+    told_by("the end", true).await;
 }
 
 async fn what_is_written_twice_is_there_once(bench: Bench) {

@@ -20,6 +20,7 @@ pub(super) struct Row {
     pub(super) principal: String,
     pub(super) kind: String,
     pub(super) origin: String,
+    pub(super) listed: bool,
     pub(super) request: RawJson,
     pub(super) phase: Phase,
     pub(super) outcome: Option<TaskOutcome>,

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     Entry,
-    store::{Answerer, Heard, Lease, StoreError, TaskId},
+    store::{Answerer, By, Heard, Lease, StoreError, TaskId},
 };
 
 pub(super) const ANSWER: &str = "SELECT answer_task($1, $2, $3, $4, $5, $6)";
@@ -46,7 +46,7 @@ pub(super) fn read(rows: &[Row], task: &TaskId) -> Result<Said<Option<usize>>, P
     let taken: Option<i64> = rows.first().map(|row| get(row, 0)).transpose()?.flatten();
     let taken = taken.map(|taken| usize::try_from(taken).unwrap_or_default());
     Ok(match taken {
-        Some(1..) => Said::changing(taken, task),
+        Some(1..) => Said::changing(taken, task, By::Anybody),
         _ => Said::new(taken),
     })
 }

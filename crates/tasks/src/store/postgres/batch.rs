@@ -11,7 +11,7 @@ use super::{
     problem::Problem,
     writer::{Order, Queued, Work},
 };
-use crate::store::{Created, StoreError, TaskId};
+use crate::store::{By, Created, StoreError, TaskId};
 
 /// How many operations share a commit. More would save nothing and keep others waiting.
 const MOST: usize = 512;
@@ -104,12 +104,13 @@ impl Batch {
         Outcome { created, called: rows.into_iter().map(Ok).collect() }
     }
 
-    /// Answers everybody, and returns the tasks that were changed.
-    pub(super) fn answer(self, outcome: Outcome, place: &str) -> Vec<TaskId> {
+    /// Answers everybody, and returns the tasks that were changed, and by whom.
+    pub(super) fn answer(self, outcome: Outcome, place: &str) -> Vec<(TaskId, By)> {
         let mut changed = Vec::new();
         for (creation, created) in self.creations.into_iter().zip(outcome.created) {
-            if matches!(created, Ok(Created::New(_))) {
-                changed.push(creation.task.id.clone());
+            if let Ok(Created::New { lease, .. }) = &created {
+                let by = if lease.is_some() { By::Worker } else { By::Anybody };
+                changed.push((creation.task.id.clone(), by));
             }
             creation.answer(created, place);
         }

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 use tokio_postgres::{Row, types::ToSql};
 
 use super::{connect::Session, problem::Problem};
-use crate::store::{StoreError, TaskId};
+use crate::store::{By, StoreError, TaskId};
 
 /// A value that is sent with a statement.
 pub(super) type Value = Box<dyn ToSql + Send + Sync>;
@@ -26,7 +26,7 @@ pub(super) struct Call {
 /// What came of it, and which tasks it has changed.
 pub(super) struct Said<T> {
     pub(super) answer: T,
-    pub(super) changed: Vec<TaskId>,
+    pub(super) changed: Vec<(TaskId, By)>,
 }
 
 impl<T> Said<T> {
@@ -34,8 +34,8 @@ impl<T> Said<T> {
         Self { answer, changed: Vec::new() }
     }
 
-    pub(super) fn changing(answer: T, task: &TaskId) -> Self {
-        Self { answer, changed: vec![task.clone()] }
+    pub(super) fn changing(answer: T, task: &TaskId, by: By) -> Self {
+        Self { answer, changed: vec![(task.clone(), by)] }
     }
 }
 
@@ -53,9 +53,9 @@ impl Call {
     }
 }
 
-/// Tells the caller, and returns the tasks that were changed.
+/// Tells the caller, and returns the tasks that were changed, and by whom.
 pub(super) type Reply =
-    Box<dyn FnOnce(Result<Vec<Row>, StoreError>, &str) -> Vec<TaskId> + Send + Sync>;
+    Box<dyn FnOnce(Result<Vec<Row>, StoreError>, &str) -> Vec<(TaskId, By)> + Send + Sync>;
 
 /// A reply that reads the rows, and where its answer comes out.
 pub(super) fn reply<T: Send + 'static>(

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Restored, Segment,
-    store::{Claimed, Lease, TaskId, WorkerId},
+    store::{By, Claimed, Lease, TaskId, WorkerId},
 };
 
 pub(super) const CLAIM: &str = "SELECT * FROM claim_tasks($1, $2, $3, $4, $5)";
@@ -122,7 +122,7 @@ pub(super) fn release(shared: &Shared, worker: &WorkerId) -> Call {
 
 /// Another process may go on with them at once.
 pub(super) fn read_released(rows: &[Row]) -> Result<Said<()>, Problem> {
-    let released = rows.iter().map(|row| Ok(TaskId::new(name(row, 0)?)));
+    let released = rows.iter().map(|row| Ok((TaskId::new(name(row, 0)?), By::Anybody)));
     Ok(Said { answer: (), changed: released.collect::<Result<_, Problem>>()? })
 }
 

@@ -6,7 +6,7 @@ use tokio_postgres::Row;
 use super::{
     Shared,
     call::{Call, values},
-    clock::millis,
+    clock::{from_column, millis},
     column::{array, count, get, name, owned, to_json},
     problem::Problem,
 };
@@ -17,7 +17,7 @@ use crate::{
 
 pub(super) const CREATE: &str =
     "SELECT * FROM create_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-     $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)";
+     $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)";
 pub(super) const MADE: &str =
     "SELECT id, once_digest FROM task WHERE principal = $1 AND once_key = $2";
 
@@ -87,6 +87,7 @@ pub(super) fn call(creations: &[Creation], shared: &Shared) -> Call {
             names(|task| &task.principal),
             names(|task| &task.kind),
             names(|task| &task.origin),
+            each().map(|task| task.listed).collect::<Vec<_>>(),
             each().map(|task| task.request.get().to_owned()).collect::<Vec<_>>(),
             each().map(|task| task.ttl.map(millis)).collect::<Vec<_>>(),
             each().map(|task| millis(task.max_ttl)).collect::<Vec<_>>(),
@@ -116,10 +117,17 @@ pub(super) fn call(creations: &[Creation], shared: &Shared) -> Call {
     )
 }
 
-/// What became of each. The rows are those that were not made.
+/// What became of each. The first row says when they were made; the others are those that were not.
 pub(super) fn read(creations: &[Creation], rows: &[Row]) -> Vec<Result<Created, StoreError>> {
-    let mut created: Vec<_> =
-        creations.iter().map(|creation| Ok(Created::New(creation.lease()))).collect();
+    let mut rows = rows.iter();
+    let at = rows.next().map_or(Err(Problem::Silent), |row| get(row, 3));
+    let mut created: Vec<_> = creations
+        .iter()
+        .map(|creation| match &at {
+            Ok(at) => Ok(Created::New { lease: creation.lease(), at: from_column(*at) }),
+            Err(problem) => Err(problem.with("")),
+        })
+        .collect();
     for row in rows {
         let (place, refused) = match refused(row) {
             Ok(refused) => refused,

@@ -12,7 +12,7 @@ use super::{
     column::{count, from_text, get, owned, to_json},
     problem::Problem,
 };
-use crate::store::{Cancelled, StoreError, Swept, TaskId, TaskOutcome};
+use crate::store::{By, Cancelled, StoreError, Swept, TaskId, TaskOutcome};
 
 pub(super) const CANCEL: &str = "SELECT cancel_task($1, $2, $3, $4, $5, $6)";
 pub(super) const SWEEP: &str = "SELECT * FROM sweep($1, $2, $3, $4)";
@@ -38,8 +38,8 @@ pub(super) fn read_cancelled(
     Ok(match cancelled {
         None => Said::new(None),
         Some(0) => Said::new(Some(Cancelled::Before)),
-        Some(1) => Said::changing(Some(Cancelled::Requested), task),
-        Some(_) => Said::changing(Some(Cancelled::Ended), task),
+        Some(1) => Said::changing(Some(Cancelled::Requested), task, By::Anybody),
+        Some(_) => Said::changing(Some(Cancelled::Ended), task, By::Anybody),
     })
 }
 
@@ -57,7 +57,7 @@ pub(super) fn read_swept(rows: &[Row]) -> Result<Said<Swept>, Problem> {
     let (tasks, owners): (Vec<String>, Vec<String>) = (get(row, 0)?, get(row, 1)?);
     let tasks = tasks.into_iter().map(|task| TaskId::new(from_text(task)));
     let expired: Vec<_> = owners.into_iter().map(from_text).zip(tasks).collect();
-    let changed = expired.iter().map(|(_, task)| task.clone()).collect();
+    let changed = expired.iter().map(|(_, task)| (task.clone(), By::Anybody)).collect();
     let purged = usize::try_from(get::<i64>(row, 2)?).unwrap_or_default();
     Ok(Said { answer: Swept { expired, purged }, changed })
 }

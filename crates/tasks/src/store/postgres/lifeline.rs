@@ -22,7 +22,7 @@ use tokio::{
 use tokio_postgres::Notification;
 
 use super::{Shared, column, connect::Session, problem::Problem, watch::Listeners};
-use crate::store::TaskId;
+use crate::store::{By, TaskId};
 
 /// How many commits may wait to be told. Beyond that they are not: it is a hint.
 pub(super) const QUEUE: usize = 1_024;
@@ -136,7 +136,7 @@ async fn answered<T>(
 /// Tells those who listen here of everything that may have changed while nothing was heard.
 async fn catch_up(shared: &Shared, session: &Session) -> Result<(), Problem> {
     for row in session.client.query(SINCE, &[&MISSED]).await? {
-        shared.listeners.tell(&TaskId::new(column::name(&row, 0)?));
+        shared.listeners.tell(&TaskId::new(column::name(&row, 0)?), By::Anybody);
     }
     Ok(())
 }
@@ -170,7 +170,9 @@ fn messages(origin: i64, tasks: Vec<TaskId>) -> Vec<String> {
 /// Tells those who listen here what another process has changed.
 fn hear(listeners: &Listeners, origin: i64, message: &str) {
     match serde_json::from_str::<(i64, Vec<TaskId>)>(message) {
-        Ok((from, tasks)) if from != origin => tasks.iter().for_each(|task| listeners.tell(task)),
+        Ok((from, tasks)) if from != origin => {
+            tasks.iter().for_each(|task| listeners.tell(task, By::Anybody));
+        }
         Ok(_) => {}
         Err(error) => tracing::warn!(%error, "a message of another process cannot be read"),
     }
@@ -191,7 +193,7 @@ mod tests {
         let listeners = Listeners::default();
         let heard = Arc::new(Mutex::new(Vec::new()));
         let ears = Arc::clone(&heard);
-        listeners.add(Arc::new(move |task| ears.lock().unwrap().push(task.clone())));
+        listeners.add(Arc::new(move |task, _| ears.lock().unwrap().push(task.clone())));
         messages.iter().for_each(|message| hear(&listeners, 7, message));
         assert!(heard.lock().unwrap().is_empty(), "one's own");
         messages.iter().for_each(|message| hear(&listeners, 8, message));

@@ -27,8 +27,10 @@ macro_rules! seen {
 }
 
 pub(super) const VIEW: &str = seen!("WHERE id = $1 AND principal = $2");
-pub(super) const LIST: &str =
-    seen!("WHERE principal = $1 AND (created, id) > ($2, $3) ORDER BY created, id LIMIT $4");
+pub(super) const LIST: &str = seen!(
+    "WHERE principal = $1 AND listed AND (created, id) > ($2, $3)
+     ORDER BY created, id LIMIT $4"
+);
 pub(super) const CENSUS: &str = "SELECT count(*) FILTER (WHERE phase = 0),
      count(*) FILTER (WHERE phase = 1), count(*) FILTER (WHERE phase = 2),
      count(*) FILTER (WHERE phase = 3), now_ms($1) - min(due) FROM task";

@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use crate::store::{Listener, TaskId};
+use crate::store::{By, Listener, TaskId};
 
 #[derive(Default)]
 pub(super) struct Listeners(Mutex<Vec<Listener>>);
@@ -15,11 +15,11 @@ impl Listeners {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
     }
 
-    pub(super) fn tell(&self, task: &TaskId) {
+    pub(super) fn tell(&self, task: &TaskId, by: By) {
         let listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for listener in listeners {
             // Nobody could write any more if a connection went down with a listener.
-            if catch_unwind(AssertUnwindSafe(|| listener(task))).is_err() {
+            if catch_unwind(AssertUnwindSafe(|| listener(task, by))).is_err() {
                 tracing::error!(%task, "a listener has panicked");
             }
         }

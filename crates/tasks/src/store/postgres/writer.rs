@@ -230,7 +230,8 @@ impl Lane {
         if changed.is_empty() {
             return;
         }
-        changed.iter().for_each(|task| self.shared.listeners.tell(task));
+        changed.iter().for_each(|(task, by)| self.shared.listeners.tell(task, *by));
+        let changed = changed.into_iter().map(|(task, _)| task).collect();
         if self.changed.try_send(changed).is_err() {
             tracing::debug!("other processes are not told of a change; they look by themselves");
         }

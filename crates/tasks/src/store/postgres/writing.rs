@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Entry,
-    store::{Changes, Lease, StoreError, Then},
+    store::{By, Changes, Lease, StoreError, Then},
 };
 
 pub(super) const WRITE: &str =
@@ -74,7 +74,7 @@ pub(super) fn write(
 /// Whoever has lost the task has written nothing.
 pub(super) fn read(rows: &[Row], lease: &Lease) -> Result<Said<()>, Problem> {
     match rows.first().map(|row| get::<bool>(row, 0)).transpose()? {
-        Some(true) => Ok(Said::changing((), &lease.task)),
+        Some(true) => Ok(Said::changing((), &lease.task, By::Worker)),
         _ => Err(StoreError::Lost.into()),
     }
 }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     Entry,
-    store::{Answerer, TaskId},
+    store::{Answerer, By, TaskId},
 };
 
 pub(super) const OWNED: &str = "SELECT number, phase FROM task WHERE id = ?1 AND principal = ?2";
@@ -44,7 +44,7 @@ pub(super) fn answer(
         if phase == PARKED {
             batch.moved(PARKED, QUEUED);
         }
-        batch.changed(number, task);
+        batch.changed(number, task, By::Anybody);
     }
     Ok(Some(taken))
 }

@@ -10,6 +10,7 @@ use rusqlite::Connection;
 use super::{
     problem::Problem,
     statement::{all, one, run},
+    writer::Changed,
 };
 use crate::store::TaskId;
 
@@ -32,10 +33,10 @@ pub(super) const EVERYTHING: &str = "SELECT id FROM task";
 pub(super) fn append(
     connection: &Connection,
     origin: i64,
-    changed: &[(i64, TaskId)],
+    changed: &[Changed],
 ) -> Result<(), Problem> {
     let mut tasks = String::from("[");
-    for (index, (number, _)) in changed.iter().enumerate() {
+    for (index, Changed { number, .. }) in changed.iter().enumerate() {
         if index > 0 {
             tasks.push(',');
         }

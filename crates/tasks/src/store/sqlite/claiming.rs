@@ -14,7 +14,7 @@ use super::{
     workers::Dead,
     writer::Batch,
 };
-use crate::store::{Claimed, Heard, Lease, StoreError, TaskId, WorkerId};
+use crate::store::{By, Claimed, Heard, Lease, StoreError, TaskId, WorkerId};
 
 pub(super) const DUE: &str =
     "SELECT number, id, principal, kind, body, phase, epoch, begun, crashes,
@@ -171,7 +171,7 @@ pub(super) fn release(batch: &mut Batch<'_>, worker: &WorkerId) -> Result<(), Pr
     // Another process may go on with them at once.
     for (number, task) in &released {
         batch.moved(RUNNING, QUEUED);
-        batch.changed(*number, task);
+        batch.changed(*number, task, By::Anybody);
     }
     Ok(())
 }

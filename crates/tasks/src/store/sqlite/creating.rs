@@ -3,14 +3,14 @@
 use rusqlite::{Connection, params};
 
 use super::{
-    clock::millis,
+    clock::{from_column, millis},
     column::{QUEUED, RUNNING, count, to_json},
-    journal,
+    ending, journal,
     problem::Problem,
     statement::{one, run},
     writer::Batch,
 };
-use crate::store::{Created, Lease, NewTask, OnceKey, StoreError, TaskId};
+use crate::store::{By, Created, Lease, NewTask, OnceKey, StoreError, TaskId};
 
 pub(super) const MADE_UNDER: &str =
     "SELECT id, once_digest FROM task WHERE principal = ?1 AND once_key = ?2";
@@ -19,8 +19,9 @@ pub(super) const COUNT_IN: &str = "INSERT INTO open_tasks (principal, count) VAL
      ON CONFLICT DO UPDATE SET count = count + 1 WHERE count < ?2";
 pub(super) const INSERT: &str = "INSERT INTO task (id, principal, kind, phase, epoch, owner, due,
      created, updated, ttl, expires, begun, crashes, once_key, once_digest, reasked, origin,
-     base_ttl, max_ttl)
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?5, 0, ?11, ?12, ?13, ?14, ?9, ?15)";
+     base_ttl, max_ttl, listed)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?5, 0, ?11, ?12, ?13, ?14, ?9, ?15, ?16)
+     ON CONFLICT (id) DO NOTHING";
 pub(super) const INSERT_REQUEST: &str = "INSERT INTO request (task, body) VALUES (?1, ?2)";
 
 pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<Created, Problem> {
@@ -29,18 +30,22 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<Created, P
     {
         return Ok(before);
     }
-    if let Some(before) = made_before(batch, task)? {
-        return Ok(before);
-    }
     if task.quota == 0
         || run(batch.connection, COUNT_IN, (&task.principal, count(task.quota)))? == 0
     {
-        return Ok(Created::OverQuota);
+        // What was made before needs no room.
+        return Ok(made_before(batch, task)?.unwrap_or(Created::OverQuota));
     }
     if let Some((worker, _)) = &task.worker {
         batch.file.workers.show(worker);
     }
-    let number = insert(batch, task)?;
+    let now = batch.now();
+    let Some(number) = insert(batch, task, now)? else {
+        // Nearly always it is new: to look first would cost all of them.
+        ending::count_out(batch.connection, &task.principal)?;
+        let taken = || StoreError::Unavailable("it is there, and is not".to_owned());
+        return Ok(made_before(batch, task)?.ok_or_else(taken)?);
+    };
     batch.count(if task.worker.is_some() { RUNNING } else { QUEUED }, 1);
     run(batch.connection, INSERT_REQUEST, (number, task.request.get()))?;
     for (key, entry) in &task.journal.entries {
@@ -49,12 +54,13 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<Created, P
     for segment in &task.journal.segments {
         journal::emit(batch.connection, number, segment)?;
     }
-    batch.changed(number, &task.id);
-    Ok(Created::New(task.worker.as_ref().map(|(worker, _)| Lease {
+    let lease = task.worker.as_ref().map(|(worker, _)| Lease {
         task: task.id.clone(),
         worker: worker.clone(),
         epoch: 1,
-    })))
+    });
+    batch.changed(number, &task.id, if lease.is_some() { By::Worker } else { By::Anybody });
+    Ok(Created::New { lease, at: from_column(now) })
 }
 
 /// What was made under a key before. It is known for as long as the task is.
@@ -82,16 +88,15 @@ fn made_before(batch: &Batch<'_>, task: &NewTask) -> Result<Option<Created>, Pro
     }
 }
 
-/// Writes the row, and returns its number.
-fn insert(batch: &Batch<'_>, task: &NewTask) -> Result<i64, Problem> {
-    let now = batch.now();
+/// Writes the row, and returns its number; `None` if there is one of this name.
+fn insert(batch: &Batch<'_>, task: &NewTask, now: i64) -> Result<Option<i64>, Problem> {
     let worker = task.worker.as_ref();
     let ttl = task.ttl.map(millis);
     let reasked = match task.journal.reasked.is_empty() {
         true => None,
         false => Some(to_json(&task.journal.reasked)?),
     };
-    run(
+    let inserted = run(
         batch.connection,
         INSERT,
         params![
@@ -110,7 +115,8 @@ fn insert(batch: &Batch<'_>, task: &NewTask) -> Result<i64, Problem> {
             reasked,
             task.origin,
             millis(task.max_ttl),
+            task.listed,
         ],
     )?;
-    Ok(batch.connection.last_insert_rowid())
+    Ok((inserted > 0).then(|| batch.connection.last_insert_rowid()))
 }

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use rusqlite::Connection;
+
 use super::{
     answering::owned,
     auditing,
@@ -14,7 +16,7 @@ use super::{
     statement::{all, one, run},
     writer::Batch,
 };
-use crate::store::{Cancelled, Swept, TaskId, TaskOutcome};
+use crate::store::{By, Cancelled, Swept, TaskId, TaskOutcome};
 
 // Without a ttl all of the sums are NULL: such a task stays. What ends late can still be read for a
 // while.
@@ -47,8 +49,13 @@ pub(super) fn end(
     let principal = one(connection, END, values, |row| row.get::<_, String>(0))?;
     let Some(principal) = principal else { return Ok(()) };
     batch.moved(phase, ENDED);
-    if run(connection, COUNT_OUT, [&principal])? == 0 {
-        run(connection, COUNT_OUT_LAST, [&principal])?;
+    count_out(connection, &principal)
+}
+
+/// A principal has one task less that has not ended.
+pub(super) fn count_out(connection: &Connection, principal: &str) -> Result<(), Problem> {
+    if run(connection, COUNT_OUT, [principal])? == 0 {
+        run(connection, COUNT_OUT_LAST, [principal])?;
     }
     Ok(())
 }
@@ -72,7 +79,7 @@ pub(super) fn cancel(
             Cancelled::Ended
         }
     };
-    batch.changed(number, task);
+    batch.changed(number, task, By::Anybody);
     Ok(Some(cancelled))
 }
 
@@ -90,7 +97,7 @@ pub(super) fn sweep(
     })?;
     for ((number, phase), (_, task)) in &expired {
         end(batch, (*number, *phase), &TaskOutcome::Expired, retention)?;
-        batch.changed(*number, task);
+        batch.changed(*number, task, By::Anybody);
     }
     notes::sweep(batch, limit)?;
     auditing::sweep(batch, limit)?;

@@ -10,7 +10,7 @@ const APPLICATION: i64 = 0x6f75_746c;
 
 /// What each version of the tables adds to the one before. What stands here is in files all over
 /// the world: it is never changed, only followed.
-const STEPS: &[&str] = &[FIRST, SECOND];
+const STEPS: &[&str] = &[FIRST, SECOND, THIRD];
 
 /// Brings the tables up to date, in one transaction under the lock for writing: several processes
 /// may open a file at once, and one of them does it.
@@ -179,6 +179,14 @@ CREATE TABLE event (
 ) STRICT;
 CREATE INDEX event_task ON event (task);
 CREATE INDEX event_expires ON event (expires);
+";
+
+// Callers of one dialect list their tasks; those of the other would pay for a place in the index, a
+// page of it for nearly every task, and never look.
+const THIRD: &str = "
+ALTER TABLE task ADD COLUMN listed INTEGER NOT NULL DEFAULT 1;
+DROP INDEX task_list;
+CREATE INDEX task_list ON task (principal, created) WHERE listed = 1;
 ";
 
 #[cfg(test)]

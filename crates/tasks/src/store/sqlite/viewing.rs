@@ -26,8 +26,10 @@ macro_rules! seen {
 }
 
 pub(super) const VIEW: &str = seen!("WHERE id = ?1 AND principal = ?2");
-pub(super) const LIST: &str =
-    seen!("WHERE principal = ?1 AND (created, id) > (?2, ?3) ORDER BY created, id LIMIT ?4");
+pub(super) const LIST: &str = seen!(
+    "WHERE principal = ?1 AND listed = 1 AND (created, id) > (?2, ?3)
+     ORDER BY created, id LIMIT ?4"
+);
 
 pub(super) fn view(
     connection: &Connection,

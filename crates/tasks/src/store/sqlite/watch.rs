@@ -18,7 +18,7 @@ use std::{
 use rusqlite::Connection;
 
 use super::{File, change_log, problem::Problem, readers::in_one_piece, statement::one};
-use crate::store::{Listener, TaskId};
+use crate::store::{By, Listener, TaskId};
 
 /// How many times longer the watcher waits when nothing has happened for a while. Nobody depends
 /// on it: a change that is seen late is one that somebody may also find by looking.
@@ -32,11 +32,11 @@ impl Listeners {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
     }
 
-    pub(super) fn tell(&self, task: &TaskId) {
+    pub(super) fn tell(&self, task: &TaskId, by: By) {
         let listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for listener in listeners {
             // Nobody could write any more if the writer went down with a listener.
-            if catch_unwind(AssertUnwindSafe(|| listener(task))).is_err() {
+            if catch_unwind(AssertUnwindSafe(|| listener(task, by))).is_err() {
                 tracing::error!(%task, "a listener has panicked");
             }
         }
@@ -102,7 +102,7 @@ impl Thread {
                     if !changed.is_empty() {
                         heard = Instant::now();
                     }
-                    changed.iter().for_each(|task| self.file.listeners.tell(task));
+                    changed.iter().for_each(|task| self.file.listeners.tell(task, By::Anybody));
                 }
                 // What was not seen now is seen next time.
                 Err(problem) => {

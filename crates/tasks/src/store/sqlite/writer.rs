@@ -21,7 +21,7 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{File, change_log, problem::Problem, statement::run, tally::Moves};
-use crate::store::{StoreError, TaskId};
+use crate::store::{By, StoreError, TaskId};
 
 /// How many operations may wait. A caller beyond that waits for its place in the queue.
 const QUEUE: usize = 1_024;
@@ -40,9 +40,15 @@ pub(super) struct Writer {
 pub(super) struct Batch<'a> {
     pub(super) connection: &'a Connection,
     pub(super) file: &'a File,
-    /// The tasks that were changed, by their number and their name.
-    changed: Vec<(i64, TaskId)>,
+    changed: Vec<Changed>,
     moves: Moves,
+}
+
+/// A task that was changed.
+pub(super) struct Changed {
+    pub(super) number: i64,
+    pub(super) task: TaskId,
+    pub(super) by: By,
 }
 
 impl Writer {
@@ -84,8 +90,8 @@ impl Batch<'_> {
     }
 
     /// Notes that a task has changed; whoever listens hears of it once that is committed.
-    pub(super) fn changed(&mut self, number: i64, task: &TaskId) {
-        self.changed.push((number, task.clone()));
+    pub(super) fn changed(&mut self, number: i64, task: &TaskId, by: By) {
+        self.changed.push(Changed { number, task: task.clone(), by });
     }
 
     /// Notes that tasks have come into a phase, or with a number below zero have left it.
@@ -169,8 +175,8 @@ impl Thread {
                     for operation in done {
                         operation.answer(&self.file, Ok(()));
                     }
-                    for (_, task) in &changed {
-                        self.file.listeners.tell(task);
+                    for Changed { task, by, .. } in &changed {
+                        self.file.listeners.tell(task, *by);
                     }
                 }
                 Err(problem) => {
@@ -191,7 +197,7 @@ impl Thread {
         &mut self,
         first: Box<dyn Operation>,
         done: &mut Vec<Box<dyn Operation>>,
-    ) -> Result<Vec<(i64, TaskId)>, Problem> {
+    ) -> Result<Vec<Changed>, Problem> {
         let mut next = Some(first);
         if let Err(problem) = self.begin() {
             // Whoever has come meanwhile has waited for the same lock.

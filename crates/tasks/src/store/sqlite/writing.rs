@@ -9,7 +9,7 @@ use super::{
     statement::{one, run},
     writer::Batch,
 };
-use crate::store::{Changes, Lease, Millis, StoreError, Then};
+use crate::store::{By, Changes, Lease, Millis, StoreError, Then};
 
 // Who has lost the task finds no row here, and writes nothing after it.
 pub(super) const TOUCH: &str = "UPDATE task SET updated = max(?4, updated + 1),
@@ -39,7 +39,7 @@ pub(super) fn write(
             ending::end(batch, (number, RUNNING), outcome, *retention)?;
         }
     }
-    batch.changed(number, &lease.task);
+    batch.changed(number, &lease.task, By::Worker);
     Ok(())
 }
 

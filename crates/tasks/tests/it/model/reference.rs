@@ -86,7 +86,8 @@ impl Model {
         };
         self.tasks.insert(id.clone(), task);
         let task = id.clone();
-        Created::New(worker.map(|worker| Lease { task, worker: name(worker), epoch: 1 }))
+        let lease = worker.map(|worker| Lease { task, worker: name(worker), epoch: 1 });
+        Created::New { lease, at: now }
     }
 
     /// The tasks that anybody may claim.

@@ -52,7 +52,7 @@ async fn a_listener_hears_what_the_other_replica_has_changed() {
     let (mine, theirs) = (schema.connect().await, schema.connect().await);
     let heard: Arc<Mutex<Vec<TaskId>>> = Arc::default();
     let ears = Arc::clone(&heard);
-    mine.listen(Arc::new(move |task| ears.lock().unwrap().push(task.clone())));
+    mine.listen(Arc::new(move |task, _| ears.lock().unwrap().push(task.clone())));
     let count = |id: &str| heard.lock().unwrap().iter().filter(|task| task.as_str() == id).count();
     let lease = start(&theirs, task("a")).await;
     until("the creation is heard", async || count("a") == 1).await;
@@ -146,7 +146,7 @@ async fn a_lifeline_that_breaks_costs_no_task() {
     // And hears again.
     let heard: Arc<Mutex<Vec<TaskId>>> = Arc::default();
     let ears = Arc::clone(&heard);
-    mine.listen(Arc::new(move |task| ears.lock().unwrap().push(task.clone())));
+    mine.listen(Arc::new(move |task, _| ears.lock().unwrap().push(task.clone())));
     other.create(task("b")).await.unwrap();
     until("it hears", async || heard.lock().unwrap().contains(&TaskId::new("b"))).await;
 }

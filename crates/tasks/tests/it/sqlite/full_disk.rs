@@ -61,7 +61,7 @@ async fn whoever_shares_a_commit_with_what_does_not_fit_is_told_too() {
         );
         for (id, made) in ids.iter().zip([first, second]) {
             match made {
-                Ok(Created::New(None)) => acknowledged.push(id.clone()),
+                Ok(Created::New { .. }) => acknowledged.push(id.clone()),
                 Err(StoreError::Unavailable(_)) => {
                     let seen = store.view(OWNER, &TaskId::new(id.clone())).await.unwrap();
                     assert!(seen.is_none(), "what is refused is not there");

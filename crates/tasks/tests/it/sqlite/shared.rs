@@ -39,7 +39,7 @@ async fn a_listener_hears_what_the_other_handle_has_changed() {
     theirs.create(task("before")).await.unwrap();
     let heard: Arc<Mutex<Vec<TaskId>>> = Arc::default();
     let ears = Arc::clone(&heard);
-    mine.listen(Arc::new(move |task| ears.lock().unwrap().push(task.clone())));
+    mine.listen(Arc::new(move |task, _| ears.lock().unwrap().push(task.clone())));
     let lease = start(&theirs, task("a")).await;
     let changes = Changes { asked: vec![asked("q")], ..Changes::default() };
     theirs.write(&lease, changes, Then::Park { due: None, seen: 0 }).await.unwrap();
@@ -69,7 +69,7 @@ async fn whoever_was_away_for_too_long_hears_of_everything() {
     theirs.create(task("a")).await.unwrap();
     let heard: Arc<Mutex<Vec<TaskId>>> = Arc::default();
     let ears = Arc::clone(&heard);
-    mine.listen(Arc::new(move |task| ears.lock().unwrap().push(task.clone())));
+    mine.listen(Arc::new(move |task, _| ears.lock().unwrap().push(task.clone())));
     // As if many commits had been forgotten since the last look.
     let by_hand = rusqlite::Connection::open(folder.file()).unwrap();
     by_hand.busy_timeout(Duration::from_secs(5)).unwrap();
@@ -120,11 +120,13 @@ async fn each_task_goes_to_one_of_many_who_claim_at_once() {
 
 #[test]
 fn a_new_file_can_be_opened_by_many_at_once() {
+    // However busy the machine is.
+    let options = SqliteOptions::new().with_lock_timeout(Duration::from_secs(60));
     for _ in 0..10 {
         let folder = Folder::new();
         std::thread::scope(|scope| {
             for _ in 0..6 {
-                scope.spawn(|| SqliteStore::open(folder.file()).unwrap());
+                scope.spawn(|| SqliteStore::open_with(folder.file(), options.clone()).unwrap());
             }
         });
     }

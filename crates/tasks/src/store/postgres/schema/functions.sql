@@ -50,17 +50,19 @@ BEGIN
             WHERE t.principal = w.principal AND t.once_key = w.once_key)));
 END $$;
 
--- Makes tasks. What it returns are those that were not made: 0 it was, by a first attempt of the same
--- caller, 1 made before, 2 the key is used for something else, 3 over quota, 4 the name is taken.
+-- Makes tasks. What it returns is when, and then those that were not made: 0 it was, by a first attempt
+-- of the same caller, 1 made before, 2 the key is used for something else, 3 over quota, 4 the name is
+-- taken.
 CREATE FUNCTION create_tasks(
-    _ids text[], _principals text[], _kinds text[], _origins text[], _requests text[],
+    _ids text[], _principals text[], _kinds text[], _origins text[], _listed boolean[],
+    _requests text[],
     _ttls bigint[], _max_ttls bigint[], _workers text[], _leases bigint[],
     _once_keys text[], _once_digests text[], _quotas bigint[], _reasked text[], _again boolean[],
     _entry_places bigint[], _entry_keys text[], _entry_answers boolean[], _entry_bodies text[],
     _segment_places bigint[], _segment_numbers bigint[], _segment_scopes text[],
     _segment_ordinals bigint[], _segment_bodies text[],
     _lock bigint, _shift bigint)
-RETURNS TABLE (place bigint, what integer, known text) LANGUAGE plpgsql AS $$
+RETURNS TABLE (place bigint, what integer, known text, at bigint) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     _now bigint := now_ms(_shift);
@@ -99,17 +101,17 @@ BEGIN
         END IF;
         _skipped := coalesce(_known, '{}') || _refused;
         BEGIN
-            INSERT INTO task (id, number, principal, kind, origin, request, phase, epoch,
+            INSERT INTO task (id, number, principal, kind, origin, listed, request, phase, epoch,
                 owner, owner_lock, due, created, updated, ttl, max_ttl, lasts, expires, begun,
                 crashes, once_key, once_digest, reasked)
-            SELECT w.id, w.number, w.principal, w.kind, w.origin, w.request,
+            SELECT w.id, w.number, w.principal, w.kind, w.origin, w.listed, w.request,
                 (w.worker IS NOT NULL)::integer, (w.worker IS NOT NULL)::integer, w.worker,
                 CASE WHEN w.worker IS NOT NULL THEN _lock END, _now + coalesce(w.lease, 0),
                 _now, _now, w.ttl, w.max_ttl, w.ttl, _now + w.ttl, w.worker IS NOT NULL, 0,
                 w.once_key, w.once_digest, w.reasked
-                FROM unnest(_ids, _numbers, _principals, _kinds, _origins, _requests, _ttls,
+                FROM unnest(_ids, _numbers, _principals, _kinds, _origins, _listed, _requests, _ttls,
                     _max_ttls, _workers, _leases, _once_keys, _once_digests, _reasked)
-                    WITH ORDINALITY AS w (id, number, principal, kind, origin, request, ttl,
+                    WITH ORDINALITY AS w (id, number, principal, kind, origin, listed, request, ttl,
                         max_ttl, worker, lease, once_key, once_digest, reasked, place)
                 WHERE w.place <> ALL (_skipped);
             EXIT;
@@ -136,6 +138,7 @@ BEGIN
             WHERE s.place <> ALL (_skipped)
             ON CONFLICT DO NOTHING;
     END IF;
+    RETURN QUERY SELECT 0::bigint, 0, NULL::text, _now;
     IF _skipped = '{}' THEN
         RETURN;
     END IF;
@@ -152,7 +155,7 @@ BEGIN
                 WHEN o.id IS NULL AND t.principal IS DISTINCT FROM w.principal THEN 4
                 WHEN w.again AND coalesce(o.id, t.id) = w.id THEN 0
                 ELSE 1 END,
-            coalesce(o.id, t.id)
+            coalesce(o.id, t.id), coalesce(o.created, t.created)
         FROM unnest(_ids, _principals, _once_keys, _once_digests, _again)
             WITH ORDINALITY AS w (id, principal, once_key, once_digest, again, place)
         LEFT JOIN task o ON o.principal = w.principal AND o.once_key = w.once_key

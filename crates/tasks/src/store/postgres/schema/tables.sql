@@ -2,7 +2,7 @@
 --
 -- Nothing refers to a task but by its number, and nothing is kept without its task: the functions see
 -- to it, because a reference that the database checks costs as much as the row itself. Text is compared
--- byte by byte: names are no words. All indexes but three are partial: they hold what somebody still
+-- byte by byte: names are no words. All indexes but two are partial: they hold what somebody still
 -- waits for, however much has ended.
 
 -- Each connection takes a hundred numbers at a time.
@@ -14,6 +14,7 @@ CREATE TABLE task (
     principal text COLLATE "C" NOT NULL,
     kind text NOT NULL,
     origin text NOT NULL,
+    listed boolean NOT NULL,  -- whether anybody can list it
     phase smallint NOT NULL,  -- 0 queued, 1 running, 2 parked, 3 ended
     epoch bigint NOT NULL,
     owner text COLLATE "C",   -- while it runs
@@ -42,7 +43,7 @@ CREATE INDEX task_owner ON task (owner) WHERE owner IS NOT NULL;
 CREATE INDEX task_expires ON task (expires) WHERE expires IS NOT NULL;
 CREATE INDEX task_purge ON task (purge) WHERE purge IS NOT NULL;
 CREATE UNIQUE INDEX task_once ON task (principal, once_key) WHERE once_key IS NOT NULL;
-CREATE INDEX task_list ON task (principal, created);
+CREATE INDEX task_list ON task (principal, created) WHERE listed;
 
 -- How many tasks of a principal have not ended, as far as those in `ended_task` are not counted out.
 CREATE TABLE open_tasks (
