@@ -169,6 +169,11 @@ impl Journal {
         Ok(())
     }
 
+    /// What is recorded under a key. Whoever looks does not use the key.
+    pub fn look_up(&self, key: &str) -> Option<Entry> {
+        self.lock().entries.get(key).cloned()
+    }
+
     /// All blocks that have been emitted, in their order.
     pub fn segments(&self) -> Vec<Segment> {
         self.lock().segments.stored.clone()

@@ -65,7 +65,7 @@ pub use prompt::{IntoPrompt, Prompt};
 pub use resource::{IntoContents, Resource, ResourceTemplate};
 pub use running::Server;
 pub use seal_keys::{SealKeys, SealKeysError};
-pub use tasks::{OnCrash, TaskConfig, TaskPolicy};
+pub use tasks::{CleanUp, IntoCleanedUp, OnCrash, TaskConfig, TaskPolicy, Unfinished};
 pub use throttle::RateLimit;
 pub use tool::Tool;
 pub use uri_template::{TemplateError, UriTemplate};

@@ -20,7 +20,7 @@ use super::{
     output::{IntoToolResult, OutputSchema},
     registry::{Entry, Visibility},
     schema::Schema,
-    tasks::{OnCrash, TaskPolicy},
+    tasks::{Hook, IntoCleanedUp, OnCrash, TaskPolicy},
     throttle::Throttle,
 };
 
@@ -50,6 +50,7 @@ pub struct Tool {
     once: bool,
     policy: TaskPolicy,
     on_crash: Option<OnCrash>,
+    clean_up: Option<Hook>,
     immediate: Option<String>,
     output: Option<OutputSchema>,
     written_input: Option<RawJson>,
@@ -85,6 +86,7 @@ impl Tool {
             once: false,
             policy: TaskPolicy::Never,
             on_crash: None,
+            clean_up: None,
             immediate: None,
             output: H::Output::output_schema(),
             written_input: None,
@@ -253,6 +255,24 @@ impl Tool {
         self
     }
 
+    /// What is done after a task of it that was cancelled or has expired once it had begun: an async
+    /// function that takes what handlers take, and [`CleanUp`](super::CleanUp) in place of
+    /// [`Durable`](super::Durable).
+    ///
+    /// It is not done after a task that has come to its end, also if that was a failure, nor after
+    /// a call that was never a task. It begins when the task has ended and its run is gone, in
+    /// whichever process is there, and is done again if that process is lost in the middle of it.
+    /// It has a minute (`EngineConfig::clean_up`). That it fails is in the log and among the events
+    /// of the task, and changes nothing for the caller; it is not tried again then.
+    pub fn clean_up<M: 'static, H>(mut self, handler: H) -> Self
+    where
+        H: Handler<M>,
+        H::Output: IntoCleanedUp,
+    {
+        self.clean_up = Some(Hook::new(handler));
+        self
+    }
+
     /// What the model may be told while a task of it runs, where the client hands that on: a hint of
     /// 2025-11-25, `io.modelcontextprotocol/model-immediate-response`.
     pub fn immediate_response(mut self, text: impl Into<String>) -> Self {
@@ -281,6 +301,19 @@ impl Tool {
         }
         warn_of_name(&name);
         core.check_needs(&self.needs).map_err(|missing| bad(&missing))?;
+        if let Some(hook) = &self.clean_up {
+            core.check_needs(&hook.needs).map_err(|missing| bad(&missing))?;
+            if hook.needs.durable {
+                return Err(bad(
+                    &"its clean-up can take no steps and ask nothing: let it take `CleanUp`",
+                ));
+            }
+            if self.policy == TaskPolicy::Never {
+                return Err(bad(
+                    &"it has a clean-up, and its calls never become tasks; say when with `.task(…)`",
+                ));
+            }
+        }
         if self.once && core.tasks.is_none() {
             return Err(bad(
                 &"it uses `step_once`, which needs a store that remembers it began; call `.tasks(…)`, or use `step` and `step_key`",
@@ -329,6 +362,7 @@ impl Tool {
             upgrade: self.upgrade,
             policy: self.policy,
             on_crash: self.on_crash,
+            clean_up: self.clean_up,
             immediate: self.immediate,
             durable: self.needs.durable,
             input,
@@ -347,6 +381,7 @@ pub(super) struct ToolEntry {
     upgrade: Upgrade,
     policy: TaskPolicy,
     on_crash: Option<OnCrash>,
+    clean_up: Option<Hook>,
     immediate: Option<String>,
     /// Whether the handler may run again from the top.
     durable: bool,
@@ -369,6 +404,11 @@ impl ToolEntry {
     /// What has to be the same for a call to be the same.
     pub(super) fn digest(&self, cx: &Cx) -> Result<String, Fault> {
         fingerprint(cx.core(), cx.call(), &self.upgrade.salient)
+    }
+
+    /// What is done after a task of it that was cancelled or has expired.
+    pub(super) fn hook(&self) -> Option<&Hook> {
+        self.clean_up.as_ref()
     }
 
     /// What the model may be told while it runs.

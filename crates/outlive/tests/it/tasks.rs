@@ -1,5 +1,6 @@
 //! Tools that outlive their requests, on both dialects.
 
+mod cleaning; // what is done after tasks that were cancelled or have expired
 mod crashes; // processes that are lost, at every place where it matters
 mod dialects; // what is answered, by revision and by what the client declared
 mod drain; // a server that stops gives its tasks to others

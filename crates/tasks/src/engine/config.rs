@@ -20,6 +20,8 @@ pub struct EngineConfig {
     pub batch: usize,
     /// How long a task that is asked to stop may take.
     pub cancel_grace: Duration,
+    /// How long the clean-up after a task that was cancelled or has expired may take.
+    pub clean_up: Duration,
     /// How long what has ended can still be read.
     pub retention: Duration,
     /// How many workers in a row a task may lose without recording anything.
@@ -38,6 +40,7 @@ impl Default for EngineConfig {
             running: 256,
             batch: 32,
             cancel_grace: Duration::from_secs(30),
+            clean_up: Duration::from_secs(60),
             retention: Duration::from_secs(3600),
             crashes: 5,
             crashed_retention: Duration::from_secs(7 * 24 * 3600),

@@ -15,7 +15,7 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use super::{Inner, Seen, Signals, Started, Work};
 use crate::{
     Journal,
-    store::{Changes, Lease, StoreError, TaskOutcome, Then},
+    store::{Changes, Cleaning, Lease, StoreError, TaskOutcome, Then},
     turns::Watch,
 };
 
@@ -51,7 +51,7 @@ pub(super) struct Held<'a> {
 /// Runs a task until it ends, waits without a worker, or is lost.
 pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals) {
     let inner = held.inner;
-    let Started { journal, mut work, cancel, resumes } = run;
+    let Started { journal, mut work, cancel, resumes, cleans_up } = run;
     journal.begin_writing();
     let mut stopping = inner.stopping.subscribe();
     let woken = poll_fn(|cx| Poll::Ready(Watch::new(cx.waker()))).await;
@@ -70,8 +70,8 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals) {
             waker.wake_by_ref();
             match held.news(&journal).await {
                 News::Lost => {
-                    held.saw(Seen::Lost);
-                    return give_up(&journal, work);
+                    give_up(&journal, work);
+                    return held.lost(cleans_up).await;
                 }
                 News::Cancelled if grace.is_none() => {
                     cancel();
@@ -146,13 +146,13 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals) {
             }
             Event::Changed => (look, again) = (true, None),
             Event::Lost | Event::Written(false) => {
-                held.saw(Seen::Lost);
-                return give_up(&journal, work);
+                give_up(&journal, work);
+                return held.lost(cleans_up).await;
             }
-            Event::Done(outcome) => return held.end(&journal, commit, outcome).await,
+            Event::Done(outcome) => return held.end(&journal, commit, outcome, cleans_up).await,
             Event::GraceOver => {
                 give_up(&journal, work);
-                return held.end(&journal, commit, TaskOutcome::Cancelled).await;
+                return held.end(&journal, commit, TaskOutcome::Cancelled, cleans_up).await;
             }
             Event::Park | Event::HandOver => {
                 let (due, seen) = match event {
@@ -160,10 +160,13 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals) {
                     _ => (journal.next_due(), Seen::Parked),
                 };
                 let then = Then::Park { due, seen: journal.count_answers() };
-                if held.write(Changes::default(), then).await {
-                    held.saw(seen);
+                let written = held.write(Changes::default(), then).await;
+                give_up(&journal, work);
+                match written {
+                    true => held.saw(seen),
+                    false => held.gone(cleans_up).await,
                 }
-                return give_up(&journal, work);
+                return;
             }
         }
     }
@@ -177,20 +180,43 @@ fn give_up(journal: &Journal, work: Work) {
 }
 
 impl Held<'_> {
-    fn saw(&self, seen: Seen<'_>) {
+    pub(super) fn saw(&self, seen: Seen<'_>) {
         self.inner.saw(self.principal, &self.lease.task, seen);
     }
 
+    /// The task is not this worker's any more, and its run is gone.
+    async fn lost(&self, cleans_up: bool) {
+        self.saw(Seen::Lost);
+        self.gone(cleans_up).await;
+    }
+
+    /// The run of a task is gone that was lost. If others have ended it, what is to be done after
+    /// it has waited for that.
+    async fn gone(&self, cleans_up: bool) {
+        if cleans_up {
+            self.cleaned_up(Cleaning::Due).await;
+        }
+    }
+
     /// Writes the outcome, and what was recorded before it, in one piece.
-    async fn end(&self, journal: &Journal, commit: Option<Commit<'_>>, outcome: TaskOutcome) {
+    async fn end(
+        &self,
+        journal: &Journal,
+        commit: Option<Commit<'_>>,
+        outcome: TaskOutcome,
+        cleans_up: bool,
+    ) {
         if let Some(writing) = commit
             && !writing.await
         {
-            return self.saw(Seen::Lost);
+            return self.lost(cleans_up).await;
         }
         journal.written();
         let changes = journal.take_changes().unwrap_or_default();
-        self.write(changes, Then::End { outcome, retention: self.inner.config.retention }).await;
+        let then = Then::End { outcome, retention: self.inner.config.retention };
+        if !self.write(changes, then).await {
+            self.gone(cleans_up).await;
+        }
     }
 
     /// Writes, and tries again while the store cannot be used and the lease may last. `false` if

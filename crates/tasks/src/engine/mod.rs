@@ -3,6 +3,7 @@
 //! One scheduler per process, one driver per running task. Nothing that matters lives here: a
 //! process that ends loses no more than what its runs had not recorded yet.
 
+mod clean_up;
 mod config;
 mod drive;
 mod news;
@@ -21,6 +22,7 @@ use std::{
 
 use tokio::sync::{Notify, Semaphore, oneshot, watch};
 
+pub use clean_up::CleaningUp;
 pub use config::EngineConfig;
 pub use news::News;
 pub use seen::{Observer, Seen};
@@ -49,6 +51,12 @@ pub trait Runner: Send + Sync + 'static {
     /// The outcome of a task that is not to be begun: what it does is not there any more, or must
     /// not be done twice.
     fn start(&self, claimed: Claimed) -> Result<Started, TaskOutcome>;
+
+    /// Begins to clean up after a task that was cancelled or has expired; `None` if there is nothing
+    /// to do. Must not block.
+    fn clean_up(&self, _claimed: Claimed) -> Option<CleaningUp> {
+        None
+    }
 }
 
 /// A run of a task.
@@ -61,6 +69,8 @@ pub struct Started {
     pub cancel: Box<dyn Fn() + Send + Sync>,
     /// Whether another worker can go on with it from its journal.
     pub resumes: bool,
+    /// Whether something is done after it if it ends before its work does.
+    pub cleans_up: bool,
 }
 
 /// Runs the tasks of a store. Clones are the same engine.
@@ -94,6 +104,12 @@ struct Signals {
     /// The lease is lost.
     lost: Arc<Notify>,
     epoch: u64,
+}
+
+impl Signals {
+    fn new(epoch: u64) -> Self {
+        Self { changed: Arc::default(), lost: Arc::default(), epoch }
+    }
 }
 
 /// What became of a run that was to become a task.
@@ -325,18 +341,23 @@ impl Inner {
 
     /// Runs a task until it ends, waits without a worker, or is lost.
     async fn run(self: Arc<Self>, lease: Lease, principal: String, run: Started) {
-        let signals = Signals {
-            changed: Arc::new(Notify::new()),
-            lost: Arc::new(Notify::new()),
-            epoch: lease.epoch,
-        };
-        let task = lease.task.clone();
-        self.lock_running().insert(task.clone(), signals.clone());
+        let signals = Signals::new(lease.epoch);
+        self.running_now(&lease.task, &signals);
         let held = Held { inner: &self, lease: &lease, principal: &principal };
         drive::drive(held, run, &signals).await;
+        self.not_running(&lease);
+    }
+
+    /// Something is done to a task under a lease.
+    fn running_now(&self, task: &TaskId, signals: &Signals) {
+        self.lock_running().insert(task.clone(), signals.clone());
+    }
+
+    /// Nothing is any more.
+    fn not_running(&self, lease: &Lease) {
         let mut running = self.lock_running();
-        if running.get(&task).is_some_and(|signals| signals.epoch == lease.epoch) {
-            running.remove(&task);
+        if running.get(&lease.task).is_some_and(|signals| signals.epoch == lease.epoch) {
+            running.remove(&lease.task);
         }
         drop(running);
         self.ended.notify_waiters();

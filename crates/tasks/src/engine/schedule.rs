@@ -10,9 +10,10 @@ use tokio::time::Instant;
 
 use super::{
     Inner, Seen, Signals,
+    clean_up::clean_up,
     drive::{self, Held},
 };
-use crate::store::{Changes, Claimed, Lease, TaskId, TaskOutcome, Then};
+use crate::store::{Changes, Claimed, Cleaning, Lease, StoreError, TaskId, TaskOutcome, Then};
 
 /// Claims and sweeps, for as long as the engine is used.
 pub(super) async fn claims(engine: Weak<Inner>) {
@@ -90,6 +91,9 @@ async fn begin(inner: Arc<Inner>, claimed: Claimed) {
     if *inner.stopping.borrow() {
         // It is given back with everything else.
         return;
+    }
+    if claimed.ended.is_some() {
+        return clean_up(inner, claimed).await;
     }
     let lease = claimed.lease.clone();
     let principal = claimed.principal.clone();
@@ -181,9 +185,15 @@ async fn renew(inner: &Inner, renewed: Instant, strays: &mut Vec<Lease>) -> Opti
 async fn give_back(inner: &Inner, unknown: &[Lease], strays: &[Lease]) {
     for lease in unknown.iter().filter(|lease| strays.contains(lease)) {
         let then = Then::Park { due: Some(0), seen: 0 };
-        let writing = inner.store.write(lease, Changes::default(), then);
+        let giving_back = async {
+            match inner.store.write(lease, Changes::default(), then).await {
+                // It may have ended, and be ours to clean up after.
+                Err(StoreError::Lost) => inner.store.clean_up(lease, Cleaning::Due).await,
+                given => given,
+            }
+        };
         // What does not succeed is tried with the next renewal.
-        if let Ok(Ok(())) = tokio::time::timeout(inner.config.lease / 6, writing).await {
+        if let Ok(Ok(())) = tokio::time::timeout(inner.config.lease / 6, giving_back).await {
             tracing::warn!(task = %lease.task, "a task that was not begun is given back");
         }
     }

@@ -25,6 +25,8 @@ pub enum Seen<'a> {
     HandedOver,
     /// A task has ended.
     Ended(&'a TaskOutcome),
+    /// What was to be done after a task that was cancelled or has expired is done, or has failed.
+    CleanedUp(Result<(), &'a str>),
     /// A task is not this worker's any more.
     Lost,
     /// Whoever asked for a task had left before it could be told of it.

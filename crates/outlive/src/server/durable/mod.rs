@@ -19,6 +19,7 @@ mod salient;
 mod secret;
 mod spill;
 mod state;
+mod upgrade;
 mod used_rounds;
 
 use std::{
@@ -49,7 +50,8 @@ pub use retry::Retry;
 pub use round::{Next, Questions, Round};
 pub(super) use salient::fingerprint;
 pub use secret::Secret;
-pub(super) use state::{Durability, Upgrade, open, random_id};
+pub(super) use state::{Durability, open, random_id};
+pub(super) use upgrade::Upgrade;
 pub(super) use used_rounds::UsedRounds;
 
 use super::{
@@ -290,7 +292,7 @@ impl Durable {
 }
 
 /// What is the same each time this call comes to this key.
-fn key_of(cx: &Cx, full: &str) -> String {
+pub(super) fn key_of(cx: &Cx, full: &str) -> String {
     let call = Durability::of(cx).call_id();
     let hash = Sha256::new().chain_update(call).chain_update(full).finalize();
     hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
@@ -322,7 +324,7 @@ async fn marked<F: Future>(step: &Step<'_>, body: F) -> F::Output {
 }
 
 /// The value that is recorded, or the failure.
-fn decode<T: DeserializeOwned>(key: &str, entry: Entry) -> Result<T> {
+pub(super) fn decode<T: DeserializeOwned>(key: &str, entry: Entry) -> Result<T> {
     match entry {
         Entry::Value(raw) => decode_raw(key, &raw),
         Entry::Failed(failure) => Err(Error::from_failure(failure)),
@@ -330,7 +332,7 @@ fn decode<T: DeserializeOwned>(key: &str, entry: Entry) -> Result<T> {
     }
 }
 
-fn decode_raw<T: DeserializeOwned>(key: &str, raw: &RawJson) -> Result<T> {
+pub(super) fn decode_raw<T: DeserializeOwned>(key: &str, raw: &RawJson) -> Result<T> {
     serde_json::from_str(raw.get()).map_err(|error| {
         DurableError::Undecodable { key: key.to_owned(), reason: error.to_string() }.into()
     })

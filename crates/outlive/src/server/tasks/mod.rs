@@ -1,6 +1,7 @@
 //! Where calls and tasks meet: the only place that knows both the protocol and the engine.
 //!
 //! - `audit`, `witness`: what is written down and counted.
+//! - `clean_up`: what is done after a task that was cancelled or has expired.
 //! - `config`: how tasks are run, and [`TaskPolicy`].
 //! - `start`: how a call becomes a task: at once, or when it takes too long.
 //! - `once`: calls that are done once, however often they are presented.
@@ -9,6 +10,7 @@
 //! - `methods`: `tasks/get`, `tasks/update`, `tasks/cancel`, `tasks/list`; `result`: `tasks/result`.
 
 mod audit;
+mod clean_up;
 mod config;
 mod methods;
 mod once;
@@ -31,6 +33,8 @@ use outlive_tasks::{
 use outlive_wire::{Entries, RawJson};
 use serde_json::value::RawValue;
 
+pub(super) use clean_up::Hook;
+pub use clean_up::{CleanUp, IntoCleanedUp, Unfinished};
 pub use config::{OnCrash, TaskConfig, TaskPolicy};
 pub(super) use methods::{cancel, gate, get, list, look_at, update};
 pub(super) use progress::TaskProgress;

@@ -170,6 +170,7 @@ fn new_task(
         journal,
         worker: None,
         once,
+        clean_up: entry.hook().is_some(),
         quota: config.quota,
     })
 }
@@ -226,6 +227,7 @@ impl Auto {
             work: as_task(Arc::clone(core), Arc::clone(cx.call()), work),
             cancel: canceller(cx.call()),
             resumes: self.entry.is_durable(),
+            cleans_up: self.entry.hook().is_some(),
         };
         Ok(tasks.engine().adopt(task, run))
     }

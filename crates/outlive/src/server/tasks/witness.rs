@@ -43,6 +43,9 @@ impl Observer for Witness {
                 self.count(|counters| counters.leases_lost.add(1));
                 note("lost", Some("its lease is over, or it has ended".to_owned()));
             }
+            Seen::CleanedUp(Ok(())) => note("cleaned-up", None),
+            // Why is in the log: it may say what the task was about.
+            Seen::CleanedUp(Err(_)) => note("clean-up-failed", None),
             Seen::Undelivered => note("cancel-requested", Some("undelivered".to_owned())),
             Seen::Ended(outcome) => {
                 self.count(|counters| counters.ended(outcome));

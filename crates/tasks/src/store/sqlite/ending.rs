@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{
     answering::owned,
     auditing,
-    clock::millis,
+    clock::{millis, to_column},
     column::{ENDED, RUNNING, count, to_json},
     notes,
     problem::Problem,
@@ -14,7 +14,7 @@ use super::{
     statement::{all, one, run},
     writer::Batch,
 };
-use crate::store::{Cancelled, Swept, TaskId, TaskOutcome};
+use crate::store::{Cancelled, Cleaning, Lease, StoreError, Swept, TaskId, TaskOutcome};
 
 // Without a ttl all of the sums are NULL: such a task stays. What ends late can still be read for a
 // while.
@@ -22,6 +22,17 @@ pub(super) const END: &str = "UPDATE task SET phase = 3, outcome = ?2, owner = N
      expires = NULL, purge = max(?3 + ?4, created + ttl), ttl = max(ttl, ?3 + ?4 - created),
      updated = max(?3, updated + 1)
      WHERE number = ?1 AND phase <> 3 RETURNING principal";
+// As END, for what ended before its work did: it may be owed a clean-up. That is due when its run is
+// gone, at the end of its lease at the latest; and now if nobody runs it, or its worker (?5) says so.
+pub(super) const END_UNFINISHED: &str = "UPDATE task SET phase = 3, outcome = ?2,
+     owner = NULL, crashes = 0,
+     due = CASE WHEN NOT (clean_up AND begun) THEN NULL WHEN owner IS NULL OR ?5 THEN ?3 ELSE due END,
+     expires = NULL, purge = max(?3 + ?4, created + ttl), ttl = max(ttl, ?3 + ?4 - created),
+     updated = max(?3, updated + 1)
+     WHERE number = ?1 AND phase <> 3 RETURNING principal";
+pub(super) const CLEAN_UP: &str = "UPDATE task SET owner = NULL, due = ?4
+     WHERE id = ?1 AND epoch = ?2 AND phase = 3 AND due IS NOT NULL
+     AND (owner = ?3 OR (owner IS NULL AND ?4 IS NOT NULL)) RETURNING number";
 pub(super) const COUNT_OUT: &str =
     "UPDATE open_tasks SET count = count - 1 WHERE principal = ?1 AND count > 1";
 pub(super) const COUNT_OUT_LAST: &str = "DELETE FROM open_tasks WHERE principal = ?1";
@@ -29,9 +40,18 @@ pub(super) const ASK_TO_STOP: &str = "UPDATE task SET
      cancel_requested = coalesce(cancel_requested, ?2), updated = max(?2, updated + 1)
      WHERE number = ?1";
 pub(super) const PURGE: &str = "DELETE FROM task WHERE number IN
-     (SELECT number FROM task WHERE purge <= ?1 ORDER BY purge LIMIT ?2)";
+     (SELECT number FROM task WHERE purge <= ?1 AND due IS NULL ORDER BY purge LIMIT ?2)";
 pub(super) const EXPIRED: &str =
     "SELECT number, id, phase, principal FROM task WHERE expires <= ?1 ORDER BY expires LIMIT ?2";
+
+/// Who ends a task.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    /// Whoever runs it, and does not any more.
+    ItsWorker,
+    /// Somebody else; it may be running meanwhile.
+    Others,
+}
 
 /// Ends a task that has not ended, and is in this phase.
 pub(super) fn end(
@@ -39,16 +59,37 @@ pub(super) fn end(
     (number, phase): (i64, i64),
     outcome: &TaskOutcome,
     retention: Duration,
+    by: By,
 ) -> Result<(), Problem> {
     let connection = batch.connection;
     let withdrawn = questions::withdraw_all(connection, number)?;
     questions::settle(batch, number, 0, withdrawn)?;
-    let values = (number, to_json(outcome)?, batch.now(), millis(retention));
-    let principal = one(connection, END, values, |row| row.get::<_, String>(0))?;
+    let json = to_json(outcome)?;
+    let values = (number, &json, batch.now(), millis(retention));
+    let principal = match outcome.is_unfinished() {
+        false => one(connection, END, values, |row| row.get::<_, String>(0))?,
+        true => {
+            let values = (values.0, values.1, values.2, values.3, by == By::ItsWorker);
+            one(connection, END_UNFINISHED, values, |row| row.get::<_, String>(0))?
+        }
+    };
     let Some(principal) = principal else { return Ok(()) };
     batch.moved(phase, ENDED);
     if run(connection, COUNT_OUT, [&principal])? == 0 {
         run(connection, COUNT_OUT_LAST, [&principal])?;
+    }
+    Ok(())
+}
+
+/// Says how far the clean-up after a task is.
+pub(super) fn clean_up(batch: &mut Batch<'_>, lease: &Lease, now: Cleaning) -> Result<(), Problem> {
+    let due = (now == Cleaning::Due).then(|| batch.now());
+    let values = (lease.task.as_str(), to_column(lease.epoch), lease.worker.as_str(), due);
+    let number = one(batch.connection, CLEAN_UP, values, |row| row.get(0))?;
+    let number = number.ok_or(Problem::Store(StoreError::Lost))?;
+    if now == Cleaning::Due {
+        // Another process may begin it at once.
+        batch.changed(number, &lease.task);
     }
     Ok(())
 }
@@ -68,7 +109,7 @@ pub(super) fn cancel(
     let cancelled = match phase == RUNNING && !at_once {
         true => Cancelled::Requested,
         false => {
-            end(batch, (number, phase), &TaskOutcome::Cancelled, retention)?;
+            end(batch, (number, phase), &TaskOutcome::Cancelled, retention, By::Others)?;
             Cancelled::Ended
         }
     };
@@ -89,7 +130,7 @@ pub(super) fn sweep(
         Ok(((row.get(0)?, row.get(2)?), task))
     })?;
     for ((number, phase), (_, task)) in &expired {
-        end(batch, (*number, *phase), &TaskOutcome::Expired, retention)?;
+        end(batch, (*number, *phase), &TaskOutcome::Expired, retention, By::Others)?;
         batch.changed(*number, task);
     }
     notes::sweep(batch, limit)?;

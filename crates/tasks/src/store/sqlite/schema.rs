@@ -10,7 +10,7 @@ const APPLICATION: i64 = 0x6f75_746c;
 
 /// What each version of the tables adds to the one before. What stands here is in files all over
 /// the world: it is never changed, only followed.
-const STEPS: &[&str] = &[FIRST, SECOND];
+const STEPS: &[&str] = &[FIRST, SECOND, THIRD];
 
 /// Brings the tables up to date, in one transaction under the lock for writing: several processes
 /// may open a file at once, and one of them does it.
@@ -179,6 +179,12 @@ CREATE TABLE event (
 ) STRICT;
 CREATE INDEX event_task ON event (task);
 CREATE INDEX event_expires ON event (expires);
+";
+
+// Whether something is done after a task that was cancelled or has expired. While that is owed, what
+// has ended has a time when it is due, and an owner while somebody does it.
+const THIRD: &str = "
+ALTER TABLE task ADD COLUMN clean_up INTEGER NOT NULL DEFAULT 0;
 ";
 
 #[cfg(test)]

@@ -36,7 +36,8 @@ pub(super) fn write(
         Then::GoOn => {}
         Then::Park { due, seen } => park(batch, number, *due, *seen)?,
         Then::End { outcome, retention } => {
-            ending::end(batch, (number, RUNNING), outcome, *retention)?;
+            let by = ending::By::ItsWorker;
+            ending::end(batch, (number, RUNNING), outcome, *retention, by)?;
         }
     }
     batch.changed(number, &lease.task);

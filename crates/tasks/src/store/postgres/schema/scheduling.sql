@@ -46,7 +46,7 @@ CREATE FUNCTION claim_tasks(
 RETURNS TABLE (id text, epoch bigint, principal text, kind text, request text, begun boolean,
     crashes integer, cancel_requested boolean, reasked text, keys text[], bodies text[],
     scopes text[], ordinals bigint[], blocks text[], asked text[],
-    again_keys text[], again_counts bigint[], progress text)
+    again_keys text[], again_counts bigint[], progress text, outcome text)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -59,9 +59,11 @@ BEGIN
         SELECT t.id, t.phase, t.begun, t.due, t.number FROM task t WHERE t.due <= _now
             ORDER BY t.due LIMIT _limit FOR UPDATE SKIP LOCKED
     ), taken AS (
-        -- Whoever had it has not renewed its lease: that worker is lost.
-        UPDATE task t SET phase = 1, owner = _worker, owner_lock = _lock, epoch = t.epoch + 1,
-            due = _now + _lease, begun = true, crashes = t.crashes + (due.phase = 1)::integer
+        -- Whoever had it has not renewed its lease: that worker is lost. What has ended stays so,
+        -- also while it is cleaned up after.
+        UPDATE task t SET phase = CASE due.phase WHEN 3 THEN 3 ELSE 1 END, owner = _worker,
+            owner_lock = _lock, epoch = t.epoch + 1, due = _now + _lease, begun = true,
+            crashes = t.crashes + (t.owner IS NOT NULL)::integer
             FROM due WHERE t.id = due.id RETURNING t.id, due.begun, due.due, due.number
     )
     SELECT array_agg(id ORDER BY due, number), array_agg(begun ORDER BY due, number)
@@ -72,7 +74,7 @@ BEGIN
     -- A statement of its own: it sees what was committed until the rows were locked.
     RETURN QUERY SELECT t.id, t.epoch, t.principal, t.kind, t.request, c.begun, t.crashes,
             t.cancel_requested IS NOT NULL, t.reasked, e.keys, e.bodies,
-            s.scopes, s.ordinals, s.blocks, q.asked, again.keys, again.counts, t.progress
+            s.scopes, s.ordinals, s.blocks, q.asked, again.keys, again.counts, t.progress, t.outcome
         FROM unnest(_ids, _begun) WITH ORDINALITY AS c (id, begun, place)
         JOIN task t ON t.id = c.id
         CROSS JOIN LATERAL (SELECT array_agg(key) AS keys, array_agg(body) AS bodies
@@ -104,8 +106,8 @@ CREATE FUNCTION release_tasks(_worker text, _shift bigint)
 RETURNS SETOF text LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM task t WHERE t.owner = _worker ORDER BY t.id FOR UPDATE;
-    RETURN QUERY UPDATE task t SET phase = 0, owner = NULL, owner_lock = NULL,
-        due = now_ms(_shift) WHERE t.owner = _worker RETURNING t.id;
+    RETURN QUERY UPDATE task t SET phase = CASE t.phase WHEN 3 THEN 3 ELSE 0 END,
+        owner = NULL, owner_lock = NULL, due = now_ms(_shift) WHERE t.owner = _worker RETURNING t.id;
 END $$;
 
 -- Ends what is over its time, and forgets what has been over for long enough.
@@ -121,7 +123,8 @@ DECLARE
     _principals text[];
 BEGIN
     WITH old AS MATERIALIZED (
-        SELECT id FROM task WHERE purge <= _now ORDER BY purge LIMIT _limit FOR UPDATE SKIP LOCKED
+        SELECT id FROM task WHERE purge <= _now AND due IS NULL
+            ORDER BY purge LIMIT _limit FOR UPDATE SKIP LOCKED
     ), gone AS (
         DELETE FROM task t USING old WHERE t.id = old.id RETURNING t.number
     )
@@ -135,7 +138,7 @@ BEGIN
     FOR _task IN SELECT * FROM task WHERE expires <= _now ORDER BY expires LIMIT _limit
         FOR UPDATE SKIP LOCKED
     LOOP
-        PERFORM finish(_task, _outcome, _retention, _now);
+        PERFORM finish(_task, _outcome, true, _retention, _now);
         _expired := _expired || _task.id;
         _owners := _owners || _task.principal;
     END LOOP;

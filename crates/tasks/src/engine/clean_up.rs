@@ -1,0 +1,108 @@
+//! What is done after a task that was cancelled or has expired.
+//!
+//! It is owed from the same transaction on as the task's end, and done under a lease like a run: if
+//! the worker is lost in the middle of it, another one does it again. The task has ended all the
+//! while, and stays as it has.
+
+use std::{future::Future, panic::AssertUnwindSafe, pin::Pin, sync::Arc, time::Duration};
+
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{Inner, Seen, Signals, drive::Held};
+use crate::store::{Claimed, Cleaning, StoreError};
+
+/// What is done after a task. An error is told to whoever looks at what has happened.
+pub type CleaningUp = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+
+/// Cleans up after a task that has ended, and says that it is done.
+pub(super) async fn clean_up(inner: Arc<Inner>, claimed: Claimed) {
+    let (lease, principal) = (claimed.lease.clone(), claimed.principal.clone());
+    let crashes = claimed.crashes;
+    let signals = Signals::new(lease.epoch);
+    inner.running_now(&lease.task, &signals);
+    let held = Held { inner: &inner, lease: &lease, principal: &principal };
+    let done = match crashes >= inner.config.crashes {
+        true => Some(Err(format!("its worker was lost {crashes} times in a row"))),
+        false => {
+            // Its worker may be lost, and is to be told so in the middle of it.
+            tokio::select! {
+                biased;
+                () = signals.lost.notified() => None,
+                done = limited(&inner, claimed) => Some(done),
+            }
+        }
+    };
+    match done {
+        None => held.saw(Seen::Lost),
+        Some(done) => {
+            if let Err(why) = &done {
+                tracing::error!(task = %lease.task, why, "a clean-up failed");
+            }
+            if held.cleaned_up(Cleaning::Done).await {
+                held.saw(Seen::CleanedUp(done.as_ref().map_err(String::as_str).copied()));
+            }
+        }
+    }
+    inner.not_running(&lease);
+}
+
+/// Does it, for as long as it may take. A panic is a failure like any other.
+async fn limited(inner: &Inner, claimed: Claimed) -> Result<(), String> {
+    let limit = inner.config.clean_up;
+    let started = std::panic::catch_unwind(AssertUnwindSafe(|| inner.runner.clean_up(claimed)));
+    let Ok(started) = started else { return Err("it panicked".to_owned()) };
+    // What was to be done is not there any more.
+    let Some(work) = started else { return Ok(()) };
+    let contained = Contained(Some(work));
+    match timeout(limit, contained).await {
+        Ok(done) => done,
+        Err(_) => Err(format!("it was not done within {limit:?}")),
+    }
+}
+
+/// A future whose panics, and those of its destructors, go no further.
+struct Contained(Option<CleaningUp>);
+
+impl Future for Contained {
+    type Output = Result<(), String>;
+
+    fn poll(
+        mut self: Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Self::Output> {
+        let Some(work) = &mut self.0 else { return std::task::Poll::Ready(Ok(())) };
+        std::panic::catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)))
+            .unwrap_or_else(|_| std::task::Poll::Ready(Err("it panicked".to_owned())))
+    }
+}
+
+impl Drop for Contained {
+    fn drop(&mut self) {
+        let work = self.0.take();
+        let _ = std::panic::catch_unwind(AssertUnwindSafe(|| drop(work)));
+    }
+}
+
+impl Held<'_> {
+    /// Says how far the clean-up is, and tries again while the store cannot be used and the lease
+    /// may last. `false` if somebody else has it, or none is owed.
+    pub(super) async fn cleaned_up(&self, now: Cleaning) -> bool {
+        let Self { inner, lease, .. } = self;
+        let began = Instant::now();
+        let mut pause = Duration::from_millis(50);
+        loop {
+            match inner.store.clean_up(lease, now).await {
+                Ok(()) => return true,
+                Err(StoreError::Lost) => return false,
+                Err(error) => {
+                    tracing::warn!(task = %lease.task, %error, "a clean-up could not be written");
+                    if began.elapsed() + pause > inner.config.lease {
+                        return false;
+                    }
+                    sleep(pause).await;
+                    pause = (pause * 2).min(Duration::from_secs(2));
+                }
+            }
+        }
+    }
+}
