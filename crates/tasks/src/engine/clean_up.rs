@@ -4,7 +4,14 @@
 //! the worker is lost in the middle of it, another one does it again. The task has ended all the
 //! while, and stays as it has.
 
-use std::{future::Future, panic::AssertUnwindSafe, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    future::{Future, poll_fn},
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use tokio::time::{Instant, sleep, timeout};
 
@@ -24,12 +31,14 @@ pub(super) async fn clean_up(inner: Arc<Inner>, claimed: Claimed) {
     let done = match crashes >= inner.config.crashes {
         true => Some(Err(format!("its worker was lost {crashes} times in a row"))),
         false => {
-            // Its worker may be lost, and is to be told so in the middle of it.
-            tokio::select! {
-                biased;
-                () = signals.lost.notified() => None,
-                done = limited(&inner, claimed) => Some(done),
-            }
+            let (mut lost, mut work) =
+                (pin!(signals.lost.notified()), pin!(limited(&inner, claimed)));
+            // Who has lost the task must stop in the middle of it.
+            poll_fn(|cx| match lost.as_mut().poll(cx) {
+                Poll::Ready(()) => Poll::Ready(None),
+                Poll::Pending => work.as_mut().poll(cx).map(Some),
+            })
+            .await
         }
     };
     match done {
@@ -49,7 +58,7 @@ pub(super) async fn clean_up(inner: Arc<Inner>, claimed: Claimed) {
 /// Does it, for as long as it may take. A panic is a failure like any other.
 async fn limited(inner: &Inner, claimed: Claimed) -> Result<(), String> {
     let limit = inner.config.clean_up;
-    let started = std::panic::catch_unwind(AssertUnwindSafe(|| inner.runner.clean_up(claimed)));
+    let started = catch_unwind(AssertUnwindSafe(|| inner.runner.clean_up(claimed)));
     let Ok(started) = started else { return Err("it panicked".to_owned()) };
     // What was to be done is not there any more.
     let Some(work) = started else { return Ok(()) };
@@ -66,20 +75,17 @@ struct Contained(Option<CleaningUp>);
 impl Future for Contained {
     type Output = Result<(), String>;
 
-    fn poll(
-        mut self: Pin<&mut Self>,
-        cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Self::Output> {
-        let Some(work) = &mut self.0 else { return std::task::Poll::Ready(Ok(())) };
-        std::panic::catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)))
-            .unwrap_or_else(|_| std::task::Poll::Ready(Err("it panicked".to_owned())))
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(work) = &mut self.0 else { return Poll::Ready(Ok(())) };
+        catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)))
+            .unwrap_or_else(|_| Poll::Ready(Err("it panicked".to_owned())))
     }
 }
 
 impl Drop for Contained {
     fn drop(&mut self) {
         let work = self.0.take();
-        let _ = std::panic::catch_unwind(AssertUnwindSafe(|| drop(work)));
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(work)));
     }
 }
 
