@@ -305,7 +305,7 @@ fn poll_parking(
 }
 
 /// Milliseconds since 1970.
-fn wall_clock() -> u64 {
+pub(super) fn wall_clock() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    hash::{BuildHasher, Hasher, RandomState},
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -13,6 +14,7 @@ use super::{
     clean_up::clean_up,
     drive::{self, Held},
 };
+use crate::Entry;
 use crate::store::{Changes, Claimed, Cleaning, Lease, StoreError, TaskId, TaskOutcome, Then};
 
 /// Claims and sweeps, for as long as the engine is used.
@@ -98,6 +100,12 @@ async fn begin(inner: Arc<Inner>, claimed: Claimed) {
     let lease = claimed.lease.clone();
     let principal = claimed.principal.clone();
     let crashes = claimed.crashes;
+    if claimed.lost && !claimed.cancel_requested && crashes < inner.config.crashes {
+        let pause = inner.config.pause_after(crashes, chance());
+        if !pause.is_zero() {
+            return postpone(&inner, &claimed, pause).await;
+        }
+    }
     inner.saw(&principal, &lease.task, Seen::Claimed { again: claimed.begun, crashes });
     let mut retention = inner.config.retention;
     let started = if claimed.cancel_requested {
@@ -118,6 +126,25 @@ async fn begin(inner: Arc<Inner>, claimed: Claimed) {
             held.write(Changes::default(), then).await;
         }
     }
+}
+
+/// Leaves a task alone for a while that may be what its workers were lost by.
+async fn postpone(inner: &Inner, claimed: &Claimed, pause: Duration) {
+    let held = Held { inner, lease: &claimed.lease, principal: &claimed.principal };
+    let answers = claimed.journal.entries.values();
+    let seen = answers.filter(|entry| matches!(entry, Entry::Answer(_))).count();
+    let pause_millis = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+    let due = Some(drive::wall_clock().saturating_add(pause_millis));
+    if held.write(Changes::default(), Then::Park { due, seen }).await {
+        let task = &claimed.lease.task;
+        tracing::warn!(%task, crashes = claimed.crashes, ?pause, "a task lost its worker again");
+        held.saw(Seen::Postponed(pause));
+    }
+}
+
+/// Any number.
+fn chance() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 /// Prolongs the leases, for as long as the engine is used. By itself, so that a store which takes

@@ -15,6 +15,8 @@ pub enum Seen<'a> {
         /// How many workers it has lost in a row without recording anything.
         crashes: u32,
     },
+    /// A task that has lost workers in a row is not begun again before this time is over.
+    Postponed(Duration),
     /// A run that had begun before has become a task.
     Adopted,
     /// What a run has recorded was written, and that took so long.

@@ -188,7 +188,8 @@ impl Store for MemoryStore {
         due.sort_by_key(|(_, row)| row.due);
         let claimed = due.into_iter().take(limit).map(|(id, row)| {
             // Whoever had it has not renewed its lease: that worker is lost.
-            row.crashes += u32::from(row.owner.is_some());
+            let lost = row.owner.is_some();
+            row.crashes += u32::from(lost);
             let begun = std::mem::replace(&mut row.begun, true);
             if row.phase != Phase::Ended {
                 row.phase = Phase::Running;
@@ -204,6 +205,7 @@ impl Store for MemoryStore {
                 journal: row.journal(),
                 begun,
                 crashes: row.crashes,
+                lost,
                 cancel_requested: row.cancel_requested.is_some(),
                 progress: row.progress.clone(),
                 ended: row.outcome.clone(),

@@ -199,6 +199,8 @@ pub struct Claimed {
     pub begun: bool,
     /// How many workers were lost in a row without a new entry in the journal.
     pub crashes: u32,
+    /// Whether this claim is because a worker was lost: its lease was over, or it is dead.
+    pub lost: bool,
     /// Whether it was asked to stop.
     pub cancel_requested: bool,
     /// How far it said it was, last.

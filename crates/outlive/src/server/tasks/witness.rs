@@ -38,6 +38,9 @@ impl Observer for Witness {
                 note("created", Some("its call took too long".to_owned()));
             }
             Seen::Parked => note("parked", None),
+            Seen::Postponed(pause) => {
+                note("postponed", Some(format!("for {pause:?}: its workers were lost in a row")));
+            }
             Seen::HandedOver => note("handed-over", Some("its worker stops".to_owned())),
             Seen::Lost => {
                 self.count(|counters| counters.leases_lost.add(1));

@@ -58,6 +58,7 @@ fn claimed(row: &Row, lease: Lease) -> Result<Claimed, Problem> {
         request: raw("request", get(row, 4)?)?,
         begun: get(row, 5)?,
         crashes: u32::try_from(get::<i32>(row, 6)?).unwrap_or_default(),
+        lost: get(row, 19)?,
         cancel_requested: get(row, 7)?,
         journal: restored(row)?,
         progress: progress(get(row, 17)?)?,

@@ -154,6 +154,7 @@ impl Due {
             journal,
             begun: self.begun,
             crashes,
+            lost: self.owned,
             cancel_requested: self.cancel_requested,
             progress,
             ended,

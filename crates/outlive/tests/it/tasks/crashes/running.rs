@@ -1,6 +1,9 @@
 //! Processes that are lost while a task is at work.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use outlive::{
     server::{Durable, Result, State, TaskPolicy, Tool},
@@ -9,7 +12,7 @@ use outlive::{
 use serde_json::json;
 
 use super::super::{
-    stage::{LEASE, Process, Stage, TTL, acknowledged, answer, parked, until_asked},
+    stage::{LEASE, MAX_TTL, Process, Stage, TTL, acknowledged, answer, parked, until_asked},
     world::{Counts, get, modern, start, until},
 };
 use crate::support::{
@@ -208,6 +211,53 @@ fn a_task_that_takes_its_workers_with_it_is_given_up() {
         assert_eq!(failed["error"]["code"], -32603);
         let why = failed["error"]["message"].as_str().unwrap();
         assert!(why.contains("lost 5 times"), "{why}");
+    });
+}
+
+// K-27
+#[test]
+fn a_task_that_loses_a_second_worker_in_a_row_waits() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let stage = Stage::new();
+    let replica = || {
+        let points = FailPoints::over(Arc::clone(&stage.store) as _);
+        let server = stage.builder(&points, |config| {
+            config.ttl(MAX_TTL).engine(|engine| {
+                (engine.back_off, engine.max_back_off) = (HOUR * 2, HOUR * 2);
+            })
+        });
+        server.build().unwrap()
+    };
+    let first = Process::start();
+    let id = first.run(async {
+        let id = start(&mut Pipe::open(&replica()), "gated", json!({})).await;
+        stage.gate.arrived().await;
+        id
+    });
+    first.kill(&stage.store);
+    // After the first it does not wait.
+    let second = Process::start();
+    second.run(async {
+        get(&mut Pipe::open(&replica()), &id).await;
+        stage.gate.arrived().await;
+    });
+    second.kill(&stage.store);
+    // Then for one hour at least, and two at most.
+    Process::start().run(async {
+        let server = replica();
+        let mut pipe = Pipe::open(&server);
+        get(&mut pipe, &id).await;
+        parked().await;
+        assert_eq!(stage.tasks().await[0].phase, Phase::Parked);
+        assert_eq!(get(&mut pipe, &id).await["status"], "working");
+        // The store's time was moved.
+        let due = stage.store.next_due().await.unwrap().unwrap() + LEASE * 4;
+        assert!(due + LEASE >= HOUR && due <= HOUR * 2, "{due:?}");
+        // A server that stops, and another that begins, make it no longer.
+        server.drain(Duration::ZERO).await;
+        stage.store.shift(HOUR * 2);
+        get(&mut Pipe::open(&replica()), &id).await;
+        stage.gate.arrived().await;
     });
 }
 
