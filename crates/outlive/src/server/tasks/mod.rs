@@ -197,7 +197,10 @@ fn unknown_task() -> Fault {
 
 /// The store is not there: that says nothing about the task.
 fn unavailable(error: &StoreError) -> Fault {
-    Fault::internal(error)
+    match error {
+        StoreError::Unavailable(_) => Fault::unavailable(error),
+        _ => Fault::internal(error),
+    }
 }
 
 fn refusal(refused: Refused) -> Fault {

@@ -76,7 +76,13 @@ async fn over_http_an_outage_is_no_missing_task() {
     points.down(true);
     for request in [&call, &get] {
         let refused = client.send(request).await;
-        assert_eq!(refused.json()["error"]["code"], -32603);
+        assert_eq!((refused.status(), refused.header("retry-after")), (503, Some("1")));
+        let error = refused.json()["error"].take();
+        assert_eq!(
+            (&error["code"], &error["data"]),
+            (&json!(-32603), &json!({"retryAfterMs": 1000}))
+        );
+        assert!(error["message"].as_str().unwrap().contains("try again"), "{error}");
     }
     points.down(false);
     assert_eq!(client.send(&get).await.result()["status"], "working");
