@@ -44,8 +44,8 @@ pub use completion::{IntoSuggestions, Partial};
 pub use cx::Cx;
 pub(crate) use durable::Rehearsed;
 pub use durable::{
-    Durable, DurableError, Elicit, ElicitUrl, External, Next, Opening, Questions, Reply, Retry,
-    Roots, Round, Sample, Secret, Shed,
+    Durable, DurableError, Elicit, ElicitUrl, External, Next, Opening, Questions, Reply, Resume,
+    Retry, Roots, Round, Sample, Secret, Shed,
 };
 pub use error::{Error, Result};
 pub use extract::{Args, Extract, Needs, RawParams, Rejection, State};

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use super::{
     BuildError, Cx, RateLimit,
     core::Core,
-    durable::{Upgrade, fingerprint},
+    durable::{Resume, Upgrade, fingerprint},
     extract::Needs,
     handler::Handler,
     output::{IntoToolResult, OutputSchema},
@@ -229,6 +229,12 @@ impl Tool {
         self
     }
 
+    /// Which revisions may go on with a task that has begun; any, if nothing is said.
+    pub fn resume(mut self, resume: Resume) -> Self {
+        self.upgrade.resume = resume;
+        self
+    }
+
     /// Which arguments have to be the same when a client comes back with its answers: these, in
     /// place of all.
     pub fn bind_rounds_to(mut self, arguments: &[&str]) -> Self {
@@ -404,6 +410,11 @@ impl ToolEntry {
     /// What has to be the same for a call to be the same.
     pub(super) fn digest(&self, cx: &Cx) -> Result<String, Fault> {
         fingerprint(cx.core(), cx.call(), &self.upgrade.salient)
+    }
+
+    /// What becomes of what another revision has recorded.
+    pub(super) fn revisions(&self) -> &Upgrade {
+        &self.upgrade
     }
 
     /// What is done after a task of it that was cancelled or has expired.

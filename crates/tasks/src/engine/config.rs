@@ -32,11 +32,17 @@ pub struct EngineConfig {
     pub back_off: Duration,
     /// How long it waits at most.
     pub max_back_off: Duration,
-    /// How long a task that has lost more is kept for somebody to look at it.
+    /// How long a task that has lost more, or whose journal cannot be read any more, is kept for
+    /// somebody to look at it.
     pub crashed_retention: Duration,
 }
 
 impl EngineConfig {
+    /// How long what has ended can still be read; `keep` if somebody has to look at it.
+    pub(super) fn retention_of(&self, keep: bool) -> Duration {
+        if keep { self.retention.max(self.crashed_retention) } else { self.retention }
+    }
+
     /// How long to wait before a task is begun again that has lost so many workers in a row. `chance`
     /// is anything.
     pub(super) fn pause_after(&self, crashes: u32, chance: u64) -> Duration {

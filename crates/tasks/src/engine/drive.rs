@@ -213,7 +213,8 @@ impl Held<'_> {
         }
         journal.written();
         let changes = journal.take_changes().unwrap_or_default();
-        let then = Then::End { outcome, retention: self.inner.config.retention };
+        let retention = self.inner.config.retention_of(journal.is_kept());
+        let then = Then::End { outcome, retention };
         if !self.write(changes, then).await {
             self.gone(cleans_up).await;
         }

@@ -48,15 +48,25 @@ pub trait Runner: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// The outcome of a task that is not to be begun: what it does is not there any more, or must
-    /// not be done twice.
-    fn start(&self, claimed: Claimed) -> Result<Started, TaskOutcome>;
+    /// How a task ends that is not to be begun: what it does is not there any more, or must not be
+    /// done twice.
+    fn start(&self, claimed: Claimed) -> Result<Started, NotBegun>;
 
     /// Begins to clean up after a task that was cancelled or has expired; `None` if there is nothing
     /// to do. Must not block.
     fn clean_up(&self, _claimed: Claimed) -> Option<CleaningUp> {
         None
     }
+}
+
+/// How a task ends that is not begun.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "made by the floor above")]
+pub struct NotBegun {
+    /// Its outcome.
+    pub outcome: TaskOutcome,
+    /// Whether somebody has to look at it: it is kept for as long as what ends its workers.
+    pub keep: bool,
 }
 
 /// A run of a task.

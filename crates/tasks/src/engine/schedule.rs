@@ -10,7 +10,7 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    Inner, Seen, Signals,
+    Inner, NotBegun, Seen, Signals,
     clean_up::clean_up,
     drive::{self, Held},
 };
@@ -107,20 +107,19 @@ async fn begin(inner: Arc<Inner>, claimed: Claimed) {
         }
     }
     inner.saw(&principal, &lease.task, Seen::Claimed { again: claimed.begun, crashes });
-    let mut retention = inner.config.retention;
     let started = if claimed.cancel_requested {
-        Err(TaskOutcome::Cancelled)
+        Err(NotBegun { outcome: TaskOutcome::Cancelled, keep: false })
     } else if crashes >= inner.config.crashes {
         let why = format!("its worker was lost {crashes} times in a row; it is not begun again");
         tracing::error!(task = %lease.task, crashes, "a task ends its workers and is given up");
-        retention = retention.max(inner.config.crashed_retention);
-        Err(TaskOutcome::Error(drive::internal(why)))
+        Err(NotBegun { outcome: TaskOutcome::Error(drive::internal(why)), keep: true })
     } else {
         inner.runner.start(claimed)
     };
     match started {
         Ok(run) => inner.run(lease, principal, run).await,
-        Err(outcome) => {
+        Err(NotBegun { outcome, keep }) => {
+            let retention = inner.config.retention_of(keep);
             let then = Then::End { outcome, retention };
             let held = Held { inner: &inner, lease: &lease, principal: &principal };
             held.write(Changes::default(), then).await;

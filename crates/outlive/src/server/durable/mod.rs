@@ -51,6 +51,7 @@ pub use round::{Next, Questions, Round};
 pub(super) use salient::fingerprint;
 pub use secret::Secret;
 pub(super) use state::{Durability, open, random_id};
+pub use upgrade::Resume;
 pub(super) use upgrade::Upgrade;
 pub(super) use used_rounds::UsedRounds;
 
@@ -117,7 +118,7 @@ impl Durable {
     {
         let key = self.full(key);
         match self.journal().begin(self.run(), &key).map_err(misuse)? {
-            Begun::Recorded(entry) => decode(&key, entry),
+            Begun::Recorded(entry) => self.read_back(&key, entry).await,
             Begun::Ambiguous => Err(DurableError::Ambiguous { key }.into()),
             Begun::New(step) => {
                 let returned = marked(&step, body()).await;
@@ -139,7 +140,7 @@ impl Durable {
     {
         let key = self.full(key);
         let step = match self.journal().begin(self.run(), &key).map_err(misuse)? {
-            Begun::Recorded(entry) => return decode(&key, entry),
+            Begun::Recorded(entry) => return self.read_back(&key, entry).await,
             Begun::Ambiguous => return Err(DurableError::Ambiguous { key }.into()),
             Begun::New(step) => step,
         };
@@ -177,7 +178,7 @@ impl Durable {
         let key = self.full(key);
         let (begun, ticket) = self.journal().begin_once(self.run(), &key).map_err(misuse)?;
         let step = match begun {
-            Begun::Recorded(entry) => return decode(&key, entry),
+            Begun::Recorded(entry) => return self.read_back(&key, entry).await,
             Begun::Ambiguous => return Err(DurableError::Ambiguous { key }.into()),
             Begun::New(step) => step,
         };
@@ -239,6 +240,19 @@ impl Durable {
     /// nothing happens.
     pub fn shed(&self) -> Shed<'_> {
         Shed { cx: self, after: None }
+    }
+
+    /// What was recorded before. A task whose records cannot be read any more fails, and its handler
+    /// gets no chance to make something else of it: it would do again what was done.
+    async fn read_back<T: DeserializeOwned>(&self, key: &str, entry: Entry) -> Result<T> {
+        match decode(key, entry) {
+            Err(error) if self.durability().is_task() && is_undecodable(&error) => {
+                self.durability().cannot_go_on(error.to_string());
+                // Whoever polls the run looks, and drops it.
+                std::future::pending().await
+            }
+            read => read,
+        }
     }
 
     async fn finish_step<T>(&self, step: Step<'_>, returned: Result<T>) -> Result<T>
@@ -321,6 +335,10 @@ fn misuse(misuse: outlive_tasks::Misuse) -> DurableError {
 async fn marked<F: Future>(step: &Step<'_>, body: F) -> F::Output {
     let mut body = pin!(body);
     poll_fn(|cx| in_step(step.key(), || body.as_mut().poll(cx))).await
+}
+
+fn is_undecodable(error: &Error) -> bool {
+    matches!(error.durable(), Some(DurableError::Undecodable { .. }))
 }
 
 /// The value that is recorded, or the failure.

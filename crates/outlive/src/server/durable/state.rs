@@ -53,6 +53,8 @@ pub(in crate::server) struct Durability {
     wants_task: AtomicBool,
     /// Why the task ended before its work did, for what is done after it.
     unfinished: Option<Unfinished>,
+    /// Why the run of a task cannot go on: what it has recorded does not decode.
+    unreadable: OnceLock<String>,
     /// The name of the round that the client has presented, if something was done in those before.
     jti: Option<String>,
     /// Minted when it is first needed, and kept over all rounds.
@@ -154,6 +156,7 @@ impl Durability {
             may_become_task: AtomicBool::new(false),
             wants_task: AtomicBool::new(false),
             unfinished: None,
+            unreadable: OnceLock::new(),
             jti: None,
             call_id: OnceLock::new(),
             round: AtomicU32::new(0),
@@ -164,12 +167,21 @@ impl Durability {
     }
 
     /// That of a task that is begun, or begun again.
-    pub(in crate::server) fn of_task(core: &Core, id: &str, mut journal: Restored) -> Self {
+    pub(in crate::server) fn of_task(
+        core: &Core,
+        id: &str,
+        mut journal: Restored,
+        upgrade: &Upgrade,
+    ) -> Self {
         let call_id = match journal.entries.remove(CALL) {
             Some(Entry::State(raw)) => serde_json::from_str(raw.get()).ok(),
             _ => None,
         };
+        let mark = upgrade.resume(&mut journal);
         let durability = Self::new(Journal::restored(task_bounds(core), journal));
+        if let Some((key, note)) = mark {
+            durability.journal.write_down(key, note);
+        }
         durability.in_task.store(true, Ordering::Release);
         *durability.lock_task_id() = Some(id.to_owned());
         if let Some(id) = call_id {
@@ -184,9 +196,23 @@ impl Durability {
         core: &Core,
         id: &str,
         journal: Restored,
+        upgrade: &Upgrade,
         why: Unfinished,
     ) -> Self {
-        Self { unfinished: Some(why), ..Self::of_task(core, id, journal) }
+        Self { unfinished: Some(why), ..Self::of_task(core, id, journal, upgrade) }
+    }
+
+    /// What the task has recorded cannot be read any more: its run ends here, and not as the
+    /// handler wants.
+    pub(super) fn cannot_go_on(&self, why: String) {
+        self.journal.keep_for_a_look();
+        // The first is what it fails with.
+        let _: Result<(), String> = self.unreadable.set(why);
+    }
+
+    /// Why the run cannot go on, if it cannot.
+    pub(in crate::server) fn unreadable(&self) -> Option<&str> {
+        self.unreadable.get().map(String::as_str)
     }
 
     /// Why the task ended before its work did, if it has.

@@ -8,7 +8,7 @@ use std::{
 
 use outlive_protocol::{Call, Principal, StoredCall};
 use outlive_tasks::{
-    engine::{CleaningUp, Runner, Started},
+    engine::{CleaningUp, NotBegun, Runner, Started},
     store::{Claimed, TaskOutcome},
 };
 
@@ -47,8 +47,9 @@ impl CallRunner {
 }
 
 impl Runner for CallRunner {
-    fn start(&self, claimed: Claimed) -> Result<Started, TaskOutcome> {
-        let failed = |why: &str| TaskOutcome::Error(internal(why));
+    fn start(&self, claimed: Claimed) -> Result<Started, NotBegun> {
+        let ends = |why: &str, keep| NotBegun { outcome: TaskOutcome::Error(internal(why)), keep };
+        let failed = |why: &str| ends(why, false);
         let core = self.core.upgrade().ok_or_else(|| failed("the server is gone"))?;
         let (call, entry) = self.call(&core, &claimed).map_err(|missing| failed(&missing))?;
         if claimed.begun && !entry.resumes() {
@@ -56,7 +57,12 @@ impl Runner for CallRunner {
                 "the worker was lost, and this tool does not say that it can be run again",
             ));
         }
-        let durability = Durability::of_task(&core, claimed.lease.task.as_str(), claimed.journal);
+        let upgrade = entry.revisions();
+        if claimed.begun {
+            upgrade.may_resume(&claimed.journal).map_err(|why| ends(&why, true))?;
+        }
+        let id = claimed.lease.task.as_str();
+        let durability = Durability::of_task(&core, id, claimed.journal, upgrade);
         let journal = Arc::clone(&durability.journal);
         if let Some(before) = claimed.progress.as_ref().and_then(TaskProgress::read) {
             journal.set_progress(before.done());
@@ -82,7 +88,9 @@ impl Runner for CallRunner {
         };
         let hook = entry.hook()?;
         let id = claimed.lease.task.as_str();
-        call.attachment(|| Durability::after_task(&core, id, claimed.journal, why));
+        call.attachment(|| {
+            Durability::after_task(&core, id, claimed.journal, entry.revisions(), why)
+        });
         Some(hook.start(&Cx::new(call, core, Arguments::Json)))
     }
 }

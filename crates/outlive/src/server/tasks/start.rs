@@ -1,7 +1,7 @@
 //! How a call becomes a task: at once, or when it takes too long.
 
 use std::{
-    future::{Future, ready},
+    future::{Future, poll_fn, ready},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -154,8 +154,9 @@ fn new_task(
     entry: &ToolEntry,
     ttl: Option<u64>,
     once: Option<OnceKey>,
-    journal: Restored,
+    mut journal: Restored,
 ) -> Result<NewTask, Fault> {
+    entry.revisions().sign(&mut journal);
     let config = &cx.core().tasks()?.config;
     let stored = StoredCall::of(cx.call()).map_err(Fault::internal)?;
     let ttl = ttl.map_or(config.ttl, Duration::from_millis).min(config.max_ttl);
@@ -295,9 +296,21 @@ impl Future for Auto {
 }
 
 /// The work of a call as that of a task.
-pub(super) fn as_task(core: Arc<Core>, call: Arc<Call>, work: Work) -> engine::Work {
+pub(super) fn as_task(core: Arc<Core>, call: Arc<Call>, mut work: Work) -> engine::Work {
     Box::pin(async move {
-        match work.await {
+        let done = poll_fn(|cx| {
+            let polled = work.as_mut().poll(cx);
+            let durability = call.attached::<Durability>();
+            match durability.and_then(Durability::unreadable) {
+                Some(why) => Poll::Ready(Err(super::internal(why))),
+                None => polled.map(Ok),
+            }
+        });
+        let done = match done.await {
+            Ok(done) => done,
+            Err(error) => return TaskOutcome::Error(error),
+        };
+        match done {
             Ok(Outcome::Complete(Answer::Tool(result))) => match to_raw_value(&result) {
                 Ok(raw) => TaskOutcome::Result(raw),
                 Err(error) => TaskOutcome::Error(super::internal(&error.to_string())),
