@@ -14,8 +14,10 @@ use super::{
     clean_up::clean_up,
     drive::{self, Held},
 };
-use crate::Entry;
-use crate::store::{Changes, Claimed, Cleaning, Lease, StoreError, TaskId, TaskOutcome, Then};
+use crate::{
+    Entry,
+    store::{Changes, Claimed, Cleaning, Lease, StoreError, TaskId, TaskOutcome, Then},
+};
 
 /// Claims and sweeps, for as long as the engine is used.
 pub(super) async fn claims(engine: Weak<Inner>) {

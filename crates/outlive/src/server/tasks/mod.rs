@@ -5,6 +5,7 @@
 //! - `config`: how tasks are run, and [`TaskPolicy`].
 //! - `start`: how a call becomes a task: at once, or when it takes too long.
 //! - `once`: calls that are done once, however often they are presented.
+//! - `peers`: how many tasks there are for each address whose callers have no name.
 //! - `progress`: how far a task is, for those who wait for it.
 //! - `runner`: how a task is begun again as a call.
 //! - `methods`: `tasks/get`, `tasks/update`, `tasks/cancel`, `tasks/list`; `result`: `tasks/result`.
@@ -14,6 +15,7 @@ mod clean_up;
 mod config;
 mod methods;
 mod once;
+mod peers;
 mod progress;
 mod result;
 mod runner;
@@ -43,6 +45,7 @@ pub(super) use start::course;
 
 use super::{core::Core, durable::Token, sessions::SessionNotes, throttle::Throttle};
 use audit::Auditor;
+use peers::Peers;
 use runner::CallRunner;
 use witness::Witness;
 
@@ -51,6 +54,7 @@ pub(super) struct Tasks {
     config: TaskConfig,
     core: Weak<Core>,
     polls: Arc<Throttle>,
+    peers: Peers,
     sessions: SessionNotes,
     running: OnceLock<Running>,
 }
@@ -65,7 +69,8 @@ impl Tasks {
     pub(super) fn new(config: TaskConfig, core: Weak<Core>, profile: &Arc<Profile>) -> Self {
         let polls = Arc::new(Throttle::new(config.poll_rate, None));
         let sessions = SessionNotes::new(&config.store, profile);
-        Self { config, core, polls, sessions, running: OnceLock::new() }
+        let peers = Peers::default();
+        Self { config, core, polls, peers, sessions, running: OnceLock::new() }
     }
 
     /// The sessions that all replicas on the store know.

@@ -111,7 +111,13 @@ async fn create(
     let journal = durability.keep();
     let tasks = cx.core().tasks()?;
     let task = new_task(cx, entry, ttl, once, journal)?;
-    match tasks.engine().create(task).await {
+    let id = task.id.clone();
+    tasks.admit(cx.call(), &id).await?;
+    let created_or_not = tasks.engine().create(task).await;
+    if created_or_not.is_err() {
+        tasks.peers.leave(&id);
+    }
+    match created_or_not {
         Ok(task) => {
             cx.core().counters.created.add(1);
             tasks.note(cx.call(), task.task(), "created", None);
@@ -157,7 +163,8 @@ fn new_task(
     mut journal: Restored,
 ) -> Result<NewTask, Fault> {
     entry.revisions().sign(&mut journal);
-    let config = &cx.core().tasks()?.config;
+    let tasks = cx.core().tasks()?;
+    let config = &tasks.config;
     let stored = StoredCall::of(cx.call()).map_err(Fault::internal)?;
     let ttl = ttl.map_or(config.ttl, Duration::from_millis).min(config.max_ttl);
     Ok(NewTask {
@@ -172,7 +179,7 @@ fn new_task(
         worker: None,
         once,
         clean_up: entry.hook().is_some(),
-        quota: config.quota,
+        quota: tasks.quota(cx.call()),
     })
 }
 
@@ -185,6 +192,8 @@ struct Auto {
     after: Duration,
     timer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     stage: Stage,
+    /// What it becomes, or does not after all.
+    admitted: Option<TaskId>,
 }
 
 enum Stage {
@@ -210,7 +219,7 @@ impl Auto {
             Durability::of(&cx).allow_task(true);
         }
         let stage = Stage::Inline(start(&cx));
-        Box::pin(Self { cx, entry, once, after, timer: None, stage })
+        Box::pin(Self { cx, entry, once, after, timer: None, stage, admitted: None })
     }
 
     fn adopt(&mut self, work: Work) -> Result<oneshot::Receiver<Adopted>, (Fault, Work)> {
@@ -222,6 +231,10 @@ impl Auto {
             Err(fault) => return Err((fault, work)),
         };
         let Ok(tasks) = core.tasks() else { return Err((Fault::Internal, work)) };
+        if !tasks.admits(cx.call(), &task.id) {
+            return Err((Fault::Busy { retry_after: Duration::from_secs(1) }, work));
+        }
+        self.admitted = Some(task.id.clone());
         durability.set_task(core, cx.call(), Some(task.id.as_str()));
         let run = Started {
             journal: Arc::clone(&durability.journal),
@@ -278,6 +291,10 @@ impl Future for Auto {
                         }
                         Ok(Adopted::Refused(work, why)) => {
                             tracing::warn!(?why, "a call could not become a task; it goes on");
+                            if let (Ok(tasks), Some(id)) = (self.cx.core().tasks(), &self.admitted)
+                            {
+                                tasks.peers.leave(id);
+                            }
                             let durability = Durability::of(&self.cx);
                             durability.set_task(self.cx.core(), self.cx.call(), None);
                             durability.allow_task(false);

@@ -16,6 +16,15 @@ pub(super) struct Witness {
 }
 
 impl Witness {
+    /// A task is over.
+    fn over(&self, task: &TaskId) {
+        if let Some(core) = self.core.upgrade()
+            && let Some(tasks) = &core.tasks
+        {
+            tasks.peers.leave(task);
+        }
+    }
+
     fn count(&self, count: impl FnOnce(&Counters)) {
         if let Some(core) = self.core.upgrade() {
             count(&core.counters);
@@ -51,6 +60,7 @@ impl Observer for Witness {
             Seen::CleanedUp(Err(_)) => note("clean-up-failed", None),
             Seen::Undelivered => note("cancel-requested", Some("undelivered".to_owned())),
             Seen::Ended(outcome) => {
+                self.over(task);
                 self.count(|counters| counters.ended(outcome));
                 let (what, cause) = match outcome {
                     TaskOutcome::Result(_) => ("completed", None),
@@ -70,6 +80,7 @@ impl Observer for Witness {
             counters.purged.add(swept.purged as u64);
         });
         for (principal, task) in &swept.expired {
+            self.over(task);
             self.auditor.note(principal, task.as_str(), "expired", None);
         }
     }
