@@ -177,6 +177,7 @@ pub(crate) fn new_task(id: String, principal: String) -> Result<NewTask> {
         journal: Restored::default(),
         worker: None,
         once: None,
+        clean_up: false,
         quota: 100_000_000,
     })
 }

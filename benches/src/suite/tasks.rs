@@ -12,7 +12,7 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use outlive_tasks::{
-    engine::{Runner, Started},
+    engine::{NotBegun, Runner, Started},
     store::{Claimed, TaskOutcome},
 };
 use tokio::{runtime::Runtime, task::JoinSet, time::Instant};
@@ -159,7 +159,7 @@ fn rate(slice: &Slice) -> f64 {
 struct Nothing;
 
 impl Runner for Nothing {
-    fn start(&self, _: Claimed) -> Result<Started, TaskOutcome> {
-        Err(TaskOutcome::Cancelled)
+    fn start(&self, _: Claimed) -> Result<Started, NotBegun> {
+        Err(NotBegun { outcome: TaskOutcome::Cancelled, keep: false })
     }
 }

@@ -91,7 +91,8 @@ use proc_macro::TokenStream;
 ///
 /// `name = "…"`, `title = "…"`, `description = "…"`, `read_only`, `idempotent`, `destructive` and
 /// `open_world`; the last two also `= false`; and `task = "auto"`, `"always"` or `"never"`, which says
-/// whether calls become tasks (`"auto"` is `TaskPolicy::auto()`). Each is the method of that name of
+/// whether calls become tasks (`"auto"` is `TaskPolicy::auto()`); and `resume = "any-revision"` or
+/// `"same-revision"`. Each is the method of that name of
 /// the builder.
 ///
 /// # What it becomes

@@ -69,6 +69,10 @@ fn a_word_stands_for_a_policy() {
         (quote!(task = "auto"), quote!(.task(::outlive::server::TaskPolicy::auto()))),
         (quote!(task = "always"), quote!(.task(::outlive::server::TaskPolicy::Always))),
         (quote!(task = "never"), quote!(.task(::outlive::server::TaskPolicy::Never))),
+        (
+            quote!(resume = "same-revision"),
+            quote!(.resume(::outlive::server::Resume::SameRevision)),
+        ),
     ] {
         let made = tool::expand(
             settings,

@@ -18,6 +18,7 @@ const KEYS: &[Key] = &[
     Key::switch("destructive"),
     Key::switch("open_world"),
     Key::word("task", POLICIES),
+    Key::word("resume", RESUMES),
 ];
 
 /// Whether calls become tasks.
@@ -26,6 +27,10 @@ const POLICIES: &[Word] = &[
     ("auto", "TaskPolicy::auto()"),
     ("always", "TaskPolicy::Always"),
 ];
+
+/// Which revisions may go on with a task.
+const RESUMES: &[Word] =
+    &[("any-revision", "Resume::AnyRevision"), ("same-revision", "Resume::SameRevision")];
 
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();

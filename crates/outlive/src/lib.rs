@@ -42,8 +42,8 @@ pub mod tasks {
         engine::EngineConfig,
         store::{
             After, Answer, Answerer, Asked, Audit, AuditEvent, By, Cancelled, Census, Changes,
-            Claimed, Created, Durability, Heard, Lease, Listener, MemoryStore, Millis, NewTask,
-            OnceKey, Phase, SqliteOptions, SqliteStore, Store, StoreError, Swept, TaskId,
+            Claimed, Cleaning, Created, Durability, Heard, Lease, Listener, MemoryStore, Millis,
+            NewTask, OnceKey, Phase, SqliteOptions, SqliteStore, Store, StoreError, Swept, TaskId,
             TaskOutcome, Then, View, WorkerId, contract, open,
         },
     };

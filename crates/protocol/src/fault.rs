@@ -57,6 +57,12 @@ pub enum Fault {
         /// When it is worth trying again.
         retry_after: Duration,
     },
+    /// What the answer would have to come from cannot be used at the moment. That says nothing about
+    /// what was asked for: it may be there, or have been done.
+    Unavailable {
+        /// When it is worth trying again.
+        retry_after: Duration,
+    },
     /// The state of an earlier round is not ours, not for this call, or too old. One fault for all
     /// of these, so that nobody learns which.
     UnusableState,
@@ -77,6 +83,12 @@ impl Fault {
     /// The message is none we take, in words.
     pub fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
         Self::InvalidRequest(message.into())
+    }
+
+    /// Logs what cannot be used at the moment, and asks the peer to come back in a second.
+    pub fn unavailable(cause: impl fmt::Display) -> Self {
+        tracing::error!(%cause, "something is needed that cannot be used");
+        Self::Unavailable { retry_after: Duration::from_secs(1) }
     }
 
     /// Logs what broke and hides it from the peer.
@@ -119,6 +131,11 @@ impl fmt::Display for Fault {
             Self::Busy { retry_after } => {
                 write!(f, "too many requests; try again in {} ms", retry_after.as_millis().max(1))
             }
+            Self::Unavailable { retry_after } => write!(
+                f,
+                "what is kept here cannot be read or written at the moment; try again in {} ms",
+                retry_after.as_millis().max(1)
+            ),
             Self::UnusableState => f.write_str(
                 "`params.requestState` cannot be used for this call; call again without it",
             ),

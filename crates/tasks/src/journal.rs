@@ -65,6 +65,8 @@ pub(crate) struct State {
     closing: bool,
     /// How many entries and blocks have been recorded over this journal.
     recorded: usize,
+    /// It is to be looked at by somebody when the task has ended.
+    kept: bool,
     /// Where an author's test wants the run to be lost.
     crash: Option<Crash>,
     /// The run is lost: it is to be dropped and begun again.
@@ -167,6 +169,28 @@ impl Journal {
         state.segments.stored.push(segment);
         state.note("emit");
         Ok(())
+    }
+
+    /// What is recorded under a key. Whoever looks does not use the key.
+    pub fn look_up(&self, key: &str) -> Option<Entry> {
+        self.lock().entries.get(key).cloned()
+    }
+
+    /// Has something written down that is no entry of the run's own.
+    pub fn write_down(&self, key: String, note: RawJson) {
+        let mut state = self.lock();
+        let unwritten = state.unwritten.get_or_insert_default();
+        unwritten.changes.entries.push((key, Entry::State(note)));
+    }
+
+    /// Has the task kept, when it has ended, until somebody has had time to look at it.
+    pub fn keep_for_a_look(&self) {
+        self.lock().kept = true;
+    }
+
+    /// Whether somebody has to look at it.
+    pub fn is_kept(&self) -> bool {
+        self.lock().kept
     }
 
     /// All blocks that have been emitted, in their order.

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, anyhow};
 use outlive_tasks::{
     Begun, Bounds, Entry, Journal,
-    engine::{Engine, EngineConfig, Observer, Runner, Seen, Started},
+    engine::{Engine, EngineConfig, NotBegun, Observer, Runner, Seen, Started},
     poll_as,
     store::{Claimed, Swept, TaskId, TaskOutcome, WorkerId},
 };
@@ -87,11 +87,12 @@ struct ThreeSteps {
 }
 
 impl Runner for ThreeSteps {
-    fn start(&self, claimed: Claimed) -> Result<Started, TaskOutcome> {
+    fn start(&self, claimed: Claimed) -> Result<Started, NotBegun> {
         let bounds = Bounds { bytes: 1 << 20, questions: 10, leaves: false };
         let journal = Arc::new(Journal::restored(bounds, claimed.journal));
         let work = Box::pin(three_steps(Arc::clone(&journal), self.value.clone()));
-        Ok(Started { journal, work, cancel: Box::new(|| {}), resumes: true })
+        let cancel = Box::new(|| {});
+        Ok(Started { journal, work, cancel, resumes: true, cleans_up: false })
     }
 }
 

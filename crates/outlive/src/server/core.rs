@@ -5,6 +5,7 @@ use std::{
     any::{Any, TypeId},
     collections::HashMap,
     future::Future,
+    net::{IpAddr, Ipv6Addr},
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::{
@@ -128,8 +129,20 @@ impl Core {
 /// Whom a limit counts: the principal, and for callers without a name their address.
 pub(super) fn caller_key(call: &Call) -> String {
     match (call.principal().is_anonymous(), call.peer()) {
-        (true, Some(peer)) => peer.to_string(),
+        (true, Some(peer)) => network(peer),
         _ => call.principal().key().to_owned(),
+    }
+}
+
+/// What is counted as one address: of IPv6 the first half, because whoever has one has all of them
+/// that begin so.
+fn network(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            format!("{}/64", Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
     }
 }
 
@@ -215,5 +228,23 @@ impl Service for Core {
 fn contain(what: &str, run: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(run)).is_err() {
         tracing::error!("{what} panicked");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::network;
+
+    #[test]
+    fn half_of_a_long_address_counts() {
+        for (address, counted) in [
+            ("192.0.2.7", "192.0.2.7"),
+            ("::ffff:192.0.2.7", "192.0.2.7"),
+            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+            ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
+            ("2001:db8:1:3::1", "2001:db8:1:3::/64"),
+        ] {
+            assert_eq!(network(address.parse().unwrap()), counted);
+        }
     }
 }

@@ -14,13 +14,13 @@ use serde_json::value::RawValue;
 use super::{
     BuildError, Cx, RateLimit,
     core::Core,
-    durable::{Upgrade, fingerprint},
+    durable::{Resume, Upgrade, fingerprint},
     extract::Needs,
     handler::Handler,
     output::{IntoToolResult, OutputSchema},
     registry::{Entry, Visibility},
     schema::Schema,
-    tasks::{OnCrash, TaskPolicy},
+    tasks::{Hook, IntoCleanedUp, OnCrash, TaskPolicy},
     throttle::Throttle,
 };
 
@@ -50,6 +50,7 @@ pub struct Tool {
     once: bool,
     policy: TaskPolicy,
     on_crash: Option<OnCrash>,
+    clean_up: Option<Hook>,
     immediate: Option<String>,
     output: Option<OutputSchema>,
     written_input: Option<RawJson>,
@@ -85,6 +86,7 @@ impl Tool {
             once: false,
             policy: TaskPolicy::Never,
             on_crash: None,
+            clean_up: None,
             immediate: None,
             output: H::Output::output_schema(),
             written_input: None,
@@ -227,6 +229,12 @@ impl Tool {
         self
     }
 
+    /// Which revisions may go on with a task that has begun; any, if nothing is said.
+    pub fn resume(mut self, resume: Resume) -> Self {
+        self.upgrade.resume = resume;
+        self
+    }
+
     /// Which arguments have to be the same when a client comes back with its answers: these, in
     /// place of all.
     pub fn bind_rounds_to(mut self, arguments: &[&str]) -> Self {
@@ -250,6 +258,24 @@ impl Tool {
     /// [`idempotent`](Tool::idempotent), go on; all others fail.
     pub fn on_crash(mut self, on_crash: OnCrash) -> Self {
         self.on_crash = Some(on_crash);
+        self
+    }
+
+    /// What is done after a task of it that was cancelled or has expired once it had begun: an async
+    /// function that takes what handlers take, and [`CleanUp`](super::CleanUp) in place of
+    /// [`Durable`](super::Durable).
+    ///
+    /// It is not done after a task that has come to its end, also if that was a failure, nor after
+    /// a call that was never a task. It begins when the task has ended and its run is gone, in
+    /// whichever process is there, and is done again if that process is lost in the middle of it.
+    /// It has a minute (`EngineConfig::clean_up`). That it fails is in the log and among the events
+    /// of the task, and changes nothing for the caller; it is not tried again then.
+    pub fn clean_up<M: 'static, H>(mut self, handler: H) -> Self
+    where
+        H: Handler<M>,
+        H::Output: IntoCleanedUp,
+    {
+        self.clean_up = Some(Hook::new(handler));
         self
     }
 
@@ -281,6 +307,19 @@ impl Tool {
         }
         warn_of_name(&name);
         core.check_needs(&self.needs).map_err(|missing| bad(&missing))?;
+        if let Some(hook) = &self.clean_up {
+            core.check_needs(&hook.needs).map_err(|missing| bad(&missing))?;
+            if hook.needs.durable {
+                return Err(bad(
+                    &"its clean-up can take no steps and ask nothing: let it take `CleanUp`",
+                ));
+            }
+            if self.policy == TaskPolicy::Never {
+                return Err(bad(
+                    &"it has a clean-up, and its calls never become tasks; say when with `.task(…)`",
+                ));
+            }
+        }
         if self.once && core.tasks.is_none() {
             return Err(bad(
                 &"it uses `step_once`, which needs a store that remembers it began; call `.tasks(…)`, or use `step` and `step_key`",
@@ -329,6 +368,7 @@ impl Tool {
             upgrade: self.upgrade,
             policy: self.policy,
             on_crash: self.on_crash,
+            clean_up: self.clean_up,
             immediate: self.immediate,
             durable: self.needs.durable,
             input,
@@ -347,6 +387,7 @@ pub(super) struct ToolEntry {
     upgrade: Upgrade,
     policy: TaskPolicy,
     on_crash: Option<OnCrash>,
+    clean_up: Option<Hook>,
     immediate: Option<String>,
     /// Whether the handler may run again from the top.
     durable: bool,
@@ -369,6 +410,16 @@ impl ToolEntry {
     /// What has to be the same for a call to be the same.
     pub(super) fn digest(&self, cx: &Cx) -> Result<String, Fault> {
         fingerprint(cx.core(), cx.call(), &self.upgrade.salient)
+    }
+
+    /// What becomes of what another revision has recorded.
+    pub(super) fn revisions(&self) -> &Upgrade {
+        &self.upgrade
+    }
+
+    /// What is done after a task of it that was cancelled or has expired.
+    pub(super) fn hook(&self) -> Option<&Hook> {
+        self.clean_up.as_ref()
     }
 
     /// What the model may be told while it runs.

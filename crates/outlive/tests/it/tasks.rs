@@ -1,5 +1,6 @@
 //! Tools that outlive their requests, on both dialects.
 
+mod cleaning; // what is done after tasks that were cancelled or have expired
 mod crashes; // processes that are lost, at every place where it matters
 mod dialects; // what is answered, by revision and by what the client declared
 mod drain; // a server that stops gives its tasks to others
@@ -9,6 +10,7 @@ mod modern; // the extension of 2026-07-28
 mod modern_rules; // what it says, line by line
 mod once; // what is done once, however often it is asked for
 mod outside; // work that is done elsewhere
+mod peers; // how many each address may have
 mod races; // two things at once
 mod spilled; // what the store carries for a client
 mod stage; // replicas over one store, and tools that stop where a test wants

@@ -25,7 +25,7 @@ pub(super) fn common(fault: &Fault) -> (i32, Option<RawJson>) {
         | Fault::UnsupportedVersion { .. } => code::INVALID_PARAMS,
         Fault::Busy { .. } => BUSY,
         Fault::Custom(error) => error.code,
-        Fault::Internal => code::INTERNAL,
+        Fault::Internal | Fault::Unavailable { .. } => code::INTERNAL,
     };
     (code, common_data(fault))
 }
@@ -47,7 +47,7 @@ fn common_data(fault: &Fault) -> Option<RawJson> {
     match fault {
         Fault::UnusableState => to_raw_value(&Reason { reason: "request_state_invalid" }).ok(),
         Fault::UnknownResource { uri } => to_raw_value(&Uri { uri }).ok(),
-        Fault::Busy { retry_after } => {
+        Fault::Busy { retry_after } | Fault::Unavailable { retry_after } => {
             to_raw_value(&Retry { retry_after_ms: retry_after.as_millis().max(1) as u64 }).ok()
         }
         Fault::Custom(error) => error.data.clone(),

@@ -20,12 +20,37 @@ pub struct EngineConfig {
     pub batch: usize,
     /// How long a task that is asked to stop may take.
     pub cancel_grace: Duration,
+    /// How long the clean-up after a task that was cancelled or has expired may take.
+    pub clean_up: Duration,
     /// How long what has ended can still be read.
     pub retention: Duration,
     /// How many workers in a row a task may lose without recording anything.
     pub crashes: u32,
-    /// How long a task that has lost more is kept for somebody to look at it.
+    /// How long a task waits that has lost a second worker in a row; twice as long each time after
+    /// that, up to `max_back_off`. Up to half of it is left to chance. After the first it does not
+    /// wait: that was the worker's fault more often than its own.
+    pub back_off: Duration,
+    /// How long it waits at most.
+    pub max_back_off: Duration,
+    /// How long a task that has lost more, or whose journal cannot be read any more, is kept for
+    /// somebody to look at it.
     pub crashed_retention: Duration,
+}
+
+impl EngineConfig {
+    /// How long what has ended can still be read; `keep` if somebody has to look at it.
+    pub(super) fn retention_of(&self, keep: bool) -> Duration {
+        if keep { self.retention.max(self.crashed_retention) } else { self.retention }
+    }
+
+    /// How long to wait before a task is begun again that has lost so many workers in a row. `chance`
+    /// is anything.
+    pub(super) fn pause_after(&self, crashes: u32, chance: u64) -> Duration {
+        let Some(times) = crashes.checked_sub(2) else { return Duration::ZERO };
+        let longest = self.back_off.saturating_mul(2_u32.saturating_pow(times));
+        let half = longest.min(self.max_back_off) / 2;
+        half + half.mul_f64(chance as f64 / u64::MAX as f64)
+    }
 }
 
 impl Default for EngineConfig {
@@ -38,9 +63,31 @@ impl Default for EngineConfig {
             running: 256,
             batch: 32,
             cancel_grace: Duration::from_secs(30),
+            clean_up: Duration::from_secs(60),
             retention: Duration::from_secs(3600),
             crashes: 5,
+            back_off: Duration::from_secs(1),
+            max_back_off: Duration::from_secs(60),
             crashed_retention: Duration::from_secs(7 * 24 * 3600),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::EngineConfig;
+
+    #[test]
+    fn pauses_grow_up_to_a_limit_and_are_left_to_chance_by_half() {
+        let config = EngineConfig::default();
+        let seconds = |crashes, chance| config.pause_after(crashes, chance).as_secs_f64();
+        assert_eq!([seconds(0, 0), seconds(1, u64::MAX)], [0.0, 0.0], "the first does not wait");
+        for (crashes, least) in [(2, 0.5), (3, 1.0), (4, 2.0), (7, 16.0), (8, 30.0), (99, 30.0)] {
+            assert_eq!([seconds(crashes, 0), seconds(crashes, u64::MAX)], [least, least * 2.0]);
+        }
+        let never = EngineConfig { back_off: Duration::ZERO, ..config };
+        assert_eq!(never.pause_after(9, u64::MAX), Duration::ZERO);
     }
 }

@@ -15,7 +15,7 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use super::{Inner, Seen, Signals, Started, Work};
 use crate::{
     Journal,
-    store::{Changes, Lease, StoreError, TaskOutcome, Then},
+    store::{Changes, Cleaning, Lease, StoreError, TaskOutcome, Then},
     turns::Watch,
 };
 
@@ -48,10 +48,27 @@ pub(super) struct Held<'a> {
     pub(super) principal: &'a str,
 }
 
-/// Runs a task until it ends, waits without a worker, or is lost: `true` if it waits. `look` says whether something may have been done to it before anybody listened.
-pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut look: bool) -> bool {
+/// How a driver has left its task.
+#[derive(PartialEq, Eq)]
+pub(super) enum Left {
+    /// It waits without a worker, or something after it does.
+    Waiting,
+    /// There is nothing to do any more, or others do it.
+    Over,
+}
+
+impl Left {
+    /// It has ended, or is lost.
+    fn ended(cleans_up: bool) -> Self {
+        if cleans_up { Self::Waiting } else { Self::Over }
+    }
+}
+
+/// Runs a task until it ends, waits without a worker, or is lost. `look` says whether something may
+/// have been done to it before anybody listened.
+pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut look: bool) -> Left {
     let inner = held.inner;
-    let Started { journal, mut work, cancel, resumes } = run;
+    let Started { journal, mut work, cancel, resumes, cleans_up } = run;
     journal.begin_writing();
     let mut stopping = inner.stopping.subscribe();
     let woken = poll_fn(|cx| Poll::Ready(Watch::new(cx.waker()))).await;
@@ -68,9 +85,9 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut l
             waker.wake_by_ref();
             match held.news(&journal).await {
                 News::Lost => {
-                    held.saw(Seen::Lost);
                     give_up(&journal, work);
-                    return false;
+                    held.lost(cleans_up).await;
+                    return Left::ended(cleans_up);
                 }
                 News::Cancelled if grace.is_none() => {
                     cancel();
@@ -145,18 +162,18 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut l
             }
             Event::Changed => (look, again) = (true, None),
             Event::Lost | Event::Written(false) => {
-                held.saw(Seen::Lost);
                 give_up(&journal, work);
-                return false;
+                held.lost(cleans_up).await;
+                return Left::ended(cleans_up);
             }
             Event::Done(outcome) => {
-                held.end(&journal, commit, outcome).await;
-                return false;
+                held.end(&journal, commit, outcome, cleans_up).await;
+                return Left::ended(cleans_up);
             }
             Event::GraceOver => {
                 give_up(&journal, work);
-                held.end(&journal, commit, TaskOutcome::Cancelled).await;
-                return false;
+                held.end(&journal, commit, TaskOutcome::Cancelled, cleans_up).await;
+                return Left::ended(cleans_up);
             }
             Event::Park | Event::HandOver => {
                 let (due, seen) = match event {
@@ -164,11 +181,13 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut l
                     _ => (journal.next_due(), Seen::Parked),
                 };
                 let then = Then::Park { due, seen: journal.count_answers() };
-                if held.write(Changes::default(), then).await {
-                    held.saw(seen);
-                }
+                let written = held.write(Changes::default(), then).await;
                 give_up(&journal, work);
-                return true;
+                match written {
+                    true => held.saw(seen),
+                    false => held.gone(cleans_up).await,
+                }
+                return Left::Waiting;
             }
         }
     }
@@ -182,20 +201,44 @@ fn give_up(journal: &Journal, work: Work) {
 }
 
 impl Held<'_> {
-    fn saw(&self, seen: Seen<'_>) {
+    pub(super) fn saw(&self, seen: Seen<'_>) {
         self.inner.saw(self.principal, &self.lease.task, seen);
     }
 
+    /// The task is not this worker's any more, and its run is gone.
+    async fn lost(&self, cleans_up: bool) {
+        self.saw(Seen::Lost);
+        self.gone(cleans_up).await;
+    }
+
+    /// The run of a task is gone that was lost. If others have ended it, what is to be done after
+    /// it has waited for that.
+    async fn gone(&self, cleans_up: bool) {
+        if cleans_up {
+            self.cleaned_up(Cleaning::Due).await;
+        }
+    }
+
     /// Writes the outcome, and what was recorded before it, in one piece.
-    async fn end(&self, journal: &Journal, commit: Option<Commit<'_>>, outcome: TaskOutcome) {
+    async fn end(
+        &self,
+        journal: &Journal,
+        commit: Option<Commit<'_>>,
+        outcome: TaskOutcome,
+        cleans_up: bool,
+    ) {
         if let Some(writing) = commit
             && !writing.await
         {
-            return self.saw(Seen::Lost);
+            return self.lost(cleans_up).await;
         }
         journal.written();
         let changes = journal.take_changes().unwrap_or_default();
-        self.write(changes, Then::End { outcome, retention: self.inner.config.retention }).await;
+        let retention = self.inner.config.retention_of(journal.is_kept());
+        let then = Then::End { outcome, retention };
+        if !self.write(changes, then).await {
+            self.gone(cleans_up).await;
+        }
     }
 
     /// Writes, and tries again while the store cannot be used and the lease may last. `false` if
@@ -284,7 +327,7 @@ fn poll_parking(
 }
 
 /// Milliseconds since 1970.
-fn wall_clock() -> u64 {
+pub(super) fn wall_clock() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }

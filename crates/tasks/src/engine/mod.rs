@@ -3,9 +3,11 @@
 //! One scheduler per process, one driver per running task. Nothing that matters lives here: a
 //! process that ends loses no more than what its runs had not recorded yet.
 
+mod clean_up;
 mod config;
 mod drive;
 mod news;
+mod room;
 mod schedule;
 mod seen;
 mod untold;
@@ -15,15 +17,13 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::AtomicBool},
     time::Duration,
 };
 
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::sync::{Notify, Semaphore, oneshot, watch};
 
+pub use clean_up::CleaningUp;
 pub use config::EngineConfig;
 pub use news::News;
 pub use seen::{Observer, Seen};
@@ -31,6 +31,7 @@ pub use untold::Untold;
 
 use drive::Held;
 use news::Listening;
+use room::Expected;
 
 use crate::{
     Journal,
@@ -49,9 +50,25 @@ pub trait Runner: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// The outcome of a task that is not to be begun: what it does is not there any more, or must
-    /// not be done twice.
-    fn start(&self, claimed: Claimed) -> Result<Started, TaskOutcome>;
+    /// How a task ends that is not to be begun: what it does is not there any more, or must not be
+    /// done twice.
+    fn start(&self, claimed: Claimed) -> Result<Started, NotBegun>;
+
+    /// Begins to clean up after a task that was cancelled or has expired; `None` if there is nothing
+    /// to do. Must not block.
+    fn clean_up(&self, _claimed: Claimed) -> Option<CleaningUp> {
+        None
+    }
+}
+
+/// How a task ends that is not begun.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "made by the floor above")]
+pub struct NotBegun {
+    /// Its outcome.
+    pub outcome: TaskOutcome,
+    /// Whether somebody has to look at it: it is kept for as long as what ends its workers.
+    pub keep: bool,
 }
 
 /// A run of a task.
@@ -64,6 +81,8 @@ pub struct Started {
     pub cancel: Box<dyn Fn() + Send + Sync>,
     /// Whether another worker can go on with it from its journal.
     pub resumes: bool,
+    /// Whether something is done after it if it ends before its work does.
+    pub cleans_up: bool,
 }
 
 /// Runs the tasks of a store. Clones are the same engine.
@@ -101,58 +120,9 @@ struct Signals {
     epoch: u64,
 }
 
-/// The epoch of a task that is not there yet.
-const NOT_MADE: u64 = 0;
-
 impl Signals {
     fn of(epoch: u64) -> Self {
         Self { changed: Arc::default(), lost: Arc::default(), epoch }
-    }
-}
-
-/// Room for a task.
-struct Slot {
-    inner: Arc<Inner>,
-    permit: Option<OwnedSemaphorePermit>,
-}
-
-impl Slot {
-    fn new(inner: &Arc<Inner>, permit: OwnedSemaphorePermit) -> Self {
-        Self { inner: Arc::clone(inner), permit: Some(permit) }
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.permit = None;
-        if self.inner.is_full.swap(false, Ordering::AcqRel) {
-            self.inner.due.notify_one();
-        }
-    }
-}
-
-/// A task that is run here, or will be once it is made.
-struct Expected {
-    inner: Arc<Inner>,
-    task: TaskId,
-    signals: Signals,
-}
-
-impl Expected {
-    fn is_made(&mut self, epoch: u64) {
-        self.signals.epoch = epoch;
-        self.inner.lock_running().insert(self.task.clone(), self.signals.clone());
-    }
-}
-
-impl Drop for Expected {
-    fn drop(&mut self) {
-        let mut running = self.inner.lock_running();
-        if running.get(&self.task).is_some_and(|now| now.epoch == self.signals.epoch) {
-            running.remove(&self.task);
-        }
-        drop(running);
-        self.inner.ended.notify_waiters();
     }
 }
 
@@ -237,7 +207,10 @@ impl Engine {
         // Waited for whether its caller stays or not: where there are several ways to a store, a
         // cancellation might overtake it.
         tokio::spawn(async move {
-            let Some(slot) = inner.slot() else {
+            // One with a key is queued: if nobody knows whether it was made, whoever asks again
+            // finds it, and it must not be one that waits for us.
+            let slot = task.once.is_none().then(|| inner.slot()).flatten();
+            let Some(slot) = slot else {
                 let created = inner.make(NewTask { worker: None, ..task }).await;
                 // If nobody waits for it any more it comes back, and is cancelled.
                 return drop(reply.send(created.map(|(untold, _)| untold)));
@@ -266,6 +239,8 @@ impl Engine {
                 crashes: 0,
                 cancel_requested: false,
                 progress: None,
+                ended: None,
+                lost: false,
             };
             schedule::begin(&inner, claimed, Some(expected)).await;
             drop(slot);
@@ -412,26 +387,9 @@ impl Inner {
         listening.iter().filter_map(Weak::upgrade).for_each(|listening| listening.tell(task));
     }
 
-    /// Room to run one more task, if there is some and it is to be used.
-    fn slot(self: &Arc<Self>) -> Option<Slot> {
-        let permit = Arc::clone(&self.slots).try_acquire_owned().ok();
-        permit.filter(|_| !*self.stopping.borrow()).map(|permit| Slot::new(self, permit))
-    }
-
-    /// Whether there is room to run more. If not, its end is told.
-    fn has_room(&self) -> bool {
-        // Said before it is looked at, so that no run ends unheard in between.
-        self.is_full.swap(true, Ordering::AcqRel);
-        let has_room = self.slots.available_permits() > 0;
-        if has_room {
-            self.is_full.store(false, Ordering::Release);
-        }
-        has_room
-    }
-
     /// Makes a task.
     async fn make(self: &Arc<Self>, task: NewTask) -> Result<(Untold, Option<Lease>), Refused> {
-        let mut untold = Untold::of(self, &task);
+        let (mut untold, is_held) = (Untold::of(self, &task), task.worker.is_some());
         match self.store.create(task).await {
             Ok(Created::New { lease, at }) => {
                 untold.was_made(at);
@@ -442,16 +400,15 @@ impl Inner {
                 untold.told();
                 Err(refused(other))
             }
-            // It may be there all the same: it is cancelled then.
-            Err(error) => Err(Refused::Store(error)),
+            // It may be there all the same: it is cancelled then. If it has a worker that is us, and
+            // we do not run it.
+            Err(error) => {
+                if is_held {
+                    untold.never_was();
+                }
+                Err(Refused::Store(error))
+            }
         }
-    }
-
-    /// Hears of a task from before it is made on, so that nothing that is done to it is missed.
-    fn expect(self: &Arc<Self>, task: &TaskId) -> Expected {
-        let signals = Signals::of(NOT_MADE);
-        self.lock_running().insert(task.clone(), signals.clone());
-        Expected { inner: Arc::clone(self), task: task.clone(), signals }
     }
 
     /// Runs a task until it ends, waits without a worker, or is lost.
@@ -464,12 +421,12 @@ impl Inner {
     ) {
         // What was done to one that is claimed may have come before anybody listened.
         let look = expected.is_none();
-        let mut expected = expected.unwrap_or_else(|| self.expect(&lease.task));
-        expected.is_made(lease.epoch);
+        let expected = expected.unwrap_or_else(|| self.expect(&lease.task));
+        let signals = expected.is_held(lease.epoch);
         let held = Held { inner: self, lease: &lease, principal: &principal };
-        let is_left = drive::drive(held, run, &expected.signals, look).await;
+        let left = drive::drive(held, run, &signals, look).await;
         drop(expected);
-        if is_left {
+        if left == drive::Left::Waiting {
             // It may be due again already.
             self.due.notify_one();
         }

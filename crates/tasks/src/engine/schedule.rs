@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    hash::{BuildHasher, Hasher, RandomState},
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -9,10 +10,15 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    Expected, Inner, NOT_MADE, Seen, Signals, Slot,
+    Inner, NotBegun, Seen, Signals,
+    clean_up::clean_up,
     drive::{self, Held},
+    room::Expected,
 };
-use crate::store::{Changes, Claimed, Lease, TaskId, TaskOutcome, Then};
+use crate::{
+    Entry,
+    store::{Changes, Claimed, Cleaning, Lease, StoreError, TaskId, TaskOutcome, Then},
+};
 
 /// Claims and sweeps, for as long as the engine is used.
 pub(super) async fn claims(engine: Weak<Inner>) {
@@ -77,7 +83,7 @@ async fn claim(inner: &Arc<Inner>) -> Left {
     for claimed in claimed {
         let (inner, permit) = (Arc::clone(inner), slots.split(1));
         tokio::spawn(async move {
-            let _slot = permit.map(|permit| Slot::new(&inner, permit));
+            let _slot = permit.map(|permit| inner.slot_of(permit));
             begin(&inner, claimed, None).await;
         });
     }
@@ -93,29 +99,56 @@ pub(super) async fn begin(inner: &Arc<Inner>, claimed: Claimed, expected: Option
         // It is given back with everything else.
         return;
     }
+    if claimed.ended.is_some() {
+        return clean_up(inner, claimed).await;
+    }
     let lease = claimed.lease.clone();
     let principal = claimed.principal.clone();
     let crashes = claimed.crashes;
+    if claimed.lost && !claimed.cancel_requested && crashes < inner.config.crashes {
+        let pause = inner.config.pause_after(crashes, chance());
+        if !pause.is_zero() {
+            return postpone(inner, &claimed, pause).await;
+        }
+    }
     inner.saw(&principal, &lease.task, Seen::Claimed { again: claimed.begun, crashes });
-    let mut retention = inner.config.retention;
     let started = if claimed.cancel_requested {
-        Err(TaskOutcome::Cancelled)
+        Err(NotBegun { outcome: TaskOutcome::Cancelled, keep: false })
     } else if crashes >= inner.config.crashes {
         let why = format!("its worker was lost {crashes} times in a row; it is not begun again");
         tracing::error!(task = %lease.task, crashes, "a task ends its workers and is given up");
-        retention = retention.max(inner.config.crashed_retention);
-        Err(TaskOutcome::Error(drive::internal(why)))
+        Err(NotBegun { outcome: TaskOutcome::Error(drive::internal(why)), keep: true })
     } else {
         inner.runner.start(claimed)
     };
     match started {
         Ok(run) => inner.run(lease, principal, run, expected).await,
-        Err(outcome) => {
+        Err(NotBegun { outcome, keep }) => {
+            let retention = inner.config.retention_of(keep);
             let then = Then::End { outcome, retention };
             let held = Held { inner, lease: &lease, principal: &principal };
             held.write(Changes::default(), then).await;
         }
     }
+}
+
+/// Leaves a task alone for a while that may be what its workers were lost by.
+async fn postpone(inner: &Inner, claimed: &Claimed, pause: Duration) {
+    let held = Held { inner, lease: &claimed.lease, principal: &claimed.principal };
+    let answers = claimed.journal.entries.values();
+    let seen = answers.filter(|entry| matches!(entry, Entry::Answer(_))).count();
+    let pause_millis = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+    let due = Some(drive::wall_clock().saturating_add(pause_millis));
+    if held.write(Changes::default(), Then::Park { due, seen }).await {
+        let task = &claimed.lease.task;
+        tracing::warn!(%task, crashes = claimed.crashes, ?pause, "a task lost its worker again");
+        held.saw(Seen::Postponed(pause));
+    }
+}
+
+/// Any number.
+fn chance() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 /// Prolongs the leases, for as long as the engine is used. By itself, so that a store which takes
@@ -143,8 +176,8 @@ pub(super) async fn renewals(engine: Weak<Inner>) {
 async fn renew(inner: &Inner, renewed: Instant, strays: &mut Vec<Lease>) -> Option<Instant> {
     let began = Instant::now();
     let epochs = |(task, signals): (&TaskId, &Signals)| (task.clone(), signals.epoch);
-    let is_made = |(_, signals): &(&TaskId, &Signals)| signals.epoch != NOT_MADE;
-    let running: Vec<_> = inner.lock_running().iter().filter(is_made).map(epochs).collect();
+    let is_held = |(_, signals): &(&TaskId, &Signals)| signals.is_held();
+    let running: Vec<_> = inner.lock_running().iter().filter(is_held).map(epochs).collect();
     let lease = inner.config.lease;
     let renewal = inner.store.renew(&inner.worker, lease);
     let held = match tokio::time::timeout(lease / 6, renewal).await {
@@ -184,9 +217,15 @@ async fn renew(inner: &Inner, renewed: Instant, strays: &mut Vec<Lease>) -> Opti
 async fn give_back(inner: &Inner, unknown: &[Lease], strays: &[Lease]) {
     for lease in unknown.iter().filter(|lease| strays.contains(lease)) {
         let then = Then::Park { due: Some(0), seen: 0 };
-        let writing = inner.store.write(lease, Changes::default(), then);
+        let giving_back = async {
+            match inner.store.write(lease, Changes::default(), then).await {
+                // It may have ended, and be ours to clean up after.
+                Err(StoreError::Lost) => inner.store.clean_up(lease, Cleaning::Due).await,
+                given => given,
+            }
+        };
         // What does not succeed is tried with the next renewal.
-        if let Ok(Ok(())) = tokio::time::timeout(inner.config.lease / 6, writing).await {
+        if let Ok(Ok(())) = tokio::time::timeout(inner.config.lease / 6, giving_back).await {
             tracing::warn!(task = %lease.task, "a task that was not begun is given back");
         }
     }

@@ -17,6 +17,8 @@ pub enum Seen<'a> {
         /// How many workers it has lost in a row without recording anything.
         crashes: u32,
     },
+    /// A task that has lost workers in a row is not begun again before this time is over.
+    Postponed(Duration),
     /// A run that had begun before has become a task.
     Adopted,
     /// What a run has recorded was written, and that took so long.
@@ -27,6 +29,8 @@ pub enum Seen<'a> {
     HandedOver,
     /// A task has ended.
     Ended(&'a TaskOutcome),
+    /// What was to be done after a task that was cancelled or has expired is done, or has failed.
+    CleanedUp(Result<(), &'a str>),
     /// A task is not this worker's any more.
     Lost,
     /// Whoever asked for a task had left before it could be told of it.

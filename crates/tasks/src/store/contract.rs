@@ -17,6 +17,7 @@
 mod answering;
 mod auditing;
 mod claiming;
+mod cleaning;
 mod counting;
 mod creating;
 mod elsewhere;
@@ -63,6 +64,7 @@ pub fn checks() -> Vec<Check> {
         elsewhere::CHECKS,
         waiting::CHECKS,
         ending::CHECKS,
+        cleaning::CHECKS,
         counting::CHECKS,
         notes::CHECKS,
         auditing::CHECKS,
@@ -183,6 +185,7 @@ fn task(id: &str) -> NewTask {
         journal: Restored::default(),
         worker: None,
         once: None,
+        clean_up: false,
         quota: 1_000,
     }
 }

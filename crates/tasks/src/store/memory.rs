@@ -22,9 +22,9 @@ use self::{
     row::Row,
 };
 use super::{
-    After, Answer, Answerer, Audit, AuditEvent, By, Cancelled, Census, Changes, Claimed, Created,
-    Heard, Lease, Listener, Millis, NewTask, OnceKey, Phase, Store, StoreError, Swept, TaskId,
-    TaskOutcome, Then, View, WorkerId, lifetime::Lifetime,
+    After, Answer, Answerer, Audit, AuditEvent, By, Cancelled, Census, Changes, Claimed, Cleaning,
+    Created, Heard, Lease, Listener, Millis, NewTask, OnceKey, Phase, Store, StoreError, Swept,
+    TaskId, TaskOutcome, Then, View, WorkerId, lifetime::Lifetime,
 };
 
 /// Keeps tasks in memory.
@@ -128,6 +128,7 @@ impl Store for MemoryStore {
                 purge: None,
                 message: None,
                 progress: None,
+                clean_up: task.clean_up,
                 cancel_requested: None,
                 owner: task.worker.map(|(worker, _)| worker),
                 epoch: u64::from(lease.is_some()),
@@ -184,14 +185,17 @@ impl Store for MemoryStore {
         let mut due: Vec<(&TaskId, &mut Row)> = tasks
             .by_id
             .iter_mut()
-            .filter(|(_, row)| row.phase != Phase::Ended && row.due.is_some_and(|due| due <= now))
+            .filter(|(_, row)| row.due.is_some_and(|due| due <= now))
             .collect();
         due.sort_by_key(|(_, row)| row.due);
         let claimed = due.into_iter().take(limit).map(|(id, row)| {
             // Whoever had it has not renewed its lease: that worker is lost.
-            row.crashes += u32::from(row.phase == Phase::Running);
+            let lost = row.owner.is_some();
+            row.crashes += u32::from(lost);
             let begun = std::mem::replace(&mut row.begun, true);
-            row.phase = Phase::Running;
+            if row.phase != Phase::Ended {
+                row.phase = Phase::Running;
+            }
             row.owner = Some(worker.clone());
             row.epoch += 1;
             row.due = Some(now.saturating_add(millis(lease)));
@@ -203,8 +207,10 @@ impl Store for MemoryStore {
                 journal: row.journal(),
                 begun,
                 crashes: row.crashes,
+                lost,
                 cancel_requested: row.cancel_requested.is_some(),
                 progress: row.progress.clone(),
+                ended: row.outcome.clone(),
             }
         });
         done(Ok(claimed.collect()))
@@ -215,7 +221,7 @@ impl Store for MemoryStore {
         let mut tasks = self.lock();
         let mut held = Vec::new();
         for (id, row) in &mut tasks.by_id {
-            if row.owner.as_ref() == Some(worker) && row.phase == Phase::Running {
+            if row.owner.as_ref() == Some(worker) {
                 row.due = Some(now.saturating_add(millis(lease)));
                 held.push(Lease { task: id.clone(), worker: worker.clone(), epoch: row.epoch });
             }
@@ -227,8 +233,10 @@ impl Store for MemoryStore {
         let now = self.now();
         let mut released = Vec::new();
         for (id, row) in &mut self.lock().by_id {
-            if row.owner.as_ref() == Some(worker) && row.phase == Phase::Running {
-                row.phase = Phase::Queued;
+            if row.owner.as_ref() == Some(worker) {
+                if row.phase == Phase::Running {
+                    row.phase = Phase::Queued;
+                }
                 row.owner = None;
                 row.due = Some(now);
                 released.push(id.clone());
@@ -248,10 +256,28 @@ impl Store for MemoryStore {
         match then {
             Then::GoOn => {}
             Then::Park { due, seen } => row.park(due, seen, now),
-            Then::End { outcome, retention } => row.end(outcome, retention, now),
+            Then::End { outcome, retention } => {
+                // Its run is gone: nobody waits for that.
+                row.due = Some(now);
+                row.end(outcome, retention, now);
+            }
         }
         drop(tasks);
         self.tell(&lease.task, By::Worker);
+        done(Ok(()))
+    }
+
+    fn clean_up<'a>(&'a self, lease: &'a Lease, now: Cleaning) -> Answer<'a, ()> {
+        let time = self.now();
+        let mut tasks = self.lock();
+        let row = tasks.by_id.get_mut(&lease.task).filter(|row| row.is_owed(lease, now));
+        let Some(row) = row else { return done(Err(StoreError::Lost)) };
+        row.owner = None;
+        row.due = (now == Cleaning::Due).then_some(time);
+        drop(tasks);
+        if now == Cleaning::Due {
+            self.tell(&lease.task, By::Anybody);
+        }
         done(Ok(()))
     }
 
@@ -321,7 +347,7 @@ impl Store for MemoryStore {
         let Tasks { by_id, by_key } = &mut *tasks;
         let purged: Vec<TaskId> = by_id
             .iter()
-            .filter(|(_, row)| row.purge.is_some_and(|purge| purge <= now))
+            .filter(|(_, row)| row.purge.is_some_and(|purge| purge <= now) && row.due.is_none())
             .take(limit)
             .map(|(id, _)| id.clone())
             .collect();
@@ -403,8 +429,7 @@ impl Store for MemoryStore {
     fn next_due(&self) -> Answer<'_, Option<Duration>> {
         let now = self.now();
         let tasks = self.lock();
-        let open = tasks.by_id.values().filter(|row| row.phase != Phase::Ended);
-        let due = open.filter_map(|row| row.due).min();
+        let due = tasks.by_id.values().filter_map(|row| row.due).min();
         done(Ok(due.map(|due| Duration::from_millis(due.saturating_sub(now)))))
     }
 

@@ -23,9 +23,9 @@ pub use open::open;
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 pub use types::{
-    After, Answerer, Asked, Audit, AuditEvent, By, Cancelled, Census, Changes, Claimed, Created,
-    Heard, Lease, Millis, NewTask, OnceKey, Phase, StoreError, Swept, TaskId, TaskOutcome, Then,
-    View, WorkerId,
+    After, Answerer, Asked, Audit, AuditEvent, By, Cancelled, Census, Changes, Claimed, Cleaning,
+    Created, Heard, Lease, Millis, NewTask, OnceKey, Phase, StoreError, Swept, TaskId, TaskOutcome,
+    Then, View, WorkerId,
 };
 
 /// What a store returns: a future of a result.
@@ -55,9 +55,14 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Answer<'a, Vec<View>>;
 
-    /// Gives a worker tasks that are due: queued, parked and answered, parked until now, or held by
-    /// a worker whose lease is over. Each goes to one worker only, and what its former owner writes
-    /// is refused from now on.
+    /// Gives a worker tasks that are due: queued, parked and answered, parked until now, held by a
+    /// worker whose lease is over, or ended and owed a clean-up. Each goes to one worker only, and
+    /// what its former owner writes is refused from now on.
+    ///
+    /// A task that was made with `clean_up`, has begun, and was cancelled or has expired, is owed
+    /// one, from the same transaction on: at once if no worker had it, else when its worker says
+    /// that its run is gone, or its lease would have been over. It stays as it has ended, and is
+    /// not forgotten before the clean-up is done.
     fn claim<'a>(
         &'a self,
         worker: &'a WorkerId,
@@ -73,6 +78,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// Writes what a worker has done, all of it or nothing.
     fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()>;
+
+    /// Says how far the clean-up after a task is: that it is due, as whoever ran the task last or
+    /// has claimed the clean-up; that it is done, as whoever has claimed it. `Lost` if somebody
+    /// else has claimed it, or none is owed.
+    fn clean_up<'a>(&'a self, lease: &'a Lease, now: Cleaning) -> Answer<'a, ()>;
 
     /// What others have done to a task since its worker has it.
     fn heard<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Heard>;

@@ -52,9 +52,9 @@ use self::{
     writer::{Order, Writers},
 };
 use super::{
-    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Created,
-    Heard, Lease, Listener, NewTask, OnceKey, Store, StoreError, Swept, TaskId, Then, View,
-    WorkerId,
+    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Cleaning,
+    Created, Heard, Lease, Listener, NewTask, OnceKey, Store, StoreError, Swept, TaskId, Then,
+    View, WorkerId,
 };
 
 /// How many connections read. The database answers one look after the other on each.
@@ -306,6 +306,13 @@ impl Store for PostgresStore {
             let read = move |rows: Vec<_>| writing::read(&rows, &held);
             self.writers.write(on(&lease.task), call, read).await
         })
+    }
+
+    fn clean_up<'a>(&'a self, lease: &'a Lease, now: Cleaning) -> Answer<'a, ()> {
+        let call = ending::clean_up(&self.shared, lease, now);
+        let task = lease.task.clone();
+        let read = move |rows: Vec<_>| ending::read_clean_up(&rows, &task, now);
+        Box::pin(self.writers.write(on(&lease.task), call, read))
     }
 
     fn heard<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Heard> {

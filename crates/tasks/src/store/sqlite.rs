@@ -48,9 +48,9 @@ use self::{
     writer::{Batch, Writer},
 };
 use super::{
-    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Created,
-    Heard, Lease, Listener, NewTask, OnceKey, Store, StoreError, Swept, TaskId, Then, View,
-    WorkerId,
+    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Cleaning,
+    Created, Heard, Lease, Listener, NewTask, OnceKey, Store, StoreError, Swept, TaskId, Then,
+    View, WorkerId,
 };
 
 /// How many threads read. They wait for the disk more than they work, and two can.
@@ -282,6 +282,11 @@ impl Store for SqliteStore {
     fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()> {
         let lease = lease.clone();
         Box::pin(self.writer.write(move |batch| writing::write(batch, &lease, &changes, &then)))
+    }
+
+    fn clean_up<'a>(&'a self, lease: &'a Lease, now: Cleaning) -> Answer<'a, ()> {
+        let lease = lease.clone();
+        Box::pin(self.writer.write(move |batch| ending::clean_up(batch, &lease, now)))
     }
 
     fn heard<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Heard> {

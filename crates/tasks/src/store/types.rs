@@ -87,6 +87,8 @@ pub struct NewTask {
     pub worker: Option<(WorkerId, Duration)>,
     /// Under which key it is made once only.
     pub once: Option<OnceKey>,
+    /// Whether something is to be done after it if it is cancelled or expires once it has begun.
+    pub clean_up: bool,
     /// How many tasks that have not ended its principal may have.
     pub quota: usize,
 }
@@ -165,6 +167,13 @@ pub enum TaskOutcome {
     Expired,
 }
 
+impl TaskOutcome {
+    /// Whether it ended before its work did: that may have left something behind.
+    pub fn is_unfinished(&self) -> bool {
+        matches!(self, Self::Cancelled | Self::Expired)
+    }
+}
+
 /// A task as its owner may see it, in one consistent piece.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
@@ -214,10 +223,14 @@ pub struct Claimed {
     pub begun: bool,
     /// How many workers were lost in a row without a new entry in the journal.
     pub crashes: u32,
+    /// Whether this claim is because a worker was lost: its lease was over, or it is dead.
+    pub lost: bool,
     /// Whether it was asked to stop.
     pub cancel_requested: bool,
     /// How far it said it was, last.
     pub progress: Option<RawJson>,
+    /// How it has ended, if it has: then it is not to be run, but cleaned up after.
+    pub ended: Option<TaskOutcome>,
 }
 
 /// What a worker has to write, all of it or nothing.
@@ -309,6 +322,16 @@ pub enum Then {
         /// How long it can still be read.
         retention: Duration,
     },
+}
+
+/// How far the clean-up after a task is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+pub enum Cleaning {
+    /// The run that it comes after is gone: anybody may begin it.
+    Due,
+    /// It is done, or given up.
+    Done,
 }
 
 /// What became of a request to cancel.

@@ -6,8 +6,8 @@ use std::{
 };
 
 use outlive_tasks::store::{
-    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Created,
-    Heard, Lease, Listener, NewTask, OnceKey, Store, Swept, TaskId, Then, View, WorkerId,
+    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Cleaning,
+    Created, Heard, Lease, Listener, NewTask, OnceKey, Store, Swept, TaskId, Then, View, WorkerId,
 };
 use outlive_wire::RawJson;
 
@@ -68,6 +68,10 @@ impl<S: Store> Store for Alternating<S> {
 
     fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()> {
         self.next().write(lease, changes, then)
+    }
+
+    fn clean_up<'a>(&'a self, lease: &'a Lease, now: Cleaning) -> Answer<'a, ()> {
+        self.next().clean_up(lease, now)
     }
 
     fn heard<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Heard> {

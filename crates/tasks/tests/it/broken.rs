@@ -11,9 +11,9 @@ use std::{
 use outlive_tasks::{
     Entry,
     store::{
-        After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Created,
-        Heard, Lease, Listener, MemoryStore, NewTask, OnceKey, Store, Swept, TaskId, Then, View,
-        WorkerId,
+        After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Cleaning,
+        Created, Heard, Lease, Listener, MemoryStore, NewTask, OnceKey, Store, Swept, TaskId, Then,
+        View, WorkerId,
         contract::{Bench, checks},
     },
 };
@@ -228,6 +228,10 @@ impl Store for Broken {
             }
             Ok(())
         })
+    }
+
+    fn clean_up<'a>(&'a self, lease: &'a Lease, now: Cleaning) -> Answer<'a, ()> {
+        self.inner.clean_up(lease, now)
     }
 
     fn heard<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Heard> {

@@ -18,8 +18,8 @@ use std::{
 use outlive_tasks::{
     Entry,
     store::{
-        Answerer, Asked, Changes, Claimed, Created, Durability, Lease, MemoryStore, NewTask,
-        OnceKey, SqliteOptions, SqliteStore, Store, StoreError, TaskId, TaskOutcome, Then,
+        Answerer, Asked, Changes, Claimed, Cleaning, Created, Durability, Lease, MemoryStore,
+        NewTask, OnceKey, SqliteOptions, SqliteStore, Store, StoreError, TaskId, TaskOutcome, Then,
         WorkerId,
     },
 };
@@ -54,6 +54,7 @@ enum Op {
     Create {
         worker: Option<usize>,
         key: Option<usize>,
+        clean_up: bool,
     },
     /// Nobody knew whether it had been made.
     CreateAgain(usize),
@@ -68,6 +69,11 @@ enum Op {
         lease: usize,
         wrote: Wrote,
         next: Next,
+    },
+    /// By whoever had a lease once, or has it still.
+    Cleaning {
+        lease: usize,
+        now: Cleaning,
     },
     Heard(usize),
     Answer {
@@ -102,13 +108,16 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Next::End),
     ];
     prop_oneof![
-        3 => (some(2), some(3)).prop_map(|(worker, key)| Op::Create { worker, key }),
+        3 => (some(2), some(3), any::<bool>())
+            .prop_map(|(worker, key, clean_up)| Op::Create { worker, key, clean_up }),
         1 => (0..8usize).prop_map(Op::CreateAgain),
         4 => (0..2usize, 1..3usize).prop_map(|(worker, limit)| Op::Claim { worker, limit }),
         1 => (0..2usize).prop_map(Op::Renew),
         1 => (0..2usize).prop_map(Op::Release),
         8 => (0..32usize, wrote, next)
             .prop_map(|(lease, wrote, next)| Op::Write { lease, wrote, next }),
+        3 => (0..32usize, prop_oneof![Just(Cleaning::Due), Just(Cleaning::Done)])
+            .prop_map(|(lease, now)| Op::Cleaning { lease, now }),
         1 => (0..32usize).prop_map(Op::Heard),
         4 => (0..8usize, prop::collection::vec(0..4usize, 1..3), any::<bool>())
             .prop_map(|(task, names, outside)| Op::Answer { task, names, outside }),
@@ -132,7 +141,7 @@ struct Play {
 impl Play {
     async fn act(&mut self, op: &Op) {
         match op {
-            Op::Create { worker, key } => self.create(*worker, *key).await,
+            Op::Create { worker, key, clean_up } => self.create(*worker, *key, *clean_up).await,
             Op::CreateAgain(task) => self.create_again(*task).await,
             Op::Claim { worker, limit } => self.claim(*worker, *limit).await,
             Op::Renew(worker) => self.renew(*worker).await,
@@ -141,6 +150,12 @@ impl Play {
                 self.model.release(*worker);
             }
             Op::Write { lease, wrote, next } => self.write(*lease, wrote, *next).await,
+            Op::Cleaning { lease, now } => {
+                let Some(lease) = self.lease(*lease) else { return };
+                let said = self.store.clean_up(&lease, *now).await;
+                let held = self.model.clean_up(&lease, *now);
+                assert_eq!(said, if held { Ok(()) } else { Err(StoreError::Lost) }, "{lease:?}");
+            }
             Op::Heard(lease) => self.heard(*lease).await,
             Op::Answer { task, names, outside } => self.answer(*task, names, *outside).await,
             Op::Cancel { task, at_once } => {
@@ -163,12 +178,12 @@ impl Play {
         }
     }
 
-    async fn create(&mut self, worker: Option<usize>, key: Option<usize>) {
+    async fn create(&mut self, worker: Option<usize>, key: Option<usize>, clean_up: bool) {
         let id = TaskId::new(format!("t{}", self.model.made.len()));
-        let new = new_task(&id, worker, key);
+        let new = NewTask { clean_up, ..new_task(&id, worker, key) };
         let created = self.store.create(new).await.unwrap();
         // How late it is by the store's clock is not known to the model.
-        let expected = match (self.model.create(&id, worker, key), &created) {
+        let expected = match (self.model.create(&id, worker, key, clean_up), &created) {
             (Created::New { lease, .. }, Created::New { at, .. }) => {
                 Created::New { lease, at: *at }
             }
@@ -192,11 +207,12 @@ impl Play {
         let claimed = self.store.claim(&name(worker), span(LEASE), limit).await.unwrap();
         let due = self.model.due();
         assert_eq!(claimed.len(), due.len().min(limit), "{due:?}");
-        for Claimed { lease, journal, begun, crashes, cancel_requested, .. } in claimed {
+        for Claimed { lease, journal, begun, crashes, cancel_requested, ended, .. } in claimed {
             assert!(due.contains(&lease.task), "{lease:?} is not due");
             let task = self.model.claim(&lease, worker);
             assert_eq!((begun, crashes), (task.begun, task.crashes), "{lease:?}");
             assert_eq!(cancel_requested, task.cancel_requested);
+            assert_eq!(ended.as_ref().map(reference::outcome), task.outcome, "{lease:?}");
             assert_eq!(journal.asked, task.open(), "{lease:?}");
             let entries: Vec<_> =
                 journal.entries.iter().map(|(key, entry)| (key.clone(), shown(entry))).collect();
@@ -334,6 +350,7 @@ fn new_task(id: &TaskId, worker: Option<usize>, key: Option<usize>) -> NewTask {
         journal: outlive_tasks::Restored::default(),
         worker: worker.map(|worker| (name(worker), span(LEASE))),
         once: key.map(|key| OnceKey { key: format!("k{key}"), digest: String::new() }),
+        clean_up: false,
         quota: QUOTA,
     }
 }

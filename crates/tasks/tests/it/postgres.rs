@@ -285,6 +285,7 @@ fn task(id: &str) -> NewTask {
         journal: Restored::default(),
         worker: None,
         once: None,
+        clean_up: false,
         quota: usize::MAX,
     }
 }

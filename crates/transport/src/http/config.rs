@@ -1,6 +1,6 @@
 //! How HTTP is served. Every limit has a default that is meant for production.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
 
 use super::{Allow, Authenticator, EventStore, MemoryEvents};
 
@@ -24,6 +24,7 @@ pub struct HttpConfig {
     pub(super) max_connections: usize,
     pub(super) shutdown_grace: Duration,
     pub(super) open_to_anyone: bool,
+    pub(super) trusted_proxies: Vec<IpAddr>,
 }
 
 impl Default for HttpConfig {
@@ -45,6 +46,7 @@ impl Default for HttpConfig {
             max_connections: 20_000,
             shutdown_grace: Duration::from_secs(10),
             open_to_anyone: false,
+            trusted_proxies: Vec::new(),
         }
     }
 }
@@ -162,6 +164,14 @@ impl HttpConfig {
         self
     }
 
+    /// Takes the word of a proxy at this address for where requests come from: the last address in
+    /// `X-Forwarded-For` that is not itself trusted. Callers without a name are counted by address.
+    /// By default nobody is trusted, because every client can write that header.
+    pub fn trust_proxy(mut self, address: impl Into<IpAddr>) -> Self {
+        self.trusted_proxies.push(address.into().to_canonical());
+        self
+    }
+
     /// How long running calls may take to end when the server shuts down.
     pub fn shutdown_grace(mut self, grace: Duration) -> Self {
         self.shutdown_grace = grace;
@@ -189,6 +199,7 @@ impl fmt::Debug for HttpConfig {
             max_connections,
             shutdown_grace,
             open_to_anyone,
+            trusted_proxies,
         } = self;
         f.debug_struct("HttpConfig")
             .field("path", path)
@@ -207,6 +218,7 @@ impl fmt::Debug for HttpConfig {
             .field("max_connections", max_connections)
             .field("shutdown_grace", shutdown_grace)
             .field("open_to_anyone", open_to_anyone)
+            .field("trusted_proxies", trusted_proxies)
             .finish()
     }
 }

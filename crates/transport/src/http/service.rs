@@ -19,7 +19,7 @@ use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode, header,
 use outlive_protocol::{Endpoint, Principal, Session};
 
 use super::{
-    Allow, Body, HttpConfig, Verdict, cors, delete, external, get, guard, http_sse,
+    Allow, Body, HttpConfig, Verdict, cors, delete, external, get, guard, http_sse, peer,
     portable::Named,
     post::{self, Head},
     reply,
@@ -115,7 +115,7 @@ impl HttpService {
     pub(super) fn handle<B>(
         &self,
         request: Request<B>,
-        peer: Option<IpAddr>,
+        connected: Option<IpAddr>,
     ) -> impl Future<Output = Result<Response<Body>, Infallible>>
     where
         B: http_body::Body<Data = Bytes>,
@@ -123,6 +123,7 @@ impl HttpService {
     {
         let (parts, body) = request.into_parts();
         let parts = Box::new(parts);
+        let peer = peer::of(connected, &parts.headers, &self.shared.config.trusted_proxies);
         async move { Ok(self.guarded(parts, peer, body).await) }
     }
 
@@ -368,8 +369,8 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let service = self.clone();
-        let peer = request.extensions().get::<SocketAddr>().map(SocketAddr::ip);
-        Box::pin(async move { service.handle(request, peer).await })
+        let connected = request.extensions().get::<SocketAddr>().map(SocketAddr::ip);
+        Box::pin(async move { service.handle(request, connected).await })
     }
 }
 

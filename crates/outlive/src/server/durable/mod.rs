@@ -19,6 +19,7 @@ mod salient;
 mod secret;
 mod spill;
 mod state;
+mod upgrade;
 mod used_rounds;
 
 use std::{
@@ -49,7 +50,9 @@ pub use retry::Retry;
 pub use round::{Next, Questions, Round};
 pub(super) use salient::fingerprint;
 pub use secret::Secret;
-pub(super) use state::{Durability, Upgrade, open, random_id};
+pub(super) use state::{Durability, open, random_id};
+pub use upgrade::Resume;
+pub(super) use upgrade::Upgrade;
 pub(super) use used_rounds::UsedRounds;
 
 use super::{
@@ -115,7 +118,7 @@ impl Durable {
     {
         let key = self.full(key);
         match self.journal().begin(self.run(), &key).map_err(misuse)? {
-            Begun::Recorded(entry) => decode(&key, entry),
+            Begun::Recorded(entry) => self.read_back(&key, entry).await,
             Begun::Ambiguous => Err(DurableError::Ambiguous { key }.into()),
             Begun::New(step) => {
                 let returned = marked(&step, body()).await;
@@ -137,7 +140,7 @@ impl Durable {
     {
         let key = self.full(key);
         let step = match self.journal().begin(self.run(), &key).map_err(misuse)? {
-            Begun::Recorded(entry) => return decode(&key, entry),
+            Begun::Recorded(entry) => return self.read_back(&key, entry).await,
             Begun::Ambiguous => return Err(DurableError::Ambiguous { key }.into()),
             Begun::New(step) => step,
         };
@@ -175,7 +178,7 @@ impl Durable {
         let key = self.full(key);
         let (begun, ticket) = self.journal().begin_once(self.run(), &key).map_err(misuse)?;
         let step = match begun {
-            Begun::Recorded(entry) => return decode(&key, entry),
+            Begun::Recorded(entry) => return self.read_back(&key, entry).await,
             Begun::Ambiguous => return Err(DurableError::Ambiguous { key }.into()),
             Begun::New(step) => step,
         };
@@ -239,6 +242,19 @@ impl Durable {
         Shed { cx: self, after: None }
     }
 
+    /// What was recorded before. A task whose records cannot be read any more fails, and its handler
+    /// gets no chance to make something else of it: it would do again what was done.
+    async fn read_back<T: DeserializeOwned>(&self, key: &str, entry: Entry) -> Result<T> {
+        match decode(key, entry) {
+            Err(error) if self.durability().is_task() && is_undecodable(&error) => {
+                self.durability().cannot_go_on(error.to_string());
+                // Whoever polls the run looks, and drops it.
+                std::future::pending().await
+            }
+            read => read,
+        }
+    }
+
     async fn finish_step<T>(&self, step: Step<'_>, returned: Result<T>) -> Result<T>
     where
         T: Serialize + DeserializeOwned,
@@ -290,7 +306,7 @@ impl Durable {
 }
 
 /// What is the same each time this call comes to this key.
-fn key_of(cx: &Cx, full: &str) -> String {
+pub(super) fn key_of(cx: &Cx, full: &str) -> String {
     let call = Durability::of(cx).call_id();
     let hash = Sha256::new().chain_update(call).chain_update(full).finalize();
     hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
@@ -321,8 +337,12 @@ async fn marked<F: Future>(step: &Step<'_>, body: F) -> F::Output {
     poll_fn(|cx| in_step(step.key(), || body.as_mut().poll(cx))).await
 }
 
+fn is_undecodable(error: &Error) -> bool {
+    matches!(error.durable(), Some(DurableError::Undecodable { .. }))
+}
+
 /// The value that is recorded, or the failure.
-fn decode<T: DeserializeOwned>(key: &str, entry: Entry) -> Result<T> {
+pub(super) fn decode<T: DeserializeOwned>(key: &str, entry: Entry) -> Result<T> {
     match entry {
         Entry::Value(raw) => decode_raw(key, &raw),
         Entry::Failed(failure) => Err(Error::from_failure(failure)),
@@ -330,7 +350,7 @@ fn decode<T: DeserializeOwned>(key: &str, entry: Entry) -> Result<T> {
     }
 }
 
-fn decode_raw<T: DeserializeOwned>(key: &str, raw: &RawJson) -> Result<T> {
+pub(super) fn decode_raw<T: DeserializeOwned>(key: &str, raw: &RawJson) -> Result<T> {
     serde_json::from_str(raw.get()).map_err(|error| {
         DurableError::Undecodable { key: key.to_owned(), reason: error.to_string() }.into()
     })

@@ -22,11 +22,11 @@ use super::{
     super::{
         Cx,
         core::{Core, caller_key},
-        tasks::Tasks,
+        tasks::{Tasks, Unfinished},
     },
-    millis, now, request,
-    salient::{self, Salient},
+    millis, now, request, salient,
     spill::Spill,
+    upgrade::{Upgrade, migrated},
 };
 
 /// Bytes of a journal that stays in memory while its call waits.
@@ -51,6 +51,10 @@ pub(in crate::server) struct Durability {
     /// Whether the call may become a task, and whether it has to before it can go on.
     may_become_task: AtomicBool,
     wants_task: AtomicBool,
+    /// Why the task ended before its work did, for what is done after it.
+    unfinished: Option<Unfinished>,
+    /// Why the run of a task cannot go on: what it has recorded does not decode.
+    unreadable: OnceLock<String>,
     /// The name of the round that the client has presented, if something was done in those before.
     jti: Option<String>,
     /// Minted when it is first needed, and kept over all rounds.
@@ -69,25 +73,6 @@ struct Spilled {
     place: String,
     revision: Option<Arc<str>>,
     upgrade: Upgrade,
-}
-
-/// Changes what an earlier revision of a handler has recorded, key by key.
-pub(in crate::server) type Migrate =
-    Arc<dyn Fn(&str, &str, &RawValue) -> Option<RawJson> + Send + Sync>;
-
-/// What the registration of a handler says about its rounds.
-#[derive(Clone, Default)]
-pub(in crate::server) struct Upgrade {
-    pub(in crate::server) revision: Option<Arc<str>>,
-    pub(in crate::server) migrate: Option<Migrate>,
-    pub(in crate::server) salient: Salient,
-    pub(in crate::server) single_use: bool,
-}
-
-impl Upgrade {
-    /// Nothing is said.
-    pub(in crate::server) const NONE: Self =
-        Self { revision: None, migrate: None, salient: None, single_use: false };
 }
 
 /// What is sealed. The names are short because it travels.
@@ -170,6 +155,8 @@ impl Durability {
             task_id: Mutex::default(),
             may_become_task: AtomicBool::new(false),
             wants_task: AtomicBool::new(false),
+            unfinished: None,
+            unreadable: OnceLock::new(),
             jti: None,
             call_id: OnceLock::new(),
             round: AtomicU32::new(0),
@@ -180,12 +167,21 @@ impl Durability {
     }
 
     /// That of a task that is begun, or begun again.
-    pub(in crate::server) fn of_task(core: &Core, id: &str, mut journal: Restored) -> Self {
+    pub(in crate::server) fn of_task(
+        core: &Core,
+        id: &str,
+        mut journal: Restored,
+        upgrade: &Upgrade,
+    ) -> Self {
         let call_id = match journal.entries.remove(CALL) {
             Some(Entry::State(raw)) => serde_json::from_str(raw.get()).ok(),
             _ => None,
         };
+        let mark = upgrade.resume(&mut journal);
         let durability = Self::new(Journal::restored(task_bounds(core), journal));
+        if let Some((key, note)) = mark {
+            durability.journal.write_down(key, note);
+        }
         durability.in_task.store(true, Ordering::Release);
         *durability.lock_task_id() = Some(id.to_owned());
         if let Some(id) = call_id {
@@ -193,6 +189,35 @@ impl Durability {
             let _: Result<(), String> = durability.call_id.set(id);
         }
         durability
+    }
+
+    /// That of a task that has ended, for what is done after it.
+    pub(in crate::server) fn after_task(
+        core: &Core,
+        id: &str,
+        journal: Restored,
+        upgrade: &Upgrade,
+        why: Unfinished,
+    ) -> Self {
+        Self { unfinished: Some(why), ..Self::of_task(core, id, journal, upgrade) }
+    }
+
+    /// What the task has recorded cannot be read any more: its run ends here, and not as the
+    /// handler wants.
+    pub(super) fn cannot_go_on(&self, why: String) {
+        self.journal.keep_for_a_look();
+        // The first is what it fails with.
+        let _: Result<(), String> = self.unreadable.set(why);
+    }
+
+    /// Why the run cannot go on, if it cannot.
+    pub(in crate::server) fn unreadable(&self) -> Option<&str> {
+        self.unreadable.get().map(String::as_str)
+    }
+
+    /// Why the task ended before its work did, if it has.
+    pub(in crate::server) fn unfinished(&self) -> Option<Unfinished> {
+        self.unfinished
     }
 
     /// Everything so far, for a task to begin with; the call's id travels with it, so that keys
@@ -422,22 +447,6 @@ fn check_answers(sealed: &Sealed, given: &BTreeMap<String, RawJson>) -> Result<b
         answered = true;
     }
     Ok(answered)
-}
-
-/// Brings what another revision has recorded up to date.
-fn migrated(mut journal: Restored, from: Option<&str>, upgrade: &Upgrade) -> Restored {
-    let Some(migrate) = &upgrade.migrate else { return journal };
-    if from == upgrade.revision.as_deref() {
-        return journal;
-    }
-    for (key, entry) in &mut journal.entries {
-        if let Entry::Value(raw) | Entry::Answer(raw) | Entry::State(raw) = entry
-            && let Some(changed) = migrate(from.unwrap_or_default(), key, raw)
-        {
-            *raw = changed;
-        }
-    }
-    journal
 }
 
 /// Counts a caller who makes us do the same again, and refuses one who does it too often.

@@ -57,6 +57,7 @@ pub struct TaskConfig {
     pub(super) poll_rate: Option<RateLimit>,
     pub(super) audit_retention: Duration,
     pub(super) quota: usize,
+    pub(super) anonymous: usize,
     pub(super) journal_bytes: usize,
 }
 
@@ -72,6 +73,7 @@ impl TaskConfig {
             poll_rate: Some(RateLimit::per_second(1_000.0).burst(2_000)),
             audit_retention: Duration::from_secs(30 * 24 * 3600),
             quota: 1_000,
+            anonymous: 10_000,
             journal_bytes: 16 << 20,
         }
     }
@@ -136,7 +138,8 @@ impl TaskConfig {
         self
     }
 
-    /// How many tasks that have not ended each caller may have; a thousand by default.
+    /// How many tasks that have not ended each caller may have; a thousand by default. Callers
+    /// without a name are told apart by address, by each process for itself.
     #[must_use]
     pub fn max_per_caller(mut self, tasks: usize) -> Self {
         self.quota = tasks;
@@ -146,6 +149,14 @@ impl TaskConfig {
     /// How long a task exists, if its caller wants so many milliseconds.
     pub(super) fn granted_ttl(&self, wanted: Option<u64>) -> Duration {
         wanted.map_or(self.ttl, Duration::from_millis).min(self.max_ttl)
+    }
+
+    /// How many tasks that have not ended all callers without a name may have together; ten
+    /// thousand by default.
+    #[must_use]
+    pub fn max_anonymous(mut self, tasks: usize) -> Self {
+        self.anonymous = tasks;
+        self
     }
 
     /// How tasks are run.
@@ -169,6 +180,7 @@ impl fmt::Debug for TaskConfig {
             poll_rate,
             audit_retention,
             quota,
+            anonymous,
             journal_bytes,
         } = self;
         f.debug_struct("TaskConfig")
@@ -179,6 +191,7 @@ impl fmt::Debug for TaskConfig {
             .field("poll_rate", poll_rate)
             .field("audit_retention", audit_retention)
             .field("max_per_caller", quota)
+            .field("max_anonymous", anonymous)
             .field("max_journal_bytes", journal_bytes)
             .finish_non_exhaustive()
     }

@@ -69,6 +69,9 @@ pub(in crate::server) fn cancel(core: &Arc<Core>, call: Arc<Call>) -> Work {
             Some(Cancelled::Requested) => Some("cancel-requested"),
             _ => None,
         };
+        if cancelled == Some(Cancelled::Ended) {
+            tasks.peers.leave(&id);
+        }
         if let Some(how) = how {
             tasks.note(&call, &id, how, Some("its caller wants it".to_owned()));
         }

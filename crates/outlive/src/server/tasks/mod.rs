@@ -1,17 +1,21 @@
 //! Where calls and tasks meet: the only place that knows both the protocol and the engine.
 //!
 //! - `audit`, `witness`: what is written down and counted.
+//! - `clean_up`: what is done after a task that was cancelled or has expired.
 //! - `config`: how tasks are run, and [`TaskPolicy`].
 //! - `start`: how a call becomes a task: at once, or when it takes too long.
 //! - `once`: calls that are done once, however often they are presented.
+//! - `peers`: how many tasks there are for each address whose callers have no name.
 //! - `progress`: how far a task is, for those who wait for it.
 //! - `runner`: how a task is begun again as a call.
 //! - `methods`: `tasks/get`, `tasks/update`, `tasks/cancel`, `tasks/list`; `result`: `tasks/result`.
 
 mod audit;
+mod clean_up;
 mod config;
 mod methods;
 mod once;
+mod peers;
 mod progress;
 mod result;
 mod runner;
@@ -31,6 +35,8 @@ use outlive_tasks::{
 use outlive_wire::{Entries, RawJson};
 use serde_json::value::RawValue;
 
+pub(super) use clean_up::Hook;
+pub use clean_up::{CleanUp, IntoCleanedUp, Unfinished};
 pub use config::{OnCrash, TaskConfig, TaskPolicy};
 pub(super) use methods::{cancel, gate, get, list, look_at, update};
 pub(super) use progress::TaskProgress;
@@ -39,6 +45,7 @@ pub(super) use start::course;
 
 use super::{core::Core, durable::Token, sessions::SessionNotes, throttle::Throttle};
 use audit::Auditor;
+use peers::Peers;
 use runner::CallRunner;
 use witness::Witness;
 
@@ -47,6 +54,7 @@ pub(super) struct Tasks {
     config: TaskConfig,
     core: Weak<Core>,
     polls: Arc<Throttle>,
+    peers: Peers,
     sessions: SessionNotes,
     running: OnceLock<Running>,
 }
@@ -61,7 +69,8 @@ impl Tasks {
     pub(super) fn new(config: TaskConfig, core: Weak<Core>, profile: &Arc<Profile>) -> Self {
         let polls = Arc::new(Throttle::new(config.poll_rate, None));
         let sessions = SessionNotes::new(&config.store, profile);
-        Self { config, core, polls, sessions, running: OnceLock::new() }
+        let peers = Peers::default();
+        Self { config, core, polls, peers, sessions, running: OnceLock::new() }
     }
 
     /// The sessions that all replicas on the store know.
@@ -197,7 +206,10 @@ fn unknown_task() -> Fault {
 
 /// The store is not there: that says nothing about the task.
 fn unavailable(error: &StoreError) -> Fault {
-    Fault::internal(error)
+    match error {
+        StoreError::Unavailable(_) => Fault::unavailable(error),
+        _ => Fault::internal(error),
+    }
 }
 
 fn refusal(refused: Refused) -> Fault {

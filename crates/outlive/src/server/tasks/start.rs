@@ -1,7 +1,7 @@
 //! How a call becomes a task: at once, or when it takes too long.
 
 use std::{
-    future::{Future, ready},
+    future::{Future, poll_fn, ready},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -111,8 +111,13 @@ async fn create(
     let journal = durability.keep();
     let tasks = cx.core().tasks()?;
     let task = new_task(cx, entry, ttl, once, journal)?;
-    let ttl = task.ttl;
-    match tasks.engine().create(task).await {
+    let (id, ttl) = (task.id.clone(), task.ttl);
+    tasks.admit(cx.call(), &id).await?;
+    let created_or_not = tasks.engine().create(task).await;
+    if created_or_not.is_err() {
+        tasks.peers.leave(&id);
+    }
+    match created_or_not {
         Ok(task) => Ok(created(tasks, entry, ttl, task)),
         Err(Refused::Before(id)) => existing(cx, &id).await?.ok_or_else(unknown_task),
         Err(refused) => Err(refusal(refused)),
@@ -155,9 +160,11 @@ fn new_task(
     entry: &ToolEntry,
     ttl: Option<u64>,
     once: Option<OnceKey>,
-    journal: Restored,
+    mut journal: Restored,
 ) -> Result<NewTask, Fault> {
-    let config = &cx.core().tasks()?.config;
+    entry.revisions().sign(&mut journal);
+    let tasks = cx.core().tasks()?;
+    let config = &tasks.config;
     let stored = StoredCall::of(cx.call()).map_err(Fault::internal)?;
     let ttl = config.granted_ttl(ttl);
     Ok(NewTask {
@@ -172,7 +179,8 @@ fn new_task(
         journal,
         worker: None,
         once,
-        quota: config.quota,
+        clean_up: entry.hook().is_some(),
+        quota: tasks.quota(cx.call()),
     })
 }
 
@@ -185,6 +193,8 @@ struct Auto {
     after: Duration,
     timer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     stage: Stage,
+    /// What it becomes, or does not after all.
+    admitted: Option<TaskId>,
 }
 
 enum Stage {
@@ -210,7 +220,7 @@ impl Auto {
             Durability::of(&cx).allow_task(true);
         }
         let stage = Stage::Inline(start(&cx));
-        Box::pin(Self { cx, entry, once, after, timer: None, stage })
+        Box::pin(Self { cx, entry, once, after, timer: None, stage, admitted: None })
     }
 
     fn adopt(&mut self, work: Work) -> Result<oneshot::Receiver<Adopted>, (Fault, Work)> {
@@ -222,12 +232,17 @@ impl Auto {
             Err(fault) => return Err((fault, work)),
         };
         let Ok(tasks) = core.tasks() else { return Err((Fault::Internal, work)) };
+        if !tasks.admits(cx.call(), &task.id) {
+            return Err((Fault::Busy { retry_after: Duration::from_secs(1) }, work));
+        }
+        self.admitted = Some(task.id.clone());
         durability.set_task(core, cx.call(), Some(task.id.as_str()));
         let run = Started {
             journal: Arc::clone(&durability.journal),
             work: as_task(Arc::clone(core), Arc::clone(cx.call()), work),
             cancel: canceller(cx.call()),
             resumes: self.entry.is_durable(),
+            cleans_up: self.entry.hook().is_some(),
         };
         Ok(tasks.engine().adopt(task, run))
     }
@@ -279,6 +294,10 @@ impl Future for Auto {
                         }
                         Ok(Adopted::Refused(work, why)) => {
                             tracing::warn!(?why, "a call could not become a task; it goes on");
+                            if let (Ok(tasks), Some(id)) = (self.cx.core().tasks(), &self.admitted)
+                            {
+                                tasks.peers.leave(id);
+                            }
                             let durability = Durability::of(&self.cx);
                             durability.set_task(self.cx.core(), self.cx.call(), None);
                             durability.allow_task(false);
@@ -297,9 +316,21 @@ impl Future for Auto {
 }
 
 /// The work of a call as that of a task.
-pub(super) fn as_task(core: Arc<Core>, call: Arc<Call>, work: Work) -> engine::Work {
+pub(super) fn as_task(core: Arc<Core>, call: Arc<Call>, mut work: Work) -> engine::Work {
     Box::pin(async move {
-        match work.await {
+        let done = poll_fn(|cx| {
+            let polled = work.as_mut().poll(cx);
+            let durability = call.attached::<Durability>();
+            match durability.and_then(Durability::unreadable) {
+                Some(why) => Poll::Ready(Err(super::internal(why))),
+                None => polled.map(Ok),
+            }
+        });
+        let done = match done.await {
+            Ok(done) => done,
+            Err(error) => return TaskOutcome::Error(error),
+        };
+        match done {
             Ok(Outcome::Complete(Answer::Tool(result))) => match to_raw_value(&result) {
                 Ok(raw) => TaskOutcome::Result(raw),
                 Err(error) => TaskOutcome::Error(super::internal(&error.to_string())),

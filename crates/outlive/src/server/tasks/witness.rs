@@ -16,6 +16,15 @@ pub(super) struct Witness {
 }
 
 impl Witness {
+    /// A task is over.
+    fn over(&self, task: &TaskId) {
+        if let Some(core) = self.core.upgrade()
+            && let Some(tasks) = &core.tasks
+        {
+            tasks.peers.leave(task);
+        }
+    }
+
     fn count(&self, count: impl FnOnce(&Counters)) {
         if let Some(core) = self.core.upgrade() {
             count(&core.counters);
@@ -42,13 +51,20 @@ impl Observer for Witness {
                 note("created", Some("its call took too long".to_owned()));
             }
             Seen::Parked => note("parked", None),
+            Seen::Postponed(pause) => {
+                note("postponed", Some(format!("for {pause:?}: its workers were lost in a row")));
+            }
             Seen::HandedOver => note("handed-over", Some("its worker stops".to_owned())),
             Seen::Lost => {
                 self.count(|counters| counters.leases_lost.add(1));
                 note("lost", Some("its lease is over, or it has ended".to_owned()));
             }
+            Seen::CleanedUp(Ok(())) => note("cleaned-up", None),
+            // Why is in the log: it may say what the task was about.
+            Seen::CleanedUp(Err(_)) => note("clean-up-failed", None),
             Seen::Undelivered => note("cancel-requested", Some("undelivered".to_owned())),
             Seen::Ended(outcome) => {
+                self.over(task);
                 self.count(|counters| counters.ended(outcome));
                 let (what, cause) = match outcome {
                     TaskOutcome::Result(_) => ("completed", None),
@@ -68,6 +84,7 @@ impl Observer for Witness {
             counters.purged.add(swept.purged as u64);
         });
         for (principal, task) in &swept.expired {
+            self.over(task);
             self.auditor.note(principal, task.as_str(), "expired", None);
         }
     }

@@ -13,9 +13,9 @@ use outlive::{
     http::{HttpConfig, StaticTokens},
     server::{Durable, Result, SealKeys, TaskConfig, TaskPolicy, Tool},
     tasks::{
-        After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Created,
-        Heard, Lease, Listener, MemoryStore, NewTask, OnceKey, Store, StoreError, Swept, TaskId,
-        Then, View, WorkerId,
+        After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Cleaning,
+        Created, Heard, Lease, Listener, MemoryStore, NewTask, OnceKey, Store, StoreError, Swept,
+        TaskId, Then, View, WorkerId,
     },
     wire::RawJson,
 };
@@ -180,6 +180,10 @@ impl Store for SwitchedStore {
 
     fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()> {
         self.inner.write(lease, changes, then)
+    }
+
+    fn clean_up<'a>(&'a self, lease: &'a Lease, now: Cleaning) -> Answer<'a, ()> {
+        self.inner.clean_up(lease, now)
     }
 
     fn heard<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Heard> {

@@ -13,9 +13,9 @@ use std::{
 
 use outlive::{
     tasks::{
-        After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Created,
-        Heard, Lease, Listener, NewTask, OnceKey, Store, StoreError, Swept, TaskId, Then, View,
-        WorkerId,
+        After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Cleaning,
+        Created, Heard, Lease, Listener, NewTask, OnceKey, Store, StoreError, Swept, TaskId, Then,
+        View, WorkerId,
     },
     wire::RawJson,
 };
@@ -45,6 +45,8 @@ pub(crate) enum Op {
     Park,
     /// The write that ends a task.
     End,
+    /// That a clean-up is due, or done.
+    CleanUp,
     Heard,
     Answer,
     Cancel,
@@ -86,7 +88,7 @@ enum Side {
 /// A place: before or after the next time that something is done, or a later one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Point {
-    op: Op,
+    pub(crate) op: Op,
     side: Side,
     nth: usize,
 }
@@ -193,6 +195,8 @@ impl FailPoints {
 
 impl Store for FailPoints {
     fn create(&self, task: NewTask) -> Answer<'_, Created> {
+        // Tests look at all there are.
+        let task = NewTask { listed: true, ..task };
         self.through(Op::Create, move |store| store.create(task))
     }
 
@@ -240,6 +244,10 @@ impl Store for FailPoints {
     fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()> {
         let op = Op::of(&changes, &then);
         self.through(op, move |store| store.write(lease, changes, then))
+    }
+
+    fn clean_up<'a>(&'a self, lease: &'a Lease, now: Cleaning) -> Answer<'a, ()> {
+        self.through(Op::CleanUp, move |store| store.clean_up(lease, now))
     }
 
     fn heard<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Heard> {

@@ -9,4 +9,5 @@ mod ending; // the end, and being forgotten
 mod everywhere; // one story, lost at each of its writes
 mod file; // the same with a store in a file
 mod outage; // a store that cannot be used
+mod revisions; // handlers that were changed meanwhile
 mod running; // tasks at work

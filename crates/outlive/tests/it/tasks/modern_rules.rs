@@ -137,7 +137,7 @@ async fn talk(cx: Cx) -> &'static str {
     "enough"
 }
 
-// T2-76, T2-82
+// T2-76, T2-82, T2-83
 #[tokio::test(start_paused = true)]
 async fn a_task_neither_logs_nor_reports_progress() {
     let auto = TaskPolicy::Auto { after: Duration::from_millis(550) };

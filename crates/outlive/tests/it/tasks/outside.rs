@@ -58,6 +58,7 @@ fn server(store: &Arc<MemoryStore>, jobs: &Jobs) -> Server {
         .unwrap()
 }
 
+// T2-83
 #[tokio::test]
 async fn what_is_said_from_outside_is_what_the_handler_gets() {
     let (store, jobs) = (Arc::new(MemoryStore::new()), Jobs::default());

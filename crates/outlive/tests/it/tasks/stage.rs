@@ -20,9 +20,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::world::{Counts, builder, get, holds, modern};
+use super::world::{Counts, builder, get, holds, modern, start};
 use crate::support::{
-    fail_points::FailPoints,
+    fail_points::{FailPoints, Op},
     gate::Gate,
     pipe::{Pipe, with_meta},
 };
@@ -118,6 +118,27 @@ impl<S: Store> Stage<S> {
             .tool(always(Tool::new("emits", emits)))
             .tool(always(Tool::new("order", order)))
             .tool(always(Tool::new("pay", pay).uses_step_once()))
+    }
+
+    /// Makes a task that nobody has taken yet.
+    pub(super) async fn queue(&self, tool: &str) -> String {
+        let points = FailPoints::over(Arc::clone(&self.store) as _);
+        let idle = |config: TaskConfig| config.engine(|engine| engine.running = 0);
+        let server = self.builder(&points, idle).build().unwrap();
+        start(&mut Pipe::open(&server), tool, json!({})).await
+    }
+
+    /// Has a task made, and run by this replica: one that is to fail where a task is taken must
+    /// not have made it.
+    pub(super) async fn run(&self, pipe: &mut Pipe, tool: &str, op: Op) -> String {
+        match op {
+            Op::Claim => {
+                let id = self.queue(tool).await;
+                get(pipe, &id).await;
+                id
+            }
+            _ => start(pipe, tool, json!({})).await,
+        }
     }
 
     /// All tasks of who uses the pipes.

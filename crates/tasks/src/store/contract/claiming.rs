@@ -8,6 +8,7 @@ use super::{Bench, LEASE, done, entry, promises, worker};
 use crate::store::{Changes, Phase, StoreError, Then};
 
 promises![
+    who_claims_knows_whether_a_worker_was_lost,
     what_is_queued_is_claimed_once,
     a_claim_takes_no_more_than_asked_for,
     what_runs_is_not_claimed_while_its_lease_lasts,
@@ -133,4 +134,20 @@ async fn what_will_be_due_is_known(bench: Bench) {
     bench.end(&claimed.lease, done()).await;
     bench.park(&lease, super::ask(&[("k", "n")])).await;
     assert_eq!(bench.store.next_due().await, Ok(None), "parked without a time, and over");
+}
+
+async fn who_claims_knows_whether_a_worker_was_lost(bench: Bench) {
+    bench.queue("a").await;
+    let first = bench.claim_one("v").await;
+    assert!(!first.lost);
+    bench.store.release(&first.lease.worker).await.expect("a release");
+    let second = bench.claim_one("w").await;
+    assert!(!second.lost, "it was given back");
+    bench.advance(LEASE * 2);
+    let third = bench.claim_one("v").await;
+    assert!(third.lost);
+    let then = Then::Park { due: Some(0), seen: 0 };
+    bench.store.write(&third.lease, Changes::default(), then).await.expect("a write");
+    let fourth = bench.claim_one("w").await;
+    assert_eq!((fourth.lost, fourth.crashes), (false, 1), "that was before");
 }

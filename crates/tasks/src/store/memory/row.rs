@@ -11,8 +11,8 @@ use super::millis;
 use crate::{
     Entry, Restored, Segment,
     store::{
-        Answerer, Asked, Changes, Heard, Lease, Millis, Phase, TaskId, TaskOutcome, View, WorkerId,
-        lifetime::Lifetime,
+        Answerer, Asked, Changes, Cleaning, Heard, Lease, Millis, Phase, TaskId, TaskOutcome, View,
+        WorkerId, lifetime::Lifetime,
     },
 };
 
@@ -33,10 +33,11 @@ pub(super) struct Row {
     pub(super) purge: Option<Millis>,
     pub(super) message: Option<String>,
     pub(super) progress: Option<RawJson>,
+    pub(super) clean_up: bool,
     pub(super) cancel_requested: Option<Millis>,
     pub(super) owner: Option<WorkerId>,
     pub(super) epoch: u64,
-    /// When somebody must look: NULL only while parked without a time, or over.
+    /// When somebody must look: NULL only while parked without a time, or over and cleaned up.
     pub(super) due: Option<Millis>,
     pub(super) begun: bool,
     pub(super) crashes: u32,
@@ -67,9 +68,19 @@ impl Question {
 
 impl Row {
     pub(super) fn is_held_by(&self, lease: &Lease) -> bool {
-        self.phase == Phase::Running
-            && self.epoch == lease.epoch
-            && self.owner.as_ref() == Some(&lease.worker)
+        self.phase == Phase::Running && self.is_of(lease)
+    }
+
+    /// Whether it is owed a clean-up, and whoever has this lease may say how far that is.
+    pub(super) fn is_owed(&self, lease: &Lease, now: Cleaning) -> bool {
+        let is_claimed = self.is_of(lease);
+        // Nobody has claimed it since its run.
+        let has_run = self.epoch == lease.epoch && self.owner.is_none() && self.due.is_some();
+        self.phase == Phase::Ended && (is_claimed || has_run && now == Cleaning::Due)
+    }
+
+    fn is_of(&self, lease: &Lease) -> bool {
+        self.epoch == lease.epoch && self.owner.as_ref() == Some(&lease.worker)
     }
 
     /// Notes a change. No two have the same time.
@@ -173,10 +184,16 @@ impl Row {
 
     pub(super) fn end(&mut self, outcome: TaskOutcome, retention: Duration, now: Millis) {
         let open = self.count_open();
+        if self.clean_up && self.begun && outcome.is_unfinished() {
+            // Not before its run is gone: at the end of its lease, if nobody says so.
+            let due = if self.phase == Phase::Running { self.due } else { None };
+            (self.due, self.crashes) = (due.or(Some(now)), 0);
+        } else {
+            self.due = None;
+        }
+        self.owner = None;
         self.phase = Phase::Ended;
         self.outcome = Some(outcome);
-        self.owner = None;
-        self.due = None;
         for question in &mut self.questions {
             if question.state == State::Open {
                 question.state = State::Withdrawn;

@@ -19,8 +19,8 @@ use crate::{
 pub(super) const CLAIM: &str = "SELECT * FROM claim_tasks($1, $2, $3, $4, $5)";
 pub(super) const RENEW: &str = "SELECT * FROM renew_tasks($1, $2, $3, $4)";
 pub(super) const RELEASE: &str = "SELECT release_tasks($1, $2)";
-pub(super) const POSTPONE: &str = "UPDATE task SET phase = 0, owner = NULL, owner_lock = NULL
-     WHERE id = $1 AND epoch = $2 AND phase = 1";
+pub(super) const POSTPONE: &str = "UPDATE task SET phase = CASE phase WHEN 3 THEN 3 ELSE 0 END,
+     owner = NULL, owner_lock = NULL WHERE id = $1 AND epoch = $2 AND owner IS NOT NULL";
 pub(super) const NEXT_DUE: &str = "SELECT next_due($1)";
 
 pub(super) fn claim(shared: &Shared, worker: &WorkerId, lease: Duration, limit: usize) -> Call {
@@ -58,9 +58,13 @@ fn claimed(row: &Row, lease: Lease) -> Result<Claimed, Problem> {
         request: raw("request", get(row, 4)?)?,
         begun: get(row, 5)?,
         crashes: u32::try_from(get::<i32>(row, 6)?).unwrap_or_default(),
+        lost: get(row, 19)?,
         cancel_requested: get(row, 7)?,
         journal: restored(row)?,
         progress: progress(get(row, 17)?)?,
+        ended: get::<Option<&str>>(row, 18)?
+            .map(|outcome| from_json("outcome", outcome))
+            .transpose()?,
     })
 }
 

@@ -17,7 +17,7 @@ use crate::{
 
 pub(super) const CREATE: &str =
     "SELECT * FROM create_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-     $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)";
+     $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)";
 pub(super) const MADE: &str =
     "SELECT id, once_digest FROM task WHERE principal = $1 AND once_key = $2";
 
@@ -102,6 +102,7 @@ pub(super) fn call(creations: &[Creation], shared: &Shared) -> Call {
             each().map(|task| count(task.quota)).collect::<Vec<_>>(),
             creations.iter().map(|creation| creation.reasked.clone()).collect::<Vec<_>>(),
             creations.iter().map(|creation| creation.again).collect::<Vec<_>>(),
+            each().map(|task| task.clean_up).collect::<Vec<_>>(),
             array(entries().map(|(place, _)| place).collect()),
             array(entries().map(|(_, entry)| entry.0.clone()).collect()),
             array(entries().map(|(_, entry)| entry.1).collect()),

@@ -8,13 +8,17 @@ use tokio_postgres::Row;
 use super::{
     Shared,
     call::{Call, Said, values},
-    clock::millis,
+    clock::{millis, to_column},
     column::{count, from_text, get, owned, to_json},
     problem::Problem,
 };
-use crate::store::{By, Cancelled, StoreError, Swept, TaskId, TaskOutcome};
+use crate::store::{By, Cancelled, Cleaning, Lease, StoreError, Swept, TaskId, TaskOutcome};
 
 pub(super) const CANCEL: &str = "SELECT cancel_task($1, $2, $3, $4, $5, $6)";
+pub(super) const CLEAN_UP: &str = "UPDATE task SET owner = NULL, owner_lock = NULL,
+     due = CASE WHEN $4 THEN now_ms($5) END
+     WHERE id = $1 AND epoch = $3 AND phase = 3 AND due IS NOT NULL
+     AND (owner = $2 OR (owner IS NULL AND $4)) RETURNING true";
 pub(super) const SWEEP: &str = "SELECT * FROM sweep($1, $2, $3, $4)";
 
 pub(super) fn cancel(
@@ -41,6 +45,27 @@ pub(super) fn read_cancelled(
         Some(1) => Said::changing(Some(Cancelled::Requested), task, By::Anybody),
         Some(_) => Said::changing(Some(Cancelled::Ended), task, By::Anybody),
     })
+}
+
+/// Says how far the clean-up after a task is.
+pub(super) fn clean_up(shared: &Shared, lease: &Lease, now: Cleaning) -> Call {
+    let (task, worker) = (owned(lease.task.as_str()), owned(lease.worker.as_str()));
+    let is_due = now == Cleaning::Due;
+    let values = values![task, worker, to_column(lease.epoch), is_due, shared.shift.get()];
+    Call::new(CLEAN_UP, values)
+}
+
+pub(super) fn read_clean_up(
+    rows: &[Row],
+    task: &TaskId,
+    now: Cleaning,
+) -> Result<Said<()>, Problem> {
+    match (rows.is_empty(), now) {
+        (true, _) => Err(StoreError::Lost.into()),
+        // Another process may begin it at once.
+        (false, Cleaning::Due) => Ok(Said::changing((), task, By::Anybody)),
+        (false, Cleaning::Done) => Ok(Said::new(())),
+    }
 }
 
 pub(super) fn sweep(

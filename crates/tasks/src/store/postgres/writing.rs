@@ -37,7 +37,8 @@ pub(super) fn write(
         Then::GoOn => (0, None, None, None, None),
         Then::Park { due, seen } => (1, due.map(to_column), Some(count(*seen)), None, None),
         Then::End { outcome, retention } => {
-            (2, None, None, Some(to_json(outcome)?), Some(millis(*retention)))
+            let what = if outcome.is_unfinished() { 3 } else { 2 };
+            (what, None, None, Some(to_json(outcome)?), Some(millis(*retention)))
         }
     };
     let names = |names: &[String]| array(names.iter().map(|name| owned(name)).collect());

@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row};
 use super::{
     File,
     clock::{from_column, millis, to_column},
-    column::{QUEUED, RUNNING, count, raw},
+    column::{ENDED, QUEUED, RUNNING, count, from_json, raw},
     journal,
     problem::Problem,
     statement::{all, one, run},
@@ -18,14 +18,14 @@ use crate::store::{By, Claimed, Heard, Lease, StoreError, TaskId, WorkerId};
 
 pub(super) const DUE: &str =
     "SELECT number, id, principal, kind, body, phase, epoch, begun, crashes,
-     cancel_requested IS NOT NULL, reasked, progress FROM task JOIN request ON request.task = task.number
+     cancel_requested IS NOT NULL, reasked, progress, owner IS NOT NULL, outcome FROM task JOIN request ON request.task = task.number
      WHERE due <= ?1 ORDER BY due LIMIT ?2";
-pub(super) const TAKE: &str = "UPDATE task SET phase = 1, owner = ?2, epoch = ?3, due = ?4,
+pub(super) const TAKE: &str = "UPDATE task SET phase = ?6, owner = ?2, epoch = ?3, due = ?4,
      begun = 1, crashes = ?5 WHERE number = ?1";
 pub(super) const POSTPONE: &str = "UPDATE task SET due = ?2 WHERE number = ?1";
 pub(super) const RENEW: &str = "UPDATE task SET due = ?2 WHERE owner = ?1 RETURNING id, epoch";
-pub(super) const RELEASE: &str = "UPDATE task SET phase = 0, owner = NULL, due = ?2
-     WHERE owner = ?1 RETURNING number, id";
+pub(super) const RELEASE: &str = "UPDATE task SET phase = CASE phase WHEN 3 THEN 3 ELSE 0 END,
+     owner = NULL, due = ?2 WHERE owner = ?1 RETURNING number, id, phase";
 pub(super) const NEXT_OWNER: &str = "SELECT min(owner) FROM task WHERE owner > ?1";
 pub(super) const END_LEASES: &str = "UPDATE task SET due = ?2 WHERE owner = ?1 AND due > ?2";
 pub(super) const NEXT_DUE: &str = "SELECT min(due) FROM task WHERE due IS NOT NULL";
@@ -57,7 +57,10 @@ pub(super) fn claim(
         let (number, id, phase) = (due.number, due.id.clone(), due.phase);
         match due.take(connection, worker, until) {
             Ok(task) => {
-                batch.moved(phase, RUNNING);
+                // What has ended stays so, also while it is cleaned up after.
+                if phase != ENDED {
+                    batch.moved(phase, RUNNING);
+                }
                 claimed.push(task);
             }
             // The others can be run all the same. This one is looked at again later, by somebody
@@ -102,6 +105,8 @@ struct Due {
     cancel_requested: bool,
     reasked: Option<String>,
     progress: Option<String>,
+    owned: bool,
+    outcome: Option<String>,
 }
 
 impl Due {
@@ -119,6 +124,8 @@ impl Due {
             cancel_requested: row.get(9)?,
             reasked: row.get(10)?,
             progress: row.get(11)?,
+            owned: row.get(12)?,
+            outcome: row.get(13)?,
         })
     }
 
@@ -132,10 +139,12 @@ impl Due {
         let journal = journal::restore(connection, self.number, self.reasked.as_deref())?;
         let request = raw("request", self.request)?;
         let progress = self.progress.map(|progress| raw("progress", progress)).transpose()?;
+        let ended = self.outcome.map(|outcome| from_json("outcome", &outcome)).transpose()?;
         // Whoever had it has not renewed its lease: that worker is lost.
-        let crashes = self.crashes + u32::from(self.phase == RUNNING);
+        let crashes = self.crashes + u32::from(self.owned);
         let epoch = self.epoch + 1;
-        run(connection, TAKE, (self.number, worker.as_str(), epoch, until, crashes))?;
+        let phase = if self.phase == ENDED { ENDED } else { RUNNING };
+        run(connection, TAKE, (self.number, worker.as_str(), epoch, until, crashes, phase))?;
         let task = TaskId::new(self.id);
         Ok(Claimed {
             lease: Lease { task, worker: worker.clone(), epoch: from_column(epoch) },
@@ -145,8 +154,10 @@ impl Due {
             journal,
             begun: self.begun,
             crashes,
+            lost: self.owned,
             cancel_requested: self.cancel_requested,
             progress,
+            ended,
         })
     }
 }
@@ -166,11 +177,13 @@ pub(super) fn renew(
 
 pub(super) fn release(batch: &mut Batch<'_>, worker: &WorkerId) -> Result<(), Problem> {
     let released = all(batch.connection, RELEASE, (worker.as_str(), batch.now()), |row| {
-        Ok((row.get(0)?, TaskId::new(row.get::<_, String>(1)?)))
+        Ok((row.get(0)?, TaskId::new(row.get::<_, String>(1)?), row.get::<_, i64>(2)?))
     })?;
     // Another process may go on with them at once.
-    for (number, task) in &released {
-        batch.moved(RUNNING, QUEUED);
+    for (number, task, phase) in &released {
+        if *phase != ENDED {
+            batch.moved(RUNNING, QUEUED);
+        }
         batch.changed(*number, task, By::Anybody);
     }
     Ok(())

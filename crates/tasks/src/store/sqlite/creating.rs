@@ -19,9 +19,9 @@ pub(super) const COUNT_IN: &str = "INSERT INTO open_tasks (principal, count) VAL
      ON CONFLICT DO UPDATE SET count = count + 1 WHERE count < ?2";
 pub(super) const INSERT: &str = "INSERT INTO task (id, principal, kind, phase, epoch, owner, due,
      created, updated, ttl, expires, begun, crashes, once_key, once_digest, reasked, origin,
-     base_ttl, max_ttl, listed)
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?5, 0, ?11, ?12, ?13, ?14, ?9, ?15, ?16)
-     ON CONFLICT (id) DO NOTHING";
+     base_ttl, max_ttl, listed, clean_up)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?5, 0, ?11, ?12, ?13, ?14, ?9, ?15, ?16,
+     ?17) ON CONFLICT (id) DO NOTHING";
 pub(super) const INSERT_REQUEST: &str = "INSERT INTO request (task, body) VALUES (?1, ?2)";
 
 pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<Created, Problem> {
@@ -116,6 +116,7 @@ fn insert(batch: &Batch<'_>, task: &NewTask, now: i64) -> Result<Option<i64>, Pr
             task.origin,
             millis(task.max_ttl),
             task.listed,
+            task.clean_up,
         ],
     )?;
     Ok((inserted > 0).then(|| batch.connection.last_insert_rowid()))

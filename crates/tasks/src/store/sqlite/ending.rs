@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::{
     answering::owned,
     auditing,
-    clock::millis,
+    clock::{millis, to_column},
     column::{ENDED, RUNNING, count, to_json},
     notes,
     problem::Problem,
@@ -16,7 +16,7 @@ use super::{
     statement::{all, one, run},
     writer::Batch,
 };
-use crate::store::{By, Cancelled, Swept, TaskId, TaskOutcome};
+use crate::store::{By, Cancelled, Cleaning, Lease, StoreError, Swept, TaskId, TaskOutcome};
 
 // Without a ttl all of the sums are NULL: such a task stays. What ends late can still be read for a
 // while.
@@ -24,6 +24,17 @@ pub(super) const END: &str = "UPDATE task SET phase = 3, outcome = ?2, owner = N
      expires = NULL, purge = max(?3 + ?4, created + ttl), ttl = max(ttl, ?3 + ?4 - created),
      updated = max(?3, updated + 1)
      WHERE number = ?1 AND phase <> 3 RETURNING principal";
+// As END, for what ended before its work did: it may be owed a clean-up. That is due when its run is
+// gone, at the end of its lease at the latest; and now if nobody runs it, or its worker (?5) says so.
+pub(super) const END_UNFINISHED: &str = "UPDATE task SET phase = 3, outcome = ?2,
+     owner = NULL, crashes = 0,
+     due = CASE WHEN NOT (clean_up AND begun) THEN NULL WHEN owner IS NULL OR ?5 THEN ?3 ELSE due END,
+     expires = NULL, purge = max(?3 + ?4, created + ttl), ttl = max(ttl, ?3 + ?4 - created),
+     updated = max(?3, updated + 1)
+     WHERE number = ?1 AND phase <> 3 RETURNING principal";
+pub(super) const CLEAN_UP: &str = "UPDATE task SET owner = NULL, due = ?4
+     WHERE id = ?1 AND epoch = ?2 AND phase = 3 AND due IS NOT NULL
+     AND (owner = ?3 OR (owner IS NULL AND ?4 IS NOT NULL)) RETURNING number";
 pub(super) const COUNT_OUT: &str =
     "UPDATE open_tasks SET count = count - 1 WHERE principal = ?1 AND count > 1";
 pub(super) const COUNT_OUT_LAST: &str = "DELETE FROM open_tasks WHERE principal = ?1";
@@ -31,7 +42,7 @@ pub(super) const ASK_TO_STOP: &str = "UPDATE task SET
      cancel_requested = coalesce(cancel_requested, ?2), updated = max(?2, updated + 1)
      WHERE number = ?1";
 pub(super) const PURGE: &str = "DELETE FROM task WHERE number IN
-     (SELECT number FROM task WHERE purge <= ?1 ORDER BY purge LIMIT ?2)";
+     (SELECT number FROM task WHERE purge <= ?1 AND due IS NULL ORDER BY purge LIMIT ?2)";
 pub(super) const EXPIRED: &str =
     "SELECT number, id, phase, principal FROM task WHERE expires <= ?1 ORDER BY expires LIMIT ?2";
 
@@ -41,12 +52,20 @@ pub(super) fn end(
     (number, phase): (i64, i64),
     outcome: &TaskOutcome,
     retention: Duration,
+    by: By,
 ) -> Result<(), Problem> {
     let connection = batch.connection;
     let withdrawn = questions::withdraw_all(connection, number)?;
     questions::settle(batch, number, 0, withdrawn)?;
-    let values = (number, to_json(outcome)?, batch.now(), millis(retention));
-    let principal = one(connection, END, values, |row| row.get::<_, String>(0))?;
+    let json = to_json(outcome)?;
+    let values = (number, &json, batch.now(), millis(retention));
+    let principal = match outcome.is_unfinished() {
+        false => one(connection, END, values, |row| row.get::<_, String>(0))?,
+        true => {
+            let values = (values.0, values.1, values.2, values.3, by == By::Worker);
+            one(connection, END_UNFINISHED, values, |row| row.get::<_, String>(0))?
+        }
+    };
     let Some(principal) = principal else { return Ok(()) };
     batch.moved(phase, ENDED);
     count_out(connection, &principal)
@@ -56,6 +75,19 @@ pub(super) fn end(
 pub(super) fn count_out(connection: &Connection, principal: &str) -> Result<(), Problem> {
     if run(connection, COUNT_OUT, [principal])? == 0 {
         run(connection, COUNT_OUT_LAST, [principal])?;
+    }
+    Ok(())
+}
+
+/// Says how far the clean-up after a task is.
+pub(super) fn clean_up(batch: &mut Batch<'_>, lease: &Lease, now: Cleaning) -> Result<(), Problem> {
+    let due = (now == Cleaning::Due).then(|| batch.now());
+    let values = (lease.task.as_str(), to_column(lease.epoch), lease.worker.as_str(), due);
+    let number = one(batch.connection, CLEAN_UP, values, |row| row.get(0))?;
+    let number = number.ok_or(Problem::Store(StoreError::Lost))?;
+    if now == Cleaning::Due {
+        // Another process may begin it at once.
+        batch.changed(number, &lease.task, By::Anybody);
     }
     Ok(())
 }
@@ -75,7 +107,7 @@ pub(super) fn cancel(
     let cancelled = match phase == RUNNING && !at_once {
         true => Cancelled::Requested,
         false => {
-            end(batch, (number, phase), &TaskOutcome::Cancelled, retention)?;
+            end(batch, (number, phase), &TaskOutcome::Cancelled, retention, By::Anybody)?;
             Cancelled::Ended
         }
     };
@@ -96,7 +128,7 @@ pub(super) fn sweep(
         Ok(((row.get(0)?, row.get(2)?), task))
     })?;
     for ((number, phase), (_, task)) in &expired {
-        end(batch, (*number, *phase), &TaskOutcome::Expired, retention)?;
+        end(batch, (*number, *phase), &TaskOutcome::Expired, retention, By::Anybody)?;
         batch.changed(*number, task, By::Anybody);
     }
     notes::sweep(batch, limit)?;

@@ -33,6 +33,8 @@ const STATEMENTS: &[&str] = &[
     creating::INSERT,
     creating::INSERT_REQUEST,
     ending::END,
+    ending::END_UNFINISHED,
+    ending::CLEAN_UP,
     ending::COUNT_OUT,
     ending::COUNT_OUT_LAST,
     ending::ASK_TO_STOP,

@@ -183,10 +183,14 @@ CREATE INDEX event_expires ON event (expires);
 
 // Callers of one dialect list their tasks; those of the other would pay for a place in the index, a
 // page of it for nearly every task, and never look.
+//
+// Something may be done after a task that was cancelled or has expired. While that is owed, what has
+// ended has a time when it is due, and an owner while somebody does it.
 const THIRD: &str = "
 ALTER TABLE task ADD COLUMN listed INTEGER NOT NULL DEFAULT 1;
 DROP INDEX task_list;
 CREATE INDEX task_list ON task (principal, created) WHERE listed = 1;
+ALTER TABLE task ADD COLUMN clean_up INTEGER NOT NULL DEFAULT 0;
 ";
 
 #[cfg(test)]

@@ -36,7 +36,8 @@ pub(super) fn write(
         Then::GoOn => {}
         Then::Park { due, seen } => park(batch, number, *due, *seen)?,
         Then::End { outcome, retention } => {
-            ending::end(batch, (number, RUNNING), outcome, *retention)?;
+            let by = By::Worker;
+            ending::end(batch, (number, RUNNING), outcome, *retention, by)?;
         }
     }
     batch.changed(number, &lease.task, By::Worker);

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use outlive_tasks::store::{Cancelled, Created, Lease, Phase, TaskId, TaskOutcome, View, WorkerId};
+use outlive_tasks::store::{
+    Cancelled, Cleaning, Created, Lease, Phase, TaskId, TaskOutcome, View, WorkerId,
+};
 
 use super::{LEASE, MAX_TTL, PAUSE, QUOTA, RETENTION, TTL, UNIT, name};
 
@@ -27,7 +29,8 @@ pub(super) struct Model {
 #[derive(Clone, Debug)]
 pub(super) struct Task {
     phase: Phase,
-    outcome: Option<String>,
+    pub(super) outcome: Option<String>,
+    clean_up: bool,
     created: u64,
     ttl: u64,
     purge: Option<u64>,
@@ -54,6 +57,7 @@ impl Model {
         id: &TaskId,
         worker: Option<usize>,
         key: Option<usize>,
+        clean_up: bool,
     ) -> Created {
         if let Some(before) = key.and_then(|key| self.keys.get(&key)) {
             return Created::Before(before.clone());
@@ -69,6 +73,7 @@ impl Model {
         let task = Task {
             phase: if worker.is_some() { Phase::Running } else { Phase::Queued },
             outcome: None,
+            clean_up,
             created: now,
             ttl: TTL,
             purge: None,
@@ -92,9 +97,7 @@ impl Model {
 
     /// The tasks that anybody may claim.
     pub(super) fn due(&self) -> Vec<TaskId> {
-        let is_due = |task: &Task| {
-            task.phase != Phase::Ended && task.look.is_some_and(|look| look <= self.now)
-        };
+        let is_due = |task: &Task| task.look.is_some_and(|look| look <= self.now);
         let due = self.tasks.iter().filter(|(_, task)| is_due(task));
         due.map(|(id, _)| id.clone()).collect()
     }
@@ -103,10 +106,12 @@ impl Model {
     pub(super) fn claim(&mut self, lease: &Lease, worker: usize) -> Task {
         let now = self.now;
         let task = self.tasks.get_mut(&lease.task).unwrap();
-        task.crashes += u32::from(task.phase == Phase::Running);
+        task.crashes += u32::from(task.owner.is_some());
         let found = task.clone();
         task.begun = true;
-        task.phase = Phase::Running;
+        if task.phase != Phase::Ended {
+            task.phase = Phase::Running;
+        }
         task.owner = Some(name(worker));
         task.epoch += 1;
         task.look = Some(now + LEASE);
@@ -115,9 +120,7 @@ impl Model {
     }
 
     fn of(&mut self, worker: usize) -> impl Iterator<Item = (&TaskId, &mut Task)> {
-        self.tasks.iter_mut().filter(move |(_, task)| {
-            task.phase == Phase::Running && task.owner == Some(name(worker))
-        })
+        self.tasks.iter_mut().filter(move |(_, task)| task.owner == Some(name(worker)))
     }
 
     pub(super) fn renew(&mut self, worker: usize) -> Vec<(TaskId, u64)> {
@@ -132,7 +135,10 @@ impl Model {
     pub(super) fn release(&mut self, worker: usize) {
         let now = self.now;
         for (_, task) in self.of(worker) {
-            (task.phase, task.owner, task.look) = (Phase::Queued, None, Some(now));
+            if task.phase == Phase::Running {
+                task.phase = Phase::Queued;
+            }
+            (task.owner, task.look) = (None, Some(now));
         }
     }
 
@@ -151,6 +157,21 @@ impl Model {
         let Some(task) = self.held(lease) else { return false };
         task.changed = true;
         write(task, now);
+        true
+    }
+
+    /// Whether whoever has this lease may say how far the clean-up is.
+    pub(super) fn clean_up(&mut self, lease: &Lease, said: Cleaning) -> bool {
+        let now = self.now;
+        let Some(task) = self.tasks.get_mut(&lease.task) else { return false };
+        let may = match &task.owner {
+            Some(owner) => *owner == lease.worker,
+            None => said == Cleaning::Due && task.look.is_some(),
+        };
+        if task.phase != Phase::Ended || task.epoch != lease.epoch || !may {
+            return false;
+        }
+        (task.owner, task.look) = (None, (said == Cleaning::Due).then_some(now));
         true
     }
 
@@ -207,7 +228,8 @@ impl Model {
     /// What has expired, and how many were forgotten.
     pub(super) fn sweep(&mut self) -> (Vec<TaskId>, usize) {
         let (now, before) = (self.now, self.tasks.len());
-        self.tasks.retain(|_, task| task.purge.is_none_or(|purge| purge > now));
+        let is_over = |task: &Task| task.purge.is_some_and(|purge| purge <= now);
+        self.tasks.retain(|_, task| !is_over(task) || task.look.is_some());
         let tasks = &mut self.tasks;
         self.keys.retain(|_, id| tasks.contains_key(id));
         let purged = before - tasks.len();
@@ -321,8 +343,18 @@ impl Task {
         self.settle(open, now);
         self.ttl = self.ttl.max(now + RETENTION - self.created);
         self.purge = Some(self.created + self.ttl);
+        let owed = self.clean_up && self.begun && !outcome.starts_with("result");
+        self.look = match (owed, self.phase) {
+            (false, _) => None,
+            // When its run is gone, at the latest.
+            (true, Phase::Running) => self.look,
+            (true, _) => Some(now),
+        };
+        if owed {
+            self.crashes = 0;
+        }
         (self.phase, self.outcome) = (Phase::Ended, Some(outcome));
-        (self.owner, self.look) = (None, None);
+        self.owner = None;
     }
 
     /// Who asks has more time, and who was answered has all its time again.
@@ -349,7 +381,7 @@ impl Task {
     }
 }
 
-fn outcome(outcome: &TaskOutcome) -> String {
+pub(super) fn outcome(outcome: &TaskOutcome) -> String {
     match outcome {
         TaskOutcome::Result(raw) => format!("result {}", raw.get()),
         TaskOutcome::Error(error) => format!("error {}", error.code),

@@ -299,7 +299,9 @@ async fn last_word(running: &mut Running, mut said: Option<Notify>) -> First {
 fn whole(run: &Run, message: Message) -> Response<Body> {
     let mut out = Vec::with_capacity(512);
     let retry = match &message {
-        Message::Last(Err(Fault::Busy { retry_after })) => Some(*retry_after),
+        Message::Last(Err(Fault::Busy { retry_after } | Fault::Unavailable { retry_after })) => {
+            Some(*retry_after)
+        }
         Message::Last(Ok(Outcome::InputRequired(required))) => required.retry_after,
         _ => None,
     };

@@ -57,8 +57,6 @@ fn make_and_die(stage: &Stage, call: &Value) -> String {
     first.run(async {
         let (server, points) = stage.replica();
         let made = points.hold(after(Op::Create));
-        // Nobody runs it here.
-        points.hold(before(Op::Claim));
         send(&mut Pipe::open(&server), "tools/call", call.clone()).await;
         made.arrived().await;
     });
@@ -99,14 +97,7 @@ fn a_task_whose_id_was_lost_without_a_key_runs_beside_the_next_one() {
 fn a_task_that_nobody_had_taken_yet_is_taken_by_the_next_process() {
     let stage = Stage::new();
     let first = Process::start();
-    let id = first.run(async {
-        let (server, points) = stage.replica();
-        points.hold(before(Op::Claim));
-        let mut pipe = Pipe::open(&server);
-        let id = start(&mut pipe, "gated", json!({})).await;
-        assert_eq!(get(&mut pipe, &id).await["status"], "working");
-        id
-    });
+    let id = first.run(async { stage.queue("gated").await });
     drop(first);
     Process::start().run(async {
         assert_eq!(stage.tasks().await[0].phase, Phase::Queued);

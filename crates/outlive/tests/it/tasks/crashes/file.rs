@@ -70,7 +70,7 @@ fn a_task_goes_on_from_its_file_wherever_its_process_was_lost() {
             let (server, points) = stage.replica();
             let lost = points.hold(place);
             let mut pipe = Pipe::open(&server);
-            let id = start(&mut pipe, "order", json!({})).await;
+            let id = stage.run(&mut pipe, "order", place.op).await;
             lost.arrived().await;
             id
         });

@@ -76,7 +76,13 @@ async fn over_http_an_outage_is_no_missing_task() {
     points.down(true);
     for request in [&call, &get] {
         let refused = client.send(request).await;
-        assert_eq!(refused.json()["error"]["code"], -32603);
+        assert_eq!((refused.status(), refused.header("retry-after")), (503, Some("1")));
+        let error = refused.json()["error"].take();
+        assert_eq!(
+            (&error["code"], &error["data"]),
+            (&json!(-32603), &json!({"retryAfterMs": 1000}))
+        );
+        assert!(error["message"].as_str().unwrap().contains("try again"), "{error}");
     }
     points.down(false);
     assert_eq!(client.send(&get).await.result()["status"], "working");
@@ -133,7 +139,7 @@ async fn what_was_written_and_not_confirmed_is_written_once() {
             let (server, points) = stage.replica();
             points.fail(place);
             let mut pipe = Pipe::open(&server);
-            let id = start(&mut pipe, "order", json!({})).await;
+            let id = stage.run(&mut pipe, "order", op).await;
             // A claim that nobody was told of ends with its lease.
             parked().await;
             if op == Op::Claim {

@@ -1,6 +1,9 @@
 //! Processes that are lost while a task is at work.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use outlive::{
     server::{Durable, Result, State, TaskPolicy, Tool},
@@ -9,7 +12,7 @@ use outlive::{
 use serde_json::json;
 
 use super::super::{
-    stage::{LEASE, Process, Stage, TTL, acknowledged, answer, parked, until_asked},
+    stage::{LEASE, MAX_TTL, Process, Stage, TTL, acknowledged, answer, parked, until_asked},
     world::{Counts, get, modern, start, until},
 };
 use crate::support::{
@@ -23,7 +26,7 @@ fn run_and_die(stage: &Stage, tool: &str, place: crate::support::fail_points::Po
     let id = first.run(async {
         let (server, points) = stage.replica();
         let lost = points.hold(place);
-        let id = start(&mut Pipe::open(&server), tool, json!({})).await;
+        let id = stage.run(&mut Pipe::open(&server), tool, place.op).await;
         lost.arrived().await;
         id
     });
@@ -183,9 +186,8 @@ fn a_handler_that_was_changed_goes_on_over_what_the_old_one_has_recorded() {
     assert!(done.get("inputRequests").is_none());
     // What cannot be read any more is not done again, and the author is told which it is.
     let (stage, id) = asking();
-    let failed = resume(&stage, &id, Tool::new("deploy", retyped), "completed");
-    assert_eq!(failed["result"]["isError"], true);
-    assert!(text(&failed["result"]).contains("`build`"), "{failed}");
+    let failed = resume(&stage, &id, Tool::new("deploy", retyped), "failed");
+    assert!(failed["error"]["message"].as_str().unwrap().contains("`build`"), "{failed}");
 }
 
 // K-27
@@ -208,6 +210,53 @@ fn a_task_that_takes_its_workers_with_it_is_given_up() {
         assert_eq!(failed["error"]["code"], -32603);
         let why = failed["error"]["message"].as_str().unwrap();
         assert!(why.contains("lost 5 times"), "{why}");
+    });
+}
+
+// K-27
+#[test]
+fn a_task_that_loses_a_second_worker_in_a_row_waits() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let stage = Stage::new();
+    let replica = || {
+        let points = FailPoints::over(Arc::clone(&stage.store) as _);
+        let server = stage.builder(&points, |config| {
+            config.ttl(MAX_TTL).engine(|engine| {
+                (engine.back_off, engine.max_back_off) = (HOUR * 2, HOUR * 2);
+            })
+        });
+        server.build().unwrap()
+    };
+    let first = Process::start();
+    let id = first.run(async {
+        let id = start(&mut Pipe::open(&replica()), "gated", json!({})).await;
+        stage.gate.arrived().await;
+        id
+    });
+    first.kill(&stage.store);
+    // After the first it does not wait.
+    let second = Process::start();
+    second.run(async {
+        get(&mut Pipe::open(&replica()), &id).await;
+        stage.gate.arrived().await;
+    });
+    second.kill(&stage.store);
+    // Then for one hour at least, and two at most.
+    Process::start().run(async {
+        let server = replica();
+        let mut pipe = Pipe::open(&server);
+        get(&mut pipe, &id).await;
+        parked().await;
+        assert_eq!(stage.tasks().await[0].phase, Phase::Parked);
+        assert_eq!(get(&mut pipe, &id).await["status"], "working");
+        // The store's time was moved.
+        let due = stage.store.next_due().await.unwrap().unwrap() + LEASE * 4;
+        assert!(due + LEASE >= HOUR && due <= HOUR * 2, "{due:?}");
+        // A server that stops, and another that begins, make it no longer.
+        server.drain(Duration::ZERO).await;
+        stage.store.shift(HOUR * 2);
+        get(&mut Pipe::open(&replica()), &id).await;
+        stage.gate.arrived().await;
     });
 }
 
@@ -281,7 +330,7 @@ async fn a_task_that_was_claimed_though_the_store_said_otherwise_is_not_held_for
     start(&mut pipe, "gated", json!({})).await;
     stage.gate.arrived().await;
     points.fail(after(Op::Claim));
-    let id = start(&mut pipe, "deploy", json!({})).await;
+    let id = stage.queue("deploy").await;
     parked().await;
     assert_eq!(stage.counts.runs.load(Ordering::Relaxed), 0, "nobody was told of it");
     tokio::time::sleep(LEASE).await;

@@ -58,6 +58,7 @@ CREATE FUNCTION create_tasks(
     _requests text[],
     _ttls bigint[], _max_ttls bigint[], _workers text[], _leases bigint[],
     _once_keys text[], _once_digests text[], _quotas bigint[], _reasked text[], _again boolean[],
+    _clean_ups boolean[],
     _entry_places bigint[], _entry_keys text[], _entry_answers boolean[], _entry_bodies text[],
     _segment_places bigint[], _segment_numbers bigint[], _segment_scopes text[],
     _segment_ordinals bigint[], _segment_bodies text[],
@@ -103,16 +104,17 @@ BEGIN
         BEGIN
             INSERT INTO task (id, number, principal, kind, origin, listed, request, phase, epoch,
                 owner, owner_lock, due, created, updated, ttl, max_ttl, lasts, expires, begun,
-                crashes, once_key, once_digest, reasked)
+                crashes, clean_up, once_key, once_digest, reasked)
             SELECT w.id, w.number, w.principal, w.kind, w.origin, w.listed, w.request,
                 (w.worker IS NOT NULL)::integer, (w.worker IS NOT NULL)::integer, w.worker,
                 CASE WHEN w.worker IS NOT NULL THEN _lock END, _now + coalesce(w.lease, 0),
-                _now, _now, w.ttl, w.max_ttl, w.ttl, _now + w.ttl, w.worker IS NOT NULL, 0,
+                _now, _now, w.ttl, w.max_ttl, w.ttl, _now + w.ttl, w.worker IS NOT NULL, 0, w.clean_up,
                 w.once_key, w.once_digest, w.reasked
-                FROM unnest(_ids, _numbers, _principals, _kinds, _origins, _listed, _requests, _ttls,
-                    _max_ttls, _workers, _leases, _once_keys, _once_digests, _reasked)
+                FROM unnest(_ids, _numbers, _principals, _kinds, _origins, _listed, _requests,
+                    _ttls, _max_ttls, _workers, _leases, _once_keys, _once_digests, _reasked,
+                    _clean_ups)
                     WITH ORDINALITY AS w (id, number, principal, kind, origin, listed, request, ttl,
-                        max_ttl, worker, lease, once_key, once_digest, reasked, place)
+                        max_ttl, worker, lease, once_key, once_digest, reasked, clean_up, place)
                 WHERE w.place <> ALL (_skipped);
             EXIT;
         EXCEPTION WHEN unique_violation THEN
@@ -179,13 +181,24 @@ BEGIN
     RETURN (SELECT count(*) FROM question WHERE task = _number AND state = 0);
 END $$;
 
--- Ends a task that has not ended, whose row is locked. What stands in it is written with its end.
-CREATE FUNCTION finish(_task task, _outcome text, _retention bigint, _now bigint)
+-- Ends a task that has not ended, whose row is locked. What stands in it is written with its end. If
+-- it ended before its work did it may be owed a clean-up. That is due when its run is gone, at the end
+-- of its lease at the latest; and now if it has no owner.
+CREATE FUNCTION finish(
+    _task task, _outcome text, _unfinished boolean, _retention bigint, _now bigint)
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     _open bigint;
     _lasts bigint;
 BEGIN
+    IF NOT (_unfinished AND _task.clean_up AND _task.begun) THEN
+        _task.due := NULL;
+    ELSE
+        _task.crashes := 0;
+        IF _task.owner IS NULL THEN
+            _task.due := _now;
+        END IF;
+    END IF;
     UPDATE question SET state = 2 WHERE task = _task.number AND state = 0;
     GET DIAGNOSTICS _open = ROW_COUNT;
     -- What ends late can still be read for a while; without a ttl it stays.
@@ -193,8 +206,9 @@ BEGIN
     IF _lasts IS NOT NULL THEN
         _lasts := greatest(_lasts, _now + _retention - _task.created);
     END IF;
-    UPDATE task SET phase = 3, outcome = _outcome, owner = NULL, owner_lock = NULL, due = NULL,
-        expires = NULL, purge = _task.created + _lasts, lasts = _lasts, message = _task.message,
+    UPDATE task SET phase = 3, outcome = _outcome, owner = NULL, owner_lock = NULL,
+        due = _task.due, crashes = _task.crashes, expires = NULL,
+        purge = _task.created + _lasts, lasts = _lasts, message = _task.message,
         progress = _task.progress, cancel_requested = _task.cancel_requested, updated = greatest(_now, _task.updated + 1)
         WHERE id = _task.id;
     INSERT INTO ended_task (principal) VALUES (_task.principal);
@@ -207,7 +221,7 @@ CREATE FUNCTION write_task(
     _scopes text[], _ordinals bigint[], _blocks text[],
     _asked_names text[], _asked_keys text[], _asked_dues bigint[], _asked_bodies text[],
     _withdrawn text[],
-    _then integer, -- 0 goes on, 1 parks, 2 ends
+    _then integer, -- 0 goes on, 1 parks, 2 ends, 3 ends before its work did
     _due bigint, _seen bigint, _outcome text, _retention bigint, _shift bigint)
 RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
@@ -266,8 +280,9 @@ BEGIN
         _after := count_open(_task.number);
         _task.lasts := lasting(_task, _before, _after, _now);
     END IF;
-    IF _then = 2 THEN
-        PERFORM finish(_task, _outcome, _retention, _now);
+    IF _then >= 2 THEN
+        _task.owner := NULL;
+        PERFORM finish(_task, _outcome, _then = 3, _retention, _now);
         RETURN true;
     END IF;
     IF _then = 1 THEN
@@ -350,7 +365,7 @@ BEGIN
     END IF;
     _task.cancel_requested := coalesce(_task.cancel_requested, _now);
     IF _task.phase <> 1 OR _at_once THEN
-        PERFORM finish(_task, _outcome, _retention, _now);
+        PERFORM finish(_task, _outcome, true, _retention, _now);
         RETURN 2;
     END IF;
     UPDATE task SET cancel_requested = _task.cancel_requested,

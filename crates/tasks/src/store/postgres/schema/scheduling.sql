@@ -46,34 +46,37 @@ CREATE FUNCTION claim_tasks(
 RETURNS TABLE (id text, epoch bigint, principal text, kind text, request text, begun boolean,
     crashes integer, cancel_requested boolean, reasked text, keys text[], bodies text[],
     scopes text[], ordinals bigint[], blocks text[], asked text[],
-    again_keys text[], again_counts bigint[], progress text)
+    again_keys text[], again_counts bigint[], progress text, outcome text, lost boolean)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     _now bigint := now_ms(_shift);
     _ids text[];
     _begun boolean[];
+    _lost boolean[];
 BEGIN
     PERFORM bury(_shift);
     WITH due AS MATERIALIZED (
-        SELECT t.id, t.phase, t.begun, t.due, t.number FROM task t WHERE t.due <= _now
+        SELECT t.id, t.phase, t.begun, t.due, t.number, t.owner IS NOT NULL AS lost FROM task t WHERE t.due <= _now
             ORDER BY t.due LIMIT _limit FOR UPDATE SKIP LOCKED
     ), taken AS (
-        -- Whoever had it has not renewed its lease: that worker is lost.
-        UPDATE task t SET phase = 1, owner = _worker, owner_lock = _lock, epoch = t.epoch + 1,
-            due = _now + _lease, begun = true, crashes = t.crashes + (due.phase = 1)::integer
-            FROM due WHERE t.id = due.id RETURNING t.id, due.begun, due.due, due.number
+        -- Whoever had it has not renewed its lease: that worker is lost. What has ended stays so,
+        -- also while it is cleaned up after.
+        UPDATE task t SET phase = CASE due.phase WHEN 3 THEN 3 ELSE 1 END, owner = _worker,
+            owner_lock = _lock, epoch = t.epoch + 1, due = _now + _lease, begun = true,
+            crashes = t.crashes + due.lost::integer
+            FROM due WHERE t.id = due.id RETURNING t.id, due.begun, due.due, due.number, due.lost
     )
-    SELECT array_agg(id ORDER BY due, number), array_agg(begun ORDER BY due, number)
-        INTO _ids, _begun FROM taken;
+    SELECT array_agg(id ORDER BY due, number), array_agg(begun ORDER BY due, number),
+            array_agg(lost ORDER BY due, number) INTO _ids, _begun, _lost FROM taken;
     IF _ids IS NULL THEN
         RETURN;
     END IF;
     -- A statement of its own: it sees what was committed until the rows were locked.
     RETURN QUERY SELECT t.id, t.epoch, t.principal, t.kind, t.request, c.begun, t.crashes,
             t.cancel_requested IS NOT NULL, t.reasked, e.keys, e.bodies,
-            s.scopes, s.ordinals, s.blocks, q.asked, again.keys, again.counts, t.progress
-        FROM unnest(_ids, _begun) WITH ORDINALITY AS c (id, begun, place)
+            s.scopes, s.ordinals, s.blocks, q.asked, again.keys, again.counts, t.progress, t.outcome, c.lost
+        FROM unnest(_ids, _begun, _lost) WITH ORDINALITY AS c (id, begun, lost, place)
         JOIN task t ON t.id = c.id
         CROSS JOIN LATERAL (SELECT array_agg(key) AS keys, array_agg(body) AS bodies
             FROM entry WHERE task = t.number) AS e
@@ -104,8 +107,8 @@ CREATE FUNCTION release_tasks(_worker text, _shift bigint)
 RETURNS SETOF text LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM task t WHERE t.owner = _worker ORDER BY t.id FOR UPDATE;
-    RETURN QUERY UPDATE task t SET phase = 0, owner = NULL, owner_lock = NULL,
-        due = now_ms(_shift) WHERE t.owner = _worker RETURNING t.id;
+    RETURN QUERY UPDATE task t SET phase = CASE t.phase WHEN 3 THEN 3 ELSE 0 END,
+        owner = NULL, owner_lock = NULL, due = now_ms(_shift) WHERE t.owner = _worker RETURNING t.id;
 END $$;
 
 -- Ends what is over its time, and forgets what has been over for long enough.
@@ -121,7 +124,8 @@ DECLARE
     _principals text[];
 BEGIN
     WITH old AS MATERIALIZED (
-        SELECT id FROM task WHERE purge <= _now ORDER BY purge LIMIT _limit FOR UPDATE SKIP LOCKED
+        SELECT id FROM task WHERE purge <= _now AND due IS NULL
+            ORDER BY purge LIMIT _limit FOR UPDATE SKIP LOCKED
     ), gone AS (
         DELETE FROM task t USING old WHERE t.id = old.id RETURNING t.number
     )
@@ -135,7 +139,7 @@ BEGIN
     FOR _task IN SELECT * FROM task WHERE expires <= _now ORDER BY expires LIMIT _limit
         FOR UPDATE SKIP LOCKED
     LOOP
-        PERFORM finish(_task, _outcome, _retention, _now);
+        PERFORM finish(_task, _outcome, true, _retention, _now);
         _expired := _expired || _task.id;
         _owners := _owners || _task.principal;
     END LOOP;

@@ -17,9 +17,10 @@ CREATE TABLE task (
     listed boolean NOT NULL,  -- whether anybody can list it
     phase smallint NOT NULL,  -- 0 queued, 1 running, 2 parked, 3 ended
     epoch bigint NOT NULL,
-    owner text COLLATE "C",   -- while it runs
+    owner text COLLATE "C",   -- while it runs, or is cleaned up after
     owner_lock bigint,        -- what the owner's process holds for as long as it lives
-    due bigint,               -- when somebody must look at it; NULL when ended, or parked for ever
+    due bigint,               -- when somebody must look at it; NULL when ended and cleaned up after,
+                              -- or parked for ever
     created bigint NOT NULL,
     updated bigint NOT NULL,
     ttl bigint,               -- as it was asked for
@@ -29,6 +30,7 @@ CREATE TABLE task (
     purge bigint,             -- from when it has ended
     begun boolean NOT NULL,
     crashes integer NOT NULL,
+    clean_up boolean NOT NULL, -- whether something is done after it if it ends before its work
     cancel_requested bigint,
     once_key text COLLATE "C",
     once_digest text COLLATE "C",

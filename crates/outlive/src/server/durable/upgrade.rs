@@ -1,0 +1,165 @@
+//! What another version of a handler has recorded, and how it is brought up to date.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use outlive_tasks::{Entry, Restored};
+use outlive_wire::RawJson;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::salient::Salient;
+
+/// Changes what an earlier revision of a handler has recorded, key by key.
+pub(in crate::server) type Migrate =
+    Arc<dyn Fn(&str, &str, &RawValue) -> Option<RawJson> + Send + Sync>;
+
+/// What the registration of a handler says about its rounds.
+#[derive(Clone, Default)]
+pub(in crate::server) struct Upgrade {
+    pub(in crate::server) revision: Option<Arc<str>>,
+    pub(in crate::server) migrate: Option<Migrate>,
+    pub(in crate::server) salient: Salient,
+    pub(in crate::server) single_use: bool,
+    pub(in crate::server) resume: Resume,
+}
+
+/// Which revisions of its handler may go on with a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "there is no third way")]
+pub enum Resume {
+    /// Any: what it asks for and finds is read back, what it does not find is done.
+    #[default]
+    AnyRevision,
+    /// The one that has begun it, and one that can [`migrate`](crate::server::Tool::migrate) what
+    /// another has recorded. Under any other the task fails.
+    SameRevision,
+}
+
+impl Upgrade {
+    /// Nothing is said.
+    pub(in crate::server) const NONE: Self = Self {
+        revision: None,
+        migrate: None,
+        salient: None,
+        single_use: false,
+        resume: Resume::AnyRevision,
+    };
+
+    /// Writes down who begins a task.
+    pub(in crate::server) fn sign(&self, journal: &mut Restored) {
+        let revision = self.revision.as_ref().and_then(|revision| to_raw_value(revision).ok());
+        journal.entries.extend(revision.map(|raw| (REVISION.to_owned(), Entry::State(raw))));
+    }
+
+    /// Whether this revision may go on with a task.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    pub(in crate::server) fn may_resume(&self, journal: &Restored) -> Result<(), String> {
+        let signed = Signed::read(&journal.entries);
+        let (last, now) = (signed.last(), self.revision.as_deref());
+        if self.resume == Resume::AnyRevision || self.migrate.is_some() || last == now {
+            return Ok(());
+        }
+        let [last, now] = [last, now].map(|revision| revision.unwrap_or("without a name"));
+        Err(format!(
+            "incompatible version: it was begun by revision `{last}` of this tool, and this is \
+             `{now}`; run that one, or migrate what it has recorded"
+        ))
+    }
+
+    /// Brings the journal of a task up to date. Returns what is to be written down before more is
+    /// recorded: that it is this revision's from now on.
+    pub(super) fn resume(&self, journal: &mut Restored) -> Option<(String, RawJson)> {
+        let signed = Signed::read(&journal.entries);
+        journal.entries.retain(|key, _| !key.starts_with(REVISION));
+        let is_new = signed.last() != self.revision.as_deref() && !journal.entries.is_empty();
+        let mark = is_new.then(|| Mark {
+            revision: self.revision.clone(),
+            before: journal.entries.keys().cloned().collect(),
+        });
+        if let Some(migrate) = &self.migrate {
+            for (key, entry) in &mut journal.entries {
+                let from = signed.revision_of(key);
+                if from != self.revision.as_deref() {
+                    change(migrate, from, key, entry);
+                }
+            }
+        }
+        let raw = to_raw_value(&mark?).ok()?;
+        Some((format!("{REVISION}#{}", signed.marks.len() + 1), raw))
+    }
+}
+
+/// Brings what another revision has recorded up to date.
+pub(super) fn migrated(mut journal: Restored, from: Option<&str>, upgrade: &Upgrade) -> Restored {
+    let Some(migrate) = &upgrade.migrate else { return journal };
+    if from == upgrade.revision.as_deref() {
+        return journal;
+    }
+    for (key, entry) in &mut journal.entries {
+        change(migrate, from, key, entry);
+    }
+    journal
+}
+
+fn change(migrate: &Migrate, from: Option<&str>, key: &str, entry: &mut Entry) {
+    if let Entry::Value(raw) | Entry::Answer(raw) | Entry::State(raw) = entry
+        && let Some(changed) = migrate(from.unwrap_or_default(), key, raw)
+    {
+        *raw = changed;
+    }
+}
+
+/// Where the journal of a task says which revision has begun it, and with a number behind it which
+/// has gone on. No key of an author's begins so. What a store has recorded never changes, so each
+/// value has to be told apart by who has recorded it.
+const REVISION: &str = "#revision";
+
+/// That another revision has gone on with a task.
+#[derive(Serialize, Deserialize)]
+struct Mark {
+    revision: Option<Arc<str>>,
+    /// What was there before it.
+    before: BTreeSet<String>,
+}
+
+/// The revisions that have worked on a task.
+struct Signed {
+    first: Option<Arc<str>>,
+    marks: Vec<Mark>,
+}
+
+impl Signed {
+    fn read(entries: &BTreeMap<String, Entry>) -> Self {
+        fn state<T: DeserializeOwned>(entries: &BTreeMap<String, Entry>, key: &str) -> Option<T> {
+            match entries.get(key)? {
+                Entry::State(raw) => serde_json::from_str(raw.get()).ok(),
+                _ => None,
+            }
+        }
+        let marks = (1..).map_while(|number: u32| state(entries, &format!("{REVISION}#{number}")));
+        Self { first: state(entries, REVISION), marks: marks.collect() }
+    }
+
+    /// Who has worked on it last.
+    fn last(&self) -> Option<&str> {
+        self.marks.last().map_or(&self.first, |mark| &mark.revision).as_deref()
+    }
+
+    /// Who has recorded this.
+    fn revision_of(&self, key: &str) -> Option<&str> {
+        let mut revision = &self.first;
+        for mark in &self.marks {
+            if mark.before.contains(key) {
+                break;
+            }
+            revision = &mark.revision;
+        }
+        revision.as_deref()
+    }
+}

@@ -1,0 +1,103 @@
+//! How many tasks callers without a name may have: by address, and all of them together.
+
+use std::{net::Ipv4Addr, sync::Arc, time::Duration};
+
+use outlive::{
+    http::{HttpConfig, Serving},
+    server::{Principal, TaskConfig},
+    tasks::{Cancelled, Store, TaskId},
+};
+use serde_json::json;
+
+use super::{stage::Stage, world::holds};
+use crate::support::{
+    fail_points::FailPoints,
+    http::{Connection, Request, Response},
+};
+
+/// A server whose addresses may have two tasks each, and five together.
+async fn serve(stage: &Stage, http: HttpConfig) -> (Serving, Connection) {
+    let points = FailPoints::over(Arc::clone(&stage.store) as _);
+    let few = |config: TaskConfig| config.max_per_caller(2).max_anonymous(5);
+    let server = stage.builder(&points, few).build().unwrap();
+    let serving = server.serve_http("127.0.0.1:0", http).await.unwrap();
+    let client = Connection::open(serving.address()).await;
+    (serving, client)
+}
+
+/// Behind a proxy that is trusted.
+fn proxied() -> HttpConfig {
+    HttpConfig::new().trust_proxy(Ipv4Addr::LOCALHOST)
+}
+
+/// Makes a task for somebody behind the proxy.
+async fn call(client: &mut Connection, from: &str) -> Response {
+    let call = Request::call("gated", json!({})).reserved("clientCapabilities", holds());
+    client.send(&call.header("x-forwarded-for", from)).await
+}
+
+async fn status(client: &mut Connection, from: &str) -> u16 {
+    call(client, from).await.status()
+}
+
+/// Makes a task, and returns its id.
+async fn made(client: &mut Connection, from: &str) -> String {
+    let response = call(client, from).await;
+    assert_eq!(response.status(), 200, "{from}: {}", response.json());
+    response.result()["taskId"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn each_address_has_as_many_as_it_may_and_all_together_no_more_than_that() {
+    let stage = Stage::new();
+    let (_serving, mut client) = serve(&stage, proxied()).await;
+    for _ in 0..2 {
+        made(&mut client, "198.51.100.1").await;
+        made(&mut client, "2001:db8:1:2::7").await;
+    }
+    let refused = call(&mut client, "198.51.100.1").await;
+    assert_eq!((refused.status(), refused.header("retry-after")), (429, Some("1")));
+    // Whoever has one of these addresses has all of them.
+    assert_eq!(status(&mut client, "2001:db8:1:2::8").await, 429);
+    made(&mut client, "2001:db8:1:3::7").await;
+    assert_eq!(status(&mut client, "198.51.100.2").await, 429, "that is all there may be");
+}
+
+#[tokio::test]
+async fn a_task_that_is_over_makes_room_for_another() {
+    let stage = Stage::new();
+    let (_serving, mut client) = serve(&stage, proxied()).await;
+    made(&mut client, "198.51.100.1").await;
+    made(&mut client, "198.51.100.1").await;
+    assert_eq!(status(&mut client, "198.51.100.1").await, 429);
+    stage.gate.open(1);
+    while stage.store.census().await.unwrap().ended == 0 {
+        tokio::task::yield_now().await;
+    }
+    made(&mut client, "198.51.100.1").await;
+    assert_eq!(status(&mut client, "198.51.100.1").await, 429, "and for no more than one");
+}
+
+#[tokio::test]
+async fn what_has_ended_elsewhere_is_looked_for() {
+    let stage = Stage::new();
+    let (_serving, mut client) = serve(&stage, proxied()).await;
+    let ids = [made(&mut client, "198.51.100.1").await, made(&mut client, "198.51.100.1").await];
+    assert_eq!(stage.store.census().await.unwrap().ended, 0);
+    // As another replica does it.
+    for id in ids {
+        let (anyone, id) = (Principal::ANONYMOUS, TaskId::new(id));
+        let cancelled = stage.store.cancel(anyone.key(), &id, true, Duration::from_secs(3600));
+        assert_eq!(cancelled.await, Ok(Some(Cancelled::Ended)));
+    }
+    made(&mut client, "198.51.100.1").await;
+}
+
+#[tokio::test]
+async fn nobody_is_believed_who_is_not_trusted() {
+    let stage = Stage::new();
+    let (_serving, mut client) = serve(&stage, HttpConfig::new()).await;
+    made(&mut client, "198.51.100.1").await;
+    made(&mut client, "198.51.100.2").await;
+    assert_eq!(status(&mut client, "198.51.100.3").await, 429, "they are all one");
+}
