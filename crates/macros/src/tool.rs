@@ -18,6 +18,7 @@ const KEYS: &[Key] = &[
     Key::switch("destructive"),
     Key::switch("open_world"),
     Key::word("task", POLICIES),
+    Key::flag("incremental"),
 ];
 
 /// Whether calls become tasks.

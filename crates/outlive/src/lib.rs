@@ -42,9 +42,9 @@ pub mod tasks {
         engine::EngineConfig,
         store::{
             After, Answer, Answerer, Asked, Audit, AuditEvent, Cancelled, Census, Changes, Claimed,
-            Created, Durability, Heard, Lease, Listener, MemoryStore, Millis, NewTask, OnceKey,
-            Phase, SqliteOptions, SqliteStore, Store, StoreError, Swept, TaskId, TaskOutcome, Then,
-            View, WorkerId, contract, open,
+            Created, Durability, Emitted, Heard, Lease, Listener, MemoryStore, Millis, NewTask,
+            OnceKey, PageLimit, Phase, SqliteOptions, SqliteStore, Store, StoreError, Swept,
+            TaskId, TaskOutcome, Then, View, WorkerId, contract, open,
         },
     };
 

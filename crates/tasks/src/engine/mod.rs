@@ -32,8 +32,8 @@ use news::Listening;
 use crate::{
     Journal,
     store::{
-        Cancelled, Claimed, Created, Lease, NewTask, Store, StoreError, TaskId, TaskOutcome, View,
-        WorkerId,
+        Cancelled, Changes, Claimed, Created, Lease, NewTask, Store, StoreError, TaskId,
+        TaskOutcome, Then, View, WorkerId,
     },
 };
 
@@ -224,6 +224,39 @@ impl Engine {
         answer
     }
 
+    /// Keeps what has been done as a task that has ended, for those who ask for it again.
+    ///
+    /// # Errors
+    ///
+    /// When it is not kept, or nobody knows whether it was.
+    pub async fn keep_ended(&self, task: NewTask, outcome: TaskOutcome) -> Result<(), Refused> {
+        let inner = &self.0;
+        let untold = Untold::of(inner, &task);
+        let worker = Some((inner.worker.clone(), inner.config.lease));
+        let lease = match inner.store.create(NewTask { worker, ..task }).await {
+            Ok(Created::New(Some(lease))) => lease,
+            Ok(other) => {
+                untold.told();
+                return Err(refused(other));
+            }
+            Err(error) => {
+                untold.never_was();
+                return Err(Refused::Store(error));
+            }
+        };
+        let then = Then::End { outcome, retention: inner.config.retention };
+        match inner.store.write(&lease, Changes::default(), then).await {
+            Ok(()) => {
+                untold.told();
+                Ok(())
+            }
+            Err(error) => {
+                untold.never_was();
+                Err(Refused::Store(error))
+            }
+        }
+    }
+
     /// A task of this principal.
     ///
     /// # Errors
@@ -245,6 +278,12 @@ impl Engine {
         at_once: bool,
     ) -> Result<Option<Cancelled>, StoreError> {
         self.0.store.cancel(principal, task, at_once, self.0.config.retention).await
+    }
+
+    /// Looks now for tasks whose time is over. It does so by itself now and then; this is for one who
+    /// knows that there is such a task.
+    pub async fn sweep(&self) {
+        schedule::sweep(&self.0).await;
     }
 
     /// Is told whenever a task may have changed. Take it before looking at the task, so that no

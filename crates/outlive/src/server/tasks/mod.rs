@@ -3,19 +3,28 @@
 //! - `audit`, `witness`: what is written down and counted.
 //! - `config`: how tasks are run, and [`TaskPolicy`].
 //! - `start`: how a call becomes a task: at once, or when it takes too long.
+//! - `modes`: in which way a call that asks for a task is answered; `stream`: with its content as it
+//!   grows.
 //! - `once`: calls that are done once, however often they are presented.
+//! - `partials`: what a task has emitted; `following`: for those who listen to it.
 //! - `progress`: how far a task is, for those who wait for it.
 //! - `runner`: how a task is begun again as a call.
-//! - `methods`: `tasks/get`, `tasks/update`, `tasks/cancel`, `tasks/list`; `result`: `tasks/result`.
+//! - `methods`: `tasks/get`, `tasks/update`, `tasks/cancel`, `tasks/list`; `result`: `tasks/result`;
+//!   `dialogue`: what a client that waits is asked and told.
 
 mod audit;
 mod config;
+mod dialogue;
+mod following;
 mod methods;
+mod modes;
 mod once;
+mod partials;
 mod progress;
 mod result;
 mod runner;
 mod start;
+mod stream;
 mod witness;
 
 use std::{
@@ -23,7 +32,7 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{Call, Completed, Fault, Profile, TaskState, TaskView};
+use outlive_protocol::{Call, Completed, Fault, OffersTasks, Profile, TaskState, TaskView};
 use outlive_tasks::{
     engine::{Engine, News, Refused},
     store::{Answerer, StoreError, TaskId, TaskOutcome, View, WorkerId},
@@ -31,10 +40,11 @@ use outlive_tasks::{
 use outlive_wire::{Entries, RawJson};
 use serde_json::value::RawValue;
 
-pub use config::{OnCrash, TaskConfig, TaskPolicy};
+pub use config::{OnCrash, ResponseMode, TaskConfig, TaskPolicy};
+pub(super) use following::Following;
 pub(super) use methods::{cancel, gate, get, list, look_at, update};
 pub(super) use progress::TaskProgress;
-pub(super) use result::result;
+pub(super) use result::{LOOK, result};
 pub(super) use start::course;
 
 use super::{core::Core, durable::Token, sessions::SessionNotes, throttle::Throttle};
@@ -88,6 +98,16 @@ impl Tasks {
         })
     }
 
+    /// How many blocks a task may emit, and how many bytes each may have.
+    pub(super) fn segment_bounds(&self) -> (usize, usize) {
+        (self.config.segments, self.config.segment_bytes)
+    }
+
+    /// How the server offers tasks.
+    pub(super) fn offers(&self, list: bool) -> OffersTasks {
+        OffersTasks { list, modes: self.config.modes, partials: self.config.partials }
+    }
+
     /// How many bytes the journal of a task may have.
     pub(super) fn journal_bytes(&self) -> usize {
         self.config.journal_bytes
@@ -119,6 +139,7 @@ impl Tasks {
             poll: u64::try_from(self.config.poll.as_millis()).unwrap_or(u64::MAX),
             message: view.message,
             immediate: None,
+            fell_back: false,
             state,
         }
     }

@@ -39,7 +39,8 @@ impl Runner for CallRunner {
         let Some(entry) = core.tools.get(&claimed.kind, call.principal()) else {
             return Err(failed("there is no such tool any more"));
         };
-        if claimed.begun && !entry.resumes() {
+        let emitted = !claimed.journal.segments.is_empty();
+        if claimed.begun && (!entry.resumes() || emitted && !entry.resumes_in_the_middle()) {
             return Err(failed(
                 "the worker was lost, and this tool does not say that it can be run again",
             ));
