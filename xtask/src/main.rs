@@ -41,6 +41,8 @@ usage: cargo xtask COMMAND
                  --seed N                   the same faults again
   takeover     how long a task stands still when its server is killed
                  --store sqlite|postgres --replicas N --kills N
+  streams      readers whose servers are killed in the middle of a stream, and what they have in the end
+                 --store sqlite|postgres --replicas N --streams N --kills N
   rolling      every server replaced in turn, and no call may fail
                  --store sqlite|postgres --replicas N --rounds N
   postgres     a database for tests that are run by hand, until Ctrl-C
@@ -68,6 +70,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("bench") => bench::run(args),
         Some("crash") => crash::run(args),
         Some("takeover") => crash::takeover::run(args),
+        Some("streams") => crash::streams::run(args),
         Some("rolling") => crash::rolling::run(args),
         Some("postgres") => postgres::run(args),
         Some("soak") => soak::run(args),

@@ -130,8 +130,8 @@ impl Journal {
         all.extend(asked);
         // These are open now. One that was withdrawn before would be withdrawn after, in a store.
         withdrawn.retain(|name| !all.iter().any(|asked| asked.name == *name));
-        let alone = unwritten.changes.is_empty();
-        if unwritten.words.is_some() && !(alone && !unwritten.too_soon().is_zero()) {
+        let worth_it = !unwritten.changes.is_empty() || unwritten.too_soon().is_zero();
+        if unwritten.words.is_some() && worth_it {
             unwritten.changes.message = unwritten.words.take();
             unwritten.progressed = Some(Instant::now());
         }
