@@ -6,6 +6,7 @@
 
 mod args;
 mod bench;
+mod clients;
 mod conformance;
 mod crash;
 mod examples;
@@ -33,6 +34,7 @@ usage: cargo xtask COMMAND
                  --scenario NAME            just one scenario, on every wire it has
                  --url URL                  a server that already runs
                  --with-tests               build the tests too, as `test` does
+  clients      clients of others, which see nothing of what they do not know
   examples     every story in examples/, which check themselves
   bench        figures; arguments are passed on to the benchmark
   crash        servers that are killed, frozen and restarted, and what became of their tasks
@@ -66,6 +68,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("test") => test::run(args),
         Some("tidy") => tidy::run(args),
         Some("conformance") => conformance::run(args),
+        Some("clients") => clients::run(args),
         Some("examples") => examples::run(args),
         Some("bench") => bench::run(args),
         Some("crash") => crash::run(args),

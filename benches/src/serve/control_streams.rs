@@ -31,7 +31,8 @@ async fn serve(mut stream: TcpStream) -> Result<()> {
     let text = str::from_utf8(&request[..read])?;
     let count = text.split('/').nth(1).and_then(|rest| rest.split(' ').next());
     let count: u64 = count.context("no number in the path")?.parse()?;
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+    let head =
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
     stream.write_all(head.as_bytes()).await?;
     let (mut event, mut chunk) = (Vec::new(), Vec::new());
     for number in 1..=count {

@@ -6,14 +6,14 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use outlive::{
     http::HttpConfig,
-    server::{
-        Args, CallToolResult, Durable, ResponseMode, Server, TaskConfig, TaskPolicy, Tool,
-    },
+    server::{Args, CallToolResult, Durable, ResponseMode, Server, TaskConfig, TaskPolicy, Tool},
     tasks::SqliteStore,
 };
+
+use crate::place::Place;
 
 /// What is emitted as fast as may be.
 pub(super) const LINE: &str = "compiling outlive-protocol v0.1.0";
@@ -45,8 +45,10 @@ fn micros() -> u128 {
 
 /// Serves until the standard input ends, and answers each line there with how many transactions it
 /// has committed.
-pub(super) fn run(path: &str) -> Result<()> {
+pub(super) fn run(place: &str) -> Result<()> {
     let runtime = super::runtime()?;
+    let place = Place::told(place);
+    let path = place.file().context("streams are measured with SQLite")?;
     let store = Arc::new(SqliteStore::open(path)?);
     let tasks = Arc::clone(&store);
     let (port, _serving) = runtime.block_on(async move {

@@ -78,3 +78,8 @@ mod questions {}
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/tasks.md")]
 mod task_page {}
+
+/// And that of the page about what tasks emit.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/streaming.md")]
+mod streaming_page {}

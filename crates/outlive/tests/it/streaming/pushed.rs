@@ -271,6 +271,25 @@ async fn s_t22_two_streams_on_one_pipe_do_not_mix() {
     client.over(two).await;
 }
 
+// S-35, S-82
+#[tokio::test]
+async fn the_end_is_not_told_before_the_last_response() {
+    let world = World::new(STREAMING);
+    let mut client = world.client(Wire::Http).await;
+    let mut flow = client.call("bulk", json!({}), &["streaming"]).await;
+    let first = client.part(&mut flow).await;
+    let id = task_of(&first);
+    // It has ended for everybody but whom its content is being sent to.
+    let mut other = client.again(&world).await;
+    other.until(&id, "completed").await;
+    assert_eq!(client.status(&id).await, "working");
+    let mut parts = vec![first];
+    parts.extend(client.parts(&mut flow).await);
+    assert_eq!(numbers(&parts), (1..=200).collect::<Vec<u64>>());
+    client.over(flow).await;
+    assert_eq!(client.status(&id).await, "completed");
+}
+
 // S-39
 #[tokio::test]
 async fn structured_content_is_sent_once_at_the_end() {

@@ -132,6 +132,15 @@ async fn ticks(cx: Durable) -> Result<String> {
     }
 }
 
+/// More than any connection holds for a reader that does not read.
+async fn bulk(cx: Durable) -> Result<CallToolResult> {
+    let block = "x".repeat(60 << 10);
+    for _ in 0..200 {
+        cx.emit(block.clone()).await?;
+    }
+    Ok(CallToolResult::new([]))
+}
+
 /// One of each kind of block.
 async fn kinds(cx: Durable) -> Result<CallToolResult> {
     cx.emit(ContentBlock::text("a")).await?;
@@ -153,6 +162,7 @@ pub(super) fn tools(server: ServerBuilder) -> ServerBuilder {
         .tool(Tool::new("asks", asks).task(auto).incremental())
         .tool(Tool::new("endless", endless).task(auto).incremental())
         .tool(Tool::new("ticks", ticks).task(auto).incremental())
+        .tool(Tool::new("bulk", bulk).task(auto).incremental())
         .tool(Tool::new("kinds", kinds).task(auto).incremental())
 }
 
