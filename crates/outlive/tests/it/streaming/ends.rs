@@ -51,6 +51,28 @@ async fn s_t10_a_cancelled_task_ends_its_stream() {
     }
 }
 
+// S-T10, S-56
+#[tokio::test]
+async fn s_t10_what_was_not_sent_before_the_cancellation_never_is() {
+    let world = World::new(STREAMING);
+    let mut client = world.client(Wire::Http).await;
+    let mut flow = client.call("bulk", json!({}), &["streaming"]).await;
+    let first = client.part(&mut flow).await;
+    let id = task_of(&first);
+    // All of it is stored, and more than its connection holds: its reader has not read on.
+    world.gate.arrived().await;
+    while numbers(&[client.after(&id, 199).await]) != [200] {
+        tokio::task::yield_now().await;
+    }
+    client.ask("tasks/cancel", json!({"taskId": id})).await;
+    let mut parts = vec![first];
+    parts.extend(client.parts(&mut flow).await);
+    let sent = numbers(&parts).len();
+    assert!(sent < 200, "{sent} blocks");
+    assert_eq!(blocks(parts.last().unwrap()), []);
+    client.over(flow).await;
+}
+
 // S-T11, S-55
 #[tokio::test]
 async fn s_t11_a_tool_that_fails_says_so_behind_what_it_has_emitted() {

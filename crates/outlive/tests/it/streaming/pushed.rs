@@ -276,6 +276,7 @@ async fn s_t22_two_streams_on_one_pipe_do_not_mix() {
 async fn the_end_is_not_told_before_the_last_response() {
     let world = World::new(STREAMING);
     let mut client = world.client(Wire::Http).await;
+    world.gate.open(1);
     let mut flow = client.call("bulk", json!({}), &["streaming"]).await;
     let first = client.part(&mut flow).await;
     let id = task_of(&first);
