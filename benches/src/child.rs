@@ -37,12 +37,17 @@ impl Server {
 
     /// How many statements the server has made to SQLite by now.
     pub(crate) fn statements(&mut self) -> Result<u64> {
+        self.told("statements")
+    }
+
+    /// What the server has counted by now, by the name it has there.
+    pub(crate) fn told(&mut self, name: &str) -> Result<u64> {
         let stdin = self.child.stdin.as_mut().context("the server has no standard input")?;
-        stdin.write_all(b"statements\n")?;
+        stdin.write_all(format!("{name}\n").as_bytes())?;
         let said = self.said.as_mut().context("the server has no standard output")?;
         let mut line = String::new();
         said.read_line(&mut line)?;
-        let count = line.trim().strip_prefix("statements ").and_then(|count| count.parse().ok());
+        let count = line.trim().strip_prefix(name).and_then(|count| count.trim().parse().ok());
         count.with_context(|| format!("the server said `{}` instead of a number", line.trim()))
     }
 

@@ -2,7 +2,9 @@
 
 mod control_http;
 mod control_stdio;
+mod control_streams;
 mod control_tasks;
+mod streams;
 mod tasks;
 
 use std::io;
@@ -18,18 +20,20 @@ pub(crate) fn run(name: &str, place: Option<&str>) -> Result<()> {
     match (name, place) {
         ("control-tasks", Some(place)) => return listen(control_tasks::start(place)),
         ("outlive-tasks", Some(place)) => return tasks::run(place, None),
+        ("outlive-streams", Some(place)) => return streams::run(place),
         // What waits in its store goes on waiting.
         ("outlive-tasks-idle", Some(place)) => return tasks::run(place, Some(0)),
         _ => {}
     }
     match name {
         "control-http" => listen(control_http::start()),
+        "control-streams" => listen(control_streams::start()),
         "outlive-http" => listen(outlive_http(echo::server()?)),
         "outlive-durable-http" => listen(outlive_http(echo::durable_server()?)),
         "control-stdio" => control_stdio::run(),
         "outlive-stdio" => outlive_stdio(),
         _ => bail!(
-            "there is no server `{name}`; there are control-http, outlive-http, outlive-durable-http, control-stdio, outlive-stdio; and with a place: control-tasks, outlive-tasks, outlive-tasks-idle"
+            "there is no server `{name}`; there are control-http, control-streams, outlive-http, outlive-durable-http, control-stdio, outlive-stdio; and with a place: control-tasks, outlive-tasks, outlive-tasks-idle, outlive-streams"
         ),
     }
 }

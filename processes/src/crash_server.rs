@@ -1,4 +1,4 @@
-//! A server whose tasks take steps, ask and sleep, and whose every step leaves a line in a file.
+//! A server whose tasks take steps, ask, sleep and emit, and whose every step leaves a line in a file.
 //!
 //! `crash-server STORE ORACLE NAME LEASE_MS` serves HTTP on a free port, prints its address, and ends
 //! when its standard input does: nothing is left over when whoever started it dies. STORE is
@@ -24,7 +24,10 @@ use std::{
 use outlive::{
     Form,
     http::HttpConfig,
-    server::{Args, Durable, Result, Server, State, TaskConfig, TaskPolicy, Tool},
+    server::{
+        Args, CallToolResult, Durable, ResponseMode, Result, Server, State, TaskConfig, TaskPolicy,
+        Tool,
+    },
     tasks::{PostgresStore, SqliteStore, Store},
 };
 use schemars::JsonSchema;
@@ -135,6 +138,44 @@ async fn work(cx: Durable, Args(job): Args<Job>, oracle: State<Oracle>) -> Resul
     Ok(serde_json::to_string(&report)?)
 }
 
+/// What a task is to emit.
+#[derive(Deserialize, JsonSchema)]
+struct Lines {
+    /// Its name in the oracle.
+    name: String,
+    steps: u32,
+    /// Blocks that each step emits.
+    inside: u32,
+    /// Blocks that are emitted after each step.
+    between: u32,
+    /// How long a step takes.
+    step_ms: u64,
+}
+
+async fn lines(
+    cx: Durable,
+    Args(job): Args<Lines>,
+    oracle: State<Oracle>,
+) -> Result<CallToolResult> {
+    let run = oracle.begin(&job.name)?;
+    for step in 0..job.steps {
+        let _: u32 = cx
+            .step(("step", step), async || {
+                for line in 0..job.inside {
+                    cx.emit(format!("{step} inside {line}")).await?;
+                }
+                sleep(Duration::from_millis(job.step_ms)).await;
+                Ok(step)
+            })
+            .await?;
+        for line in 0..job.between {
+            cx.emit(format!("{step} between {line}")).await?;
+        }
+    }
+    run.note("end")?;
+    Ok(CallToolResult::new([]))
+}
+
 /// Answered at once: what clients call while servers come and go.
 async fn quick(Args(job): Args<Job>) -> String {
     sleep(Duration::from_millis(job.step_ms)).await;
@@ -158,7 +199,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     end_with_standard_input();
     let lease = Duration::from_millis(lease.parse()?);
-    let tasks = TaskConfig::new(open(store).await?).max_per_caller(100_000).engine(|engine| {
+    let tasks = TaskConfig::new(open(store).await?).max_per_caller(100_000);
+    let tasks = tasks.response_modes([ResponseMode::Streaming]).engine(|engine| {
         engine.lease = lease;
         engine.poll = lease / 8;
         engine.park_after = Duration::from_millis(300);
@@ -172,6 +214,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .state(Oracle::open(oracle.as_ref(), name)?)
         .tool(Tool::new("work", work).task(TaskPolicy::Always))
         .tool(Tool::new("soon", work).task(auto))
+        .tool(Tool::new("lines", lines).task(TaskPolicy::Always).incremental())
         .tool(Tool::new("quick", quick))
         .build()?;
     let http = HttpConfig::new().shutdown_grace(Duration::from_secs(1));

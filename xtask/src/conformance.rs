@@ -10,7 +10,7 @@ mod judge;
 mod leg;
 mod results;
 mod server;
-mod suite;
+pub(crate) mod suite;
 mod table;
 
 use std::collections::BTreeSet;

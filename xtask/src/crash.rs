@@ -14,6 +14,7 @@ mod oracle;
 mod plan;
 mod random;
 pub(crate) mod rolling;
+pub(crate) mod streams;
 mod table;
 pub(crate) mod takeover;
 

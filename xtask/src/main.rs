@@ -6,6 +6,7 @@
 
 mod args;
 mod bench;
+mod clients;
 mod conformance;
 mod crash;
 mod examples;
@@ -33,6 +34,7 @@ usage: cargo xtask COMMAND
                  --scenario NAME            just one scenario, on every wire it has
                  --url URL                  a server that already runs
                  --with-tests               build the tests too, as `test` does
+  clients      clients of others, which see nothing of what they do not know
   examples     every story in examples/, which check themselves
   bench        figures; arguments are passed on to the benchmark
   crash        servers that are killed, frozen and restarted, and what became of their tasks
@@ -41,6 +43,8 @@ usage: cargo xtask COMMAND
                  --seed N                   the same faults again
   takeover     how long a task stands still when its server is killed
                  --store sqlite|postgres --replicas N --kills N
+  streams      readers whose servers are killed in the middle of a stream, and what they have in the end
+                 --store sqlite|postgres --replicas N --streams N --kills N
   rolling      every server replaced in turn, and no call may fail
                  --store sqlite|postgres --replicas N --rounds N
   postgres     a database for tests that are run by hand, until Ctrl-C
@@ -64,10 +68,12 @@ fn run(mut args: Args) -> Result<()> {
         Some("test") => test::run(args),
         Some("tidy") => tidy::run(args),
         Some("conformance") => conformance::run(args),
+        Some("clients") => clients::run(args),
         Some("examples") => examples::run(args),
         Some("bench") => bench::run(args),
         Some("crash") => crash::run(args),
         Some("takeover") => crash::takeover::run(args),
+        Some("streams") => crash::streams::run(args),
         Some("rolling") => crash::rolling::run(args),
         Some("postgres") => postgres::run(args),
         Some("soak") => soak::run(args),

@@ -7,6 +7,7 @@ mod http;
 mod lives;
 mod parked;
 mod polls;
+mod streams;
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -44,6 +45,8 @@ const FIGURES: &[Figure] = &[
     Figure { name: "http", sqlite_only: true, measure: http::measure },
     Figure { name: "polls", sqlite_only: true, measure: polls::measure },
     Figure { name: "parked", sqlite_only: false, measure: parked::measure },
+    Figure { name: "stream", sqlite_only: true, measure: streams::throughput },
+    Figure { name: "streams", sqlite_only: true, measure: streams::many },
 ];
 
 /// What a figure is taken with.

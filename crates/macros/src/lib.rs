@@ -90,9 +90,9 @@ use proc_macro::TokenStream;
 /// # Keys
 ///
 /// `name = "…"`, `title = "…"`, `description = "…"`, `read_only`, `idempotent`, `destructive` and
-/// `open_world`; the last two also `= false`; and `task = "auto"`, `"always"` or `"never"`, which says
-/// whether calls become tasks (`"auto"` is `TaskPolicy::auto()`); and `resume = "any-revision"` or
-/// `"same-revision"`. Each is the method of that name of
+/// `open_world`; the last two also `= false`; `incremental`; and `task = "auto"`, `"always"` or
+/// `"never"`, which says whether calls become tasks (`"auto"` is `TaskPolicy::auto()`); and
+/// `resume = "any-revision"` or `"same-revision"`. Each is the method of that name of
 /// the builder.
 ///
 /// # What it becomes

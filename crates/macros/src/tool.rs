@@ -19,6 +19,7 @@ const KEYS: &[Key] = &[
     Key::switch("open_world"),
     Key::word("task", POLICIES),
     Key::word("resume", RESUMES),
+    Key::flag("incremental"),
 ];
 
 /// Whether calls become tasks.

@@ -42,9 +42,9 @@ pub mod tasks {
         engine::EngineConfig,
         store::{
             After, Answer, Answerer, Asked, Audit, AuditEvent, By, Cancelled, Census, Changes,
-            Claimed, Cleaning, Created, Durability, Heard, Lease, Listener, MemoryStore, Millis,
-            NewTask, OnceKey, Phase, SqliteOptions, SqliteStore, Store, StoreError, Swept, TaskId,
-            TaskOutcome, Then, View, WorkerId, contract, open,
+            Claimed, Cleaning, Created, Durability, Emitted, Heard, Lease, Listener, MemoryStore,
+            Millis, NewTask, OnceKey, PageLimit, Phase, SqliteOptions, SqliteStore, Store,
+            StoreError, Swept, TaskId, TaskOutcome, Then, View, WorkerId, contract, open,
         },
     };
 
@@ -78,3 +78,8 @@ mod questions {}
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/tasks.md")]
 mod task_page {}
+
+/// And that of the page about what tasks emit.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/streaming.md")]
+mod streaming_page {}

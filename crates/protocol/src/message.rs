@@ -6,7 +6,7 @@ use outlive_wire::{InputRequest, LoggingLevel, Method, RawJson, SubscriptionFilt
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Fault, Outcome, TaskView};
+use crate::{Emitted, Fault, Outcome, Partial, TaskView};
 
 /// One thing a run says to its client.
 #[derive(Debug)]
@@ -14,6 +14,8 @@ use crate::{Fault, Outcome, TaskView};
 pub enum Message {
     /// Something on the way.
     Notify(Notify),
+    /// A response of several with one id, to a client that has asked for that. Not the last.
+    Partial(Box<Partial>),
     /// The end.
     Last(Result<Outcome, Fault>),
 }
@@ -75,6 +77,8 @@ pub enum Notify {
     },
     /// A task that the client listens to, or waits for, has changed.
     Task(Box<TaskView>),
+    /// A task that the client listens to has emitted something.
+    Emitted(Box<Emitted>),
     /// What the user was sent to a URL for is done; 2025-11-25 only.
     UrlDone {
         /// The id that the question had.

@@ -7,7 +7,7 @@ use outlive_wire::{
     Prompt, RawJson, ReadResourceResult, Resource, ResourceTemplate, ServerCapabilities, Tool,
 };
 
-use crate::TaskView;
+use crate::{Emitted, ResponseModes, Rest, TaskView};
 
 /// How a call ended.
 #[derive(Debug)]
@@ -59,6 +59,11 @@ pub enum Answer {
     Completion(CompleteResult),
     /// How far a task is.
     Task(Box<TaskView>),
+    /// How far a task is, and what it has emitted.
+    TaskEmitted(Box<TaskView>, Box<Emitted>),
+    /// What a task has emitted, and how it has ended if it has, where that is a response of several
+    /// or the answer to one who asks for the rest.
+    Rest(Box<Rest>),
     /// A page of tasks, and where the next one begins.
     Tasks(Vec<TaskView>, Option<String>),
     /// What a task has come to, and its name.
@@ -91,6 +96,10 @@ pub struct Identity {
 pub struct OffersTasks {
     /// Whether callers can list theirs.
     pub list: bool,
+    /// In which ways it answers calls that ask for one, where more than one is switched on.
+    pub modes: Option<ResponseModes>,
+    /// Whether what they emit can be read while they run, by the extension for that.
+    pub partials: bool,
 }
 
 /// One page of a list.

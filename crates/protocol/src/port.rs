@@ -11,7 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::message::{Notify, Progress};
+use crate::{
+    Partial,
+    message::{Message, Notify, Progress},
+};
 
 /// The queue between a handler and whoever owns its run.
 ///
@@ -27,6 +30,9 @@ pub struct Port {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Notify>,
+    /// A piece of several, until it is taken. There is room for one: whoever has more waits.
+    partial: Option<Box<Partial>>,
+    waiting_for_room: Option<Waker>,
     /// Log lines that found the queue full.
     dropped: usize,
     /// The newest progress that has not been said yet.
@@ -40,7 +46,7 @@ struct Queue {
 
 /// What [`Port::next`] found.
 pub(crate) enum Next {
-    Say(Notify),
+    Say(Message),
     /// A progress is held back; it may be said after this span.
     Later(Duration),
     Nothing,
@@ -65,6 +71,25 @@ impl Port {
         queue.wake_owner();
     }
 
+    /// Waits until there is room for a piece, and everything that was said before is taken.
+    pub fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut queue = self.lock();
+        if queue.closed || (queue.partial.is_none() && queue.waiting.is_empty()) {
+            return Poll::Ready(());
+        }
+        queue.waiting_for_room = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Says a piece of several. Wait for room before.
+    pub fn partial(&self, partial: Box<Partial>) {
+        let mut queue = self.lock();
+        if !queue.closed {
+            queue.partial = Some(partial);
+            queue.wake_owner();
+        }
+    }
+
     /// Notes how far the work is. Values that do not grow are ignored, as the specification asks,
     /// and so is what no number in JSON can say.
     pub fn progress(&self, mut progress: Progress) {
@@ -87,7 +112,9 @@ impl Port {
         let mut queue = self.lock();
         queue.closed = true;
         queue.waiting.clear();
+        queue.partial = None;
         queue.held = None;
+        queue.wake_room();
         let wakers = mem::take(&mut queue.waiting_for_cancel);
         queue.wake_owner();
         drop(queue);
@@ -120,8 +147,8 @@ impl Port {
         owner: &Waker,
     ) -> Next {
         let mut queue = self.lock();
-        if let Some(notify) = queue.take_waiting() {
-            return Next::Say(notify);
+        if let Some(message) = queue.take_waiting() {
+            return Next::Say(message);
         }
         if queue.held.is_some() {
             let now = now();
@@ -129,10 +156,7 @@ impl Port {
                 queue.last_said.map_or(Duration::ZERO, |said| interval.saturating_sub(now - said));
             if rest.is_zero() {
                 queue.last_said = Some(now);
-                return queue
-                    .held
-                    .take()
-                    .map_or(Next::Nothing, |held| Next::Say(Notify::Progress(held)));
+                return queue.held.take().map_or(Next::Nothing, |held| Next::Say(progress(held)));
             }
             queue.remember(owner);
             return Next::Later(rest);
@@ -143,9 +167,9 @@ impl Port {
 
     /// Takes what is left when the handler has ended, held-back progress included. When nothing
     /// is, the port has ended as with [`Port::close`].
-    pub(crate) fn drain(&self) -> Option<Notify> {
+    pub(crate) fn drain(&self) -> Option<Message> {
         let mut queue = self.lock();
-        let rest = queue.take_waiting().or_else(|| queue.held.take().map(Notify::Progress));
+        let rest = queue.take_waiting().or_else(|| queue.held.take().map(progress));
         if rest.is_none() {
             queue.close();
         }
@@ -163,22 +187,37 @@ impl Port {
     }
 }
 
+fn progress(held: Progress) -> Message {
+    Message::Notify(Notify::Progress(held))
+}
+
 impl Queue {
     fn close(&mut self) {
         self.closed = true;
         self.owner = None;
+        self.wake_room();
     }
 
-    fn take_waiting(&mut self) -> Option<Notify> {
-        let notify = self.waiting.pop_front();
-        if notify.is_some() && self.dropped > 0 {
+    fn take_waiting(&mut self) -> Option<Message> {
+        let message = self.waiting.pop_front().map(Message::Notify);
+        let message = message.or_else(|| self.partial.take().map(Message::Partial));
+        if self.waiting.is_empty() && self.partial.is_none() {
+            self.wake_room();
+        }
+        if message.is_some() && self.dropped > 0 {
             tracing::warn!(
                 dropped = self.dropped,
                 "the client reads too slowly; log messages were dropped"
             );
             self.dropped = 0;
         }
-        notify
+        message
+    }
+
+    fn wake_room(&mut self) {
+        if let Some(waker) = self.waiting_for_room.take() {
+            waker.wake();
+        }
     }
 
     fn wake_owner(&mut self) {

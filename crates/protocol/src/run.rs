@@ -71,7 +71,7 @@ impl Run {
                 limits.progress_interval,
                 cx.waker(),
             ) {
-                Next::Say(notify) => return Poll::Ready(Some(Message::Notify(notify))),
+                Next::Say(message) => return Poll::Ready(Some(message)),
                 Next::Nothing => {
                     self.timer = None;
                     return Poll::Pending;
@@ -133,9 +133,9 @@ impl Run {
             return None;
         }
         match self.call.port.drain() {
-            Some(notify) => {
+            Some(message) => {
                 self.last = Some(Box::new(result));
-                Some(Message::Notify(notify))
+                Some(message)
             }
             None => {
                 self.ended = true;

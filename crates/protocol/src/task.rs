@@ -20,6 +20,9 @@ pub struct TaskView {
     pub message: Option<String>,
     /// What the model may be told while it runs; said when it is made, where there are words for it.
     pub immediate: Option<String>,
+    /// Whether the caller wanted none of the ways in which the call could be answered, and so gets
+    /// a task; said when it is made.
+    pub fell_back: bool,
     /// How far it is.
     pub state: TaskState,
 }

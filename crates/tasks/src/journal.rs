@@ -11,7 +11,6 @@ use outlive_wire::RawJson;
 
 use crate::{
     Entry, Misuse, RunId, Segment,
-    entry::written,
     polled::{polling, step_of},
     questions::Questions,
     segment::Segments,
@@ -37,6 +36,10 @@ pub struct Bounds {
     pub questions: usize,
     /// Whether it leaves the server, sealed, to come back: then it takes no secrets.
     pub leaves: bool,
+    /// Blocks that may be emitted.
+    pub segments: usize,
+    /// Bytes of each of them.
+    pub segment_bytes: usize,
 }
 
 #[derive(Default)]
@@ -120,11 +123,11 @@ impl Journal {
     pub fn restored(bounds: Bounds, restored: Restored) -> Self {
         let Restored { entries, segments, asked: _, reasked } = restored;
         let bytes = entries.iter().map(|(key, entry)| entry.size(key)).sum::<usize>()
-            + segments.iter().map(size_of_segment).sum::<usize>();
+            + segments.iter().map(Segment::size).sum::<usize>();
         let state = State {
             entries,
             bytes,
-            segments: Segments { stored: segments, ..Segments::default() },
+            segments: Segments::restored(segments),
             questions: Questions::reasked(reasked),
             ..State::default()
         };
@@ -136,39 +139,10 @@ impl Journal {
         let state = self.lock();
         Restored {
             entries: state.entries.clone(),
-            segments: state.segments.stored.clone(),
+            segments: state.segments.stored().to_vec(),
             asked: state.questions.open_keys(),
             reasked: state.questions.times_reasked(),
         }
-    }
-
-    /// Adds a block to what the run has emitted; one that is stored already is not added again.
-    pub fn emit(&self, run: RunId, scope: &str, block: RawJson) -> Result<(), Misuse> {
-        if !polling(run) {
-            return Err(Misuse::ForeignTask("emit".to_owned()));
-        }
-        let step = step_of(run);
-        let scope = step.as_deref().unwrap_or(scope);
-        let mut state = self.lock();
-        if state.closing {
-            return Err(Misuse::Closed("emit".to_owned()));
-        }
-        let (ordinal, stored) = state.segments.next(scope);
-        if let Some(stored) = stored {
-            if stored.block.get() != block.get() {
-                tracing::warn!(scope, ordinal, "a block differs from what was emitted before");
-            }
-            return Ok(());
-        }
-        let segment = Segment { scope: scope.to_owned(), ordinal, block };
-        let size = size_of_segment(&segment);
-        state.grow(|| format!("block {} of `{scope}`", ordinal + 1), size, self.bounds())?;
-        if let Some(unwritten) = &mut state.unwritten {
-            unwritten.changes.segments.push(segment.clone());
-        }
-        state.segments.stored.push(segment);
-        state.note("emit");
-        Ok(())
     }
 
     /// What is recorded under a key. Whoever looks does not use the key.
@@ -191,11 +165,6 @@ impl Journal {
     /// Whether somebody has to look at it.
     pub fn is_kept(&self) -> bool {
         self.lock().kept
-    }
-
-    /// All blocks that have been emitted, in their order.
-    pub fn segments(&self) -> Vec<Segment> {
-        self.lock().segments.stored.clone()
     }
 
     /// What a handler that asks by itself has given to keep.
@@ -327,8 +296,8 @@ impl Journal {
                 state.read_back(&key, entry);
             }
         }
-        state.bytes += kept.segments.iter().map(size_of_segment).sum::<usize>();
-        state.segments.stored.splice(0..0, kept.segments);
+        state.bytes += kept.segments.iter().map(Segment::size).sum::<usize>();
+        state.segments.prepend(kept.segments);
     }
 
     /// What the journal may hold from now on.
@@ -369,10 +338,6 @@ const RESERVE: usize = 8;
 
 /// What is appended to the key of a question to record when it is over.
 pub(crate) const DUE: &str = "#due";
-
-fn size_of_segment(segment: &Segment) -> usize {
-    written(&segment.scope) + segment.block.get().len() + 28
-}
 
 impl State {
     /// Takes a key for this run.
@@ -435,7 +400,7 @@ impl State {
     }
 
     /// Counts a record, and loses the run if that is what a test wants here.
-    fn note(&mut self, key: &str) {
+    pub(crate) fn note(&mut self, key: &str) {
         self.recorded += 1;
         let here = match &self.crash {
             Some(Crash::After(wanted)) => wanted == key,

@@ -23,6 +23,18 @@ pub enum Misuse {
         /// How large it may be.
         limit: usize,
     },
+    /// More blocks are emitted than may be.
+    TooManySegments {
+        /// How many may be.
+        limit: usize,
+    },
+    /// A block is larger than it may be.
+    SegmentTooLarge {
+        /// How many bytes it has.
+        bytes: usize,
+        /// How many it may have.
+        limit: usize,
+    },
     /// The value holds a secret, and this journal leaves the server.
     Secret(String),
     /// More questions are open than may be.
@@ -55,6 +67,14 @@ impl fmt::Display for Misuse {
             Self::TooLarge { key, bytes, limit } => write!(
                 f,
                 "recording `{key}` makes the journal {bytes} bytes long, and it may have {limit}; record less, such as an id of what is stored elsewhere"
+            ),
+            Self::TooManySegments { limit } => write!(
+                f,
+                "a call emits at most {limit} blocks; put more into each of them, or raise `max_segments`"
+            ),
+            Self::SegmentTooLarge { bytes, limit } => write!(
+                f,
+                "a block of {bytes} bytes is emitted, and it may have {limit}; emit it in pieces or as a link to a resource, or raise `max_segment_bytes`"
             ),
             Self::Secret(key) => write!(
                 f,

@@ -1,9 +1,21 @@
 //! Partial results: numbered, stored once, whatever runs again.
+//!
+//! A block is known by the step or scope that emitted it and by its place there. What is stored stays
+//! as it is; a run that begins again emits from where the stored ones end.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    task::{Context, Poll, Waker},
+};
 
 use outlive_wire::RawJson;
 use serde::{Deserialize, Serialize};
+
+use crate::{
+    Journal, Misuse, RunId,
+    entry::written,
+    polled::{polling, step_of},
+};
 
 /// One block that a run has emitted.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -25,32 +37,265 @@ fn is_zero(ordinal: &u32) -> bool {
     *ordinal == 0
 }
 
+impl Segment {
+    /// Where it comes from. No other segment of its task has the same.
+    pub(crate) fn place(&self) -> (String, u32) {
+        (self.scope.clone(), self.ordinal)
+    }
+
+    /// How many bytes it is counted as.
+    pub(crate) fn size(&self) -> usize {
+        written(&self.scope) + self.block.get().len() + 28
+    }
+}
+
 /// All blocks of a run, in the order in which they were first emitted.
 #[derive(Debug, Default)]
 pub(crate) struct Segments {
-    pub(crate) stored: Vec<Segment>,
-    /// How many each scope has emitted in this run.
-    pub(crate) emitted: HashMap<String, u32>,
+    stored: Vec<Segment>,
+    scopes: HashMap<String, Scope>,
+}
+
+/// What one step or scope has emitted.
+#[derive(Debug, Default)]
+struct Scope {
+    /// Where its blocks stand among all, by their place here.
+    places: HashMap<u32, usize>,
+    /// How many it has emitted in this run.
+    emitted: u32,
+    /// Whether it has been begun in this run.
+    begun: bool,
 }
 
 impl Segments {
+    pub(crate) fn restored(stored: Vec<Segment>) -> Self {
+        let mut segments = Self::default();
+        stored.into_iter().for_each(|segment| segments.push(segment));
+        segments
+    }
+
+    pub(crate) fn stored(&self) -> &[Segment] {
+        &self.stored
+    }
+
+    fn push(&mut self, segment: Segment) {
+        let scope = self.scopes.entry(segment.scope.clone()).or_default();
+        scope.places.entry(segment.ordinal).or_insert(self.stored.len());
+        self.stored.push(segment);
+    }
+
+    /// Puts what was emitted before everything that is here before it.
+    pub(crate) fn prepend(&mut self, before: Vec<Segment>) {
+        let after = std::mem::take(&mut self.stored);
+        for scope in self.scopes.values_mut() {
+            scope.places.clear();
+        }
+        before.into_iter().chain(after).for_each(|segment| self.push(segment));
+    }
+
     /// The place of the next block of a scope, and the block that is stored there already.
-    pub(crate) fn next(&mut self, scope: &str) -> (u32, Option<&Segment>) {
-        let count = self.emitted.entry(scope.to_owned()).or_default();
-        let ordinal = *count;
-        *count += 1;
-        let stored =
-            self.stored.iter().find(|segment| segment.ordinal == ordinal && segment.scope == scope);
-        (ordinal, stored)
+    fn next(&mut self, scope: &str) -> (u32, Option<&Segment>) {
+        if !self.scopes.contains_key(scope) {
+            self.scopes.insert(scope.to_owned(), Scope::default());
+        }
+        let Some(scope) = self.scopes.get_mut(scope) else { return (0, None) };
+        let ordinal = scope.emitted;
+        scope.emitted += 1;
+        scope.begun = true;
+        let place = scope.places.get(&ordinal).copied();
+        (ordinal, place.and_then(|place| self.stored.get(place)))
     }
 
     /// A scope begins again.
     pub(crate) fn restart(&mut self, scope: &str) {
-        self.emitted.remove(scope);
+        if let Some(scope) = self.scopes.get_mut(scope) {
+            (scope.emitted, scope.begun) = (0, true);
+        }
     }
 
     /// The whole run begins again.
     pub(crate) fn restart_all(&mut self) {
-        self.emitted.clear();
+        for scope in self.scopes.values_mut() {
+            (scope.emitted, scope.begun) = (0, false);
+        }
+    }
+
+    /// The scopes of which more is stored than this run has emitted, but for those that did not
+    /// have to run again.
+    fn behind<'a>(&'a self, is_done: impl Fn(&str) -> bool + 'a) -> impl Iterator<Item = &'a str> {
+        let behind = move |(name, scope): &(&'a String, &'a Scope)| {
+            (scope.emitted as usize) < scope.places.len() && (scope.begun || !is_done(name))
+        };
+        self.scopes.iter().filter(behind).map(|(name, _)| name.as_str())
+    }
+}
+
+impl Journal {
+    /// Adds a block to what the run has emitted; one that is stored already is not added again.
+    ///
+    /// # Errors
+    ///
+    /// When it is not emitted by the run itself, or does not fit.
+    pub fn emit(&self, run: RunId, scope: &str, block: RawJson) -> Result<(), Misuse> {
+        if !polling(run) {
+            return Err(Misuse::ForeignTask("emit".to_owned()));
+        }
+        let step = step_of(run);
+        // Whoever polls the run looks afterwards what there is to write.
+        self.emit_in(step.as_deref().unwrap_or(scope), block).map(drop)
+    }
+
+    /// As [`Journal::emit`], for a run that is not begun again from its journal and may emit from
+    /// wherever it likes.
+    ///
+    /// # Errors
+    ///
+    /// When it does not fit, or comes too late.
+    pub fn emit_anywhere(&self, block: RawJson) -> Result<(), Misuse> {
+        if let Some(writer) = self.emit_in("", block)? {
+            writer.wake();
+        }
+        Ok(())
+    }
+
+    /// Emits, and says whom to wake for it.
+    fn emit_in(&self, scope: &str, block: RawJson) -> Result<Option<Waker>, Misuse> {
+        let bounds = self.bounds();
+        let mut state = self.lock();
+        if state.is_closing() {
+            return Err(Misuse::Closed("emit".to_owned()));
+        }
+        let (ordinal, stored) = state.segments.next(scope);
+        if let Some(stored) = stored {
+            if stored.block.get() != block.get() {
+                tracing::warn!(scope, ordinal, "a block differs from what was emitted before");
+            }
+            return Ok(None);
+        }
+        if block.get().len() > bounds.segment_bytes {
+            let (bytes, limit) = (block.get().len(), bounds.segment_bytes);
+            return Err(Misuse::SegmentTooLarge { bytes, limit });
+        }
+        if state.segments.stored.len() >= bounds.segments {
+            return Err(Misuse::TooManySegments { limit: bounds.segments });
+        }
+        let segment = Segment { scope: scope.to_owned(), ordinal, block };
+        state.grow(|| format!("block {} of `{scope}`", ordinal + 1), segment.size(), bounds)?;
+        let writer = match &mut state.unwritten {
+            Some(unwritten) => unwritten.emit(segment.clone()),
+            None => None,
+        };
+        state.segments.push(segment);
+        state.note("emit");
+        Ok(writer)
+    }
+
+    /// Waits until so much of what was emitted is on its way to the store that there is room for
+    /// more. Without a store there always is.
+    pub fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.lock().unwritten {
+            Some(unwritten) => unwritten.poll_room(cx),
+            None => Poll::Ready(()),
+        }
+    }
+
+    /// All blocks that have been emitted, in their order.
+    pub fn segments(&self) -> Vec<Segment> {
+        self.lock().segments.stored().to_vec()
+    }
+
+    /// How many blocks have been emitted.
+    pub fn count_segments(&self) -> usize {
+        self.lock().segments.stored().len()
+    }
+
+    /// The scopes that have emitted less in this run than in one before: the handler has changed,
+    /// or is not the same function of its journal each time.
+    pub fn emitted_less(&self) -> Vec<String> {
+        let state = self.lock();
+        let is_done = |scope: &str| state.entry(scope).is_some();
+        let mut scopes: Vec<String> = state.segments.behind(is_done).map(str::to_owned).collect();
+        scopes.sort();
+        scopes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll, Waker};
+
+    use outlive_wire::RawJson;
+    use serde_json::value::to_raw_value;
+
+    use crate::{Bounds, Journal, Misuse, Restored, poll_as};
+
+    const BOUNDS: Bounds =
+        Bounds { bytes: 1 << 20, questions: 1, leaves: false, segments: 5_000, segment_bytes: 20 };
+
+    fn block(text: &str) -> RawJson {
+        to_raw_value(text).unwrap()
+    }
+
+    fn emit(journal: &Journal, scope: &str, text: &str) -> Result<(), Misuse> {
+        poll_as(1, || journal.emit(1, scope, block(text)))
+    }
+
+    fn texts(journal: &Journal) -> Vec<String> {
+        journal.segments().iter().map(|segment| segment.block.get().to_owned()).collect()
+    }
+
+    #[test]
+    fn what_is_stored_is_not_emitted_again_and_the_first_stays() {
+        let journal = Journal::new(BOUNDS);
+        for (scope, text) in [("", "a"), ("x", "b"), ("", "c")] {
+            emit(&journal, scope, text).unwrap();
+        }
+        let journal = Journal::restored(BOUNDS, journal.keep());
+        for (scope, text) in [("", "a"), ("x", "other"), ("", "c"), ("x", "d")] {
+            emit(&journal, scope, text).unwrap();
+        }
+        assert_eq!(texts(&journal), ["\"a\"", "\"b\"", "\"c\"", "\"d\""]);
+        assert!(journal.emitted_less().is_empty());
+        journal.restart();
+        emit(&journal, "x", "b").unwrap();
+        assert_eq!(journal.emitted_less(), ["", "x"], "both are behind what is stored");
+    }
+
+    #[test]
+    fn what_came_back_from_elsewhere_stands_first() {
+        let journal = Journal::new(BOUNDS);
+        emit(&journal, "", "a").unwrap();
+        let before = journal.keep().segments;
+        let journal = Journal::new(BOUNDS);
+        emit(&journal, "x", "b").unwrap();
+        journal.refill(Restored { segments: before, ..Restored::default() });
+        emit(&journal, "", "a").unwrap();
+        assert_eq!(texts(&journal), ["\"a\"", "\"b\""]);
+    }
+
+    #[test]
+    fn too_many_and_too_large_are_refused_and_say_so() {
+        let journal = Journal::new(Bounds { segments: 1, ..BOUNDS });
+        let refused = emit(&journal, "", "far too long for its bounds");
+        assert_eq!(refused, Err(Misuse::SegmentTooLarge { bytes: 29, limit: 20 }));
+        let journal = Journal::new(Bounds { segments: 1, ..BOUNDS });
+        emit(&journal, "", "a").unwrap();
+        assert_eq!(emit(&journal, "", "b"), Err(Misuse::TooManySegments { limit: 1 }));
+    }
+
+    #[test]
+    fn who_emits_faster_than_the_store_takes_it_waits() {
+        let journal = Journal::new(BOUNDS);
+        let mut cx = Context::from_waker(Waker::noop());
+        journal.begin_writing();
+        let mut count = 0;
+        while journal.poll_room(&mut cx).is_ready() {
+            emit(&journal, "", "a").unwrap();
+            count += 1;
+            assert!(count < 5_000, "there is always room");
+        }
+        let taken = journal.take_changes().unwrap();
+        assert_eq!(taken.segments.len(), count, "one write takes them all");
+        assert_eq!(journal.poll_room(&mut cx), Poll::Ready(()), "while that is on its way");
     }
 }

@@ -9,18 +9,29 @@ use std::{
 use outlive_wire::RawJson;
 use tokio::time::Instant;
 
-use crate::{Journal, store::Changes};
+use crate::{Journal, Segment, store::Changes};
 
 /// How often progress is written by itself. With everything else it goes along.
 const PACE: Duration = Duration::from_millis(250);
+
+/// How much may be emitted before it is on its way to the store: enough that one write is worth its
+/// flush, and no more than a store takes in at once.
+const ROOM: usize = 1_024;
+const ROOM_BYTES: usize = 1 << 20;
 
 /// What has been recorded since the last write.
 #[derive(Default)]
 pub(crate) struct Unwritten {
     pub(crate) changes: Changes,
+    /// Bytes of the blocks among the changes.
+    emitted: usize,
+    /// Those who wait until what they have emitted is on its way.
+    crowded: Vec<Waker>,
     /// How many writes have been begun, and how many are done.
     begun: u64,
     done: u64,
+    /// How far the run is, in words, for when it is worth a write.
+    words: Option<String>,
     /// When progress was last written.
     progressed: Option<Instant>,
     /// Those who wait for a write.
@@ -42,6 +53,21 @@ impl Unwritten {
     pub(crate) fn is_empty(&self) -> bool {
         // Progress that is held back does not keep anything from being done.
         (self.changes.is_empty() || self.only_progress_too_soon()) && self.begun == self.done
+    }
+
+    /// Takes a block to be written, and says who writes, should that have to be woken.
+    pub(crate) fn emit(&mut self, segment: Segment) -> Option<Waker> {
+        self.emitted += segment.size();
+        self.changes.segments.push(segment);
+        self.writer.clone()
+    }
+
+    pub(crate) fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.changes.segments.len() < ROOM && self.emitted < ROOM_BYTES {
+            return Poll::Ready(());
+        }
+        self.crowded.push(cx.waker().clone());
+        Poll::Pending
     }
 
     /// The write that comes next.
@@ -70,6 +96,7 @@ impl Unwritten {
     /// Another run begins: nobody of the old one waits.
     pub(crate) fn restart(&mut self) {
         self.waiting.clear();
+        self.crowded.clear();
     }
 }
 
@@ -85,11 +112,11 @@ impl Journal {
 
     /// There is no store after all: what was recorded stays in memory.
     pub fn stop_writing(&self) {
-        let waiting = match self.lock().unwritten.take() {
-            Some(unwritten) => unwritten.waiting,
+        let (waiting, crowded) = match self.lock().unwritten.take() {
+            Some(unwritten) => (unwritten.waiting, unwritten.crowded),
             None => return,
         };
-        waiting.into_iter().for_each(Waker::wake);
+        waiting.into_iter().chain(crowded).for_each(Waker::wake);
     }
 
     /// Takes what is to be written next, questions that have not been asked included. Nothing more
@@ -103,6 +130,11 @@ impl Journal {
         all.extend(asked);
         // These are open now. One that was withdrawn before would be withdrawn after, in a store.
         withdrawn.retain(|name| !all.iter().any(|asked| asked.name == *name));
+        let worth_it = !unwritten.changes.is_empty() || unwritten.too_soon().is_zero();
+        if unwritten.words.is_some() && worth_it {
+            unwritten.changes.message = unwritten.words.take();
+            unwritten.progressed = Some(Instant::now());
+        }
         if unwritten.changes.is_empty() || unwritten.only_progress_too_soon() {
             return None;
         }
@@ -110,7 +142,12 @@ impl Journal {
             unwritten.progressed = Some(Instant::now());
         }
         unwritten.begun += 1;
-        Some(mem::take(&mut unwritten.changes))
+        unwritten.emitted = 0;
+        let crowded = mem::take(&mut unwritten.crowded);
+        let changes = mem::take(&mut unwritten.changes);
+        drop(state);
+        crowded.into_iter().for_each(Waker::wake);
+        Some(changes)
     }
 
     /// What was taken has been written.
@@ -143,6 +180,7 @@ impl Journal {
             return;
         };
         unwritten.changes.message = Some(message);
+        unwritten.words = None;
         let writer = unwritten.writer.take();
         drop(state);
         writer.into_iter().for_each(Waker::wake);
@@ -163,6 +201,24 @@ impl Journal {
         writer.into_iter().for_each(Waker::wake);
     }
 
+    /// Says how far the run is, in words, for those who hear of it only by what the run says it is
+    /// doing. What does not grow is ignored; what comes too fast waits.
+    pub fn progress_in_words(&self, done: f64, words: String) {
+        let mut state = self.lock();
+        if !done.is_finite() || state.progress.is_some_and(|last| done <= last) {
+            return;
+        }
+        state.progress = Some(done);
+        let Some(unwritten) = &mut state.unwritten else {
+            state.said = Some(words);
+            return;
+        };
+        unwritten.words = Some(words);
+        let writer = unwritten.writer.take();
+        drop(state);
+        writer.into_iter().for_each(Waker::wake);
+    }
+
     /// How far the run was when it was last begun: nothing less is said any more.
     pub fn set_progress(&self, done: f64) {
         self.lock().progress = Some(done);
@@ -172,8 +228,8 @@ impl Journal {
     pub fn held_back(&self) -> Option<Duration> {
         let state = self.lock();
         let unwritten = state.unwritten.as_ref()?;
-        unwritten.changes.progress.as_ref()?;
-        Some(unwritten.too_soon())
+        let waits = unwritten.changes.progress.is_some() || unwritten.words.is_some();
+        waits.then(|| unwritten.too_soon())
     }
 
     /// Whom to wake when something is said from outside of the run.
@@ -192,7 +248,13 @@ mod tests {
 
     #[test]
     fn a_question_that_is_asked_again_before_its_withdrawal_is_written_is_not_withdrawn() {
-        let journal = Journal::new(Bounds { bytes: 1_000, questions: 10, leaves: false });
+        let journal = Journal::new(Bounds {
+            bytes: 1_000,
+            questions: 10,
+            leaves: false,
+            segments: 10,
+            segment_bytes: 100,
+        });
         journal.begin_writing();
         let run = 1;
         let ask = || {

@@ -66,4 +66,6 @@ methods! {
     ElicitationComplete = "notifications/elicitation/complete",
     TasksStatus = "notifications/tasks/status",
     Tasks = "notifications/tasks",
+    /// Of our own extension `dev.outlive/task-partials`:
+    TaskPartials = "notifications/dev.outlive/task_partials",
 }

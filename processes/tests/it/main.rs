@@ -8,6 +8,7 @@ mod folder; // what processes share
 mod killed; // what another process makes of the tasks of one that was killed
 mod process; // starting, reaching and ending them
 mod stdio; // standard input and output, and the end of both
+mod streams; // content that goes on growing elsewhere
 
 // The clients made of bytes that the tests of the crate itself use.
 #[path = "../../../crates/outlive/tests/it/support/mod.rs"]

@@ -15,7 +15,7 @@ const NODE: u32 = 22;
 
 /// The suite, installed.
 #[derive(Debug)]
-pub(super) struct Suite {
+pub(crate) struct Suite {
     folder: PathBuf,
     node: PathBuf,
 }
@@ -30,15 +30,14 @@ pub(super) struct Scenario {
 
 impl Suite {
     /// Installs what the lock file says, unless that is what lies there already.
-    pub(super) fn ready(folder: &Path) -> Result<Self> {
-        let lock = fs::read(folder.join("package-lock.json"))
-            .context("could not read conformance/package-lock.json")?;
-        let stamp = folder.join("node_modules/.installed-lock.json");
-        if fs::read(&stamp).ok().as_ref() != Some(&lock) {
-            install(folder)?;
-            fs::write(&stamp, &lock).context("could not write into conformance/node_modules")?;
-        }
+    pub(crate) fn ready(folder: &Path) -> Result<Self> {
+        install_once(folder)?;
         Ok(Self { folder: folder.to_owned(), node: node(folder)? })
+    }
+
+    /// The node that it runs on.
+    pub(crate) fn node(&self) -> &Path {
+        &self.node
     }
 
     pub(super) fn baseline(&self) -> PathBuf {
@@ -103,6 +102,18 @@ impl Scenario {
             LEGACY
         }
     }
+}
+
+/// Installs what a lock file says, unless that is what lies there already.
+pub(crate) fn install_once(folder: &Path) -> Result<()> {
+    let lock = folder.join("package-lock.json");
+    let lock = fs::read(&lock).with_context(|| format!("could not read {}", lock.display()))?;
+    let stamp = folder.join("node_modules/.installed-lock.json");
+    if fs::read(&stamp).ok().as_ref() != Some(&lock) {
+        install(folder)?;
+        fs::write(&stamp, &lock).with_context(|| format!("could not write {}", stamp.display()))?;
+    }
+    Ok(())
 }
 
 fn install(folder: &Path) -> Result<()> {

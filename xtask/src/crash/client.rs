@@ -115,7 +115,8 @@ impl<'f> Client<'f> {
         }
     }
 
-    fn open(&mut self, wire: Wire, method: &str, params: Value) -> Option<Response> {
+    /// Asks one server, once; what it says is still to be read.
+    pub(crate) fn open(&mut self, wire: Wire, method: &str, params: Value) -> Option<Response> {
         match wire {
             Wire::Modern => modern(self.somewhere()?, method, params, PATIENCE).ok(),
             Wire::Legacy => {

@@ -88,7 +88,13 @@ struct ThreeSteps {
 
 impl Runner for ThreeSteps {
     fn start(&self, claimed: Claimed) -> Result<Started, NotBegun> {
-        let bounds = Bounds { bytes: 1 << 20, questions: 10, leaves: false };
+        let bounds = Bounds {
+            bytes: 1 << 20,
+            questions: 10,
+            leaves: false,
+            segments: 10,
+            segment_bytes: 1_000,
+        };
         let journal = Arc::new(Journal::restored(bounds, claimed.journal));
         let work = Box::pin(three_steps(Arc::clone(&journal), self.value.clone()));
         let cancel = Box::new(|| {});

@@ -44,13 +44,17 @@ impl Cx {
 
     /// Tells the client how far the work is, if it wants to know. `done` has to grow; what comes
     /// too fast is held back and the newest is sent. An empty message is none.
+    ///
+    /// Where a task cannot say so, on 2026-07-28 or to a client that gave no token, it becomes what
+    /// the task is doing: `packing (3 of 10)`; see [`Cx::status`].
     pub fn progress(&self, done: f64, total: impl Into<Option<f64>>, message: impl Into<String>) {
-        if self.call.progress_token().is_none() {
+        let task = self.call.attached::<Durability>().filter(|durability| durability.is_task());
+        if self.call.progress_token().is_none() && task.is_none() {
             return;
         }
         let message = Some(message.into()).filter(|message| !message.is_empty());
         let progress = Progress { done, total: total.into(), message };
-        match self.call.attached::<Durability>().filter(|durability| durability.is_task()) {
+        match task {
             Some(durability) => TaskProgress::note(&self.call, durability, progress),
             None => self.call.port().progress(progress),
         }

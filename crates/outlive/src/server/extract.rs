@@ -57,6 +57,8 @@ pub struct Needs {
     pub(super) states: Vec<(TypeId, &'static str)>,
     /// Whether the handler may ask its client, and so may run again.
     pub(super) durable: bool,
+    /// Whether the handler adds to its result while it works, without being run again.
+    pub(super) emits: bool,
 }
 
 /// The client's arguments, checked and read into a type of yours.

@@ -45,7 +45,7 @@ pub use cx::Cx;
 pub(crate) use durable::Rehearsed;
 pub use durable::{
     Durable, DurableError, Elicit, ElicitUrl, External, Next, Opening, Questions, Reply, Resume,
-    Retry, Roots, Round, Sample, Secret, Shed,
+    Retry, Roots, Round, Sample, Secret, Shed, Task,
 };
 pub use error::{Error, Result};
 pub use extract::{Args, Extract, Needs, RawParams, Rejection, State};
@@ -65,7 +65,9 @@ pub use prompt::{IntoPrompt, Prompt};
 pub use resource::{IntoContents, Resource, ResourceTemplate};
 pub use running::Server;
 pub use seal_keys::{SealKeys, SealKeysError};
-pub use tasks::{CleanUp, IntoCleanedUp, OnCrash, TaskConfig, TaskPolicy, Unfinished};
+pub use tasks::{
+    CleanUp, IntoCleanedUp, OnCrash, ResponseMode, TaskConfig, TaskPolicy, Unfinished,
+};
 pub use throttle::RateLimit;
 pub use tool::Tool;
 pub use uri_template::{TemplateError, UriTemplate};

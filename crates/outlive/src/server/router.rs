@@ -2,7 +2,7 @@
 
 use std::{future::ready, sync::Arc};
 
-use outlive_protocol::{Answer, Call, Fault, Identity, OffersTasks, Outcome, Work};
+use outlive_protocol::{Answer, Call, Fault, Identity, Outcome, Work};
 use outlive_wire::{
     Method, PromptsCapability, ResourcesCapability, ServerCapabilities, SetLevelRequestParams,
     ToolsCapability,
@@ -111,10 +111,7 @@ impl Core {
                 ..ServerCapabilities::default()
             },
             // Without a name nobody can be told from anybody else.
-            tasks: self
-                .tasks
-                .as_ref()
-                .map(|_| OffersTasks { list: !call.principal().is_anonymous() }),
+            tasks: self.tasks.as_ref().map(|tasks| tasks.offers(!call.principal().is_anonymous())),
             instructions: self.instructions.clone(),
             cache: self.cache,
         }

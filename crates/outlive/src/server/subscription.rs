@@ -1,12 +1,20 @@
 //! Who hears of changes: `subscriptions/listen`, and the legacy way of subscribing to resources.
 
-use std::{collections::HashMap, future::ready, sync::Arc};
+use std::{
+    collections::HashMap,
+    future::{poll_fn, ready},
+    sync::Arc,
+};
 
 use outlive_protocol::{Answer, Call, Fault, Feed, Lists, Notify, Outcome, Wants, Work};
 use outlive_tasks::store::TaskId;
 use outlive_wire::{SubscriptionFilter, SubscriptionsListenRequestParams};
 
-use super::{core::Core, resource, tasks};
+use super::{
+    core::Core,
+    resource,
+    tasks::{self, Following, LOOK},
+};
 
 /// Answers `subscriptions/listen`: tells what is honoured, then every change, until the client
 /// leaves or the server shuts down.
@@ -23,14 +31,19 @@ pub(super) fn listen(core: &Arc<Core>, call: Arc<Call>) -> Work {
         Ok(ids) => ids,
         Err(fault) => return Box::pin(ready(Err(fault))),
     };
+    let following = match Following::of(core, &call, &params.notifications) {
+        Ok(following) => following,
+        Err(fault) => return Box::pin(ready(Err(fault))),
+    };
     let (wants, honoured) = match honour(core, &call, params.notifications) {
         Ok(honoured) => honoured,
         Err(fault) => return Box::pin(ready(Err(fault))),
     };
     let feed = core.profile.bus.subscribe(wants);
     let bound = core.profile.limits.queued_notifications;
-    if let Some(ids) = ids {
-        return Box::pin(listen_to_tasks(Arc::clone(core), call, feed, honoured, ids));
+    if ids.is_some() || following.is_some() {
+        let tasks = Listened { ids, following };
+        return Box::pin(listen_to_tasks(Arc::clone(core), call, feed, honoured, tasks));
     }
     call.port().say(Notify::Acknowledged(honoured), bound);
     Box::pin(async move {
@@ -61,16 +74,27 @@ fn wanted_tasks(
     }
 }
 
+/// The tasks that are listened to: how far they are, and what they emit.
+struct Listened {
+    ids: Option<Vec<TaskId>>,
+    following: Option<Following>,
+}
+
 /// Listens to tasks, and to everything else that was asked for.
 async fn listen_to_tasks(
     core: Arc<Core>,
     call: Arc<Call>,
     feed: Feed,
     mut honoured: SubscriptionFilter,
-    mut ids: Vec<TaskId>,
+    listened: Listened,
 ) -> Result<Outcome, Fault> {
     let bound = core.profile.limits.queued_notifications;
-    let news = core.task_news(&ids)?;
+    let wants_status = listened.ids.is_some();
+    let mut ids = listened.ids.unwrap_or_default();
+    let wants_emitted = listened.following.is_some();
+    let mut following = listened.following.unwrap_or_default();
+    let all: Vec<TaskId> = ids.iter().chain(following.ids()).cloned().collect();
+    let news = core.task_news(&all)?;
     let mut seen: HashMap<TaskId, u64> = HashMap::new();
     let mut first = Vec::new();
     for id in &ids {
@@ -82,11 +106,18 @@ async fn listen_to_tasks(
     // What is not there is left out: nobody learns whether it is somebody else's.
     ids.retain(|id| seen.contains_key(id));
     let names: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
-    honoured.extensions.insert(TASK_IDS.to_owned(), names.into());
+    if wants_status {
+        honoured.extensions.insert(TASK_IDS.to_owned(), names.into());
+    }
+    if wants_emitted {
+        following.admit(&core, &call).await?;
+        following.acknowledge(&mut honoured);
+    }
     call.port().say(Notify::Acknowledged(honoured), bound);
     for view in first {
         call.port().say(Notify::Task(Box::new(view)), bound);
     }
+    following.send_all(&core, &call).await?;
     loop {
         tokio::select! {
             change = feed.next() => match change {
@@ -94,12 +125,19 @@ async fn listen_to_tasks(
                 None => return Ok(Outcome::Complete(Answer::ListenEnded)),
             },
             id = news.next() => {
+                following.send(&core, &call, &id).await?;
                 let Some(last) = seen.get_mut(&id) else { continue };
+                // A task may change far more often than its reader reads.
+                poll_fn(|cx| call.port().poll_room(cx)).await;
                 let Some(view) = tasks::look_at(&core, &call, &id).await? else { continue };
                 if view.updated > *last {
                     *last = view.updated;
                     call.port().say(Notify::Task(Box::new(view)), bound);
                 }
+            }
+            // News are hints; whoever must miss nothing looks by itself.
+            () = tokio::time::sleep(LOOK), if !following.is_empty() => {
+                following.send_all(&core, &call).await?;
             }
         }
     }

@@ -3,7 +3,7 @@
 mod call;
 
 pub(super) use call::call;
-use call::{start, start_durable};
+use call::{start, start_durable, start_emitting};
 
 use std::{fmt, sync::Arc};
 
@@ -52,6 +52,7 @@ pub struct Tool {
     on_crash: Option<OnCrash>,
     clean_up: Option<Hook>,
     immediate: Option<String>,
+    incremental: bool,
     output: Option<OutputSchema>,
     written_input: Option<RawJson>,
     written_output: Option<RawJson>,
@@ -74,9 +75,10 @@ impl Tool {
     {
         let needs = H::needs();
         let handler = Arc::new(handler);
-        let handler: ToolHandler = match needs.durable || H::Output::ASKS {
-            true => Box::new(move |cx, entry| start_durable(&handler, cx, entry)),
-            false => Box::new(move |cx, entry| start(&*handler, cx, entry)),
+        let handler: ToolHandler = match (needs.durable || H::Output::ASKS, needs.emits) {
+            (true, _) => Box::new(move |cx, entry| start_durable(&handler, cx, entry)),
+            (false, true) => Box::new(move |cx, entry| start_emitting(&*handler, cx, entry)),
+            (false, false) => Box::new(move |cx, entry| start(&*handler, cx, entry)),
         };
         Self {
             info: outlive_wire::Tool::new(name, no_arguments()),
@@ -88,6 +90,7 @@ impl Tool {
             on_crash: None,
             clean_up: None,
             immediate: None,
+            incremental: false,
             output: H::Output::output_schema(),
             written_input: None,
             written_output: None,
@@ -286,6 +289,13 @@ impl Tool {
         self
     }
 
+    /// Says that its content is emitted bit by bit while it works, so that clients that can take it
+    /// as it grows get it so: [`ResponseMode::Streaming`](super::ResponseMode::Streaming).
+    pub fn incremental(mut self) -> Self {
+        self.incremental = true;
+        self
+    }
+
     /// Says that the handler takes steps which must not be done twice. A server without a store, which
     /// could not remember that they began, refuses it when it is built, not when the step is taken.
     pub fn uses_step_once(mut self) -> Self {
@@ -370,6 +380,7 @@ impl Tool {
             on_crash: self.on_crash,
             clean_up: self.clean_up,
             immediate: self.immediate,
+            incremental: self.incremental,
             durable: self.needs.durable,
             input,
             typed_input,
@@ -389,6 +400,7 @@ pub(super) struct ToolEntry {
     on_crash: Option<OnCrash>,
     clean_up: Option<Hook>,
     immediate: Option<String>,
+    incremental: bool,
     /// Whether the handler may run again from the top.
     durable: bool,
     input: Schema,
@@ -422,9 +434,25 @@ impl ToolEntry {
         self.clean_up.as_ref()
     }
 
+    /// Whether its calls become tasks.
+    pub(super) fn policy(&self) -> TaskPolicy {
+        self.policy
+    }
+
     /// What the model may be told while it runs.
     pub(super) fn immediate(&self) -> Option<&str> {
         self.immediate.as_deref()
+    }
+
+    /// Whether its content is emitted bit by bit.
+    pub(super) fn is_incremental(&self) -> bool {
+        self.incremental
+    }
+
+    /// Whether a run of it that was lost may be begun again though it has emitted something. What
+    /// goes on from its journal goes on there; all else says so, or does not.
+    pub(super) fn resumes_in_the_middle(&self) -> bool {
+        self.durable || self.on_crash == Some(OnCrash::RunAgain)
     }
 
     /// Whether its runs go on from their journal.

@@ -21,7 +21,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::{Arrival, Bus, Call, Change, Fault, Holding, Message, Profile, Session, Wants};
+use crate::{
+    Arrival, Bus, Call, Change, Fault, Holding, Message, Profile, ResponseModes, Session, Wants,
+};
 
 pub(crate) use legacy::{Reopened, open_session, reopen_session};
 pub(crate) use params::{Params, Request, params_of};
@@ -47,6 +49,39 @@ pub trait Era: fmt::Debug + Send + Sync {
     ///
     /// When it asks for one in a way that cannot be understood.
     fn holding(&self, call: &Call) -> Result<Holding, Fault>;
+
+    /// In which ways the client of a call wants it to be answered, where it says so.
+    ///
+    /// # Errors
+    ///
+    /// When it says so in a way that cannot be understood.
+    fn response_modes(&self, _call: &Call) -> Result<Option<ResponseModes>, Fault> {
+        Ok(None)
+    }
+
+    /// From after which number a call about a task wants to have what that has emitted, if it does.
+    ///
+    /// # Errors
+    ///
+    /// When it names something that is no such number.
+    fn emitted_after(&self, _call: &Call) -> Result<Option<u64>, Fault> {
+        Ok(None)
+    }
+
+    /// What its tasks are noted as having been asked for in, if their content is sent as it grows.
+    fn streaming_dialect(&self) -> &'static str {
+        self.dialect()
+    }
+
+    /// Whether a task that was asked for in a dialect sends its content as it grows.
+    fn streams(&self, _dialect: &str) -> bool {
+        false
+    }
+
+    /// Whether the request declares that it reads what tasks have emitted.
+    fn reads_partials(&self, _call: &Call) -> bool {
+        false
+    }
 
     /// How a caller that cannot hold a task is refused where there is no other answer.
     fn task_required(&self, capability: RawJson) -> Fault;

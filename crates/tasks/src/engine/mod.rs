@@ -6,6 +6,7 @@
 mod clean_up;
 mod config;
 mod drive;
+mod making;
 mod news;
 mod room;
 mod schedule;
@@ -21,7 +22,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{Notify, Semaphore, oneshot, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 
 pub use clean_up::CleaningUp;
 pub use config::EngineConfig;
@@ -36,8 +37,7 @@ use room::Expected;
 use crate::{
     Journal,
     store::{
-        By, Cancelled, Claimed, Created, Lease, NewTask, Store, StoreError, TaskId, TaskOutcome,
-        View, WorkerId,
+        By, Cancelled, Claimed, Lease, Store, StoreError, TaskId, TaskOutcome, View, WorkerId,
     },
 };
 
@@ -194,96 +194,6 @@ impl Engine {
         &self.0.config
     }
 
-    /// Makes a task that is run as soon as there is room for it: here and at once, if there is some.
-    /// It is made, and cancelled then, even if whoever asked does not wait for it; unless it has a
-    /// key to ask for it again.
-    ///
-    /// # Errors
-    ///
-    /// When it is not made, or nobody knows whether it was.
-    pub async fn create(&self, task: NewTask) -> Result<Untold, Refused> {
-        let (reply, answer) = oneshot::channel();
-        let inner = Arc::clone(&self.0);
-        // Waited for whether its caller stays or not: where there are several ways to a store, a
-        // cancellation might overtake it.
-        tokio::spawn(async move {
-            // One with a key is queued: if nobody knows whether it was made, whoever asks again
-            // finds it, and it must not be one that waits for us.
-            let slot = task.once.is_none().then(|| inner.slot()).flatten();
-            let Some(slot) = slot else {
-                let created = inner.make(NewTask { worker: None, ..task }).await;
-                // If nobody waits for it any more it comes back, and is cancelled.
-                return drop(reply.send(created.map(|(untold, _)| untold)));
-            };
-            // To be claimed it would have to be written, and read, once more.
-            let (kind, request, journal) =
-                (task.kind.clone(), task.request.clone(), task.journal.clone());
-            let worker = Some((inner.worker.clone(), inner.config.lease));
-            let principal = task.principal.clone();
-            let expected = inner.expect(&task.id);
-            let lease = match inner.make(NewTask { worker, ..task }).await {
-                Ok((untold, lease)) => {
-                    drop(reply.send(Ok(untold)));
-                    lease
-                }
-                Err(refused) => return drop(reply.send(Err(refused))),
-            };
-            let Some(lease) = lease else { return };
-            let claimed = Claimed {
-                lease,
-                principal,
-                kind,
-                request,
-                journal,
-                begun: false,
-                crashes: 0,
-                cancel_requested: false,
-                progress: None,
-                ended: None,
-                lost: false,
-            };
-            schedule::begin(&inner, claimed, Some(expected)).await;
-            drop(slot);
-        });
-        let lost = || Refused::Store(StoreError::Unavailable("it was not waited for".to_owned()));
-        answer.await.unwrap_or_else(|_| Err(lost()))
-    }
-
-    /// Makes a task of a run that has begun. The run goes on here; it is not begun again.
-    pub fn adopt(&self, task: NewTask, run: Started) -> oneshot::Receiver<Adopted> {
-        let (reply, answer) = oneshot::channel();
-        let inner = Arc::clone(&self.0);
-        tokio::spawn(async move {
-            let worker = Some((inner.worker.clone(), inner.config.lease));
-            let (id, principal) = (task.id.clone(), task.principal.clone());
-            let mut untold = Untold::of(&inner, &task);
-            let expected = inner.expect(&id);
-            let created = inner.store.create(NewTask { worker, ..task }).await;
-            let why = match created {
-                Ok(Created::New { lease: Some(lease), at }) => {
-                    run.journal.begin_writing();
-                    inner.saw(&principal, &id, Seen::Adopted);
-                    untold.was_made(at);
-                    // If nobody waits for it any more it comes back, and is cancelled.
-                    drop(reply.send(Adopted::Task(untold)));
-                    return inner.run(lease, principal, run, Some(expected)).await;
-                }
-                Ok(other) => {
-                    untold.told();
-                    refused(other)
-                }
-                Err(error) => {
-                    // It may be there all the same, and must not run beside what goes back.
-                    untold.never_was();
-                    Refused::Store(error)
-                }
-            };
-            // The run goes back to whoever had it; if nobody is there any more, it ends here.
-            let _ = reply.send(Adopted::Refused(run.work, why));
-        });
-        answer
-    }
-
     /// A task of this principal.
     ///
     /// # Errors
@@ -305,6 +215,12 @@ impl Engine {
         at_once: bool,
     ) -> Result<Option<Cancelled>, StoreError> {
         self.0.store.cancel(principal, task, at_once, self.0.config.retention).await
+    }
+
+    /// Looks now for tasks whose time is over. It does so by itself now and then; this is for one who
+    /// knows that there is such a task.
+    pub async fn sweep(&self) {
+        schedule::sweep(&self.0).await;
     }
 
     /// Is told whenever a task may have changed. Take it before looking at the task, so that no
@@ -355,17 +271,6 @@ impl Engine {
     }
 }
 
-fn refused(created: Created) -> Refused {
-    match created {
-        Created::Before(id) => Refused::Before(id),
-        Created::OtherRequest => Refused::OtherRequest,
-        Created::OverQuota => Refused::OverQuota,
-        Created::New { .. } => {
-            Refused::Store(StoreError::Unavailable("it gave no lease".to_owned()))
-        }
-    }
-}
-
 impl Inner {
     fn saw(&self, principal: &str, task: &TaskId, seen: Seen<'_>) {
         if let Some(observer) = &self.observer {
@@ -385,30 +290,6 @@ impl Inner {
         }
         let listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner).clone();
         listening.iter().filter_map(Weak::upgrade).for_each(|listening| listening.tell(task));
-    }
-
-    /// Makes a task.
-    async fn make(self: &Arc<Self>, task: NewTask) -> Result<(Untold, Option<Lease>), Refused> {
-        let (mut untold, is_held) = (Untold::of(self, &task), task.worker.is_some());
-        match self.store.create(task).await {
-            Ok(Created::New { lease, at }) => {
-                untold.was_made(at);
-                untold.saw(Seen::Created);
-                Ok((untold, lease))
-            }
-            Ok(other) => {
-                untold.told();
-                Err(refused(other))
-            }
-            // It may be there all the same: it is cancelled then. If it has a worker that is us, and
-            // we do not run it.
-            Err(error) => {
-                if is_held {
-                    untold.never_was();
-                }
-                Err(Refused::Store(error))
-            }
-        }
     }
 
     /// Runs a task until it ends, waits without a worker, or is lost.

@@ -32,11 +32,7 @@ pub(super) async fn claims(engine: Weak<Inner>) {
         let left = claim(&inner).await;
         if swept.is_none_or(|swept| swept.elapsed() >= config.sweep) {
             swept = Some(Instant::now());
-            match (inner.store.sweep(config.batch, config.retention).await, &inner.observer) {
-                (Ok(swept), Some(observer)) => observer.swept(&swept),
-                (Ok(_), None) => {}
-                (Err(error), _) => tracing::warn!(%error, "tasks could not be swept"),
-            }
+            sweep(&inner).await;
         }
         let due = match left {
             Left::Nothing => inner.store.next_due().await.ok().flatten(),
@@ -45,6 +41,16 @@ pub(super) async fn claims(engine: Weak<Inner>) {
         };
         let pause = due.unwrap_or(config.poll).clamp(Duration::from_millis(1), config.poll);
         let _ = tokio::time::timeout(pause, inner.due.notified()).await;
+    }
+}
+
+/// Ends what has taken too long, and forgets what has been over for long enough.
+pub(super) async fn sweep(inner: &Inner) {
+    let config = &inner.config;
+    match (inner.store.sweep(config.batch, config.retention).await, &inner.observer) {
+        (Ok(swept), Some(observer)) => observer.swept(&swept),
+        (Ok(_), None) => {}
+        (Err(error), _) => tracing::warn!(%error, "tasks could not be swept"),
     }
 }
 

@@ -23,8 +23,8 @@ use self::{
 };
 use super::{
     After, Answer, Answerer, Audit, AuditEvent, By, Cancelled, Census, Changes, Claimed, Cleaning,
-    Created, Heard, Lease, Listener, Millis, NewTask, OnceKey, Phase, Store, StoreError, Swept,
-    TaskId, TaskOutcome, Then, View, WorkerId, lifetime::Lifetime,
+    Created, Emitted, Heard, Lease, Listener, Millis, NewTask, OnceKey, PageLimit, Phase, Store,
+    StoreError, Swept, TaskId, TaskOutcome, Then, View, WorkerId, lifetime::Lifetime,
 };
 
 /// Keeps tasks in memory.
@@ -135,6 +135,7 @@ impl Store for MemoryStore {
                 due: Some(due),
                 begun: lease.is_some(),
                 crashes: 0,
+                emitted: task.journal.segments.iter().map(crate::Segment::place).collect(),
                 journal: task.journal,
                 questions: Vec::new(),
             },
@@ -152,6 +153,18 @@ impl Store for MemoryStore {
         let tasks = self.lock();
         let row = tasks.by_id.get(task).filter(|row| row.principal == principal);
         done(Ok(row.map(|row| row.view(task))))
+    }
+
+    fn segments<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        after: u64,
+        limit: PageLimit,
+    ) -> Answer<'a, Option<Emitted>> {
+        let tasks = self.lock();
+        let row = tasks.by_id.get(task).filter(|row| row.principal == principal);
+        done(Ok(row.map(|row| row.segments(after, limit))))
     }
 
     fn list<'a>(

@@ -24,8 +24,8 @@ pub use postgres::{PostgresOptions, PostgresStore};
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 pub use types::{
     After, Answerer, Asked, Audit, AuditEvent, By, Cancelled, Census, Changes, Claimed, Cleaning,
-    Created, Heard, Lease, Millis, NewTask, OnceKey, Phase, StoreError, Swept, TaskId, TaskOutcome,
-    Then, View, WorkerId,
+    Created, Emitted, Heard, Lease, Millis, NewTask, OnceKey, PageLimit, Phase, StoreError, Swept,
+    TaskId, TaskOutcome, Then, View, WorkerId,
 };
 
 /// What a store returns: a future of a result.
@@ -46,6 +46,17 @@ pub trait Store: Send + Sync + 'static {
 
     /// A task of this principal; one of another is not there.
     fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>>;
+
+    /// What a task of this principal has emitted, from after a number on; `None` if there is no such
+    /// task. A block has the same number for everybody who reads it, for as long as the task is there,
+    /// and no more of them come once it is over.
+    fn segments<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        after: u64,
+        limit: PageLimit,
+    ) -> Answer<'a, Option<Emitted>>;
 
     /// Tasks of this principal that are to be listed, oldest first, from after a place on.
     fn list<'a>(

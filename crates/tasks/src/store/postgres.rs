@@ -53,8 +53,8 @@ use self::{
 };
 use super::{
     After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Cleaning,
-    Created, Heard, Lease, Listener, NewTask, OnceKey, Store, StoreError, Swept, TaskId, Then,
-    View, WorkerId,
+    Created, Emitted, Heard, Lease, Listener, NewTask, OnceKey, PageLimit, Store, StoreError,
+    Swept, TaskId, Then, View, WorkerId,
 };
 
 /// How many connections read. The database answers one look after the other on each.
@@ -254,6 +254,17 @@ impl Store for PostgresStore {
     fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
         let read = |rows: Vec<_>| Ok(viewing::read(&rows)?.pop());
         Box::pin(self.readers.read(&self.shared, viewing::view(principal, task), read))
+    }
+
+    fn segments<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        after: u64,
+        limit: PageLimit,
+    ) -> Answer<'a, Option<Emitted>> {
+        let call = viewing::segments(principal, task, after, limit);
+        Box::pin(self.readers.read(&self.shared, call, |rows| viewing::read_segments(&rows)))
     }
 
     fn list<'a>(

@@ -49,8 +49,8 @@ use self::{
 };
 use super::{
     After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Cleaning,
-    Created, Heard, Lease, Listener, NewTask, OnceKey, Store, StoreError, Swept, TaskId, Then,
-    View, WorkerId,
+    Created, Emitted, Heard, Lease, Listener, NewTask, OnceKey, PageLimit, Store, StoreError,
+    Swept, TaskId, Then, View, WorkerId,
 };
 
 /// How many threads read. They wait for the disk more than they work, and two can.
@@ -235,6 +235,22 @@ impl Store for SqliteStore {
     fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
         let (principal, task) = (principal.to_owned(), task.clone());
         let look = move |connection: &_| viewing::view(connection, &principal, &task);
+        Box::pin(self.readers.read(&self.file, look))
+    }
+
+    fn segments<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        after: u64,
+        limit: PageLimit,
+    ) -> Answer<'a, Option<Emitted>> {
+        let (principal, task) = (principal.to_owned(), task.clone());
+        let look = move |connection: &_| {
+            in_one_piece(connection, |connection| {
+                viewing::segments(connection, &principal, &task, after, limit)
+            })
+        };
         Box::pin(self.readers.read(&self.file, look))
     }
 

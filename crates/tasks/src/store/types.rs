@@ -205,6 +205,28 @@ pub struct View {
     pub cancel_requested: Option<Millis>,
 }
 
+/// How much of what a task has emitted is read at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "read by stores, third parties' included")]
+pub struct PageLimit {
+    /// So many blocks at most.
+    pub segments: usize,
+    /// And no more of them when they have so many bytes together; one there always is.
+    pub bytes: usize,
+}
+
+/// What a task has emitted, from after a number on, in one consistent piece.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
+pub struct Emitted {
+    /// The blocks, in their order. The first has the number after the one that was named.
+    pub blocks: Vec<RawJson>,
+    /// The number of the last block there is, among these or not; zero if there is none.
+    pub last: u64,
+    /// Whether the task is over, and `last` stays the last.
+    pub ended: bool,
+}
+
 /// A task that a worker has got.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]

@@ -7,7 +7,8 @@ use std::{
 
 use outlive_tasks::store::{
     After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Cleaning,
-    Created, Heard, Lease, Listener, NewTask, OnceKey, Store, Swept, TaskId, Then, View, WorkerId,
+    Created, Emitted, Heard, Lease, Listener, NewTask, OnceKey, PageLimit, Store, Swept, TaskId,
+    Then, View, WorkerId,
 };
 use outlive_wire::RawJson;
 
@@ -38,6 +39,16 @@ impl<S: Store> Store for Alternating<S> {
 
     fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
         self.next().view(principal, task)
+    }
+
+    fn segments<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        after: u64,
+        limit: PageLimit,
+    ) -> Answer<'a, Option<Emitted>> {
+        self.next().segments(principal, task, after, limit)
     }
 
     fn list<'a>(

@@ -12,8 +12,8 @@ use outlive_tasks::{
     Entry,
     store::{
         After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Cleaning,
-        Created, Heard, Lease, Listener, MemoryStore, NewTask, OnceKey, Store, Swept, TaskId, Then,
-        View, WorkerId,
+        Created, Emitted, Heard, Lease, Listener, MemoryStore, NewTask, OnceKey, PageLimit, Store,
+        Swept, TaskId, Then, View, WorkerId,
         contract::{Bench, checks},
     },
 };
@@ -34,6 +34,8 @@ enum Flaw {
     NoLease,
     /// The end and the withdrawal of the questions are two transactions; the sweep does the second.
     TornEnd,
+    /// What a task has emitted is said to be all of it, and it is not.
+    EarlyEnd,
 }
 
 /// The checks that do not pass with this flaw.
@@ -90,6 +92,11 @@ async fn a_store_that_claims_without_a_lease_is_seen() {
 #[tokio::test]
 async fn a_store_that_ends_a_task_in_two_steps_is_seen() {
     sees(&failing(Flaw::TornEnd).await, "the_end_withdraws_open_questions");
+}
+
+#[tokio::test]
+async fn a_store_that_says_too_early_that_all_is_there_is_seen() {
+    sees(&failing(Flaw::EarlyEnd).await, "segments_are_read_from_any_number_on");
 }
 
 #[tokio::test]
@@ -166,6 +173,22 @@ impl Store for Broken {
                 view.questions.clone_from(open);
             }
             Ok(view)
+        })
+    }
+
+    fn segments<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        after: u64,
+        limit: PageLimit,
+    ) -> Answer<'a, Option<Emitted>> {
+        Box::pin(async move {
+            let mut emitted = self.inner.segments(principal, task, after, limit).await?;
+            if let (Some(Flaw::EarlyEnd), Some(emitted)) = (self.flaw, &mut emitted) {
+                emitted.ended = emitted.last > 0;
+            }
+            Ok(emitted)
         })
     }
 

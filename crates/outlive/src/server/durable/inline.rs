@@ -311,6 +311,11 @@ where
             if !waits {
                 return Poll::Pending;
             }
+            let durability = self.cx.call().attached::<Durability>();
+            if durability.is_some_and(|it| it.journal.has_open_questions() && it.want_task()) {
+                // As a task it is asked where its client waits for it.
+                return Poll::Pending;
+            }
             let answered = self.as_mut().gather(task, parked);
             let asks_by_itself = self.work.is_none();
             if asks_by_itself && !self.waiting.is_empty() || !asks_by_itself && !answered {
@@ -401,15 +406,27 @@ fn complete(cx: &Cx, mut outcome: Outcome) -> Outcome {
             "a handler did not come to what is recorded; has it changed?"
         );
     }
-    if let Outcome::Complete(Answer::Tool(result)) = &mut outcome {
-        let segments = durability.journal.segments();
-        let emitted: Vec<ContentBlock> = segments
-            .iter()
-            .filter_map(|segment| serde_json::from_str(segment.block.get()).ok())
-            .collect();
-        if !emitted.is_empty() {
-            result.content.splice(0..0, emitted);
-        }
+    let less = durability.journal.emitted_less();
+    if !less.is_empty() {
+        tracing::warn!(
+            target = %cx.call().name().unwrap_or_default(),
+            scopes = less.join(", "),
+            "a handler has emitted less than before; has it changed?"
+        );
     }
+    merge(durability, &mut outcome);
     outcome
+}
+
+/// Puts what was emitted before what was returned.
+pub(super) fn merge(durability: &Durability, outcome: &mut Outcome) {
+    let Outcome::Complete(Answer::Tool(result)) = outcome else { return };
+    let segments = durability.journal.segments();
+    let emitted: Vec<ContentBlock> = segments
+        .iter()
+        .filter_map(|segment| serde_json::from_str(segment.block.get()).ok())
+        .collect();
+    if !emitted.is_empty() {
+        result.content.splice(0..0, emitted);
+    }
 }

@@ -19,6 +19,7 @@ mod salient;
 mod secret;
 mod spill;
 mod state;
+mod task;
 mod upgrade;
 mod used_rounds;
 
@@ -51,6 +52,8 @@ pub use round::{Next, Questions, Round};
 pub(super) use salient::fingerprint;
 pub use secret::Secret;
 pub(super) use state::{Durability, open, random_id};
+pub use task::Task;
+pub(super) use task::merged;
 pub use upgrade::Resume;
 pub(super) use upgrade::Upgrade;
 pub(super) use used_rounds::UsedRounds;
@@ -222,6 +225,13 @@ impl Durable {
     /// Adds a block to the result while the work goes on. Blocks stand before those that the
     /// handler returns, each once, however often the handler runs. Only tools have them.
     ///
+    /// In a task a block has a number, and clients that can do it read it before the task ends. It is
+    /// stored before anybody sees it, together with others: a line costs no commit of its own. When
+    /// the handler runs again, what is stored is not emitted again; it is known by the step or
+    /// [`scope`](Durable::scope) it was emitted in and its place there, so branches that run side by
+    /// side each need a scope. A block that differs then is a warning in the log, and the stored one
+    /// stays.
+    ///
     /// # Errors
     ///
     /// A [`DurableError`].
@@ -231,6 +241,8 @@ impl Durable {
         }
         let block = to_raw_value(&block.into())?;
         self.journal().emit(self.run(), &self.scope, block).map_err(misuse)?;
+        // Who emits faster than the store takes it waits here.
+        poll_fn(|cx| self.journal().poll_room(cx)).await;
         self.survive().await;
         Ok(())
     }

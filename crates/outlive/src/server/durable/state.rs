@@ -32,6 +32,10 @@ use super::{
 /// Bytes of a journal that stays in memory while its call waits.
 const IN_MEMORY: usize = 16 << 20;
 
+/// How many blocks a call emits that is no task, at most, and of how many bytes.
+const SEGMENTS: usize = 100_000;
+const SEGMENT_BYTES: usize = 1 << 20;
+
 /// How far the clocks of replicas may differ.
 pub(super) const SKEW: Duration = Duration::from_secs(30);
 
@@ -246,6 +250,15 @@ impl Durability {
     /// Whether the call has to become a task before it can go on.
     pub(in crate::server) fn wants_task(&self) -> bool {
         self.wants_task.load(Ordering::Acquire) && !self.is_task()
+    }
+
+    /// The call has to become a task before it can go on, if it may.
+    pub(super) fn want_task(&self) -> bool {
+        let may = self.may_become_task.load(Ordering::Acquire) && !self.is_task();
+        if may {
+            self.wants_task.store(true, Ordering::Release);
+        }
+        may
     }
 
     /// Waits until the call is a task; `false` if it will not be one. Whoever makes a task of it
@@ -473,6 +486,8 @@ fn bounds(core: &Core, call: &Call) -> Bounds {
         bytes: if leaves { carried(core) } else { IN_MEMORY },
         questions: core.profile.limits.questions,
         leaves: leaves || (core.replays && core.tasks.is_none()),
+        segments: SEGMENTS,
+        segment_bytes: SEGMENT_BYTES,
     }
 }
 
@@ -484,7 +499,10 @@ fn carried(core: &Core) -> usize {
 /// The journal of a task stays with its store.
 fn task_bounds(core: &Core) -> Bounds {
     let bytes = core.tasks.as_ref().map_or(IN_MEMORY, Tasks::journal_bytes);
-    Bounds { bytes, questions: core.profile.limits.questions, leaves: false }
+    let (segments, segment_bytes) =
+        core.tasks.as_ref().map_or((SEGMENTS, SEGMENT_BYTES), Tasks::segment_bounds);
+    let questions = core.profile.limits.questions;
+    Bounds { bytes, questions, leaves: false, segments, segment_bytes }
 }
 
 /// 128 random bits.

@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use crate::server::RateLimit;
+use outlive_protocol::ResponseModes;
 use outlive_tasks::{
     engine::EngineConfig,
     store::{MemoryStore, Store, StoreError},
@@ -59,6 +60,23 @@ pub struct TaskConfig {
     pub(super) quota: usize,
     pub(super) anonymous: usize,
     pub(super) journal_bytes: usize,
+    pub(super) segments: usize,
+    pub(super) segment_bytes: usize,
+    pub(super) modes: Option<ResponseModes>,
+    pub(super) immediate_window: Duration,
+    pub(super) track_immediate: bool,
+    pub(super) partials: bool,
+}
+
+/// A way in which a call that asks for a task can be answered, other than with the task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the two of the proposal")]
+pub enum ResponseMode {
+    /// With the result, if it is there at once.
+    Immediate,
+    /// With the content of a tool that is [`incremental`](crate::server::Tool::incremental), in
+    /// several responses, as it grows.
+    Streaming,
 }
 
 impl TaskConfig {
@@ -75,6 +93,12 @@ impl TaskConfig {
             quota: 1_000,
             anonymous: 10_000,
             journal_bytes: 16 << 20,
+            segments: 100_000,
+            segment_bytes: 1 << 20,
+            modes: None,
+            immediate_window: Duration::from_millis(250),
+            track_immediate: false,
+            partials: false,
         }
     }
 
@@ -159,6 +183,60 @@ impl TaskConfig {
         self
     }
 
+    /// How many blocks a call may emit; a hundred thousand by default.
+    #[must_use]
+    pub fn max_segments(mut self, segments: usize) -> Self {
+        self.segments = segments;
+        self
+    }
+
+    /// How many bytes each block may have that a call emits; 1 MiB by default.
+    #[must_use]
+    pub fn max_segment_bytes(mut self, bytes: usize) -> Self {
+        self.segment_bytes = bytes;
+        self
+    }
+
+    /// Lets clients of 2025-11-25 choose how a call that asks for a task is answered: beside the task,
+    /// in these ways. None by default. Nobody is answered so who does not ask for it in that very
+    /// call.
+    #[must_use]
+    pub fn response_modes(mut self, modes: impl IntoIterator<Item = ResponseMode>) -> Self {
+        let mut offered = ResponseModes { task: true, ..ResponseModes::default() };
+        for mode in modes {
+            match mode {
+                ResponseMode::Immediate => offered.immediate = true,
+                ResponseMode::Streaming => offered.streaming = true,
+            }
+        }
+        self.modes = Some(offered);
+        self
+    }
+
+    /// How long a result may take and still be there at once, and how long the first response of
+    /// several waits for content; 250 milliseconds by default.
+    #[must_use]
+    pub fn immediate_window(mut self, window: Duration) -> Self {
+        self.immediate_window = window;
+        self
+    }
+
+    /// Whether a result that is there at once is kept as a task that has ended, for
+    /// `tasks/result` to give again; not by default.
+    #[must_use]
+    pub fn track_immediate(mut self, track: bool) -> Self {
+        self.track_immediate = track;
+        self
+    }
+
+    /// Whether clients of 2026-07-28 can read what a task emits while it runs, by the extension
+    /// `dev.outlive/task-partials`; not by default. Nobody is told who does not declare it.
+    #[must_use]
+    pub fn partials(mut self, shared: bool) -> Self {
+        self.partials = shared;
+        self
+    }
+
     /// How tasks are run.
     #[must_use]
     pub fn engine(mut self, change: impl FnOnce(&mut EngineConfig)) -> Self {
@@ -182,6 +260,12 @@ impl fmt::Debug for TaskConfig {
             quota,
             anonymous,
             journal_bytes,
+            segments,
+            segment_bytes,
+            modes,
+            immediate_window,
+            track_immediate,
+            partials,
         } = self;
         f.debug_struct("TaskConfig")
             .field("engine", engine)
@@ -193,6 +277,12 @@ impl fmt::Debug for TaskConfig {
             .field("max_per_caller", quota)
             .field("max_anonymous", anonymous)
             .field("max_journal_bytes", journal_bytes)
+            .field("max_segments", segments)
+            .field("max_segment_bytes", segment_bytes)
+            .field("response_modes", modes)
+            .field("immediate_window", immediate_window)
+            .field("track_immediate", track_immediate)
+            .field("partials", partials)
             .finish_non_exhaustive()
     }
 }

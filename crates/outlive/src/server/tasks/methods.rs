@@ -7,7 +7,7 @@ use outlive_tasks::store::{After, Answerer, Cancelled, TaskId, View};
 use outlive_wire::{CreateMessageResult, ElicitResult, InputRequest, ListRootsResult, RawJson};
 use serde::Deserialize;
 
-use super::{Tasks, unavailable, unknown_task};
+use super::{Tasks, partials, stream::Streams, unavailable, unknown_task};
 use crate::server::core::{Core, caller_key};
 
 /// `tasks/get`: how far a task is. Changes nothing.
@@ -19,7 +19,16 @@ pub(in crate::server) fn get(core: &Arc<Core>, call: Arc<Call>) -> Work {
         if view.outcome.is_some() {
             tasks.note(&call, &id, "retrieved", None);
         }
-        Ok(Outcome::Complete(Answer::Task(Box::new(tasks.show(view)))))
+        if tasks.config.partials
+            && let Some(after) = call.era().emitted_after(&call)?
+        {
+            // After the view: when that has ended, all blocks are there.
+            let emitted = Box::new(partials::beside(tasks, &call, &view, after).await?);
+            let shown = Box::new(tasks.show(view));
+            return Ok(Outcome::Complete(Answer::TaskEmitted(shown, emitted)));
+        }
+        let shown = Streams::seen_from(&call, tasks.show(view));
+        Ok(Outcome::Complete(Answer::Task(Box::new(shown))))
     })
 }
 

@@ -4,22 +4,31 @@
 //! - `clean_up`: what is done after a task that was cancelled or has expired.
 //! - `config`: how tasks are run, and [`TaskPolicy`].
 //! - `start`: how a call becomes a task: at once, or when it takes too long.
+//! - `modes`: in which way a call that asks for a task is answered; `stream`: with its content as it
+//!   grows.
 //! - `once`: calls that are done once, however often they are presented.
+//! - `partials`: what a task has emitted; `following`: for those who listen to it.
 //! - `peers`: how many tasks there are for each address whose callers have no name.
 //! - `progress`: how far a task is, for those who wait for it.
 //! - `runner`: how a task is begun again as a call.
-//! - `methods`: `tasks/get`, `tasks/update`, `tasks/cancel`, `tasks/list`; `result`: `tasks/result`.
+//! - `methods`: `tasks/get`, `tasks/update`, `tasks/cancel`, `tasks/list`; `result`: `tasks/result`;
+//!   `dialogue`: what a client that waits is asked and told.
 
 mod audit;
 mod clean_up;
 mod config;
+mod dialogue;
+mod following;
 mod methods;
+mod modes;
 mod once;
+mod partials;
 mod peers;
 mod progress;
 mod result;
 mod runner;
 mod start;
+mod stream;
 mod witness;
 
 use std::{
@@ -27,7 +36,7 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{Call, Completed, Fault, Profile, TaskState, TaskView};
+use outlive_protocol::{Call, Completed, Fault, OffersTasks, Profile, TaskState, TaskView};
 use outlive_tasks::{
     engine::{Engine, News, Refused},
     store::{Answerer, StoreError, TaskId, TaskOutcome, View, WorkerId},
@@ -37,10 +46,11 @@ use serde_json::value::RawValue;
 
 pub(super) use clean_up::Hook;
 pub use clean_up::{CleanUp, IntoCleanedUp, Unfinished};
-pub use config::{OnCrash, TaskConfig, TaskPolicy};
+pub use config::{OnCrash, ResponseMode, TaskConfig, TaskPolicy};
+pub(super) use following::Following;
 pub(super) use methods::{cancel, gate, get, list, look_at, update};
 pub(super) use progress::TaskProgress;
-pub(super) use result::result;
+pub(super) use result::{LOOK, result};
 pub(super) use start::course;
 
 use super::{core::Core, durable::Token, sessions::SessionNotes, throttle::Throttle};
@@ -97,6 +107,16 @@ impl Tasks {
         })
     }
 
+    /// How many blocks a task may emit, and how many bytes each may have.
+    pub(super) fn segment_bounds(&self) -> (usize, usize) {
+        (self.config.segments, self.config.segment_bytes)
+    }
+
+    /// How the server offers tasks.
+    pub(super) fn offers(&self, list: bool) -> OffersTasks {
+        OffersTasks { list, modes: self.config.modes, partials: self.config.partials }
+    }
+
     /// How many bytes the journal of a task may have.
     pub(super) fn journal_bytes(&self) -> usize {
         self.config.journal_bytes
@@ -128,6 +148,7 @@ impl Tasks {
             poll: millis(self.config.poll),
             message: view.message,
             immediate: None,
+            fell_back: false,
             state,
         }
     }

@@ -1,4 +1,5 @@
-//! How far a task is, for the client of 2025-11-25 that gave a token with the call that made it.
+//! How far a task is: for the client of 2025-11-25 that gave a token with the call that made it, as
+//! progress; for all others in words, as what the task is doing.
 //!
 //! It is kept with the task, so that whoever waits for its result hears of it, on any replica, and
 //! so that it never goes back when the task is begun again.
@@ -25,10 +26,14 @@ pub(in crate::server) struct TaskProgress {
 }
 
 impl TaskProgress {
-    /// Keeps how far a task is, where its client can hear of it.
+    /// Keeps how far a task is: as progress, where its client can hear of that; else in words, as
+    /// what the task is doing.
     pub(in crate::server) fn note(call: &Call, durability: &Durability, mut progress: Progress) {
-        let Some(token) = call.progress_token() else { return };
-        if !call.era().tells_progress_of_tasks() || !progress.done.is_finite() {
+        let token = call.progress_token().filter(|_| call.era().tells_progress_of_tasks());
+        let Some(token) = token else {
+            return durability.journal.progress_in_words(progress.done, in_words(&progress));
+        };
+        if !progress.done.is_finite() {
             return;
         }
         progress.total = progress.total.filter(|total| total.is_finite());
@@ -65,6 +70,19 @@ impl TaskProgress {
     pub(super) fn forget(session: &Session, task: &TaskId) {
         let told = session.state(Told::default);
         told.0.lock().unwrap_or_else(PoisonError::into_inner).remove(task);
+    }
+}
+
+/// `packing (3 of 10)`, `3 of 10`, `packing (3)`.
+fn in_words(progress: &Progress) -> String {
+    let Progress { done, total, message } = progress;
+    let far = match total.filter(|total| total.is_finite()) {
+        Some(total) => format!("{done} of {total}"),
+        None => done.to_string(),
+    };
+    match message {
+        Some(message) => format!("{message} ({far})"),
+        None => far,
     }
 }
 

@@ -1,33 +1,32 @@
 //! `tasks/result`, of 2025-11-25: waits for the end of a task, and asks the client on the way what
-//! the task wants to know.
+//! the task wants to know. With a number it waits for nothing, and answers with what the task has
+//! emitted after that.
 
-use std::{
-    collections::{HashMap, HashSet},
-    future::poll_fn,
-    sync::Arc,
-    task::Poll,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use outlive_protocol::{Answer, Call, Fault, Notify, Outcome, TaskState, Work};
-use outlive_tasks::store::{Answerer, TaskId, View};
-use outlive_wire::{ElicitRequestParams, InputRequest, Meta, RawJson};
+use outlive_tasks::store::TaskId;
 
 use super::{
-    TaskProgress, Tasks,
-    methods::{check, look, meant},
-    unavailable,
+    dialogue::{Dialogue, take, tell_progress},
+    methods::{look, meant},
+    partials,
 };
-use crate::server::{core::Core, durable::Put};
+use crate::server::core::Core;
 
 /// How often it looks by itself, should nobody tell it.
-const LOOK: Duration = Duration::from_secs(1);
+pub(in crate::server) const LOOK: Duration = Duration::from_secs(1);
 
 /// `tasks/result`.
 pub(in crate::server) fn result(core: &Arc<Core>, call: Arc<Call>) -> Work {
     let core = Arc::clone(core);
     Box::pin(async move {
         let (tasks, id) = meant(&core, &call)?;
+        if tasks.config.modes.is_some()
+            && let Some(rest) = partials::after_number(tasks, &call, &id).await?
+        {
+            return Ok(Outcome::Complete(Answer::Rest(Box::new(rest))));
+        }
         let mut dialogue = Dialogue::default();
         let mut told = None;
         loop {
@@ -67,107 +66,6 @@ pub(in crate::server) fn result(core: &Arc<Core>, call: Arc<Call>) -> Work {
             }
         }
     })
-}
-
-/// What the client is asked on one stream.
-#[derive(Default)]
-struct Dialogue {
-    asked: HashMap<String, (InputRequest, Put)>,
-    /// What it has refused to answer, or answered with what is no answer. It may be asked again on
-    /// another stream.
-    refused: HashSet<String>,
-}
-
-impl Dialogue {
-    /// Puts the questions of a task to the client.
-    fn ask(
-        &mut self,
-        core: &Arc<Core>,
-        call: &Arc<Call>,
-        id: &TaskId,
-        questions: Vec<(String, InputRequest)>,
-    ) {
-        // What was answered on another stream is not worth answering here.
-        self.asked.retain(|name, (_, put)| {
-            let is_open = questions.iter().any(|(open, _)| open == name);
-            if !is_open {
-                put.withdraw("it has been answered elsewhere");
-            }
-            is_open
-        });
-        for (name, mut request) in questions {
-            if self.asked.contains_key(&name) || self.refused.contains(&name) {
-                continue;
-            }
-            relate(&mut request, id);
-            if let Some(put) = Put::send(core, call, request.clone()) {
-                self.asked.insert(name, (request, put));
-            }
-        }
-    }
-
-    /// The next answer.
-    async fn answered(&mut self) -> (String, RawJson) {
-        loop {
-            let asked = &mut self.asked;
-            let (name, reply) = poll_fn(|cx| {
-                let ready = asked.iter_mut().find_map(|(name, (_, put))| match put.poll(cx) {
-                    Poll::Ready(reply) => Some((name.clone(), reply)),
-                    Poll::Pending => None,
-                });
-                ready.map_or(Poll::Pending, Poll::Ready)
-            })
-            .await;
-            let request = self.asked.remove(&name).map(|(request, _)| request);
-            let fits = |answer: &RawJson| request.is_some_and(|it| check(&it, answer).is_ok());
-            match reply {
-                Ok(answer) if fits(&answer) => return (name, answer),
-                refused => {
-                    tracing::debug!(name, ?refused, "a client has not answered a question");
-                    self.refused.insert(name);
-                }
-            }
-        }
-    }
-}
-
-/// Gives a task an answer.
-async fn take(
-    tasks: &Tasks,
-    call: &Call,
-    id: &TaskId,
-    name: String,
-    answer: RawJson,
-) -> Result<(), Fault> {
-    let (store, principal) = (tasks.engine().store(), call.principal().key());
-    let taken = store.answer(principal, id, Answerer::Client, vec![(name, answer)]).await;
-    let taken = taken.map_err(|error| unavailable(&error))?.unwrap_or_default();
-    tasks.note(call, id, "updated", Some(format!("{taken} answers were taken")));
-    Ok(())
-}
-
-/// Tells a client that waits for a task how far it is.
-fn tell_progress(core: &Core, call: &Call, view: &View) {
-    let Some(session) = call.session() else { return };
-    if view.outcome.is_some() {
-        return TaskProgress::forget(session, &view.id);
-    }
-    let progress = view.progress.as_ref().and_then(TaskProgress::read);
-    if let Some(notify) = progress.and_then(|progress| progress.news(session, &view.id)) {
-        call.port().say(notify, core.profile.limits.queued_notifications);
-    }
-}
-
-/// Says which task a question belongs to.
-fn relate(request: &mut InputRequest, id: &TaskId) {
-    let mut meta = Meta::default();
-    meta.insert(Meta::RELATED_TASK.to_owned(), serde_json::json!({"taskId": id.as_str()}));
-    match request {
-        InputRequest::Elicit(ElicitRequestParams::Form(form)) => form.meta = Some(meta),
-        InputRequest::Elicit(ElicitRequestParams::Url(url)) => url.meta = Some(meta),
-        InputRequest::CreateMessage(params) => params.meta = Some(meta),
-        _ => {}
-    }
 }
 
 fn cancelled(id: &TaskId) -> Fault {

@@ -52,7 +52,8 @@ impl Runner for CallRunner {
         let failed = |why: &str| ends(why, false);
         let core = self.core.upgrade().ok_or_else(|| failed("the server is gone"))?;
         let (call, entry) = self.call(&core, &claimed).map_err(|missing| failed(&missing))?;
-        if claimed.begun && !entry.resumes() {
+        let emitted = !claimed.journal.segments.is_empty();
+        if claimed.begun && (!entry.resumes() || emitted && !entry.resumes_in_the_middle()) {
             return Err(failed(
                 "the worker was lost, and this tool does not say that it can be run again",
             ));

@@ -16,11 +16,14 @@ use outlive_tasks::{
     engine::{self, Adopted, Refused, Started, Untold},
     store::{NewTask, OnceKey, TaskId, TaskOutcome},
 };
-use outlive_wire::{ErrorObject, code};
+use outlive_wire::{CallToolResult, ErrorObject, code};
 use serde_json::value::to_raw_value;
 use tokio::sync::oneshot;
 
-use super::{TaskPolicy, Tasks, error_of, millis, once::Once, refusal, unavailable, unknown_task};
+use super::{
+    TaskPolicy, Tasks, error_of, millis, modes::Way, once::Once, refusal, stream::stream,
+    unavailable, unknown_task,
+};
 use crate::server::{Cx, core::Core, durable::Durability, durable::random_id, tool::ToolEntry};
 
 /// Which way a call goes.
@@ -28,22 +31,30 @@ pub(in crate::server) enum Course {
     /// It is answered when it is done.
     Inline,
     /// It becomes a task if it is not done after this time.
-    Auto(Duration),
+    Auto(Duration, Wish),
     /// It is a task from the beginning.
-    Task {
-        /// How long the caller wants it to exist, in milliseconds.
-        ttl: Option<u64>,
-    },
+    Task(Wish),
+}
+
+/// What a caller says about the task that it may get.
+#[derive(Clone, Copy, Default)]
+pub(in crate::server) struct Wish {
+    /// How long it should exist, in milliseconds.
+    ttl: Option<u64>,
+    /// How the call is to be answered.
+    way: Way,
 }
 
 /// Decides which way a call goes, by what its tool allows and its caller can hold.
 pub(in crate::server) fn course(
     core: &Core,
     call: &Call,
-    policy: TaskPolicy,
+    entry: &ToolEntry,
 ) -> Result<Course, Fault> {
+    let policy = entry.policy();
+    let Some(tasks) = &core.tasks else { return Ok(Course::Inline) };
     // Nothing is read for the tools that never become one.
-    if core.tasks.is_none() || (policy == TaskPolicy::Never && !call.asks_for_task()) {
+    if policy == TaskPolicy::Never && !call.asks_for_task() {
         return Ok(Course::Inline);
     }
     let holding = call.era().holding(call)?;
@@ -54,10 +65,16 @@ pub(in crate::server) fn course(
             data: None,
         })),
         (TaskPolicy::Never, _) | (_, Holding::Never) => Ok(Course::Inline),
-        (_, Holding::Wants { ttl }) => Ok(Course::Task { ttl }),
-        (TaskPolicy::Auto { after }, Holding::Takes) => Ok(Course::Auto(after)),
+        (_, Holding::Wants { ttl }) => {
+            let way = Way::of(tasks, call, entry.is_incremental())?;
+            Ok(match way.immediate {
+                true => Course::Auto(tasks.config.immediate_window, Wish { ttl, way }),
+                false => Course::Task(Wish { ttl, way }),
+            })
+        }
+        (TaskPolicy::Auto { after }, Holding::Takes) => Ok(Course::Auto(after, Wish::default())),
         (TaskPolicy::Auto { .. }, _) => Ok(Course::Inline),
-        (TaskPolicy::Always, Holding::Takes) => Ok(Course::Task { ttl: None }),
+        (TaskPolicy::Always, Holding::Takes) => Ok(Course::Task(Wish::default())),
         (TaskPolicy::Always, _) => Err(call.era().task_required(era::tasks_capability())),
     }
 }
@@ -78,25 +95,71 @@ impl Course {
         match (self, once) {
             (Self::Inline, None) => start(&cx),
             (Self::Inline, Some(once)) => Box::pin(once.run(cx, start)),
-            (Self::Auto(after), None) => Auto::start(cx, entry, after, None, start),
-            (Self::Auto(after), Some(once)) => {
-                let key = once.key();
-                Box::pin(
-                    once.run(cx, move |cx| Auto::start(cx.clone(), entry, after, Some(key), start)),
-                )
+            (Self::Auto(after, wish), once) => {
+                let key = once.as_ref().map(Once::key);
+                let tool = Arc::clone(&entry);
+                let auto = move |cx: &Cx| Auto::start(cx.clone(), entry, after, wish, key, start);
+                let work = match once {
+                    None => auto(&cx),
+                    Some(once) => Box::pin(once.run(cx.clone(), auto)),
+                };
+                answered(cx, tool, wish, work)
             }
-            (Self::Task { ttl }, once) => {
-                Box::pin(async move { create(&cx, &entry, ttl, once).await })
+            (Self::Task(wish), once) => {
+                let (asker, tool) = (cx.clone(), Arc::clone(&entry));
+                let work = Box::pin(async move { create(&cx, &entry, wish, once).await });
+                answered(asker, tool, wish, work)
             }
         }
     }
+}
+
+/// Answers a call in the way that was agreed on.
+fn answered(cx: Cx, entry: Arc<ToolEntry>, wish: Wish, work: Work) -> Work {
+    let way = wish.way;
+    if way == Way::default() {
+        return work;
+    }
+    Box::pin(async move {
+        match work.await? {
+            Outcome::Task(made) if way.streaming => {
+                stream(Arc::clone(cx.core()), Arc::clone(cx.call()), made).await
+            }
+            Outcome::Task(mut made) => {
+                made.fell_back = way.fell_back;
+                Ok(Outcome::Task(made))
+            }
+            Outcome::Complete(Answer::Tool(result)) => Ok(tracked(&cx, &entry, wish, result).await),
+            done => Ok(done),
+        }
+    })
+}
+
+/// A result that was there at once; kept as a task, where that is switched on.
+async fn tracked(cx: &Cx, entry: &ToolEntry, wish: Wish, result: CallToolResult) -> Outcome {
+    let kept = async {
+        let tasks = cx.core().tasks().ok().filter(|tasks| tasks.config.track_immediate)?;
+        let task = new_task(cx, entry, wish, None, Durability::of(cx).keep()).ok()?;
+        let (id, outcome) = (task.id.clone(), TaskOutcome::Result(to_raw_value(&result).ok()?));
+        match tasks.engine().keep_ended(task, outcome).await {
+            Ok(()) => Some(id),
+            Err(why) => {
+                tracing::warn!(?why, "a result could not be kept as a task");
+                None
+            }
+        }
+    };
+    Outcome::Complete(match kept.await {
+        Some(id) => Answer::TaskResult(Box::new(result), id.as_str().to_owned()),
+        None => Answer::Tool(result),
+    })
 }
 
 /// Makes a task of a call that has not begun.
 async fn create(
     cx: &Cx,
     entry: &ToolEntry,
-    ttl: Option<u64>,
+    wish: Wish,
     once: Option<Once>,
 ) -> Result<Outcome, Fault> {
     if let Some(once) = &once
@@ -110,7 +173,7 @@ async fn create(
     durability.fetch(cx.core()).await?;
     let journal = durability.keep();
     let tasks = cx.core().tasks()?;
-    let task = new_task(cx, entry, ttl, once, journal)?;
+    let task = new_task(cx, entry, wish, once, journal)?;
     let (id, ttl) = (task.id.clone(), task.ttl);
     tasks.admit(cx.call(), &id).await?;
     let created_or_not = tasks.engine().create(task).await;
@@ -136,6 +199,7 @@ fn created(tasks: &Tasks, entry: &ToolEntry, ttl: Option<Duration>, task: Untold
         poll: millis(tasks.config.poll),
         message: None,
         immediate: entry.immediate().map(str::to_owned),
+        fell_back: false,
         // However far it has come meanwhile: a task begins at work.
         state: TaskState::Working,
     };
@@ -158,7 +222,7 @@ pub(super) async fn existing(cx: &Cx, id: &TaskId) -> Result<Option<Outcome>, Fa
 fn new_task(
     cx: &Cx,
     entry: &ToolEntry,
-    ttl: Option<u64>,
+    wish: Wish,
     once: Option<OnceKey>,
     mut journal: Restored,
 ) -> Result<NewTask, Fault> {
@@ -166,13 +230,17 @@ fn new_task(
     let tasks = cx.core().tasks()?;
     let config = &tasks.config;
     let stored = StoredCall::of(cx.call()).map_err(Fault::internal)?;
-    let ttl = config.granted_ttl(ttl);
+    let ttl = config.granted_ttl(wish.ttl);
+    let era = cx.call().era();
     Ok(NewTask {
         id: TaskId::new(random_id().ok_or_else(|| Fault::internal("no random bytes for a task"))?),
         principal: cx.principal().key().to_owned(),
         kind: entry.info.name.clone(),
-        origin: cx.call().era().dialect().to_owned(),
-        listed: cx.call().era().lists_tasks() && !cx.principal().is_anonymous(),
+        origin: match wish.way.streaming {
+            true => era.streaming_dialect().to_owned(),
+            false => era.dialect().to_owned(),
+        },
+        listed: era.lists_tasks() && !cx.principal().is_anonymous(),
         request: to_raw_value(&stored).map_err(Fault::internal)?,
         ttl: Some(ttl),
         max_ttl: config.max_ttl,
@@ -191,6 +259,7 @@ struct Auto {
     entry: Arc<ToolEntry>,
     once: Option<OnceKey>,
     after: Duration,
+    wish: Wish,
     timer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     stage: Stage,
     /// What it becomes, or does not after all.
@@ -213,6 +282,7 @@ impl Auto {
         cx: Cx,
         entry: Arc<ToolEntry>,
         after: Duration,
+        wish: Wish,
         once: Option<OnceKey>,
         start: impl FnOnce(&Cx) -> Work,
     ) -> Work {
@@ -220,14 +290,15 @@ impl Auto {
             Durability::of(&cx).allow_task(true);
         }
         let stage = Stage::Inline(start(&cx));
-        Box::pin(Self { cx, entry, once, after, timer: None, stage, admitted: None })
+        Box::pin(Self { cx, entry, once, after, wish, timer: None, stage, admitted: None })
     }
 
     fn adopt(&mut self, work: Work) -> Result<oneshot::Receiver<Adopted>, (Fault, Work)> {
         let cx = &self.cx;
         let core = cx.core();
         let durability = Durability::of(cx);
-        let task = match new_task(cx, &self.entry, None, self.once.clone(), durability.keep()) {
+        let once = self.once.clone();
+        let task = match new_task(cx, &self.entry, self.wish, once, durability.keep()) {
             Ok(task) => task,
             Err(fault) => return Err((fault, work)),
         };
@@ -289,7 +360,7 @@ impl Future for Auto {
                         Ok(Adopted::Task(task)) => {
                             self.stage = Stage::Over;
                             let tasks = self.cx.core().tasks()?;
-                            let ttl = tasks.config.granted_ttl(None);
+                            let ttl = tasks.config.granted_ttl(self.wish.ttl);
                             return Poll::Ready(Ok(created(tasks, &self.entry, Some(ttl), task)));
                         }
                         Ok(Adopted::Refused(work, why)) => {

@@ -23,7 +23,7 @@ use crate::server::{
 pub(in crate::server) fn call(core: &Arc<Core>, call: Arc<Call>) -> Work {
     match prepare(core, &call) {
         Ok(Prepared::Run(entry, permits)) => {
-            let course = match tasks::course(core, &call, entry.policy) {
+            let course = match tasks::course(core, &call, &entry) {
                 Ok(course) => course,
                 Err(fault) => return Box::pin(ready(Err(fault))),
             };
@@ -94,6 +94,16 @@ where
         }
         Err(rejection) => Box::pin(ready(reject(rejection, cx, entry))),
     }
+}
+
+/// Runs a handler that adds to its result while it works.
+pub(super) fn start_emitting<M, H>(handler: &H, cx: &Cx, entry: &Arc<ToolEntry>) -> Work
+where
+    H: Handler<M>,
+    H::Output: IntoToolResult,
+{
+    let (work, cx) = (start(handler, cx, entry), cx.clone());
+    Box::pin(async move { work.await.map(|outcome| durable::merged(&cx, outcome)) })
 }
 
 /// Runs a handler that may ask its client.

@@ -14,8 +14,8 @@ use outlive::{
     server::{Durable, Result, SealKeys, TaskConfig, TaskPolicy, Tool},
     tasks::{
         After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Cleaning,
-        Created, Heard, Lease, Listener, MemoryStore, NewTask, OnceKey, Store, StoreError, Swept,
-        TaskId, Then, View, WorkerId,
+        Created, Emitted, Heard, Lease, Listener, MemoryStore, NewTask, OnceKey, PageLimit, Store,
+        StoreError, Swept, TaskId, Then, View, WorkerId,
     },
     wire::RawJson,
 };
@@ -150,6 +150,16 @@ impl Store for SwitchedStore {
 
     fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
         self.inner.view(principal, task)
+    }
+
+    fn segments<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        after: u64,
+        limit: PageLimit,
+    ) -> Answer<'a, Option<Emitted>> {
+        self.inner.segments(principal, task, after, limit)
     }
 
     fn list<'a>(

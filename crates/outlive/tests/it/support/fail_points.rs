@@ -14,8 +14,8 @@ use std::{
 use outlive::{
     tasks::{
         After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Cleaning,
-        Created, Heard, Lease, Listener, NewTask, OnceKey, Store, StoreError, Swept, TaskId, Then,
-        View, WorkerId,
+        Created, Emitted, Heard, Lease, Listener, NewTask, OnceKey, PageLimit, Store, StoreError,
+        Swept, TaskId, Then, View, WorkerId,
     },
     wire::RawJson,
 };
@@ -28,6 +28,7 @@ pub(crate) enum Op {
     Create,
     Made,
     View,
+    Segments,
     List,
     /// After it, only one that has got something counts.
     Claim,
@@ -206,6 +207,16 @@ impl Store for FailPoints {
 
     fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
         self.through(Op::View, move |store| store.view(principal, task))
+    }
+
+    fn segments<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+        after: u64,
+        limit: PageLimit,
+    ) -> Answer<'a, Option<Emitted>> {
+        self.through(Op::Segments, move |store| store.segments(principal, task, after, limit))
     }
 
     fn list<'a>(

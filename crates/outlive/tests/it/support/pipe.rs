@@ -50,6 +50,8 @@ struct Asked {
     method: String,
     /// None before a handshake.
     version: Option<String>,
+    /// Whether several responses are welcome.
+    streams: bool,
 }
 
 impl Pipe {
@@ -289,7 +291,9 @@ impl Pipe {
                 Some(_) => Some(MODERN.to_owned()),
                 None => self.session.clone(),
             };
-            let asked = Asked { method: method.to_owned(), version };
+            let modes = message["params"]["task"]["responseModes"].as_array();
+            let streams = modes.is_some_and(|modes| modes.contains(&json!("streaming")));
+            let asked = Asked { method: method.to_owned(), version, streams };
             self.asked.entry(id.to_string()).or_default().push(asked);
         }
     }
@@ -320,7 +324,7 @@ impl Pipe {
             // The older schemas have no error without an id, which is why nobody can check it.
             return;
         };
-        let asked = self.answered(id, message.get("error").is_some());
+        let asked = self.answered(id, message);
         let agreed =
             message["result"]["protocolVersion"].as_str().filter(|_| asked.method == "initialize");
         if let Some(agreed) = agreed {
@@ -334,13 +338,21 @@ impl Pipe {
 
     /// The request that has been answered. Of two with one id it is the later that was refused; what
     /// was refused may also have been no request at all.
-    fn answered(&mut self, id: &Value, refused: bool) -> Asked {
+    fn answered(&mut self, id: &Value, message: &Value) -> Asked {
         let asked = self.asked.entry(id.to_string()).or_default();
-        match refused {
-            true => asked
-                .pop()
-                .unwrap_or_else(|| Asked { method: String::new(), version: self.session.clone() }),
+        let result = &message["result"];
+        // Who asked for several responses has more to come until one says that it is the last.
+        let is_last = result.get("content").is_some()
+            || result["isComplete"] == true
+            || result["_meta"].get("io.modelcontextprotocol/fallback-mode").is_some();
+        match message.get("error").is_some() {
+            true => asked.pop().unwrap_or_else(|| Asked {
+                method: String::new(),
+                version: self.session.clone(),
+                streams: false,
+            }),
             false if asked.is_empty() => panic!("nobody asked for an answer to {id}"),
+            false if asked[0].streams && !is_last => asked[0].clone(),
             false => asked.remove(0),
         }
     }

@@ -4,7 +4,7 @@
 use outlive_wire::{Meta, Method, ServerCapabilities, Version, code};
 use serde::Serialize;
 
-use super::{Legacy, question, shape, task};
+use super::{Legacy, partial, question, shape, task};
 use crate::{
     Answer, Call, Change, Fault, Identity, Message, Notify, Outcome, Page, Profile,
     era::{
@@ -23,6 +23,10 @@ pub(super) fn message(
 ) -> Frame {
     match message {
         Message::Notify(notify) => tell(era, call, notify, out),
+        Message::Partial(piece) => {
+            partial::partial(call, &piece, out);
+            Frame::Message
+        }
         Message::Last(Ok(Outcome::Complete(answer))) => {
             out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
             out.extend_from_slice(call.id().as_bytes());
@@ -106,7 +110,7 @@ fn tell(era: &Legacy, call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
         }
         Notify::Custom { method, params } => notify::custom(&method, params.as_deref(), out),
         Notify::Changed(change) => self::change(&change, out),
-        Notify::Acknowledged(_) | Notify::Task(_) => return Frame::Silent,
+        Notify::Acknowledged(_) | Notify::Task(_) | Notify::Emitted(_) => return Frame::Silent,
     }
     Frame::Message
 }
@@ -136,7 +140,9 @@ fn result(era: &Legacy, answer: Answer, out: &mut Vec<u8>) {
         }
         Answer::Prompt(result) => put(&shape::prompt_result(era, result), out),
         Answer::Completion(result) => put(&result, out),
-        Answer::Task(view) => put(&task::Task::of(&view), out),
+        // What tasks emit is sent to those who made them, here.
+        Answer::Task(view) | Answer::TaskEmitted(view, _) => put(&task::Task::of(&view), out),
+        Answer::Rest(rest) => partial::rest(era, *rest, out),
         Answer::Tasks(views, next) => {
             let tasks: Vec<task::Task<'_>> = views.iter().map(task::Task::of).collect();
             out.extend_from_slice(br#"{"tasks":"#);

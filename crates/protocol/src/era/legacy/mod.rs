@@ -7,6 +7,7 @@ mod decode;
 mod encode;
 mod handshake;
 mod methods;
+mod partial;
 mod question;
 mod shape;
 mod task;
@@ -18,13 +19,16 @@ pub(super) use handshake::requested_version;
 pub(crate) use handshake::{Reopened, open_session, reopen_session};
 
 use super::{Abandoned, Asking, Era, Frame, Numbering, modern::headers};
-use crate::{Call, Change, Fault, Holding, Message, Profile, fault::short};
+use crate::{Call, Change, Fault, Holding, Message, Profile, ResponseModes, fault::short};
 
 /// The rules of one legacy revision.
 #[derive(Debug)]
 pub(crate) struct Legacy {
     version: Version,
 }
+
+/// What tasks are noted as whose content is sent as it grows.
+const STREAMING: &str = "legacy-streaming";
 
 /// Newest first, as they are offered.
 static REVISIONS: [Legacy; 4] = [
@@ -124,6 +128,22 @@ impl Era for Legacy {
         }
     }
 
+    fn response_modes(&self, call: &Call) -> Result<Option<ResponseModes>, Fault> {
+        decode::response_modes(call)
+    }
+
+    fn emitted_after(&self, call: &Call) -> Result<Option<u64>, Fault> {
+        decode::last_seq_nr(call)
+    }
+
+    fn streaming_dialect(&self) -> &'static str {
+        STREAMING
+    }
+
+    fn streams(&self, dialect: &str) -> bool {
+        dialect == STREAMING
+    }
+
     fn task_required(&self, _capability: RawJson) -> Fault {
         Fault::Custom(ErrorObject {
             code: code::METHOD_NOT_FOUND,
@@ -141,7 +161,7 @@ impl Era for Legacy {
     }
 
     fn sees(&self, dialect: &str) -> bool {
-        dialect == self.dialect()
+        dialect == self.dialect() || dialect == STREAMING
     }
 
     fn cancels_at_once(&self) -> bool {

@@ -1,10 +1,11 @@
 //! Tasks as 2025-11-25 has them: a status to poll, and a result to wait for.
 //! Spec: <https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks>
 
+use outlive_wire::Meta;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{OffersTasks, TaskState, TaskView, task::rfc3339};
+use crate::{OffersTasks, ResponseModes, TaskState, TaskView, task::rfc3339};
 
 /// A task. What it has come to is asked for separately.
 #[derive(Serialize)]
@@ -26,17 +27,31 @@ pub(super) struct Task<'a> {
 pub(super) struct Created<'a> {
     task: Task<'a>,
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<Value>,
+    meta: Option<Meta>,
 }
 
 /// What the model may be told while the task runs.
 const IMMEDIATE: &str = "io.modelcontextprotocol/model-immediate-response";
 
+/// That none of the ways in which the client wanted to be answered was possible.
+const FALLBACK: &str = "io.modelcontextprotocol/fallback-mode";
+
 impl<'a> Created<'a> {
     pub(super) fn of(view: &'a TaskView) -> Self {
-        let meta = view.immediate.as_ref().map(|said| json!({IMMEDIATE: said}));
-        Self { task: Task::of(view), meta }
+        Self { task: Task::of(view), meta: meta(view) }
     }
+}
+
+/// What is said beside a task when it is made.
+pub(super) fn meta(view: &TaskView) -> Option<Meta> {
+    let mut meta = Meta::default();
+    if let Some(said) = &view.immediate {
+        meta.insert(IMMEDIATE.to_owned(), said.as_str().into());
+    }
+    if view.fell_back {
+        meta.insert(FALLBACK.to_owned(), ResponseModes::TASK.into());
+    }
+    (!meta.is_empty()).then_some(meta)
 }
 
 impl<'a> Task<'a> {
@@ -82,6 +97,10 @@ pub(super) fn capability(offers: OffersTasks) -> Value {
     let mut capability = json!({"cancel": {}, "requests": {"tools": {"call": {}}}});
     if offers.list {
         capability["list"] = json!({});
+    }
+    if let Some(modes) = offers.modes {
+        let modes: Vec<&str> = modes.names().collect();
+        capability["responses"] = json!({"modes": modes});
     }
     capability
 }

@@ -165,10 +165,15 @@ fn level_named(name: &str) -> Option<LoggingLevel> {
 
 /// Whether this request declares that it takes tasks; no other one counts.
 pub(super) fn holding(call: &Call) -> Holding {
-    let declared: ClientCapabilities =
-        serde_json::from_str(call.client_capabilities()).unwrap_or_default();
-    match declared.extensions.is_some_and(|extensions| extensions.contains_key(TASKS)) {
+    match declares(call, TASKS) {
         true => Holding::Takes,
         false => Holding::Undeclared,
     }
+}
+
+/// Whether this request declares an extension.
+pub(super) fn declares(call: &Call, extension: &str) -> bool {
+    let declared: ClientCapabilities =
+        serde_json::from_str(call.client_capabilities()).unwrap_or_default();
+    declared.extensions.is_some_and(|extensions| extensions.contains_key(extension))
 }

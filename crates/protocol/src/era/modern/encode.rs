@@ -16,7 +16,7 @@ use serde_json::{
 };
 
 use super::{
-    TASKS,
+    PARTIALS, TASKS, partial,
     task::{Task, Told},
 };
 use crate::{
@@ -53,6 +53,8 @@ pub(super) fn message(
 ) -> Frame {
     match message {
         Message::Notify(notify) => tell(call, notify, out),
+        // Here a call has one response.
+        Message::Partial(_) => Frame::Silent,
         Message::Last(Ok(Outcome::Complete(answer))) => {
             complete(call, answer, profile, out);
             Frame::End { status: 200 }
@@ -131,6 +133,9 @@ fn complete(call: &Call, answer: Answer, profile: &Profile, out: &mut Vec<u8>) {
             if identity.tasks.is_some() {
                 let extensions = identity.capabilities.extensions.get_or_insert_default();
                 extensions.insert(TASKS.to_owned(), Value::Object(serde_json::Map::new()));
+                if identity.tasks.is_some_and(|tasks| tasks.partials) {
+                    extensions.insert(PARTIALS.to_owned(), Value::Object(serde_json::Map::new()));
+                }
             }
             let cache = Some(identity.cache);
             Head { cache, ..head }.write(None, &Discovered::new(&identity), out);
@@ -164,8 +169,15 @@ fn complete(call: &Call, answer: Answer, profile: &Profile, out: &mut Vec<u8>) {
             head.write(meta.as_ref(), &result, out);
         }
         Answer::Task(task) => head.write(None, &Task::detailed(&task), out),
+        Answer::TaskEmitted(task, emitted) => {
+            head.write_beside(partial::EMITTED, &Task::detailed(&task), out, |out| {
+                out.push(b'{');
+                partial::members(&emitted, out);
+                out.push(b'}');
+            });
+        }
         // Methods that this revision does not have.
-        Answer::Tasks(..) => head.write(None, &Nothing {}, out),
+        Answer::Tasks(..) | Answer::Rest(_) => head.write(None, &Nothing {}, out),
         Answer::TaskResult(result, _) => head.write(None, &*result, out),
         Answer::ListenEnded => {
             Head { subscription: Some(call.id()), ..head }.write(None, &Nothing {}, out)
@@ -247,6 +259,25 @@ impl Head<'_> {
             out.push(b':');
             put(value, out);
         }
+        self.close(out);
+        let at = out.len();
+        put(rest, out);
+        splice(at, out);
+    }
+
+    /// Writes the members of a result with one more key of ours beside what we say ourselves.
+    fn write_beside(
+        &self,
+        key: &str,
+        rest: &impl Serialize,
+        out: &mut Vec<u8>,
+        value: impl FnOnce(&mut Vec<u8>),
+    ) {
+        self.open(false, out);
+        separate(out);
+        put(&key, out);
+        out.push(b':');
+        value(out);
         self.close(out);
         let at = out.len();
         put(rest, out);
@@ -366,6 +397,14 @@ fn tell(call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
             }
             let told = Told { task: Task::detailed(&task), meta };
             notify::notification(Method::Tasks.as_str(), &told, out);
+        }
+        Notify::Emitted(emitted) => {
+            open_subscribed(call, Method::TaskPartials, out);
+            out.extend_from_slice(br#","taskId":"#);
+            put(&emitted.id, out);
+            out.push(b',');
+            partial::members(&emitted, out);
+            out.extend_from_slice(b"}}");
         }
         // Modern streams cannot be resumed, and carry no requests.
         Notify::Detach { .. }

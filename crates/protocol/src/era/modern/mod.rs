@@ -6,6 +6,7 @@ mod decode;
 mod encode;
 pub(super) mod headers;
 mod methods;
+mod partial;
 mod task;
 
 use outlive_wire::{InputRequest, Method, RawJson, Version};
@@ -17,6 +18,9 @@ use crate::{Call, Change, Fault, Holding, Message, Profile};
 
 /// The extension that tasks are.
 pub(super) const TASKS: &str = "io.modelcontextprotocol/tasks";
+
+/// Our own extension, by which clients read what tasks emit while they run.
+pub(super) const PARTIALS: &str = "dev.outlive/task-partials";
 
 /// The rules of 2026-07-28.
 #[derive(Debug)]
@@ -48,6 +52,14 @@ impl Era for Modern {
 
     fn holding(&self, call: &Call) -> Result<Holding, Fault> {
         Ok(decode::holding(call))
+    }
+
+    fn emitted_after(&self, call: &Call) -> Result<Option<u64>, Fault> {
+        partial::after_seq(call)
+    }
+
+    fn reads_partials(&self, call: &Call) -> bool {
+        decode::declares(call, PARTIALS)
     }
 
     fn task_required(&self, capability: RawJson) -> Fault {

@@ -8,10 +8,10 @@ use std::sync::{
 use outlive_wire::RawJson;
 use serde_json::json;
 
-use super::{Bench, LEASE, done, entry, promises, raw, recorded, value};
+use super::{Bench, LEASE, OWNER, RETENTION, done, entry, promises, raw, recorded, value};
 use crate::{
     Segment,
-    store::{By, Changes, Then},
+    store::{By, Changes, PageLimit, TaskId, Then},
 };
 
 promises![
@@ -19,6 +19,9 @@ promises![
     a_recorded_value_never_changes,
     what_is_forgotten_can_be_recorded_anew_in_one_write,
     segments_keep_their_order_and_number,
+    segments_are_read_from_any_number_on,
+    a_page_of_segments_has_no_more_than_it_may,
+    nobody_else_reads_segments,
     every_change_has_a_later_time,
     a_message_is_seen_until_the_next,
     how_far_it_was_is_seen_by_its_owner_and_its_next_worker,
@@ -68,6 +71,70 @@ async fn segments_keep_their_order_and_number(bench: Bench) {
     let blocks: Vec<&str> = segments.iter().map(|segment| segment.block.get()).collect();
     assert_eq!(blocks, ["\"0\"", "\"x0\"", "\"1\""]);
     assert_eq!((segments[1].scope.as_str(), segments[2].ordinal), ("x", 1));
+}
+
+fn emitted(scope: &str, ordinal: u32) -> Segment {
+    let block = raw(&json!(format!("{scope}{ordinal}")));
+    Segment { scope: scope.to_owned(), ordinal, block }
+}
+
+/// What is read, as texts without their quotes; the last number; whether it is over.
+async fn read(bench: &Bench, after: u64, segments: usize) -> (Vec<String>, u64, bool) {
+    let (task, limit) = (TaskId::new("a"), PageLimit { segments, bytes: 1 << 20 });
+    let read = bench.store.segments(OWNER, &task, after, limit).await.expect("a look");
+    let read = read.expect("there is a task");
+    let texts = read.blocks.iter().map(|block| block.get().trim_matches('"').to_owned());
+    (texts.collect(), read.last, read.ended)
+}
+
+async fn segments_are_read_from_any_number_on(bench: Bench) {
+    let lease = bench.start("a", "v").await;
+    assert_eq!(read(&bench, 0, 10).await, (vec![], 0, false));
+    for batch in [vec![emitted("", 0), emitted("x", 0)], vec![emitted("", 1)]] {
+        bench.write(&lease, Changes { segments: batch, ..Changes::default() }).await;
+    }
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    assert_eq!(read(&bench, 0, 10).await, (texts(&["0", "x0", "1"]), 3, false));
+    assert_eq!(read(&bench, 1, 10).await, (texts(&["x0", "1"]), 3, false));
+    assert_eq!(read(&bench, 3, 10).await, (vec![], 3, false));
+    assert_eq!(read(&bench, u64::MAX, 10).await, (vec![], 3, false), "far beyond the last");
+    // Written again, as after a takeover, with one that is new.
+    bench.advance(LEASE * 2);
+    let lease = bench.claim_one("w").await.lease;
+    let again = vec![emitted("x", 0), emitted("x", 1)];
+    bench.write(&lease, Changes { segments: again, ..Changes::default() }).await;
+    assert_eq!(read(&bench, 2, 10).await, (texts(&["1", "x1"]), 4, false));
+    let last = Changes { segments: vec![emitted("", 2)], ..Changes::default() };
+    let then = Then::End { outcome: done(), retention: RETENTION };
+    bench.store.write(&lease, last, then).await.expect("a write");
+    assert_eq!(read(&bench, 4, 10).await, (texts(&["2"]), 5, true));
+    assert_eq!(read(&bench, 0, 10).await.0, ["0", "x0", "1", "x1", "2"], "and stays");
+}
+
+async fn a_page_of_segments_has_no_more_than_it_may(bench: Bench) {
+    let lease = bench.start("a", "v").await;
+    let block = raw(&json!("ü".repeat(30)));
+    let segments = (0..7).map(|ordinal| Segment { block: block.clone(), ..emitted("", ordinal) });
+    bench.write(&lease, Changes { segments: segments.collect(), ..Changes::default() }).await;
+    assert_eq!(read(&bench, 0, 3).await.0.len(), 3);
+    assert_eq!(read(&bench, 6, 3).await, (vec!["ü".repeat(30)], 7, false));
+    // Each has 62 bytes; a page is full with the one that fills it, and never empty.
+    for (bytes, count) in [(0, 1), (1, 1), (62, 1), (63, 2), (124, 2), (125, 3)] {
+        let (task, limit) = (TaskId::new("a"), PageLimit { segments: 10, bytes });
+        let read = bench.store.segments(OWNER, &task, 1, limit).await.expect("a look");
+        assert_eq!(read.expect("a task").blocks.len(), count, "{bytes} bytes");
+    }
+}
+
+async fn nobody_else_reads_segments(bench: Bench) {
+    let lease = bench.start("a", "v").await;
+    let segments = vec![emitted("", 0)];
+    bench.write(&lease, Changes { segments, ..Changes::default() }).await;
+    let limit = PageLimit { segments: 10, bytes: 1_000 };
+    for (owner, task) in [("name:eve", "a"), (OWNER, "b")] {
+        let read = bench.store.segments(owner, &TaskId::new(task), 0, limit).await;
+        assert!(read.expect("a look").is_none());
+    }
 }
 
 async fn every_change_has_a_later_time(bench: Bench) {

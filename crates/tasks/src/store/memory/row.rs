@@ -1,7 +1,7 @@
 //! One task in memory, and everything that can happen to it.
 
 use std::{
-    collections::{BTreeMap, btree_map::Entry as MapEntry},
+    collections::{BTreeMap, HashSet, btree_map::Entry as MapEntry},
     time::Duration,
 };
 
@@ -9,10 +9,10 @@ use outlive_wire::RawJson;
 
 use super::millis;
 use crate::{
-    Entry, Restored, Segment,
+    Entry, Restored,
     store::{
-        Answerer, Asked, Changes, Cleaning, Heard, Lease, Millis, Phase, TaskId, TaskOutcome, View,
-        WorkerId, lifetime::Lifetime,
+        Answerer, Asked, Changes, Cleaning, Emitted, Heard, Lease, Millis, PageLimit, Phase,
+        TaskId, TaskOutcome, View, WorkerId, lifetime::Lifetime,
     },
 };
 
@@ -42,6 +42,8 @@ pub(super) struct Row {
     pub(super) begun: bool,
     pub(super) crashes: u32,
     pub(super) journal: Restored,
+    /// Where its segments come from, to know them again.
+    pub(super) emitted: HashSet<(String, u32)>,
     pub(super) questions: Vec<Question>,
 }
 
@@ -100,10 +102,7 @@ impl Row {
             }
         }
         for segment in changes.segments {
-            let is_there = |stored: &Segment| {
-                stored.ordinal == segment.ordinal && stored.scope == segment.scope
-            };
-            if !self.journal.segments.iter().any(is_there) {
+            if self.emitted.insert((segment.scope.clone(), segment.ordinal)) {
                 self.journal.segments.push(segment);
             }
         }
@@ -257,6 +256,22 @@ impl Row {
             reasked,
             ..self.journal.clone()
         }
+    }
+
+    /// What it has emitted, from after a number on.
+    pub(super) fn segments(&self, after: u64, limit: PageLimit) -> Emitted {
+        let all = &self.journal.segments;
+        let after = usize::try_from(after).unwrap_or(usize::MAX).min(all.len());
+        let mut blocks = Vec::new();
+        let mut bytes = 0;
+        for segment in all[after..].iter().take(limit.segments) {
+            if bytes > 0 && bytes >= limit.bytes {
+                break;
+            }
+            bytes += segment.block.get().len();
+            blocks.push(segment.block.clone());
+        }
+        Emitted { blocks, last: all.len() as u64, ended: self.phase == Phase::Ended }
     }
 
     pub(super) fn view(&self, id: &TaskId) -> View {

@@ -8,10 +8,10 @@ use super::{
     Shared,
     call::{Call, values},
     clock::{from_column, to_column},
-    column::{count, from_json, from_text, get, name, owned, phase, progress},
+    column::{count, from_json, from_text, get, name, owned, phase, progress, raw},
     problem::Problem,
 };
-use crate::store::{After, Census, TaskId, View};
+use crate::store::{After, Census, Emitted, PageLimit, TaskId, View};
 
 macro_rules! seen {
     ($which:literal) => {
@@ -31,6 +31,17 @@ pub(super) const LIST: &str = seen!(
     "WHERE principal = $1 AND listed AND (created, id) > ($2, $3)
      ORDER BY created, id LIMIT $4"
 );
+// A page ends with the block that fills it.
+pub(super) const EMITTED: &str = "SELECT t.phase = 3,
+         coalesce((SELECT max(number) FROM segment WHERE task = t.number), 0), p.bodies
+     FROM task t CROSS JOIN LATERAL (
+         SELECT array_agg(body ORDER BY number) AS bodies FROM (
+             SELECT number, body,
+                 sum(octet_length(body)) OVER (ORDER BY number) - octet_length(body) AS before
+             FROM (SELECT number, body FROM segment WHERE task = t.number AND number > $3
+                 ORDER BY number LIMIT $4) AS s) AS s
+         WHERE before = 0 OR before < $5) AS p
+     WHERE t.id = $1 AND t.principal = $2";
 pub(super) const CENSUS: &str = "SELECT count(*) FILTER (WHERE phase = 0),
      count(*) FILTER (WHERE phase = 1), count(*) FILTER (WHERE phase = 2),
      count(*) FILTER (WHERE phase = 3), now_ms($1) - min(due) FROM task";
@@ -44,6 +55,19 @@ pub(super) fn list(principal: &str, after: Option<&After>, limit: usize) -> Call
     let (created, id) =
         after.map_or((0, ""), |after| (to_column(after.created), after.id.as_str()));
     Call::new(LIST, values![owned(principal), created, owned(id), count(limit)])
+}
+
+pub(super) fn segments(principal: &str, task: &TaskId, after: u64, limit: PageLimit) -> Call {
+    let (after, segments, bytes) = (to_column(after), count(limit.segments), count(limit.bytes));
+    let (task, principal) = (owned(task.as_str()), owned(principal));
+    Call::new(EMITTED, values![task, principal, after, segments, bytes])
+}
+
+pub(super) fn read_segments(rows: &[Row]) -> Result<Option<Emitted>, Problem> {
+    let Some(row) = rows.first() else { return Ok(None) };
+    let bodies: Vec<String> = get::<Option<_>>(row, 2)?.unwrap_or_default();
+    let blocks = bodies.into_iter().map(|body| raw("segments", body)).collect::<Result<_, _>>()?;
+    Ok(Some(Emitted { blocks, last: from_column(get(row, 1)?), ended: get(row, 0)? }))
 }
 
 pub(super) fn read(rows: &[Row]) -> Result<Vec<View>, Problem> {

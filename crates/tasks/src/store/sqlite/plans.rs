@@ -62,6 +62,8 @@ const STATEMENTS: &[&str] = &[
     tally::COUNT,
     tally::COUNTED,
     viewing::VIEW,
+    viewing::LAST_EMITTED,
+    viewing::EMITTED,
     viewing::LIST,
     writing::TOUCH,
     writing::FORGET_CRASHES,

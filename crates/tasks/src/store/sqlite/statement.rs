@@ -24,6 +24,23 @@ pub(super) fn all<T>(
     prepared(connection, sql)?.query_map(params, read)?.collect()
 }
 
+/// Rows for as long as more are wanted.
+pub(super) fn until(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    mut wants_more: impl FnMut(&Row<'_>) -> rusqlite::Result<bool>,
+) -> rusqlite::Result<()> {
+    let mut statement = prepared(connection, sql)?;
+    let mut rows = statement.query(params)?;
+    while let Some(row) = rows.next()? {
+        if !wants_more(row)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
 /// Runs it, and says how many rows it has changed.
 pub(super) fn run(
     connection: &Connection,

@@ -5,11 +5,11 @@ use rusqlite::{Connection, Row};
 
 use super::{
     clock::{from_column, to_column},
-    column::{count, from_json, phase},
+    column::{count, from_json, phase, raw},
     problem::Problem,
-    statement::{all, one},
+    statement::{all, one, until},
 };
-use crate::store::{After, TaskId, View};
+use crate::store::{After, Emitted, PageLimit, TaskId, View};
 
 // One statement sees one state of the file. Who looks at a task that asks nothing reads one row.
 macro_rules! seen {
@@ -31,6 +31,12 @@ pub(super) const LIST: &str = seen!(
      ORDER BY created, id LIMIT ?4"
 );
 
+pub(super) const LAST_EMITTED: &str = "SELECT number, phase = 3, coalesce((
+         SELECT max(number) FROM segment WHERE task = task.number), 0)
+     FROM task WHERE id = ?1 AND principal = ?2";
+pub(super) const EMITTED: &str =
+    "SELECT body FROM segment WHERE task = ?1 AND number > ?2 ORDER BY number LIMIT ?3";
+
 pub(super) fn view(
     connection: &Connection,
     principal: &str,
@@ -38,6 +44,33 @@ pub(super) fn view(
 ) -> Result<Option<View>, Problem> {
     let seen = one(connection, VIEW, (task.as_str(), principal), Seen::read)?;
     seen.map(Seen::view).transpose()
+}
+
+/// What a task has emitted, from after a number on. Wants to see one state of the file.
+pub(super) fn segments(
+    connection: &Connection,
+    principal: &str,
+    task: &TaskId,
+    after: u64,
+    limit: PageLimit,
+) -> Result<Option<Emitted>, Problem> {
+    let found = one(connection, LAST_EMITTED, (task.as_str(), principal), |row| {
+        Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?))
+    })?;
+    let Some((number, ended, last)) = found else { return Ok(None) };
+    let mut blocks = Vec::new();
+    if to_column(after) < last {
+        let mut bytes = 0;
+        let place = (number, to_column(after), count(limit.segments));
+        until(connection, EMITTED, place, |row| {
+            let body: String = row.get(0)?;
+            bytes += body.len();
+            blocks.push(body);
+            Ok(bytes < limit.bytes)
+        })?;
+    }
+    let blocks = blocks.into_iter().map(|body| raw("segments", body)).collect::<Result<_, _>>()?;
+    Ok(Some(Emitted { blocks, last: from_column(last), ended }))
 }
 
 pub(super) fn list(

@@ -134,7 +134,10 @@ async fn wait(
         }
     };
     match first {
-        First::Said(Some(message @ Message::Last(_))) if takes.json => {
+        // A piece is all that a client gets which takes no stream: it asks for the rest.
+        First::Said(Some(message @ (Message::Last(_) | Message::Partial(_))))
+            if takes.json && (!takes.events || matches!(message, Message::Last(_))) =>
+        {
             let Some(run) = running.run() else { return reply::accepted() };
             let response = whole(run, message);
             running.end();
@@ -280,7 +283,8 @@ async fn first_word(shared: &Shared, running: &mut Running) -> First {
     .await
 }
 
-/// Waits for the end of a call whose client takes no stream; what is said before it is lost.
+/// Waits for the end of a call whose client takes no stream, or for the first of several responses;
+/// what else is said before it is lost.
 async fn last_word(running: &mut Running, mut said: Option<Notify>) -> First {
     loop {
         match &said {

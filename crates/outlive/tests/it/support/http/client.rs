@@ -121,6 +121,28 @@ impl Connection {
         }
     }
 
+    /// Sends a request that is answered with a stream or with one message.
+    pub(crate) async fn send_or_open(mut self, request: &Request) -> Result<Stream, Response> {
+        self.write(&request.bytes()).await;
+        let (head, mut framing) = self.head().await.expect("a response");
+        let checks = Checks::of(request);
+        if head.is_stream() {
+            return Ok(Stream {
+                connection: self,
+                head,
+                framing,
+                parser: Parser::default(),
+                checks,
+            });
+        }
+        let mut body = Vec::new();
+        while let Some(piece) = self.piece(&mut framing).await.expect("a whole response") {
+            body.extend_from_slice(&piece);
+        }
+        checks.check_text(str::from_utf8(&body).expect("JSON is UTF-8"));
+        Err(Response { head, body, events: Vec::new() })
+    }
+
     /// Waits until the server closes the connection; what it still says is thrown away.
     pub(crate) async fn closed(mut self) {
         let mut rest = vec![0; 4096];

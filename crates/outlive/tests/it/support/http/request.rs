@@ -168,6 +168,11 @@ impl Request {
         self
     }
 
+    /// The id that the message has.
+    pub(crate) fn message_id(&self) -> Value {
+        self.message.as_ref().map_or(Value::Null, |message| message["id"].clone())
+    }
+
     pub(crate) fn id(self, id: impl Into<Value>) -> Self {
         self.member("id", id.into())
     }

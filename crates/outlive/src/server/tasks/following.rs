@@ -1,0 +1,137 @@
+//! Who listens to what tasks emit, by our own extension: each task from after a number on.
+//! Specified in `docs/extensions/task-partials.md`.
+
+use std::{collections::BTreeMap, future::poll_fn};
+
+use outlive_protocol::{Call, Fault, Notify};
+use outlive_tasks::store::TaskId;
+use outlive_wire::SubscriptionFilter;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    methods::gate,
+    partials::{emitted, page_of},
+    unavailable,
+};
+use crate::server::core::Core;
+
+/// The member of a filter that names tasks and numbers.
+const FILTER: &str = "dev.outlive/taskPartials";
+
+/// The tasks that a subscription follows, and the number of the last block that was sent of each.
+#[derive(Default)]
+pub(in crate::server) struct Following(BTreeMap<TaskId, u64>);
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Place {
+    task_id: String,
+    after_seq: u64,
+}
+
+impl Following {
+    /// What a client wants to follow; nothing, if it does not say that it knows the extension, or the
+    /// server has not switched it on.
+    pub(in crate::server) fn of(
+        core: &Core,
+        call: &Call,
+        wish: &SubscriptionFilter,
+    ) -> Result<Option<Self>, Fault> {
+        let is_on = core.tasks.as_ref().is_some_and(|tasks| tasks.config.partials);
+        let Some(places) = wish.extensions.get(FILTER).filter(|_| is_on) else { return Ok(None) };
+        if !call.era().reads_partials(call) {
+            return Ok(None);
+        }
+        gate(call)?;
+        let places: Vec<Place> = serde_json::from_value(places.clone()).map_err(|error| {
+            Fault::invalid_params(format!(
+                "`params.notifications` `{FILTER}` must be objects with `taskId` and `afterSeq`: {error}"
+            ))
+        })?;
+        let limit = core.profile.limits.subscriptions;
+        if places.len() > limit {
+            return Err(Fault::invalid_params(format!("at most {limit} tasks can be followed")));
+        }
+        let places = places.into_iter();
+        Ok(Some(Self(places.map(|it| (TaskId::new(it.task_id), it.after_seq)).collect())))
+    }
+
+    /// Leaves out what is not there for this caller: nobody learns whether it is somebody else's.
+    pub(in crate::server) async fn admit(&mut self, core: &Core, call: &Call) -> Result<(), Fault> {
+        let engine = core.tasks()?.engine();
+        let mut admitted = BTreeMap::new();
+        for (id, after) in std::mem::take(&mut self.0) {
+            let view = engine.view(call.principal().key(), &id).await;
+            if view.map_err(|error| unavailable(&error))?.is_some() {
+                admitted.insert(id, after);
+            }
+        }
+        self.0 = admitted;
+        Ok(())
+    }
+
+    /// Says what is honoured.
+    pub(in crate::server) fn acknowledge(&self, honoured: &mut SubscriptionFilter) {
+        let place = |(id, after): (&TaskId, &u64)| Place {
+            task_id: id.as_str().to_owned(),
+            after_seq: *after,
+        };
+        let places: Vec<Place> = self.0.iter().map(place).collect();
+        if let Ok(places) = serde_json::to_value(places) {
+            honoured.extensions.insert(FILTER.to_owned(), places);
+        }
+    }
+
+    /// Which tasks are followed.
+    pub(in crate::server) fn ids(&self) -> impl Iterator<Item = &TaskId> {
+        self.0.keys()
+    }
+
+    pub(in crate::server) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Sends what all tasks have emitted meanwhile.
+    pub(in crate::server) async fn send_all(
+        &mut self,
+        core: &Core,
+        call: &Call,
+    ) -> Result<(), Fault> {
+        let ids: Vec<TaskId> = self.0.keys().cloned().collect();
+        for id in ids {
+            self.send(core, call, &id).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends what a task has emitted meanwhile. One that has ended is not followed any longer.
+    pub(in crate::server) async fn send(
+        &mut self,
+        core: &Core,
+        call: &Call,
+        id: &TaskId,
+    ) -> Result<(), Fault> {
+        let tasks = core.tasks()?;
+        while let Some(after) = self.0.get(id).copied() {
+            // Nothing is read that could not be sent.
+            poll_fn(|cx| call.port().poll_room(cx)).await;
+            let Some(page) = page_of(tasks, call, id, after).await? else {
+                self.0.remove(id);
+                return Ok(());
+            };
+            let ended = page.ended;
+            let news = emitted(id, after, page, ended);
+            let count = news.blocks.blocks.len() as u64;
+            if count == 0 && !news.complete {
+                return Ok(());
+            }
+            match news.complete {
+                true => self.0.remove(id),
+                false => self.0.insert(id.clone(), after + count),
+            };
+            let bound = core.profile.limits.queued_notifications;
+            call.port().say(Notify::Emitted(Box::new(news)), bound);
+        }
+        Ok(())
+    }
+}

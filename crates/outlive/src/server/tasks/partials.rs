@@ -1,0 +1,141 @@
+//! What a task has emitted, for those who read it while it runs, or read the rest later.
+//!
+//! What is stored has its number from the store. Behind it stands what came with the end alone, of
+//! the result or of what went wrong: numbered on from there, in the same way for every reader and
+//! for ever, since nothing changes any more.
+
+use outlive_protocol::{Blocks, Call, Emitted, Fault, Rest};
+use outlive_tasks::store::{self, PageLimit, TaskId, TaskOutcome, View};
+use outlive_wire::{CallToolResult, ContentBlock, Meta, RawJson};
+use serde::Deserialize;
+use serde_json::value::to_raw_value;
+
+use super::{Tasks, methods::look, unavailable, unknown_task};
+
+/// How much is read, and sent in one message, at once.
+const PAGE: PageLimit = PageLimit { segments: PAGE_SEGMENTS, bytes: PAGE_BYTES };
+const PAGE_SEGMENTS: usize = 1_000;
+const PAGE_BYTES: usize = 256 << 10;
+
+/// Blocks from after a number on, as many as fit a message.
+pub(super) async fn page(
+    tasks: &Tasks,
+    call: &Call,
+    id: &TaskId,
+    after: u64,
+) -> Result<store::Emitted, Fault> {
+    page_of(tasks, call, id, after).await?.ok_or_else(unknown_task)
+}
+
+/// As [`page`]; `None` if there is no such task.
+pub(super) async fn page_of(
+    tasks: &Tasks,
+    call: &Call,
+    id: &TaskId,
+    after: u64,
+) -> Result<Option<store::Emitted>, Fault> {
+    let store = tasks.engine().store();
+    let page = store.segments(call.principal().key(), id, after, PAGE).await;
+    page.map_err(|error| unavailable(&error))
+}
+
+/// `tasks/result` with a number: what comes after it, as far as it is there. `None` if the task does
+/// not send its content as it grows, or no number is named.
+pub(super) async fn after_number(
+    tasks: &Tasks,
+    call: &Call,
+    id: &TaskId,
+) -> Result<Option<Rest>, Fault> {
+    // Before the blocks: when it has ended, all of them are there.
+    let view = look(tasks, call, id).await?;
+    if !call.era().streams(&view.origin) {
+        return Ok(None);
+    }
+    let Some(after) = call.era().emitted_after(call)? else { return Ok(None) };
+    let page = page(tasks, call, id, after).await?;
+    let blocks = Blocks { first: after.saturating_add(1), blocks: page.blocks };
+    if let Some(outcome) = view.outcome.filter(|_| is_all(&blocks, page.last)) {
+        tasks.note(call, id, "retrieved", None);
+        return rest(id, blocks, page.last, &outcome).map(Some);
+    }
+    Ok(Some(Rest { id: id.as_str().to_owned(), blocks: Some(blocks), end: None }))
+}
+
+/// Whether no stored block comes after these.
+pub(super) fn is_all(blocks: &Blocks, last: u64) -> bool {
+    blocks.first.saturating_add(blocks.blocks.len() as u64) > last
+}
+
+/// The end of a task: the blocks that are left, those that came with the end, and what else did.
+pub(super) fn rest(
+    id: &TaskId,
+    mut blocks: Blocks,
+    last: u64,
+    outcome: &TaskOutcome,
+) -> Result<Rest, Fault> {
+    let mut end = Box::new(CallToolResult::default());
+    // What was left out before these by the reader's own choice is left out.
+    let known = blocks.first.saturating_sub(1).max(last);
+    match outcome {
+        TaskOutcome::Result(raw) => {
+            let result: Ended = serde_json::from_str(raw.get()).map_err(Fault::internal)?;
+            let known = usize::try_from(known).unwrap_or(usize::MAX);
+            blocks.blocks.extend(result.content.into_iter().skip(known));
+            end.structured_content = result.structured_content;
+            end.is_error = result.is_error;
+            end.meta = result.meta;
+        }
+        TaskOutcome::Error(error) => {
+            if known == last {
+                let block = to_raw_value(&ContentBlock::text(error.message.as_str()));
+                blocks.blocks.push(block.map_err(Fault::internal)?);
+            }
+            end.is_error = Some(true);
+        }
+        TaskOutcome::Cancelled | TaskOutcome::Expired => end.is_error = Some(true),
+    }
+    Ok(Rest { id: id.as_str().to_owned(), blocks: Some(blocks), end: Some(end) })
+}
+
+/// A task that has failed before it emitted anything says so as any tool does.
+pub(super) fn as_content(rest: Rest) -> Result<Rest, Fault> {
+    let (Some(mut end), Some(blocks)) = (rest.end, rest.blocks) else {
+        return Err(Fault::internal("a task that has not ended has no content"));
+    };
+    let content = blocks.blocks.iter().map(|block| serde_json::from_str(block.get()));
+    end.content = content.collect::<Result<_, _>>().map_err(Fault::internal)?;
+    Ok(Rest { id: rest.id, blocks: None, end: Some(end) })
+}
+
+/// A result of which the content stays as it is.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Ended {
+    #[serde(default)]
+    content: Vec<RawJson>,
+    structured_content: Option<RawJson>,
+    is_error: Option<bool>,
+    #[serde(rename = "_meta")]
+    meta: Option<Meta>,
+}
+
+/// What a task that is looked at has emitted from after a number on.
+pub(super) async fn beside(
+    tasks: &Tasks,
+    call: &Call,
+    view: &View,
+    after: u64,
+) -> Result<Emitted, Fault> {
+    let page = page(tasks, call, &view.id, after).await?;
+    Ok(emitted(&view.id, after, page, view.outcome.is_some()))
+}
+
+pub(super) fn emitted(id: &TaskId, after: u64, page: store::Emitted, ended: bool) -> Emitted {
+    let blocks = Blocks { first: after.saturating_add(1), blocks: page.blocks };
+    Emitted {
+        id: id.as_str().to_owned(),
+        complete: ended && is_all(&blocks, page.last),
+        last: page.last,
+        blocks,
+    }
+}

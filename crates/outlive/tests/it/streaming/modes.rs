@@ -1,0 +1,256 @@
+//! What is agreed on, and what is answered then.
+
+use serde_json::{Value, json};
+
+use super::stage::{
+    ALL, Change, Client, FALLBACK, RELATED, Wire, World, blocks, declared, numbers, script_of,
+    task_of,
+};
+use crate::support::pipe::text;
+
+const EVERYTHING: Change = |tasks| tasks.response_modes(ALL);
+
+// S-01, S-10
+#[tokio::test]
+async fn modes_are_declared_where_they_are_switched_on() {
+    for wire in Wire::BOTH {
+        let client = World::new(EVERYTHING).client(wire).await;
+        let tasks = &client.hello["capabilities"]["tasks"];
+        assert_eq!(tasks["responses"]["modes"], json!(["immediate", "streaming", "task"]));
+        let streaming: Change =
+            |tasks| tasks.response_modes([outlive::server::ResponseMode::Streaming]);
+        let client = World::new(streaming).client(wire).await;
+        let tasks = &client.hello["capabilities"]["tasks"];
+        assert_eq!(tasks["responses"]["modes"], json!(["streaming", "task"]));
+        let client = World::new(|tasks| tasks).client(wire).await;
+        assert!(client.hello["capabilities"]["tasks"].get("responses").is_none());
+    }
+}
+
+// S-T01, S-12, S-20, S-21, S-22, S-81
+#[tokio::test]
+async fn s_t01_a_result_that_is_there_at_once_is_the_answer() {
+    for wire in Wire::BOTH {
+        let world = World::new(EVERYTHING);
+        let mut client = world.client(wire).await;
+        // `instant` always is a task; an answer without one is as good.
+        let mut flow = client.call("instant", json!({}), &["immediate"]).await;
+        let answer = client.part(&mut flow).await;
+        assert_eq!(text(&answer), "here it is");
+        assert!(answer.get("partial-content").is_none() && answer.get("task").is_none());
+        assert!(answer["_meta"].get(RELATED).is_none(), "there is no task: {answer}");
+        client.over(flow).await;
+        let tasks = client.ask("tasks/list", json!({})).await;
+        assert_eq!(tasks["tasks"], json!([]), "nothing is kept of it");
+    }
+}
+
+// S-T01, S-21, S-22, S-23, S-24
+#[tokio::test]
+async fn s_t01_a_tracking_task_gives_the_same_again() {
+    for wire in Wire::BOTH {
+        let world = World::new(|tasks| tasks.response_modes(ALL).track_immediate(true));
+        let mut client = world.client(wire).await;
+        for (tool, status, is_error) in
+            [("instant", "completed", false), ("broken", "failed", true)]
+        {
+            let mut flow = client.call(tool, json!({}), &["immediate"]).await;
+            let answer = client.part(&mut flow).await;
+            assert_eq!(answer["isError"].as_bool().unwrap_or_default(), is_error);
+            let id = task_of(&answer);
+            let task = client.ask("tasks/get", json!({"taskId": id})).await;
+            assert_eq!(task["status"], status);
+            assert_eq!(client.ask("tasks/result", json!({"taskId": id})).await, answer);
+            client.over(flow).await;
+        }
+    }
+}
+
+// S-T02, S-06, S-14
+#[tokio::test]
+async fn s_t02_a_task_is_what_is_asked_for_or_nothing_else_is() {
+    for wire in Wire::BOTH {
+        let world = World::new(EVERYTHING);
+        let mut client = world.client(wire).await;
+        for task in [json!({"responseModes": ["task"]}), json!({})] {
+            let mut flow = client.call_with("instant", json!({}), task).await;
+            let made = client.part(&mut flow).await;
+            assert_eq!(made["task"]["status"], "working", "though its result may be there");
+            assert!(made.get("_meta").is_none(), "{made}");
+            client.over(flow).await;
+            let id = made["task"]["taskId"].as_str().unwrap();
+            client.until(id, "completed").await;
+            let done = client.ask("tasks/result", json!({"taskId": id})).await;
+            assert_eq!((text(&done), task_of(&done).as_str()), ("here it is", id));
+        }
+    }
+}
+
+/// Calls with these modes a tool that stops at its gate, and returns the first response.
+async fn first(client: &mut Client, world: &World, tool: &str, modes: &[&str]) -> Value {
+    let arguments = if tool == "plain" { json!({}) } else { script_of(&[1], "empty") };
+    let mut flow = client.call(tool, arguments, modes).await;
+    let first = client.part(&mut flow).await;
+    world.gate.open(1);
+    let id = match first.get("task") {
+        Some(task) => task["taskId"].as_str().unwrap().to_owned(),
+        None => task_of(&first),
+    };
+    match first.get("isComplete") {
+        Some(_) => drop(client.parts(&mut flow).await),
+        None => client.until(&id, "completed").await,
+    }
+    client.over(flow).await;
+    first
+}
+
+// S-T08, S-04, S-05, S-07, S-13, S-16, S-17
+#[tokio::test]
+async fn s_t08_what_is_not_there_at_once_is_a_stream_or_a_task() {
+    for wire in Wire::BOTH {
+        let world = World::new(EVERYTHING);
+        let mut client = world.client(wire).await;
+        let client = &mut client;
+        let task = |answer: &Value| answer["task"]["status"] == "working";
+        // What was agreed on is not possible, and who waits for more has to know.
+        let slow = first(client, &world, "plain", &["immediate"]).await;
+        assert!(task(&slow) && slow["_meta"][FALLBACK] == "task", "{slow}");
+        let plain = first(client, &world, "plain", &["immediate", "streaming"]).await;
+        assert!(task(&plain) && plain["_meta"][FALLBACK] == "task", "{plain}");
+        let listed = first(client, &world, "plain", &["task", "immediate"]).await;
+        assert!(task(&listed) && listed.get("_meta").is_none(), "a task was asked for: {listed}");
+        for modes in [vec!["immediate", "streaming"], vec!["task", "streaming", "immediate"]] {
+            let stream = first(client, &world, "script", &modes).await;
+            assert_eq!(blocks(&stream), [(1, "1".to_owned())], "the order is not looked at");
+            assert!(stream["_meta"].get(FALLBACK).is_none());
+        }
+        let none = first(client, &world, "script", &["later"]).await;
+        assert!(task(&none) && none["_meta"][FALLBACK] == "task", "unknown words: {none}");
+        let empty = first(client, &world, "script", &[]).await;
+        assert!(task(&empty) && empty["_meta"][FALLBACK] == "task", "{empty}");
+    }
+}
+
+// S-14, S-15
+#[tokio::test]
+async fn a_stream_begins_though_the_result_is_there() {
+    for wire in Wire::BOTH {
+        let world = World::new(EVERYTHING);
+        let mut client = world.client(wire).await;
+        let mut flow = client.call("script", script_of(&[], "done"), &["streaming"]).await;
+        let parts = client.parts(&mut flow).await;
+        assert_eq!(numbers(&parts), [1], "what is returned is a block, too");
+        client.over(flow).await;
+    }
+}
+
+// S-08
+#[tokio::test]
+async fn modes_that_are_none_are_refused() {
+    for wire in Wire::BOTH {
+        let mut client = World::new(EVERYTHING).client(wire).await;
+        for bad in [json!("streaming"), json!([1]), json!({}), json!(null), json!(["task", null])] {
+            let call = json!({"name": "instant", "arguments": {}, "task": {"responseModes": bad}});
+            assert_eq!(client.refused("tools/call", call).await, -32602, "{bad}");
+        }
+        let twice = json!({"responseModes": ["immediate", "immediate", "later"]});
+        let mut flow = client.call_with("instant", json!({}), twice).await;
+        assert_eq!(text(&client.part(&mut flow).await), "here it is");
+    }
+}
+
+// S-11
+#[tokio::test]
+async fn what_a_call_says_counts_more_than_what_its_client_declared() {
+    for wire in Wire::BOTH {
+        let world = World::new(EVERYTHING);
+        let mut client = world.client_with(wire, json!({})).await;
+        let mut flow = client.call("instant", json!({}), &["immediate"]).await;
+        assert_eq!(text(&client.part(&mut flow).await), "here it is");
+    }
+}
+
+// S-T13, S-53
+#[tokio::test]
+async fn s_t13_a_server_without_modes_makes_a_task() {
+    for wire in Wire::BOTH {
+        let world = World::new(|tasks| tasks);
+        let mut client = world.client(wire).await;
+        for modes in [json!(["immediate", "streaming"]), json!(7)] {
+            let task = json!({"ttl": 60_000, "responseModes": modes});
+            let mut flow = client.call_with("script", script_of(&[2], "x"), task).await;
+            let made = client.part(&mut flow).await;
+            assert_eq!(made["task"]["status"], "working");
+            assert!(made.get("_meta").is_none(), "the word means nothing to it: {made}");
+            world.gate.open(1);
+            let id = made["task"]["taskId"].as_str().unwrap().to_owned();
+            let whole = client.ask("tasks/result", json!({"taskId": id, "lastSeqNr": 0})).await;
+            assert_eq!(whole["content"].as_array().unwrap().len(), 3, "{whole}");
+            assert!(whole.get("partial-content").is_none());
+        }
+    }
+}
+
+// S-T14, S-06, S-10, S-53
+#[tokio::test]
+async fn s_t14_who_asks_for_no_mode_sees_nothing_of_them() {
+    for wire in Wire::BOTH {
+        let without = World::new(|tasks| tasks);
+        let with = World::new(EVERYTHING);
+        let mut seen = Vec::new();
+        for world in [&without, &with] {
+            let mut client = world.client_with(wire, json!({})).await;
+            let task = json!({"ttl": 60_000});
+            let mut flow = client.call_with("script", script_of(&[2], "x"), task).await;
+            let mut made = client.part(&mut flow).await;
+            world.gate.open(1);
+            let id = made["task"]["taskId"].as_str().unwrap().to_owned();
+            let done = client.ask("tasks/result", json!({"taskId": id})).await;
+            client.over(flow).await;
+            for own in ["taskId", "createdAt", "lastUpdatedAt"] {
+                made["task"][own] = json!("");
+            }
+            seen.push(format!("{made} {done}").replace(&id, "id"));
+        }
+        assert_eq!(seen[0], seen[1], "byte for byte");
+    }
+}
+
+// S-10
+#[tokio::test]
+async fn a_client_that_declares_modes_may_leave_them_out() {
+    for wire in Wire::BOTH {
+        let world = World::new(EVERYTHING);
+        let mut client = world.client_with(wire, declared()).await;
+        let mut flow = client.call_with("plain", json!({}), json!({})).await;
+        let made = client.part(&mut flow).await;
+        assert_eq!(made["task"]["status"], "working");
+        world.gate.open(1);
+        client.over(flow).await;
+    }
+}
+
+// S-T08, S-12
+#[tokio::test]
+async fn a_question_within_the_window_makes_a_task_that_asks() {
+    for wire in Wire::BOTH {
+        // No time is long enough: what makes it a task is the question.
+        let patient: Change =
+            |tasks| tasks.response_modes(ALL).immediate_window(std::time::Duration::from_secs(600));
+        let world = World::new(patient);
+        let mut client = world.client(wire).await;
+        let mut flow = client.call("asks", json!({}), &["immediate", "streaming"]).await;
+        let first = client.part(&mut flow).await;
+        assert_eq!(blocks(&first), [(1, "1".to_owned())]);
+        let asked = loop {
+            let message = client.any(&mut flow).await;
+            if message["method"] == "elicitation/create" {
+                break message;
+            }
+        };
+        client.reply(&asked, json!({"action": "accept", "content": {"yes": true}})).await;
+        let rest = client.parts(&mut flow).await;
+        assert_eq!(blocks(&rest[0]), [(2, "said true".to_owned())]);
+        client.over(flow).await;
+    }
+}

@@ -1,0 +1,243 @@
+//! Numbers, limits, crashes: what the engine makes of what is emitted.
+
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use outlive::{
+    server::{
+        CallToolResult, Durable, OnCrash, Result, Server, State, Task, TaskConfig, TaskPolicy, Tool,
+    },
+    tasks::{MemoryStore, SqliteStore},
+};
+use serde_json::{Value, json};
+
+use super::stage::{ALL, Change, Wire, World, numbers, task_of};
+use crate::support::pipe::{Pipe, result, text};
+
+const STREAMING: Change = |tasks| tasks.response_modes(ALL);
+
+/// Which run of a handler this is.
+#[derive(Clone, Default)]
+struct Runs(Arc<AtomicU32>);
+
+impl Runs {
+    fn next(&self) -> u32 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// Emits in a step and between steps. The first run never comes to its end, and what another emits
+/// between its steps says which it is.
+async fn mixed(cx: Durable, runs: State<Runs>) -> Result<CallToolResult> {
+    let run = runs.next();
+    cx.emit(format!("first, run {run}")).await?;
+    let _: u32 = cx
+        .step("work", async || {
+            cx.emit("in a step").await?;
+            cx.emit("in a step again").await?;
+            Ok(run)
+        })
+        .await?;
+    let part = cx.scope("part");
+    part.emit("in a scope").await?;
+    if run == 0 {
+        let _: u32 = cx
+            .step("stuck", async || {
+                cx.emit("before it is lost").await?;
+                std::future::pending().await
+            })
+            .await?;
+    }
+    let _: u32 = cx
+        .step("stuck", async || {
+            cx.emit("before it is lost").await?;
+            cx.emit("after it was lost").await?;
+            Ok(run)
+        })
+        .await?;
+    cx.emit("last").await?;
+    Ok(CallToolResult::new([]))
+}
+
+/// Emits once, and is lost; run again, it emits twice.
+async fn plain(cx: Task, runs: State<Runs>) -> Result<CallToolResult> {
+    let run = runs.next();
+    cx.emit("one").await?;
+    if run == 0 {
+        std::future::pending::<()>().await;
+    }
+    cx.emit("two").await?;
+    Ok(CallToolResult::new([]))
+}
+
+fn server(store: &Arc<MemoryStore>, runs: &Runs) -> Server {
+    let config = TaskConfig::new(Arc::clone(store) as _).partials(true).engine(|engine| {
+        engine.lease = Duration::from_millis(400);
+        engine.poll = Duration::from_millis(20);
+    });
+    let always = |tool: Tool| tool.task(TaskPolicy::Always).incremental();
+    Server::builder("stored", "1")
+        .tasks(config)
+        .state(runs.clone())
+        .tool(always(Tool::new("mixed", mixed)))
+        .tool(always(Tool::new("plain", plain)))
+        .tool(always(Tool::new("idempotent", plain).idempotent()))
+        .tool(always(Tool::new("again", plain).on_crash(OnCrash::RunAgain)))
+        .build()
+        .unwrap()
+}
+
+/// Does something on a replica that is killed in the middle of what it runs.
+fn on_a_replica<T>(work: impl Future<Output = T>) -> T {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(1).enable_all().build().unwrap();
+    let done = runtime.block_on(work);
+    runtime.shutdown_background();
+    done
+}
+
+fn declared() -> Value {
+    json!({"extensions": {"io.modelcontextprotocol/tasks": {}, "dev.outlive/task-partials": {}}})
+}
+
+/// Looks at a task until something about it is so.
+async fn until(pipe: &mut Pipe, id: &str, is: impl Fn(&Value) -> bool) -> Value {
+    loop {
+        let params = json!({"taskId": id, "_meta": {"dev.outlive/afterSeq": 0}});
+        let task = result(&pipe.modern_with(declared(), "tasks/get", params).await);
+        if is(&task) {
+            return task;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn last(task: &Value) -> &Value {
+    &task["_meta"]["dev.outlive/partials"]["lastSeq"]
+}
+
+/// Calls a tool on one replica until it has emitted so much, and sees how another ends it.
+fn lost_and_found(tool: &str, emitted: u64) -> Value {
+    let (store, runs) = (Arc::new(MemoryStore::new()), Runs::default());
+    let id = on_a_replica(async {
+        let mut pipe = Pipe::open(&server(&store, &runs));
+        let call = json!({"name": tool, "arguments": {}});
+        let made = result(&pipe.modern_with(declared(), "tools/call", call).await);
+        let id = made["taskId"].as_str().unwrap().to_owned();
+        until(&mut pipe, &id, |task| *last(task) == emitted).await;
+        id
+    });
+    on_a_replica(async {
+        let mut pipe = Pipe::open(&server(&store, &runs));
+        until(&mut pipe, &id, |task| task["status"] != "working").await
+    })
+}
+
+fn texts(task: &Value) -> Vec<&str> {
+    let segments = task["_meta"]["dev.outlive/partials"]["segments"].as_array().unwrap();
+    segments.iter().map(|segment| segment["block"]["text"].as_str().unwrap()).collect()
+}
+
+// S-31, S-38, K-20
+#[test]
+fn a_run_that_begins_again_emits_nothing_twice() {
+    let task = lost_and_found("mixed", 5);
+    let all = [
+        "first, run 0", // which differs now, and stays as it was
+        "in a step",
+        "in a step again",
+        "in a scope",
+        "before it is lost",
+        "after it was lost",
+        "last",
+    ];
+    assert_eq!(texts(&task), all);
+    let merged = task["result"]["content"].as_array().unwrap();
+    let merged: Vec<&str> = merged.iter().map(|block| block["text"].as_str().unwrap()).collect();
+    assert_eq!(merged, all);
+}
+
+// design 1.1, rule 2
+#[test]
+fn who_has_emitted_is_run_again_only_if_its_tool_says_so() {
+    for tool in ["plain", "idempotent"] {
+        let task = lost_and_found(tool, 1);
+        assert_eq!(task["status"], "failed", "{tool}");
+        let why = task["error"]["message"].as_str().unwrap();
+        assert!(why.contains("the worker was lost"), "{why}");
+        assert_eq!(texts(&task), ["one"], "what was emitted can be read");
+    }
+    let task = lost_and_found("again", 1);
+    assert_eq!((texts(&task), &task["status"]), (vec!["one", "two"], &json!("completed")));
+}
+
+/// A line of output is no commit: many share one.
+#[tokio::test]
+async fn a_chatty_tool_does_not_pay_for_every_line() {
+    let folder = std::env::temp_dir().join(format!("outlive-chatty-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let store = Arc::new(SqliteStore::open(folder.join("tasks.db")).unwrap());
+    let world = World::over(Arc::clone(&store) as _, STREAMING);
+    let mut client = world.client(Wire::Pipe).await;
+    world.gate.open(1);
+    let before = store.commits();
+    let script = json!({"batches": [20_000], "end": "empty"});
+    let mut flow = client.call("script", script, &["streaming"]).await;
+    let parts = client.parts(&mut flow).await;
+    assert_eq!(numbers(&parts), (1..=20_000).collect::<Vec<u64>>());
+    let commits = store.commits() - before;
+    assert!(commits < 200, "{commits} commits for 20 000 lines");
+    client.over(flow).await;
+    drop((world, store));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[tokio::test]
+async fn there_is_a_limit_to_how_much_is_emitted() {
+    for (change, words) in [
+        (
+            (|tasks| STREAMING(tasks).max_segments(2)) as Change,
+            "a call emits at most 2 blocks; put more into each of them, or raise `max_segments`",
+        ),
+        (
+            |tasks| STREAMING(tasks).max_segment_bytes(5),
+            "a block of 26 bytes is emitted, and it may have 5; emit it in pieces or as a link to a \
+             resource, or raise `max_segment_bytes`",
+        ),
+    ] {
+        let world = World::new(change);
+        let mut client = world.client(Wire::Pipe).await;
+        let script = json!({"batches": [3], "end": "empty"});
+        let mut flow = client.call("script", script, &["streaming"]).await;
+        let parts = client.parts(&mut flow).await;
+        let id = task_of(&parts[0]);
+        let failed = client.ask("tasks/result", json!({"taskId": id})).await;
+        let content = failed["content"].as_array().unwrap();
+        assert_eq!(
+            (&failed["isError"], content.last().unwrap()["text"].as_str()),
+            (&json!(true), Some(words))
+        );
+        client.over(flow).await;
+    }
+}
+
+/// Without a task, what is emitted stands in the result.
+#[tokio::test(start_paused = true)]
+async fn what_a_plain_call_emits_is_in_its_result() {
+    let world = World::new(STREAMING);
+    world.gate.open(2);
+    for tool in ["script", "once"] {
+        let mut pipe = Pipe::open(&world.server);
+        let script = json!({"batches": [2], "end": "end"});
+        let done =
+            result(&pipe.modern("tools/call", json!({"name": tool, "arguments": script})).await);
+        let count = done["content"].as_array().unwrap().len();
+        assert_eq!((text(&done), count), ("1", 3), "{done}");
+    }
+}

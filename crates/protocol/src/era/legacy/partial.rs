@@ -1,0 +1,100 @@
+//! Several responses with one id, as a proposal has them that clients and servers opt into: blocks
+//! with numbers, and whether more will come.
+//! Proposal: <https://github.com/modelcontextprotocol/modelcontextprotocol/pull/1905>
+
+use std::io::Write;
+
+use outlive_wire::{Meta, RawJson};
+
+use super::{Legacy, shape, task};
+use crate::{Blocks, Call, Partial, Rest, era::error::put};
+
+/// Writes a piece that is not the last.
+pub(super) fn partial(call: &Call, partial: &Partial, out: &mut Vec<u8>) {
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    out.extend_from_slice(call.id().as_bytes());
+    out.extend_from_slice(br#","result":{"#);
+    if let Some(view) = &partial.task {
+        out.extend_from_slice(br#""task":"#);
+        put(&task::Task::of(view), out);
+        out.push(b',');
+    }
+    if let Some(blocks) = &partial.blocks {
+        numbered(blocks, out);
+        out.extend_from_slice(br#","isError":false,"isComplete":false,"#);
+    }
+    let mut meta = partial.task.as_ref().and_then(|view| task::meta(view)).unwrap_or_default();
+    meta.insert(Meta::RELATED_TASK.to_owned(), task::related(&partial.id));
+    out.extend_from_slice(br#""_meta":"#);
+    put(&meta, out);
+    out.extend_from_slice(b"}}");
+}
+
+/// Writes the last piece, or what there is now.
+pub(super) fn rest(era: &Legacy, rest: Rest, out: &mut Vec<u8>) {
+    let is_complete = rest.end.is_some();
+    let end = rest.end.map(|end| shape::tool_result(era, *end)).unwrap_or_default();
+    out.push(b'{');
+    match &rest.blocks {
+        Some(blocks) => numbered(blocks, out),
+        None => {
+            out.extend_from_slice(br#""content":"#);
+            put(&end.content, out);
+        }
+    }
+    if let Some(structured) = &end.structured_content {
+        out.extend_from_slice(br#","structuredContent":"#);
+        out.extend_from_slice(structured.get().as_bytes());
+    }
+    let _ = write!(
+        out,
+        r#","isError":{},"isComplete":{is_complete},"_meta":"#,
+        end.is_error == Some(true)
+    );
+    let mut meta = end.meta.unwrap_or_default();
+    meta.insert(Meta::RELATED_TASK.to_owned(), task::related(&rest.id));
+    put(&meta, out);
+    out.push(b'}');
+}
+
+fn numbered(blocks: &Blocks, out: &mut Vec<u8>) {
+    out.extend_from_slice(br#""partial-content":["#);
+    for (index, block) in blocks.blocks.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        one(blocks.first + index as u64, block, out);
+    }
+    out.push(b']');
+}
+
+/// A block is a JSON object: its number becomes its first member.
+fn one(number: u64, block: &RawJson, out: &mut Vec<u8>) {
+    let members = block.get().trim_ascii().strip_prefix('{').unwrap_or("}").trim_ascii_start();
+    // Writing to memory does not fail.
+    let _ = write!(out, r#"{{"seqNr":{number}"#);
+    if members != "}" {
+        out.push(b',');
+    }
+    out.extend_from_slice(members.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+
+    use super::numbered;
+    use crate::Blocks;
+
+    #[test]
+    fn a_number_is_the_first_member_of_its_block() {
+        let raw = |json: &str| RawValue::from_string(json.to_owned()).unwrap();
+        let blocks = vec![raw(r#"{"type":"text","text":"}"}"#), raw("{ }"), raw("{ \"a\" : 1 }")];
+        let mut out = Vec::new();
+        numbered(&Blocks { first: 9, blocks }, &mut out);
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            r#""partial-content":[{"seqNr":9,"type":"text","text":"}"},{"seqNr":10},{"seqNr":11,"a" : 1 }]"#
+        );
+    }
+}

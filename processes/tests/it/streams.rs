@@ -1,0 +1,79 @@
+//! A stream whose server is killed, and whose reader goes on with the one that is started then.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use crate::{
+    folder::Folder,
+    process::Listening,
+    support::http::{Connection, Request, Session},
+};
+
+const SERVER: &str = env!("CARGO_BIN_EXE_crash-server");
+const VERSION: &str = "2025-11-25";
+/// Longer than any lease here, and than a busy machine takes.
+const GUARD: Duration = Duration::from_secs(60);
+/// Ten steps that emit twenty blocks each, and ten after them.
+const SEGMENTS: u64 = 300;
+
+async fn start(folder: &Folder, name: &str) -> (Listening, Session) {
+    let store = format!("sqlite:{}", folder.path("tasks.db"));
+    let server = Listening::start(SERVER, &[&store, &folder.path("oracle"), name, "1000"]).await;
+    let session = Session::open(server.address, Request::initialize(VERSION), None).await;
+    (server, session)
+}
+
+fn blocks(result: &Value) -> Vec<(u64, String)> {
+    let block = |block: &Value| {
+        (block["seqNr"].as_u64().unwrap(), block["text"].as_str().unwrap().to_owned())
+    };
+    result["partial-content"].as_array().into_iter().flatten().map(block).collect()
+}
+
+/// What a run emits that nobody disturbs.
+fn undisturbed() -> Vec<(u64, String)> {
+    let step = |step: u64| {
+        let inside = (0..20).map(move |line| format!("{step} inside {line}"));
+        inside.chain((0..10).map(move |line| format!("{step} between {line}")))
+    };
+    (1..).zip((0..10).flat_map(step)).collect()
+}
+
+// S-T06, S-38, S-61
+#[tokio::test]
+async fn s_t06_a_reader_goes_on_when_its_server_was_killed() {
+    let folder = Folder::new();
+    let (server, session) = start(&folder, "ada").await;
+    let arguments = json!({"name": "job", "steps": 10, "inside": 20, "between": 10, "step_ms": 50});
+    let call = session.request("tools/call").params(json!({
+        "name": "lines", "arguments": arguments, "task": {"responseModes": ["streaming"]},
+    }));
+    let mut stream = Connection::open(server.address).await.open_stream(&call).await;
+    let (mut seen, mut task) = (Vec::new(), String::new());
+    while seen.len() < SEGMENTS as usize / 2 {
+        let message = stream.message().await;
+        let related = &message["result"]["_meta"]["io.modelcontextprotocol/related-task"];
+        related["taskId"].as_str().unwrap().clone_into(&mut task);
+        seen.extend(blocks(&message["result"]));
+    }
+    server.kill().await;
+    drop(stream);
+    let (server, session) = start(&folder, "bob").await;
+    let rest = async {
+        loop {
+            let last = seen.last().map_or(0, |(number, _)| *number);
+            let params = json!({"taskId": task, "lastSeqNr": last});
+            let ask = session.request("tasks/result").params(params);
+            let result = Connection::open(server.address).await.send(&ask).await.result();
+            seen.extend(blocks(&result));
+            if result["isComplete"] == true {
+                break;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(GUARD, rest).await.expect("it comes to its end");
+    assert_eq!(seen, undisturbed(), "none is missing, none is there twice");
+}
