@@ -72,6 +72,8 @@ fn rows(page: &str) -> Vec<Row<'_>> {
 /// `HTTP26-07`, `VER-12b`.
 fn is_id(text: &str) -> bool {
     let Some((area, number)) = text.split_once('-') else { return false };
+    // A scenario to be tested, as in `S-T01`.
+    let number = number.strip_prefix('T').unwrap_or(number);
     let number = number.strip_suffix(|char: char| char.is_ascii_lowercase()).unwrap_or(number);
     area.starts_with(|char: char| char.is_ascii_uppercase())
         && area.chars().all(|char| char.is_ascii_uppercase() || char.is_ascii_digit())

@@ -6,6 +6,7 @@
 //! - `state`: what the client keeps in between, sealed.
 
 mod ask;
+mod bounds;
 mod error;
 mod external;
 mod inline;

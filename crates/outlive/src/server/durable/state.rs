@@ -12,8 +12,8 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{Call, Fault, era::Asking};
-use outlive_tasks::{Bounds, Entry, Journal, OpenQuestion, Restored};
+use outlive_protocol::{Call, Fault};
+use outlive_tasks::{Entry, Journal, OpenQuestion, Restored};
 use outlive_wire::{CreateMessageResult, ElicitResult, InputRequest, RawJson};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -22,19 +22,13 @@ use super::{
     super::{
         Cx,
         core::{Core, caller_key},
-        tasks::{Tasks, Unfinished},
+        tasks::Unfinished,
     },
+    bounds::{bounds, carried, task_bounds},
     millis, now, request, salient,
     spill::Spill,
     upgrade::{Upgrade, migrated},
 };
-
-/// Bytes of a journal that stays in memory while its call waits.
-const IN_MEMORY: usize = 16 << 20;
-
-/// How many blocks a call emits that is no task, at most, and of how many bytes.
-const SEGMENTS: usize = 100_000;
-const SEGMENT_BYTES: usize = 1 << 20;
 
 /// How far the clocks of replicas may differ.
 pub(super) const SKEW: Duration = Duration::from_secs(30);
@@ -476,33 +470,6 @@ fn rehearse(core: &Core, journal: &Journal) {
     if let Some(rehearsal) = &core.rehearsal {
         rehearsal.begin(journal);
     }
-}
-
-fn bounds(core: &Core, call: &Call) -> Bounds {
-    let suspends = call.era().asking() == Asking::Suspend;
-    // What the client is not to carry goes to the store, where there is one.
-    let leaves = suspends && core.tasks.is_none();
-    Bounds {
-        bytes: if leaves { carried(core) } else { IN_MEMORY },
-        questions: core.profile.limits.questions,
-        leaves: leaves || (core.replays && core.tasks.is_none()),
-        segments: SEGMENTS,
-        segment_bytes: SEGMENT_BYTES,
-    }
-}
-
-/// How much of a journal a client carries. Sealing adds a head, and a third for Base64.
-fn carried(core: &Core) -> usize {
-    (core.profile.limits.state_bytes / 4 * 3).saturating_sub(512)
-}
-
-/// The journal of a task stays with its store.
-fn task_bounds(core: &Core) -> Bounds {
-    let bytes = core.tasks.as_ref().map_or(IN_MEMORY, Tasks::journal_bytes);
-    let (segments, segment_bytes) =
-        core.tasks.as_ref().map_or((SEGMENTS, SEGMENT_BYTES), Tasks::segment_bounds);
-    let questions = core.profile.limits.questions;
-    Bounds { bytes, questions, leaves: false, segments, segment_bytes }
 }
 
 /// 128 random bits.
