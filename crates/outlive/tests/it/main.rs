@@ -39,3 +39,6 @@ mod shape; // what older revisions are spared
 mod tasks; // what outlives its request
 mod tools; // arguments, results, schemas, headers
 mod visibility; // what a caller sees
+
+// The client, against our own server and against peers that are scripts.
+mod client;
