@@ -226,25 +226,22 @@ impl Established {
         Self { era, server: ServerView::default(), link, background: Mutex::default() }
     }
 
-    /// What a handshake made of it.
+    /// The same way, by the rules of another revision.
+    pub(crate) fn by_rules_of(&self, era: &'static dyn ClientEra) -> Option<Arc<Self>> {
+        self.agreed(era, self.server.clone(), None)
+    }
+
+    /// The same way, to a server of which more is known; in a session if one was opened. `None` if
+    /// somebody else is ending it.
     pub(crate) fn agreed(
-        mut self,
+        &self,
         era: &'static dyn ClientEra,
         server: ServerView,
         opened: Option<HeaderValue>,
-    ) -> Self {
-        (self.era, self.server) = (era, server);
-        if let Link::Http { session, .. } = &mut self.link {
-            *session = opened;
-        }
-        self
-    }
-
-    /// The same way, by the rules of another revision.
-    pub(crate) fn by_rules_of(&self, era: &'static dyn ClientEra) -> Option<Arc<Self>> {
+    ) -> Option<Arc<Self>> {
         let link = match &self.link {
             Link::Http { link, session } => {
-                Link::Http { link: link.clone(), session: session.clone() }
+                Link::Http { link: link.clone(), session: opened.or_else(|| session.clone()) }
             }
             Link::Pipe { pipe, process } => Link::Pipe {
                 pipe: Arc::clone(pipe),
@@ -253,7 +250,6 @@ impl Established {
         };
         let background =
             std::mem::take(&mut *self.background.lock().unwrap_or_else(PoisonError::into_inner));
-        let server = self.server.clone();
         Some(Arc::new(Self { era, server, link, background: Mutex::new(background) }))
     }
 

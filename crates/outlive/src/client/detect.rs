@@ -183,7 +183,7 @@ async fn try_modern(core: &Arc<Core>, link: Link, era: &'static dyn ClientEra) -
             Ok(answered) => match answered.message.kind() {
                 IncomingKind::Error { error, .. } => error.clone(),
                 _ => match discovered(era, &answered.message) {
-                    Some(found) => return agreed(core, here, &found),
+                    Some(found) => return agreed(core, &here, &found),
                     None => return Ok(Tried::Not),
                 },
             },
@@ -241,7 +241,7 @@ fn discovered(era: &dyn ClientEra, message: &Incoming) -> Option<DiscoverResult>
 }
 
 /// Takes what a server has said of itself.
-fn agreed(core: &Core, here: Arc<Established>, found: &DiscoverResult) -> Result<Tried> {
+fn agreed(core: &Core, here: &Established, found: &DiscoverResult) -> Result<Tried> {
     let era = client::choose(found.supported_versions.iter().map(String::as_str));
     let info: Option<Implementation> = found
         .meta
@@ -264,15 +264,8 @@ fn agreed(core: &Core, here: Arc<Established>, found: &DiscoverResult) -> Result
     if core.settings.pinned.is_some_and(|pinned| pinned.version() != spoken.version()) {
         return Err(GaveUp::NoCommonVersion(found.supported_versions.clone()).into());
     }
-    let mut here = here;
-    match Arc::get_mut(&mut here) {
-        Some(made) => {
-            made.era = spoken;
-            made.server = server;
-            Ok(Tried::Modern(here))
-        }
-        None => Err(Error::broke("it talked while it was asked who it is")),
-    }
+    let made = here.agreed(spoken, server, None).ok_or(GaveUp::Closed)?;
+    Ok(Tried::Modern(made))
 }
 
 /// Speaks 2026-07-28 and nothing else. A server that does not know the question is spoken to anyway:
@@ -344,11 +337,7 @@ async fn shake_hands(
             instructions: result.instructions,
             known: true,
         };
-        let made = match Arc::try_unwrap(here) {
-            Ok(here) => here.agreed(era, server, session),
-            Err(_) => return Err(Error::broke("it talked while it shook hands").into()),
-        };
-        let made = Arc::new(made);
+        let made = here.agreed(era, server, session).ok_or(Error::from(GaveUp::Closed))?;
         made.notify(core, Method::Initialized, "").await?;
         open_stream(core, &made).await;
         return Ok(made);
