@@ -2,3 +2,4 @@
 
 mod basics; // calls, reads, prompts, lists, on every transport and in both eras
 mod kit; // servers to talk to
+mod tasks; // calls that go on by themselves
