@@ -49,7 +49,11 @@ fn server() -> Server {
     builder_of_server()
         .tool(order().task(TaskPolicy::Always))
         .tool(forever().task(TaskPolicy::Always))
-        .tasks(TaskConfig::volatile().poll_interval(Duration::from_millis(20)))
+        .tasks(
+            TaskConfig::volatile()
+                .poll_interval(Duration::from_millis(20))
+                .engine(|engine| engine.cancel_grace = Duration::from_millis(10)),
+        )
         .build()
         .unwrap()
 }
