@@ -79,3 +79,8 @@ mod questions {}
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/tasks.md")]
 mod task_page {}
+
+/// And that of the page about the client.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/client.md")]
+mod client_page {}
