@@ -37,9 +37,10 @@ fn connecting(scenario: &str, version: Option<Version>) -> ClientBuilder {
         None => builder,
     };
     match scenario {
-        "elicitation-sep1034-client-defaults" => builder.answerer(Answers::new().form(
-            |question| async move { question.defaults().unwrap_or(Answer::Decline) },
-        )),
+        "elicitation-sep1034-client-defaults" => builder.answerer(
+            Answers::new()
+                .form(|question| async move { question.defaults().unwrap_or(Answer::Decline) }),
+        ),
         "sep-2322-client-request-state" => builder.answerer(
             Answers::new().form(|_| async { Answer::accept(json!({"confirmed": true})) }),
         ),
