@@ -65,7 +65,7 @@ impl Default for ClientLimits {
             poll_floor: Duration::from_millis(100),
             poll_ceiling: Duration::from_secs(60),
             poll_default: Duration::from_secs(1),
-            cancel_grace: Duration::from_secs(30),
+            cancel_grace: Duration::from_secs(60),
             schema_bytes: 1 << 20,
             segment_bytes: 64 << 20,
         }
