@@ -38,6 +38,7 @@ mod detect;
 mod dispatch;
 mod error;
 mod exchange;
+mod hub;
 mod limits;
 mod lists;
 mod notebook;
@@ -57,6 +58,7 @@ pub use call::{Call, Complete, GetPrompt, Kind, Raw, ReadResource, StartTool, To
 pub use core::ServerView;
 pub use detect::EraMemory;
 pub use error::{Error, GaveUp, PeerBroke, Reason, Refused, Result};
+pub use hub::{Hub, HubTools};
 pub use limits::ClientLimits;
 pub use lists::{Listed, Pages};
 pub use notebook::{FileNotebook, Notebook, Round, SavedAnswer, SavedCall, SavedTask, Stage};

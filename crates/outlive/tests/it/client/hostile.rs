@@ -162,7 +162,7 @@ async fn a_schema_that_is_a_bomb_is_not_followed() {
     let mut schema = json!({"type": "object"});
     for _ in 0..100 {
         schema = json!({"allOf": [schema.clone()], "properties": {"x": schema}});
-        if schema.to_string().len() > 2 << 20 {
+        if schema.to_string().len() > 100_000 {
             break;
         }
     }
@@ -175,7 +175,8 @@ async fn a_schema_that_is_a_bomb_is_not_followed() {
         }
         _ => vec![line(request, &json!({"content": [], "structuredContent": {}}))],
     });
-    let client = builder().connect(target).await.unwrap();
+    let client =
+        builder().limits(|limits| limits.schema_bytes = 50_000).connect(target).await.unwrap();
     let error = client.call_tool("t", json!({})).checked().await.unwrap_err();
     assert!(matches!(error, Error::PeerBroke(_)), "{error}");
 }
