@@ -1,7 +1,7 @@
-//! `cargo xtask conformance`: the official suite against our server, strictly.
+//! `cargo xtask conformance`: the official suite against our server and our client, strictly.
 //!
-//! The suite is pinned in `conformance/package.json`. It runs in several legs against one server
-//! process. We do not take its exit code for an answer: its results are read, held against the
+//! The suite is pinned in `conformance/package.json`. It runs in several legs, against one server
+//! process and against client processes that it starts. We do not take its exit code for an answer: its results are read, held against the
 //! list of what should have run and against `conformance/baseline.yml`, and printed as one table.
 //! A warning counts as a failure, and so does a listed failure that no longer fails.
 
@@ -20,7 +20,7 @@ use anyhow::{Context, Result, bail};
 
 use self::baseline::Baseline;
 use self::judge::Verdict;
-use self::leg::Leg;
+use self::leg::{Leg, Side};
 use self::server::Server;
 use self::suite::Suite;
 use crate::args::Args;
@@ -50,18 +50,30 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         None => leg::all(&suite, &scenarios)?,
     };
 
-    let server = match url {
-        Some(url) => Server::running(url),
-        None => {
-            let program = process::built("outlive-conformance", "everything-server", build)?;
-            Server::start(&program, &results.join("server.log"))?
-        }
-    };
+    let of = |side: Side| legs.iter().filter(move |leg| leg.side == side);
     let mut verdicts = Vec::new();
-    for leg in &legs {
-        verdicts.extend(run_leg(leg, &suite, &server, &baseline)?);
+    if of(Side::Server).next().is_some() {
+        let server = match url {
+            Some(url) => Server::running(url),
+            None => {
+                let program = process::built("outlive-conformance", "everything-server", build)?;
+                Server::start(&program, &results.join("server.log"))?
+            }
+        };
+        for leg in of(Side::Server) {
+            verdicts.extend(run_leg(leg, &suite, server.url(), &baseline)?);
+        }
     }
-    drop(server);
+    if of(Side::Client).next().is_some() {
+        let program = process::built("outlive-conformance", "everything-client", build)?;
+        // The suite splits the command at spaces, and offers no way to write one.
+        let program = program.to_str().filter(|path| !path.contains(' ')).context(
+            "the path of this project has a space in it, which the suite cannot start a client from",
+        )?;
+        for leg in of(Side::Client) {
+            verdicts.extend(run_leg(leg, &suite, program, &baseline)?);
+        }
+    }
 
     table::print(&verdicts);
     let objections: BTreeSet<String> = verdicts.iter().filter_map(Verdict::objection).collect();
@@ -77,10 +89,10 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     Ok(())
 }
 
-fn run_leg(leg: &Leg, suite: &Suite, server: &Server, baseline: &Baseline) -> Result<Vec<Verdict>> {
+fn run_leg(leg: &Leg, suite: &Suite, peer: &str, baseline: &Baseline) -> Result<Vec<Verdict>> {
     eprintln!("conformance: leg {}, scenarios: {}", leg.name, leg.scenarios.len());
-    let content = suite.run(leg, server.url())?;
-    let results = results::read(&suite.results(leg))?;
+    let content = suite.run(leg, peer)?;
+    let results = results::read(&suite.results(leg), leg.side)?;
     let mut verdicts = judge::leg(leg, &results, baseline);
     if !content && verdicts.iter().all(|verdict| verdict.objection().is_none()) {
         verdicts.push(Verdict::unexplained(leg));

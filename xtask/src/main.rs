@@ -30,7 +30,7 @@ usage: cargo xtask COMMAND
   test         everything below that a change must pass, cheap to dear
                  --only STEP, --skip STEP   (repeatable; --list names the steps)
   tidy         the rules that neither rustfmt nor clippy knows; takes less than a second
-  conformance  the official MCP suite against our server
+  conformance  the official MCP suite against our server and client
                  --scenario NAME            just one scenario, on every wire it has
                  --url URL                  a server that already runs
                  --with-tests               build the tests too, as `test` does

@@ -26,6 +26,7 @@
 //!
 //! Every MCP client from 2024-11-05 to 2026-07-28 can use it, from the one address.
 
+pub mod client;
 pub mod server;
 pub mod testing;
 
@@ -83,3 +84,8 @@ mod task_page {}
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/streaming.md")]
 mod streaming_page {}
+
+/// And that of the page about the client.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/client.md")]
+mod client_page {}

@@ -7,7 +7,9 @@
 //! - [`stdio`]: the process's own pipe, both eras on it.
 //! - [`lines`]: any byte stream, one message per line; [`memory`]: such a stream without sockets.
 //! - [`messages`]: a transport of your own, message by message.
+//! - [`client`]: the same ways, from the other end.
 
+pub mod client;
 mod clock;
 pub mod http;
 pub mod lines;

@@ -4,18 +4,22 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 
+use super::leg::Side;
 use super::suite::Scenario;
 
-/// The names under `server:`.
-#[derive(Debug)]
-pub(super) struct Baseline(BTreeSet<String>);
+/// The names under `server:` and under `client:`.
+#[derive(Debug, Default)]
+pub(super) struct Baseline {
+    server: BTreeSet<String>,
+    client: BTreeSet<String>,
+}
 
 impl Baseline {
     /// Reads the form that the suite reads too: lists of names under `server:` and `client:`. Of
     /// the suite's two kinds of entries only whole scenarios are accepted.
     pub(super) fn parse(text: &str) -> Result<Self> {
-        let mut names = BTreeSet::new();
-        let mut in_server = false;
+        let mut baseline = Self::default();
+        let mut names = None;
         for (index, line) in text.lines().enumerate() {
             let line = line.split(" #").next().unwrap_or(line).trim_end();
             let number = index + 1;
@@ -24,27 +28,45 @@ impl Baseline {
                 Some(name) if name.contains(':') => {
                     bail!("baseline.yml:{number}: list the whole scenario, not one check")
                 }
-                Some(name) if in_server && !names.insert(name.trim().to_owned()) => {
-                    bail!("baseline.yml:{number}: `{name}` is listed twice");
-                }
-                Some(_) => {}
-                None if line.starts_with("server:") => in_server = true,
-                None if line.starts_with("client:") => in_server = false,
+                Some(name) => match &mut names {
+                    None => bail!("baseline.yml:{number}: `{name}` stands under nothing"),
+                    Some(side) if !baseline.of(*side).insert(name.trim().to_owned()) => {
+                        bail!("baseline.yml:{number}: `{name}` is listed twice");
+                    }
+                    Some(_) => {}
+                },
+                None if line.starts_with("server:") => names = Some(Side::Server),
+                None if line.starts_with("client:") => names = Some(Side::Client),
                 None => bail!(
                     "baseline.yml:{number}: only `server:`, `client:` and lists of names can stand here"
                 ),
             }
         }
-        Ok(Self(names))
+        Ok(baseline)
     }
 
-    pub(super) fn lists(&self, scenario: &str) -> bool {
-        self.0.contains(scenario)
+    fn of(&mut self, side: Side) -> &mut BTreeSet<String> {
+        match side {
+            Side::Server => &mut self.server,
+            Side::Client => &mut self.client,
+        }
+    }
+
+    pub(super) fn lists(&self, side: Side, scenario: &str) -> bool {
+        match side {
+            Side::Server => self.server.contains(scenario),
+            Side::Client => self.client.contains(scenario),
+        }
     }
 
     /// Refuses a name that the suite does not have: it would excuse nothing and look as if it did.
     pub(super) fn knows_only(&self, scenarios: &[Scenario]) -> Result<()> {
-        match self.0.iter().find(|name| !scenarios.iter().any(|scenario| scenario.name == **name)) {
+        let is_known = |side: Side, name: &&String| {
+            scenarios.iter().any(|scenario| scenario.side == side && scenario.name == **name)
+        };
+        let server = self.server.iter().find(|name| !is_known(Side::Server, name));
+        let client = self.client.iter().find(|name| !is_known(Side::Client, name));
+        match server.or(client) {
             Some(name) => bail!("baseline.yml lists `{name}`, and the suite has no such scenario"),
             None => Ok(()),
         }
@@ -54,17 +76,19 @@ impl Baseline {
 #[cfg(test)]
 mod tests {
     use super::super::suite::Scenario;
-    use super::Baseline;
+    use super::{Baseline, Side};
 
     #[test]
-    fn the_server_part_is_read() {
+    fn each_part_is_read_for_its_side() {
         let baseline = Baseline::parse(
             "# Why.\nserver:\n  # Tasks.\n  - tasks-lifecycle # soon\n\nclient:\n  - sse-retry\n",
         )
         .unwrap();
-        assert!(baseline.lists("tasks-lifecycle"));
-        assert!(!baseline.lists("sse-retry"));
-        assert!(!Baseline::parse("server: []\nclient: []\n").unwrap().lists("ping"));
+        assert!(baseline.lists(Side::Server, "tasks-lifecycle"));
+        assert!(!baseline.lists(Side::Server, "sse-retry"));
+        assert!(baseline.lists(Side::Client, "sse-retry"));
+        let empty = Baseline::parse("server: []\nclient: []\n").unwrap();
+        assert!(!empty.lists(Side::Server, "ping"));
     }
 
     #[test]

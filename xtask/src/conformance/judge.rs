@@ -37,7 +37,7 @@ pub(super) enum Outcome {
 pub(super) fn leg(leg: &Leg, results: &Results, baseline: &Baseline) -> Vec<Verdict> {
     let judged = leg.scenarios.iter().map(|(scenario, wire)| {
         let checks = results.get(scenario).cloned().unwrap_or_default();
-        let outcome = judge(scenario, &checks, baseline.lists(scenario));
+        let outcome = judge(scenario, &checks, baseline.lists(leg.side, scenario));
         Verdict { leg: leg.name.clone(), scenario: scenario.clone(), wire, outcome, checks }
     });
     let unlisted =
@@ -123,6 +123,7 @@ fn shortened(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::leg::Side;
     use super::{Baseline, Check, Leg, Outcome, Results, Status, judge, leg};
 
     fn check(id: &str, status: Status) -> Check {
@@ -163,7 +164,8 @@ mod tests {
     fn what_should_run_and_did_not_is_seen_and_so_is_the_reverse() {
         let scenarios =
             vec![("ping".to_owned(), "2025-11-25"), ("caching".to_owned(), "2026-07-28")];
-        let planned = Leg { name: "all".to_owned(), args: Vec::new(), scenarios };
+        let planned =
+            Leg { name: "all".to_owned(), side: Side::Server, args: Vec::new(), scenarios };
         let played = Results::from([
             ("ping".to_owned(), vec![check("a", Status::Passed)]),
             ("surprise".to_owned(), vec![check("a", Status::Passed)]),

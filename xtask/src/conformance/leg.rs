@@ -10,11 +10,19 @@ pub(super) type Wire = &'static str;
 pub(super) const LEGACY: Wire = "2025-11-25";
 pub(super) const MODERN: Wire = "2026-07-28";
 
+/// Who is under test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Server,
+    Client,
+}
+
 /// One run of the suite.
 #[derive(Debug)]
 pub(super) struct Leg {
     pub(super) name: String,
-    /// What is typed behind `conformance server --url …`.
+    pub(super) side: Side,
+    /// What is typed behind `conformance server --url …` or `conformance client --command …`.
     pub(super) args: Vec<String>,
     /// What must run, and on which wire.
     pub(super) scenarios: Vec<(String, Wire)>,
@@ -22,36 +30,54 @@ pub(super) struct Leg {
 
 /// How many scenarios the pinned suite has in each leg. Another number means that the suite was
 /// changed, or that its list is written in a form that we no longer read.
-const COUNTS: [(&str, usize); 4] =
-    [("required-2025-11-25", 33), ("required-2026-07-28", 50), ("all", 65), ("all-2026-07-28", 40)];
+const COUNTS: [(&str, usize); 6] = [
+    ("required-2025-11-25", 33),
+    ("required-2026-07-28", 50),
+    ("all", 65),
+    ("all-2026-07-28", 40),
+    ("client-2025-11-25", 25),
+    ("client-2026-07-28", 39),
+];
 
 /// The whole: what either revision requires, everything there is, and everything once more on the
-/// 2026 wire, because `--suite all` plays a scenario of both revisions on the 2025 wire only.
+/// 2026 wire, because `--suite all` plays a scenario of both revisions on the 2025 wire only. For
+/// clients what either revision lists is everything there is, but for skills, which we do not have.
 pub(super) fn all(suite: &Suite, scenarios: &[Scenario]) -> Result<Vec<Leg>> {
-    let required = |wire: Wire| -> Result<Leg> {
-        let names = suite.required(wire)?;
+    let required = |side: Side, wire: Wire| -> Result<Leg> {
+        let names = suite.required(side, wire)?;
+        let kind = if side == Side::Server { "required" } else { "client" };
         Ok(Leg {
-            name: format!("required-{wire}"),
+            name: format!("{kind}-{wire}"),
+            side,
             args: words(&["--requirements", wire]),
             scenarios: names.into_iter().map(|name| (name, wire)).collect(),
         })
     };
+    let of_servers = || scenarios.iter().filter(|scenario| scenario.side == Side::Server);
     let everything = Leg {
         name: "all".to_owned(),
+        side: Side::Server,
         args: words(&["--suite", "all"]),
-        scenarios: scenarios
-            .iter()
+        scenarios: of_servers()
             .map(|scenario| (scenario.name.clone(), scenario.first_wire()))
             .collect(),
     };
     let on_modern =
-        scenarios.iter().filter(|scenario| scenario.revisions.iter().any(|it| it == MODERN));
+        of_servers().filter(|scenario| scenario.revisions.iter().any(|it| it == MODERN));
     let modern = Leg {
         name: format!("all-{MODERN}"),
+        side: Side::Server,
         args: words(&["--suite", "all", "--spec-version", MODERN]),
         scenarios: on_modern.map(|scenario| (scenario.name.clone(), MODERN)).collect(),
     };
-    let legs = vec![required(LEGACY)?, required(MODERN)?, everything, modern];
+    let legs = vec![
+        required(Side::Server, LEGACY)?,
+        required(Side::Server, MODERN)?,
+        everything,
+        modern,
+        required(Side::Client, LEGACY)?,
+        required(Side::Client, MODERN)?,
+    ];
     for (leg, (name, count)) in legs.iter().zip(COUNTS) {
         if leg.name != name || leg.scenarios.len() != count {
             let found = leg.scenarios.len();
@@ -75,7 +101,8 @@ pub(super) fn for_one(name: &str, scenarios: &[Scenario]) -> Result<Vec<Leg>> {
         format!("the suite has no scenario `{name}`; close to it: {}", close.join(", "))
     })?;
     let leg = |wire: Wire, version: &[&str]| Leg {
-        name: format!("{name}-{wire}"),
+        name: format!("{}-{wire}", name.replace('/', "-")),
+        side: scenario.side,
         args: words(&[&["--scenario", name], version].concat()),
         scenarios: vec![(name.to_owned(), wire)],
     };

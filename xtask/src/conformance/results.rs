@@ -1,4 +1,5 @@
-//! What the suite wrote down: `server-<scenario>-<time>/checks.json` for every scenario it played.
+//! What the suite wrote down: `server-<scenario>-<time>/checks.json` for every scenario it played, and
+//! for clients the same without the first word; there `auth/` is a folder.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,6 +7,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
+
+use super::leg::Side;
 
 /// The checks of every scenario of a leg.
 pub(super) type Results = BTreeMap<String, Vec<Check>>;
@@ -28,26 +31,39 @@ pub(super) enum Status {
 }
 
 /// Reads the results of one leg.
-pub(super) fn read(folder: &Path) -> Result<Results> {
+pub(super) fn read(folder: &Path, side: Side) -> Result<Results> {
     let mut results = Results::new();
+    read_into(folder, side, "", &mut results)?;
+    Ok(results)
+}
+
+fn read_into(folder: &Path, side: Side, above: &str, results: &mut Results) -> Result<()> {
     for entry in fs::read_dir(folder).context("the suite left no results")? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let Some(scenario) = scenario(&name) else { continue };
         let file = path.join("checks.json");
+        let Some(scenario) = scenario(&name, side).filter(|_| file.exists()) else {
+            if path.is_dir() {
+                read_into(&path, side, &format!("{above}{name}/"), results)?;
+            }
+            continue;
+        };
         let text = fs::read_to_string(&file)
             .with_context(|| format!("could not read {}", file.display()))?;
         let checks =
             checks(&text).with_context(|| format!("could not understand {}", file.display()))?;
-        results.entry(scenario.to_owned()).or_default().extend(checks);
+        results.entry(format!("{above}{scenario}")).or_default().extend(checks);
     }
-    Ok(results)
+    Ok(())
 }
 
 /// The scenario in `server-tools-list-2026-11-15T04-38-36-979Z`.
-fn scenario(folder: &str) -> Option<&str> {
+fn scenario(folder: &str, side: Side) -> Option<&str> {
     let time = "-2026-11-15T04-38-36-979Z".len();
-    let name = folder.strip_prefix("server-")?;
+    let name = match side {
+        Side::Server => folder.strip_prefix("server-")?,
+        Side::Client => folder,
+    };
     let (name, behind) = name.split_at_checked(name.len().checked_sub(time)?)?;
     (behind.starts_with('-') && behind.ends_with('Z')).then_some(name)
 }
@@ -73,7 +89,7 @@ fn checks(text: &str) -> Result<Vec<Check>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Check, Status, checks, scenario};
+    use super::{Check, Side, Status, checks, scenario};
 
     #[test]
     fn the_checks_of_a_scenario_are_read() {
@@ -104,13 +120,13 @@ mod tests {
     #[test]
     fn the_name_of_a_folder_holds_the_scenario() {
         assert_eq!(
-            scenario("server-json-schema-2020-12-2026-11-15T04-38-36-931Z"),
+            scenario("server-json-schema-2020-12-2026-11-15T04-38-36-931Z", Side::Server),
             Some("json-schema-2020-12")
         );
         assert_eq!(
-            scenario("server-server-stateless-2026-11-15T04-38-36-735Z"),
+            scenario("server-server-stateless-2026-11-15T04-38-36-735Z", Side::Server),
             Some("server-stateless")
         );
-        assert_eq!(scenario("suite.log"), None);
+        assert_eq!(scenario("suite.log", Side::Server), None);
     }
 }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::leg::{LEGACY, Leg, MODERN, Wire};
+use super::leg::{LEGACY, Leg, MODERN, Side, Wire};
 use crate::process;
 
 /// The oldest node that the suite starts on.
@@ -20,9 +20,10 @@ pub(crate) struct Suite {
     node: PathBuf,
 }
 
-/// A scenario for servers.
+/// A scenario for servers, or for clients.
 #[derive(Debug)]
 pub(super) struct Scenario {
+    pub(super) side: Side,
     pub(super) name: String,
     /// The revisions it belongs to; none for an extension.
     pub(super) revisions: Vec<String>,
@@ -49,14 +50,16 @@ impl Suite {
         self.folder.join("results").join(&leg.name)
     }
 
-    /// Every scenario for servers.
+    /// Every scenario.
     pub(super) fn scenarios(&self) -> Result<Vec<Scenario>> {
-        Ok(scenarios(&self.listed(&["list", "--server"])?))
+        let mut all = scenarios(Side::Server, &self.listed(&["list", "--server"])?);
+        all.extend(scenarios(Side::Client, &self.listed(&["list", "--client"])?));
+        Ok(all)
     }
 
-    /// The server scenarios that belong to a revision: those it requires and those it only reports.
-    pub(super) fn required(&self, wire: Wire) -> Result<Vec<String>> {
-        Ok(required(&self.listed(&["list", "--requirements", wire])?))
+    /// The scenarios that belong to a revision: those it requires and those it only reports.
+    pub(super) fn required(&self, side: Side, wire: Wire) -> Result<Vec<String>> {
+        Ok(required(side, &self.listed(&["list", "--requirements", wire])?))
     }
 
     fn listed(&self, args: &[&str]) -> Result<String> {
@@ -64,13 +67,18 @@ impl Suite {
             .context("the suite does not list its scenarios; remove conformance/node_modules")
     }
 
-    /// Plays one leg and says whether the suite is content with it. Its talk goes to a file.
-    pub(super) fn run(&self, leg: &Leg, url: &str) -> Result<bool> {
+    /// Plays one leg and says whether the suite is content with it. Its talk goes to a file. The peer
+    /// is the server's address, or the client's program.
+    pub(super) fn run(&self, leg: &Leg, peer: &str) -> Result<bool> {
         let results = self.results(leg);
         fs::create_dir_all(&results)?;
         let log = File::create(results.join("suite.log"))?;
         let mut command = self.command();
-        command.args(["server", "--url", url]).args(&leg.args);
+        match leg.side {
+            Side::Server => command.args(["server", "--url", peer]),
+            Side::Client => command.args(["client", "--command", peer]),
+        };
+        command.args(&leg.args);
         command.arg("--expected-failures").arg(self.baseline()).arg("--output-dir").arg(&results);
         command.stdin(Stdio::null()).stderr(log.try_clone()?).stdout(log);
         Ok(command.status().context("could not start node")?.success())
@@ -89,6 +97,7 @@ impl Scenario {
     #[cfg(test)]
     pub(super) fn new(name: &str, revisions: &[&str]) -> Self {
         Self {
+            side: Side::Server,
             name: name.to_owned(),
             revisions: revisions.iter().map(|&it| it.to_owned()).collect(),
         }
@@ -159,11 +168,12 @@ fn node(folder: &Path) -> Result<PathBuf> {
 }
 
 /// Reads lines of the form `  - tools-list [2025-11-25,2026-07-28]`.
-fn scenarios(list: &str) -> Vec<Scenario> {
+fn scenarios(side: Side, list: &str) -> Vec<Scenario> {
     let lines = list.lines().filter_map(|line| line.trim().strip_prefix("- "));
     let parts = lines.filter_map(|line| line.strip_suffix(']')?.split_once(" ["));
     parts
         .map(|(name, revisions)| Scenario {
+            side,
             name: name.to_owned(),
             revisions: revisions
                 .split(',')
@@ -174,19 +184,23 @@ fn scenarios(list: &str) -> Vec<Scenario> {
         .collect()
 }
 
-/// Reads the server part of the list, and the lines that end with `[server]` in the part behind.
-fn required(list: &str) -> Vec<String> {
-    let mut in_servers = false;
+/// Reads one side's part of the list, and the lines that end with its name in the part behind.
+fn required(side: Side, list: &str) -> Vec<String> {
+    let (head, tail) = match side {
+        Side::Server => ("Server scenarios", " [server]"),
+        Side::Client => ("Client scenarios", " [client]"),
+    };
+    let mut in_part = false;
     let mut names = Vec::new();
     for line in list.lines() {
         match line.trim().strip_prefix("- ") {
-            Some(name) => match name.strip_suffix(" [server]") {
+            Some(name) => match name.strip_suffix(tail) {
                 Some(name) => names.push(name.to_owned()),
-                None if in_servers => names.push(name.to_owned()),
+                None if in_part => names.push(name.to_owned()),
                 None => {}
             },
             None if line.trim().is_empty() => {}
-            None => in_servers = line.starts_with("Server scenarios"),
+            None => in_part = line.starts_with(head),
         }
     }
     names
@@ -194,14 +208,14 @@ fn required(list: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::leg::{LEGACY, MODERN};
+    use super::super::leg::{LEGACY, MODERN, Side};
     use super::{required, scenarios};
 
     #[test]
     fn the_list_of_scenarios_is_read() {
         let list = "Server scenarios (test against a server):\n  - ping [2025-06-18,2025-11-25]\n  \
                     - tools-list [2025-11-25,2026-07-28]\n  - caching [2026-07-28]\n  - tasks-lifecycle [extension]\n";
-        let read = scenarios(list);
+        let read = scenarios(Side::Server, list);
         let wires: Vec<(&str, &str)> =
             read.iter().map(|it| (it.name.as_str(), it.first_wire())).collect();
         assert_eq!(
@@ -221,6 +235,7 @@ mod tests {
         let list = "Required for 2026-07-28 (2 scenarios, frozen):\n\nServer scenarios (test against a server):\n  - caching\n\n\
                     Client scenarios (test against a client):\n  - tools_call\n\nRun and reported, but never scored:\n  \
                     extension (2):\n    - auth/dpop [client]\n    - tasks-lifecycle [server]\n";
-        assert_eq!(required(list), ["caching", "tasks-lifecycle"]);
+        assert_eq!(required(Side::Server, list), ["caching", "tasks-lifecycle"]);
+        assert_eq!(required(Side::Client, list), ["tools_call", "auth/dpop"]);
     }
 }

@@ -49,6 +49,7 @@ pub use durable::{
 };
 pub use error::{Error, Result};
 pub use extract::{Args, Extract, Needs, RawParams, Rejection, State};
+pub(crate) use form::check as check_form;
 pub use form::{Choice, Form, FormError, FormField};
 pub use handler::Handler;
 pub use layer::{BoxCall, BoxError};
@@ -64,6 +65,7 @@ pub use output::{IntoRawResult, IntoToolResult, Json};
 pub use prompt::{IntoPrompt, Prompt};
 pub use resource::{IntoContents, Resource, ResourceTemplate};
 pub use running::Server;
+pub(crate) use schema::{HeaderKind, HeaderParam, Schema, header_params};
 pub use seal_keys::{SealKeys, SealKeysError};
 pub use tasks::{
     CleanUp, IntoCleanedUp, OnCrash, ResponseMode, TaskConfig, TaskPolicy, Unfinished,

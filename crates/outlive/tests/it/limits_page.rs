@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fmt::Debug, fs, path::Path};
 
 use outlive::{
+    client::ClientLimits,
     http::HttpConfig,
     server::{Limits, TaskConfig},
     tasks::{EngineConfig, SqliteOptions},
@@ -16,6 +17,7 @@ fn the_page_of_limits_is_true() {
     let page = read("docs/limits.md");
     check(&page, "`Limits`", &Limits::default());
     check(&page, "`HttpConfig`", &HttpConfig::default());
+    check(&page, "`ClientLimits`", &ClientLimits::default());
     check(&page, "`TaskConfig`", &TaskConfig::volatile());
     check(&page, "`EngineConfig`", &EngineConfig::default());
     check(&page, "`SqliteOptions`", &SqliteOptions::default());

@@ -40,3 +40,6 @@ mod streaming; // what is told while it grows
 mod tasks; // what outlives its request
 mod tools; // arguments, results, schemas, headers
 mod visibility; // what a caller sees
+
+// The client, against our own server and against peers that are scripts.
+mod client;

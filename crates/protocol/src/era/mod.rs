@@ -6,6 +6,7 @@
 //! between them is asked of the [`Era`], which is pure. No async, no clock, no I/O.
 
 mod ask;
+pub mod client;
 mod error;
 mod legacy;
 mod modern;

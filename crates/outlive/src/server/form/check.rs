@@ -8,10 +8,7 @@ use serde_json::{Map, Number, Value};
 
 /// Checks the text of an answer's content, and returns it as Rust types can read it. What the form
 /// does not ask for is ignored.
-pub(in crate::server) fn check(
-    schema: &RequestedSchema,
-    content: &str,
-) -> Result<Map<String, Value>, String> {
+pub(crate) fn check(schema: &RequestedSchema, content: &str) -> Result<Map<String, Value>, String> {
     let mut content: Map<String, Value> =
         serde_json::from_str(content).map_err(|_| "the content must be an object".to_owned())?;
     for name in schema.required.iter().flatten() {

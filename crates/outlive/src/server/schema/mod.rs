@@ -26,4 +26,4 @@ mod tests;
 
 pub(crate) use compiled::Schema;
 pub(crate) use error::SchemaError;
-pub(crate) use headers::{HeaderKind, HeaderParam};
+pub(crate) use headers::{HeaderKind, HeaderParam, header_params};

@@ -22,3 +22,7 @@ pub(super) const HAS: &[Method] = &[
     Method::Complete,
     Method::SetLevel,
 ];
+
+/// What clients tell servers.
+pub(super) const NOTIFIED: &[Method] =
+    &[Method::Initialized, Method::Cancelled, Method::Progress, Method::RootsListChanged];

@@ -3,6 +3,7 @@
 //! One value per revision; what differs between them is asked of the value and nowhere else.
 //! Spec: <https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle>
 
+mod client;
 mod decode;
 mod encode;
 mod handshake;

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use outlive_wire::Method;
 
 use crate::Fault;
@@ -65,7 +65,7 @@ pub(super) fn check_name(
 }
 
 /// Which member of `params` the `Mcp-Name` header repeats, for methods that have it.
-pub(super) fn named_by(method: Method) -> Option<&'static str> {
+pub(in crate::era) fn named_by(method: Method) -> Option<&'static str> {
     match method {
         Method::ToolsCall | Method::PromptsGet => Some("name"),
         Method::ResourcesRead => Some("uri"),
@@ -89,6 +89,18 @@ pub(crate) fn decode<'v>(value: &'v [u8], name: &HeaderName) -> Result<Cow<'v, [
     STANDARD.decode(encoded).map(Cow::Owned).map_err(|_| {
         Fault::HeaderMismatch(format!("the {} header is not valid Base64", shown(name)).into())
     })
+}
+
+/// The value that stands for a text: [`decode`] gives the text back.
+pub(in crate::era) fn encode(text: &str) -> HeaderValue {
+    let plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+        && text.trim_ascii().len() == text.len()
+        && !(text.starts_with("=?base64?") && text.ends_with("?="));
+    match HeaderValue::from_str(text) {
+        Ok(value) if plain => value,
+        _ => HeaderValue::try_from(format!("=?base64?{}?=", STANDARD.encode(text)))
+            .expect("Base64 is plain text"),
+    }
 }
 
 /// Header names are lower case inside; people know them otherwise.

@@ -2,6 +2,7 @@
 //! in its `_meta`; nothing is remembered between requests.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic>
 
+mod client;
 mod decode;
 mod encode;
 pub(super) mod headers;
@@ -11,6 +12,7 @@ mod task;
 
 use outlive_wire::{InputRequest, Method, RawJson, Version};
 
+pub(super) use client::{client_meta, is_own_code};
 pub(super) use encode::{stamp, tasks_capability};
 
 use super::{Abandoned, Asking, Era, Frame};

@@ -1,0 +1,107 @@
+//! The client that the official suite plays its scenarios for.
+//!
+//! The suite starts it with the address of its server as the last argument, names the scenario and
+//! the revision in the environment, and watches what it sends.
+
+use std::{env, error::Error};
+
+use outlive::{
+    client::{Answer, Answers, Client, ClientBuilder, EraMemory},
+    wire::Version,
+};
+use serde_json::{Value, json};
+
+type Done = Result<(), Box<dyn Error>>;
+
+#[tokio::main]
+async fn main() -> Done {
+    let url = env::args().next_back().ok_or("the address of the server is missing")?;
+    let scenario = env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
+    let version = env::var("MCP_CONFORMANCE_PROTOCOL_VERSION").unwrap_or_default();
+    let context: Value = match env::var("MCP_CONFORMANCE_CONTEXT") {
+        Ok(context) => serde_json::from_str(&context)?,
+        Err(_) => Value::Null,
+    };
+    let version = Version::parse(&version);
+    let client = connecting(&scenario, version).connect(url).await?;
+    play(&scenario, &client, &context).await?;
+    client.close().await;
+    Ok(())
+}
+
+/// A client that can do what the scenario is about.
+fn connecting(scenario: &str, version: Option<Version>) -> ClientBuilder {
+    let builder = Client::builder("outlive-conformance", "1.0.0").eras(EraMemory::new());
+    let builder = match version {
+        Some(version) => builder.version(version),
+        None => builder,
+    };
+    match scenario {
+        "elicitation-sep1034-client-defaults" => builder.answerer(
+            Answers::new()
+                .form(|question| async move { question.defaults().unwrap_or(Answer::Decline) }),
+        ),
+        "sep-2322-client-request-state" => builder.answerer(
+            Answers::new().form(|_| async { Answer::accept(json!({"confirmed": true})) }),
+        ),
+        // So that what is declared can be looked at.
+        "request-metadata" => builder.answerer(
+            Answers::new()
+                .form(|_| async { Answer::Decline })
+                .sampling(|_| async { Answer::Decline })
+                .roots([("file:///work", "work")]),
+        ),
+        _ => builder,
+    }
+}
+
+async fn play(scenario: &str, client: &Client, context: &Value) -> Done {
+    let tools = client.tools().all().await?;
+    match scenario {
+        "tools_call" => {
+            client.call_tool("add_numbers", json!({"a": 5, "b": 3})).await?;
+        }
+        "elicitation-sep1034-client-defaults" => {
+            client.call_tool("test_client_elicitation_defaults", json!({})).await?;
+        }
+        "sse-retry" => {
+            client.call_tool("test_reconnection", json!({})).await?;
+        }
+        "sep-2322-client-request-state" => {
+            let echo = client.call_tool("test_mrtr_echo_state", json!({}));
+            let unrelated = client.call_tool("test_mrtr_unrelated", json!({}));
+            // At once, so that a state that strays would be seen.
+            let (echo, unrelated) = tokio::join!(echo.into_future(), unrelated.into_future());
+            (echo?, unrelated?);
+            client.call_tool("test_mrtr_no_state", json!({})).await?;
+            client.call_tool("test_mrtr_no_result_type", json!({})).await?;
+        }
+        "http-standard-headers" => {
+            client.call_tool("test_headers", json!({})).await?;
+            for resource in client.resources().all().await? {
+                client.read_resource(resource.uri).await?;
+            }
+            for prompt in client.prompts().all().await? {
+                client.get_prompt(prompt.name).await?;
+            }
+        }
+        "http-custom-headers" => {
+            for call in context["toolCalls"].as_array().into_iter().flatten() {
+                let name = call["name"].as_str().ok_or("a call without a name")?;
+                client.call_tool(name, &call["arguments"]).await?;
+            }
+        }
+        "http-invalid-tool-headers" => {
+            client.call_tool("valid_tool", json!({"region": "eu"})).await?;
+        }
+        "json-schema-2020-12-preservation" => {
+            let named = |name: &str| tools.iter().find(|tool| tool.name == name);
+            let tool = named("json_schema_2020_12_tool").ok_or("the tool is not listed")?;
+            let schema = &tool.input_schema;
+            client.call_tool("json_schema_echo", json!({"schema": schema})).await?;
+        }
+        // Listing is all that it takes: `initialize`, `request-metadata`, `json-schema-ref-no-deref`.
+        _ => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,232 @@
+//! How a client is made: who it is, what it can answer, where it connects to.
+
+use std::{fmt, sync::Arc};
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use outlive_protocol::era::client::{Declared, client_era};
+use outlive_transport::client::http::HttpOptions;
+use outlive_wire::{
+    ClientCapabilities, ElicitationCapability, Implementation, JsonObject, RootsCapability,
+    SamplingCapability, Version,
+};
+use serde_json::Value;
+
+use super::{
+    Client,
+    answer::{Answerer, Can, DynAnswerer},
+    core::{Core, Settings},
+    detect::EraMemory,
+    dispatch::Dispatch,
+    error::Result,
+    limits::ClientLimits,
+    notebook::Notebook,
+    target::Target,
+    token::{DynTokenSource, StaticToken, TokenSource},
+};
+
+/// Makes clients.
+#[derive(Clone)]
+#[must_use]
+pub struct ClientBuilder {
+    info: Implementation,
+    with_info: bool,
+    answerer: Option<Arc<dyn DynAnswerer>>,
+    extensions: JsonObject,
+    experimental: JsonObject,
+    limits: ClientLimits,
+    version: Option<Version>,
+    eras: EraMemory,
+    token: Option<Arc<dyn DynTokenSource>>,
+    headers: HeaderMap,
+    roots: Option<std::path::PathBuf>,
+    http_sse: bool,
+    knows_keys: Option<bool>,
+    account: Option<String>,
+    label: Option<String>,
+    hosts_tasks: bool,
+    notebook: Option<Arc<dyn Notebook>>,
+}
+
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientBuilder").field("info", &self.info).finish_non_exhaustive()
+    }
+}
+
+impl ClientBuilder {
+    pub(crate) fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        Self {
+            info: Implementation::new(name, version),
+            with_info: true,
+            answerer: None,
+            extensions: JsonObject::new(),
+            experimental: JsonObject::new(),
+            limits: ClientLimits::default(),
+            version: None,
+            eras: EraMemory::shared(),
+            token: None,
+            headers: HeaderMap::new(),
+            roots: None,
+            http_sse: true,
+            knows_keys: None,
+            account: None,
+            label: None,
+            hosts_tasks: false,
+            notebook: None,
+        }
+    }
+
+    /// Sets everything that is said of who this program is.
+    pub fn info(mut self, info: Implementation) -> Self {
+        self.info = info;
+        self
+    }
+
+    /// Does not say who this program is, where that is not required.
+    pub fn without_info(mut self) -> Self {
+        self.with_info = false;
+        self
+    }
+
+    /// Answers what servers ask. Without one nothing is declared, and nothing may be asked.
+    pub fn answerer(mut self, answerer: impl Answerer) -> Self {
+        self.answerer = Some(Arc::new(answerer));
+        self
+    }
+
+    /// Declares an extension, with its settings; 2026-07-28.
+    pub fn extension(mut self, name: impl Into<String>, settings: JsonObject) -> Self {
+        self.extensions.insert(name.into(), Value::Object(settings));
+        self
+    }
+
+    /// Declares something that no specification describes.
+    pub fn experimental(mut self, name: impl Into<String>, settings: JsonObject) -> Self {
+        self.experimental.insert(name.into(), Value::Object(settings));
+        self
+    }
+
+    /// Changes what the client waits for, keeps and follows.
+    pub fn limits(mut self, change: impl FnOnce(&mut ClientLimits)) -> Self {
+        change(&mut self.limits);
+        self
+    }
+
+    /// Speaks this revision and no other. By default the best that both sides know is found out.
+    pub fn version(mut self, version: Version) -> Self {
+        self.version = Some(version);
+        self
+    }
+
+    /// Where the generations of servers are remembered, in place of the process's own memory.
+    pub fn eras(mut self, memory: EraMemory) -> Self {
+        self.eras = memory;
+        self
+    }
+
+    /// The bearer token for HTTP.
+    pub fn token(self, token: impl Into<String>) -> Self {
+        self.token_source(StaticToken::new(token))
+    }
+
+    /// Where bearer tokens for HTTP come from.
+    pub fn token_source(mut self, source: impl TokenSource) -> Self {
+        self.token = Some(Arc::new(source));
+        self
+    }
+
+    /// A header that every HTTP request has.
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+
+    /// A PEM file of the certificates to trust for `https:`, in place of the system's.
+    pub fn root_certificates(mut self, file: impl Into<std::path::PathBuf>) -> Self {
+        self.roots = Some(file.into());
+        self
+    }
+
+    /// Does not try the transport of 2024-11-05.
+    pub fn without_http_sse(mut self) -> Self {
+        self.http_sse = false;
+        self
+    }
+
+    /// Says whether servers know `dev.outlive/idempotencyKey`. By default those do that say so with
+    /// the extension `dev.outlive/idempotency`.
+    pub fn idempotency_keys(mut self, known: bool) -> Self {
+        self.knows_keys = Some(known);
+        self
+    }
+
+    /// As whom this client speaks: tasks that were saved under another name are not touched.
+    pub fn account(mut self, account: impl Into<String>) -> Self {
+        self.account = Some(account.into());
+        self
+    }
+
+    /// How the server is called where it asks something; its address by default.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// Where calls are written down, so that another process can go on with them.
+    pub fn notebook(mut self, notebook: impl Notebook) -> Self {
+        self.notebook = Some(Arc::new(notebook));
+        self
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    ///
+    /// When nobody answers, or no revision is in common.
+    pub async fn connect(self, target: impl Into<Target>) -> Result<Client> {
+        let target = target.into();
+        let can = self.answerer.as_ref().map(|answerer| answerer.can()).unwrap_or_default();
+        let mut capabilities = capabilities(can);
+        capabilities.extensions = (!self.extensions.is_empty()).then_some(self.extensions);
+        capabilities.experimental = (!self.experimental.is_empty()).then_some(self.experimental);
+        let declared = Declared::new(self.info, capabilities, self.with_info, self.hosts_tasks);
+        let mut http = HttpOptions::default();
+        http.connect_timeout = self.limits.connect_timeout;
+        http.message_bytes = self.limits.message_bytes;
+        http.roots = self.roots;
+        let dispatch = Arc::new(Dispatch::new(
+            self.label.unwrap_or_else(|| target.label()),
+            self.answerer,
+            &self.limits,
+        ));
+        let settings = Settings {
+            limits: self.limits,
+            pinned: self.version.and_then(|version| client_era(version.as_str())),
+            eras: self.eras,
+            token: self.token,
+            headers: self.headers,
+            http,
+            with_http_sse: self.http_sse,
+            knows_keys: self.knows_keys,
+            account: self.account,
+            notebook: self.notebook,
+        };
+        let core = Arc::new(Core::new(target, settings, declared, dispatch));
+        core.established().await?;
+        Ok(Client::of(core))
+    }
+}
+
+/// What is declared for an answerer.
+fn capabilities(can: Can) -> ClientCapabilities {
+    let yes = |can: bool| can.then(JsonObject::new);
+    ClientCapabilities {
+        roots: can.roots.then(RootsCapability::default),
+        sampling: can
+            .sampling
+            .then(|| SamplingCapability { context: None, tools: yes(can.sampling_tools) }),
+        elicitation: (can.form || can.url)
+            .then(|| ElicitationCapability { form: yes(can.form), url: yes(can.url) }),
+        ..ClientCapabilities::default()
+    }
+}

@@ -1,0 +1,184 @@
+//! Results that a server lets us keep, for as long as it lets us; 2026-07-28.
+//!
+//! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching>
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use outlive_protocol::IncomingKind;
+use outlive_wire::{CacheScope, Method};
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use super::{
+    core::Core,
+    error::{Error, Result},
+    notice::Notice,
+    request::{Came, Wanted, converse},
+};
+
+/// How long anything is kept at most, whatever a server says: a day.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Kept results, by what was asked.
+#[derive(Debug, Default)]
+pub(crate) struct Cache {
+    kept: Mutex<Kept>,
+    limit: usize,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    changes: u64,
+    entries: HashMap<Key, Entry>,
+    bytes: usize,
+}
+
+/// What was asked, and as whom if that matters.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    method: String,
+    params: String,
+    /// The token it was asked with, unless anybody may see the result.
+    caller: Option<String>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    result: Bytes,
+    until: Instant,
+}
+
+/// A result, kept or new.
+#[derive(Debug)]
+pub(crate) struct Cached(Bytes);
+
+impl Cached {
+    pub(crate) fn text(&self) -> &str {
+        str::from_utf8(&self.0).unwrap_or("null")
+    }
+
+    /// The result of a request: kept if it is fresh, asked for otherwise.
+    pub(crate) async fn fetch(core: &Arc<Core>, wanted: Wanted) -> Result<Self> {
+        let cache = core.dispatch.cache();
+        let caller = core.caller().await;
+        if let Some(kept) = cache.get(&wanted, caller.as_deref()) {
+            return Ok(Self(kept));
+        }
+        let key = (wanted.method.clone(), wanted.params.clone());
+        let before = cache.changes();
+        let answered = match converse(core, wanted).await? {
+            Came::Complete(answered) => answered,
+            Came::Task(..) => {
+                return Err(Error::broke("it answered with a task that nobody takes"));
+            }
+        };
+        answered.result()?;
+        let IncomingKind::Result { result, .. } = answered.message.kind() else {
+            return Err(super::core::unexpected(&answered.message));
+        };
+        let result = answered.message.part(result);
+        // What took answers is for whoever gave them, now; and what changed meanwhile is old.
+        if answered.rounds == 0 && !answered.here.era.has_sessions() && before == cache.changes() {
+            cache.put(key, caller, &result);
+        }
+        Ok(Self(result))
+    }
+}
+
+impl Cache {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { kept: Mutex::default(), limit }
+    }
+
+    fn get(&self, wanted: &Wanted, caller: Option<&str>) -> Option<Bytes> {
+        let kept = self.lock();
+        let now = Instant::now();
+        let mut key =
+            Key { method: wanted.method.clone(), params: wanted.params.clone(), caller: None };
+        let fresh = |key: &Key| {
+            kept.entries.get(key).filter(|entry| entry.until > now).map(|it| it.result.clone())
+        };
+        fresh(&key).or_else(|| {
+            key.caller = Some(caller.unwrap_or_default().to_owned());
+            fresh(&key)
+        })
+    }
+
+    fn put(&self, (method, params): (String, String), caller: Option<String>, result: &Bytes) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Hints {
+            ttl_ms: Option<f64>,
+            cache_scope: Option<CacheScope>,
+        }
+        let Ok(hints) = serde_json::from_slice::<Hints>(result) else { return };
+        let Some(ttl) = hints.ttl_ms.filter(|ttl| *ttl > 0.0) else { return };
+        let ttl = Duration::try_from_secs_f64(ttl / 1000.0).unwrap_or(LONGEST).min(LONGEST);
+        let caller = match hints.cache_scope {
+            Some(CacheScope::Public) => None,
+            _ => Some(caller.unwrap_or_default()),
+        };
+        let size = method.len() + params.len() + result.len();
+        if size > self.limit {
+            return;
+        }
+        let mut kept = self.lock();
+        let now = Instant::now();
+        if kept.bytes + size > self.limit {
+            kept.entries.retain(|_, entry| entry.until > now);
+            kept.count();
+        }
+        if kept.bytes + size > self.limit {
+            kept.entries.clear();
+        }
+        let entry = Entry { result: Bytes::copy_from_slice(result), until: now + ttl };
+        kept.entries.insert(Key { method, params, caller }, entry);
+        kept.count();
+    }
+
+    /// Forgets what a notice makes old.
+    pub(crate) fn heard(&self, notice: &Notice) {
+        let mut kept = self.lock();
+        let list = |methods: &[Method], key: &Key| {
+            methods.iter().any(|method| method.as_str() == key.method)
+        };
+        match notice {
+            Notice::ToolsChanged => kept.forget(|key| list(&[Method::ToolsList], key)),
+            Notice::PromptsChanged => kept.forget(|key| list(&[Method::PromptsList], key)),
+            Notice::ResourcesChanged => kept
+                .forget(|key| list(&[Method::ResourcesList, Method::ResourceTemplatesList], key)),
+            // It may name a part of what was read: all that was read is looked at again.
+            Notice::ResourceUpdated(_) => kept.forget(|key| list(&[Method::ResourcesRead], key)),
+            Notice::Reconnected => kept.forget(|_| true),
+            _ => {}
+        }
+    }
+
+    /// Counts what was forgotten, so that an answer that was on its way is not kept.
+    fn changes(&self) -> u64 {
+        self.lock().changes
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn forget(&mut self, is_old: impl Fn(&Key) -> bool) {
+        self.entries.retain(|key, _| !is_old(key));
+        self.changes += 1;
+        self.count();
+    }
+
+    fn count(&mut self) {
+        let size =
+            |(key, entry): (&Key, &Entry)| key.method.len() + key.params.len() + entry.result.len();
+        self.bytes = self.entries.iter().map(size).sum();
+    }
+}

@@ -1,0 +1,338 @@
+//! One request, before it is sent: what is asked, and how it is waited for.
+
+use std::{collections::BTreeMap, future::IntoFuture, sync::Arc, time::Duration};
+
+use outlive_protocol::era::client::name_in;
+use outlive_wire::{
+    CompleteRequestParams, CompleteResult, CompletionArgument, CompletionContext,
+    CompletionReference, GetPromptRequestParams, GetPromptResult, LoggingLevel, Meta, Method,
+    RawJson, ReadResourceRequestParams, ReadResourceResult,
+};
+use serde::Serialize;
+use serde_json::{Map, Value, value::RawValue};
+
+use super::{
+    Client,
+    cache::Cached,
+    core::Core,
+    error::{Error, GaveUp, Result},
+    request::{Boxed, Came, Progress, Waiting, Wanted, converse, read},
+};
+
+pub use super::tools::{StartTool, ToolCall};
+
+/// A request that is sent when it is awaited. Dropping it before its answer cancels it.
+#[derive(Clone, Debug)]
+#[must_use = "nothing is sent until it is awaited"]
+pub struct Call<K> {
+    pub(crate) client: Client,
+    pub(crate) kind: K,
+    pub(crate) waiting: Waiting,
+}
+
+/// What can be called. Only this crate has kinds.
+pub trait Kind: sealed::Sealed + Send + Sized + 'static {
+    /// What comes of it.
+    type Output: Send;
+
+    #[doc(hidden)]
+    fn run(self, call: sealed::Parts) -> Boxed<'static, Self::Output>;
+}
+
+pub(crate) mod sealed {
+    use std::sync::Arc;
+
+    use super::{Core, Waiting};
+
+    pub trait Sealed {}
+
+    /// What a call is made of beside its kind.
+    #[derive(Debug)]
+    pub struct Parts {
+        pub(crate) core: Arc<Core>,
+        pub(crate) waiting: Waiting,
+    }
+}
+
+use sealed::{Parts, Sealed};
+
+impl<K: Kind> Call<K> {
+    pub(crate) fn new(client: &Client, kind: K) -> Self {
+        let waiting = Waiting::new(&client.core);
+        Self { client: client.clone(), kind, waiting }
+    }
+
+    /// How long the server may take to answer. A task may take longer: this is for one request.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.waiting.timeout = Some(timeout);
+        self
+    }
+
+    /// Waits for as long as it takes, up to `total_timeout` of the limits.
+    pub fn without_timeout(mut self) -> Self {
+        self.waiting.timeout = None;
+        self
+    }
+
+    /// How long the request may take in all, however much progress it reports.
+    pub fn total_timeout(mut self, total: Duration) -> Self {
+        self.waiting.total = total;
+        self
+    }
+
+    /// Hears how far the request has come. Asking for it is also what makes servers tell it.
+    pub fn on_progress(mut self, hear: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        self.waiting.on_progress = Some(Arc::new(hear));
+        self
+    }
+
+    /// Says that progress does not give the server more time.
+    pub fn fixed_timeout(mut self) -> Self {
+        self.waiting.progress_resets = false;
+        self
+    }
+
+    /// Adds an entry to the request's `_meta`.
+    pub fn meta(mut self, key: impl AsRef<str>, value: impl Into<Value>) -> Self {
+        self.waiting.add_meta(key.as_ref(), &value.into().to_string());
+        self
+    }
+
+    /// Makes the request part of a trace: a W3C `traceparent`.
+    pub fn traceparent(self, traceparent: impl Into<String>) -> Self {
+        self.meta(Meta::TRACEPARENT, traceparent.into())
+    }
+
+    /// Wants log messages of at least this level while the request runs; 2026-07-28.
+    pub fn log_level(self, level: LoggingLevel) -> Self {
+        self.meta(Meta::LOG_LEVEL, level.as_str())
+    }
+}
+
+impl<K: Kind> IntoFuture for Call<K> {
+    type Output = Result<K::Output>;
+    type IntoFuture = Boxed<'static, K::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        self.kind.run(Parts { core: self.client.core, waiting: self.waiting })
+    }
+}
+
+/// Parameters as text, or why they are none.
+pub(crate) type Params = Result<String, String>;
+
+/// Writes parameters; they must be an object.
+pub(crate) fn object(params: &impl Serialize) -> Params {
+    let text = serde_json::to_string(params).map_err(|error| error.to_string())?;
+    match text.as_bytes() {
+        [b'{', ..] => Ok(text),
+        b"null" => Ok("{}".to_owned()),
+        _ => Err(format!("they are {}", short(&text))),
+    }
+}
+
+fn short(text: &str) -> &str {
+    text.char_indices().nth(40).map_or(text, |(end, _)| &text[..end])
+}
+
+pub(crate) fn given(params: Params) -> Result<String> {
+    params.map_err(|why| GaveUp::BadArguments(why).into())
+}
+
+/// Reads a resource.
+#[derive(Clone, Debug)]
+pub struct ReadResource(pub(crate) String);
+
+impl Sealed for ReadResource {}
+
+impl Kind for ReadResource {
+    type Output = ReadResourceResult;
+
+    fn run(self, call: Parts) -> Boxed<'static, ReadResourceResult> {
+        let params = ReadResourceRequestParams {
+            uri: self.0.clone(),
+            input_responses: None,
+            request_state: None,
+            meta: None,
+        };
+        Box::pin(async move {
+            let mut wanted =
+                Wanted::new(&call.core, Method::ResourcesRead, given(object(&params))?)
+                    .named(self.0);
+            wanted.waiting = call.waiting;
+            let found = Cached::fetch(&call.core, wanted).await.map_err(not_found)?;
+            read(found.text())
+        })
+    }
+}
+
+/// A resource that is not there is refused in several words; before 2026-07-28 in a code of its own.
+fn not_found(mut error: Error) -> Error {
+    use super::error::Reason;
+    if let Error::Refused(refused) = &mut error {
+        let missing = refused.reason == Reason::Request
+            && refused.code == outlive_wire::code::INVALID_PARAMS
+            && refused.data.as_ref().is_some_and(|data| data.get().contains("\"uri\""));
+        if missing {
+            refused.reason = Reason::NotFound;
+        }
+    }
+    error
+}
+
+/// Gets a prompt.
+#[derive(Clone, Debug)]
+pub struct GetPrompt {
+    name: String,
+    arguments: BTreeMap<String, String>,
+}
+
+impl GetPrompt {
+    pub(crate) fn new(name: String) -> Self {
+        Self { name, arguments: BTreeMap::new() }
+    }
+}
+
+impl Call<GetPrompt> {
+    /// Adds an argument.
+    pub fn arg(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.kind.arguments.insert(name.into(), value.into());
+        self
+    }
+}
+
+impl Sealed for GetPrompt {}
+
+impl Kind for GetPrompt {
+    type Output = GetPromptResult;
+
+    fn run(self, call: Parts) -> Boxed<'static, GetPromptResult> {
+        let params = GetPromptRequestParams {
+            name: self.name.clone(),
+            arguments: (!self.arguments.is_empty()).then_some(self.arguments),
+            input_responses: None,
+            request_state: None,
+            meta: None,
+        };
+        Box::pin(async move {
+            let params = given(object(&params))?;
+            let mut wanted = Wanted::new(&call.core, Method::PromptsGet, params).named(self.name);
+            wanted.waiting = call.waiting;
+            complete(converse(&call.core, wanted).await?)
+        })
+    }
+}
+
+/// Completes an argument.
+#[derive(Clone, Debug)]
+pub struct Complete {
+    params: CompleteRequestParams,
+}
+
+impl Complete {
+    pub(crate) fn new(reference: CompletionReference, name: String, value: String) -> Self {
+        let argument = CompletionArgument { name, value };
+        Self { params: CompleteRequestParams { reference, argument, context: None, meta: None } }
+    }
+}
+
+impl Call<Complete> {
+    /// Tells what another argument is already.
+    pub fn with(mut self, argument: impl Into<String>, value: impl Into<String>) -> Self {
+        let context = self.kind.params.context.get_or_insert_with(CompletionContext::default);
+        context.arguments.get_or_insert_default().insert(argument.into(), value.into());
+        self
+    }
+}
+
+impl Sealed for Complete {}
+
+impl Kind for Complete {
+    type Output = outlive_wire::Completion;
+
+    fn run(self, call: Parts) -> Boxed<'static, outlive_wire::Completion> {
+        Box::pin(async move {
+            let mut wanted =
+                Wanted::new(&call.core, Method::Complete, given(object(&self.params))?);
+            wanted.waiting = call.waiting;
+            let result: CompleteResult = complete(converse(&call.core, wanted).await?)?;
+            Ok(result.completion)
+        })
+    }
+}
+
+/// Any method.
+#[derive(Clone, Debug)]
+pub struct Raw {
+    method: String,
+    params: Params,
+}
+
+impl Raw {
+    pub(crate) fn new(method: String, params: &impl Serialize) -> Self {
+        Self { method, params: object(params) }
+    }
+}
+
+impl Sealed for Raw {}
+
+impl Kind for Raw {
+    type Output = RawJson;
+
+    fn run(self, call: Parts) -> Boxed<'static, RawJson> {
+        Box::pin(async move {
+            let (params, meta) = split_meta(&given(self.params)?)?;
+            let mut waiting = call.waiting;
+            for (key, value) in meta {
+                waiting.add_meta(&key, &value.to_string());
+            }
+            let method = Method::parse(&self.method);
+            let name = method.and_then(|method| name_in(method, &params));
+            let wanted = Wanted {
+                method: self.method,
+                params,
+                name,
+                repeated: Vec::new(),
+                holds_tasks: method.is_some_and(is_about_tasks),
+                waiting,
+            };
+            match converse(&call.core, wanted).await? {
+                Came::Complete(answered) => read(answered.result()?),
+                Came::Task(..) => Err(Error::broke("it answered with a task that nobody takes")),
+            }
+        })
+    }
+}
+
+/// Whether a request must say that this client can hold tasks.
+pub(crate) fn is_about_tasks(method: Method) -> bool {
+    matches!(method, Method::TasksGet | Method::TasksUpdate | Method::TasksCancel)
+}
+
+/// Takes `_meta` out of parameters: it is written by the revision.
+fn split_meta(params: &str) -> Result<(String, Map<String, Value>)> {
+    #[derive(serde::Deserialize)]
+    struct Has<'a> {
+        #[serde(borrow, rename = "_meta")]
+        meta: Option<&'a RawValue>,
+    }
+    let bad = |error: serde_json::Error| Error::from(GaveUp::BadArguments(error.to_string()));
+    let has: Has<'_> = serde_json::from_str(params).map_err(bad)?;
+    if has.meta.is_none() {
+        return Ok((params.to_owned(), Map::new()));
+    }
+    let mut members: Map<String, Value> = serde_json::from_str(params).map_err(bad)?;
+    let meta = match members.remove("_meta") {
+        Some(Value::Object(meta)) => meta,
+        _ => return Err(GaveUp::BadArguments("`_meta` is no object".to_owned()).into()),
+    };
+    Ok((Value::Object(members).to_string(), meta))
+}
+
+/// The result of a call that cannot be a task.
+pub(crate) fn complete<T: serde::de::DeserializeOwned>(came: Came) -> Result<T> {
+    match came {
+        Came::Complete(answered) => answered.read(),
+        Came::Task(..) => Err(Error::broke("it answered with a task that nobody takes")),
+    }
+}

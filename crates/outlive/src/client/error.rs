@@ -1,0 +1,302 @@
+//! What can become of a request that brought no result. Four kinds, because there are four things to
+//! do about it: change what is asked, report the peer, try again later, or decide.
+
+use std::{error, fmt, time::Duration};
+
+use outlive_transport::client::{TransportError, TransportErrorKind};
+use outlive_wire::{ErrorObject, RawJson, code};
+
+/// A result of the client.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why there is no result.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The server understood and said no. Change the request, or ask for access.
+    Refused(Refused),
+    /// The server said something that the protocol does not allow. Report it to whoever runs it.
+    PeerBroke(PeerBroke),
+    /// The message or its answer got lost on the way. Try again if it is safe to:
+    /// [`Error::may_have_run`] says whether the server may have done it already.
+    Transport(TransportError),
+    /// This side stopped: a limit, a deadline, or something that only the caller can decide.
+    GaveUp(GaveUp),
+}
+
+/// A refusal.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Refused {
+    /// What kind; see [`outlive_wire::code`].
+    pub code: i32,
+    /// For people.
+    pub message: String,
+    /// For programs.
+    pub data: Option<RawJson>,
+    /// What it means for whoever asked.
+    pub reason: Reason,
+    /// The HTTP status that it came with.
+    pub status: Option<u16>,
+}
+
+/// What a refusal means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The request is not acceptable: see code and message.
+    Request,
+    /// The server has no such method, or not switched on.
+    NoSuchMethod,
+    /// There is no such resource.
+    NotFound,
+    /// The server wants a capability that the client did not declare; `data` names it.
+    MissingCapability,
+    /// A token is missing or not accepted.
+    Unauthorized,
+    /// The token is accepted, and this is not for its owner.
+    Forbidden,
+    /// Too much at once; ask again after this time.
+    Busy {
+        /// How long to wait, if the server says so.
+        retry_after: Option<Duration>,
+    },
+    /// The task was cancelled.
+    TaskCancelled,
+    /// The task does not exist any more: it expired, was purged, or was never this caller's.
+    TaskGone,
+    /// Something broke at the server.
+    Internal,
+}
+
+/// A breach of the protocol.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PeerBroke {
+    /// What the server did.
+    pub what: String,
+}
+
+/// Why this side stopped.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum GaveUp {
+    /// No answer within the time. The request was cancelled.
+    TimedOut(Duration),
+    /// The server asked in more rounds than `rounds` allows.
+    TooManyRounds(u32),
+    /// A list went on for more pages, or more entries, than the limits allow.
+    TooManyPages(usize),
+    /// The list names a place twice, so it would never end.
+    EndlessList,
+    /// A question of the server was not answered: there is no answerer, or it would not.
+    Unanswered(String),
+    /// An answer of this program's answerer does not fit the question.
+    BadAnswer(String),
+    /// The arguments cannot be written as a JSON object.
+    BadArguments(String),
+    /// Neither side speaks a revision that the other knows.
+    NoCommonVersion(Vec<String>),
+    /// The agreed revision has no words for it, or the server does not offer it.
+    NotOffered(String),
+    /// The call was sent, this program stopped before it knew what came of it, and the server cannot
+    /// tell two calls apart. It may have been done; look before you do it again.
+    MaybeExecuted(String),
+    /// A stream of partial results ended before it was complete.
+    Incomplete(String),
+    /// What was saved cannot be read or written.
+    Notebook(String),
+    /// What was saved belongs to another server or another account.
+    NotOurs(String),
+    /// The result does not fit the schema that the server gave for it.
+    SchemaViolated(String),
+    /// The client was closed.
+    Closed,
+}
+
+impl Error {
+    pub(crate) fn broke(what: impl Into<String>) -> Self {
+        Self::PeerBroke(PeerBroke { what: what.into() })
+    }
+
+    pub(crate) fn not_offered(what: impl Into<String>) -> Self {
+        Self::GaveUp(GaveUp::NotOffered(what.into()))
+    }
+
+    /// The refusal, if it is one.
+    pub fn refused(&self) -> Option<&Refused> {
+        match self {
+            Self::Refused(refused) => Some(refused),
+            _ => None,
+        }
+    }
+
+    /// What the refusal means, if it is one.
+    pub fn reason(&self) -> Option<Reason> {
+        self.refused().map(|refused| refused.reason)
+    }
+
+    /// Whether the server may have done what was asked, although nobody heard of it.
+    pub fn may_have_run(&self) -> bool {
+        match self {
+            Self::Refused(_) => false,
+            Self::PeerBroke(_) => true,
+            Self::Transport(error) => error.may_have_arrived(),
+            Self::GaveUp(why) => {
+                matches!(
+                    why,
+                    GaveUp::TimedOut(_) | GaveUp::MaybeExecuted(_) | GaveUp::Incomplete(_)
+                )
+            }
+        }
+    }
+
+    /// Whether the same may well work a little later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Transport(error) => !matches!(
+                error.kind(),
+                TransportErrorKind::Address(_)
+                    | TransportErrorKind::Tls
+                    | TransportErrorKind::TooLarge(_)
+                    | TransportErrorKind::Start
+            ),
+            Self::Refused(refused) => {
+                matches!(refused.reason, Reason::Busy { .. } | Reason::Internal)
+            }
+            Self::GaveUp(GaveUp::TimedOut(_)) => true,
+            _ => false,
+        }
+    }
+}
+
+impl Refused {
+    pub(crate) fn of(error: ErrorObject, status: Option<u16>) -> Self {
+        let retry_after = error
+            .data
+            .as_ref()
+            .and_then(|data| serde_json::from_str::<serde_json::Value>(data.get()).ok())
+            .and_then(|data| data.get("retryAfterMs").and_then(serde_json::Value::as_u64))
+            .map(Duration::from_millis);
+        let reason = match (error.code, status) {
+            (_, Some(401)) => Reason::Unauthorized,
+            (_, Some(403)) => Reason::Forbidden,
+            (429, _) | (_, Some(429)) => Reason::Busy { retry_after },
+            (code::METHOD_NOT_FOUND, _) => Reason::NoSuchMethod,
+            (code::RESOURCE_NOT_FOUND, _) => Reason::NotFound,
+            (code::MISSING_CAPABILITY, _) => Reason::MissingCapability,
+            (code::INTERNAL, _) => Reason::Internal,
+            _ => Reason::Request,
+        };
+        Self { code: error.code, message: error.message, data: error.data, reason, status }
+    }
+
+    pub(crate) fn plain(reason: Reason, code: i32, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None, reason, status: None }
+    }
+}
+
+impl From<Refused> for Error {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+impl From<TransportError> for Error {
+    fn from(error: TransportError) -> Self {
+        Self::Transport(error)
+    }
+}
+
+impl From<GaveUp> for Error {
+    fn from(why: GaveUp) -> Self {
+        Self::GaveUp(why)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(refused) => refused.fmt(f),
+            Self::PeerBroke(broke) => {
+                write!(
+                    f,
+                    "the server broke the protocol: {}; report it to whoever runs it",
+                    broke.what
+                )
+            }
+            Self::Transport(error) => error.fmt(f),
+            Self::GaveUp(why) => why.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the server refused ({}): {}", self.code, self.message)?;
+        match self.reason {
+            Reason::Unauthorized => f.write_str("; give the client a token"),
+            Reason::Busy { retry_after: Some(after) } => {
+                write!(f, "; try again in {} ms", after.as_millis())
+            }
+            Reason::MissingCapability => {
+                f.write_str("; give the client an answerer that can do it")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for GaveUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut(after) => write!(
+                f,
+                "no answer within {} ms, and the request was cancelled; raise its time-out if it may take longer",
+                after.as_millis()
+            ),
+            Self::TooManyRounds(most) => {
+                write!(
+                    f,
+                    "the server has asked in more than {most} rounds; raise `rounds` if it may"
+                )
+            }
+            Self::TooManyPages(most) => {
+                write!(
+                    f,
+                    "the list has more than {most} pages or entries; raise the limit if it may"
+                )
+            }
+            Self::EndlessList => f.write_str("the list leads back to where it was; report it"),
+            Self::Unanswered(what) => write!(f, "{what}; give the client an answerer that can"),
+            Self::BadAnswer(why) => write!(f, "the answerer's answer does not fit: {why}"),
+            Self::BadArguments(why) => {
+                write!(f, "the arguments are no JSON object: {why}; pass a struct or a map")
+            }
+            Self::NoCommonVersion(theirs) => write!(
+                f,
+                "the server speaks {} and this client none of it; upgrade one of them",
+                theirs.join(", ")
+            ),
+            Self::NotOffered(what) => write!(f, "{what}"),
+            Self::MaybeExecuted(tool) => write!(
+                f,
+                "the call of `{tool}` was sent and may have been done; look before you repeat it"
+            ),
+            Self::Incomplete(why) => write!(f, "the partial results are incomplete: {why}"),
+            Self::Notebook(why) => write!(f, "what calls are doing cannot be written down: {why}"),
+            Self::NotOurs(why) => write!(f, "{why}; resume it where it was saved"),
+            Self::SchemaViolated(why) => write!(f, "the result does not fit its schema: {why}"),
+            Self::Closed => f.write_str("the client is closed; connect another one"),
+        }
+    }
+}
+
+impl error::Error for Error {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Transport(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! One request and everything that comes back for it.
+//!
+//! On a pipe the messages come from a mailbox; over HTTP from the body of the response, which in the
+//! older revisions may break and be taken up again. Dropping an exchange before its answer cancels
+//! the request, in the way that the revision has for it.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use outlive_protocol::{Incoming, IncomingKind, era::client::Outgoing};
+use outlive_transport::client::{
+    TransportError, TransportErrorKind,
+    http::{HttpLink, HttpReply},
+    pipe::Mailbox,
+};
+use outlive_wire::{ErrorObject, Method};
+
+use super::{
+    core::{Core, Established, Link, SESSION},
+    error::{Error, Reason, Refused},
+    token::Challenge,
+};
+
+pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+/// How long to wait before a stream is taken up again, if the server does not say.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// An open request.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    core: Arc<Core>,
+    here: Arc<Established>,
+    id: u64,
+    way: Way,
+    /// The status that the answer came with.
+    status: Option<u16>,
+    /// The session that the answer opened.
+    pub(crate) session: Option<HeaderValue>,
+    is_over: bool,
+    /// Whether dropping it says so to the server; a handshake is never cancelled.
+    cancels: bool,
+}
+
+#[derive(Debug)]
+enum Way {
+    Mail(Mailbox),
+    /// What came at once.
+    Whole(std::vec::IntoIter<Bytes>),
+    Events {
+        reply: Box<HttpReply>,
+        position: Position,
+    },
+}
+
+/// How far a stream was read.
+#[derive(Debug, Default)]
+struct Position {
+    last: Option<HeaderValue>,
+    retry: Option<Duration>,
+    /// How often it broke without a word in between.
+    breaks: u32,
+}
+
+/// Why there is no exchange, or none any more.
+#[derive(Debug)]
+pub(crate) enum Failed {
+    /// The session that the request named is not known any more: nothing was done.
+    SessionGone,
+    /// An HTTP status, with the refusal in its body if there was one.
+    Status { status: u16, error: Option<ErrorObject>, retry_after: Option<Duration> },
+    /// Something else.
+    Error(Error),
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<TransportError> for Failed {
+    fn from(error: TransportError) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+impl From<Failed> for Error {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Error(error) => error,
+            Failed::SessionGone => {
+                Error::Transport(TransportError::unsent(TransportErrorKind::Status(404)))
+            }
+            Failed::Status { status, error: Some(error), retry_after } => {
+                let mut refused = Refused::of(error, Some(status));
+                if let (Reason::Busy { retry_after: none @ None }, Some(_)) =
+                    (&mut refused.reason, retry_after)
+                {
+                    *none = retry_after;
+                }
+                refused.into()
+            }
+            Failed::Status { status, error: None, retry_after } => {
+                let message = StatusCode::from_u16(status)
+                    .ok()
+                    .and_then(|status| status.canonical_reason())
+                    .unwrap_or("no reason");
+                let reason = match status {
+                    401 => Reason::Unauthorized,
+                    403 => Reason::Forbidden,
+                    429 => Reason::Busy { retry_after },
+                    503 if retry_after.is_some() => Reason::Busy { retry_after },
+                    _ => {
+                        return TransportError::after_sending(TransportErrorKind::Status(status))
+                            .into();
+                    }
+                };
+                let mut refused = Refused::plain(reason, i32::from(status), message);
+                refused.status = Some(status);
+                refused.into()
+            }
+        }
+    }
+}
+
+impl Exchange {
+    /// Sends a request.
+    pub(crate) async fn open(
+        core: &Arc<Core>,
+        here: &Arc<Established>,
+        request: &Outgoing<'_>,
+    ) -> Result<Self, Failed> {
+        let message = here.write(core, request);
+        let id = request.id.unwrap_or_default();
+        let exchange = |way, status, session| Self {
+            core: Arc::clone(core),
+            here: Arc::clone(here),
+            id,
+            way,
+            status,
+            session,
+            is_over: false,
+            cancels: Method::parse(request.method) != Some(Method::Initialize),
+        };
+        match &here.link {
+            Link::Pipe { pipe, .. } => {
+                // From here on the request may be withdrawn.
+                let exchange = exchange(Way::Mail(pipe.expect(id)), None, None);
+                pipe.send(message).await?;
+                Ok(exchange)
+            }
+            Link::Http { link, .. } => {
+                let guard = Unanswered { core, here, id, armed: !here.era.closing_cancels() };
+                let reply = post(core, here, link, request, message).await;
+                guard.disarm();
+                let reply = reply?;
+                let session = reply.headers.get(SESSION).cloned();
+                let status = reply.status.as_u16();
+                let way = receive(reply).await?;
+                Ok(exchange(way, Some(status), session))
+            }
+        }
+    }
+
+    /// The next message, whatever it is; `None` if nothing more will come.
+    pub(crate) async fn next(&mut self) -> Result<Option<Incoming>, Failed> {
+        loop {
+            let message = match &mut self.way {
+                Way::Mail(mail) => match mail.next().await {
+                    Some(message) => return Ok(Some(message)),
+                    None => {
+                        self.is_over = true;
+                        return Err(
+                            TransportError::after_sending(TransportErrorKind::Closed).into()
+                        );
+                    }
+                },
+                Way::Whole(messages) => match messages.next() {
+                    Some(message) => message,
+                    None => return Ok(None),
+                },
+                Way::Events { reply, position } => match reply.event().await {
+                    Ok(Some(event)) => {
+                        if let Some(id) = &event.id {
+                            position.last = HeaderValue::from_str(id).ok();
+                        }
+                        position.retry = event.retry.or(position.retry);
+                        if event.data.is_empty() {
+                            continue;
+                        }
+                        position.breaks = 0;
+                        Bytes::from(event.data)
+                    }
+                    ended => {
+                        if let Err(error) = &ended
+                            && matches!(error.kind(), TransportErrorKind::TooLarge(_))
+                        {
+                            ended?;
+                        }
+                        match self.resume().await? {
+                            true => continue,
+                            false => {
+                                self.is_over = true;
+                                return Ok(None);
+                            }
+                        }
+                    }
+                },
+            };
+            match Incoming::read(message) {
+                Ok(message) => return Ok(Some(message)),
+                // On a stream the next one may be better; alone it is the answer.
+                Err(why) if matches!(self.way, Way::Whole(_)) => {
+                    return Err(Error::broke(why).into());
+                }
+                Err(why) => tracing::warn!(why, "something that is no message was skipped"),
+            }
+        }
+    }
+
+    /// Whether a message answers the request.
+    pub(crate) fn is_answer(&self, message: &Incoming) -> bool {
+        match message.kind() {
+            IncomingKind::Result { .. } => message.answers() == Some(self.id),
+            // A refusal without an id: on a stream of its own it can only mean this request.
+            IncomingKind::Error { unnamed, .. } => {
+                message.answers() == Some(self.id)
+                    || (*unnamed && !matches!(self.way, Way::Mail(_)))
+            }
+            _ => false,
+        }
+    }
+
+    /// The answer has come: there is nothing left to cancel.
+    pub(crate) fn settle(&mut self) {
+        self.is_over = true;
+    }
+
+    pub(crate) fn status(&self) -> Option<u16> {
+        self.status
+    }
+
+    /// Takes a stream up again where it broke; `false` if that cannot be done.
+    async fn resume(&mut self) -> Result<bool, Failed> {
+        let Way::Events { reply, position } = &mut self.way else { return Ok(false) };
+        let Link::Http { link, .. } = &self.here.link else { return Ok(false) };
+        let Some(last) = position.last.clone().filter(|_| self.here.era.resumes()) else {
+            return Ok(false);
+        };
+        loop {
+            position.breaks += 1;
+            if position.breaks > self.core.limits().resumptions {
+                return Ok(false);
+            }
+            let backing_off = 1 << (position.breaks - 1).min(5);
+            let wait = position.retry.unwrap_or(RETRY * backing_off);
+            tokio::time::sleep(wait).await;
+            let mut headers = self.here.headers(&self.core, None).await;
+            self.here.era.plain_headers(&mut headers);
+            headers.insert(LAST_EVENT, last.clone());
+            match link.get(headers).await {
+                Ok(taken) if taken.status.is_success() && taken.is_events() => {
+                    **reply = taken;
+                    return Ok(true);
+                }
+                Ok(taken) if taken.status == StatusCode::NOT_FOUND => {
+                    return Err(Failed::Error(
+                        TransportError::after_sending(TransportErrorKind::Cut).into(),
+                    ));
+                }
+                // It has no such streams: what was lost is lost.
+                Ok(taken) if taken.status.is_client_error() => return Ok(false),
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if !self.is_over && self.cancels {
+            self.here.withdraw(&self.core, self.id, "nobody waits for it any more");
+        }
+    }
+}
+
+/// A request whose response has not begun. Where closing the connection says nothing, leaving it has
+/// to be said.
+struct Unanswered<'a> {
+    core: &'a Arc<Core>,
+    here: &'a Arc<Established>,
+    id: u64,
+    armed: bool,
+}
+
+impl Unanswered<'_> {
+    fn disarm(mut self) {
+        self.armed = false;
+    }
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            self.here.withdraw(self.core, self.id, "nobody waits for it any more");
+        }
+    }
+}
+
+/// Sends a request over HTTP; with another token if the first is refused.
+async fn post(
+    core: &Core,
+    here: &Established,
+    link: &HttpLink,
+    request: &Outgoing<'_>,
+    message: Bytes,
+) -> Result<HttpReply, Failed> {
+    let mut challenge = None;
+    loop {
+        let was_refused = challenge.is_some();
+        let mut headers = here.headers(core, challenge.take()).await;
+        here.era.headers(request, &mut headers);
+        let had_session = headers.contains_key(SESSION);
+        let had_token = headers.contains_key(header::AUTHORIZATION);
+        let mut reply = link.post(headers, message.clone()).await?;
+        let status = reply.status;
+        if status.is_success() {
+            return Ok(reply);
+        }
+        if status == StatusCode::NOT_FOUND && had_session {
+            let _ = reply.bytes().await;
+            return Err(Failed::SessionGone);
+        }
+        if status == StatusCode::UNAUTHORIZED
+            && core.settings.token.is_some()
+            && !was_refused
+            && had_token
+        {
+            let said = reply.headers.get(header::WWW_AUTHENTICATE);
+            let said = said.and_then(|said| said.to_str().ok()).unwrap_or_default();
+            challenge = Some(Challenge::new(said));
+            let _ = reply.bytes().await;
+            continue;
+        }
+        return Err(refusal(&mut reply).await);
+    }
+}
+
+/// Reads a response that is no success.
+async fn refusal(reply: &mut HttpReply) -> Failed {
+    let (status, retry_after) = (reply.status.as_u16(), reply.retry_after());
+    // Whatever stands in it, its status has been seen; a body that breaks adds nothing.
+    let body = reply.bytes().await.unwrap_or_default();
+    let error = match Incoming::read(body).map(|message| message.kind().clone()) {
+        Ok(IncomingKind::Error { error, .. }) => Some(error),
+        _ => None,
+    };
+    Failed::Status { status, error, retry_after }
+}
+
+/// Reads a response that is a success.
+async fn receive(mut reply: HttpReply) -> Result<Way, Failed> {
+    if reply.is_events() {
+        return Ok(Way::Events { reply: Box::new(reply), position: Position::default() });
+    }
+    if !reply.is_json() {
+        return Err(Error::broke(format!(
+            "it answered a request with {} and neither JSON nor events",
+            reply.status
+        ))
+        .into());
+    }
+    let body = reply.bytes().await?;
+    let messages = match body.trim_ascii_start().first() {
+        // A batch, as 2025-03-26 has them.
+        Some(b'[') => {
+            let parts: Vec<&serde_json::value::RawValue> = serde_json::from_slice(&body)
+                .map_err(|error| Error::broke(format!("no JSON: {error}")))?;
+            parts.into_iter().map(|part| body.slice_ref(part.get().as_bytes())).collect()
+        }
+        _ => vec![body],
+    };
+    Ok(Way::Whole(messages.into_iter()))
+}

@@ -1,0 +1,244 @@
+//! Lists, page by page, as streams.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use futures_core::Stream;
+use outlive_wire::{Method, Prompt, RawJson, Resource, ResourceTemplate, Tool};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use super::{
+    cache::Cached,
+    core::{Core, Link},
+    error::{Error, GaveUp, Result},
+    request::{Boxed, Wanted, read},
+};
+
+/// The entries of a list, one after the other; the next page is asked for when it is needed.
+///
+/// Also a [`Stream`]. It ends with an error when the list is longer than the limits allow, or leads
+/// back to where it was.
+#[must_use = "nothing is asked for until it is read"]
+pub struct Pages<T> {
+    core: Arc<Core>,
+    method: Method,
+    read: VecDeque<T>,
+    fetching: Option<Boxed<'static, Page<T>>>,
+    cursor: Cursor,
+    seen: HashSet<String>,
+    pages: usize,
+    entries: usize,
+}
+
+#[derive(Debug)]
+enum Cursor {
+    First,
+    At(String),
+    End,
+}
+
+/// One page.
+#[derive(Debug)]
+pub(crate) struct Page<T> {
+    entries: Vec<T>,
+    next: Option<String>,
+}
+
+impl<T> fmt::Debug for Pages<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pages").field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
+impl<T: Listed> Pages<T> {
+    pub(crate) fn new(core: &Arc<Core>, method: Method) -> Self {
+        Self {
+            core: Arc::clone(core),
+            method,
+            read: VecDeque::new(),
+            fetching: None,
+            cursor: Cursor::First,
+            seen: HashSet::new(),
+            pages: 0,
+            entries: 0,
+        }
+    }
+
+    /// The next entry, or `None` at the end. After an error there is no more.
+    pub async fn next(&mut self) -> Option<Result<T>> {
+        std::future::poll_fn(|cx| self.poll_entry(cx)).await
+    }
+
+    /// All of them.
+    ///
+    /// # Errors
+    ///
+    /// When a page cannot be had, or the list does not end.
+    pub async fn all(mut self) -> Result<Vec<T>> {
+        let mut entries = Vec::new();
+        while let Some(entry) = self.next().await {
+            entries.push(entry?);
+        }
+        Ok(entries)
+    }
+
+    fn poll_entry(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T>>> {
+        loop {
+            if let Some(entry) = self.read.pop_front() {
+                return Poll::Ready(Some(Ok(entry)));
+            }
+            if self.fetching.is_none() {
+                let cursor = match &self.cursor {
+                    Cursor::End => return Poll::Ready(None),
+                    Cursor::First => None,
+                    Cursor::At(cursor) => Some(cursor.clone()),
+                };
+                let (core, method) = (Arc::clone(&self.core), self.method);
+                self.fetching = Some(Box::pin(async move { fetch(&core, method, cursor).await }));
+            }
+            let Some(fetching) = &mut self.fetching else { continue };
+            let fetched = ready!(fetching.as_mut().poll(cx));
+            self.fetching = None;
+            match fetched.and_then(|page| self.take(page)) {
+                Ok(()) => {}
+                Err(error) => {
+                    self.cursor = Cursor::End;
+                    return Poll::Ready(Some(Err(error)));
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, page: Page<T>) -> Result<()> {
+        let limits = self.core.limits();
+        self.pages += 1;
+        self.entries += page.entries.len();
+        if self.entries > limits.entries {
+            return Err(GaveUp::TooManyPages(limits.entries).into());
+        }
+        let is_http = self
+            .core
+            .current()
+            .is_some_and(|now| matches!(now.link, Link::Http { .. }) && !now.era.has_sessions());
+        let core = &self.core;
+        self.read.extend(page.entries.into_iter().filter(|entry| is_usable(core, entry, is_http)));
+        self.cursor = match page.next {
+            None => {
+                if self.method == Method::ToolsList {
+                    self.core.dispatch.book().is_whole_now();
+                }
+                Cursor::End
+            }
+            Some(_) if self.pages >= limits.pages => {
+                return Err(GaveUp::TooManyPages(limits.pages).into());
+            }
+            // An empty cursor is one like any other.
+            Some(next) => match self.seen.insert(next.clone()) {
+                true => Cursor::At(next),
+                false => return Err(GaveUp::EndlessList.into()),
+            },
+        };
+        Ok(())
+    }
+}
+
+impl<T: Listed> Stream for Pages<T> {
+    type Item = Result<T>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<T>>> {
+        self.poll_entry(cx)
+    }
+}
+
+/// An entry of a list.
+pub trait Listed: sealed::Sealed + DeserializeOwned + Send + Unpin + 'static {
+    #[doc(hidden)]
+    const MEMBER: &'static str;
+
+    #[doc(hidden)]
+    fn as_tool(&self) -> Option<&Tool> {
+        None
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Tool {}
+    impl Sealed for super::Prompt {}
+    impl Sealed for super::Resource {}
+    impl Sealed for super::ResourceTemplate {}
+}
+
+impl Listed for Tool {
+    const MEMBER: &'static str = "tools";
+
+    fn as_tool(&self) -> Option<&Tool> {
+        Some(self)
+    }
+}
+
+impl Listed for Prompt {
+    const MEMBER: &'static str = "prompts";
+}
+
+impl Listed for Resource {
+    const MEMBER: &'static str = "resources";
+}
+
+impl Listed for ResourceTemplate {
+    const MEMBER: &'static str = "resourceTemplates";
+}
+
+/// Notes what calls need to know of a tool. One that cannot be called over HTTP is hidden there.
+fn is_usable(core: &Core, entry: &impl Listed, is_http: bool) -> bool {
+    let Some(tool) = entry.as_tool() else { return true };
+    match core.dispatch.book().learn(tool) {
+        Err(why) if is_http => {
+            tracing::warn!(tool = tool.name, why, "a tool with a bad `x-mcp-header` is hidden");
+            false
+        }
+        _ => true,
+    }
+}
+
+async fn fetch<T: Listed>(
+    core: &Arc<Core>,
+    method: Method,
+    cursor: Option<String>,
+) -> Result<Page<T>> {
+    let params = match cursor {
+        Some(cursor) => format!(r#"{{"cursor":{}}}"#, Value::from(cursor)),
+        None => "{}".to_owned(),
+    };
+    let found = Cached::fetch(core, Wanted::new(core, method, params)).await?;
+    page(found.text())
+}
+
+/// Reads a page. An entry that cannot be read is left out: one bad tool must not hide the others.
+fn page<T: Listed>(text: &str) -> Result<Page<T>> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Next {
+        next_cursor: Option<String>,
+    }
+    let Next { next_cursor } = read(text)?;
+    let members: std::collections::HashMap<String, RawJson> = read(text)?;
+    let entries = members
+        .get(T::MEMBER)
+        .ok_or_else(|| Error::broke(format!("its list has no `{}`", T::MEMBER)))?;
+    let entries: Vec<RawJson> = read(entries.get())?;
+    let entries = entries.iter().filter_map(|entry| match serde_json::from_str(entry.get()) {
+        Ok(entry) => Some(entry),
+        Err(error) => {
+            tracing::warn!(%error, "an entry that cannot be read was left out of a list");
+            None
+        }
+    });
+    Ok(Page { entries: entries.collect(), next: next_cursor })
+}

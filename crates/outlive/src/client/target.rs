@@ -1,0 +1,151 @@
+//! Which server, and how to reach it.
+
+use std::{
+    fmt,
+    future::Future,
+    io,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use bytes::Bytes;
+use outlive_transport::{
+    client::child::Program,
+    messages::{Sink, Source},
+};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::server::Server;
+
+/// A server to connect to.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum Target {
+    /// A URL: Streamable HTTP of either generation, or HTTP+SSE.
+    Url(String),
+    /// A program to start, spoken to on its standard input and output.
+    Program(Program),
+    /// A server in this process.
+    Server(Server),
+    /// A connection that is open already, and cannot be opened again.
+    Open(Opened),
+}
+
+impl Target {
+    /// A byte stream that is open already, one message per line.
+    pub fn stream<R, W>(input: R, output: W) -> Self
+    where
+        R: AsyncRead + Unpin + Send + 'static,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        Self::Open(Opened::new(Ends::Lines(Box::new(input), Box::new(output))))
+    }
+
+    /// A transport of your own.
+    pub fn messages(source: impl Source + 'static, sink: impl Sink + 'static) -> Self {
+        Self::Open(Opened::new(Ends::Messages(Box::new(source), Box::new(sink))))
+    }
+
+    /// How the server is called where it asks something, and by what its tasks are found again.
+    pub(crate) fn label(&self) -> String {
+        match self {
+            Self::Url(url) => url.split(['?', '#']).next().unwrap_or(url).to_owned(),
+            Self::Program(program) => program.name(),
+            Self::Server(_) => "in this process".to_owned(),
+            Self::Open(_) => "an open stream".to_owned(),
+        }
+    }
+}
+
+impl From<&str> for Target {
+    fn from(url: &str) -> Self {
+        Self::Url(url.to_owned())
+    }
+}
+
+impl From<String> for Target {
+    fn from(url: String) -> Self {
+        Self::Url(url)
+    }
+}
+
+impl From<Program> for Target {
+    fn from(program: Program) -> Self {
+        Self::Program(program)
+    }
+}
+
+impl From<&Server> for Target {
+    fn from(server: &Server) -> Self {
+        Self::Server(server.clone())
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Target").field(&self.label()).finish()
+    }
+}
+
+/// A connection that is open already.
+#[derive(Clone)]
+pub struct Opened(Arc<Mutex<Option<Ends>>>);
+
+impl Opened {
+    fn new(ends: Ends) -> Self {
+        Self(Arc::new(Mutex::new(Some(ends))))
+    }
+
+    pub(crate) fn take(&self) -> Option<Ends> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Opened")
+    }
+}
+
+/// The two ends of a connection.
+pub(crate) enum Ends {
+    Lines(Box<dyn AsyncRead + Unpin + Send>, Box<dyn AsyncWrite + Unpin + Send>),
+    Messages(Box<dyn DynSource>, Box<dyn DynSink>),
+}
+
+type Taking<'a, T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send + 'a>>;
+
+pub(crate) trait DynSource: Send {
+    fn receive(&mut self) -> Taking<'_, Option<Bytes>>;
+}
+
+impl<S: Source> DynSource for S {
+    fn receive(&mut self) -> Taking<'_, Option<Bytes>> {
+        Box::pin(Source::receive(self))
+    }
+}
+
+pub(crate) trait DynSink: Send {
+    fn send(&mut self, message: Bytes) -> Taking<'_, ()>;
+}
+
+impl<S: Sink> DynSink for S {
+    fn send(&mut self, message: Bytes) -> Taking<'_, ()> {
+        Box::pin(Sink::send(self, message))
+    }
+}
+
+/// A boxed end as the transports want it.
+pub(crate) struct Boxed<T: ?Sized>(pub(crate) Box<T>);
+
+impl Source for Boxed<dyn DynSource> {
+    async fn receive(&mut self) -> io::Result<Option<Bytes>> {
+        self.0.receive().await
+    }
+}
+
+impl Sink for Boxed<dyn DynSink> {
+    async fn send(&mut self, message: Bytes) -> io::Result<()> {
+        self.0.send(message).await
+    }
+}

@@ -1,0 +1,370 @@
+//! Brings a task to its end: watches it, answers what it asks, fetches what came of it.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use outlive_protocol::era::client::{ClientEra, TaskDialect, TaskSnapshot, TaskStatus};
+use outlive_wire::{CallToolResult, ErrorObject, Method, RawJson};
+use serde_json::Value;
+use tokio::{task::JoinSet, time::Instant};
+
+use super::observe::{Observer, about, gone};
+use crate::client::{
+    answer::{Ask, Origin, Question, Settled, cancelled, settle},
+    core::Core,
+    error::{Error, GaveUp, Reason, Refused, Result},
+    notebook::{Record, SavedAnswer, Stage},
+    request::{Waiting, jitter, read, send},
+};
+
+/// Answers that are ready within this time go together.
+const TOGETHER: Duration = Duration::from_millis(50);
+
+/// How often an answer is sent again after it got lost.
+const RESENDS: u32 = 8;
+
+/// Something about a task.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum TaskEvent {
+    /// It has come so far.
+    Status(TaskSnapshot),
+    /// It asks something: answer it with [`TaskHandle::answer`](super::TaskHandle::answer).
+    Question(Box<Question>),
+    /// It is over, with a result.
+    Done(Box<CallToolResult>),
+}
+
+/// A task that is being brought to its end.
+pub(crate) struct Drive {
+    core: Arc<Core>,
+    record: Record,
+    id: String,
+    era: &'static dyn ClientEra,
+    observer: Observer,
+    /// Questions that somebody is answering, or has answered.
+    known: BTreeMap<String, ()>,
+    asking: JoinSet<(String, bool, Settled)>,
+    deadline: Option<Instant>,
+    /// Whether questions go to the answerer; otherwise they are events.
+    answers: bool,
+}
+
+impl std::fmt::Debug for Drive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Drive").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Drive {
+    pub(crate) fn new(
+        core: &Arc<Core>,
+        record: Record,
+        era: &'static dyn ClientEra,
+        task: &crate::client::notebook::SavedTask,
+        at_once: bool,
+    ) -> Self {
+        // Judged by the time that passes here: two clocks need not agree.
+        let deadline = task.ttl.map(|ttl| {
+            let ttl = Duration::from_millis(ttl);
+            Instant::now() + ttl + ttl / 10 + Duration::from_secs(5)
+        });
+        Self {
+            core: Arc::clone(core),
+            record,
+            id: task.id.clone(),
+            era,
+            observer: Observer::new(core, task.id.clone(), era, task.poll, at_once),
+            known: BTreeMap::new(),
+            asking: JoinSet::new(),
+            deadline,
+            answers: true,
+        }
+    }
+
+    /// Leaves the questions to whoever reads the events.
+    pub(crate) fn leave_questions(&mut self) {
+        self.answers = false;
+    }
+
+    /// To the end.
+    pub(crate) async fn finish(&mut self) -> Result<CallToolResult> {
+        loop {
+            if let TaskEvent::Done(result) = self.next().await? {
+                return Ok(*result);
+            }
+        }
+    }
+
+    /// The next thing that happens. Can be dropped while it waits.
+    pub(crate) async fn next(&mut self) -> Result<TaskEvent> {
+        loop {
+            let last = self.deadline;
+            tokio::select! {
+                snapshot = self.observer.next() => {
+                    if let Some(event) = self.seen(snapshot?).await? {
+                        return Ok(event);
+                    }
+                }
+                Some(settled) = self.asking.join_next(), if !self.asking.is_empty() => {
+                    let settled = settled
+                        .map_err(|_| GaveUp::BadAnswer("the answerer panicked".to_owned()))?;
+                    self.answered(settled).await?;
+                }
+                () = until(last) => {
+                    // One last look: it may have ended in its last moment.
+                    self.deadline = None;
+                    let snapshot = super::observe::look(&self.core, &self.id, self.era).await?;
+                    if !snapshot.status.is_over() {
+                        let why = format!("the task `{}` has outlived its time", self.id);
+                        return Err(Refused::plain(Reason::TaskGone, outlive_wire::code::INVALID_PARAMS, why).into());
+                    }
+                    if let Some(event) = self.seen(snapshot).await? {
+                        return Ok(event);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn seen(&mut self, snapshot: TaskSnapshot) -> Result<Option<TaskEvent>> {
+        match (snapshot.status, self.era.tasks()) {
+            (TaskStatus::Cancelled, _) => Err(self.over(cancelled_task(&self.id)).await),
+            (TaskStatus::Completed | TaskStatus::Failed, TaskDialect::Given) => {
+                self.outcome(snapshot).await.map(Some)
+            }
+            // Its questions come as requests while somebody waits for the result.
+            (TaskStatus::InputRequired | TaskStatus::Completed | TaskStatus::Failed, _)
+                if self.era.tasks() == TaskDialect::Asked =>
+            {
+                self.fetch().await
+            }
+            (TaskStatus::InputRequired, _) => self.ask(snapshot).await,
+            _ => Ok(Some(TaskEvent::Status(snapshot))),
+        }
+    }
+
+    /// What came of a task that brings it with it.
+    async fn outcome(&mut self, snapshot: TaskSnapshot) -> Result<TaskEvent> {
+        match (snapshot.status, snapshot.result, snapshot.error) {
+            (TaskStatus::Completed, Some(result), _) => self.done(read(result.get())?).await,
+            (TaskStatus::Failed, _, Some(error)) => Err(self.over(Refused::of(error, None)).await),
+            (TaskStatus::Failed, ..) => {
+                let message = snapshot.message.unwrap_or_else(|| "the task failed".to_owned());
+                let error = ErrorObject { code: outlive_wire::code::INTERNAL, message, data: None };
+                Err(self.over(Refused::of(error, None)).await)
+            }
+            _ => Err(Error::broke("its task is completed and has no result")),
+        }
+    }
+
+    /// Waits for the result where it has to be fetched. What the task asks meanwhile is answered.
+    async fn fetch(&mut self) -> Result<Option<TaskEvent>> {
+        let mut wanted = about(&self.core, Method::TasksResult, &self.id, "");
+        wanted.waiting = Waiting { timeout: None, ..wanted.waiting };
+        let fetched = match send(&self.core, &wanted).await {
+            Ok(answered) => answered.result().map(str::to_owned),
+            Err(error) => Err(error),
+        };
+        match fetched {
+            Ok(result) => self.done(read(&result)?).await.map(Some),
+            // The connection is gone, not the task.
+            Err(error) if matches!(error, Error::Transport(_)) && error.is_transient() => {
+                tracing::debug!(task = self.id, %error, "the result of a task did not come");
+                Ok(None)
+            }
+            Err(Error::GaveUp(GaveUp::TimedOut(_))) => Ok(None),
+            Err(Error::Refused(refused)) => Err(self.settle_refusal(refused).await),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A refusal of a result is what came of the call, unless it says that there is no such task.
+    async fn settle_refusal(&mut self, refused: Refused) -> Error {
+        let cancelled = refused.data.as_ref().is_some_and(|data| {
+            let data: Value = serde_json::from_str(data.get()).unwrap_or_default();
+            data.get("status").and_then(Value::as_str) == Some(TaskStatus::Cancelled.as_str())
+        });
+        match cancelled {
+            true => self.over(cancelled_task(&self.id)).await,
+            false => match gone(refused.into()) {
+                Error::Refused(refused) => self.over(refused).await,
+                error => error,
+            },
+        }
+    }
+
+    /// Puts its questions to whoever answers.
+    async fn ask(&mut self, snapshot: TaskSnapshot) -> Result<Option<TaskEvent>> {
+        let Some(questions) = snapshot.questions.clone() else {
+            return Ok(Some(TaskEvent::Status(snapshot)));
+        };
+        if questions.len() > self.core.limits().questions {
+            return Err(Error::broke(format!("it asks {} questions at once", questions.len())));
+        }
+        let saved = self.record.saved().await.answers;
+        let mut resend = Vec::new();
+        for (key, request) in questions {
+            // What was answered is not asked again; what may not have arrived is sent again.
+            if let Some(answer) = saved.get(&key) {
+                if !answer.taken {
+                    resend.push((key, answer.answer.clone()));
+                }
+                continue;
+            }
+            if self.known.contains_key(&key) {
+                continue;
+            }
+            let origin = Origin::Task { id: self.id.clone() };
+            let label = self.core.dispatch.label();
+            let question = Question::read(request, origin, label, Some(key.clone()))?;
+            self.known.insert(key.clone(), ());
+            if !self.answers {
+                return Ok(Some(TaskEvent::Question(Box::new(question))));
+            }
+            let core = Arc::clone(&self.core);
+            let is_for_user = matches!(question.ask, Ask::Form(_) | Ask::Url(_));
+            self.asking.spawn(async move {
+                (key, is_for_user, settle(core.dispatch.answerer(), question).await)
+            });
+        }
+        if !resend.is_empty() {
+            self.give(resend).await?;
+        }
+        Ok(Some(TaskEvent::Status(snapshot)))
+    }
+
+    /// An answer is ready: it goes out with those that are ready right after it.
+    async fn answered(&mut self, first: (String, bool, Settled)) -> Result<()> {
+        let mut ready = vec![first];
+        let together = Instant::now() + TOGETHER;
+        while !self.asking.is_empty() {
+            match tokio::time::timeout_at(together, self.asking.join_next()).await {
+                Ok(Some(Ok(settled))) => ready.push(settled),
+                _ => break,
+            }
+        }
+        let mut answers = Vec::new();
+        for (key, is_for_user, settled) in ready {
+            match settled {
+                Settled::Send(json) => answers.push((key, json)),
+                // The server should not have asked; a user who cannot be asked has closed it.
+                Settled::Undeclared(kind) if is_for_user => {
+                    tracing::warn!(task = self.id, kind, "a task asked for what was not declared");
+                    answers.push((key, cancelled()));
+                }
+                Settled::Undeclared(kind) => {
+                    self.cancel().await?;
+                    let why = format!("the task asked for {kind}, which nobody here can give");
+                    return Err(GaveUp::Unanswered(why).into());
+                }
+                Settled::Refused(why) => {
+                    self.cancel().await?;
+                    return Err(GaveUp::Unanswered(why).into());
+                }
+                Settled::Bad(why) => return Err(GaveUp::BadAnswer(why).into()),
+            }
+        }
+        self.give(answers).await
+    }
+
+    /// Gives answers: noted first, then sent until they are taken.
+    pub(crate) async fn give(&mut self, answers: Vec<(String, RawJson)>) -> Result<()> {
+        give(&self.core, &self.record, &self.id, answers).await?;
+        self.observer.look_now();
+        Ok(())
+    }
+
+    async fn done(&mut self, result: CallToolResult) -> Result<TaskEvent> {
+        self.record.change(|saved| saved.stage = Stage::Done(Box::new(result.clone()))).await?;
+        tracing::debug!(task = self.id, "a task is over");
+        Ok(TaskEvent::Done(Box::new(result)))
+    }
+
+    /// It is over, and came to nothing.
+    async fn over(&mut self, refused: Refused) -> Error {
+        let error = ErrorObject {
+            code: refused.code,
+            message: refused.message.clone(),
+            data: refused.data.clone(),
+        };
+        let noted = self.record.change(|saved| saved.stage = Stage::Failed(error)).await;
+        noted.err().unwrap_or_else(|| refused.into())
+    }
+
+    /// Asks the task to stop.
+    pub(crate) async fn cancel(&mut self) -> Result<()> {
+        cancel(&self.core, &self.id).await?;
+        self.observer.look_now();
+        Ok(())
+    }
+}
+
+fn cancelled_task(id: &str) -> Refused {
+    let message = format!("the task `{id}` was cancelled");
+    Refused::plain(Reason::TaskCancelled, outlive_wire::code::INTERNAL, message)
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Gives answers to a task: noted first, then sent until they are taken.
+pub(crate) async fn give(
+    core: &Arc<Core>,
+    record: &Record,
+    id: &str,
+    answers: Vec<(String, RawJson)>,
+) -> Result<()> {
+    if answers.is_empty() {
+        return Ok(());
+    }
+    let note = |taken: bool| {
+        let answers = answers.clone();
+        move |saved: &mut crate::client::SavedCall| {
+            for (key, answer) in answers {
+                saved.answers.insert(key, SavedAnswer { answer, taken });
+            }
+        }
+    };
+    record.change(note(false)).await?;
+    let entries: Vec<String> = answers
+        .iter()
+        .map(|(key, answer)| format!("{}:{}", Value::from(key.as_str()), answer.get()))
+        .collect();
+    let more = format!(r#""inputResponses":{{{}}}"#, entries.join(","));
+    repeated(core, Method::TasksUpdate, id, &more).await?;
+    record.change(note(true)).await
+}
+
+/// Asks a task to stop.
+pub(crate) async fn cancel(core: &Arc<Core>, id: &str) -> Result<()> {
+    match repeated(core, Method::TasksCancel, id, "").await {
+        // Over already, or gone: there is nothing left to stop.
+        Err(error) if error.reason() == Some(Reason::TaskGone) => Ok(()),
+        other => other,
+    }
+}
+
+/// Sends something that may be sent any number of times, until it has arrived.
+async fn repeated(core: &Arc<Core>, method: Method, id: &str, more: &str) -> Result<()> {
+    let mut lost = 0;
+    loop {
+        let sent = send(core, &about(core, method, id, more)).await;
+        match sent.and_then(|answered| answered.result().map(|_| ())) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.is_transient() && lost < RESENDS => {
+                lost += 1;
+                let asked_for = match error.reason() {
+                    Some(Reason::Busy { retry_after }) => retry_after,
+                    _ => None,
+                };
+                let wait = asked_for.unwrap_or(Duration::from_millis(100) * (1 << lost));
+                tokio::time::sleep(wait + jitter(wait / 4)).await;
+            }
+            Err(error) => return Err(gone(error)),
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! A handle on a call that goes on by itself.
+
+use std::sync::Arc;
+
+use outlive_protocol::era::client::{self, ClientEra, TaskSnapshot};
+use outlive_wire::{CallToolResult, ErrorObject, RawJson};
+
+use super::drive::{Drive, TaskEvent, cancel, give};
+use crate::client::{
+    Client,
+    answer::{Answer, Ask, Question, Settled, settle_with},
+    core::Core,
+    error::{Error, GaveUp, Refused, Result},
+    notebook::{Record, SavedCall, SavedTask, Stage},
+    tools,
+};
+
+/// A call of a tool that may have become a task.
+///
+/// Dropping it leaves the task alone, unless the call said `cancel_on_drop`.
+#[derive(Debug)]
+pub struct TaskHandle {
+    core: Arc<Core>,
+    record: Record,
+    state: State,
+    immediate: Option<String>,
+    cancels_on_drop: bool,
+}
+
+#[derive(Debug)]
+enum State {
+    /// A task, and the revision that it was made in.
+    Task(SavedTask, &'static dyn ClientEra, Option<Box<Drive>>),
+    Done(Box<CallToolResult>),
+    Failed(ErrorObject),
+}
+
+impl TaskHandle {
+    pub(crate) async fn finished(
+        core: &Arc<Core>,
+        record: Record,
+        result: CallToolResult,
+    ) -> Result<Self> {
+        record.change(|saved| saved.stage = Stage::Done(Box::new(result.clone()))).await?;
+        Ok(Self::of(core, record, State::Done(Box::new(result))))
+    }
+
+    /// A call has become a task: noted before anybody is told.
+    pub(crate) async fn begun(
+        core: &Arc<Core>,
+        record: Record,
+        era: &'static dyn ClientEra,
+        task: TaskSnapshot,
+    ) -> Result<Self> {
+        let saved = SavedTask {
+            id: task.id.clone(),
+            version: era.version().to_string(),
+            ttl: task.ttl,
+            poll: task.poll,
+        };
+        tracing::debug!(task = saved.id, "a call has become a task");
+        record.change(|call| call.stage = Stage::Task(saved.clone())).await?;
+        // One that is over already is looked at right away.
+        let drive = Drive::new(core, record.clone(), era, &saved, task.status.is_over());
+        let mut handle = Self::of(core, record, State::Task(saved, era, Some(Box::new(drive))));
+        handle.immediate = task.immediate;
+        Ok(handle)
+    }
+
+    fn of(core: &Arc<Core>, record: Record, state: State) -> Self {
+        Self { core: Arc::clone(core), record, state, immediate: None, cancels_on_drop: false }
+    }
+
+    /// The id of the task at the server; `None` if the call was answered without one.
+    pub fn task_id(&self) -> Option<&str> {
+        match &self.state {
+            State::Task(task, ..) => Some(&task.id),
+            _ => None,
+        }
+    }
+
+    /// What the server lets the model be told while the task runs.
+    pub fn immediate_response(&self) -> Option<&str> {
+        self.immediate.as_deref()
+    }
+
+    /// Whether it is known what came of it.
+    pub fn is_over(&self) -> bool {
+        !matches!(self.state, State::Task(..))
+    }
+
+    /// Waits for the result, and answers what the task asks meanwhile. Can be dropped, and called
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// When the task failed, was cancelled, or is gone.
+    pub async fn wait(&mut self) -> Result<CallToolResult> {
+        match &mut self.state {
+            State::Done(result) => Ok((**result).clone()),
+            State::Failed(error) => Err(Refused::of(error.clone(), None).into()),
+            State::Task(task, era, drive) => {
+                let drive = drive.get_or_insert_with(|| {
+                    Box::new(Drive::new(&self.core, self.record.clone(), *era, task, true))
+                });
+                let result = drive.finish().await;
+                self.note(result)
+            }
+        }
+    }
+
+    fn note(&mut self, result: Result<CallToolResult>) -> Result<CallToolResult> {
+        match &result {
+            Ok(result) => self.state = State::Done(Box::new(result.clone())),
+            Err(Error::Refused(refused)) if !result.as_ref().is_err_and(Error::is_transient) => {
+                self.state = State::Failed(ErrorObject {
+                    code: refused.code,
+                    message: refused.message.clone(),
+                    data: refused.data.clone(),
+                });
+            }
+            Err(_) => {}
+        }
+        result
+    }
+
+    /// Everything that happens to the task, one thing after the other. Questions are not put to the
+    /// answerer: they are events, to be answered with [`TaskHandle::answer`].
+    pub fn events(&mut self) -> TaskEvents<'_> {
+        if let State::Task(task, era, drive) = &mut self.state {
+            let drive = drive.get_or_insert_with(|| {
+                Box::new(Drive::new(&self.core, self.record.clone(), *era, task, true))
+            });
+            drive.leave_questions();
+        }
+        TaskEvents { handle: self, is_over: false }
+    }
+
+    /// Answers a question of the task. It is noted before it is sent, and sent until it is taken.
+    ///
+    /// # Errors
+    ///
+    /// When the answer does not fit, or the task is gone.
+    pub async fn answer(&mut self, question: &Question, answer: Answer) -> Result<()> {
+        let key = question.key.clone().unwrap_or_default();
+        let json: RawJson = match settle_with(&question.ask, answer) {
+            Settled::Refused(why) if matches!(question.ask, Ask::Form(_) | Ask::Url(_)) => {
+                return Err(GaveUp::Unanswered(why).into());
+            }
+            settled => Result::from(settled)?,
+        };
+        match &mut self.state {
+            State::Task(_, _, Some(drive)) => drive.give(vec![(key, json)]).await,
+            State::Task(task, ..) => {
+                give(&self.core, &self.record, &task.id, vec![(key, json)]).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Asks the task to stop. It may still come to a result: [`TaskHandle::wait`] tells.
+    ///
+    /// # Errors
+    ///
+    /// When the server cannot be told.
+    pub async fn cancel(&mut self) -> Result<()> {
+        match &mut self.state {
+            State::Task(_, _, Some(drive)) => drive.cancel().await,
+            State::Task(task, ..) => cancel(&self.core, &task.id).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Asks the task to stop, and forgets it.
+    ///
+    /// # Errors
+    ///
+    /// When the server cannot be told.
+    pub async fn cancel_and_forget(mut self) -> Result<()> {
+        self.cancel().await?;
+        self.forget().await
+    }
+
+    /// The call as plain data: another process can [`resume`](Client::resume) it.
+    pub fn save(&self) -> impl Future<Output = SavedCall> + Send + use<> {
+        let record = self.record.clone();
+        async move { record.saved().await }
+    }
+
+    /// Strikes the call from the notebook, if there is one: its result has been dealt with.
+    ///
+    /// # Errors
+    ///
+    /// When it is still there.
+    pub fn forget(&self) -> impl Future<Output = Result<()>> + Send + use<> {
+        let record = self.record.clone();
+        async move { record.erase().await }
+    }
+
+    /// Cancels the task when this handle is dropped before the task is over.
+    pub fn set_cancel_on_drop(&mut self, cancels: bool) {
+        self.cancels_on_drop = cancels;
+    }
+}
+
+impl Drop for TaskHandle {
+    fn drop(&mut self) {
+        let State::Task(task, ..) = &self.state else { return };
+        if let (true, Ok(runtime)) = (self.cancels_on_drop, tokio::runtime::Handle::try_current()) {
+            let (core, id) = (Arc::clone(&self.core), task.id.clone());
+            runtime.spawn(async move {
+                if let Err(error) = cancel(&core, &id).await {
+                    tracing::warn!(task = id, %error, "a task could not be cancelled");
+                }
+            });
+        }
+    }
+}
+
+/// What happens to a task.
+#[derive(Debug)]
+pub struct TaskEvents<'a> {
+    handle: &'a mut TaskHandle,
+    is_over: bool,
+}
+
+impl TaskEvents<'_> {
+    /// The next event, or `None` after the last.
+    pub async fn next(&mut self) -> Option<Result<TaskEvent>> {
+        if self.is_over {
+            return None;
+        }
+        let event = match &mut self.handle.state {
+            State::Done(result) => Ok(TaskEvent::Done(result.clone())),
+            State::Failed(error) => Err(Refused::of(error.clone(), None).into()),
+            State::Task(_, _, Some(drive)) => drive.next().await,
+            State::Task(..) => return None,
+        };
+        self.is_over = match &event {
+            Ok(TaskEvent::Done(_)) => true,
+            Ok(_) => false,
+            Err(error) => !error.is_transient(),
+        };
+        let event = match event {
+            Ok(TaskEvent::Done(result)) => {
+                self.handle.note(Ok(*result)).map(|result| TaskEvent::Done(Box::new(result)))
+            }
+            Err(error) => Err(self.handle.note(Err(error)).err()?),
+            other => other,
+        };
+        Some(event)
+    }
+
+    /// Answers a question, as [`TaskHandle::answer`].
+    ///
+    /// # Errors
+    ///
+    /// As [`TaskHandle::answer`].
+    pub async fn answer(&mut self, question: &Question, answer: Answer) -> Result<()> {
+        self.handle.answer(question, answer).await
+    }
+}
+
+impl Client {
+    /// Goes on with a call that was saved, by this process or another.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp::MaybeExecuted`] when the call had been sent, its answer was not seen, and the server
+    /// cannot tell two calls apart; [`GaveUp::NotOurs`] when it belongs to another server or account.
+    pub async fn resume(&self, saved: SavedCall) -> Result<TaskHandle> {
+        let core = &self.core;
+        let server = core.dispatch.label();
+        if *saved.server != **server || saved.account != core.settings.account {
+            let why = format!("the call of `{}` was made at {}", saved.tool, saved.server);
+            return Err(GaveUp::NotOurs(why).into());
+        }
+        match saved.stage.clone() {
+            Stage::Calling(_) if saved.keyed || saved.idempotent => tools::again(core, saved).await,
+            Stage::Calling(_) => Err(GaveUp::MaybeExecuted(saved.tool).into()),
+            Stage::Done(result) => {
+                let record = Record::new(core.settings.notebook.clone(), saved);
+                Ok(TaskHandle::of(core, record, State::Done(result)))
+            }
+            Stage::Failed(error) => {
+                let record = Record::new(core.settings.notebook.clone(), saved);
+                Ok(TaskHandle::of(core, record, State::Failed(error)))
+            }
+            Stage::Task(task) => {
+                let era = client::client_era(&task.version)
+                    .ok_or_else(|| GaveUp::NoCommonVersion(vec![task.version.clone()]))?;
+                let record = Record::new(core.settings.notebook.clone(), saved);
+                Ok(TaskHandle::of(core, record, State::Task(task, era, None)))
+            }
+        }
+    }
+
+    /// Everything that the notebook has of this server and account.
+    ///
+    /// # Errors
+    ///
+    /// When the notebook cannot be read.
+    pub async fn saved(&self) -> Result<Vec<SavedCall>> {
+        let Some(notebook) = self.core.settings.notebook.clone() else { return Ok(Vec::new()) };
+        let all = crate::client::notebook::run(move || notebook.read()).await?;
+        let (server, account) = (self.core.dispatch.label(), &self.core.settings.account);
+        let is_ours = |call: &SavedCall| *call.server == **server && call.account == *account;
+        Ok(all.into_iter().filter(is_ours).collect())
+    }
+}

@@ -1,0 +1,8 @@
+//! Tasks of a server, from the client's side: watched, answered, cancelled, saved and taken up again.
+
+mod drive;
+mod handle;
+mod observe;
+
+pub use drive::TaskEvent;
+pub use handle::{TaskEvents, TaskHandle};

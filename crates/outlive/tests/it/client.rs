@@ -1,0 +1,9 @@
+//! The client: what it says on every wire, and what it makes of what comes back.
+
+mod basics; // calls, reads, prompts, lists, on every transport and in both eras
+mod hostile; // servers that break the rules
+mod hub;
+mod kit; // servers to talk to
+mod script; // peers that are scripts
+mod tasks; // calls that go on by themselves
+mod wire; // the bytes that are sent, and which generation is found // several servers under one roof

@@ -1,0 +1,81 @@
+//! The same calls everywhere.
+
+use std::sync::{Arc, Mutex};
+
+use outlive::client::{Answer, Answers, Error, GaveUp, Reason, texts};
+use serde_json::json;
+
+use super::kit::{EVERYWHERE, Place, builder, server};
+
+#[tokio::test]
+async fn tools_resources_and_prompts_are_there_on_every_wire() {
+    for (wire, version) in EVERYWHERE {
+        let place = Place::of(&server(), wire).await;
+        let client = place.connect(builder(), version).await;
+        if let Some(version) = version {
+            assert_eq!(client.version().await.unwrap(), version);
+        }
+        let result = client.call_tool("add", json!({"a": 1, "b": 2})).await.unwrap();
+        assert_eq!(texts(&result), "3", "{wire:?} {version:?}");
+        let read = client.read_resource("file:///a").await.unwrap();
+        assert_eq!(read.contents.len(), 1);
+        let prompt = client.get_prompt("hi").await.unwrap();
+        assert_eq!(prompt.messages.len(), 1);
+        let tools: Vec<String> =
+            client.tools().all().await.unwrap().into_iter().map(|tool| tool.name).collect();
+        assert_eq!(tools, ["add", "slow", "never", "greet"]);
+        assert_eq!(client.resources().all().await.unwrap().len(), 1);
+        assert_eq!(client.prompts().all().await.unwrap().len(), 1);
+        assert_eq!(client.resource_templates().all().await.unwrap().len(), 0);
+        client.ping().await.unwrap();
+        let missing = client.call_tool("nothing", json!({})).await.unwrap_err();
+        assert!(matches!(missing, Error::Refused(_)), "{missing}");
+        let missing = client.read_resource("file:///b").await.unwrap_err();
+        assert_eq!(missing.reason(), Some(Reason::NotFound), "{missing:?}");
+        client.close().await;
+        let closed = client.ping().await.unwrap_err();
+        assert!(matches!(closed, Error::GaveUp(GaveUp::Closed)), "{closed}");
+    }
+}
+
+// MT-11
+#[tokio::test]
+async fn one_answerer_answers_on_every_wire() {
+    for (wire, version) in EVERYWHERE {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&asked);
+        let answers = Answers::new().form(move |question| {
+            noted.lock().unwrap().push(question.origin);
+            async { Answer::accept(json!({"name": "Ada"})) }
+        });
+        let place = Place::of(&server(), wire).await;
+        let client = place.connect(builder().answerer(answers), version).await;
+        let result = client.call_tool("greet", json!({})).await;
+        // Forms came with 2025-06-18.
+        match client.version().await.unwrap().as_str() {
+            "2024-11-05" | "2025-03-26" => {
+                assert!(asked.lock().unwrap().is_empty());
+            }
+            _ => {
+                assert_eq!(texts(&result.unwrap()), "Hello, Ada!", "{wire:?} {version:?}");
+                assert_eq!(asked.lock().unwrap().len(), 1);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn progress_is_heard_on_every_wire() {
+    for (wire, version) in EVERYWHERE {
+        let place = Place::of(&server(), wire).await;
+        let client = place.connect(builder(), version).await;
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&heard);
+        let call = client.call_tool("slow", json!({}));
+        call.on_progress(move |progress| noted.lock().unwrap().push(progress.progress))
+            .await
+            .unwrap();
+        let heard = heard.lock().unwrap();
+        assert_eq!(heard.last(), Some(&2.0), "{wire:?} {version:?} {heard:?}");
+    }
+}

@@ -1,0 +1,223 @@
+//! Servers that do what they must not: bounded, and reported as what it is.
+
+use std::time::Duration;
+
+use outlive::client::{Answer, Answers, Error, GaveUp, TransportErrorKind, texts};
+use serde_json::json;
+
+use super::{
+    kit::builder,
+    script::{HttpScript, discovered, line, ok, pipe, said},
+};
+
+// PAGE-02, PAGE-07
+#[tokio::test]
+async fn a_list_without_an_end_is_given_up() {
+    for (circles, expect_circle) in [(true, true), (false, false)] {
+        let (target, _) = pipe(move |request| match request["method"].as_str() {
+            Some("server/discover") => vec![line(request, &discovered())],
+            _ => {
+                // An empty cursor is a cursor.
+                let at = request["params"]["cursor"].as_str().map_or(0, |at| at.len() + 1);
+                let next = if circles { "x".repeat(at % 3) } else { "x".repeat(at) };
+                vec![line(
+                    request,
+                    &json!({"resultType": "complete", "tools": [], "nextCursor": next}),
+                )]
+            }
+        });
+        let client = builder().limits(|limits| limits.pages = 20).connect(target).await.unwrap();
+        let error = client.tools().all().await.unwrap_err();
+        match (&error, expect_circle) {
+            (Error::GaveUp(GaveUp::EndlessList), true)
+            | (Error::GaveUp(GaveUp::TooManyPages(20)), false) => {}
+            _ => panic!("{error}"),
+        }
+    }
+}
+
+// JSCH-10, TOOL-29
+#[tokio::test]
+async fn one_bad_entry_does_not_hide_the_others() {
+    let (target, _) = pipe(|request| match request["method"].as_str() {
+        Some("server/discover") => vec![line(request, &discovered())],
+        Some("tools/list") => {
+            let tools = json!([{"name": "a", "inputSchema": {}}, {"name": 7}, {"name": "b", "inputSchema": true}]);
+            vec![line(request, &json!({"tools": tools}))]
+        }
+        _ => vec![line(request, &json!({"content": [{"type": "hologram", "x": 1}]}))],
+    });
+    let client = builder().connect(target).await.unwrap();
+    let names: Vec<String> =
+        client.tools().all().await.unwrap().into_iter().map(|tool| tool.name).collect();
+    assert_eq!(names, ["a", "b"]);
+    assert_eq!(client.call_tool("a", json!({})).await.unwrap().content.len(), 1);
+}
+
+// M-57
+#[tokio::test(start_paused = true)]
+async fn rounds_without_an_end_are_given_up() {
+    for with_questions in [true, false] {
+        let (target, seen) = pipe(move |request| match request["method"].as_str() {
+            Some("server/discover") => vec![line(request, &discovered())],
+            _ => {
+                let mut asked = json!({"resultType": "input_required", "requestState": "s"});
+                if with_questions {
+                    asked["inputRequests"] = json!({"k": {"method": "roots/list", "params": {}}});
+                }
+                vec![line(request, &asked)]
+            }
+        });
+        let answers = Answers::new().roots([("file:///a", "a")]);
+        let client = builder().answerer(answers).connect(target).await.unwrap();
+        let error = client.call_tool("t", json!({})).await.unwrap_err();
+        let most = if with_questions { 16 } else { 8 };
+        assert!(matches!(error, Error::GaveUp(GaveUp::TooManyRounds(it)) if it == most), "{error}");
+        assert_eq!(seen.lock().unwrap().len(), most as usize + 2);
+    }
+}
+
+// M-58, M-60, T2C-03, T2C-04, RPC-11
+#[tokio::test]
+async fn answers_that_a_request_cannot_have_are_breaches() {
+    let question = json!({"k": {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}}});
+    for (method, result) in [
+        ("tools/call", json!({"resultType": "surprise"})),
+        ("tools/call", json!({"resultType": "input_required"})),
+        ("tools/call", json!({"resultType": "input_required", "inputRequests": question})),
+        ("tools/call", json!({"resultType": "task", "taskId": "t", "status": "dreaming"})),
+        ("tools/call", json!([1])),
+        ("tools/list", json!({"resultType": "input_required", "requestState": "s"})),
+        ("prompts/get", json!({"resultType": "task", "taskId": "t", "status": "working"})),
+        ("tools/list", json!({"resultType": "complete"})),
+    ] {
+        let answer = result.clone();
+        let (target, seen) = pipe(move |request| match request["method"].as_str() {
+            Some("server/discover") => vec![line(request, &discovered())],
+            _ => vec![line(request, &answer)],
+        });
+        let client = builder().connect(target).await.unwrap();
+        let error = match method {
+            "tools/call" => client.call_tool("t", json!({})).await.unwrap_err(),
+            "prompts/get" => client.get_prompt("p").await.unwrap_err(),
+            _ => client.tools().all().await.unwrap_err(),
+        };
+        assert!(matches!(error, Error::PeerBroke(_)), "{method} {result}: {error}");
+        assert_eq!(seen.lock().unwrap().len(), 2, "nothing is tried again");
+    }
+}
+
+// CANC-04, RPC-07, STDIO-18, PROG-08
+#[tokio::test]
+async fn what_nobody_asked_for_is_dropped() {
+    let (target, _) = pipe(|request| {
+        match request["method"].as_str() {
+        Some("server/discover") => vec![line(request, &discovered())],
+        _ => vec![
+            "no json".to_owned(),
+            r#"{"jsonrpc":"1.0","id":2,"result":{}}"#.to_owned(),
+            r#"{"jsonrpc":"2.0","id":"2","result":{"content":[]}}"#.to_owned(),
+            r#"{"jsonrpc":"2.0","id":999,"result":{"content":[]}}"#.to_owned(),
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}"#.to_owned(),
+            r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":77,"progress":1}}"#.to_owned(),
+            r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{}}"#.to_owned(),
+            line(request, &said("mine")),
+            line(request, &said("twice")),
+        ],
+    }
+    });
+    let client = builder().connect(target).await.unwrap();
+    for _ in 0..2 {
+        let result = client.call_tool("t", json!({})).on_progress(|_| panic!("not ours")).await;
+        assert_eq!(texts(&result.unwrap()), "mine");
+    }
+}
+
+#[tokio::test]
+async fn a_message_over_the_limit_is_refused() {
+    let peer = HttpScript::new(|seen, _| async move {
+        match seen.method() {
+            "server/discover" => ok(&seen, &discovered()),
+            _ => ok(&seen, &said(&"x".repeat(100_000))),
+        }
+    })
+    .await;
+    let client = builder()
+        .limits(|limits| limits.message_bytes = 50_000)
+        .connect(peer.url.as_str())
+        .await
+        .unwrap();
+    let error = client.call_tool("t", json!({})).await.unwrap_err();
+    match &error {
+        Error::Transport(error) => {
+            assert_eq!(*error.kind(), TransportErrorKind::TooLarge(50_000));
+        }
+        other => panic!("{other}"),
+    }
+}
+
+// JSCH-06
+#[tokio::test]
+async fn a_schema_that_is_a_bomb_is_not_followed() {
+    let mut schema = json!({"type": "object"});
+    for _ in 0..100 {
+        schema = json!({"allOf": [schema.clone()], "properties": {"x": schema}});
+        if schema.to_string().len() > 100_000 {
+            break;
+        }
+    }
+    let (target, _) = pipe(move |request| match request["method"].as_str() {
+        Some("server/discover") => vec![line(request, &discovered())],
+        Some("tools/list") => {
+            let tool =
+                json!({"name": "t", "inputSchema": {"type": "object"}, "outputSchema": schema});
+            vec![line(request, &json!({"tools": [tool]}))]
+        }
+        _ => vec![line(request, &json!({"content": [], "structuredContent": {}}))],
+    });
+    let client =
+        builder().limits(|limits| limits.schema_bytes = 50_000).connect(target).await.unwrap();
+    let error = client.call_tool("t", json!({})).checked().await.unwrap_err();
+    assert!(matches!(error, Error::PeerBroke(_)), "{error}");
+}
+
+// CANC-06, CANC-09, STDIO-09
+#[tokio::test]
+async fn a_call_that_nobody_waits_for_is_cancelled() {
+    let (target, seen) = pipe(|request| match request["method"].as_str() {
+        Some("server/discover") => vec![line(request, &discovered())],
+        _ => Vec::new(),
+    });
+    let client = builder().connect(target).await.unwrap();
+    let late = client.call_tool("t", json!({})).timeout(Duration::from_millis(20)).await;
+    let late = late.unwrap_err();
+    assert!(matches!(late, Error::GaveUp(GaveUp::TimedOut(_))), "{late}");
+    assert!(late.may_have_run());
+    // The pipe has written it by the time that the next request is answered.
+    let _ = client.call_tool("t", json!({})).timeout(Duration::from_millis(20)).await;
+    let seen = seen.lock().unwrap();
+    assert_eq!(
+        seen[2],
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"nobody waits for it any more"}}"#
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_fit_its_form_is_not_sent() {
+    let (target, seen) = pipe(|request| match request["method"].as_str() {
+        Some("server/discover") => vec![line(request, &discovered())],
+        _ => {
+            let form = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+            let question = json!({"method": "elicitation/create", "params": {"message": "?", "requestedSchema": form}});
+            vec![line(
+                request,
+                &json!({"resultType": "input_required", "inputRequests": {"k": question}}),
+            )]
+        }
+    });
+    let answers = Answers::new().form(|_| async { Answer::accept(json!({"n": "one"})) });
+    let client = builder().answerer(answers).connect(target).await.unwrap();
+    let error = client.call_tool("t", json!({})).await.unwrap_err();
+    assert!(matches!(error, Error::GaveUp(GaveUp::BadAnswer(_))), "{error}");
+    assert_eq!(seen.lock().unwrap().len(), 2);
+}

@@ -1,0 +1,105 @@
+//! Servers to talk to: our own, on every transport.
+
+use std::time::Duration;
+
+use outlive::{
+    Form,
+    client::{Client, ClientBuilder, EraMemory, Target},
+    http::HttpConfig,
+    server::{Args, Cx, Durable, Prompt, Resource, Result, Server, Tool},
+    tool,
+    wire::Version,
+};
+use serde::{Deserialize, Serialize};
+
+/// How a client reaches its server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wire {
+    Memory,
+    Http,
+}
+
+/// Every transport, and the revision that is pinned on it; `None` finds it out.
+pub(super) const EVERYWHERE: [(Wire, Option<Version>); 10] = [
+    (Wire::Memory, None),
+    (Wire::Memory, Some(Version::V2026_07_28)),
+    (Wire::Memory, Some(Version::V2025_11_25)),
+    (Wire::Memory, Some(Version::V2025_03_26)),
+    (Wire::Memory, Some(Version::V2024_11_05)),
+    (Wire::Http, None),
+    (Wire::Http, Some(Version::V2026_07_28)),
+    (Wire::Http, Some(Version::V2025_11_25)),
+    (Wire::Http, Some(Version::V2025_06_18)),
+    (Wire::Http, Some(Version::V2025_03_26)),
+];
+
+/// A client that shares no memory with others.
+pub(super) fn builder() -> ClientBuilder {
+    Client::builder("test", "1").eras(EraMemory::new())
+}
+
+/// A server, reachable in one way, for as long as this is held.
+pub(super) struct Place {
+    pub(super) target: Target,
+    _serving: Option<outlive::http::Serving>,
+}
+
+impl Place {
+    pub(super) async fn of(server: &Server, wire: Wire) -> Self {
+        match wire {
+            Wire::Memory => Self { target: server.into(), _serving: None },
+            Wire::Http => {
+                let serving = server.serve_http("127.0.0.1:0", HttpConfig::new()).await.unwrap();
+                Self { target: serving.url().into(), _serving: Some(serving) }
+            }
+        }
+    }
+
+    pub(super) async fn connect(&self, builder: ClientBuilder, version: Option<Version>) -> Client {
+        let builder = match version {
+            Some(version) => builder.version(version),
+            None => builder,
+        };
+        builder.connect(self.target.clone()).await.unwrap()
+    }
+}
+
+#[derive(Deserialize, schemars::JsonSchema)]
+pub(super) struct Sum {
+    a: i64,
+    b: i64,
+}
+
+#[derive(Deserialize, Serialize, schemars::JsonSchema, Form, PartialEq, Debug)]
+pub(super) struct Name {
+    pub(super) name: String,
+}
+
+/// Asks who is there.
+#[tool]
+async fn greet(cx: Durable) -> Result<String> {
+    let who: Name = cx.elicit("who", "Who are you?").await?;
+    Ok(format!("Hello, {}!", who.name))
+}
+
+/// Tools, a resource and a prompt.
+pub(super) fn server() -> Server {
+    builder_of_server().build().unwrap()
+}
+
+pub(super) fn builder_of_server() -> outlive::server::ServerBuilder {
+    Server::builder("here", "1")
+        .tool(Tool::new("add", |Args(sum): Args<Sum>| async move { (sum.a + sum.b).to_string() }))
+        .tool(Tool::new("slow", |cx: Cx| async move {
+            cx.progress(1.0, 2.0, "half");
+            cx.progress(2.0, 2.0, "whole");
+            "done".to_owned()
+        }))
+        .tool(Tool::new("never", || async {
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+            "never".to_owned()
+        }))
+        .tool(greet())
+        .resource(Resource::new("file:///a", "a", || async { "contents" }))
+        .prompt(Prompt::new("hi", || async { "say hi" }))
+}

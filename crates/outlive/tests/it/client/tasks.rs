@@ -1,0 +1,258 @@
+//! Calls that become tasks: driven to their end, asked, cancelled, saved and taken up again.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use outlive::{
+    client::{
+        Answer, Answers, Client, ClientBuilder, Error, FileNotebook, GaveUp, Notebook, Origin,
+        Reason, SavedCall, Stage, TaskEvent, texts,
+    },
+    server::{Durable, Result, Server, TaskConfig, TaskPolicy},
+    tool,
+    wire::Version,
+};
+use serde_json::json;
+
+use super::kit::{Name, Place, Wire, builder, builder_of_server};
+
+/// Where there are tasks.
+const DIALECTS: [(Wire, Version); 4] = [
+    (Wire::Memory, Version::V2026_07_28),
+    (Wire::Memory, Version::V2025_11_25),
+    (Wire::Http, Version::V2026_07_28),
+    (Wire::Http, Version::V2025_11_25),
+];
+
+/// Two questions with a step between.
+#[tool]
+async fn order(cx: Durable) -> Result<String> {
+    let who: Name = cx.elicit("who", "Who are you?").await?;
+    let made: String = cx.step("make", async || Ok(format!("a hat for {}", who.name))).await?;
+    let again: Name = cx.elicit("sure", "Are you sure?").await?;
+    Ok(format!("{made} ({})", again.name))
+}
+
+/// Waits until it is cancelled.
+#[tool]
+async fn forever(cx: Durable) -> Result<String> {
+    cx.sleep("long", Duration::from_secs(3600)).await?;
+    Ok("over".to_owned())
+}
+
+fn server() -> Server {
+    builder_of_server()
+        .tool(order().task(TaskPolicy::Always))
+        .tool(forever().task(TaskPolicy::Always))
+        .tasks(
+            TaskConfig::volatile()
+                .poll_interval(Duration::from_millis(20))
+                .engine(|engine| engine.cancel_grace = Duration::from_millis(10)),
+        )
+        .build()
+        .unwrap()
+}
+
+/// Answers `Ada`, and notes where it was asked from.
+fn answering(asked: &Arc<Mutex<Vec<Origin>>>) -> ClientBuilder {
+    let asked = Arc::clone(asked);
+    let answers = Answers::new().form(move |question| {
+        asked.lock().unwrap().push(question.origin);
+        async { Answer::accept(json!({"name": "Ada"})) }
+    });
+    builder().answerer(answers).limits(|limits| limits.poll_floor = Duration::from_millis(5))
+}
+
+// T1C-14, T2C-24, T2C-02, T2C-10, T1C-05
+#[tokio::test]
+async fn a_call_is_driven_through_its_task_and_its_questions() {
+    for (wire, version) in DIALECTS {
+        let asked = Arc::default();
+        let place = Place::of(&server(), wire).await;
+        let client = place.connect(answering(&asked), Some(version)).await;
+        let result = client.call_tool("order", json!({})).await.unwrap();
+        assert_eq!(texts(&result), "a hat for Ada (Ada)", "{wire:?} {version}");
+        let asked = asked.lock().unwrap();
+        assert_eq!(asked.len(), 2, "{asked:?}");
+        // The answerer is told that a task asks.
+        for origin in asked.iter() {
+            assert!(
+                matches!(origin, Origin::Task { .. } | Origin::Request { task: Some(_) }),
+                "{origin:?}"
+            );
+        }
+    }
+}
+
+// T2C-22, T1C-11, T2C-17
+#[tokio::test]
+async fn a_task_that_is_cancelled_says_so() {
+    for (wire, version) in DIALECTS {
+        let place = Place::of(&server(), wire).await;
+        let client = place.connect(answering(&Arc::default()), Some(version)).await;
+        let mut handle = client.start_tool("forever", json!({})).await.unwrap();
+        assert!(handle.task_id().is_some());
+        handle.cancel().await.unwrap();
+        let over = handle.wait().await.unwrap_err();
+        assert_eq!(over.reason(), Some(Reason::TaskCancelled), "{wire:?} {version} {over}");
+        // It stays so.
+        let over = handle.wait().await.unwrap_err();
+        assert!(matches!(over, Error::Refused(_)), "{over}");
+    }
+}
+
+// T2C-18
+#[tokio::test]
+async fn dropping_a_call_leaves_its_task_alone_unless_it_says_otherwise() {
+    for (wire, version) in DIALECTS {
+        let place = Place::of(&server(), wire).await;
+        let client = place.connect(answering(&Arc::default()), Some(version)).await;
+        let handle = client.start_tool("forever", json!({})).await.unwrap();
+        let saved = handle.save().await;
+        drop(handle);
+        let mut handle = client.resume(saved).await.unwrap();
+        assert!(matches!(next(&mut handle).await, TaskEvent::Status(_)));
+        handle.set_cancel_on_drop(true);
+        let saved = handle.save().await;
+        drop(handle);
+        let mut handle = client.resume(saved).await.unwrap();
+        let over = handle.wait().await.unwrap_err();
+        assert_eq!(over.reason(), Some(Reason::TaskCancelled), "{wire:?} {version}");
+    }
+}
+
+async fn next(handle: &mut outlive::client::TaskHandle) -> TaskEvent {
+    handle.events().next().await.unwrap().unwrap()
+}
+
+// T2C-08, T2C-12, K-44
+#[tokio::test]
+async fn a_task_goes_on_in_another_client_and_nothing_is_asked_twice() {
+    let (wire, version) = (Wire::Http, Version::V2026_07_28);
+    let asked = Arc::default();
+    let place = Place::of(&server(), wire).await;
+    let first = place.connect(answering(&asked), Some(version)).await;
+    let mut handle = first.start_tool("order", json!({})).await.unwrap();
+    // By hand, up to the first answer.
+    let mut events = handle.events();
+    let question = loop {
+        match events.next().await.unwrap().unwrap() {
+            TaskEvent::Question(question) => break question,
+            TaskEvent::Done(done) => panic!("{done:?}"),
+            _ => {}
+        }
+    };
+    assert_eq!(question.key.as_deref(), Some("who"));
+    events.answer(&question, Answer::accept(json!({"name": "Grace"}))).await.unwrap();
+    let text = serde_json::to_string(&handle.save().await).unwrap();
+    drop((handle, first));
+    let saved: SavedCall = serde_json::from_str(&text).unwrap();
+    assert!(matches!(saved.stage, Stage::Task(_)));
+    let second = place.connect(answering(&asked), None).await;
+    let mut handle = second.resume(saved.clone()).await.unwrap();
+    assert_eq!(texts(&handle.wait().await.unwrap()), "a hat for Grace (Ada)");
+    assert_eq!(asked.lock().unwrap().len(), 1);
+    // It belongs to that server, and to nobody else.
+    let elsewhere = place.connect(answering(&asked).account("bob"), None).await;
+    let refused = elsewhere.resume(saved).await.unwrap_err();
+    assert!(matches!(refused, Error::GaveUp(GaveUp::NotOurs(_))), "{refused}");
+}
+
+// T2-04, T2C-01
+#[tokio::test]
+async fn a_call_can_do_without_a_task() {
+    for (wire, version) in DIALECTS {
+        let place = Place::of(&server(), wire).await;
+        let client = place.connect(answering(&Arc::default()), Some(version)).await;
+        let refused = client.call_tool("forever", json!({})).no_task().await.unwrap_err();
+        assert!(matches!(refused, Error::Refused(_)), "{wire:?} {version} {refused}");
+    }
+}
+
+/// A notebook that stops the program at its n-th writing.
+struct Stops {
+    inner: FileNotebook,
+    writes: AtomicUsize,
+    at: usize,
+}
+
+impl Notebook for Stops {
+    fn write(&self, call: &SavedCall) -> std::io::Result<()> {
+        self.inner.write(call)?;
+        match self.writes.fetch_add(1, Ordering::SeqCst) {
+            count if count + 1 == self.at => Err(std::io::Error::other("stopped here")),
+            _ => Ok(()),
+        }
+    }
+
+    fn erase(&self, id: &str) -> std::io::Result<()> {
+        self.inner.erase(id)
+    }
+
+    fn read(&self) -> std::io::Result<Vec<SavedCall>> {
+        self.inner.read()
+    }
+}
+
+// K-43, K-44, K-45
+#[tokio::test]
+async fn a_call_that_stops_after_any_note_is_finished_by_the_next_process() {
+    let folder = std::env::temp_dir().join(format!("outlive-notes-{}", std::process::id()));
+    let place = Place::of(&server(), Wire::Memory).await;
+    let mut stops = 0;
+    for at in 1.. {
+        let folder = folder.join(at.to_string());
+        let asked = Arc::default();
+        let notebook = |at| Stops {
+            inner: FileNotebook::open(&folder).unwrap(),
+            writes: AtomicUsize::new(0),
+            at,
+        };
+        let client = |at| answering(&asked).idempotency_keys(true).notebook(notebook(at));
+        let first = place.connect(client(at), Some(Version::V2026_07_28)).await;
+        match first.call_tool("order", json!({})).await {
+            Ok(result) => {
+                assert_eq!(texts(&result), "a hat for Ada (Ada)");
+                assert!(first.saved().await.unwrap().is_empty());
+                break;
+            }
+            Err(Error::GaveUp(GaveUp::Notebook(_))) => stops += 1,
+            Err(error) => panic!("{error}"),
+        }
+        drop(first);
+        let second: Client = place.connect(client(usize::MAX), Some(Version::V2026_07_28)).await;
+        let saved = second.saved().await.unwrap();
+        assert_eq!(saved.len(), 1, "after {at}");
+        let mut handle = second.resume(saved[0].clone()).await.unwrap();
+        assert_eq!(texts(&handle.wait().await.unwrap()), "a hat for Ada (Ada)", "after {at}");
+        assert_eq!(asked.lock().unwrap().len(), 2, "asked once each, after {at}");
+        handle.forget().await.unwrap();
+        assert!(second.saved().await.unwrap().is_empty());
+    }
+    // The call, its task, two answers noted and taken, the result.
+    assert_eq!(stops, 7);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+// K-45
+#[tokio::test]
+async fn without_keys_a_call_that_was_sent_may_have_been_done() {
+    let folder = std::env::temp_dir().join(format!("outlive-maybe-{}", std::process::id()));
+    let place = Place::of(&server(), Wire::Memory).await;
+    let notebook = FileNotebook::open(&folder).unwrap();
+    let client = place.connect(answering(&Arc::default()).notebook(notebook), None).await;
+    // As the process leaves it that is killed before the answer.
+    let never = client.call_tool("never", json!({})).into_future();
+    assert!(tokio::time::timeout(Duration::from_millis(50), never).await.is_err());
+    let saved = client.saved().await.unwrap();
+    assert!(matches!(saved[0].stage, Stage::Calling(_)));
+    let why = client.resume(saved[0].clone()).await.unwrap_err();
+    assert!(matches!(&why, Error::GaveUp(GaveUp::MaybeExecuted(tool)) if tool == "never"), "{why}");
+    assert!(why.may_have_run());
+    std::fs::remove_dir_all(folder).unwrap();
+}

@@ -1,0 +1,240 @@
+//! A server that is a child process: started, spoken to, and ended by the client.
+//!
+//! Its standard error is not read as a sign of anything; it is forwarded line by line, and always
+//! drained, because a child that nobody listens to would block.
+//! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio>
+
+use std::{ffi::OsString, fmt, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
+
+use outlive_protocol::Incoming;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncRead, BufReader},
+    process::{Child, Command},
+    sync::mpsc,
+    task::JoinHandle,
+};
+
+use super::{
+    TransportError, TransportErrorKind,
+    pipe::{PipeLimits, PipeLink},
+};
+
+/// How long a line of standard error may be; more is cut.
+const STDERR_LINE: usize = 16 << 10;
+
+/// A program to start, with its arguments.
+#[derive(Clone)]
+pub struct Program {
+    program: OsString,
+    arguments: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+    folder: Option<PathBuf>,
+    stderr: Stderr,
+    patience: Duration,
+}
+
+/// What becomes of the lines that a server writes to its standard error.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub enum Stderr {
+    /// They go to our own standard error.
+    #[default]
+    Inherit,
+    /// They are read and thrown away.
+    Ignore,
+    /// They are given to a function, line by line.
+    Lines(Arc<dyn Fn(&str) + Send + Sync>),
+}
+
+impl fmt::Debug for Stderr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Inherit => "Inherit",
+            Self::Ignore => "Ignore",
+            Self::Lines(_) => "Lines",
+        })
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Arguments and environment may hold secrets.
+        f.debug_struct("Program").field("program", &self.program).finish_non_exhaustive()
+    }
+}
+
+impl Program {
+    /// A program without arguments.
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self {
+            program: program.into(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            folder: None,
+            stderr: Stderr::default(),
+            patience: Duration::from_secs(5),
+        }
+    }
+
+    /// Adds an argument.
+    #[must_use]
+    pub fn arg(mut self, argument: impl Into<OsString>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args<A: Into<OsString>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
+        self.arguments.extend(arguments.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets a variable of its environment; it has ours otherwise.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// Sets the folder it runs in.
+    #[must_use]
+    pub fn current_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Says what becomes of its standard error.
+    #[must_use]
+    pub fn stderr(mut self, stderr: Stderr) -> Self {
+        self.stderr = stderr;
+        self
+    }
+
+    /// Gives every line of its standard error to a function.
+    #[must_use]
+    pub fn on_stderr(self, line: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.stderr(Stderr::Lines(Arc::new(line)))
+    }
+
+    /// How long the process has to end by itself, once its input is closed, before it is told to.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// The program's name, to show.
+    pub fn name(&self) -> String {
+        self.program.to_string_lossy().into_owned()
+    }
+
+    /// Starts it and speaks to it.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started.
+    pub fn start(
+        &self,
+        limits: PipeLimits,
+        others: mpsc::Sender<Incoming>,
+    ) -> Result<(PipeLink, Process), TransportError> {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).envs(self.environment.iter().map(|(k, v)| (k, v)));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        command.stderr(match self.stderr {
+            Stderr::Inherit => Stdio::inherit(),
+            Stderr::Ignore => Stdio::null(),
+            Stderr::Lines(_) => Stdio::piped(),
+        });
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        let broken = |error: std::io::Error| {
+            let what = format!("`{}`: {error}", self.program.to_string_lossy());
+            TransportError::unsent(TransportErrorKind::Start).because(what)
+        };
+        let mut child = command.spawn().map_err(broken)?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(broken(std::io::Error::other("its streams are missing")));
+        };
+        let forwarding = match (&self.stderr, child.stderr.take()) {
+            (Stderr::Lines(each), Some(stderr)) => {
+                Some(tokio::spawn(forward(stderr, Arc::clone(each))))
+            }
+            _ => None,
+        };
+        let link = PipeLink::lines(output, input, limits, others);
+        Ok((link, Process { child, forwarding, patience: self.patience }))
+    }
+}
+
+/// The process of a server. Killed when it is dropped; [`Process::end`] is kinder.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    forwarding: Option<JoinHandle<()>>,
+    patience: Duration,
+}
+
+impl Process {
+    /// Its number, while it runs.
+    pub fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Ends it: its input is closed by whoever drops the link, then it has time to end, then it is
+    /// told to, then it is killed.
+    pub async fn end(mut self) {
+        if tokio::time::timeout(self.patience, self.child.wait()).await.is_err() {
+            self.terminate();
+            if tokio::time::timeout(self.patience, self.child.wait()).await.is_err() {
+                let _ = self.child.kill().await;
+            }
+        }
+        if let Some(forwarding) = self.forwarding.take() {
+            // The last lines; a grandchild may hold the stream open for ever.
+            let _ = tokio::time::timeout(Duration::from_millis(100), forwarding).await;
+        }
+    }
+
+    #[cfg(unix)]
+    fn terminate(&mut self) {
+        use rustix::process::{Pid, Signal, kill_process};
+
+        let id = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        if let Some(id) = id {
+            let _ = kill_process(id, Signal::TERM);
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn terminate(&mut self) {
+        let _ = self.child.start_kill();
+    }
+}
+
+async fn forward(stderr: impl AsyncRead + Unpin, each: Arc<dyn Fn(&str) + Send + Sync>) {
+    let mut reader = BufReader::new(stderr);
+    let mut line = Vec::new();
+    loop {
+        let Ok(available) = reader.fill_buf().await else { return };
+        if available.is_empty() {
+            break;
+        }
+        let (taken, ended) = match memchr::memchr(b'\n', available) {
+            Some(at) => (at + 1, true),
+            None => (available.len(), false),
+        };
+        let room = STDERR_LINE.saturating_sub(line.len());
+        line.extend_from_slice(&available[..taken.min(room)]);
+        reader.consume(taken);
+        if ended {
+            each(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']));
+            line.clear();
+        }
+    }
+    if !line.is_empty() {
+        each(&String::from_utf8_lossy(&line));
+    }
+}

@@ -1,0 +1,161 @@
+//! Where a server is: the parts of its URL that a request needs.
+
+use std::fmt;
+
+use http::{HeaderValue, Uri, uri::Scheme};
+
+use crate::client::{TransportError, TransportErrorKind};
+
+/// An `http:` or `https:` URL.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Address {
+    uri: Uri,
+    is_tls: bool,
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The query may hold a secret.
+        write!(f, "{}{}", self.origin(), self.uri.path())
+    }
+}
+
+impl Address {
+    /// Reads a URL.
+    ///
+    /// # Errors
+    ///
+    /// When it is none that can be used.
+    pub fn parse(url: &str) -> Result<Self, TransportError> {
+        let refused = |why: &str| {
+            TransportError::unsent(TransportErrorKind::Address(format!("the URL {why}")))
+        };
+        // A fragment is for the client alone.
+        let url = url.split('#').next().unwrap_or(url);
+        let uri: Uri =
+            url.parse().map_err(|_| refused("cannot be read; write http://host/path"))?;
+        let is_tls = match uri.scheme() {
+            Some(scheme) if *scheme == Scheme::HTTP => false,
+            Some(scheme) if *scheme == Scheme::HTTPS => true,
+            _ => return Err(refused("must begin with http:// or https://")),
+        };
+        let authority = uri.authority().ok_or_else(|| refused("has no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(refused("holds a name or password; give a token instead"));
+        }
+        Ok(Self { uri, is_tls })
+    }
+
+    /// The address that a reference names, seen from this one.
+    ///
+    /// # Errors
+    ///
+    /// When it is on another origin: a server must not send its clients elsewhere.
+    pub fn resolve(&self, reference: &str) -> Result<Self, TransportError> {
+        let reference = reference.trim();
+        let (origin, path) = (self.origin(), self.uri.path());
+        let whole = if reference.contains("://") {
+            reference.to_owned()
+        } else if reference.starts_with("//") {
+            format!("{}:{reference}", if self.is_tls { "https" } else { "http" })
+        } else if reference.starts_with('/') {
+            format!("{origin}{reference}")
+        } else if reference.starts_with('?') {
+            format!("{origin}{path}{reference}")
+        } else {
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            format!("{origin}{folder}/{reference}")
+        };
+        let resolved = Self::parse(&whole)?;
+        match resolved.origin() == origin {
+            true => Ok(resolved),
+            false => Err(TransportError::unsent(TransportErrorKind::Malformed(format!(
+                "the server sends its messages to another origin, {}",
+                resolved.origin()
+            )))),
+        }
+    }
+
+    /// Scheme, host and port: what an era is remembered by.
+    pub fn origin(&self) -> String {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        format!("{scheme}://{}:{}", self.host().to_ascii_lowercase(), self.port())
+    }
+
+    /// The whole URL, without its fragment.
+    pub fn url(&self) -> String {
+        self.uri.to_string()
+    }
+
+    /// Whether the connection is encrypted.
+    pub fn is_tls(&self) -> bool {
+        self.is_tls
+    }
+
+    /// The host, without a port; an IPv6 address stands in brackets.
+    pub fn host(&self) -> &str {
+        self.uri.host().unwrap_or_default()
+    }
+
+    /// The port, also where the URL leaves it out.
+    pub fn port(&self) -> u16 {
+        self.uri.port_u16().unwrap_or(if self.is_tls { 443 } else { 80 })
+    }
+
+    /// What stands in the first line of a request.
+    pub(super) fn path(&self) -> Uri {
+        let path = self.uri.path_and_query().map_or("/", |path| path.as_str());
+        path.parse().unwrap_or_else(|_| Uri::from_static("/"))
+    }
+
+    pub(super) fn host_header(&self) -> HeaderValue {
+        let authority = self.uri.authority().map_or("", |authority| authority.as_str());
+        HeaderValue::from_str(authority).unwrap_or_else(|_| HeaderValue::from_static(""))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Address;
+
+    #[test]
+    fn an_address_is_taken_apart() {
+        let address = Address::parse("http://LocalHost:8080/mcp?a=1#x").unwrap();
+        assert_eq!(address.origin(), "http://localhost:8080");
+        assert_eq!(address.path(), "/mcp?a=1");
+        assert_eq!(Address::parse("https://a.b").unwrap().origin(), "https://a.b:443");
+        assert_eq!(Address::parse("http://a.b").unwrap().path(), "/");
+        assert_eq!(Address::parse("http://[::1]:9/").unwrap().host(), "[::1]");
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_refused_with_a_reason() {
+        for (url, why) in [
+            ("ftp://a.b", "must begin with http://"),
+            ("a.b/mcp", "must begin with http://"),
+            ("http://user:secret@a.b/", "give a token instead"),
+            ("", "cannot be read"),
+        ] {
+            let refused = Address::parse(url).unwrap_err().to_string();
+            assert!(refused.contains(why), "{url}: {refused}");
+            assert!(!refused.contains("secret"), "{refused}");
+        }
+    }
+
+    // SSE24-07
+    #[test]
+    fn an_endpoint_is_resolved_and_stays_on_its_origin() {
+        let base = Address::parse("http://a.b:1/x/sse").unwrap();
+        for (reference, url) in [
+            ("/messages?s=1", "http://a.b:1/messages?s=1"),
+            ("messages", "http://a.b:1/x/messages"),
+            ("?s=1", "http://a.b:1/x/sse?s=1"),
+            ("http://a.b:1/m", "http://a.b:1/m"),
+        ] {
+            assert_eq!(base.resolve(reference).unwrap().url(), url);
+        }
+        for reference in ["http://evil/m", "https://a.b:1/m", "//evil/m", "http://a.b:2/m"] {
+            assert!(base.resolve(reference).is_err(), "{reference}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The transport of 2024-11-05: a stream of events brings everything, and says where to send.
+//!
+//! Deprecated, and tried last. Spec:
+//! <https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse>
+
+use std::io;
+
+use bytes::Bytes;
+use http::HeaderMap;
+
+use super::{HttpLink, HttpReply};
+use crate::{
+    client::{TransportError, TransportErrorKind},
+    messages::{Sink, Source},
+};
+
+/// Both directions of HTTP+SSE.
+#[derive(Debug)]
+pub struct HttpSse {
+    stream: HttpReply,
+    sink: PostSink,
+}
+
+#[derive(Debug)]
+struct PostSink {
+    link: HttpLink,
+    headers: HeaderMap,
+}
+
+impl HttpSse {
+    /// Opens the stream and waits for the address that it names first.
+    ///
+    /// # Errors
+    ///
+    /// When the server has no such transport.
+    pub async fn open(link: &HttpLink, headers: HeaderMap) -> Result<Self, TransportError> {
+        let mut stream = link.get(headers.clone()).await?;
+        if !stream.status.is_success() {
+            return Err(TransportError::unsent(TransportErrorKind::Status(stream.status.as_u16())));
+        }
+        let missing = || {
+            TransportError::unsent(TransportErrorKind::Malformed(
+                "the stream does not begin with its `endpoint`".to_owned(),
+            ))
+        };
+        if !stream.is_events() {
+            return Err(missing());
+        }
+        let first = stream.event().await?.filter(|event| event.name == "endpoint");
+        let endpoint = link.address().resolve(&first.ok_or_else(missing)?.data)?;
+        Ok(Self { stream, sink: PostSink { link: link.at(endpoint), headers } })
+    }
+
+    /// The two directions.
+    pub fn split(self) -> (impl Source + 'static, impl Sink + 'static) {
+        (EventSource(self.stream), self.sink)
+    }
+}
+
+struct EventSource(HttpReply);
+
+impl Source for EventSource {
+    async fn receive(&mut self) -> io::Result<Option<Bytes>> {
+        loop {
+            match self.0.event().await? {
+                None => return Ok(None),
+                Some(event) if event.data.is_empty() => {}
+                Some(event) => return Ok(Some(Bytes::from(event.data))),
+            }
+        }
+    }
+}
+
+impl Sink for PostSink {
+    async fn send(&mut self, message: Bytes) -> io::Result<()> {
+        let mut reply = self.link.post(self.headers.clone(), message).await?;
+        let status = reply.status;
+        // The answer comes on the stream; what stands here is for people.
+        let _ = reply.bytes().await?;
+        match status.is_success() {
+            true => Ok(()),
+            false => {
+                Err(TransportError::after_sending(TransportErrorKind::Status(status.as_u16()))
+                    .into())
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! HTTP/1.1 to one server: requests on connections that are used again, answers as bodies or events.
+//!
+//! hyper's connections with a pool of our own, because a client of this protocol talks to one
+//! origin, never follows a redirect, and wants to know whether a request has left.
+
+mod address;
+mod http_sse;
+mod pool;
+mod reply;
+mod request_body;
+
+pub use address::Address;
+pub use http_sse::HttpSse;
+pub use reply::HttpReply;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, header};
+
+use super::{TransportError, TransportErrorKind};
+use pool::Pool;
+use request_body::RequestBody;
+
+/// How connections are made.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct HttpOptions {
+    /// How long connecting may take, TLS included.
+    pub connect_timeout: Duration,
+    /// Bytes of one message, in a body or in an event.
+    pub message_bytes: usize,
+    /// Connections without a request that are kept for the next one.
+    pub idle_connections: usize,
+    /// PEM file of the certificates to trust for `https:`; the system's otherwise.
+    pub roots: Option<std::path::PathBuf>,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            message_bytes: 16 << 20,
+            idle_connections: 32,
+            roots: None,
+        }
+    }
+}
+
+/// A way to one server over HTTP. Clones share their connections.
+#[derive(Clone)]
+pub struct HttpLink {
+    address: Address,
+    pool: Arc<Pool>,
+    options: HttpOptions,
+}
+
+impl fmt::Debug for HttpLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpLink").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl HttpLink {
+    /// Prepares the way; nothing is connected yet.
+    ///
+    /// # Errors
+    ///
+    /// When the address cannot be used, or the certificates to trust cannot be read.
+    pub fn new(url: &str, options: HttpOptions) -> Result<Self, TransportError> {
+        let address = Address::parse(url)?;
+        let pool = Arc::new(Pool::new(&address, &options)?);
+        Ok(Self { address, pool, options })
+    }
+
+    /// The same connections, with another path of the same origin.
+    #[must_use]
+    pub fn at(&self, address: Address) -> Self {
+        Self { address, pool: Arc::clone(&self.pool), options: self.options.clone() }
+    }
+
+    /// Where it leads.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Sends a message. The answer may be a body or a stream of events.
+    ///
+    /// # Errors
+    ///
+    /// When there is no answer at all.
+    pub async fn post(
+        &self,
+        mut headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<HttpReply, TransportError> {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(
+            header::ACCEPT,
+            HeaderValue::from_static("application/json, text/event-stream"),
+        );
+        self.send(Method::POST, headers, body).await
+    }
+
+    /// Opens a stream of events.
+    ///
+    /// # Errors
+    ///
+    /// When there is no answer at all.
+    pub async fn get(&self, mut headers: HeaderMap) -> Result<HttpReply, TransportError> {
+        headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+        self.send(Method::GET, headers, Bytes::new()).await
+    }
+
+    /// Ends what the headers name.
+    ///
+    /// # Errors
+    ///
+    /// When there is no answer at all.
+    pub async fn delete(&self, headers: HeaderMap) -> Result<HttpReply, TransportError> {
+        self.send(Method::DELETE, headers, Bytes::new()).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<HttpReply, TransportError> {
+        let mut request = Request::new(RequestBody::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = self.address.path();
+        *request.headers_mut() = headers;
+        request.headers_mut().insert(header::HOST, self.address.host_header());
+        let mut request = request;
+        loop {
+            let (mut connection, is_new) = self.pool.take().await?;
+            match connection.try_send_request(request).await {
+                Ok(response) => {
+                    return Ok(HttpReply::new(
+                        response,
+                        connection,
+                        Arc::clone(&self.pool),
+                        self.options.message_bytes,
+                    ));
+                }
+                Err(mut error) => match error.take_message() {
+                    // A connection that the server closed while it was idle: the request is still
+                    // here, so it has not left.
+                    Some(unsent) if !is_new => request = unsent,
+                    unsent => {
+                        let kind = TransportErrorKind::Closed;
+                        let failed = match unsent {
+                            Some(_) => TransportError::unsent(kind),
+                            None => TransportError::after_sending(kind),
+                        };
+                        return Err(failed.because(error.into_error()));
+                    }
+                },
+            }
+        }
+    }
+}

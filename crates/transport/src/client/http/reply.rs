@@ -1,0 +1,158 @@
+//! What comes back for a request: a body, or a stream of events.
+
+use std::{collections::VecDeque, fmt, future::poll_fn, pin::Pin, sync::Arc, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, Response, StatusCode, header};
+use http_body::Body;
+use hyper::body::Incoming;
+
+use super::pool::{Connection, Pool};
+use crate::{
+    client::{TransportError, TransportErrorKind},
+    http::{SseEvent, SseReader},
+};
+
+/// The answer to a request. Dropping it before its end closes the connection, which some revisions
+/// take for a cancellation.
+pub struct HttpReply {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    body: Incoming,
+    connection: Option<(Connection, Arc<Pool>)>,
+    reader: SseReader,
+    events: VecDeque<SseEvent>,
+    limit: usize,
+}
+
+impl fmt::Debug for HttpReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpReply").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+impl HttpReply {
+    pub(super) fn new(
+        response: Response<Incoming>,
+        connection: Connection,
+        pool: Arc<Pool>,
+        limit: usize,
+    ) -> Self {
+        let (head, body) = response.into_parts();
+        let mut reply = Self {
+            status: head.status,
+            headers: head.headers,
+            body,
+            connection: Some((connection, pool)),
+            reader: SseReader::new(limit),
+            events: VecDeque::new(),
+            limit,
+        };
+        if reply.body.is_end_stream() {
+            reply.give_back();
+        }
+        reply
+    }
+
+    /// Whether the body is a stream of events.
+    pub fn is_events(&self) -> bool {
+        self.is_type("text/event-stream")
+    }
+
+    /// Whether the body is JSON.
+    pub fn is_json(&self) -> bool {
+        self.is_type("application/json")
+    }
+
+    fn is_type(&self, wanted: &str) -> bool {
+        let value = self.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let essence = value.and_then(|value| value.split(';').next()).unwrap_or_default();
+        essence.trim().eq_ignore_ascii_case(wanted)
+    }
+
+    /// When the server wants to be asked again, if it says so in seconds.
+    pub fn retry_after(&self) -> Option<Duration> {
+        let value = self.headers.get(header::RETRY_AFTER)?.to_str().ok()?;
+        value.trim().parse().ok().map(Duration::from_secs)
+    }
+
+    /// The whole body.
+    ///
+    /// # Errors
+    ///
+    /// When it breaks off, or is larger than the limit.
+    pub async fn bytes(&mut self) -> Result<Bytes, TransportError> {
+        let mut whole: Option<Bytes> = None;
+        let mut joined = BytesMut::new();
+        while let Some(data) = self.data().await? {
+            if joined.len() + whole.as_ref().map_or(0, Bytes::len) + data.len() > self.limit {
+                return Err(self.too_large());
+            }
+            // Most bodies are one piece, and need no copy.
+            match (whole.take(), joined.is_empty()) {
+                (None, true) => whole = Some(data),
+                (first, _) => {
+                    joined.extend_from_slice(&first.unwrap_or_default());
+                    joined.extend_from_slice(&data);
+                }
+            }
+        }
+        Ok(whole.unwrap_or_else(|| joined.freeze()))
+    }
+
+    /// The next event, or `None` at the end of the stream.
+    ///
+    /// # Errors
+    ///
+    /// When the stream breaks off, or an event is larger than the limit.
+    pub async fn event(&mut self) -> Result<Option<SseEvent>, TransportError> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Ok(Some(event));
+            }
+            let Some(data) = self.data().await? else { return Ok(None) };
+            let events = &mut self.events;
+            if self.reader.push(&data, |event| events.push_back(event)).is_err() {
+                return Err(self.too_large());
+            }
+        }
+    }
+
+    async fn data(&mut self) -> Result<Option<Bytes>, TransportError> {
+        loop {
+            let frame = poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx)).await;
+            match frame {
+                None => {
+                    self.give_back();
+                    return Ok(None);
+                }
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        if self.body.is_end_stream() {
+                            self.give_back();
+                        }
+                        return Ok(Some(data));
+                    }
+                }
+                Some(Err(error)) => {
+                    return Err(
+                        TransportError::after_sending(TransportErrorKind::Cut).because(error)
+                    );
+                }
+            }
+        }
+    }
+
+    /// The connection is free for the next request.
+    fn give_back(&mut self) {
+        if let Some((connection, pool)) = self.connection.take() {
+            pool.put(connection);
+        }
+    }
+
+    fn too_large(&self) -> TransportError {
+        TransportError::after_sending(TransportErrorKind::TooLarge(self.limit))
+    }
+}
