@@ -73,7 +73,7 @@ fn note(outcome: &Outcome) -> &'static str {
 mod tests {
     use super::super::baseline::Baseline;
     use super::super::judge;
-    use super::super::leg::Leg;
+    use super::super::leg::{Leg, Side};
     use super::super::results::{Check, Results, Status};
     use super::rows;
 
@@ -81,6 +81,7 @@ mod tests {
     fn equal_results_of_two_legs_are_one_row() {
         let leg = |name: &str| Leg {
             name: name.to_owned(),
+            side: Side::Server,
             args: Vec::new(),
             scenarios: vec![("ping".to_owned(), "2025-11-25")],
         };

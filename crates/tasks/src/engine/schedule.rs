@@ -31,10 +31,12 @@ pub(super) async fn claims(engine: Weak<Inner>) {
         let config = &inner.config;
         let left = claim(&inner).await;
         if swept.is_none_or(|swept| swept.elapsed() >= config.sweep) {
-            swept = Some(Instant::now());
-            sweep(&inner).await;
+            // What is left is swept before anything is waited for.
+            let more = sweep(&inner).await;
+            swept = (!more).then(Instant::now);
         }
         let due = match left {
+            _ if swept.is_none() => continue,
             Left::Nothing => inner.store.next_due().await.ok().flatten(),
             Left::More => continue,
             Left::NoRoom => None,
@@ -44,13 +46,19 @@ pub(super) async fn claims(engine: Weak<Inner>) {
     }
 }
 
-/// Ends what has taken too long, and forgets what has been over for long enough.
-pub(super) async fn sweep(inner: &Inner) {
+/// Ends what has taken too long, and forgets what has been over for long enough. `true` if there may
+/// be more of it.
+pub(super) async fn sweep(inner: &Inner) -> bool {
     let config = &inner.config;
     match (inner.store.sweep(config.batch, config.retention).await, &inner.observer) {
-        (Ok(swept), Some(observer)) => observer.swept(&swept),
-        (Ok(_), None) => {}
-        (Err(error), _) => tracing::warn!(%error, "tasks could not be swept"),
+        (Ok(swept), observer) => {
+            observer.iter().for_each(|observer| observer.swept(&swept));
+            swept.more
+        }
+        (Err(error), _) => {
+            tracing::warn!(%error, "tasks could not be swept");
+            false
+        }
     }
 }
 

@@ -369,12 +369,14 @@ impl Store for MemoryStore {
         }
         by_key.retain(|_, (_, id)| by_id.contains_key(id));
         swept.purged = purged.len();
+        swept.more = purged.len() == limit;
         for (id, row) in by_id.iter_mut() {
             if swept.expired.len() < limit && row.is_expired(now) {
                 row.end(TaskOutcome::Expired, retention, now);
                 swept.expired.push((row.principal.clone(), id.clone()));
             }
         }
+        swept.more |= swept.expired.len() == limit;
         drop(tasks);
         swept.expired.iter().for_each(|(_, id)| self.tell(id, By::Anybody));
         locked(&self.notes).sweep(now);

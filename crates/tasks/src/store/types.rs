@@ -386,6 +386,8 @@ pub struct Swept {
     pub expired: Vec<(String, TaskId)>,
     /// Tasks that have been forgotten.
     pub purged: usize,
+    /// Whether there may be more to do: as much of something was done as was asked for.
+    pub more: bool,
 }
 
 /// Something that has happened, for whoever must know later who did what.

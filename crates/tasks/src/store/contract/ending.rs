@@ -23,6 +23,7 @@ promises![
     a_result_that_came_late_can_still_be_read,
     what_is_over_for_long_enough_is_forgotten_with_all_it_had,
     a_task_without_a_ttl_stays,
+    who_sweeps_a_part_is_told_that_there_is_more,
 ];
 
 async fn cancel(bench: &Bench, id: &str, at_once: bool) -> Option<Cancelled> {
@@ -151,7 +152,7 @@ async fn a_task_expires_when_its_time_is_over(bench: Bench) {
     let mut swept = sweep(&bench).await;
     swept.expired.sort();
     let both = ["a", "b"].map(|id| (OWNER.to_owned(), TaskId::new(id)));
-    assert_eq!(swept, Swept { expired: both.to_vec(), purged: 0 });
+    assert_eq!(swept, Swept { expired: both.to_vec(), purged: 0, more: false });
     for id in ["a", "b"] {
         assert!(matches!(bench.view(id).await.outcome, Some(TaskOutcome::Expired)));
     }
@@ -178,7 +179,7 @@ async fn what_is_over_for_long_enough_is_forgotten_with_all_it_had(bench: Bench)
     bench.write(&lease, ask(&[("q", "q")])).await;
     bench.end(&lease, done()).await;
     bench.advance(RETENTION.max(TTL) + Duration::from_secs(1));
-    assert_eq!(sweep(&bench).await, Swept { expired: Vec::new(), purged: 1 });
+    assert_eq!(sweep(&bench).await, Swept { expired: Vec::new(), purged: 1, more: false });
     assert!(bench.is_gone("a").await);
     assert_eq!(bench.answer("a", &[("q", json!(1))]).await, None);
     assert_eq!(cancel(&bench, "a", true).await, None);
@@ -194,4 +195,24 @@ async fn a_task_without_a_ttl_stays(bench: Bench) {
     bench.advance(Duration::from_secs(365 * 24 * 3600));
     assert_eq!(sweep(&bench).await, Swept::default());
     assert_eq!(bench.view("a").await.ttl, None);
+}
+
+async fn who_sweeps_a_part_is_told_that_there_is_more(bench: Bench) {
+    for id in ["a", "b", "c"] {
+        bench.queue(id).await;
+    }
+    bench.advance(TTL + Duration::from_secs(1));
+    let mut expired = 0;
+    while bench.store.sweep(2, RETENTION).await.is_ok_and(|swept| {
+        expired += swept.expired.len();
+        swept.more
+    }) {}
+    assert_eq!(expired, 3);
+    bench.advance(RETENTION.max(TTL) + Duration::from_secs(1));
+    let mut purged = 0;
+    while bench.store.sweep(2, RETENTION).await.is_ok_and(|swept| {
+        purged += swept.purged;
+        swept.more
+    }) {}
+    assert_eq!(purged, 3);
 }

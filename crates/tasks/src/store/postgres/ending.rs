@@ -84,5 +84,6 @@ pub(super) fn read_swept(rows: &[Row]) -> Result<Said<Swept>, Problem> {
     let expired: Vec<_> = owners.into_iter().map(from_text).zip(tasks).collect();
     let changed = expired.iter().map(|(_, task)| (task.clone(), By::Anybody)).collect();
     let purged = usize::try_from(get::<i64>(row, 2)?).unwrap_or_default();
-    Ok(Said { answer: Swept { expired, purged }, changed })
+    let swept = Swept { expired, purged, more: get(row, 3)? };
+    Ok(Said { answer: swept, changed })
 }

@@ -46,17 +46,28 @@ pub(super) const PURGE: &str = "DELETE FROM task WHERE number IN
 pub(super) const EXPIRED: &str =
     "SELECT number, id, phase, principal FROM task WHERE expires <= ?1 ORDER BY expires LIMIT ?2";
 
-/// Ends a task that has not ended, and is in this phase.
+/// A task that is to end.
+pub(super) struct Ending {
+    pub(super) number: i64,
+    /// In which it is, and which is not that of what has ended.
+    pub(super) phase: i64,
+    /// Whether a question may be open.
+    pub(super) asks: bool,
+    pub(super) by: By,
+}
+
+/// Ends a task that has not ended.
 pub(super) fn end(
     batch: &mut Batch<'_>,
-    (number, phase): (i64, i64),
+    Ending { number, phase, asks, by }: Ending,
     outcome: &TaskOutcome,
     retention: Duration,
-    by: By,
 ) -> Result<(), Problem> {
     let connection = batch.connection;
-    let withdrawn = questions::withdraw_all(connection, number)?;
-    questions::settle(batch, number, 0, withdrawn)?;
+    if asks {
+        let withdrawn = questions::withdraw_all(connection, number)?;
+        questions::settle(batch, number, 0, withdrawn)?;
+    }
     let json = to_json(outcome)?;
     let values = (number, &json, batch.now(), millis(retention));
     let principal = match outcome.is_unfinished() {
@@ -107,7 +118,8 @@ pub(super) fn cancel(
     let cancelled = match phase == RUNNING && !at_once {
         true => Cancelled::Requested,
         false => {
-            end(batch, (number, phase), &TaskOutcome::Cancelled, retention, By::Anybody)?;
+            let ending = Ending { number, phase, asks: true, by: By::Anybody };
+            end(batch, ending, &TaskOutcome::Cancelled, retention)?;
             Cancelled::Ended
         }
     };
@@ -128,10 +140,12 @@ pub(super) fn sweep(
         Ok(((row.get(0)?, row.get(2)?), task))
     })?;
     for ((number, phase), (_, task)) in &expired {
-        end(batch, (*number, *phase), &TaskOutcome::Expired, retention, By::Anybody)?;
+        let ending = Ending { number: *number, phase: *phase, asks: true, by: By::Anybody };
+        end(batch, ending, &TaskOutcome::Expired, retention)?;
         batch.changed(*number, task, By::Anybody);
     }
-    notes::sweep(batch, limit)?;
-    auditing::sweep(batch, limit)?;
-    Ok(Swept { expired: expired.into_iter().map(|(_, task)| task).collect(), purged })
+    let swept =
+        [purged, expired.len(), notes::sweep(batch, limit)?, auditing::sweep(batch, limit)?];
+    let more = swept.contains(&limit);
+    Ok(Swept { expired: expired.into_iter().map(|(_, task)| task).collect(), purged, more })
 }

@@ -58,7 +58,7 @@ pub(super) fn forget(batch: &Batch<'_>, key: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-pub(super) fn sweep(batch: &Batch<'_>, limit: usize) -> Result<(), Problem> {
-    run(batch.connection, SWEEP, (batch.now(), count(limit)))?;
-    Ok(())
+/// Forgets what is over, and says how much.
+pub(super) fn sweep(batch: &Batch<'_>, limit: usize) -> Result<usize, Problem> {
+    Ok(run(batch.connection, SWEEP, (batch.now(), count(limit)))?)
 }

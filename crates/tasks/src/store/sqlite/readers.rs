@@ -37,7 +37,7 @@ impl Readers {
             let serve = move || {
                 let mut looks = Vec::with_capacity(TAKEN);
                 while take(&queued, &mut looks) {
-                    looks.drain(..).for_each(|look: Look| look(&connection));
+                    look_at(&connection, &mut looks);
                 }
             };
             thread::Builder::new().name("sqlite-reader".to_owned()).spawn(serve)?;
@@ -64,6 +64,16 @@ impl Readers {
     }
 }
 
+/// Several looks at once are at one state of the file: to find out which that is, and to read again
+/// what has changed since the last, costs as much as a look.
+fn look_at(connection: &Connection, looks: &mut Vec<Look>) {
+    let together = looks.len() > 1 && run(connection, "BEGIN", []).is_ok();
+    looks.drain(..).for_each(|look| look(connection));
+    if together && let Err(error) = run(connection, "ROLLBACK", []) {
+        tracing::error!(%error, "a look could not be ended");
+    }
+}
+
 /// Waits for something to look at. False if there will be nothing any more.
 fn take(queued: &Mutex<mpsc::Receiver<Look>>, looks: &mut Vec<Look>) -> bool {
     let mut queued = queued.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,6 +90,9 @@ pub(super) fn in_one_piece<T>(
     connection: &Connection,
     look: impl FnOnce(&Connection) -> Result<T, Problem>,
 ) -> Result<T, Problem> {
+    if !connection.is_autocommit() {
+        return look(connection);
+    }
     run(connection, "BEGIN", [])?;
     let seen = look(connection);
     run(connection, "ROLLBACK", [])?;

@@ -191,6 +191,7 @@ ALTER TABLE task ADD COLUMN listed INTEGER NOT NULL DEFAULT 1;
 DROP INDEX task_list;
 CREATE INDEX task_list ON task (principal, created) WHERE listed = 1;
 ALTER TABLE task ADD COLUMN clean_up INTEGER NOT NULL DEFAULT 0;
+DROP INDEX event_expires;
 ";
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use super::{
     clock::to_column,
     column::{PARKED, QUEUED, RUNNING, count},
-    ending, journal,
+    ending::{self, Ending},
+    journal,
     problem::Problem,
     questions,
     statement::{one, run},
@@ -14,7 +15,7 @@ use crate::store::{By, Changes, Lease, Millis, StoreError, Then};
 // Who has lost the task finds no row here, and writes nothing after it.
 pub(super) const TOUCH: &str = "UPDATE task SET updated = max(?4, updated + 1),
      message = coalesce(?5, message), progress = coalesce(?6, progress)
-     WHERE id = ?1 AND epoch = ?2 AND owner = ?3 AND phase = 1 RETURNING number, crashes";
+     WHERE id = ?1 AND epoch = ?2 AND owner = ?3 AND phase = 1 RETURNING number, crashes, open";
 pub(super) const FORGET_CRASHES: &str = "UPDATE task SET crashes = 0 WHERE number = ?1";
 pub(super) const IS_TO_STOP: &str =
     "SELECT cancel_requested IS NOT NULL FROM task WHERE number = ?1";
@@ -27,7 +28,7 @@ pub(super) fn write(
     changes: &Changes,
     then: &Then,
 ) -> Result<(), Problem> {
-    let (number, crashes) = touch(batch, lease, changes)?;
+    let Touched { number, crashes, open } = touch(batch, lease, changes)?;
     let recorded = apply(batch, number, changes)?;
     if recorded && crashes > 0 {
         run(batch.connection, FORGET_CRASHES, [number])?;
@@ -36,16 +37,25 @@ pub(super) fn write(
         Then::GoOn => {}
         Then::Park { due, seen } => park(batch, number, *due, *seen)?,
         Then::End { outcome, retention } => {
-            let by = By::Worker;
-            ending::end(batch, (number, RUNNING), outcome, *retention, by)?;
+            let asks = open > 0 || !changes.asked.is_empty();
+            let ending = Ending { number, phase: RUNNING, asks, by: By::Worker };
+            ending::end(batch, ending, outcome, *retention)?;
         }
     }
     batch.changed(number, &lease.task, By::Worker);
     Ok(())
 }
 
-/// Notes the change, if the lease is not lost; returns the task's number and its crashes.
-fn touch(batch: &Batch<'_>, lease: &Lease, changes: &Changes) -> Result<(i64, u32), Problem> {
+/// What is known of a task that is written.
+struct Touched {
+    number: i64,
+    crashes: u32,
+    /// How many questions are open.
+    open: i64,
+}
+
+/// Notes the change, if the lease is not lost.
+fn touch(batch: &Batch<'_>, lease: &Lease, changes: &Changes) -> Result<Touched, Problem> {
     let (epoch, worker) = (to_column(lease.epoch), lease.worker.as_str());
     let message = changes.message.as_deref();
     let progress = changes.progress.as_ref().map(|progress| progress.get());
@@ -53,7 +63,7 @@ fn touch(batch: &Batch<'_>, lease: &Lease, changes: &Changes) -> Result<(i64, u3
         batch.connection,
         TOUCH,
         (lease.task.as_str(), epoch, worker, batch.now(), message, progress),
-        |row| Ok((row.get(0)?, row.get(1)?)),
+        |row| Ok(Touched { number: row.get(0)?, crashes: row.get(1)?, open: row.get(2)? }),
     )?;
     touched.ok_or(Problem::Store(StoreError::Lost))
 }

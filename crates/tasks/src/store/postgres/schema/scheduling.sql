@@ -113,7 +113,8 @@ END $$;
 
 -- Ends what is over its time, and forgets what has been over for long enough.
 CREATE FUNCTION sweep(_limit bigint, _outcome text, _retention bigint, _shift bigint)
-RETURNS TABLE (expired text[], principals text[], purged bigint) LANGUAGE plpgsql AS $$
+RETURNS TABLE (expired text[], principals text[], purged bigint, more boolean)
+LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     _now bigint := now_ms(_shift);
@@ -122,6 +123,8 @@ DECLARE
     _owners text[] := '{}';
     _task task;
     _principals text[];
+    _notes bigint;
+    _events bigint;
 BEGIN
     WITH old AS MATERIALIZED (
         SELECT id FROM task WHERE purge <= _now AND due IS NULL
@@ -146,8 +149,13 @@ BEGIN
 
     DELETE FROM note WHERE key IN (SELECT key FROM note WHERE expires <= _now
         ORDER BY expires LIMIT _limit FOR UPDATE SKIP LOCKED);
-    DELETE FROM event WHERE number IN (SELECT number FROM event WHERE expires <= _now
-        ORDER BY expires LIMIT _limit FOR UPDATE SKIP LOCKED);
+    GET DIAGNOSTICS _notes = ROW_COUNT;
+    -- Only the oldest are looked at: all are kept for as long, unless that was changed, and then some
+    -- are kept for longer.
+    DELETE FROM event WHERE number IN (SELECT number FROM event
+        WHERE number < (SELECT min(number) FROM event) + _limit AND expires <= _now
+        FOR UPDATE SKIP LOCKED);
+    GET DIAGNOSTICS _events = ROW_COUNT;
 
     SELECT array_agg(principal) INTO _principals FROM (
         SELECT o.principal FROM open_tasks o
@@ -156,7 +164,8 @@ BEGIN
     PERFORM count_out(_principals);
     DELETE FROM open_tasks WHERE principal = ANY (_principals) AND count = 0;
 
-    RETURN QUERY SELECT _expired, _owners, coalesce(cardinality(_numbers), 0)::bigint;
+    RETURN QUERY SELECT _expired, _owners, coalesce(cardinality(_numbers), 0)::bigint,
+        _limit IN (cardinality(_expired), coalesce(cardinality(_numbers), 0), _notes, _events);
 END $$;
 
 -- When something is due: what is, or the tasks of a process that is gone. NULL if nothing will be.

@@ -112,4 +112,3 @@ CREATE TABLE event (
     cause text
 );
 CREATE INDEX event_task ON event (task, number);
-CREATE INDEX event_expires ON event (expires);
