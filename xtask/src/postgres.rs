@@ -255,7 +255,7 @@ fn said(folder: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::net::UnixStream;
+    use std::{os::unix::net::UnixStream, thread, time::Duration};
 
     use super::{Postgres, Programs};
 
@@ -266,7 +266,10 @@ mod tests {
         assert!(UnixStream::connect(&socket).is_ok());
         assert!(postgres.url().starts_with("postgres://postgres@%2F"));
         postgres.kill().unwrap();
-        assert!(UnixStream::connect(&socket).is_err());
+        // One of its children that was being made may have had the socket for a moment longer.
+        while UnixStream::connect(&socket).is_ok() {
+            thread::sleep(Duration::from_millis(10));
+        }
         postgres.restart().unwrap();
         assert!(UnixStream::connect(&socket).is_ok());
         drop(postgres);
