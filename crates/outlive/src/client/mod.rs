@@ -45,11 +45,13 @@ mod notebook;
 mod notice;
 mod notices;
 mod request;
+mod stream;
 mod subscription;
 mod target;
 mod tasks;
 mod token;
 mod tools;
+mod tracker;
 
 pub use answer::{Answer, Answerer, Answers, Ask, Can, Origin, Question};
 pub use api::Client;
@@ -70,6 +72,7 @@ pub use outlive_transport::client::{
     child::{Program, Stderr},
 };
 pub use request::Progress;
+pub use stream::{Segment, StreamTool, ToolStream};
 pub use subscription::{Filter, Subscription};
 pub use target::{Opened, Target};
 pub use tasks::{TaskEvent, TaskEvents, TaskHandle};

@@ -116,6 +116,10 @@ impl ClientEra for Legacy {
         said.tasks = (me.hosts_tasks && self.since(Version::V2025_11_25))
             .then(|| hosted(&said))
             .filter(|hosted| hosted["requests"].as_object().is_some_and(|it| !it.is_empty()));
+        if me.streams && self.since(Version::V2025_11_25) {
+            let tasks = said.tasks.get_or_insert_with(|| json!({}));
+            tasks["responses"] = json!({"modes": ["task", "immediate", "streaming"]});
+        }
         said
     }
 }
