@@ -5,5 +5,6 @@ mod hostile; // servers that break the rules
 mod hub;
 mod kit; // servers to talk to
 mod script; // peers that are scripts
+mod stream;
 mod tasks; // calls that go on by themselves
-mod wire; // the bytes that are sent, and which generation is found // several servers under one roof
+mod wire; // the bytes that are sent, and which generation is found // several servers under one roof // partial results
