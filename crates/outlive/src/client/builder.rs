@@ -182,6 +182,13 @@ impl ClientBuilder {
         self.extension(PARTIALS, JsonObject::new())
     }
 
+    /// Answers questions with tasks where a server asks for that; 2025-11-25. Such a server does not
+    /// hold a request open while a user makes up their mind.
+    pub fn hosting_tasks(mut self) -> Self {
+        self.hosts_tasks = true;
+        self
+    }
+
     /// Where calls are written down, so that another process can go on with them.
     pub fn notebook(mut self, notebook: impl Notebook) -> Self {
         self.notebook = Some(Arc::new(notebook));

@@ -38,6 +38,7 @@ mod detect;
 mod dispatch;
 mod error;
 mod exchange;
+mod hosted;
 mod hub;
 mod limits;
 mod lists;

@@ -438,7 +438,7 @@ fn knows_keys(core: &Core, here: &Established) -> bool {
     core.settings.knows_keys.unwrap_or(says(&offered.extensions) || says(&offered.experimental))
 }
 
-fn random_id() -> String {
+pub(crate) fn random_id() -> String {
     let mut bytes = [0; 16];
     // Without randomness there is nothing safe to do; a name of zeros would be shared.
     getrandom::fill(&mut bytes).expect("the system has randomness");
