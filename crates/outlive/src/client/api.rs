@@ -16,6 +16,7 @@ use super::{
     lists::Pages,
     notices::Notices,
     request::{Wanted, send},
+    stream::StreamTool,
     subscription::{Filter, Subscription},
 };
 
@@ -92,6 +93,16 @@ impl Client {
         arguments: impl Serialize,
     ) -> Call<StartTool> {
         Call::new(self, StartTool(ToolCall::new(name.into(), &arguments)))
+    }
+
+    /// Calls a tool and gives what it has so far, while it works: a stream of segments, and the whole
+    /// result at its end. Says [`ClientBuilder::partial_results`] beforehand.
+    pub fn stream_tool(
+        &self,
+        name: impl Into<String>,
+        arguments: impl Serialize,
+    ) -> Call<StreamTool> {
+        Call::new(self, StreamTool(ToolCall::new(name.into(), &arguments)))
     }
 
     /// Reads a resource.

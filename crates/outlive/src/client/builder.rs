@@ -20,6 +20,7 @@ use super::{
     error::Result,
     limits::ClientLimits,
     notebook::Notebook,
+    stream::PARTIALS,
     target::Target,
     token::{DynTokenSource, StaticToken, TokenSource},
 };
@@ -44,6 +45,7 @@ pub struct ClientBuilder {
     account: Option<String>,
     label: Option<String>,
     hosts_tasks: bool,
+    streams: bool,
     notebook: Option<Arc<dyn Notebook>>,
 }
 
@@ -72,6 +74,7 @@ impl ClientBuilder {
             account: None,
             label: None,
             hosts_tasks: false,
+            streams: false,
             notebook: None,
         }
     }
@@ -172,6 +175,20 @@ impl ClientBuilder {
         self
     }
 
+    /// Takes partial results: with the extension `dev.outlive/task-partials` since 2026-07-28, and by
+    /// response modes on 2025-11-25. Servers that have neither are not disturbed by it.
+    pub fn partial_results(mut self) -> Self {
+        self.streams = true;
+        self.extension(PARTIALS, JsonObject::new())
+    }
+
+    /// Answers questions with tasks where a server asks for that; 2025-11-25. Such a server does not
+    /// hold a request open while a user makes up their mind.
+    pub fn hosting_tasks(mut self) -> Self {
+        self.hosts_tasks = true;
+        self
+    }
+
     /// Where calls are written down, so that another process can go on with them.
     pub fn notebook(mut self, notebook: impl Notebook) -> Self {
         self.notebook = Some(Arc::new(notebook));
@@ -189,7 +206,8 @@ impl ClientBuilder {
         let mut capabilities = capabilities(can);
         capabilities.extensions = (!self.extensions.is_empty()).then_some(self.extensions);
         capabilities.experimental = (!self.experimental.is_empty()).then_some(self.experimental);
-        let declared = Declared::new(self.info, capabilities, self.with_info, self.hosts_tasks);
+        let mut declared = Declared::new(self.info, capabilities, self.with_info, self.hosts_tasks);
+        declared.streams = self.streams;
         let mut http = HttpOptions::default();
         http.connect_timeout = self.limits.connect_timeout;
         http.message_bytes = self.limits.message_bytes;

@@ -7,9 +7,9 @@ use std::{
 };
 
 use http::HeaderValue;
-use outlive_protocol::{Incoming, IncomingKind};
+use outlive_protocol::{Incoming, IncomingKind, era::client::TaskDialect};
 use outlive_transport::client::http::{HttpLink, HttpReply};
-use outlive_wire::{InputRequest, Meta, Method, RawJson, RequestId, code};
+use outlive_wire::{InputRequest, Meta, Method, RequestId, code};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use tokio::{
@@ -23,6 +23,7 @@ use super::{
     cache::Cache,
     core::{Core, Established},
     exchange::LAST_EVENT,
+    hosted::{Hosted, Outcome, wants_task},
     limits::ClientLimits,
     notice::Notice,
 };
@@ -34,6 +35,8 @@ pub(crate) struct Dispatch {
     gate: Semaphore,
     cache: Cache,
     book: ToolBook,
+    /// Questions that are answered with tasks.
+    hosted: Arc<Hosted>,
 }
 
 impl fmt::Debug for Dispatch {
@@ -56,6 +59,7 @@ impl Dispatch {
             gate: Semaphore::new(limits.questions),
             cache: Cache::new(limits.cache_bytes),
             book: ToolBook::default(),
+            hosted: Arc::default(),
         }
     }
 
@@ -105,7 +109,12 @@ impl Dispatch {
     }
 
     /// Answers a request of the server.
-    pub(crate) async fn answer(&self, core: &Core, here: &Established, message: Incoming) {
+    pub(crate) async fn answer(
+        self: &Arc<Self>,
+        core: &Core,
+        here: &Established,
+        message: Incoming,
+    ) {
         let IncomingKind::Request { id, method, .. } = message.kind() else { return };
         if !here.era.is_asked() {
             tracing::warn!("the server sent a request, which its revision does not have");
@@ -113,8 +122,26 @@ impl Dispatch {
         }
         let replied = match method {
             Some(Method::Ping) => here.reply(core, id, Ok(empty()), None).await,
+            Some(Method::Elicit | Method::CreateMessage)
+                if core.declared.hosts_tasks
+                    && here.era.tasks() == TaskDialect::Asked
+                    && wants_task(message.params_text()) =>
+            {
+                let answering = Arc::clone(self).answer_later(message.clone());
+                let told = self.hosted.host(message.params_text(), answering);
+                self.reply(core, here, id, told).await
+            }
             Some(Method::Elicit | Method::CreateMessage | Method::RootsList) => {
                 self.answer_question(core, here, id, &message).await
+            }
+            Some(
+                method @ (Method::TasksGet
+                | Method::TasksResult
+                | Method::TasksCancel
+                | Method::TasksList),
+            ) if core.declared.hosts_tasks => {
+                let told = self.about_hosted(*method, message.params_text()).await;
+                self.reply(core, here, id, told).await
             }
             _ => here.reply(core, id, Err((code::METHOD_NOT_FOUND, "no such method")), None).await,
         };
@@ -135,19 +162,28 @@ impl Dispatch {
             return here.reply(core, id, Err(error), None).await;
         };
         let task = related_task(message.params_text());
+        let answer = self.settled(message).await;
+        match &answer {
+            Ok(json) => here.reply(core, id, Ok(json), task.as_deref()).await,
+            Err((code, why)) => here.reply(core, id, Err((*code, why)), task.as_deref()).await,
+        }
+    }
+
+    /// The answer to a question, for a server that will come back for it.
+    async fn answer_later(self: Arc<Self>, message: Incoming) -> Outcome {
+        self.settled(&message).await
+    }
+
+    /// What is said to a question.
+    async fn settled(&self, message: &Incoming) -> Outcome {
+        let task = related_task(message.params_text());
         let question = question_in(message).and_then(|request| {
-            let origin = Origin::Request { task: task.clone() };
+            let origin = Origin::Request { task };
             Question::read(request, origin, &self.label, None).map_err(|error| error.to_string())
         });
-        let question = match question {
-            Ok(question) => question,
-            Err(why) => {
-                return here.reply(core, id, Err((code::INVALID_PARAMS, &why)), None).await;
-            }
-        };
+        let question = question.map_err(|why| (code::INVALID_PARAMS, why))?;
         let is_form = matches!(question.ask, super::Ask::Form(_) | super::Ask::Url(_));
-        let settled = settle(self.answerer.as_deref(), question).await;
-        let answer: Result<RawJson, (i32, String)> = match settled {
+        match settle(self.answerer.as_deref(), question).await {
             Settled::Send(json) => Ok(json),
             Settled::Undeclared(kind) => {
                 Err((code::METHOD_NOT_FOUND, format!("this client did not declare {kind}")))
@@ -159,10 +195,37 @@ impl Dispatch {
                 tracing::error!(why, "the answerer gave an answer that does not fit");
                 Err((code::INTERNAL, "the client could not answer".to_owned()))
             }
-        };
-        match &answer {
-            Ok(json) => here.reply(core, id, Ok(json), task.as_deref()).await,
-            Err((code, why)) => here.reply(core, id, Err((*code, why)), task.as_deref()).await,
+        }
+    }
+
+    /// What a server asks about a task that this client runs.
+    async fn about_hosted(&self, method: Method, params: &str) -> Outcome {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params {
+            task_id: Option<String>,
+        }
+        let params: Params = serde_json::from_str(params)
+            .map_err(|error| (code::INVALID_PARAMS, error.to_string()))?;
+        let id = params.task_id.unwrap_or_default();
+        match method {
+            Method::TasksList => self.hosted.list(),
+            Method::TasksCancel => self.hosted.cancel(&id),
+            Method::TasksResult => self.hosted.result(&id).await,
+            _ => self.hosted.get(&id),
+        }
+    }
+
+    async fn reply(
+        &self,
+        core: &Core,
+        here: &Established,
+        id: &RequestId,
+        told: Outcome,
+    ) -> super::Result<()> {
+        match &told {
+            Ok(json) => here.reply(core, id, Ok(json), None).await,
+            Err((code, why)) => here.reply(core, id, Err((*code, why)), None).await,
         }
     }
 }

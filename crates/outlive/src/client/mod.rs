@@ -38,6 +38,7 @@ mod detect;
 mod dispatch;
 mod error;
 mod exchange;
+mod hosted;
 mod hub;
 mod limits;
 mod lists;
@@ -45,11 +46,13 @@ mod notebook;
 mod notice;
 mod notices;
 mod request;
+mod stream;
 mod subscription;
 mod target;
 mod tasks;
 mod token;
 mod tools;
+mod tracker;
 
 pub use answer::{Answer, Answerer, Answers, Ask, Can, Origin, Question};
 pub use api::Client;
@@ -70,6 +73,7 @@ pub use outlive_transport::client::{
     child::{Program, Stderr},
 };
 pub use request::Progress;
+pub use stream::{Segment, StreamTool, ToolStream};
 pub use subscription::{Filter, Subscription};
 pub use target::{Opened, Target};
 pub use tasks::{TaskEvent, TaskEvents, TaskHandle};

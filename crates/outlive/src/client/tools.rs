@@ -68,6 +68,38 @@ impl ToolCall {
     }
 }
 
+impl ToolCall {
+    /// The same, as a task wherever there can be one.
+    pub(crate) fn as_task(mut self) -> Self {
+        if self.tasks == Tasks::May {
+            self.tasks = Tasks::Wanted;
+        }
+        self
+    }
+
+    pub(crate) fn set_key(&mut self, key: String) {
+        self.key = Some(key);
+    }
+
+    /// The parameters of a call whose result may come in parts; 2025-11-25.
+    pub(crate) fn streaming_params(&self) -> Result<String> {
+        let arguments = given(self.arguments.clone())?;
+        let name = Value::from(self.name.as_str());
+        Ok(format!(
+            r#"{{"name":{name},"arguments":{arguments},"task":{{"responseModes":["streaming","task","immediate"]}}}}"#
+        ))
+    }
+}
+
+/// Whether both sides have agreed that results may come in parts; 2025-11-25.
+pub(crate) fn offers_streaming(core: &Core, here: &Established) -> bool {
+    let declared = here.server.capabilities.tasks.as_ref();
+    let modes = declared.and_then(|tasks| tasks.pointer("/responses/modes"));
+    core.declared.streams
+        && here.era.tasks() == TaskDialect::Asked
+        && modes.and_then(Value::as_array).is_some_and(|modes| modes.contains(&"streaming".into()))
+}
+
 macro_rules! tool_options {
     ($kind:ty, $tool:ident => $place:expr) => {
         impl Call<$kind> {
@@ -172,10 +204,7 @@ impl Kind for StartTool {
 
     fn run(self, call: sealed::Parts) -> Boxed<'static, TaskHandle> {
         Box::pin(async move {
-            let mut tool = self.0;
-            if tool.tasks == Tasks::May {
-                tool.tasks = Tasks::Wanted;
-            }
+            let tool = self.0.as_task();
             let cancels = tool.cancels_on_drop;
             let mut handle = begin(&call.core, tool, call.waiting).await?;
             handle.set_cancel_on_drop(cancels);
@@ -185,7 +214,11 @@ impl Kind for StartTool {
 }
 
 /// Makes the call; what it came to is in the handle.
-async fn begin(core: &Arc<Core>, tool: ToolCall, waiting: Waiting) -> Result<TaskHandle> {
+pub(crate) async fn begin(
+    core: &Arc<Core>,
+    tool: ToolCall,
+    waiting: Waiting,
+) -> Result<TaskHandle> {
     let arguments = given(tool.arguments.clone())?;
     let here = core.established().await?;
     let knows_keys = knows_keys(core, &here);
@@ -405,7 +438,7 @@ fn knows_keys(core: &Core, here: &Established) -> bool {
     core.settings.knows_keys.unwrap_or(says(&offered.extensions) || says(&offered.experimental))
 }
 
-fn random_id() -> String {
+pub(crate) fn random_id() -> String {
     let mut bytes = [0; 16];
     // Without randomness there is nothing safe to do; a name of zeros would be shared.
     getrandom::fill(&mut bytes).expect("the system has randomness");

@@ -45,6 +45,8 @@ pub(crate) struct Drive {
     known: BTreeMap<String, ()>,
     asking: JoinSet<(String, bool, Settled)>,
     deadline: Option<Instant>,
+    /// Until when a task that was cancelled is watched.
+    grace: Option<Instant>,
     /// Whether questions go to the answerer; otherwise they are events.
     answers: bool,
 }
@@ -77,6 +79,7 @@ impl Drive {
             known: BTreeMap::new(),
             asking: JoinSet::new(),
             deadline,
+            grace: None,
             answers: true,
         }
     }
@@ -98,7 +101,7 @@ impl Drive {
     /// The next thing that happens. Can be dropped while it waits.
     pub(crate) async fn next(&mut self) -> Result<TaskEvent> {
         loop {
-            let last = self.deadline;
+            let (last, grace) = (self.deadline, self.grace);
             tokio::select! {
                 snapshot = self.observer.next() => {
                     if let Some(event) = self.seen(snapshot?).await? {
@@ -110,6 +113,7 @@ impl Drive {
                         .map_err(|_| GaveUp::BadAnswer("the answerer panicked".to_owned()))?;
                     self.answered(settled).await?;
                 }
+                () = until(grace) => return Err(self.over(cancelled_task(&self.id)).await),
                 () = until(last) => {
                     // One last look: it may have ended in its last moment.
                     self.deadline = None;
@@ -294,6 +298,8 @@ impl Drive {
     /// Asks the task to stop.
     pub(crate) async fn cancel(&mut self) -> Result<()> {
         cancel(&self.core, &self.id).await?;
+        // It may still come to something; but not for ever.
+        self.grace = Some(Instant::now() + self.core.limits().cancel_grace);
         self.observer.look_now();
         Ok(())
     }

@@ -109,6 +109,28 @@ impl TaskHandle {
         }
     }
 
+    /// The next thing that happens to the task, with its questions answered. Can be dropped while it
+    /// waits.
+    pub(crate) async fn drive_on(&mut self) -> Result<TaskEvent> {
+        let event = match &mut self.state {
+            State::Done(result) => return Ok(TaskEvent::Done(result.clone())),
+            State::Failed(error) => return Err(Refused::of(error.clone(), None).into()),
+            State::Task(task, era, drive) => {
+                let drive = drive.get_or_insert_with(|| {
+                    Box::new(Drive::new(&self.core, self.record.clone(), *era, task, true))
+                });
+                drive.next().await
+            }
+        };
+        match event {
+            Ok(TaskEvent::Done(result)) => {
+                self.note(Ok(*result)).map(|result| TaskEvent::Done(Box::new(result)))
+            }
+            Err(error) => Err(self.note(Err(error)).expect_err("an error stays one")),
+            other => other,
+        }
+    }
+
     fn note(&mut self, result: Result<CallToolResult>) -> Result<CallToolResult> {
         match &result {
             Ok(result) => self.state = State::Done(Box::new(result.clone())),

@@ -6,3 +6,4 @@ mod observe;
 
 pub use drive::TaskEvent;
 pub use handle::{TaskEvents, TaskHandle};
+pub(crate) use observe::{about, gone, look};

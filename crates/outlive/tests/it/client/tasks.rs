@@ -256,3 +256,17 @@ async fn without_keys_a_call_that_was_sent_may_have_been_done() {
     assert!(why.may_have_run());
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+// T1C-20, T1C-21, T1C-22
+#[tokio::test]
+async fn a_question_is_answered_with_a_task_where_the_server_asks_for_one() {
+    for wire in [Wire::Memory, Wire::Http] {
+        let asked = Arc::default();
+        let place = Place::of(&server(), wire).await;
+        let client =
+            place.connect(answering(&asked).hosting_tasks(), Some(Version::V2025_11_25)).await;
+        let result = client.call_tool("order", json!({})).await.unwrap();
+        assert_eq!(texts(&result), "a hat for Ada (Ada)", "{wire:?}");
+        assert_eq!(asked.lock().unwrap().len(), 2);
+    }
+}

@@ -15,6 +15,8 @@ pub struct Declared {
     pub capabilities: ClientCapabilities,
     /// What a legacy handshake says of the tasks that the client itself runs.
     pub hosts_tasks: bool,
+    /// Whether it takes results in parts, where a handshake says so.
+    pub streams: bool,
     /// The members that every modern request has in its `_meta`, for one that takes no task.
     plain: Box<str>,
     /// The same for one that takes tasks.
@@ -32,7 +34,7 @@ impl Declared {
         let shown = with_info.then_some(&info);
         let plain = modern::client_meta(shown, &capabilities, false);
         let holding = modern::client_meta(shown, &capabilities, true);
-        Self { info, capabilities, hosts_tasks, plain, holding }
+        Self { info, capabilities, hosts_tasks, streams: false, plain, holding }
     }
 
     /// What stands at the head of `_meta` in a modern request.

@@ -66,10 +66,11 @@ impl ClientEra for Legacy {
     }
 
     fn read(&self, asked: &Asked, result: &str) -> Result<Reply, String> {
-        if asked.holds_tasks && asked.method == Some(Method::ToolsCall) {
-            if let Some(task) = read_nested(result)? {
-                return Ok(Reply::Task(Box::new(task)));
-            }
+        if asked.holds_tasks
+            && asked.method == Some(Method::ToolsCall)
+            && let Some(task) = read_nested(result)?
+        {
+            return Ok(Reply::Task(Box::new(task)));
         }
         match result.starts_with('{') {
             true => Ok(Reply::Complete),
@@ -108,14 +109,18 @@ impl ClientEra for Legacy {
                 (elicitation.form, elicitation.url) = (None, None);
             }
         }
-        if let Some(sampling) = &mut said.sampling {
-            if !self.since(Version::V2025_11_25) {
-                (sampling.context, sampling.tools) = (None, None);
-            }
+        if let Some(sampling) = &mut said.sampling
+            && !self.since(Version::V2025_11_25)
+        {
+            (sampling.context, sampling.tools) = (None, None);
         }
         said.tasks = (me.hosts_tasks && self.since(Version::V2025_11_25))
             .then(|| hosted(&said))
             .filter(|hosted| hosted["requests"].as_object().is_some_and(|it| !it.is_empty()));
+        if me.streams && self.since(Version::V2025_11_25) {
+            let tasks = said.tasks.get_or_insert_with(|| json!({}));
+            tasks["responses"] = json!({"modes": ["task", "immediate", "streaming"]});
+        }
         said
     }
 }

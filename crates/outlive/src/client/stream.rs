@@ -1,0 +1,197 @@
+//! Partial results, as they come: a stream of segments, and the whole at its end.
+//!
+//! On 2025-11-25 segments come in responses that share one id, where both sides have agreed on it;
+//! since 2026-07-28 beside `tasks/get` and through a subscription, with the extension
+//! `dev.outlive/task-partials`. Without either the stream has what the result has, at its end.
+
+mod legacy;
+mod modern;
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use outlive_wire::{CallToolResult, ContentBlock};
+use serde_json::Value;
+
+use super::{
+    call::{Call, Kind, sealed},
+    error::{Error, GaveUp, Reason, Result},
+    request::Boxed,
+    tools::{ToolCall, begin, offers_streaming},
+    tracker::Tracker,
+};
+
+/// The extension that partial results of tasks are.
+pub(crate) const PARTIALS: &str = "dev.outlive/task-partials";
+
+/// Calls a tool and gives what it has so far, while it works.
+#[derive(Clone, Debug)]
+pub struct StreamTool(pub(crate) ToolCall);
+
+impl sealed::Sealed for StreamTool {}
+
+impl Kind for StreamTool {
+    type Output = ToolStream;
+
+    fn run(self, call: sealed::Parts) -> Boxed<'static, ToolStream> {
+        Box::pin(async move {
+            let here = call.core.established().await?;
+            let limit = call.core.limits().segment_bytes;
+            let source = match offers_streaming(&call.core, &here) {
+                true => Source::Legacy(Box::new(
+                    legacy::Segments::open(&call.core, &here, &self.0).await?,
+                )),
+                false => {
+                    let core = std::sync::Arc::clone(&call.core);
+                    let handle = begin(&core, self.0.as_task(), call.waiting).await?;
+                    Source::Modern(Box::new(modern::Segments::new(&core, handle)))
+                }
+            };
+            Ok(ToolStream { source, tracker: Tracker::new(limit), result: None, is_over: false })
+        })
+    }
+}
+
+/// One partial result.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Segment {
+    /// Its number, from 1 on.
+    pub number: u64,
+    /// Its content.
+    pub block: ContentBlock,
+}
+
+/// The partial results of a call, in order, each once.
+///
+/// Also a [`Stream`](futures_core::Stream). Dropping it leaves the task alone.
+#[derive(Debug)]
+pub struct ToolStream {
+    source: Source,
+    tracker: Tracker,
+    result: Option<Box<CallToolResult>>,
+    is_over: bool,
+}
+
+#[derive(Debug)]
+enum Source {
+    Legacy(Box<legacy::Segments>),
+    Modern(Box<modern::Segments>),
+}
+
+/// What a source has brought.
+pub(crate) enum Brought {
+    /// Something was given to the tracker, or nothing happened.
+    More,
+    /// The whole result.
+    Whole(Box<CallToolResult>),
+    /// The end: nothing is missing, and this is what else the result has.
+    End(Box<CallToolResult>),
+}
+
+impl ToolStream {
+    /// The next segment, or `None` when there are no more. After an error there are no more.
+    pub async fn next(&mut self) -> Option<Result<Segment>> {
+        loop {
+            if let Some((number, block)) = self.tracker.give() {
+                return Some(segment(number, block));
+            }
+            if self.is_over {
+                return None;
+            }
+            match self.bring().await {
+                Ok(()) => {}
+                Err(error) => {
+                    self.is_over = true;
+                    return Some(Err(self.incomplete(error)));
+                }
+            }
+        }
+    }
+
+    /// The whole result, after all segments. Those that were not read yet are skipped.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp::Incomplete`] when the stream ended before it was whole: never a short result.
+    pub async fn finish(&mut self) -> Result<CallToolResult> {
+        while let Some(segment) = self.next().await {
+            segment?;
+        }
+        match self.result.take() {
+            Some(result) => Ok(*result),
+            None => Err(GaveUp::Incomplete("it was over before".to_owned()).into()),
+        }
+    }
+
+    /// How many segments have been handed out.
+    pub fn count(&self) -> u64 {
+        self.tracker.contiguous()
+    }
+
+    async fn bring(&mut self) -> Result<()> {
+        let brought = match &mut self.source {
+            Source::Legacy(source) => source.bring(&mut self.tracker).await?,
+            Source::Modern(source) => source.bring(&mut self.tracker).await?,
+        };
+        match brought {
+            Brought::More => {}
+            Brought::Whole(result) => {
+                // It begins with what came before; what it has beyond that is new.
+                for (at, block) in result.content.iter().enumerate() {
+                    let block = serde_json::to_value(block)
+                        .map_err(|error| Error::broke(error.to_string()))?;
+                    self.tracker.take(at as u64 + 1, block)?;
+                }
+                (self.result, self.is_over) = (Some(result), true);
+            }
+            Brought::End(mut result) => {
+                while let Some(_unread) = self.tracker.give() {}
+                let blocks = self.tracker.blocks().iter();
+                result.content = blocks
+                    .map(|block| serde_json::from_value(block.clone()))
+                    .collect::<serde_json::Result<_>>()
+                    .map_err(|error| Error::broke(error.to_string()))?;
+                (self.result, self.is_over) = (Some(result), true);
+            }
+        }
+        Ok(())
+    }
+
+    /// An end that left something missing.
+    fn incomplete(&self, error: Error) -> Error {
+        match error.reason() {
+            Some(Reason::TaskGone | Reason::TaskCancelled) => {
+                let why = format!("after {} segments, {error}", self.tracker.contiguous());
+                GaveUp::Incomplete(why).into()
+            }
+            _ => error,
+        }
+    }
+}
+
+fn segment(number: u64, block: Value) -> Result<Segment> {
+    let block = serde_json::from_value(block)
+        .map_err(|error| Error::broke(format!("partial result {number} is none: {error}")))?;
+    Ok(Segment { number, block })
+}
+
+impl futures_core::Stream for ToolStream {
+    type Item = Result<Segment>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        // What a source waits for is kept in the source, so that nothing is lost with the future.
+        let next = std::pin::pin!(self.next());
+        next.poll(cx)
+    }
+}
+
+impl Call<StreamTool> {
+    /// Has it done once, however often it is sent.
+    pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
+        self.kind.0.set_key(key.into());
+        self
+    }
+}

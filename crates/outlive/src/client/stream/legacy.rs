@@ -1,0 +1,247 @@
+//! Segments in responses that share one id; a dialect of 2025-11-25 that both sides have to agree on.
+//!
+//! A stream that breaks is taken up by `tasks/result` with the last number up to which nothing is
+//! missing; a response there has what comes behind it, at once.
+
+use std::{sync::Arc, time::Duration};
+
+use outlive_protocol::{
+    Incoming, IncomingKind,
+    era::client::{Outgoing, TaskSnapshot},
+};
+use outlive_wire::{CallToolResult, Meta, Method, RawJson};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tokio::{task::JoinSet, time::Instant};
+
+use super::Brought;
+use crate::client::{
+    core::{Core, Established},
+    error::{Error, Refused, Result},
+    exchange::Exchange,
+    request::{Waiting, jitter, read, send},
+    tasks::{about, gone},
+    tools::ToolCall,
+    tracker::Tracker,
+};
+
+/// How much more seldom the task is looked at while segments come.
+const STREAMING: u32 = 5;
+
+pub(crate) struct Segments {
+    core: Arc<Core>,
+    here: Arc<Established>,
+    exchange: Option<Exchange>,
+    asked: JoinSet<()>,
+    task: Option<TaskSnapshot>,
+    next_look: Instant,
+    last: Box<CallToolResult>,
+}
+
+impl std::fmt::Debug for Segments {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Segments").field("task", &self.task).finish_non_exhaustive()
+    }
+}
+
+/// One response: segments, a task, or the whole.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Part {
+    #[serde(rename = "partial-content")]
+    partial: Option<Vec<Map<String, Value>>>,
+    content: Option<RawJson>,
+    task: Option<RawJson>,
+    is_complete: Option<bool>,
+    is_error: Option<bool>,
+    structured_content: Option<RawJson>,
+    #[serde(rename = "_meta")]
+    meta: Option<Meta>,
+}
+
+impl Segments {
+    pub(crate) async fn open(
+        core: &Arc<Core>,
+        here: &Arc<Established>,
+        tool: &ToolCall,
+    ) -> Result<Self> {
+        let params = tool.streaming_params()?;
+        let request = Outgoing {
+            id: Some(core.next_id()),
+            method: Method::ToolsCall.as_str(),
+            params: &params,
+            meta: "",
+            name: Some(&tool.name),
+            repeated: &[],
+            holds_tasks: true,
+        };
+        let exchange = Exchange::open(core, here, &request).await?;
+        Ok(Self {
+            core: Arc::clone(core),
+            here: Arc::clone(here),
+            exchange: Some(exchange),
+            asked: JoinSet::new(),
+            task: None,
+            next_look: Instant::now() + core.limits().request_timeout,
+            last: Box::default(),
+        })
+    }
+
+    /// Brings the next segments, or the end.
+    pub(crate) async fn bring(&mut self, tracker: &mut Tracker) -> Result<Brought> {
+        if tracker.is_whole() {
+            if let Some(exchange) = &mut self.exchange {
+                exchange.settle();
+            }
+            return Ok(Brought::End(std::mem::take(&mut self.last)));
+        }
+        // Complete, and something is missing: what is missing is there, and asked for at once.
+        if tracker.is_complete() && tracker.has_gap() {
+            return self.resume(tracker).await;
+        }
+        let Some(exchange) = &mut self.exchange else {
+            tokio::time::sleep_until(self.next_look).await;
+            return self.resume(tracker).await;
+        };
+        tokio::select! {
+            biased;
+            message = exchange.next() => match message {
+                Ok(Some(message)) => self.heard(message, tracker),
+                Ok(None) | Err(_) => {
+                    // The stream is gone, not the task; if there is one.
+                    if let Some(exchange) = &mut self.exchange {
+                        exchange.settle();
+                    }
+                    self.exchange = None;
+                    self.next_look = Instant::now();
+                    match self.task {
+                        Some(_) => Ok(Brought::More),
+                        None => Err(outlive_transport::client::TransportError::after_sending(
+                            outlive_transport::client::TransportErrorKind::Cut,
+                        )
+                        .into()),
+                    }
+                }
+            },
+            Some(_) = self.asked.join_next(), if !self.asked.is_empty() => Ok(Brought::More),
+            () = tokio::time::sleep_until(self.next_look), if self.task.is_some() => {
+                self.next_look = Instant::now() + self.interval() * STREAMING;
+                match tracker.contiguous() {
+                    0 => self.look(tracker).await,
+                    _ => self.resume(tracker).await,
+                }
+            }
+        }
+    }
+
+    fn heard(&mut self, message: Incoming, tracker: &mut Tracker) -> Result<Brought> {
+        let is_ours = self.exchange.as_ref().is_some_and(|exchange| exchange.is_answer(&message));
+        match message.kind() {
+            IncomingKind::Result { .. } if is_ours => {
+                let part: Part = read(message.result().unwrap_or_default())?;
+                self.take(part, tracker)
+            }
+            IncomingKind::Error { error, .. } if is_ours => {
+                if let Some(exchange) = &mut self.exchange {
+                    exchange.settle();
+                }
+                Err(Refused::of(error.clone(), None).into())
+            }
+            IncomingKind::Request { .. } => {
+                let (core, here) = (Arc::clone(&self.core), Arc::clone(&self.here));
+                self.asked.spawn(async move { core.dispatch.answer(&core, &here, message).await });
+                Ok(Brought::More)
+            }
+            IncomingKind::Notification { .. } => {
+                self.core.dispatch.heard(&message);
+                Ok(Brought::More)
+            }
+            _ => Ok(Brought::More),
+        }
+    }
+
+    fn take(&mut self, part: Part, tracker: &mut Tracker) -> Result<Brought> {
+        if let Some(task) = &part.task {
+            let task = self.here.era.task(task.get()).map_err(Error::broke)?;
+            self.next_look = Instant::now() + self.interval();
+            self.task = Some(task);
+        }
+        if let Some(content) = part.content {
+            if let Some(exchange) = &mut self.exchange {
+                exchange.settle();
+            }
+            let whole = CallToolResult {
+                content: read(content.get())?,
+                structured_content: part.structured_content,
+                is_error: part.is_error,
+                meta: part.meta,
+            };
+            return Ok(Brought::Whole(Box::new(whole)));
+        }
+        for mut block in part.partial.into_iter().flatten() {
+            let number = block.remove("seqNr").and_then(|number| number.as_u64());
+            let number = number.ok_or_else(|| Error::broke("a partial result has no number"))?;
+            tracker.take(number, Value::Object(block))?;
+        }
+        if part.is_complete == Some(true) {
+            tracker.complete();
+            let meta = part.meta.map(|mut meta| {
+                meta.remove(Meta::RELATED_TASK);
+                meta
+            });
+            *self.last = CallToolResult {
+                content: Vec::new(),
+                structured_content: part.structured_content,
+                is_error: part.is_error,
+                meta: meta.filter(|meta| !meta.is_empty()),
+            };
+        }
+        Ok(Brought::More)
+    }
+
+    /// Looks whether a task of which no segment has come is over.
+    async fn look(&mut self, tracker: &mut Tracker) -> Result<Brought> {
+        let Some(task) = &self.task else { return Ok(Brought::More) };
+        let snapshot = crate::client::tasks::look(&self.core, &task.id, self.here.era).await?;
+        match snapshot.status.is_over() {
+            true => self.resume(tracker).await,
+            false => Ok(Brought::More),
+        }
+    }
+
+    /// Reads what is missing. Without any segment there is no number to begin from: then the whole is
+    /// waited for.
+    async fn resume(&mut self, tracker: &mut Tracker) -> Result<Brought> {
+        let Some(task) = &self.task else {
+            return Err(Error::broke("its partial results belong to no task"));
+        };
+        let more = match tracker.contiguous() {
+            0 => String::new(),
+            last => format!(r#""lastSeqNr":{last}"#),
+        };
+        let mut wanted = about(&self.core, Method::TasksResult, &task.id, &more);
+        if more.is_empty() {
+            wanted.waiting = Waiting { timeout: None, ..wanted.waiting };
+        }
+        let part: Part = match send(&self.core, &wanted).await {
+            Ok(answered) => read(answered.result().map_err(gone)?)?,
+            Err(error) if error.is_transient() => {
+                self.next_look = Instant::now() + self.interval();
+                return Ok(Brought::More);
+            }
+            Err(error) => return Err(gone(error)),
+        };
+        if self.exchange.is_none() {
+            self.next_look = Instant::now() + self.interval();
+        }
+        self.take(part, tracker)
+    }
+
+    fn interval(&self) -> Duration {
+        let limits = self.core.limits();
+        let named = self.task.as_ref().and_then(|task| task.poll);
+        let span = named.map_or(limits.poll_default, Duration::from_millis);
+        let span = span.clamp(limits.poll_floor, limits.poll_ceiling);
+        span + jitter(span / 10)
+    }
+}

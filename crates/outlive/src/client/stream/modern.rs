@@ -1,0 +1,214 @@
+//! Segments beside a task: pushed where the server tells of them, pulled otherwise.
+
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use outlive_protocol::{Incoming, IncomingKind, era::client::Outgoing};
+use outlive_wire::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{Brought, PARTIALS};
+use crate::client::{
+    core::Core,
+    error::Result,
+    exchange::Exchange,
+    request::{Boxed, send},
+    tasks::{TaskEvent, TaskHandle, about},
+    tracker::Tracker,
+};
+
+/// Where a look at a task says which segments it has already.
+const AFTER: &str = "dev.outlive/afterSeq";
+/// Where the answer has those behind it.
+const BESIDE: &str = "dev.outlive/partials";
+/// What a subscription calls them.
+const FILTER: &str = "dev.outlive/taskPartials";
+const PUSHED: &str = "notifications/dev.outlive/task_partials";
+
+/// How long a server may take to agree to a subscription.
+const AGREEING: Duration = Duration::from_secs(5);
+
+pub(crate) struct Segments {
+    core: Arc<Core>,
+    handle: TaskHandle,
+    /// The task, if the server tells of its segments.
+    task: Option<String>,
+    opening: Option<Pin<Box<dyn Future<Output = Option<Exchange>> + Send>>>,
+    pushing: Option<Exchange>,
+    pulling: Option<Boxed<'static, Option<Partials>>>,
+    next_pull: Instant,
+}
+
+impl std::fmt::Debug for Segments {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Segments").field("task", &self.task).finish_non_exhaustive()
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Partials {
+    segments: Vec<Numbered>,
+    complete: bool,
+}
+
+#[derive(Deserialize)]
+struct Numbered {
+    seq: u64,
+    block: Value,
+}
+
+impl Segments {
+    pub(crate) fn new(core: &Arc<Core>, handle: TaskHandle) -> Self {
+        let offers = core.current().is_some_and(|now| {
+            let theirs = now.server.capabilities.extensions.as_ref();
+            let ours = core.declared.capabilities.extensions.as_ref();
+            theirs.is_some_and(|it| it.contains_key(PARTIALS))
+                && ours.is_some_and(|it| it.contains_key(PARTIALS))
+        });
+        let task = handle.task_id().filter(|_| offers).map(str::to_owned);
+        let opening = task.clone().map(|id| {
+            let core = Arc::clone(core);
+            Box::pin(async move { listen(&core, &id).await })
+                as Pin<Box<dyn Future<Output = Option<Exchange>> + Send>>
+        });
+        Self {
+            core: Arc::clone(core),
+            handle,
+            task,
+            opening,
+            pushing: None,
+            pulling: None,
+            next_pull: Instant::now(),
+        }
+    }
+
+    /// Brings the next segments, or the end.
+    pub(crate) async fn bring(&mut self, tracker: &mut Tracker) -> Result<Brought> {
+        let (is_pulling, after) = (self.pulling.is_some(), tracker.contiguous());
+        let may_pull = self.task.is_some() && self.opening.is_none() && self.pushing.is_none();
+        tokio::select! {
+            biased;
+            opened = ready(&mut self.opening), if self.opening.is_some() => {
+                (self.opening, self.pushing) = (None, opened);
+            }
+            pulled = ready(&mut self.pulling), if is_pulling => {
+                self.pulling = None;
+                self.next_pull = Instant::now() + self.core.limits().poll_default / 4;
+                // A look that failed is no loss: the task itself is watched as well.
+                if let Ok(Some(partials)) = pulled {
+                    take(tracker, partials)?;
+                }
+            }
+            pushed = next_message(&mut self.pushing), if self.pushing.is_some() => match pushed {
+                Some(message) => {
+                    if let Some(partials) = pushed_in(&message) {
+                        take(tracker, partials)?;
+                    }
+                }
+                None => self.pushing = None,
+            },
+            event = self.handle.drive_on() => {
+                if let TaskEvent::Done(result) = event? {
+                    return Ok(Brought::Whole(result));
+                }
+            }
+            () = tokio::time::sleep_until(self.next_pull), if may_pull && !is_pulling => {
+                if let Some(id) = self.task.clone() {
+                    let core = Arc::clone(&self.core);
+                    self.pulling = Some(Box::pin(async move { pull(&core, &id, after).await }));
+                }
+            }
+        }
+        Ok(Brought::More)
+    }
+}
+
+fn take(tracker: &mut Tracker, partials: Partials) -> Result<()> {
+    for Numbered { seq, block } in partials.segments {
+        tracker.take(seq, block)?;
+    }
+    if partials.complete {
+        tracker.complete();
+    }
+    Ok(())
+}
+
+async fn ready<T>(future: &mut Option<Pin<Box<dyn Future<Output = T> + Send>>>) -> T {
+    std::future::poll_fn(|cx| match future {
+        Some(future) => future.as_mut().poll(cx),
+        None => std::task::Poll::Pending,
+    })
+    .await
+}
+
+async fn next_message(pushing: &mut Option<Exchange>) -> Option<Incoming> {
+    match pushing {
+        Some(exchange) => {
+            let message = exchange.next().await.ok().flatten()?;
+            match message.kind() {
+                IncomingKind::Notification { .. } => Some(message),
+                // The server has ended the subscription.
+                _ => {
+                    exchange.settle();
+                    None
+                }
+            }
+        }
+        None => std::future::pending().await,
+    }
+}
+
+fn pushed_in(message: &Incoming) -> Option<Partials> {
+    match message.kind() {
+        IncomingKind::Notification { name, .. } if &**name == PUSHED => message.params().ok(),
+        _ => None,
+    }
+}
+
+async fn pull(core: &Arc<Core>, id: &str, after: u64) -> Result<Option<Partials>> {
+    let mut wanted = about(core, Method::TasksGet, id, "");
+    wanted.waiting.add_meta(AFTER, &after.to_string());
+    let answered = send(core, &wanted).await?;
+    let result: Value = answered.read()?;
+    let beside = result.get("_meta").and_then(|meta| meta.get(BESIDE)).cloned();
+    Ok(beside.and_then(|beside| serde_json::from_value(beside).ok()))
+}
+
+async fn listen(core: &Arc<Core>, id: &str) -> Option<Exchange> {
+    let here = core.established().await.ok()?;
+    if !here.era.has(Method::Listen) {
+        return None;
+    }
+    let params = json!({"notifications": {FILTER: [{"taskId": id, "afterSeq": 0}]}}).to_string();
+    let request = Outgoing {
+        id: Some(core.next_id()),
+        method: Method::Listen.as_str(),
+        params: &params,
+        meta: "",
+        name: None,
+        repeated: &[],
+        holds_tasks: true,
+    };
+    let opening = async {
+        let mut exchange = Exchange::open(core, &here, &request).await.ok()?;
+        loop {
+            let message = exchange.next().await.ok()??;
+            match message.kind() {
+                IncomingKind::Notification { method: Some(Method::Acknowledged), .. } => {
+                    let params: Value = message.params().ok()?;
+                    let agreed = params.get("notifications").and_then(|it| it.get(FILTER));
+                    let agreed = agreed.and_then(Value::as_array).is_some_and(|it| !it.is_empty());
+                    return agreed.then_some(exchange);
+                }
+                IncomingKind::Notification { .. } => {}
+                _ => {
+                    exchange.settle();
+                    return None;
+                }
+            }
+        }
+    };
+    tokio::time::timeout(AGREEING, opening).await.ok().flatten()
+}
