@@ -1,24 +1,26 @@
-//! Tools: what is registered. `call` has what happens when one is called.
+//! Tools: what is registered. `entry` is one that is, `call` what happens when it is called.
 
 mod call;
+mod entry;
 
 pub(super) use call::call;
 use call::{start, start_durable, start_emitting};
+pub(super) use entry::ToolEntry;
 
 use std::{fmt, sync::Arc};
 
-use outlive_protocol::{Fault, Principal, Work};
+use outlive_protocol::{Principal, Work};
 use outlive_wire::{Icon, Meta, RawJson, TaskSupport, ToolAnnotations, ToolExecution};
 use serde_json::value::RawValue;
 
 use super::{
     BuildError, Cx, RateLimit,
     core::Core,
-    durable::{Resume, Upgrade, fingerprint},
+    durable::{Resume, Upgrade},
     extract::Needs,
     handler::Handler,
     output::{IntoToolResult, OutputSchema},
-    registry::{Entry, Visibility},
+    registry::Visibility,
     schema::Schema,
     tasks::{Hook, IntoCleanedUp, OnCrash, TaskPolicy},
     throttle::Throttle,
@@ -388,106 +390,6 @@ impl Tool {
             typed_output: self.written_output.is_none(),
             visibility: self.visibility,
         })
-    }
-}
-
-/// A tool that is registered.
-pub(super) struct ToolEntry {
-    pub(super) info: Arc<outlive_wire::Tool>,
-    handler: ToolHandler,
-    upgrade: Upgrade,
-    policy: TaskPolicy,
-    on_crash: Option<OnCrash>,
-    clean_up: Option<Hook>,
-    immediate: Option<String>,
-    incremental: bool,
-    /// Whether the handler may run again from the top.
-    durable: bool,
-    input: Schema,
-    /// Whether the handler's own type makes the structural check.
-    typed_input: bool,
-    output: Option<Schema>,
-    typed_output: bool,
-    visibility: Visibility,
-    all: Option<Arc<Throttle>>,
-    each: Option<Arc<Throttle>>,
-}
-
-impl ToolEntry {
-    /// Starts the handler.
-    pub(super) fn start(&self, cx: &Cx, entry: &Arc<ToolEntry>) -> Work {
-        (self.handler)(cx, entry)
-    }
-
-    /// What has to be the same for a call to be the same.
-    pub(super) fn digest(&self, cx: &Cx) -> Result<String, Fault> {
-        fingerprint(cx.core(), cx.call(), &self.upgrade.salient)
-    }
-
-    /// What becomes of what another revision has recorded.
-    pub(super) fn revisions(&self) -> &Upgrade {
-        &self.upgrade
-    }
-
-    /// What is done after a task of it that was cancelled or has expired.
-    pub(super) fn hook(&self) -> Option<&Hook> {
-        self.clean_up.as_ref()
-    }
-
-    /// Whether its calls become tasks.
-    pub(super) fn policy(&self) -> TaskPolicy {
-        self.policy
-    }
-
-    /// What the model may be told while it runs.
-    pub(super) fn immediate(&self) -> Option<&str> {
-        self.immediate.as_deref()
-    }
-
-    /// Whether its content is emitted bit by bit.
-    pub(super) fn is_incremental(&self) -> bool {
-        self.incremental
-    }
-
-    /// Whether a run of it that was lost may be begun again though it has emitted something. What
-    /// goes on from its journal goes on there; all else says so, or does not.
-    pub(super) fn resumes_in_the_middle(&self) -> bool {
-        self.durable || self.on_crash == Some(OnCrash::RunAgain)
-    }
-
-    /// Whether its runs go on from their journal.
-    pub(super) fn is_durable(&self) -> bool {
-        self.durable
-    }
-
-    /// Whether it is run again when a worker was lost.
-    pub(super) fn resumes(&self) -> bool {
-        let hints = self.info.annotations.as_ref();
-        let can = self.durable
-            || hints.is_some_and(|hints| {
-                hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true)
-            });
-        self.on_crash.map_or(can, |said| said == OnCrash::RunAgain)
-    }
-
-    /// The limit on all callers together.
-    pub(super) fn limit_of_all(&self) -> &Option<Arc<Throttle>> {
-        &self.all
-    }
-
-    /// The limit on each caller.
-    pub(super) fn limit_of_each(&self) -> &Option<Arc<Throttle>> {
-        &self.each
-    }
-}
-
-impl Entry for ToolEntry {
-    fn key(&self) -> &str {
-        &self.info.name
-    }
-
-    fn visible_to(&self, principal: &Principal) -> bool {
-        self.visibility.as_ref().is_none_or(|visible| visible(principal))
     }
 }
 
