@@ -56,4 +56,4 @@ pub use seal::{Opened, Seal};
 pub use service::{Completed, Notice, Profile, Service};
 pub use session::Session;
 pub use stored::{StoredCall, StoredSession};
-pub use task::{Holding, TaskState, TaskView};
+pub use task::{Holding, TaskState, TaskView, rfc3339};

@@ -71,8 +71,8 @@ pub enum Holding {
     },
 }
 
-/// A moment as RFC 3339 has it, with milliseconds, in UTC.
-pub(crate) fn rfc3339(millis: u64) -> String {
+/// A moment, in milliseconds since 1970, as RFC 3339 has it: with milliseconds, in UTC.
+pub fn rfc3339(millis: u64) -> String {
     let (days, rest) = (millis / 86_400_000, millis % 86_400_000);
     let (year, month, day) = civil(days);
     let (hours, minutes) = (rest / 3_600_000, rest / 60_000 % 60);

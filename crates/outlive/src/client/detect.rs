@@ -6,6 +6,8 @@
 //! to try another.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning>
 
+mod pipe;
+
 use std::{
     collections::HashMap,
     fmt,
@@ -16,17 +18,11 @@ use outlive_protocol::{
     Incoming, IncomingKind,
     era::client::{self, Asked, ClientEra},
 };
-use outlive_transport::client::{
-    TransportErrorKind,
-    child::Process,
-    http::{HttpLink, HttpSse},
-    pipe::{PipeLimits, PipeLink},
-};
+use outlive_transport::client::{TransportErrorKind, http::HttpLink};
 use outlive_wire::{
     DiscoverResult, ErrorObject, Implementation, InitializeRequestParams, InitializeResult, Meta,
     Method, code,
 };
-use tokio::sync::mpsc;
 
 use super::{
     core::{Core, Established, Link, ServerView},
@@ -34,8 +30,10 @@ use super::{
     error::{Error, GaveUp, Result},
     exchange::{Exchange, Failed},
     request::{Waiting, Wanted, once, read, supported},
-    target::{Boxed, Ends, Target},
+    target::Target,
 };
+
+use pipe::{over_http_sse, over_pipe};
 
 /// Which generation each server was of, by its origin. Clients of one process share one unless they
 /// are given another.
@@ -404,119 +402,4 @@ async fn open_stream(core: &Arc<Core>, made: &Arc<Established>) {
         let task = tokio::spawn(dispatch::run_stream(weak, link.clone(), stream));
         made.keep(task.abort_handle());
     }
-}
-
-type Piped = (Link, mpsc::Receiver<Incoming>);
-
-fn open_pipe(core: &Core) -> Result<Piped> {
-    let limits = core.limits();
-    let bounds =
-        PipeLimits { message_bytes: limits.message_bytes, queued: limits.queued_notifications };
-    let (others, taken) = mpsc::channel(limits.queued_notifications.max(1));
-    let piped = |pipe: PipeLink, process: Option<Process>| Link::Pipe {
-        pipe: Arc::new(pipe),
-        process: tokio::sync::Mutex::new(process),
-    };
-    let link = match &core.target {
-        Target::Program(program) => {
-            let (pipe, process) = program.start(bounds, others)?;
-            piped(pipe, Some(process))
-        }
-        Target::Server(server) => {
-            let (input, output) = tokio::io::split(server.connect().stream);
-            piped(PipeLink::lines(input, output, bounds, others), None)
-        }
-        Target::Open(opened) => match opened.take() {
-            Some(Ends::Lines(input, output)) => {
-                piped(PipeLink::lines(input, output, bounds, others), None)
-            }
-            Some(Ends::Messages(source, sink)) => {
-                piped(PipeLink::messages(Boxed(source), Boxed(sink), bounds, others), None)
-            }
-            None => return Err(GaveUp::Closed.into()),
-        },
-        Target::Url(_) => return Err(GaveUp::Closed.into()),
-    };
-    Ok((link, taken))
-}
-
-async fn over_pipe(core: &Arc<Core>) -> Result<Arc<Established>> {
-    let (link, others) = open_pipe(core)?;
-    let is_older = core.was_older();
-    let made = match core.settings.pinned {
-        Some(pinned) if pinned.has_sessions() => shake_hands(core, link, pinned).await?,
-        Some(pinned) => pinned_modern(core, link, pinned).await?,
-        None if is_older => shake_hands(core, link, client::newest_legacy()).await?,
-        None => {
-            let pipe = match &link {
-                Link::Pipe { pipe, .. } => Arc::clone(pipe),
-                Link::Http { .. } => return Err(GaveUp::Closed.into()),
-            };
-            let kept = Kept::of(&link).await;
-            match try_modern(core, link, client::newest_modern()).await? {
-                Tried::Modern(made) => {
-                    kept.give(&made).await;
-                    made
-                }
-                Tried::Not if pipe.is_closed() => {
-                    // An older server that ended itself over a question it does not know.
-                    drop((pipe, kept, others));
-                    core.note_older();
-                    return Box::pin(over_pipe(core)).await;
-                }
-                Tried::Not => {
-                    let link = Link::Pipe { pipe, process: tokio::sync::Mutex::new(None) };
-                    let made = shake_hands(core, link, client::newest_legacy()).await?;
-                    kept.give(&made).await;
-                    made
-                }
-            }
-        }
-    };
-    if made.era.has_sessions() {
-        core.note_older();
-    }
-    let task =
-        tokio::spawn(dispatch::run_pipe(Arc::downgrade(core), Arc::downgrade(&made), others));
-    made.keep(task.abort_handle());
-    Ok(made)
-}
-
-/// The process of a pipe, held while its generation is found out.
-struct Kept(Option<Process>);
-
-impl Kept {
-    async fn of(link: &Link) -> Self {
-        match link {
-            Link::Pipe { process, .. } => Self(process.lock().await.take()),
-            Link::Http { .. } => Self(None),
-        }
-    }
-
-    async fn give(self, made: &Established) {
-        if let Link::Pipe { process, .. } = &made.link {
-            *process.lock().await = self.0;
-        }
-    }
-}
-
-async fn over_http_sse(
-    core: &Arc<Core>,
-    link: &HttpLink,
-    era: &'static dyn ClientEra,
-) -> Result<Arc<Established>> {
-    let headers = core.base_headers(None).await;
-    let limits = core.limits();
-    let opening = tokio::time::timeout(limits.connect_timeout, HttpSse::open(link, headers));
-    let opened = opening.await.map_err(|_| GaveUp::TimedOut(limits.connect_timeout))??;
-    let (source, sink) = opened.split();
-    let bounds =
-        PipeLimits { message_bytes: limits.message_bytes, queued: limits.queued_notifications };
-    let (others, taken) = mpsc::channel(limits.queued_notifications.max(1));
-    let pipe = Arc::new(PipeLink::messages(source, sink, bounds, others));
-    let link = Link::Pipe { pipe, process: tokio::sync::Mutex::new(None) };
-    let made = shake_hands(core, link, era).await?;
-    let task = tokio::spawn(dispatch::run_pipe(Arc::downgrade(core), Arc::downgrade(&made), taken));
-    made.keep(task.abort_handle());
-    Ok(made)
 }

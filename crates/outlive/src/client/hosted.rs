@@ -10,7 +10,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use outlive_protocol::era::client::moment;
+use outlive_protocol::rfc3339;
 use outlive_wire::{Meta, RawJson, code};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -194,6 +194,11 @@ impl Task {
             "pollInterval": POLL,
         })
     }
+}
+
+fn moment(at: SystemTime) -> String {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    rfc3339(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Whether a request asks for a task.

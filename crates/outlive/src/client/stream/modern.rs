@@ -24,7 +24,6 @@ const AFTER: &str = "dev.outlive/afterSeq";
 const BESIDE: &str = "dev.outlive/partials";
 /// What a subscription calls them.
 const FILTER: &str = "dev.outlive/taskPartials";
-const PUSHED: &str = "notifications/dev.outlive/task_partials";
 
 /// How long a server may take to agree to a subscription.
 const AGREEING: Duration = Duration::from_secs(5);
@@ -162,7 +161,9 @@ async fn next_message(pushing: &mut Option<Exchange>) -> Option<Incoming> {
 
 fn pushed_in(message: &Incoming) -> Option<Partials> {
     match message.kind() {
-        IncomingKind::Notification { name, .. } if &**name == PUSHED => message.params().ok(),
+        IncomingKind::Notification { method: Some(Method::TaskPartials), .. } => {
+            message.params().ok()
+        }
         _ => None,
     }
 }

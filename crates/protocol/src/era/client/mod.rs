@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 pub use declared::Declared;
 pub use mirror::{mirrored_value, name_in};
-pub use task::{TaskSnapshot, TaskStatus, moment};
+pub use task::{TaskSnapshot, TaskStatus};
 
 pub(super) use task::{read_nested, read_task};
 

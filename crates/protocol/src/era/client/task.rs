@@ -71,12 +71,6 @@ impl TaskStatus {
     }
 }
 
-/// A moment as tasks have it on the wire.
-pub fn moment(at: std::time::SystemTime) -> String {
-    let since = at.duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap_or_default();
-    crate::task::rfc3339(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
-}
-
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Written {
