@@ -139,7 +139,8 @@ async fn the_page_of_the_extension_is_true() {
     check(&last, "pushed-last");
     used.extend(["listen-request", "acknowledged", "pushed", "pushed-last"]);
     let mut all: Vec<&str> = examples.keys().map(String::as_str).collect();
-    (used.sort_unstable(), all.sort_unstable());
+    used.sort_unstable();
+    all.sort_unstable();
     assert_eq!(used, all, "every example is used");
     reader.quiet().await;
 }

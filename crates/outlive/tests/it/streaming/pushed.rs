@@ -240,7 +240,10 @@ async fn s_t21_who_takes_no_stream_gets_the_first_response_and_reads_the_rest() 
         "task": {"responseModes": ["streaming"]},
     }));
     let first = server.send(&request).await.result();
-    assert_eq!((numbers(&[first.clone()]), &first["isComplete"]), (vec![1, 2], &json!(false)));
+    assert_eq!(
+        (numbers(std::slice::from_ref(&first)), &first["isComplete"]),
+        (vec![1, 2], &json!(false))
+    );
     let id = task_of(&first);
     world.gate.open(2);
     client.until(&id, "completed").await;

@@ -12,7 +12,7 @@ const STREAMING: Change = |tasks| tasks.response_modes(ALL);
 async fn three(client: &mut Client) -> (Flow, Value, String) {
     let mut flow = client.call("script", script_of(&[3, 2], "end"), &["streaming"]).await;
     let first = client.part(&mut flow).await;
-    assert_eq!(numbers(&[first.clone()]), [1, 2, 3]);
+    assert_eq!(numbers(std::slice::from_ref(&first)), [1, 2, 3]);
     let id = task_of(&first);
     (flow, first, id)
 }
@@ -32,7 +32,10 @@ async fn s_t06_who_was_cut_off_goes_on_elsewhere() {
         let answer = other.answer("tasks/result", json!({"taskId": id, "lastSeqNr": 3})).await;
         let rest = answer["result"].clone();
         assert_eq!(blocks(&rest)[0].0, 4, "the id is that of this request: {answer}");
-        assert_eq!((numbers(&[rest.clone()]), &rest["isComplete"]), (vec![4, 5, 6], &json!(true)));
+        assert_eq!(
+            (numbers(std::slice::from_ref(&rest)), &rest["isComplete"]),
+            (vec![4, 5, 6], &json!(true))
+        );
         assert_eq!(task_of(&rest), id);
         let whole = other.ask("tasks/result", json!({"taskId": id})).await;
         assert_eq!(whole["content"], Value::from(merged(&[first, rest])));
