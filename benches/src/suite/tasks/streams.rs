@@ -98,7 +98,8 @@ pub(super) fn many(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
     let mut delays = runtime()?.block_on(async {
         let mut all = JoinSet::new();
         for stream in 0..STREAMS {
-            let request = call(&sessions[stream / IN_A_SESSION], count, PAUSE.as_millis());
+            let session = &sessions[stream / IN_A_SESSION];
+            let request = call(session, stream, count, PAUSE.as_millis());
             all.spawn(read(address, request));
         }
         let mut delays = Vec::new();
@@ -139,12 +140,13 @@ fn runtime() -> Result<Arc<Runtime>> {
 }
 
 fn ours_request(address: SocketAddr, count: u64, pause: u128) -> Result<Vec<u8>> {
-    Ok(call(&open_session(address)?, count, pause))
+    Ok(call(&open_session(address)?, 1, count, pause))
 }
 
-fn call(session: &str, count: u64, pause: u128) -> Vec<u8> {
+/// A call with an id that its session has not in use.
+fn call(session: &str, id: usize, count: u64, pause: u128) -> Vec<u8> {
     let body = format!(
-        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"lines","arguments":{{"count":{count},"pause":{pause}}},"task":{{"responseModes":["streaming"]}}}}}}"#
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"lines","arguments":{{"count":{count},"pause":{pause}}},"task":{{"responseModes":["streaming"]}}}}}}"#
     );
     http_request("POST", "/mcp", &session_headers(session), &body)
 }
