@@ -121,10 +121,10 @@ impl Core {
         if self.closed.load(Ordering::Acquire) {
             return Err(GaveUp::Closed.into());
         }
-        if let Some(now) = self.current().filter(|now| now.is_open()) {
-            if !stale.is_some_and(|stale| Arc::ptr_eq(stale, &now)) {
-                return Ok(now);
-            }
+        if let Some(now) = self.current().filter(|now| now.is_open())
+            && !stale.is_some_and(|stale| Arc::ptr_eq(stale, &now))
+        {
+            return Ok(now);
         }
         let made = detect::connect(self).await?;
         self.dispatch.reconnected(stale.is_some());

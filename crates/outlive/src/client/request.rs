@@ -263,7 +263,7 @@ pub(crate) async fn send(core: &Arc<Core>, wanted: &Wanted) -> Result<Answered> 
                 if error.code == code::UNSUPPORTED_VERSION && versions < 2 =>
             {
                 versions += 1;
-                let answered = as_answer(&here, error, status)?;
+                let answered = as_answer(&here, &error, status)?;
                 if agree(core, &answered).is_none() {
                     return Ok(answered);
                 }
@@ -271,7 +271,7 @@ pub(crate) async fn send(core: &Arc<Core>, wanted: &Wanted) -> Result<Answered> 
             Err(Failed::Status { status, error: Some(error), retry_after: None })
                 if status != 401 && status != 403 =>
             {
-                return as_answer(&here, error, status);
+                return as_answer(&here, &error, status);
             }
             Err(failed) => {
                 let error = Error::from(failed);
@@ -293,7 +293,7 @@ pub(crate) async fn send(core: &Arc<Core>, wanted: &Wanted) -> Result<Answered> 
 }
 
 /// A refusal that came in the body of an HTTP error, as the answer that it is.
-fn as_answer(here: &Arc<Established>, error: ErrorObject, status: u16) -> Result<Answered> {
+fn as_answer(here: &Arc<Established>, error: &ErrorObject, status: u16) -> Result<Answered> {
     let json = serde_json::json!({"jsonrpc": "2.0", "error": error});
     let message = Incoming::read(json.to_string().into()).map_err(Error::broke)?;
     Ok(Answered { here: Arc::clone(here), message, status: Some(status), rounds: 0 })

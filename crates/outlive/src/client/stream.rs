@@ -45,7 +45,7 @@ impl Kind for StreamTool {
                 )),
                 false => {
                     let core = std::sync::Arc::clone(&call.core);
-                    let handle = begin(&core, self.0.as_task(), call.waiting).await?;
+                    let handle = begin(&core, self.0.wanting_a_task(), call.waiting).await?;
                     Source::Modern(Box::new(modern::Segments::new(&core, handle)))
                 }
             };

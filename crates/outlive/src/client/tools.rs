@@ -70,7 +70,7 @@ impl ToolCall {
 
 impl ToolCall {
     /// The same, as a task wherever there can be one.
-    pub(crate) fn as_task(mut self) -> Self {
+    pub(crate) fn wanting_a_task(mut self) -> Self {
         if self.tasks == Tasks::May {
             self.tasks = Tasks::Wanted;
         }
@@ -204,7 +204,7 @@ impl Kind for StartTool {
 
     fn run(self, call: sealed::Parts) -> Boxed<'static, TaskHandle> {
         Box::pin(async move {
-            let tool = self.0.as_task();
+            let tool = self.0.wanting_a_task();
             let cancels = tool.cancels_on_drop;
             let mut handle = begin(&call.core, tool, call.waiting).await?;
             handle.set_cancel_on_drop(cancels);

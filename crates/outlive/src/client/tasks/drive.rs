@@ -27,7 +27,7 @@ const RESENDS: u32 = 8;
 #[non_exhaustive]
 pub enum TaskEvent {
     /// It has come so far.
-    Status(TaskSnapshot),
+    Status(Box<TaskSnapshot>),
     /// It asks something: answer it with [`TaskHandle::answer`](super::TaskHandle::answer).
     Question(Box<Question>),
     /// It is over, with a result.
@@ -143,7 +143,7 @@ impl Drive {
                 self.fetch().await
             }
             (TaskStatus::InputRequired, _) => self.ask(snapshot).await,
-            _ => Ok(Some(TaskEvent::Status(snapshot))),
+            _ => Ok(Some(TaskEvent::Status(Box::new(snapshot)))),
         }
     }
 
@@ -200,7 +200,7 @@ impl Drive {
     /// Puts its questions to whoever answers.
     async fn ask(&mut self, snapshot: TaskSnapshot) -> Result<Option<TaskEvent>> {
         let Some(questions) = snapshot.questions.clone() else {
-            return Ok(Some(TaskEvent::Status(snapshot)));
+            return Ok(Some(TaskEvent::Status(Box::new(snapshot))));
         };
         if questions.len() > self.core.limits().questions {
             return Err(Error::broke(format!("it asks {} questions at once", questions.len())));
@@ -234,7 +234,7 @@ impl Drive {
         if !resend.is_empty() {
             self.give(resend).await?;
         }
-        Ok(Some(TaskEvent::Status(snapshot)))
+        Ok(Some(TaskEvent::Status(Box::new(snapshot))))
     }
 
     /// An answer is ready: it goes out with those that are ready right after it.
