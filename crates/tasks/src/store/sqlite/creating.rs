@@ -46,9 +46,7 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<Created, P
     for (key, entry) in &task.journal.entries {
         journal::record(batch.connection, number, key, entry)?;
     }
-    for segment in &task.journal.segments {
-        journal::emit(batch.connection, number, segment)?;
-    }
+    journal::emit(batch.connection, number, &task.journal.segments)?;
     batch.changed(number, &task.id);
     Ok(Created::New(task.worker.as_ref().map(|(worker, _)| Lease {
         task: task.id.clone(),
