@@ -72,7 +72,8 @@ async fn play(scenario: &str, client: &Client, context: &Value) -> Done {
             let unrelated = client.call_tool("test_mrtr_unrelated", json!({}));
             // At once, so that a state that strays would be seen.
             let (echo, unrelated) = tokio::join!(echo.into_future(), unrelated.into_future());
-            (echo?, unrelated?);
+            echo?;
+            unrelated?;
             client.call_tool("test_mrtr_no_state", json!({})).await?;
             client.call_tool("test_mrtr_no_result_type", json!({})).await?;
         }

@@ -225,6 +225,8 @@ pub struct Emitted {
     pub last: u64,
     /// Whether the task is over, and `last` stays the last.
     pub ended: bool,
+    /// Whether a question of it is open.
+    pub asks: bool,
 }
 
 /// A task that a worker has got.

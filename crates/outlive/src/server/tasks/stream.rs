@@ -50,6 +50,19 @@ pub(super) async fn stream(
         }
         let changed = tasks.engine().watch(&stream.id);
         let changed = changed.notified();
+        let again = Instant::now() + LOOK;
+        // Nearly always there is nothing but more of them to know.
+        if told != Some(true)
+            && let Some(is_all) = stream.read_on().await?
+        {
+            if is_all {
+                tokio::select! {
+                    () = changed => {}
+                    () = sleep_until(again.min(expires)) => {}
+                }
+            }
+            continue;
+        }
         // Before the blocks: when it has ended, all of them are there.
         let view = look(tasks, &call, &stream.id).await?;
         let read = stream.read(&view).await?;
@@ -67,7 +80,6 @@ pub(super) async fn stream(
         tell_progress(&core, &call, &view);
         stream.tell_status(&view, &mut told);
         dialogue.ask(&core, &call, &stream.id, view.questions.clone());
-        let again = Instant::now() + LOOK;
         let wake = if stream.made.is_some() { window.min(again) } else { again };
         tokio::select! {
             () = changed => {}
@@ -129,6 +141,20 @@ impl Stream<'_> {
         self.sent += blocks.blocks.len() as u64;
         self.push(Some(blocks));
         Ok(Read::Some)
+    }
+
+    /// Sends more blocks of a task that neither has ended nor asks; says whether these were all.
+    /// `None` if there is something else to know.
+    async fn read_on(&mut self) -> Result<Option<bool>, Fault> {
+        let page = page(self.tasks, self.call, &self.id, self.sent).await?;
+        if page.ended || page.asks || page.blocks.is_empty() {
+            return Ok(None);
+        }
+        let blocks = Blocks { first: self.sent + 1, blocks: page.blocks };
+        let is_all = is_all(&blocks, page.last);
+        self.sent += blocks.blocks.len() as u64;
+        self.push(Some(blocks));
+        Ok(Some(is_all))
     }
 
     /// Sends a piece; the first one says which task it belongs to.

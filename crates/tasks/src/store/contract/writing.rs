@@ -8,7 +8,7 @@ use std::sync::{
 use outlive_wire::RawJson;
 use serde_json::json;
 
-use super::{Bench, LEASE, OWNER, RETENTION, done, entry, promises, raw, recorded, value};
+use super::{Bench, LEASE, OWNER, RETENTION, ask, done, entry, promises, raw, recorded, value};
 use crate::{
     Segment,
     store::{By, Changes, PageLimit, TaskId, Then},
@@ -21,6 +21,7 @@ promises![
     segments_keep_their_order_and_number,
     segments_are_read_from_any_number_on,
     a_page_of_segments_has_no_more_than_it_may,
+    who_reads_segments_sees_whether_something_is_asked,
     nobody_else_reads_segments,
     every_change_has_a_later_time,
     a_message_is_seen_until_the_next,
@@ -124,6 +125,20 @@ async fn a_page_of_segments_has_no_more_than_it_may(bench: Bench) {
         let read = bench.store.segments(OWNER, &task, 1, limit).await.expect("a look");
         assert_eq!(read.expect("a task").blocks.len(), count, "{bytes} bytes");
     }
+}
+
+async fn who_reads_segments_sees_whether_something_is_asked(bench: Bench) {
+    let lease = bench.start("a", "v").await;
+    let (task, limit) = (TaskId::new("a"), PageLimit { segments: 1, bytes: 1 });
+    let asks = async || {
+        let read = bench.store.segments(OWNER, &task, 0, limit).await.expect("a look");
+        read.expect("a task").asks
+    };
+    assert!(!asks().await);
+    bench.write(&lease, ask(&[("k", "k")])).await;
+    assert!(asks().await);
+    bench.answer("a", &[("k", json!({"roots": []}))]).await;
+    assert!(!asks().await);
 }
 
 async fn nobody_else_reads_segments(bench: Bench) {

@@ -271,7 +271,8 @@ impl Row {
             bytes += segment.block.get().len();
             blocks.push(segment.block.clone());
         }
-        Emitted { blocks, last: all.len() as u64, ended: self.phase == Phase::Ended }
+        let (ended, asks) = (self.phase == Phase::Ended, self.count_open() > 0);
+        Emitted { blocks, last: all.len() as u64, ended, asks }
     }
 
     pub(super) fn view(&self, id: &TaskId) -> View {

@@ -33,7 +33,8 @@ pub(super) const LIST: &str = seen!(
 );
 // A page ends with the block that fills it.
 pub(super) const EMITTED: &str = "SELECT t.phase = 3,
-         coalesce((SELECT max(number) FROM segment WHERE task = t.number), 0), p.bodies
+         coalesce((SELECT max(number) FROM segment WHERE task = t.number), 0), p.bodies,
+         EXISTS (SELECT FROM question WHERE task = t.number AND state = 0)
      FROM task t CROSS JOIN LATERAL (
          SELECT array_agg(body ORDER BY number) AS bodies FROM (
              SELECT number, body,
@@ -67,7 +68,8 @@ pub(super) fn read_segments(rows: &[Row]) -> Result<Option<Emitted>, Problem> {
     let Some(row) = rows.first() else { return Ok(None) };
     let bodies: Vec<String> = get::<Option<_>>(row, 2)?.unwrap_or_default();
     let blocks = bodies.into_iter().map(|body| raw("segments", body)).collect::<Result<_, _>>()?;
-    Ok(Some(Emitted { blocks, last: from_column(get(row, 1)?), ended: get(row, 0)? }))
+    let (last, ended, asks) = (from_column(get(row, 1)?), get(row, 0)?, get(row, 3)?);
+    Ok(Some(Emitted { blocks, last, ended, asks }))
 }
 
 pub(super) fn read(rows: &[Row]) -> Result<Vec<View>, Problem> {

@@ -51,9 +51,7 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<Created, P
     for (key, entry) in &task.journal.entries {
         journal::record(batch.connection, number, key, entry)?;
     }
-    for segment in &task.journal.segments {
-        journal::emit(batch.connection, number, segment)?;
-    }
+    journal::emit(batch.connection, number, &task.journal.segments)?;
     let lease = task.worker.as_ref().map(|(worker, _)| Lease {
         task: task.id.clone(),
         worker: worker.clone(),

@@ -16,9 +16,9 @@ use crate::{Entry, Restored, Segment};
 pub(super) const RECORD: &str = "INSERT INTO entry (task, key, answer, body)
      VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
 pub(super) const FORGET: &str = "DELETE FROM entry WHERE task = ?1 AND key = ?2";
+pub(super) const LAST: &str = "SELECT coalesce(max(number), 0) FROM segment WHERE task = ?1";
 pub(super) const EMIT: &str = "INSERT INTO segment (task, number, scope, ordinal, body)
-     VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM segment WHERE task = ?1), ?2, ?3, ?4)
-     ON CONFLICT DO NOTHING";
+     VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
 pub(super) const ENTRIES: &str = "SELECT key, body FROM entry WHERE task = ?1";
 pub(super) const SEGMENTS: &str =
     "SELECT scope, ordinal, body FROM segment WHERE task = ?1 ORDER BY number";
@@ -43,10 +43,22 @@ pub(super) fn forget(connection: &Connection, task: i64, key: &str) -> Result<()
     Ok(())
 }
 
-/// Appends a segment. What a scope has emitted at some place stays as it is, so that writing it
+/// Appends segments. What a scope has emitted at some place stays as it is, so that writing it
 /// twice does no harm.
-pub(super) fn emit(connection: &Connection, task: i64, segment: &Segment) -> Result<(), Problem> {
-    run(connection, EMIT, (task, &segment.scope, segment.ordinal, segment.block.get()))?;
+pub(super) fn emit(
+    connection: &Connection,
+    task: i64,
+    segments: &[Segment],
+) -> Result<(), Problem> {
+    if segments.is_empty() {
+        return Ok(());
+    }
+    let last: Option<i64> = one(connection, LAST, [task], |row| row.get(0))?;
+    let mut last = last.unwrap_or_default();
+    for Segment { scope, ordinal, block } in segments {
+        let added = run(connection, EMIT, (task, last + 1, scope, ordinal, block.get()))?;
+        last += i64::from(added > 0);
+    }
     Ok(())
 }
 

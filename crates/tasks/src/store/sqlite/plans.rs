@@ -43,6 +43,7 @@ const STATEMENTS: &[&str] = &[
     journal::RECORD,
     journal::FORGET,
     journal::EMIT,
+    journal::LAST,
     journal::ENTRIES,
     journal::SEGMENTS,
     journal::ANSWERS,

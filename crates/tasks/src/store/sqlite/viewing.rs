@@ -32,7 +32,7 @@ pub(super) const LIST: &str = seen!(
 );
 
 pub(super) const LAST_EMITTED: &str = "SELECT number, phase = 3, coalesce((
-         SELECT max(number) FROM segment WHERE task = task.number), 0)
+         SELECT max(number) FROM segment WHERE task = task.number), 0), open > 0
      FROM task WHERE id = ?1 AND principal = ?2";
 pub(super) const EMITTED: &str =
     "SELECT body FROM segment WHERE task = ?1 AND number > ?2 ORDER BY number LIMIT ?3";
@@ -55,9 +55,9 @@ pub(super) fn segments(
     limit: PageLimit,
 ) -> Result<Option<Emitted>, Problem> {
     let found = one(connection, LAST_EMITTED, (task.as_str(), principal), |row| {
-        Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?))
+        Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
     })?;
-    let Some((number, ended, last)) = found else { return Ok(None) };
+    let Some((number, ended, last, asks)) = found else { return Ok(None) };
     let mut blocks = Vec::new();
     if to_column(after) < last {
         let mut bytes = 0;
@@ -70,7 +70,7 @@ pub(super) fn segments(
         })?;
     }
     let blocks = blocks.into_iter().map(|body| raw("segments", body)).collect::<Result<_, _>>()?;
-    Ok(Some(Emitted { blocks, last: from_column(last), ended }))
+    Ok(Some(Emitted { blocks, last: from_column(last), ended, asks }))
 }
 
 pub(super) fn list(

@@ -78,9 +78,7 @@ fn apply(batch: &Batch<'_>, number: i64, changes: &Changes) -> Result<bool, Prob
     for (key, entry) in &changes.entries {
         recorded |= journal::record(connection, number, key, entry)?;
     }
-    for segment in &changes.segments {
-        journal::emit(connection, number, segment)?;
-    }
+    journal::emit(connection, number, &changes.segments)?;
     let (mut opened, mut closed) = (0, 0);
     for asked in &changes.asked {
         opened += usize::from(questions::ask(connection, number, asked)?);
