@@ -2,6 +2,7 @@
 //!
 //! What each tool, resource and prompt must do is said by the suite; names and texts are its own.
 
+mod interop;
 mod prompts;
 mod questions;
 mod resources;
@@ -20,7 +21,7 @@ pub fn everything() -> Result<Server, BuildError> {
         .title("Outlive everything server")
         .instructions("One of everything, for the conformance suite.")
         .logging();
-    let builder = tasks::add(builder);
+    let builder = interop::add(tasks::add(builder));
     let builder = questions::add(prompts::add(resources::add(tools::add(builder))));
     let server = builder.build()?;
     tools::own(&server)?;

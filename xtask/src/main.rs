@@ -11,6 +11,7 @@ mod conformance;
 mod crash;
 mod examples;
 mod fuzz;
+mod interop;
 mod postgres;
 mod process;
 mod soak;
@@ -35,6 +36,9 @@ usage: cargo xtask COMMAND
                  --url URL                  a server that already runs
                  --with-tests               build the tests too, as `test` does
   clients      clients of others, which see nothing of what they do not know
+  interop      our client at servers of others, clients of others at our server; writes docs/interop.md
+                 --short                    just those that need node alone, and writes nothing
+                 --peer NAME                just those whose name has this in it
   examples     every story in examples/, which check themselves
   bench        figures; arguments are passed on to the benchmark
   crash        servers that are killed, frozen and restarted, and what became of their tasks
@@ -69,6 +73,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("tidy") => tidy::run(args),
         Some("conformance") => conformance::run(args),
         Some("clients") => clients::run(args),
+        Some("interop") => interop::run(args),
         Some("examples") => examples::run(args),
         Some("bench") => bench::run(args),
         Some("crash") => crash::run(args),

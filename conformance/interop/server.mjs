@@ -1,0 +1,129 @@
+// A server of the official TypeScript SDK, with the names of our own everything server:
+// `node server.mjs --stdio`, or `node server.mjs`, which says `listening PORT`.
+
+import { randomUUID } from "node:crypto";
+import { createServer } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { NodeStreamableHTTPServerTransport, toNodeHandler } from "@modelcontextprotocol/node";
+import { McpServer, acceptedContent, completable, createMcpHandler, inputRequired, inputResponse } from "@modelcontextprotocol/server";
+import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import * as z from "zod";
+
+const held = { running: 0, cancelled: 0 };
+const text = (text) => ({ content: [{ type: "text", text }] });
+let changed = () => {};
+
+function everything() {
+  const server = new McpServer({ name: "ts-server", version: "2.4.0" }, { capabilities: { logging: {}, tools: { listChanged: true } } });
+  const tool = (name, run, inputSchema = z.object({})) => server.registerTool(name, { description: name, inputSchema }, run);
+
+  tool("test_simple_text", async () => text("This is a simple text response for testing."));
+  server.registerResource("static", "test://static-text", {}, async (uri) => ({ contents: [{ uri: uri.href, text: "text" }] }));
+  const words = ["test", "testing", "value"];
+  const arg1 = completable(z.string(), (value) => words.filter((word) => word.startsWith(value)));
+  server.registerPrompt("test_prompt_with_arguments", { argsSchema: z.object({ arg1, arg2: z.string() }) }, ({ arg1, arg2 }) => ({
+    messages: [{ role: "user", content: { type: "text", text: `${arg1} ${arg2}` } }],
+  }));
+  tool("test_tool_with_logging", async (_, ctx) => {
+    await ctx.mcpReq.log("info", "a line");
+    return text("logged");
+  });
+  tool("test_tool_with_progress", async (_, ctx) => {
+    const progressToken = ctx.mcpReq._meta?.progressToken;
+    for (const progress of [0, 50, 100]) {
+      await ctx.mcpReq.notify({ method: "notifications/progress", params: { progressToken, progress, total: 100 } });
+      await sleep(50);
+    }
+    return text("done");
+  });
+  const user = { type: "object", properties: { username: { type: "string" }, email: { type: "string", format: "email" } }, required: ["username", "email"] };
+  tool("test_elicitation", async ({ message }, ctx) => {
+    const answer = acceptedContent(ctx.mcpReq.inputResponses, "user");
+    if (answer) return text(`User response: ${answer.username} <${answer.email}>`);
+    return inputRequired({ inputRequests: { user: inputRequired.elicit({ mode: "form", message, requestedSchema: user }) } });
+  }, z.object({ message: z.string() }));
+  tool("test_sampling", async ({ prompt }, ctx) => {
+    const answer = inputResponse(ctx.mcpReq.inputResponses, "llm");
+    if (answer.kind === "sampling") return text(`LLM response: ${JSON.stringify(answer)}`);
+    const messages = [{ role: "user", content: { type: "text", text: prompt } }];
+    return inputRequired({ inputRequests: { llm: inputRequired.createMessage({ messages, maxTokens: 100 }) } });
+  }, z.object({ prompt: z.string() }));
+  tool("test_input_required_result_list_roots", async (_, ctx) => {
+    const answer = inputResponse(ctx.mcpReq.inputResponses, "roots");
+    if (answer.kind === "roots") return text(`${answer.roots.length} roots`);
+    return inputRequired({ inputRequests: { roots: inputRequired.listRoots() } });
+  });
+  tool("slow_compute", async ({ seconds, label }) => {
+    await sleep(seconds * 1000);
+    return text(`${label} took ${seconds} seconds`);
+  }, z.object({ seconds: z.number(), label: z.string() }));
+  tool("hold", async (_, ctx) => {
+    held.running += 1;
+    try {
+      await sleep(30_000, undefined, { signal: ctx.mcpReq.signal });
+    } catch {
+      held.cancelled += 1;
+    } finally {
+      held.running -= 1;
+    }
+    return text("held");
+  });
+  tool("held", async () => text(`running: ${held.running}, cancelled: ${held.cancelled}`));
+  tool("test_trigger_tool_change", async () => {
+    server.sendToolListChanged();
+    changed();
+    return text("the list of tools has changed");
+  });
+  tool("test_reconnection", async (_, ctx) => {
+    // Fails where there is nothing to close, so that the cell cannot be green without it.
+    ctx.http.closeSSE();
+    await sleep(100);
+    return text("Reconnection test completed successfully.");
+  });
+  return server;
+}
+
+// What a stream may be resumed from.
+class Events {
+  #events = [];
+  async storeEvent(streamId, message) {
+    this.#events.push({ id: `${this.#events.length}`, streamId, message });
+    return `${this.#events.length - 1}`;
+  }
+  async getStreamIdForEventId(id) {
+    return this.#events[Number(id)]?.streamId;
+  }
+  async replayEventsAfter(id, { send }) {
+    const { streamId } = this.#events[Number(id)];
+    for (const event of this.#events.slice(Number(id) + 1)) {
+      // The first event of a stream says nothing; it only has an id.
+      if (event.streamId === streamId && event.message.method + event.message.id !== "undefinedundefined") await send(event.id, event.message);
+    }
+    return streamId;
+  }
+}
+
+if (process.argv.includes("--stdio")) {
+  serveStdio(everything);
+} else {
+  const modern = createMcpHandler(everything, { legacy: "reject" });
+  changed = () => modern.notify.toolsChanged();
+  const handler = toNodeHandler(modern);
+  const sessions = new Map();
+  const legacy = async (req, res) => {
+    let transport = sessions.get(req.headers["mcp-session-id"]);
+    if (!transport) {
+      transport = new NodeStreamableHTTPServerTransport({
+        sessionIdGenerator: randomUUID,
+        eventStore: new Events(),
+        retryInterval: 100,
+        onsessioninitialized: (id) => sessions.set(id, transport),
+      });
+      await everything().connect(transport);
+    }
+    await transport.handleRequest(req, res);
+  };
+  const http = createServer((req, res) => (req.headers["mcp-protocol-version"] === "2026-07-28" ? handler : legacy)(req, res));
+  http.listen(Number(process.env.PORT ?? 0), "127.0.0.1", () => console.log(`listening ${http.address().port}`));
+}

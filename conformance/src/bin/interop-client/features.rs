@@ -1,0 +1,186 @@
+//! The features, one function each.
+
+#![expect(clippy::print_stdout, reason = "the report is the product")]
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use outlive::{
+    client::{Client, Filter, Notice, texts},
+    server::LoggingLevel,
+};
+use serde_json::json;
+
+use crate::{
+    PATIENCE,
+    profile::{Profile, Tool},
+};
+
+/// Why something did not work.
+type Tried = Result<(), String>;
+
+pub(crate) async fn try_all(client: &Client, profile: &Profile) {
+    report("tools", tools(client, &profile.plain)).await;
+    report("resources", resources(client, profile)).await;
+    report("prompts", prompts(client, profile)).await;
+    report("completion", completion(client, profile)).await;
+    if let Some(tool) = &profile.logging {
+        report("logging", logging(client, tool)).await;
+    }
+    report("progress", progress(client, &profile.progress)).await;
+    report("elicitation", calling(client, &profile.elicitation)).await;
+    report("sampling", calling(client, &profile.sampling)).await;
+    report("roots", calling(client, &profile.roots)).await;
+    report("tasks", tasks(client, &profile.task)).await;
+    if let Some((hold, held)) = &profile.cancel {
+        report("cancel", cancel(client, hold, held)).await;
+    }
+    if let Some((resource, change)) = &profile.listen {
+        report("listen", listen(client, *resource, change)).await;
+    }
+    if let Some(tool) = &profile.resumption {
+        report("resumption", calling(client, tool)).await;
+    }
+}
+
+async fn report(feature: &str, trying: impl Future<Output = Tried>) {
+    let tried = match tokio::time::timeout(PATIENCE, trying).await {
+        Ok(tried) => tried,
+        Err(_) => Err(format!("nothing within {} seconds", PATIENCE.as_secs())),
+    };
+    println!("{}", json!({"feature": feature, "why": tried.err()}));
+}
+
+async fn tools(client: &Client, tool: &Tool) -> Tried {
+    let listed = client.tools().all().await.map_err(shown)?;
+    let found = listed.iter().any(|it| it.name == tool.0);
+    found.then_some(()).ok_or_else(|| format!("`{}` is not listed", tool.0))?;
+    calling(client, tool).await
+}
+
+async fn resources(client: &Client, profile: &Profile) -> Tried {
+    let listed = client.resources().all().await.map_err(shown)?;
+    client.resource_templates().all().await.map_err(shown)?;
+    let found = listed.iter().any(|it| it.uri == profile.resource);
+    found.then_some(()).ok_or_else(|| format!("`{}` is not listed", profile.resource))?;
+    let read = client.read_resource(profile.resource).await.map_err(shown)?;
+    (!read.contents.is_empty()).then_some(()).ok_or_else(|| "it is empty".to_owned())
+}
+
+async fn prompts(client: &Client, profile: &Profile) -> Tried {
+    let (name, arguments) = profile.prompt;
+    let listed = client.prompts().all().await.map_err(shown)?;
+    let found = listed.iter().any(|it| it.name == name);
+    found.then_some(()).ok_or_else(|| format!("`{name}` is not listed"))?;
+    let mut getting = client.get_prompt(name);
+    for (name, value) in arguments {
+        getting = getting.arg(*name, *value);
+    }
+    let prompt = getting.await.map_err(shown)?;
+    (!prompt.messages.is_empty()).then_some(()).ok_or_else(|| "it is empty".to_owned())
+}
+
+async fn completion(client: &Client, profile: &Profile) -> Tried {
+    let [prompt, argument, typed, expected] = profile.completion;
+    let found = client.complete_prompt(prompt, argument, typed).await.map_err(shown)?;
+    let has = found.values.iter().any(|it| it == expected);
+    has.then_some(()).ok_or_else(|| format!("it completes to {:?}", found.values))
+}
+
+async fn logging(client: &Client, tool: &Tool) -> Tried {
+    let mut notices = client.notices();
+    // Before 2026-07-28 the level is set once, since then by each call.
+    let set = client.set_log_level(LoggingLevel::Debug).await;
+    client.call_tool(tool.0, &tool.1).log_level(LoggingLevel::Debug).await.map_err(shown)?;
+    let heard = async {
+        while let Some(notice) = notices.next().await {
+            if matches!(notice, Notice::Log(_)) {
+                return Ok(());
+            }
+        }
+        Err("the client has gone".to_owned())
+    };
+    match tokio::time::timeout(PATIENCE / 2, heard).await {
+        Ok(heard) => heard,
+        Err(_) => Err(format!("no log message came; setting the level: {set:?}")),
+    }
+}
+
+async fn progress(client: &Client, tool: &Tool) -> Tried {
+    let heard = Arc::new(AtomicUsize::new(0));
+    let hearing = Arc::clone(&heard);
+    let call = client.call_tool(tool.0, &tool.1).on_progress(move |_| {
+        hearing.fetch_add(1, Relaxed);
+    });
+    said(&call.await.map_err(shown)?, tool)?;
+    let heard = heard.load(Relaxed);
+    (heard > 1).then_some(()).ok_or_else(|| format!("{heard} notifications of progress came"))
+}
+
+async fn tasks(client: &Client, tool: &Tool) -> Tried {
+    let starting = client.start_tool(tool.0, &tool.1).as_task();
+    let mut handle = starting.await.map_err(shown)?;
+    if handle.task_id().is_none() {
+        return Err("it was answered without a task".to_owned());
+    }
+    said(&handle.wait().await.map_err(shown)?, tool)
+}
+
+async fn cancel(client: &Client, hold: &Tool, held: &Tool) -> Tried {
+    let call = client.call_tool(hold.0, &hold.1).no_task().into_future();
+    let running = tokio::spawn(call);
+    until(client, held.0, "running: 1").await?;
+    // Dropped before its answer, which cancels it.
+    running.abort();
+    until(client, held.0, held.2).await
+}
+
+/// Looks until a tool says something.
+async fn until(client: &Client, tool: &str, expected: &str) -> Tried {
+    let mut says = String::new();
+    for _ in 0..50 {
+        says = texts(&client.call_tool(tool, json!({})).await.map_err(shown)?);
+        if says.contains(expected) {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Err(format!("`{tool}` does not say `{expected}`, but `{says}`"))
+}
+
+async fn listen(client: &Client, resource: Option<&str>, change: &Tool) -> Tried {
+    let filter = match resource {
+        Some(uri) => Filter::new().resource(uri),
+        None => Filter::new().tools(),
+    };
+    let mut changes = client.listen(filter).await.map_err(shown)?;
+    calling(client, change).await?;
+    while let Some(notice) = changes.next().await {
+        match notice {
+            Notice::ToolsChanged if resource.is_none() => return Ok(()),
+            Notice::ResourceUpdated(uri) if resource == Some(uri.as_str()) => return Ok(()),
+            _ => {}
+        }
+    }
+    Err("the subscription ended".to_owned())
+}
+
+async fn calling(client: &Client, tool: &Tool) -> Tried {
+    said(&client.call_tool(tool.0, &tool.1).await.map_err(shown)?, tool)
+}
+
+fn said(result: &outlive::wire::CallToolResult, tool: &Tool) -> Tried {
+    let says = texts(result);
+    let fits = result.is_error != Some(true) && says.contains(tool.2);
+    fits.then_some(()).ok_or_else(|| format!("`{}` says `{says}`", tool.0))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is passed to `map_err`")]
+fn shown(error: outlive::client::Error) -> String {
+    error.to_string()
+}

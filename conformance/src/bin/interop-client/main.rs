@@ -1,0 +1,82 @@
+//! Our client, at a server of others: `interop-client PROFILE VERSION URL`, or `… VERSION -- PROGRAM ARGUMENT…`.
+//!
+//! Tries every feature, one after the other, and says on standard output how each went: a line of
+//! JSON with the feature, and why not if it did not work. `cargo xtask interop` reads them.
+
+mod features;
+mod profile;
+
+use std::{env, error::Error, time::Duration};
+
+use outlive::{
+    client::{Answer, Answers, Ask, Client, EraMemory, Program, Question, Target},
+    wire::{CreateMessageResult, PrimitiveSchemaDefinition as Field, SamplingMessage, Version},
+};
+use serde_json::{Map, Value, json};
+
+use crate::profile::Profile;
+
+/// How long one feature may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = env::args().skip(1);
+    let usage = "usage: interop-client PROFILE VERSION (URL | -- PROGRAM ARGUMENT…)";
+    let profile = Profile::named(&arguments.next().ok_or(usage)?).ok_or(usage)?;
+    let version = Version::parse(&arguments.next().ok_or(usage)?).ok_or(usage)?;
+    let target = match arguments.next().ok_or(usage)?.as_str() {
+        "--" => {
+            let program = Program::new(arguments.next().ok_or(usage)?).args(arguments);
+            Target::from(program.on_stderr(|line| eprintln!("{line}")))
+        }
+        url => Target::from(url),
+    };
+    let connecting = Client::builder("outlive-interop", "1.0.0")
+        .eras(EraMemory::new())
+        .version(version)
+        .answerer(answers())
+        .limits(|limits| limits.request_timeout = PATIENCE)
+        .connect(target);
+    let client = tokio::time::timeout(PATIENCE, connecting).await??;
+    features::try_all(&client, &profile).await;
+    client.close().await;
+    Ok(())
+}
+
+/// Answers whatever is asked.
+fn answers() -> Answers {
+    Answers::new()
+        .form(|question| async move { filled_in(&question) })
+        .sampling(|_| async {
+            let message = SamplingMessage::text(outlive::wire::Role::Assistant, "a sampled text");
+            Answer::Message(Box::new(CreateMessageResult {
+                role: message.role,
+                content: message.content,
+                model: "a-model".to_owned(),
+                stop_reason: Some("endTurn".to_owned()),
+                meta: None,
+            }))
+        })
+        .roots([("file:///interop", "interop")])
+}
+
+/// What is required, with the defaults where there are some.
+fn filled_in(question: &Question) -> Answer {
+    if let Some(answer) = question.defaults() {
+        return answer;
+    }
+    let Ask::Form(form) = &question.ask else { return Answer::Decline };
+    let required = form.requested_schema.required.iter().flatten();
+    let mut content = Map::new();
+    for name in required {
+        let found = form.requested_schema.properties.iter().find(|(it, _)| it == name);
+        let value: Value = match found {
+            Some((_, Field::Boolean(_))) => json!(true),
+            Some((_, Field::Number(_))) => json!(1),
+            _ => json!("ada@example.com"),
+        };
+        content.insert(name.clone(), value);
+    }
+    Answer::accept(content)
+}

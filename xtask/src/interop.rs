@@ -1,0 +1,212 @@
+//! `cargo xtask interop`: our client at servers of others, and clients of others at our server.
+//!
+//! Real processes on real pipes and sockets. Every feature that does not work needs an excuse
+//! (`interop/excuses.rs`) that quotes what the peer says; one that has become untrue is an error too.
+
+mod excuses;
+mod legs;
+mod table;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::args::Args;
+use crate::conformance::suite::{self, Suite};
+use crate::process::{self, Build};
+use legs::{Leg, Peer, Side, Transport};
+use table::Row;
+
+/// What everything is started with.
+struct Tools {
+    node: PathBuf,
+    folder: PathBuf,
+    /// Our client and our server.
+    client: PathBuf,
+    server: PathBuf,
+    /// Where the packages of Python are, each in an environment of its own.
+    environments: PathBuf,
+}
+
+pub(crate) fn run(mut args: Args) -> Result<()> {
+    let build = Build::wanted(&mut args);
+    let short = args.flag("--short");
+    let only = args.values("--peer")?;
+    args.finish()?;
+    let chosen = |leg: &Leg| {
+        (only.is_empty() || only.iter().any(|it| leg.peer.name().contains(it.as_str())))
+            && (!short || leg.peer.is_short())
+    };
+    let tools = Tools::ready(build)?;
+    let mut rows = Vec::new();
+    for leg in legs::all().into_iter().filter(chosen) {
+        eprintln!("interop: {leg}");
+        let row = tools.play(&leg).with_context(|| format!("{leg} could not be played"))?;
+        rows.push(Row { leg, row });
+    }
+    let page = table::page(&rows);
+    println!("{page}");
+    if !short && only.is_empty() {
+        let path = process::root().join("docs/interop.md");
+        fs::write(&path, &page).with_context(|| format!("could not write {}", path.display()))?;
+    }
+    let wrong: Vec<String> = rows.iter().flat_map(Row::wrong).collect();
+    if !wrong.is_empty() {
+        bail!("{} cells are not as they should be:\n{}", wrong.len(), wrong.join("\n"));
+    }
+    Ok(())
+}
+
+impl Tools {
+    fn ready(build: Build) -> Result<Self> {
+        let server = process::built("outlive-conformance", "everything-server", build)?;
+        let client = server.with_file_name("interop-client");
+        let conformance = process::root().join("conformance");
+        // The node that the suite runs on is new enough for these.
+        let node = Suite::ready(&conformance)?.node().to_owned();
+        let folder = conformance.join("interop");
+        suite::install_once(&folder)?;
+        let environments = server
+            .parent()
+            .and_then(std::path::Path::parent)
+            .context("a program lies in a folder")?
+            .join("interop");
+        Ok(Self { node, folder, client, server, environments })
+    }
+
+    /// Plays one leg: a line for each feature, with why it does not work.
+    fn play(&self, leg: &Leg) -> Result<Vec<(String, Option<String>)>> {
+        let mut command = match leg.side() {
+            Side::Server => {
+                let mut ours = Command::new(&self.client);
+                ours.args([leg.peer.profile(), leg.era]);
+                ours
+            }
+            Side::Client => self.script(leg, leg.peer.script(), &[leg.era])?,
+        };
+        let peer = match leg.side() {
+            Side::Server => self.peer(leg)?,
+            Side::Client => Command::new(&self.server),
+        };
+        let serving = match leg.transport {
+            Transport::Stdio => {
+                command.arg("--").arg(peer.get_program()).args(peer.get_args()).args(leg.stdio());
+                None
+            }
+            Transport::Http => {
+                let serving = Serving::start(peer)?;
+                command.arg(&serving.url);
+                Some(serving)
+            }
+        };
+        command.current_dir(&self.folder).stdin(Stdio::null()).stderr(Stdio::null());
+        let output = command.output().context("could not be started")?;
+        drop(serving);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let lines = said.lines().filter_map(|line| {
+            let line: serde_json::Value = serde_json::from_str(line).ok()?;
+            let why = line["why"].as_str().map(str::to_owned);
+            Some((line["feature"].as_str()?.to_owned(), why))
+        });
+        let lines: Vec<_> = lines.collect();
+        if lines.is_empty() {
+            let mut again = command;
+            again.stderr(Stdio::inherit());
+            bail!("nothing was reported ({}); try `{again:?}`", output.status);
+        }
+        Ok(lines)
+    }
+
+    /// A server of others.
+    fn peer(&self, leg: &Leg) -> Result<Command> {
+        match leg.peer {
+            Peer::EverythingServer => {
+                let mut node = Command::new(&self.node);
+                let module = "node_modules/@modelcontextprotocol/server-everything/dist/index.js";
+                node.arg(self.folder.join(module));
+                if matches!(leg.transport, Transport::Http) {
+                    node.arg("streamableHttp");
+                }
+                Ok(node)
+            }
+            _ => self.script(leg, leg.peer.script(), &[]),
+        }
+    }
+
+    /// A script of `conformance/interop`, run by what it is written for.
+    fn script(&self, leg: &Leg, name: &str, args: &[&str]) -> Result<Command> {
+        let mut command = match leg.peer.requirements() {
+            None => Command::new(&self.node),
+            Some(requirements) => Command::new(self.python(requirements)?),
+        };
+        command.arg(self.folder.join(name)).args(args);
+        Ok(command)
+    }
+
+    /// A Python that has what a list of requirements says.
+    fn python(&self, requirements: &str) -> Result<PathBuf> {
+        let environment = self.environments.join(requirements);
+        let list = self.folder.join(requirements);
+        let wanted = fs::read(&list).with_context(|| format!("no {}", list.display()))?;
+        let (stamp, python) = (environment.join("installed"), environment.join("bin/python"));
+        if fs::read(&stamp).ok().as_ref() != Some(&wanted) {
+            eprintln!("interop: installing {requirements}");
+            fs::create_dir_all(&self.environments)?;
+            process::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))
+                .context("Python 3.10 or newer with `venv` is needed")?;
+            let mut pip = Command::new(&python);
+            pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]);
+            process::run(pip.arg(&list))?;
+            fs::write(&stamp, &wanted)?;
+        }
+        Ok(python)
+    }
+}
+
+/// A server on a socket, for as long as it is needed.
+struct Serving {
+    child: Child,
+    url: String,
+}
+
+impl Serving {
+    /// Starts it at a port of our choice, and waits until it says that it listens.
+    fn start(mut command: Command) -> Result<Self> {
+        let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        command.env("PORT", port.to_string()).stdin(Stdio::piped());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let (said, heard) = std::sync::mpsc::channel();
+        let out: [Option<Box<dyn std::io::Read + Send>>; 2] = [
+            child.stdout.take().map(|it| Box::new(it) as _),
+            child.stderr.take().map(|it| Box::new(it) as _),
+        ];
+        for pipe in out.into_iter().flatten() {
+            let said = said.clone();
+            // Read to the end, so that the server never waits for a reader.
+            std::thread::spawn(move || {
+                for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+                    let _ = said.send(line);
+                }
+            });
+        }
+        drop(said);
+        let serving = Self { child, url: format!("http://127.0.0.1:{port}/mcp") };
+        let patience = std::time::Duration::from_secs(60);
+        loop {
+            let line = heard.recv_timeout(patience).context("the server does not listen")?;
+            if line.to_lowercase().contains("listening") || line.contains("running on") {
+                return Ok(serving);
+            }
+        }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

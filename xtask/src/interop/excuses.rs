@@ -1,0 +1,58 @@
+//! What does not work, and where the peer itself says why.
+
+use super::legs::{Leg, Peer, Transport};
+
+/// A reason, with what must have been seen for it to count.
+pub(super) struct Excuse {
+    peer: Peer,
+    transport: Option<Transport>,
+    era: Option<&'static str>,
+    feature: &'static str,
+    /// A part of what was seen; empty where the feature cannot even be tried.
+    pub(super) says: &'static str,
+    pub(super) because: &'static str,
+}
+
+pub(super) fn of(leg: &Leg, feature: &str) -> Option<&'static Excuse> {
+    EXCUSES.iter().find(|it| {
+        it.peer == leg.peer
+            && it.feature == feature
+            && it.transport.is_none_or(|transport| transport == leg.transport)
+            && it.era.is_none_or(|era| era == leg.era)
+    })
+}
+
+const EXCUSES: &[Excuse] = &[
+    Excuse {
+        peer: Peer::TsServer,
+        transport: None,
+        era: None,
+        feature: "tasks",
+        says: "",
+        because: "Its `McpServer` cannot make tasks: of the `tasks/…` methods only types are left (`dist/mcp-*.mjs` names none), and `@modelcontextprotocol/ext-tasks` has no server half (`exports` of its `package.json`).",
+    },
+    Excuse {
+        peer: Peer::TsClient,
+        transport: None,
+        era: None,
+        feature: "tasks",
+        says: "",
+        because: "The SDK has left tasks to `@modelcontextprotocol/ext-tasks`, which has a row of its own.",
+    },
+    Excuse {
+        peer: Peer::EverythingServer,
+        transport: None,
+        era: None,
+        feature: "cancel",
+        says: "",
+        because: "None of its tools looks at the `signal` of its request (`dist/tools/*.js`), so a cancelled call cannot be told from another.",
+    },
+    Excuse {
+        peer: Peer::EverythingServer,
+        transport: Some(Transport::Http),
+        era: None,
+        feature: "resumption",
+        says: "",
+        because: "It keeps events, but has no tool that closes its stream (`dist/transports/streamableHttp.js`).",
+    },
+];

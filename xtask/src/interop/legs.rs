@@ -1,0 +1,167 @@
+//! Who is played against whom, on which transport, in which revision.
+
+use std::fmt;
+
+/// What is tried, in the order of the table.
+pub(super) const FEATURES: [&str; 13] = [
+    "tools",
+    "resources",
+    "prompts",
+    "completion",
+    "logging",
+    "progress",
+    "elicitation",
+    "sampling",
+    "roots",
+    "tasks",
+    "cancel",
+    "listen",
+    "resumption",
+];
+
+pub(super) const LEGACY: &str = "2025-11-25";
+pub(super) const MODERN: &str = "2026-07-28";
+
+/// Somebody else's implementation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Peer {
+    TsServer,
+    EverythingServer,
+    TsClient,
+    ExtTasks,
+}
+
+/// What the peer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Server,
+    Client,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Transport {
+    Stdio,
+    Http,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leg {
+    pub(super) peer: Peer,
+    pub(super) transport: Transport,
+    pub(super) era: &'static str,
+}
+
+pub(super) fn all() -> Vec<Leg> {
+    let mut all = Vec::new();
+    for peer in [Peer::TsServer, Peer::EverythingServer, Peer::TsClient, Peer::ExtTasks] {
+        for transport in [Transport::Stdio, Transport::Http] {
+            for era in [LEGACY, MODERN] {
+                let leg = Leg { peer, transport, era };
+                if peer.plays(leg) {
+                    all.push(leg);
+                }
+            }
+        }
+    }
+    all
+}
+
+impl Peer {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::TsServer => "@modelcontextprotocol/server 2.4.0",
+            Self::EverythingServer => "@modelcontextprotocol/server-everything 2026.8.31",
+            Self::TsClient => "@modelcontextprotocol/client 2.4.0",
+            Self::ExtTasks => "@modelcontextprotocol/ext-tasks 0.2.2",
+        }
+    }
+
+    pub(super) fn side(self) -> Side {
+        match self {
+            Self::TsServer | Self::EverythingServer => Side::Server,
+            Self::TsClient | Self::ExtTasks => Side::Client,
+        }
+    }
+
+    /// Whether it is there as soon as the packages of node are.
+    pub(super) fn is_short(self) -> bool {
+        self.requirements().is_none()
+    }
+
+    /// The names that `interop-client` looks for.
+    pub(super) fn profile(self) -> &'static str {
+        match self {
+            Self::EverythingServer => "everything",
+            _ => "ours",
+        }
+    }
+
+    pub(super) fn script(self) -> &'static str {
+        match self {
+            Self::TsServer | Self::EverythingServer => "server.mjs",
+            Self::TsClient => "client.mjs",
+            Self::ExtTasks => "tasks.mjs",
+        }
+    }
+
+    /// The list of Python packages that it needs.
+    pub(super) fn requirements(self) -> Option<&'static str> {
+        match self {
+            Self::TsServer | Self::EverythingServer | Self::TsClient | Self::ExtTasks => None,
+        }
+    }
+
+    /// What it is about; everything, if nothing is said.
+    pub(super) fn subject(self) -> Option<&'static [&'static str]> {
+        match self {
+            Self::ExtTasks => Some(&["tasks"]),
+            _ => None,
+        }
+    }
+
+    fn plays(self, leg: Leg) -> bool {
+        match self {
+            // Built on the first line of the SDK, which ends with 2025-11-25.
+            Self::EverythingServer => leg.era == LEGACY,
+            // Its way to a server of 2026-07-28 is left to its host; ours is HTTP.
+            Self::ExtTasks => leg.transport == Transport::Http,
+            _ => true,
+        }
+    }
+}
+
+impl Leg {
+    pub(super) fn side(&self) -> Side {
+        self.peer.side()
+    }
+
+    /// What a server is told so that it speaks on its pipes.
+    pub(super) fn stdio(&self) -> &'static [&'static str] {
+        match self.peer {
+            Peer::EverythingServer => &["stdio"],
+            _ => &["--stdio"],
+        }
+    }
+
+    /// Whether there is such a thing on this leg: streams are resumed over HTTP before 2026-07-28 alone.
+    pub(super) fn has(&self, feature: &str) -> bool {
+        let subject = self.peer.subject().is_none_or(|it| it.contains(&feature));
+        let resumable = self.transport == Transport::Http && self.era == LEGACY;
+        subject && (feature != "resumption" || resumable)
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stdio => "stdio",
+            Self::Http => "HTTP",
+        })
+    }
+}
+
+impl fmt::Display for Leg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}, {}", self.peer.name(), self.transport, self.era)
+    }
+}

@@ -1,0 +1,114 @@
+//! The table, and what in it is not as it should be.
+
+use std::fmt::Write as _;
+
+use super::excuses::{self, Excuse};
+use super::legs::{FEATURES, Leg, Side};
+
+/// One leg, and why each feature that was tried does not work.
+pub(super) struct Row {
+    pub(super) leg: Leg,
+    pub(super) row: Vec<(String, Option<String>)>,
+}
+
+/// What became of a feature.
+enum Cell<'a> {
+    Works,
+    /// There is no such thing on this leg.
+    Absent,
+    Excused(&'static Excuse, Option<&'a str>),
+    Broken(Option<&'a str>),
+    /// It works, and has an excuse.
+    Outdated,
+}
+
+impl Row {
+    fn cell(&self, feature: &str) -> Cell<'_> {
+        if !self.leg.has(feature) {
+            return Cell::Absent;
+        }
+        let excuse = excuses::of(&self.leg, feature);
+        let tried = self.row.iter().find(|(it, _)| it == feature).map(|(_, why)| why.as_deref());
+        match (tried, excuse) {
+            (Some(None), None) => Cell::Works,
+            (Some(None), Some(_)) => Cell::Outdated,
+            (tried, Some(excuse)) if tried.flatten().unwrap_or_default().contains(excuse.says) => {
+                Cell::Excused(excuse, tried.flatten())
+            }
+            (tried, _) => Cell::Broken(tried.flatten()),
+        }
+    }
+
+    /// Every cell that fails the command.
+    pub(super) fn wrong(&self) -> Vec<String> {
+        let wrong = FEATURES.iter().filter_map(|feature| match self.cell(feature) {
+            Cell::Broken(why) => {
+                Some(format!("{}, {feature}: {}", self.leg, why.unwrap_or("was not tried")))
+            }
+            Cell::Outdated => Some(format!("{}, {feature}: works; remove its excuse", self.leg)),
+            _ => None,
+        });
+        wrong.collect()
+    }
+}
+
+/// `docs/interop.md`.
+pub(super) fn page(rows: &[Row]) -> String {
+    let mut page = String::from(
+        "# Interoperability\n\n\
+         Written by `cargo xtask interop`: real processes on real pipes and sockets, packages at the versions named here.\n\
+         ✓ works; – there is no such thing there; a number leads to the reason below.\n",
+    );
+    let mut notes: Vec<String> = Vec::new();
+    for (side, title) in [
+        (Side::Server, "Our client, at servers of others"),
+        (Side::Client, "Clients of others, at our server"),
+    ] {
+        let rows: Vec<&Row> = rows.iter().filter(|row| row.leg.side() == side).collect();
+        if rows.is_empty() {
+            continue;
+        }
+        let _ = write!(page, "\n## {title}\n\n| peer | transport | revision |");
+        for feature in FEATURES {
+            let _ = write!(page, " {feature} |");
+        }
+        let _ = writeln!(page, "\n|{}", "---|".repeat(FEATURES.len() + 3));
+        for row in rows {
+            let Leg { peer, transport, era } = row.leg;
+            let _ = write!(page, "| {} | {transport} | {era} |", peer.name());
+            for feature in FEATURES {
+                let cell = match row.cell(feature) {
+                    Cell::Works | Cell::Outdated => "✓".to_owned(),
+                    Cell::Absent => "–".to_owned(),
+                    Cell::Excused(excuse, said) => note(&mut notes, excuse.because, said),
+                    Cell::Broken(why) => note(&mut notes, "NOT EXPLAINED", why),
+                };
+                let _ = write!(page, " {cell} |");
+            }
+            page.push('\n');
+        }
+    }
+    if !notes.is_empty() {
+        page.push_str("\n## Why not\n\n");
+    }
+    for (number, note) in notes.iter().enumerate() {
+        let _ = writeln!(page, "{}. {note}", number + 1);
+    }
+    page
+}
+
+/// The number of a note, which is written down once.
+fn note(notes: &mut Vec<String>, because: &str, said: Option<&str>) -> String {
+    let note = match said {
+        Some(said) => {
+            let said: String = said.lines().next().unwrap_or_default().chars().take(200).collect();
+            format!("{because} Seen: “{said}”")
+        }
+        None => because.to_owned(),
+    };
+    let at = notes.iter().position(|it| *it == note).unwrap_or_else(|| {
+        notes.push(note);
+        notes.len() - 1
+    });
+    (at + 1).to_string()
+}
