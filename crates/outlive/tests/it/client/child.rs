@@ -7,15 +7,14 @@ use serde_json::json;
 
 use super::kit::builder;
 
-/// Answers the first two requests, then ends; says so on standard error.
+/// Answers the first two requests, then ends.
 const SCRIPT: &str = r#"
+id() { echo "$1" | sed 's/.*"id":\([0-9]*\),.*/\1/'; }
 echo started >&2
-read line
-echo '{"jsonrpc":"2.0","id":'$1',"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}'
-read line
-id=$(echo "$line" | sed 's/.*"id":\([0-9]*\),.*/\1/')
-echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[{"type":"text","text":"hello"}]}}'
-echo over >&2
+read -r line
+echo '{"jsonrpc":"2.0","id":'$(id "$line")',"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}'
+read -r line
+echo '{"jsonrpc":"2.0","id":'$(id "$line")',"result":{"content":[{"type":"text","text":"hello"}]}}'
 "#;
 
 // STDIO-01, STDIO-03, STDIO-04, STDIO-13
@@ -24,14 +23,8 @@ echo over >&2
 async fn a_process_is_started_spoken_to_and_started_again() {
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     let noted = Arc::clone(&said);
-    // The id of the first request of each process is told to the script: 1, then 3 or later.
-    let counter = std::env::temp_dir().join(format!("outlive-child-{}", std::process::id()));
-    let whole = format!(
-        "n=$(cat {0} 2>/dev/null || echo 1); set -- $n; {SCRIPT}\necho $((id + 1)) > {0}\n",
-        counter.display()
-    );
     let program = Program::new("sh")
-        .args(["-c", whole.as_str()])
+        .args(["-c", SCRIPT])
         .on_stderr(move |line| noted.lock().unwrap().push(line.to_owned()));
     let client = builder().connect(program).await.unwrap();
     assert_eq!(texts(&client.call_tool("a", json!({})).await.unwrap()), "hello");
@@ -45,7 +38,6 @@ async fn a_process_is_started_spoken_to_and_started_again() {
                 let said = said.lock().unwrap();
                 assert_eq!(said[0], "started");
                 assert!(said.iter().filter(|line| *line == "started").count() >= 2, "{said:?}");
-                let _ = std::fs::remove_file(counter);
                 return;
             }
             Err(Error::Transport(error)) => assert!(error.may_have_arrived(), "{error}"),
