@@ -36,7 +36,7 @@ pub(crate) async fn try_all(client: &Client, profile: &Profile) {
     report("elicitation", calling(client, &profile.elicitation)).await;
     report("sampling", calling(client, &profile.sampling)).await;
     report("roots", calling(client, &profile.roots)).await;
-    report("tasks", tasks(client, &profile.task)).await;
+    report("tasks", Box::pin(tasks(client, &profile.task))).await;
     if let Some((hold, held)) = &profile.cancel {
         report("cancel", cancel(client, hold, held)).await;
     }
