@@ -80,7 +80,6 @@ mod tests {
     #[test]
     fn equal_results_of_two_legs_are_one_row() {
         let leg = |name: &str| Leg {
-            side: super::super::leg::Side::Server,
             name: name.to_owned(),
             side: Side::Server,
             args: Vec::new(),
