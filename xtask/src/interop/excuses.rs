@@ -7,7 +7,7 @@ pub(super) struct Excuse {
     peer: Peer,
     transport: Option<Transport>,
     era: Option<&'static str>,
-    feature: &'static str,
+    features: &'static [&'static str],
     /// A part of what was seen; empty where the feature cannot even be tried.
     pub(super) says: &'static str,
     pub(super) because: &'static str,
@@ -16,7 +16,7 @@ pub(super) struct Excuse {
 pub(super) fn of(leg: &Leg, feature: &str) -> Option<&'static Excuse> {
     EXCUSES.iter().find(|it| {
         it.peer == leg.peer
-            && it.feature == feature
+            && it.features.contains(&feature)
             && it.transport.is_none_or(|transport| transport == leg.transport)
             && it.era.is_none_or(|era| era == leg.era)
     })
@@ -27,7 +27,7 @@ const EXCUSES: &[Excuse] = &[
         peer: Peer::TsServer,
         transport: None,
         era: None,
-        feature: "tasks",
+        features: &["tasks"],
         says: "",
         because: "Its `McpServer` cannot make tasks: of the `tasks/…` methods only types are left (`dist/mcp-*.mjs` names none), and `@modelcontextprotocol/ext-tasks` has no server half (`exports` of its `package.json`).",
     },
@@ -35,7 +35,7 @@ const EXCUSES: &[Excuse] = &[
         peer: Peer::TsClient,
         transport: None,
         era: None,
-        feature: "tasks",
+        features: &["tasks"],
         says: "",
         because: "The SDK has left tasks to `@modelcontextprotocol/ext-tasks`, which has a row of its own.",
     },
@@ -43,7 +43,7 @@ const EXCUSES: &[Excuse] = &[
         peer: Peer::EverythingServer,
         transport: None,
         era: None,
-        feature: "cancel",
+        features: &["cancel"],
         says: "",
         because: "None of its tools looks at the `signal` of its request (`dist/tools/*.js`), so a cancelled call cannot be told from another.",
     },
@@ -51,8 +51,43 @@ const EXCUSES: &[Excuse] = &[
         peer: Peer::EverythingServer,
         transport: Some(Transport::Http),
         era: None,
-        feature: "resumption",
+        features: &["resumption"],
         says: "",
         because: "It keeps events, but has no tool that closes its stream (`dist/transports/streamableHttp.js`).",
+    },
+    Excuse {
+        peer: Peer::PythonClient,
+        transport: None,
+        era: None,
+        features: &["tasks"],
+        says: "",
+        because: "The SDK has no tasks: its `Client` has no method for them (`mcp/client/client.py`).",
+    },
+    Excuse {
+        peer: Peer::Inspector,
+        transport: None,
+        era: None,
+        features: &[
+            "completion",
+            "logging",
+            "progress",
+            "elicitation",
+            "sampling",
+            "roots",
+            "tasks",
+            "cancel",
+            "listen",
+            "resumption",
+        ],
+        says: "",
+        because: "Not tried: the command line is started for one method at a time, answers no questions and keeps no connection (`--cli --help`).",
+    },
+    Excuse {
+        peer: Peer::PythonServer,
+        transport: None,
+        era: None,
+        features: &["tasks"],
+        says: "it was answered without a task",
+        because: "The SDK has no tasks: its `MCPServer` has no way to make one (`mcp/server/mcpserver/server.py`).",
     },
 ];

@@ -27,8 +27,11 @@ pub(super) const MODERN: &str = "2026-07-28";
 pub(super) enum Peer {
     TsServer,
     EverythingServer,
+    PythonServer,
     TsClient,
     ExtTasks,
+    Inspector,
+    PythonClient,
 }
 
 /// What the peer is.
@@ -51,9 +54,19 @@ pub(super) struct Leg {
     pub(super) era: &'static str,
 }
 
+const PEERS: [Peer; 7] = [
+    Peer::TsServer,
+    Peer::EverythingServer,
+    Peer::PythonServer,
+    Peer::TsClient,
+    Peer::ExtTasks,
+    Peer::Inspector,
+    Peer::PythonClient,
+];
+
 pub(super) fn all() -> Vec<Leg> {
     let mut all = Vec::new();
-    for peer in [Peer::TsServer, Peer::EverythingServer, Peer::TsClient, Peer::ExtTasks] {
+    for peer in PEERS {
         for transport in [Transport::Stdio, Transport::Http] {
             for era in [LEGACY, MODERN] {
                 let leg = Leg { peer, transport, era };
@@ -73,13 +86,16 @@ impl Peer {
             Self::EverythingServer => "@modelcontextprotocol/server-everything 2026.8.31",
             Self::TsClient => "@modelcontextprotocol/client 2.4.0",
             Self::ExtTasks => "@modelcontextprotocol/ext-tasks 0.2.2",
+            Self::Inspector => "@modelcontextprotocol/inspector 2.12.0, `--cli`",
+            Self::PythonClient => "Python `mcp` 2.3.0, client",
+            Self::PythonServer => "Python `mcp` 2.3.0, server",
         }
     }
 
     pub(super) fn side(self) -> Side {
         match self {
-            Self::TsServer | Self::EverythingServer => Side::Server,
-            Self::TsClient | Self::ExtTasks => Side::Client,
+            Self::TsServer | Self::EverythingServer | Self::PythonServer => Side::Server,
+            _ => Side::Client,
         }
     }
 
@@ -101,13 +117,17 @@ impl Peer {
             Self::TsServer | Self::EverythingServer => "server.mjs",
             Self::TsClient => "client.mjs",
             Self::ExtTasks => "tasks.mjs",
+            Self::Inspector => "inspector.mjs",
+            Self::PythonClient => "client.py",
+            Self::PythonServer => "server.py",
         }
     }
 
     /// The list of Python packages that it needs.
     pub(super) fn requirements(self) -> Option<&'static str> {
         match self {
-            Self::TsServer | Self::EverythingServer | Self::TsClient | Self::ExtTasks => None,
+            Self::PythonClient | Self::PythonServer => Some("requirements-mcp.txt"),
+            _ => None,
         }
     }
 

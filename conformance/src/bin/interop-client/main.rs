@@ -36,7 +36,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .eras(EraMemory::new())
         .version(version)
         .answerer(answers())
-        .limits(|limits| limits.request_timeout = PATIENCE)
+        .limits(|limits| {
+            limits.request_timeout = PATIENCE;
+            // An interpreter that has much to load takes longer than the default on a busy machine.
+            limits.probe_timeout = PATIENCE;
+        })
         .connect(target);
     let client = tokio::time::timeout(PATIENCE, connecting).await??;
     features::try_all(&client, &profile).await;
