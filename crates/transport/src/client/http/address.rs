@@ -32,6 +32,9 @@ impl Address {
         };
         // A fragment is for the client alone.
         let url = url.split('#').next().unwrap_or(url);
+        if !url.is_empty() && !url.contains("://") {
+            return Err(refused("must begin with http:// or https://"));
+        }
         let uri: Uri =
             url.parse().map_err(|_| refused("cannot be read; write http://host/path"))?;
         let is_tls = match uri.scheme() {

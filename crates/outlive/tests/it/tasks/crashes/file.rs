@@ -1,6 +1,6 @@
 //! The same with a store in a file, which is opened again by whoever comes next.
 
-use std::{env, fs, path::PathBuf, process, sync::Arc, thread, time::Duration};
+use std::{env, fs, path::PathBuf, process, thread, time::Duration};
 
 use outlive::tasks::{Durability, SqliteOptions, SqliteStore};
 use serde_json::json;
@@ -26,6 +26,14 @@ impl Folder {
 
     fn open(&self) -> SqliteStore {
         SqliteStore::open(self.0.join("tasks.db")).unwrap()
+    }
+
+    /// Whether this process has a file in it open, as far as the system says.
+    fn is_open(&self) -> bool {
+        let files = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+        files
+            .filter_map(|file| fs::read_link(file.path()).ok())
+            .any(|path| path.starts_with(&self.0))
     }
 
     /// Copies the file, with all that belongs to it, to another folder.
@@ -91,10 +99,11 @@ fn a_task_goes_on_from_its_file_wherever_its_process_was_lost() {
     }
 }
 
-/// Lets go of a file when nobody else has it. A process that is lost here is one of threads, which
-/// take a moment to end, and a file that is copied under their hands is no backup.
-fn close(stage: Stage<SqliteStore>) {
-    while Arc::strong_count(&stage.store) > 1 {
+/// Lets go of a file, and waits until it is closed. A process that is lost here is one of threads,
+/// which take a moment to end, and a file that is copied under their hands is no backup.
+fn close(stage: Stage<SqliteStore>, folder: &Folder) {
+    drop(stage);
+    while folder.is_open() {
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -121,12 +130,12 @@ fn an_older_copy_of_the_file_knows_what_it_knew() {
     };
     let stage = Stage::over(folder.open());
     let id = begin(&stage);
-    close(stage);
+    close(stage, &folder);
     folder.copy_to(&backup);
     let stage = Stage::over(folder.open());
     assert_eq!(finish(&stage, &id, true), "shop:1: true");
     let later = begin(&stage);
-    close(stage);
+    close(stage, &folder);
     backup.copy_to(&folder);
     let stage = Stage::over(folder.open());
     Process::start_in_real_time().run(async {
