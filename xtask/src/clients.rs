@@ -21,7 +21,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     // The node that the suite runs on is new enough for these.
     let node = Suite::ready(&conformance)?.node().to_owned();
     let folder = conformance.join("clients");
-    suite::install_once(&folder)?;
+    suite::install_once(&folder, suite::EXACTLY)?;
     let (with, without) = (Server::start(&program, "on")?, Server::start(&program, "off")?);
     unaware(&node, &folder, &with, &without)
 }

@@ -32,7 +32,7 @@ pub(super) struct Scenario {
 impl Suite {
     /// Installs what the lock file says, unless that is what lies there already.
     pub(crate) fn ready(folder: &Path) -> Result<Self> {
-        install_once(folder)?;
+        install_once(folder, EXACTLY)?;
         Ok(Self { folder: folder.to_owned(), node: node(folder)? })
     }
 
@@ -113,31 +113,39 @@ impl Scenario {
     }
 }
 
+/// Installs what a lock file says and nothing else.
+pub(crate) const EXACTLY: &[&str] = &["ci"];
+
+/// Installs what a lock file says, and shrugs at optional packages for other machines that a registry
+/// does not have.
+pub(crate) const LENIENTLY: &[&str] = &["install", "--no-save"];
+
 /// Installs what a lock file says, unless that is what lies there already.
-pub(crate) fn install_once(folder: &Path) -> Result<()> {
+pub(crate) fn install_once(folder: &Path, how: &[&str]) -> Result<()> {
     let lock = folder.join("package-lock.json");
     let lock = fs::read(&lock).with_context(|| format!("could not read {}", lock.display()))?;
     let stamp = folder.join("node_modules/.installed-lock.json");
     if fs::read(&stamp).ok().as_ref() != Some(&lock) {
-        install(folder)?;
+        install(folder, how)?;
         fs::write(&stamp, &lock).with_context(|| format!("could not write {}", stamp.display()))?;
     }
     Ok(())
 }
 
-fn install(folder: &Path) -> Result<()> {
+fn install(folder: &Path, how: &[&str]) -> Result<()> {
     if process::answer(Command::new("npm").arg("--version")).is_none() {
         bail!(
             "npm is missing, which installs the conformance suite; install Node.js {NODE} or newer \
              (Debian, Ubuntu: `apt install nodejs npm`; macOS: `brew install node`; else from nodejs.org)"
         );
     }
-    eprintln!("conformance: installing the suite with `npm ci`");
+    eprintln!("installing what {} names with `npm {}`", folder.display(), how.join(" "));
     let mut npm = Command::new("npm");
     // Scripts of packages are not run; none of ours needs one.
-    npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"])
+    npm.args(how)
+        .args(["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"])
         .current_dir(folder);
-    process::run(&mut npm).context("could not install the conformance suite")
+    process::run(&mut npm).with_context(|| format!("could not install {}", folder.display()))
 }
 
 /// The node that comes with the suite where there is one for this machine, else the system's.

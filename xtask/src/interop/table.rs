@@ -57,7 +57,7 @@ pub(super) fn page(rows: &[Row]) -> String {
     let mut page = String::from(
         "# Interoperability\n\n\
          Written by `cargo xtask interop`: real processes on real pipes and sockets, packages at the versions named here.\n\
-         ✓ works; – there is no such thing there; a number leads to the reason below.\n",
+         ✓ works; – it does not have that, or not there; a number leads to the reason below.\n",
     );
     let mut notes: Vec<String> = Vec::new();
     for (side, title) in [
