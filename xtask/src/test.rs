@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 use crate::postgres::{self, Postgres, Programs};
 use crate::tools::{self, Tool};
-use crate::{conformance, crash, examples, process, soak, tidy};
+use crate::{clients, conformance, crash, examples, interop, process, soak, tidy};
 
 struct Step {
     name: &'static str,
@@ -59,6 +59,11 @@ const STEPS: &[Step] = &[
     Step {
         name: "conformance",
         run: Run::Xtask(&["conformance", "--with-tests"], conformance::run),
+    },
+    Step { name: "clients", run: Run::Xtask(&["clients", "--with-tests"], clients::run) },
+    Step {
+        name: "interop",
+        run: Run::Xtask(&["interop", "--short", "--with-tests"], interop::run),
     },
     Step {
         name: "crash-sqlite",
