@@ -206,6 +206,7 @@ fn request(method: &str, params: &Value) -> Value {
 
 /// Whether an error says nothing about what was asked for.
 fn is_outage(error: &Value) -> bool {
-    // The reason stays in the log of the server; a task that failed says more than this.
-    error["data"].is_null()
+    // The reason stays in the log of the server, and when to try again is all that is said. A task
+    // that failed says more.
+    error["data"].is_null() || error["data"].get("retryAfterMs").is_some()
 }
