@@ -18,6 +18,7 @@ use outlive_tasks::{
     store::{NewTask, PostgresOptions, PostgresStore, SqliteStore, Store, TaskId},
 };
 use serde_json::value::to_raw_value;
+use tokio::task::JoinSet;
 
 /// Where the address of a PostgreSQL is found.
 const ADDRESS: &str = "OUTLIVE_TEST_POSTGRES";
@@ -191,4 +192,36 @@ pub(crate) fn value() -> String {
 /// The same as raw JSON.
 pub(crate) fn raw_value() -> Result<Box<serde_json::value::RawValue>> {
     Ok(to_raw_value(&serde_json::from_str::<&serde_json::value::RawValue>(&value())?)?)
+}
+
+/// How much is done to a store at once when it is filled.
+const TOGETHER: usize = 512;
+
+/// Does something to a store for each number below `count`, much of it at once.
+pub(crate) async fn each_number<D>(
+    store: &Arc<dyn Store>,
+    count: u64,
+    work: impl Fn(Arc<dyn Store>, u64) -> D + Copy + Send + 'static,
+) -> Result<()>
+where
+    D: Future<Output = Result<()>> + Send,
+{
+    let next = Arc::new(AtomicU64::new(0));
+    let mut all = JoinSet::new();
+    for _ in 0..TOGETHER {
+        let (store, next) = (Arc::clone(store), Arc::clone(&next));
+        all.spawn(async move {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= count {
+                    return anyhow::Ok(());
+                }
+                work(Arc::clone(&store), number).await?;
+            }
+        });
+    }
+    while let Some(done) = all.join_next().await {
+        done??;
+    }
+    Ok(())
 }

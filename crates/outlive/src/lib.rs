@@ -27,6 +27,7 @@
 //! Every MCP client from 2024-11-05 to 2026-07-28 can use it, from the one address.
 
 pub mod client;
+mod hex;
 pub mod server;
 pub mod testing;
 

@@ -5,10 +5,7 @@
 
 use std::{
     net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
@@ -18,7 +15,6 @@ use memchr::memmem;
 use outlive::wire::InputRequest;
 use outlive_protocol::Principal;
 use outlive_tasks::store::{Asked, Changes, Created, Store, TaskId, Then, WorkerId};
-use tokio::task::JoinSet;
 use tokio_postgres::{Client, NoTls};
 
 use super::Bench;
@@ -27,11 +23,9 @@ use crate::{
     load::http::{connect, exchange},
     machine::resident_bytes,
     messages::get_task,
-    place::{Place, new_task, numbered_id, url},
+    place::{Place, each_number, new_task, numbered_id, url},
     report::{Bar, Report},
 };
-
-const TOGETHER: u64 = 512;
 
 /// How long nothing happens.
 const IDLE: Duration = Duration::from_secs(10);
@@ -71,29 +65,13 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
 /// Makes tasks, and has each ask and wait without a worker.
 async fn park(place: &Place, count: u64) -> Result<()> {
     let store = place.open().await?;
-    let next = Arc::new(AtomicU64::new(0));
-    let mut all = JoinSet::new();
-    for _ in 0..TOGETHER {
-        let (store, next) = (Arc::clone(&store), Arc::clone(&next));
-        all.spawn(async move {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= count {
-                    return anyhow::Ok(());
-                }
-                park_one(&*store, number).await?;
-            }
-        });
-    }
-    while let Some(done) = all.join_next().await {
-        done??;
-    }
+    each_number(&store, count, park_one).await?;
     let parked = store.census().await?.parked;
     ensure!(parked == count, "{parked} of {count} tasks are parked");
     Ok(())
 }
 
-async fn park_one(store: &dyn Store, number: u64) -> Result<()> {
+async fn park_one(store: Arc<dyn Store>, number: u64) -> Result<()> {
     let mut task = new_task(numbered_id(number), Principal::ANONYMOUS.key().to_owned())?;
     task.worker = Some((WorkerId::new("filler"), Duration::from_secs(600)));
     let Created::New { lease: Some(lease), .. } = store.create(task).await? else {

@@ -13,7 +13,6 @@ use anyhow::{Context, Result, bail};
 use memchr::memmem;
 use outlive_protocol::Principal;
 use outlive_tasks::store::{Created, Store, TaskId};
-use tokio::task::JoinSet;
 
 use super::{Bench, rate};
 use crate::{
@@ -21,16 +20,13 @@ use crate::{
     load::talk::{Say, Talk, Talks},
     machine::{pin, spread},
     messages::get_task,
-    place::{Place, mixed, new_task, numbered_id},
+    place::{Place, each_number, mixed, new_task, numbered_id},
     report::{Bar, Report},
     slices::{Slice, Target},
 };
 
 const FEW: u64 = 1_000;
 const CONNECTIONS: usize = 64;
-
-/// How many tasks are made at once when a store is filled.
-const TOGETHER: u64 = 1_024;
 
 pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
     let many = bench.plan.stored;
@@ -45,29 +41,14 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
 }
 
 async fn fill(place: &Place, count: u64) -> Result<()> {
-    let store = place.open().await?;
-    let next = Arc::new(AtomicU64::new(0));
-    let mut all = JoinSet::new();
-    for _ in 0..TOGETHER {
-        let (store, next) = (Arc::clone(&store), Arc::clone(&next));
-        all.spawn(async move {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= count {
-                    return anyhow::Ok(());
-                }
-                let principal = Principal::ANONYMOUS.key().to_owned();
-                match store.create(new_task(numbered_id(number), principal)?).await? {
-                    Created::New { .. } => {}
-                    other => bail!("not made: {other:?}"),
-                }
-            }
-        });
-    }
-    while let Some(done) = all.join_next().await {
-        done??;
-    }
-    Ok(())
+    each_number(&place.open().await?, count, |store, number| async move {
+        let principal = Principal::ANONYMOUS.key().to_owned();
+        match store.create(new_task(numbered_id(number), principal)?).await? {
+            Created::New { .. } => Ok(()),
+            other => bail!("not made: {other:?}"),
+        }
+    })
+    .await
 }
 
 fn over_http(bench: &Bench<'_>, report: &mut Report, places: &[Place; 2], many: u64) -> Result<()> {

@@ -191,7 +191,12 @@ async fn try_modern(core: &Arc<Core>, link: Link, era: &'static dyn ClientEra) -
                 error
             }
             Err(failed) if says_nothing(&failed) && !is_pipe => return Err(failed.into()),
-            Err(Failed::Error(error)) if is_pipe && !is_silence(&error) => return Err(error),
+            // Who wants this revision and no other has nothing to learn from silence.
+            Err(Failed::Error(error))
+                if is_pipe && (core.settings.pinned.is_some() || !is_silence(&error)) =>
+            {
+                return Err(error);
+            }
             Err(_) => return Ok(Tried::Not),
         };
         match error.code {

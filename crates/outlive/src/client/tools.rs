@@ -17,7 +17,7 @@ use super::{
     request::{Boxed, Came, Waiting, Wanted, converse_noting, jitter},
     tasks::TaskHandle,
 };
-use crate::server::Schema;
+use crate::{hex::hex, server::Schema};
 
 /// Where `_meta` has the key of a call that is to be done once.
 const IDEMPOTENCY_KEY: &str = "dev.outlive/idempotencyKey";
@@ -442,5 +442,5 @@ pub(crate) fn random_id() -> String {
     let mut bytes = [0; 16];
     // Without randomness there is nothing safe to do; a name of zeros would be shared.
     getrandom::fill(&mut bytes).expect("the system has randomness");
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&bytes)
 }

@@ -1,8 +1,8 @@
 //! Segments beside a task: pushed where the server tells of them, pulled otherwise.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc};
 
-use outlive_protocol::{Incoming, IncomingKind, era::client::Outgoing};
+use outlive_protocol::{Incoming, IncomingKind};
 use outlive_wire::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::client::{
     error::Result,
     exchange::Exchange,
     request::{Boxed, send},
-    tasks::{TaskEvent, TaskHandle, about},
+    tasks::{TaskEvent, TaskHandle, about, subscribe},
     tracker::Tracker,
 };
 
@@ -24,9 +24,6 @@ const AFTER: &str = "dev.outlive/afterSeq";
 const BESIDE: &str = "dev.outlive/partials";
 /// What a subscription calls them.
 const FILTER: &str = "dev.outlive/taskPartials";
-
-/// How long a server may take to agree to a subscription.
-const AGREEING: Duration = Duration::from_secs(5);
 
 pub(crate) struct Segments {
     core: Arc<Core>,
@@ -178,38 +175,11 @@ async fn pull(core: &Arc<Core>, id: &str, after: u64) -> Result<Option<Partials>
 }
 
 async fn listen(core: &Arc<Core>, id: &str) -> Option<Exchange> {
-    let here = core.established().await.ok()?;
-    if !here.era.has(Method::Listen) {
-        return None;
-    }
     let params = json!({"notifications": {FILTER: [{"taskId": id, "afterSeq": 0}]}}).to_string();
-    let request = Outgoing {
-        id: Some(core.next_id()),
-        method: Method::Listen.as_str(),
-        params: &params,
-        meta: "",
-        name: None,
-        repeated: &[],
-        holds_tasks: true,
+    let has_agreed = |message: &Incoming| {
+        let params: Value = message.params().unwrap_or_default();
+        let agreed = params.get("notifications").and_then(|it| it.get(FILTER));
+        agreed.and_then(Value::as_array).is_some_and(|it| !it.is_empty())
     };
-    let opening = async {
-        let mut exchange = Exchange::open(core, &here, &request).await.ok()?;
-        loop {
-            let message = exchange.next().await.ok()??;
-            match message.kind() {
-                IncomingKind::Notification { method: Some(Method::Acknowledged), .. } => {
-                    let params: Value = message.params().ok()?;
-                    let agreed = params.get("notifications").and_then(|it| it.get(FILTER));
-                    let agreed = agreed.and_then(Value::as_array).is_some_and(|it| !it.is_empty());
-                    return agreed.then_some(exchange);
-                }
-                IncomingKind::Notification { .. } => {}
-                _ => {
-                    exchange.settle();
-                    return None;
-                }
-            }
-        }
-    };
-    tokio::time::timeout(AGREEING, opening).await.ok().flatten()
+    subscribe(core, &params, has_agreed).await
 }

@@ -6,4 +6,4 @@ mod observe;
 
 pub use drive::TaskEvent;
 pub use handle::{TaskEvents, TaskHandle};
-pub(crate) use observe::{about, gone, look};
+pub(crate) use observe::{about, gone, look, subscribe};

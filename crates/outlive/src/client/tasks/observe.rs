@@ -268,15 +268,24 @@ pub(crate) fn gone(error: Error) -> Error {
 
 /// Subscribes to a task; `None` if the server does not offer it.
 async fn listen(core: &Arc<Core>, id: &str) -> Option<Exchange> {
+    let params = format!(r#"{{"notifications":{{"taskIds":[{}]}}}}"#, Value::from(id));
+    subscribe(core, &params, |message| has_agreed(message, id)).await
+}
+
+/// Opens a subscription, once the server has agreed to it; `None` if it does not.
+pub(crate) async fn subscribe(
+    core: &Arc<Core>,
+    params: &str,
+    has_agreed: impl Fn(&Incoming) -> bool,
+) -> Option<Exchange> {
     let here = core.established().await.ok()?;
     if !here.era.has(Method::Listen) {
         return None;
     }
-    let params = format!(r#"{{"notifications":{{"taskIds":[{}]}}}}"#, Value::from(id));
     let request = Outgoing {
         id: Some(core.next_id()),
         method: Method::Listen.as_str(),
-        params: &params,
+        params,
         meta: "",
         name: None,
         repeated: &[],
@@ -288,7 +297,7 @@ async fn listen(core: &Arc<Core>, id: &str) -> Option<Exchange> {
             let message = exchange.next().await.ok()??;
             match message.kind() {
                 IncomingKind::Notification { method: Some(Method::Acknowledged), .. } => {
-                    return has_agreed(&message, id).then_some(exchange);
+                    return has_agreed(&message).then_some(exchange);
                 }
                 IncomingKind::Notification { .. } => {}
                 _ => {

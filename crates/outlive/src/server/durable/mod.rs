@@ -63,6 +63,7 @@ use super::{
     Cx, Error, Result,
     extract::{Extract, Needs, Rejection},
 };
+use crate::hex::hex;
 
 /// The context of a handler that may run again from the top.
 ///
@@ -322,7 +323,7 @@ impl Durable {
 pub(super) fn key_of(cx: &Cx, full: &str) -> String {
     let call = Durability::of(cx).call_id();
     let hash = Sha256::new().chain_update(call).chain_update(full).finalize();
-    hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash[..16])
 }
 
 /// Tells the run of a call apart from all others for as long as it lives.

@@ -6,7 +6,7 @@ use outlive_protocol::{Call, Fault};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::server::core::Core;
+use crate::{hex::hex, server::core::Core};
 
 /// Which arguments a state is bound to: all, unless the tool names some.
 pub(in crate::server) type Salient = Option<Arc<[String]>>;
@@ -58,8 +58,7 @@ fn digest(arguments: &str, salient: &Salient) -> Result<String, Fault> {
     }
     let mut canonical = String::new();
     write(&value, &mut canonical);
-    let hash = Sha256::digest(canonical);
-    Ok(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&Sha256::digest(canonical)))
 }
 
 /// Writes a value as any program that reads and writes it again would have to mean it: members in

@@ -29,6 +29,7 @@ use super::{
     spill::Spill,
     upgrade::{Upgrade, migrated},
 };
+use crate::hex::hex;
 
 /// How far the clocks of replicas may differ.
 pub(super) const SKEW: Duration = Duration::from_secs(30);
@@ -476,5 +477,5 @@ fn rehearse(core: &Core, journal: &Journal) {
 pub(in crate::server) fn random_id() -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
-    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Some(hex(&bytes))
 }

@@ -15,7 +15,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use sha2::{Digest, Sha256};
 
 use super::replies::Replies;
-use crate::server::core::Core;
+use crate::{hex::hex, server::core::Core};
 
 /// For how long it is known that a session has ended. Only who is about to write its note has to
 /// know: that takes as long as two requests to the store.
@@ -158,5 +158,5 @@ fn grave(id: &str) -> String {
 
 /// What the store knows of a session's id.
 pub(super) fn digest(id: &str) -> String {
-    Sha256::digest(id).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(id))
 }

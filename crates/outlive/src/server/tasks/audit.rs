@@ -11,13 +11,13 @@ use outlive_tasks::store::{AuditEvent, Store};
 use sha2::{Digest, Sha256};
 use tokio::sync::Notify;
 
+use crate::hex::hex;
+
 /// How many events wait to be written; what comes on top is in the log only.
 const QUEUE: usize = 10_000;
 
 /// How long events are gathered before they are written together.
 const GATHER: Duration = Duration::from_millis(100);
-
-const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Writes events down, in the background: a poll is not to wait for a commit.
 pub(super) struct Auditor {
@@ -89,13 +89,7 @@ pub(in crate::server) fn shown(principal: &str, task: &str) -> String {
     match Principal::from_key(principal) {
         Some(principal) if !principal.is_anonymous() => task.to_owned(),
         _ => {
-            let mut shown = String::from("sha256:");
-            for byte in &Sha256::digest(task)[..16] {
-                shown.extend(
-                    [byte >> 4, byte & 15].map(|digit| char::from(HEX[usize::from(digit)])),
-                );
-            }
-            shown
+            format!("sha256:{}", hex(&Sha256::digest(task)[..16]))
         }
     }
 }

@@ -18,7 +18,10 @@ use serde_json::value::to_raw_value;
 use sha2::{Digest, Sha256};
 
 use super::{error_of, start::existing, unavailable};
-use crate::server::{Cx, durable::Durability, tool::ToolEntry};
+use crate::{
+    hex::hex,
+    server::{Cx, durable::Durability, tool::ToolEntry},
+};
 
 /// For how long a call that has begun keeps others from beginning it, should its process be lost.
 const HOLD: Duration = Duration::from_secs(300);
@@ -220,5 +223,5 @@ fn hash(parts: &[&str]) -> String {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize())
 }

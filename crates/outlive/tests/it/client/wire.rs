@@ -93,6 +93,17 @@ async fn an_older_server_on_a_pipe_is_met_with_a_handshake_whatever_it_answered_
     }
 }
 
+#[tokio::test]
+async fn a_server_that_says_nothing_is_slow_and_not_older_for_who_wants_one_revision() {
+    let (target, _seen) = pipe(|_| Vec::new());
+    let refused = builder()
+        .version(Version::V2026_07_28)
+        .limits(|limits| limits.probe_timeout = Duration::from_millis(50))
+        .connect(target)
+        .await;
+    assert!(matches!(refused, Err(Error::GaveUp(GaveUp::TimedOut(_)))), "{refused:?}");
+}
+
 // HTTP26-04, HTTP26-05, HTTP26-33, HTTP26-34, HTTP26-35, HTTP26-56, HTTP26-57, HTTP26-58, HTTP26-65
 #[tokio::test]
 async fn headers_repeat_the_body_and_a_mismatch_is_repaired_from_a_new_list() {
