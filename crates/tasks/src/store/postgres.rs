@@ -50,9 +50,10 @@ use self::{
     readers::Readers,
     watch::Listeners,
     writer::{Order, Writers},
+    writing::Writing,
 };
 use super::{
-    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Cleaning,
+    After, Answer, Answerer, Audit, AuditEvent, By, Cancelled, Census, Changes, Claimed, Cleaning,
     Created, Emitted, Heard, Lease, Listener, NewTask, OnceKey, PageLimit, Store, StoreError,
     Swept, TaskId, Then, View, WorkerId,
 };
@@ -312,9 +313,15 @@ impl Store for PostgresStore {
 
     fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()> {
         Box::pin(async move {
-            let call = writing::write(&self.shared, lease, changes, &then)?;
-            let held = lease.clone();
-            let read = move |rows: Vec<_>| writing::read(&rows, &held);
+            let writing = Writing::new(lease.clone(), changes, &then)?;
+            if writing.is_plain() {
+                return self.writers.write_plain(writing).await;
+            }
+            let (task, call) = (lease.task.clone(), writing.alone(&self.shared)?);
+            let read = move |rows: Vec<_>| {
+                writing::read(&rows)?;
+                Ok(Said::changing((), &task, By::Worker))
+            };
             self.writers.write(on(&lease.task), call, read).await
         })
     }

@@ -190,7 +190,8 @@ pub struct View {
     pub outcome: Option<TaskOutcome>,
     /// When it was made.
     pub created: Millis,
-    /// When it last changed; grows with every change.
+    /// When it last changed; grows with every change that stands here. That it has recorded a step
+    /// may be told up to a second late.
     pub updated: Millis,
     /// How long it may exist as things are, in milliseconds from its creation.
     pub ttl: Option<u64>,

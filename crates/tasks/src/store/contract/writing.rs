@@ -1,12 +1,16 @@
 //! What a worker writes.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use outlive_wire::RawJson;
 use serde_json::json;
+use tokio::task::JoinSet;
 
 use super::{Bench, LEASE, OWNER, RETENTION, ask, done, entry, promises, raw, recorded, value};
 use crate::{
@@ -23,12 +27,14 @@ promises![
     a_page_of_segments_has_no_more_than_it_may,
     who_reads_segments_sees_whether_something_is_asked,
     nobody_else_reads_segments,
-    every_change_has_a_later_time,
+    every_change_that_is_seen_has_a_later_time,
+    steps_are_seen_in_the_time_of_the_last_change,
     a_message_is_seen_until_the_next,
     how_far_it_was_is_seen_by_its_owner_and_its_next_worker,
     everything_is_written_or_nothing,
     listeners_hear_of_every_change,
     what_is_written_twice_is_there_once,
+    many_write_at_once_and_each_to_its_own_task,
 ];
 
 async fn what_is_written_is_there_after_a_takeover(bench: Bench) {
@@ -152,10 +158,23 @@ async fn nobody_else_reads_segments(bench: Bench) {
     }
 }
 
-async fn every_change_has_a_later_time(bench: Bench) {
+async fn every_change_that_is_seen_has_a_later_time(bench: Bench) {
     let lease = bench.start("a", "v").await;
     let mut last = bench.view("a").await.updated;
     for count in 0..5 {
+        let message = Some(format!("{count} of 5"));
+        bench.write(&lease, Changes { message, ..entry(&format!("k{count}"), json!(count)) }).await;
+        let updated = bench.view("a").await.updated;
+        assert!(updated > last, "{updated} follows {last}");
+        last = updated;
+    }
+}
+
+async fn steps_are_seen_in_the_time_of_the_last_change(bench: Bench) {
+    let lease = bench.start("a", "v").await;
+    let mut last = bench.view("a").await.updated;
+    for count in 0..3 {
+        bench.advance(Duration::from_secs(1));
         bench.write(&lease, entry(&format!("k{count}"), json!(count))).await;
         let updated = bench.view("a").await.updated;
         assert!(updated > last, "{updated} follows {last}");
@@ -251,4 +270,53 @@ async fn what_is_written_twice_is_there_once(bench: Bench) {
     assert_eq!(super::names(&bench.view("a").await), ["q"]);
     bench.advance(LEASE * 2);
     assert_eq!(bench.claim_one("w").await.journal.segments.len(), 1);
+}
+
+/// Stores may write what many want together; who has lost its task, ends or asks is one of many.
+async fn many_write_at_once_and_each_to_its_own_task(bench: Bench) {
+    let names: Vec<String> = (0..40).map(|number| format!("task-{number}")).collect();
+    let mut leases = Vec::new();
+    for name in &names {
+        leases.push(bench.start(name, "v").await);
+    }
+    let asking = leases.iter().step_by(8);
+    for lease in asking {
+        bench.write(lease, ask(&[("q", "q")])).await;
+    }
+    let mut writing = JoinSet::new();
+    for (number, mut lease) in leases.into_iter().enumerate() {
+        let store = Arc::clone(&bench.store);
+        let lost = number % 4 == 1;
+        lease.epoch += u64::from(lost);
+        let then = match number % 4 {
+            0 => Then::End { outcome: done(), retention: RETENTION },
+            _ => Then::GoOn,
+        };
+        let changes = match number % 4 {
+            3 => ask(&[("late", "late")]),
+            _ => Changes::default(),
+        };
+        let changes = Changes { entries: entry("k", json!(number)).entries, ..changes };
+        writing.spawn(async move {
+            let written = store.write(&lease, changes, then).await;
+            (number, lost, written)
+        });
+    }
+    for (number, lost, written) in writing.join_all().await {
+        assert_eq!(written.is_err(), lost, "task-{number}: {written:?}");
+    }
+    for (number, name) in names.iter().enumerate() {
+        let view = bench.view(name).await;
+        let asked = if number % 4 == 3 { 1 } else { 0 };
+        assert_eq!(view.questions.len(), asked, "{name}");
+        assert_eq!(view.outcome.is_some(), number % 4 == 0, "{name}");
+    }
+    bench.advance(LEASE * 2);
+    let claimed = bench.claim("w").await;
+    assert_eq!(claimed.len(), 30);
+    for task in claimed {
+        let number: usize = task.lease.task.as_str()["task-".len()..].parse().expect("a number");
+        let expected = (number % 4 != 1).then(|| json!(number).to_string());
+        assert_eq!(recorded(&task.journal, "k"), expected, "task-{number}");
+    }
 }

@@ -7,9 +7,11 @@ use tokio_postgres::Row;
 use super::{
     Shared,
     call::Call,
+    column::owned,
     creating::{self, Creation},
     problem::Problem,
     writer::{Order, Queued, Work},
+    writing::{self, Waiting},
 };
 use crate::store::{By, Created, StoreError, TaskId};
 
@@ -19,6 +21,8 @@ const MOST: usize = 512;
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) creations: Vec<Creation>,
+    /// Each of another task.
+    writes: Vec<Waiting>,
     calls: Vec<Queued>,
 }
 
@@ -26,6 +30,7 @@ pub(super) struct Batch {
 #[derive(Default)]
 pub(super) struct Outcome {
     created: Vec<Result<Created, StoreError>>,
+    written: Vec<Result<(), StoreError>>,
     called: Vec<Result<Vec<Row>, StoreError>>,
 }
 
@@ -42,66 +47,88 @@ impl Batch {
         first: Work,
         mut more: impl FnMut() -> Option<Work>,
     ) -> Option<Work> {
-        // Two that want the same name or key must see each other.
-        let mut names: HashSet<(bool, String)> = HashSet::new();
+        let mut names = Names::default();
         let (mut next, mut left) = (Some(first), None);
         while let Some(work) = next {
-            let fits = match &work {
-                Work::Call(queued) if queued.order == Order::Alone => self.len() == 0,
-                Work::Call(_) => true,
-                Work::Create(creation) => {
-                    let task = &creation.task;
-                    let key =
-                        task.once.as_ref().map(|once| format!("{}\0{}", task.principal, once.key));
-                    names.insert((false, task.id.as_str().to_owned()))
-                        && key.is_none_or(|key| names.insert((true, key)))
-                }
-            };
-            if !fits {
+            let alone = work.is_alone();
+            if !names.take(&work) || (alone && self.len() > 0) {
                 left = Some(work);
                 break;
             }
-            let alone = matches!(&work, Work::Call(queued) if queued.order == Order::Alone);
             self.push(work);
             next = if alone || self.len() >= MOST { None } else { more() };
         }
         self.calls.sort_by(|one, other| one.order.cmp(&other.order));
         self.creations.sort_by(|one, other| one.task.principal.cmp(&other.task.principal));
+        self.writes.sort_by(|one, other| one.writing.task().cmp(other.writing.task()));
         left
     }
 
     fn push(&mut self, work: Work) {
         match work {
             Work::Create(creation) => self.creations.push(*creation),
+            Work::Write(waiting) => self.writes.push(*waiting),
             Work::Call(queued) => self.calls.push(queued),
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.creations.len() + self.calls.len()
+        self.creations.len() + self.writes.len() + self.calls.len()
     }
 
     pub(super) fn calls(&self) -> impl Iterator<Item = &Call> {
         self.calls.iter().map(|queued| &queued.call)
     }
 
-    /// One statement for all creations, if there are any.
-    pub(super) fn create_all(&self, shared: &Shared) -> Option<Call> {
-        (!self.creations.is_empty()).then(|| creating::call(&self.creations, shared))
+    /// The statements that come before the calls: one for everything that can be done together.
+    pub(super) fn together(&self, shared: &Shared) -> Vec<Call> {
+        let mut together = Vec::new();
+        if !self.creations.is_empty() {
+            together.push(creating::call(&self.creations, shared));
+        }
+        together.extend(self.lock());
+        if !self.writes.is_empty() {
+            together.push(writing::together(&self.writes, shared));
+        }
+        together
     }
 
-    /// One statement for each creation.
-    pub(super) fn create_each(&self, shared: &Shared) -> Vec<Call> {
-        self.creations.chunks(1).map(|creation| creating::call(creation, shared)).collect()
+    /// Locks the tasks of writes and of calls in one order, if there are both.
+    fn lock(&self) -> Option<Call> {
+        let mut called = self.calls.iter().filter_map(|queued| queued.order.task()).peekable();
+        if self.writes.is_empty() || called.peek().is_none() {
+            return None;
+        }
+        let written = self.writes.iter().map(|waiting| waiting.writing.task().as_str());
+        Some(writing::lock(written.map(owned).chain(called.map(str::to_owned)).collect()))
+    }
+
+    /// One statement for each that could be done together.
+    pub(super) fn each(&self, shared: &Shared) -> Result<Vec<Call>, Problem> {
+        let creations = self.creations.chunks(1);
+        let mut each: Vec<_> = creations.map(|creation| creating::call(creation, shared)).collect();
+        for waiting in &self.writes {
+            each.push(waiting.writing.alone(shared)?);
+        }
+        Ok(each)
     }
 
     /// What came of it when it was done together.
-    pub(super) fn read(&self, mut rows: Vec<Vec<Row>>) -> Outcome {
-        let created = match self.creations.is_empty() {
-            true => Vec::new(),
-            false => creating::read(&self.creations, &rows.remove(0)),
-        };
-        Outcome { created, called: rows.into_iter().map(Ok).collect() }
+    pub(super) fn read(&self, rows: Vec<Vec<Row>>) -> Outcome {
+        let mut rows = rows.into_iter();
+        let mut outcome = Outcome::default();
+        if !self.creations.is_empty() {
+            outcome.created = creating::read(&self.creations, &rows.next().unwrap_or_default());
+        }
+        if self.lock().is_some() {
+            rows.next();
+        }
+        if !self.writes.is_empty() {
+            let rows = rows.next().unwrap_or_default();
+            outcome.written = writing::read_together(self.writes.len(), &rows);
+        }
+        outcome.called = rows.map(Ok).collect();
+        outcome
     }
 
     /// Answers everybody, and returns the tasks that were changed, and by whom.
@@ -114,22 +141,26 @@ impl Batch {
             }
             creation.answer(created, place);
         }
+        for (waiting, written) in self.writes.into_iter().zip(outcome.written) {
+            changed.extend(waiting.answer(written, place));
+        }
         for (queued, rows) in self.calls.into_iter().zip(outcome.called) {
             changed.extend((queued.reply)(rows, place));
         }
         changed
     }
 
-    pub(super) fn refuse(self, error: &StoreError) {
+    pub(super) fn refuse(mut self, error: &StoreError) {
+        self.refuse_all_but_creations(error);
         for creation in self.creations {
             creation.answer(Err(error.clone()), "");
         }
-        for queued in self.calls {
-            (queued.reply)(Err(error.clone()), "");
-        }
     }
 
-    pub(super) fn refuse_calls(&mut self, error: &StoreError) {
+    pub(super) fn refuse_all_but_creations(&mut self, error: &StoreError) {
+        for waiting in self.writes.drain(..) {
+            waiting.answer(Err(error.clone()), "");
+        }
         for queued in self.calls.drain(..) {
             (queued.reply)(Err(error.clone()), "");
         }
@@ -144,6 +175,39 @@ impl Outcome {
             let mut created = creating::read(creation, &rows?);
             created.pop().unwrap_or_else(|| Err(Problem::Silent.with("")))
         });
-        Self { created: created.collect(), called: all.collect() }
+        let created = created.collect();
+        let written = all.by_ref().take(batch.writes.len());
+        let written = written.map(|rows| writing::read(&rows?)).collect();
+        Self { created, written, called: all.collect() }
+    }
+}
+
+/// What the operations of a batch are about.
+#[derive(Default)]
+struct Names {
+    /// Tasks that are made, and keys under which some are.
+    made: HashSet<String>,
+    keys: HashSet<(String, String)>,
+    /// Tasks that something is done to.
+    tasks: HashSet<String>,
+}
+
+impl Names {
+    /// Whether this can be in the batch, too. Two that want to make the same must see each other; and
+    /// writes are done before calls, so none may have come after a call for the same task.
+    fn take(&mut self, work: &Work) -> bool {
+        match work {
+            Work::Create(creation) => {
+                let task = &creation.task;
+                let key = task.once.as_ref().map(|once| (task.principal.clone(), once.key.clone()));
+                self.made.insert(task.id.as_str().to_owned())
+                    && key.is_none_or(|key| self.keys.insert(key))
+            }
+            Work::Write(waiting) => self.tasks.insert(owned(waiting.writing.task().as_str())),
+            Work::Call(queued) => {
+                self.tasks.extend(queued.order.task().map(str::to_owned));
+                true
+            }
+        }
     }
 }

@@ -120,6 +120,8 @@ impl Database {
              SET client_min_messages = warning;
              SET enable_seqscan = off;
              SET enable_bitmapscan = off;
+             SET enable_hashjoin = off;
+             SET enable_mergejoin = off;
              SET jit = off;
              SET tcp_keepalives_idle = {idle};
              SET tcp_keepalives_interval = {probe};

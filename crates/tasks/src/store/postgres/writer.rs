@@ -16,16 +16,21 @@ use std::{
     },
 };
 
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
 use tokio_postgres::Row;
 
 use super::{
     Shared,
     batch::{Batch, Outcome},
     call::{Call, Reply, Said, Sent, pipelined, reply},
+    column::owned,
     connect::Session,
     creating::Creation,
     problem::{Problem, Reach},
+    writing::{Waiting, Writing},
 };
 use crate::store::{Created, StoreError, TaskId};
 
@@ -44,7 +49,14 @@ pub(super) struct Writers {
 /// What is to be done.
 pub(super) enum Work {
     Create(Box<Creation>),
+    Write(Box<Waiting>),
     Call(Queued),
+}
+
+impl Work {
+    pub(super) fn is_alone(&self) -> bool {
+        matches!(self, Self::Call(queued) if queued.order == Order::Alone)
+    }
 }
 
 /// A statement in a queue.
@@ -63,6 +75,16 @@ pub(super) enum Order {
     Note(String),
     Task(String),
     Event,
+}
+
+impl Order {
+    /// The name of the task that is locked.
+    pub(super) fn task(&self) -> Option<&str> {
+        match self {
+            Self::Task(name) => Some(name),
+            Self::Alone | Self::Note(_) | Self::Event => None,
+        }
+    }
 }
 
 impl Writers {
@@ -111,10 +133,19 @@ impl Writers {
     pub(super) async fn create(
         &self,
         creation: Creation,
-        answered: tokio::sync::oneshot::Receiver<Result<Created, StoreError>>,
+        answered: oneshot::Receiver<Result<Created, StoreError>>,
     ) -> Result<Created, StoreError> {
         let lane = self.lane(&creation.task.principal);
         lane.send(Work::Create(Box::new(creation))).await.map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())?
+    }
+
+    /// Has something written to a task that can share a statement with others.
+    pub(super) async fn write_plain(&self, writing: Writing) -> Result<(), StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let lane = self.lane(&owned(writing.task().as_str()));
+        let work = Work::Write(Box::new(Waiting { writing, answer }));
+        lane.send(work).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
 
@@ -191,7 +222,7 @@ impl Lane {
                 let error = self.failed(&problem);
                 // A task that was made is found by its name when it is made again. Of the others only
                 // their callers know whether it matters if they were done.
-                batch.refuse_calls(&error);
+                batch.refuse_all_but_creations(&error);
                 batch.creations.iter_mut().for_each(|creation| creation.again = true);
                 match self.together(&batch).await {
                     Ok(outcome) => self.answer(batch, outcome),
@@ -240,8 +271,8 @@ impl Lane {
     /// Does everything in one transaction, sent at once.
     async fn together(&mut self, batch: &Batch) -> Result<Outcome, Trouble> {
         let shared = Arc::clone(&self.shared);
-        let creation = batch.create_all(&shared);
-        let calls: Vec<&Call> = creation.iter().chain(batch.calls()).collect();
+        let together = batch.together(&shared);
+        let calls: Vec<&Call> = together.iter().chain(batch.calls()).collect();
         if calls.is_empty() {
             return Ok(Outcome::default());
         }
@@ -284,8 +315,8 @@ impl Lane {
     /// Does everything in one transaction, where each can fail by itself.
     async fn apart(&mut self, batch: &Batch) -> Result<Outcome, Problem> {
         let shared = Arc::clone(&self.shared);
-        let creations = batch.create_each(&shared);
-        let calls: Vec<&Call> = creations.iter().chain(batch.calls()).collect();
+        let each = batch.each(&shared)?;
+        let calls: Vec<&Call> = each.iter().chain(batch.calls()).collect();
         let session = self.prepared(&calls).await?;
         let client = &session.client;
         let mut all = Vec::with_capacity(calls.len());

@@ -1,81 +1,215 @@
-//! What a worker writes.
+//! What workers write: what is most often written for many tasks in one statement, anything else task
+//! by task.
 
 use std::collections::HashSet;
 
+use tokio::sync::oneshot;
 use tokio_postgres::Row;
 
 use super::{
     Shared,
-    call::{Call, Said, values},
+    call::{Call, values},
     clock::{millis, to_column},
     column::{array, count, get, owned, to_json},
     problem::Problem,
 };
 use crate::{
     Entry,
-    store::{By, Changes, Lease, StoreError, Then},
+    store::{By, Changes, Lease, StoreError, TaskId, Then},
 };
 
 pub(super) const WRITE: &str =
     "SELECT write_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
      $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)";
+pub(super) const WRITE_ALL: &str =
+    "SELECT write_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+pub(super) const LOCK: &str = "SELECT FROM task WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE";
 
-pub(super) fn write(
-    shared: &Shared,
-    lease: &Lease,
-    mut changes: Changes,
-    then: &Then,
-) -> Result<Call, StoreError> {
-    // The first of a name counts, and the database wants each once.
-    let mut names = HashSet::new();
-    changes.asked.retain(|asked| names.insert(asked.name.clone()));
-    let (entries, segments, asked) = (&changes.entries, &changes.segments, &changes.asked);
-    let bodies = entries.iter().map(|(_, entry)| to_json(entry)).collect::<Result<Vec<_>, _>>()?;
-    let questions = asked.iter().map(|asked| asked.request.as_ref().map(to_json).transpose());
-    let questions = questions.collect::<Result<Vec<_>, _>>()?;
-    let (what, due, seen, outcome, retention) = match then {
-        Then::GoOn => (0, None, None, None, None),
-        Then::Park { due, seen } => (1, due.map(to_column), Some(count(*seen)), None, None),
-        Then::End { outcome, retention } => {
-            let what = if outcome.is_unfinished() { 3 } else { 2 };
-            (what, None, None, Some(to_json(outcome)?), Some(millis(*retention)))
-        }
-    };
-    let names = |names: &[String]| array(names.iter().map(|name| owned(name)).collect());
-    Ok(Call::new(
-        WRITE,
-        values![
-            owned(lease.task.as_str()),
-            owned(lease.worker.as_str()),
-            to_column(lease.epoch),
-            changes.message.as_deref().map(owned),
-            changes.progress.as_ref().map(|progress| progress.get().to_owned()),
-            names(&changes.forgotten),
-            array(entries.iter().map(|(key, _)| owned(key)).collect()),
-            array(entries.iter().map(|(_, entry)| matches!(entry, Entry::Answer(_))).collect()),
-            array(bodies),
-            array(segments.iter().map(|segment| owned(&segment.scope)).collect()),
-            array(segments.iter().map(|segment| i64::from(segment.ordinal)).collect()),
-            array(segments.iter().map(|segment| segment.block.get().to_owned()).collect()),
-            array(asked.iter().map(|asked| owned(&asked.name)).collect()),
-            array(asked.iter().map(|asked| owned(&asked.key)).collect()),
-            array(asked.iter().map(|asked| asked.due.map(to_column)).collect()),
-            array(questions),
-            names(&changes.withdrawn),
-            what,
-            due,
-            seen,
-            outcome,
-            retention,
-            shared.shift.get(),
-        ],
-    ))
+/// What is to be written to a task.
+pub(super) struct Writing {
+    lease: Lease,
+    changes: Changes,
+    /// Key, whether it is an answer, and body.
+    entries: Vec<(String, bool, String)>,
+    then: Next,
 }
 
-/// Whoever has lost the task has written nothing.
-pub(super) fn read(rows: &[Row], lease: &Lease) -> Result<Said<()>, Problem> {
-    match rows.first().map(|row| get::<bool>(row, 0)).transpose()? {
-        Some(true) => Ok(Said::changing((), &lease.task, By::Worker)),
-        _ => Err(StoreError::Lost.into()),
+/// What can be written together with others, and who waits for it.
+pub(super) struct Waiting {
+    pub(super) writing: Writing,
+    pub(super) answer: oneshot::Sender<Result<(), StoreError>>,
+}
+
+/// What becomes of the task then, in columns.
+enum Next {
+    GoOn,
+    Park { due: Option<i64>, seen: i64 },
+    End { outcome: String, retention: i64, unfinished: bool },
+}
+
+impl Writing {
+    pub(super) fn new(lease: Lease, mut changes: Changes, then: &Then) -> Result<Self, StoreError> {
+        // The first of a name counts, and the database wants each once.
+        let mut names = HashSet::new();
+        changes.asked.retain(|asked| names.insert(asked.name.clone()));
+        let then = match then {
+            Then::GoOn => Next::GoOn,
+            Then::Park { due, seen } => Next::Park { due: due.map(to_column), seen: count(*seen) },
+            Then::End { outcome, retention } => Next::End {
+                outcome: to_json(outcome)?,
+                retention: millis(*retention),
+                unfinished: outcome.is_unfinished(),
+            },
+        };
+        let entries = changes.entries.iter().map(|(key, entry)| {
+            Ok((owned(key), matches!(entry, Entry::Answer(_)), to_json(entry)?))
+        });
+        let entries = entries.collect::<Result<_, StoreError>>()?;
+        Ok(Self { lease, changes, entries, then })
     }
+
+    pub(super) fn task(&self) -> &TaskId {
+        &self.lease.task
+    }
+
+    /// Whether it can be written together with others.
+    pub(super) fn is_plain(&self) -> bool {
+        let Changes { forgotten, segments, asked, withdrawn, .. } = &self.changes;
+        let ends_well = match self.then {
+            Next::GoOn => true,
+            Next::End { unfinished, .. } => !unfinished,
+            Next::Park { .. } => false,
+        };
+        ends_well
+            && forgotten.is_empty()
+            && segments.is_empty()
+            && asked.is_empty()
+            && withdrawn.is_empty()
+    }
+
+    /// The statement that writes it by itself.
+    pub(super) fn alone(&self, shared: &Shared) -> Result<Call, StoreError> {
+        let Self { lease, changes, entries, .. } = self;
+        let (segments, asked) = (&changes.segments, &changes.asked);
+        let questions = asked.iter().map(|asked| asked.request.as_ref().map(to_json).transpose());
+        let questions = questions.collect::<Result<Vec<_>, _>>()?;
+        let (what, due, seen, outcome, retention) = match &self.then {
+            Next::GoOn => (0, None, None, None, None),
+            Next::Park { due, seen } => (1, *due, Some(*seen), None, None),
+            Next::End { outcome, retention, unfinished } => {
+                (2 + i32::from(*unfinished), None, None, Some(outcome.clone()), Some(*retention))
+            }
+        };
+        let names = |names: &[String]| array(names.iter().map(|name| owned(name)).collect());
+        Ok(Call::new(
+            WRITE,
+            values![
+                owned(lease.task.as_str()),
+                owned(lease.worker.as_str()),
+                to_column(lease.epoch),
+                changes.message.as_deref().map(owned),
+                changes.progress.as_ref().map(|progress| progress.get().to_owned()),
+                names(&changes.forgotten),
+                array(entries.iter().map(|entry| entry.0.clone()).collect()),
+                array(entries.iter().map(|entry| entry.1).collect()),
+                array(entries.iter().map(|entry| entry.2.clone()).collect()),
+                array(segments.iter().map(|segment| owned(&segment.scope)).collect()),
+                array(segments.iter().map(|segment| i64::from(segment.ordinal)).collect()),
+                array(segments.iter().map(|segment| segment.block.get().to_owned()).collect()),
+                array(asked.iter().map(|asked| owned(&asked.name)).collect()),
+                array(asked.iter().map(|asked| owned(&asked.key)).collect()),
+                array(asked.iter().map(|asked| asked.due.map(to_column)).collect()),
+                array(questions),
+                names(&changes.withdrawn),
+                what,
+                due,
+                seen,
+                outcome,
+                retention,
+                shared.shift.get(),
+            ],
+        ))
+    }
+}
+
+impl Waiting {
+    /// Tells who waits, and returns the task if it was changed.
+    pub(super) fn answer(
+        self,
+        written: Result<(), StoreError>,
+        place: &str,
+    ) -> Option<(TaskId, By)> {
+        let written = written.map_err(|error| match place {
+            "" => error,
+            place => Problem::Store(error).with(place),
+        });
+        let changed = written.is_ok().then(|| (self.writing.lease.task, By::Worker));
+        // Nobody may wait any more; it is done all the same.
+        let _ = self.answer.send(written);
+        changed
+    }
+}
+
+/// The statement that writes all of these, each of another task, in the order of their names.
+pub(super) fn together(waiting: &[Waiting], shared: &Shared) -> Call {
+    let each = || waiting.iter().map(|waiting| &waiting.writing);
+    let ends = || {
+        each().map(|writing| match &writing.then {
+            Next::End { outcome, retention, .. } => (Some(outcome.clone()), Some(*retention)),
+            Next::GoOn | Next::Park { .. } => (None, None),
+        })
+    };
+    let entries = || {
+        (1_i64..)
+            .zip(each())
+            .flat_map(|(place, writing)| writing.entries.iter().map(move |entry| (place, entry)))
+    };
+    let progress = |writing: &Writing| Some(writing.changes.progress.as_ref()?.get().to_owned());
+    Call::new(
+        WRITE_ALL,
+        values![
+            each().map(|writing| owned(writing.lease.task.as_str())).collect::<Vec<_>>(),
+            each().map(|writing| owned(writing.lease.worker.as_str())).collect::<Vec<_>>(),
+            each().map(|writing| to_column(writing.lease.epoch)).collect::<Vec<_>>(),
+            each().map(|writing| writing.changes.message.as_deref().map(owned)).collect::<Vec<_>>(),
+            each().map(progress).collect::<Vec<_>>(),
+            ends().map(|(outcome, _)| outcome).collect::<Vec<_>>(),
+            ends().map(|(_, retention)| retention).collect::<Vec<_>>(),
+            array(entries().map(|(place, _)| place).collect()),
+            array(entries().map(|(_, entry)| entry.0.clone()).collect()),
+            array(entries().map(|(_, entry)| entry.1).collect()),
+            array(entries().map(|(_, entry)| entry.2.clone()).collect()),
+            shared.shift.get(),
+        ],
+    )
+}
+
+/// What became of each that was written together: whoever has lost the task has written nothing.
+pub(super) fn read_together(count: usize, rows: &[Row]) -> Vec<Result<(), StoreError>> {
+    let lost = rows.first().map_or(Err(Problem::Silent), |row| get::<Vec<i64>>(row, 0));
+    let lost = match lost {
+        Ok(lost) => lost,
+        Err(problem) => return (0..count).map(|_| Err(problem.with(""))).collect(),
+    };
+    let mut written: Vec<_> = (0..count).map(|_| Ok(())).collect();
+    for place in lost {
+        if let Some(written) = usize::try_from(place - 1).ok().and_then(|at| written.get_mut(at)) {
+            *written = Err(StoreError::Lost);
+        }
+    }
+    written
+}
+
+/// What became of one that was written by itself.
+pub(super) fn read(rows: &[Row]) -> Result<(), StoreError> {
+    match rows.first().map(|row| get::<bool>(row, 0)).transpose() {
+        Ok(Some(true)) => Ok(()),
+        Ok(_) => Err(StoreError::Lost),
+        Err(problem) => Err(problem.with("")),
+    }
+}
+
+/// Locks these tasks, in the order of their names.
+pub(super) fn lock(tasks: Vec<String>) -> Call {
+    Call::new(LOCK, values![tasks])
 }

@@ -74,20 +74,21 @@ DECLARE
     _skipped bigint[];
     _numbers bigint[];
 BEGIN
-    -- From here on nobody else makes a task for these principals. What has ended is counted out by
-    -- whoever makes the next, so it never piles up.
+    -- From here on nobody else makes a task for these principals. What has ended is counted out when
+    -- it stands in the way, and else by the sweeper.
     WITH wanted AS (
-        SELECT w.principal, count(*) AS count, min(w.quota) AS quota
-            FROM unnest(_principals, _quotas) AS w (principal, quota)
+        SELECT w.principal, count(*) AS count FROM unnest(_principals) AS w (principal)
             GROUP BY w.principal ORDER BY w.principal COLLATE "C"
     ), counted AS (
         INSERT INTO open_tasks AS o (principal, count) SELECT principal, count FROM wanted
             ON CONFLICT (principal) DO UPDATE SET count = o.count + excluded.count
             RETURNING principal, count
     )
-    SELECT array_agg(c.principal), bool_or(c.count > w.quota) INTO _each, _over
-        FROM counted c JOIN wanted w ON w.principal = c.principal;
-    PERFORM count_out(_each);
+    SELECT array_agg(principal), max(count) > (SELECT min(quota) FROM unnest(_quotas) AS quota)
+        INTO _each, _over FROM counted;
+    IF _over THEN
+        PERFORM count_out(_each);
+    END IF;
 
     -- Nearly always all of them are new. To look first would make each half as dear again; only who
     -- makes them under a key is likely to have made them before.
@@ -103,13 +104,13 @@ BEGIN
         _skipped := coalesce(_known, '{}') || _refused;
         BEGIN
             INSERT INTO task (id, number, principal, kind, origin, listed, request, phase, epoch,
-                owner, owner_lock, due, created, updated, ttl, max_ttl, lasts, expires, begun,
-                crashes, clean_up, once_key, once_digest, reasked)
+                owner, owner_lock, due, created, updated, ttl, max_ttl, lasts, begun, crashes,
+                clean_up, once_key, once_digest, reasked)
             SELECT w.id, w.number, w.principal, w.kind, w.origin, w.listed, w.request,
                 (w.worker IS NOT NULL)::integer, (w.worker IS NOT NULL)::integer, w.worker,
                 CASE WHEN w.worker IS NOT NULL THEN _lock END, _now + coalesce(w.lease, 0),
-                _now, _now, w.ttl, w.max_ttl, w.ttl, _now + w.ttl, w.worker IS NOT NULL, 0, w.clean_up,
-                w.once_key, w.once_digest, w.reasked
+                _now, _now, w.ttl, w.max_ttl, w.ttl, w.worker IS NOT NULL, 0,
+                w.clean_up, w.once_key, w.once_digest, w.reasked
                 FROM unnest(_ids, _numbers, _principals, _kinds, _origins, _listed, _requests,
                     _ttls, _max_ttls, _workers, _leases, _once_keys, _once_digests, _reasked,
                     _clean_ups)
@@ -207,14 +208,91 @@ BEGIN
         _lasts := greatest(_lasts, _now + _retention - _task.created);
     END IF;
     UPDATE task SET phase = 3, outcome = _outcome, owner = NULL, owner_lock = NULL,
-        due = _task.due, crashes = _task.crashes, expires = NULL,
-        purge = _task.created + _lasts, lasts = _lasts, message = _task.message,
-        progress = _task.progress, cancel_requested = _task.cancel_requested, updated = greatest(_now, _task.updated + 1)
+        due = _task.due, crashes = _task.crashes, lasts = _lasts, message = _task.message,
+        progress = _task.progress, cancel_requested = _task.cancel_requested,
+        updated = greatest(_now, _task.updated + 1)
         WHERE id = _task.id;
     INSERT INTO ended_task (principal) VALUES (_task.principal);
 END $$;
 
--- What a worker writes: false if it has lost the task. What there is nothing of is NULL.
+-- What workers write most often, to many tasks at once: entries, how far they are, their end. Each
+-- task stands here once, in the order of their names. Returns the places of those that were lost.
+--
+-- A step that is recorded leaves the task's own row as it is, but once a second, when the time of its
+-- last change is: a new version of the row would have to be put into all indexes, because there is no
+-- room on the page for as many versions as a task has steps.
+CREATE FUNCTION write_tasks(
+    _ids text[], _workers text[], _epochs bigint[], _messages text[], _progress text[],
+    _outcomes text[], _retentions bigint[],
+    _entry_places bigint[], _entry_keys text[], _entry_answers boolean[], _entry_bodies text[],
+    _shift bigint)
+RETURNS bigint[] LANGUAGE plpgsql AS $$
+DECLARE
+    _now bigint := now_ms(_shift);
+    _held bigint[];
+    _lost bigint[] := '{}';
+    _numbers bigint[];
+    _changed bigint[];
+    _ended bigint[];
+    _principals text[];
+    _asked bigint[];
+BEGIN
+    WITH held AS (
+        SELECT w.place, t.number, t.principal, w.outcome IS NOT NULL AS ends,
+            w.outcome IS NOT NULL OR w.message IS NOT NULL OR w.progress IS NOT NULL
+                OR t.crashes > 0 OR t.updated <= _now - 1000 AS changes
+            FROM unnest(_ids, _workers, _epochs, _messages, _progress, _outcomes)
+                WITH ORDINALITY AS w (id, worker, epoch, message, progress, outcome, place)
+            -- Written so that it is found by its name, and not by its owner, who has many.
+            JOIN task t ON t.id = w.id AND t.owner IS NOT DISTINCT FROM w.worker
+                AND t.epoch = w.epoch AND t.phase = 1
+            FOR NO KEY UPDATE OF t
+    )
+    SELECT array_agg(place ORDER BY place), array_agg(number ORDER BY place),
+            array_agg(place) FILTER (WHERE changes),
+            array_agg(number) FILTER (WHERE ends), array_agg(principal) FILTER (WHERE ends)
+        INTO _held, _numbers, _changed, _ended, _principals FROM held;
+    IF cardinality(_held) IS DISTINCT FROM cardinality(_ids) THEN
+        SELECT array_agg(place) FILTER (WHERE number IS NULL), array_agg(number ORDER BY place)
+            INTO _lost, _numbers
+            FROM (SELECT place, _numbers[array_position(_held, place)] AS number
+                FROM generate_series(1::bigint, cardinality(_ids)) AS place) AS each;
+    END IF;
+    IF _entry_places IS NOT NULL THEN
+        INSERT INTO entry (task, key, answer, body)
+            SELECT _numbers[e.place], e.key, e.answer, e.body
+            FROM unnest(_entry_places, _entry_keys, _entry_answers, _entry_bodies)
+                AS e (place, key, answer, body)
+            WHERE e.place <> ALL (_lost)
+            ON CONFLICT DO NOTHING;
+    END IF;
+    IF _ended IS NOT NULL THEN
+        INSERT INTO ended_task (principal) SELECT unnest(_principals);
+        WITH withdrawn AS (
+            UPDATE question SET state = 2 WHERE task = ANY (_ended) AND state = 0 RETURNING task
+        )
+        SELECT array_agg(task) INTO _asked FROM withdrawn;
+    END IF;
+    IF _changed IS NOT NULL THEN
+        UPDATE task t SET updated = greatest(_now, t.updated + 1),
+            message = coalesce(w.message, t.message), progress = coalesce(w.progress, t.progress),
+            crashes = CASE WHEN w.place = ANY (_entry_places) THEN 0 ELSE t.crashes END,
+            outcome = w.outcome,
+            phase = CASE WHEN w.outcome IS NULL THEN 1 ELSE 3 END,
+            owner = CASE WHEN w.outcome IS NULL THEN t.owner END,
+            owner_lock = CASE WHEN w.outcome IS NULL THEN t.owner_lock END,
+            due = CASE WHEN w.outcome IS NULL THEN t.due END,
+            lasts = CASE WHEN w.outcome IS NULL OR t.lasts IS NULL THEN t.lasts
+                ELSE greatest(_now + w.retention - t.created, CASE WHEN t.number = ANY (_asked)
+                    THEN lasting(t, 1, 0, _now) ELSE t.lasts END) END
+            FROM unnest(_ids, _messages, _progress, _outcomes, _retentions)
+                WITH ORDINALITY AS w (id, message, progress, outcome, retention, place)
+            WHERE t.id = w.id AND w.place = ANY (_changed);
+    END IF;
+    RETURN _lost;
+END $$;
+
+-- All that a worker can write: false if it has lost the task. What there is nothing of is NULL.
 CREATE FUNCTION write_task(
     _id text, _worker text, _epoch bigint, _message text, _progress text, _forgotten text[],
     _keys text[], _answers boolean[], _bodies text[],
@@ -299,7 +377,7 @@ BEGIN
         END IF;
     END IF;
     UPDATE task SET updated = greatest(_now, _task.updated + 1), message = _task.message,
-        progress = _task.progress, crashes = _task.crashes, lasts = _task.lasts, expires = _task.created + _task.lasts,
+        progress = _task.progress, crashes = _task.crashes, lasts = _task.lasts,
         phase = _task.phase, due = _task.due, owner = _task.owner, owner_lock = _task.owner_lock
         WHERE id = _id;
     RETURN true;
@@ -343,7 +421,7 @@ BEGIN
         UPDATE task SET updated = greatest(_now, updated + 1),
             due = CASE phase WHEN 2 THEN _now ELSE due END,
             phase = CASE phase WHEN 2 THEN 0 ELSE phase END,
-            lasts = _lasts, expires = created + _lasts
+            lasts = _lasts
             WHERE id = _id;
     END IF;
     RETURN _taken;

@@ -123,6 +123,7 @@ DECLARE
     _owners text[] := '{}';
     _task task;
     _principals text[];
+    _ended bigint;
     _notes bigint;
     _events bigint;
 BEGIN
@@ -157,15 +158,17 @@ BEGIN
         FOR UPDATE SKIP LOCKED);
     GET DIAGNOSTICS _events = ROW_COUNT;
 
+    SELECT count(*), array_agg(DISTINCT e.principal) INTO _ended, _principals
+        FROM (SELECT principal FROM ended_task LIMIT 1000) AS e;
     SELECT array_agg(principal) INTO _principals FROM (
-        SELECT o.principal FROM open_tasks o
-            WHERE o.principal IN (SELECT e.principal FROM ended_task e LIMIT _limit)
+        SELECT o.principal FROM open_tasks o WHERE o.principal = ANY (_principals)
             FOR UPDATE SKIP LOCKED) AS counted;
     PERFORM count_out(_principals);
     DELETE FROM open_tasks WHERE principal = ANY (_principals) AND count = 0;
 
     RETURN QUERY SELECT _expired, _owners, coalesce(cardinality(_numbers), 0)::bigint,
-        _limit IN (cardinality(_expired), coalesce(cardinality(_numbers), 0), _notes, _events);
+        _limit IN (cardinality(_expired), coalesce(cardinality(_numbers), 0), _notes, _events)
+            OR _ended = 1000;
 END $$;
 
 -- When something is due: what is, or the tasks of a process that is gone. NULL if nothing will be.

@@ -26,8 +26,8 @@ CREATE TABLE task (
     ttl bigint,               -- as it was asked for
     max_ttl bigint NOT NULL,  -- while a question is open
     lasts bigint,             -- its ttl as things are
-    expires bigint,           -- until it has ended
-    purge bigint,             -- from when it has ended
+    expires bigint GENERATED ALWAYS AS (CASE WHEN phase <> 3 THEN created + lasts END) STORED,
+    purge bigint GENERATED ALWAYS AS (CASE WHEN phase = 3 THEN created + lasts END) STORED,
     begun boolean NOT NULL,
     crashes integer NOT NULL,
     clean_up boolean NOT NULL, -- whether something is done after it if it ends before its work
@@ -54,7 +54,8 @@ CREATE TABLE open_tasks (
 ) WITH (fillfactor = 50);
 
 -- One row for each task that has ended and is still counted. Those who end tasks wait for nobody
--- so; those who make them wait for each other, principal by principal.
+-- so; those who make them wait for each other, principal by principal. The sweeper counts them out, and
+-- whoever finds no room.
 CREATE TABLE ended_task (
     principal text COLLATE "C" NOT NULL
 );
