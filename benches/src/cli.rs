@@ -15,7 +15,8 @@ Measures what calls and open streams cost, beside a bare server and a peer.
   --quick        short slices, few rounds, few streams: to see that it works
   --no-peers     leaves rmcp out, which has to be built first
   --only PART    http, stdio, memory or tasks
-  --figure NAME  of the tasks, one alone: creations, lives, http, polls or parked
+  --figure NAME  of the tasks, one alone: creations, lives, http, polls, parked,
+                 stream or streams
   --store STORE  where tasks are kept: sqlite (default) or postgres
 
   bench serve NAME [PLACE]  runs one of the servers

@@ -15,6 +15,7 @@ use crate::{
     Journal, Misuse, RunId,
     entry::written,
     polled::{polling, step_of},
+    store::{Emitted, PageLimit},
 };
 
 /// One block that a run has emitted.
@@ -53,6 +54,9 @@ impl Segment {
 #[derive(Debug, Default)]
 pub(crate) struct Segments {
     stored: Vec<Segment>,
+    /// How many of them are on their way to the store, and how many are there.
+    sent: usize,
+    written: usize,
     scopes: HashMap<String, Scope>,
 }
 
@@ -76,6 +80,21 @@ impl Segments {
 
     pub(crate) fn stored(&self) -> &[Segment] {
         &self.stored
+    }
+
+    /// All that there are are in the store.
+    pub(crate) fn all_written(&mut self) {
+        (self.sent, self.written) = (self.stored.len(), self.stored.len());
+    }
+
+    /// All that there are are on their way to the store.
+    pub(crate) fn all_sent(&mut self) {
+        self.sent = self.stored.len();
+    }
+
+    /// Those that were on their way are there.
+    pub(crate) fn sent_are_written(&mut self) {
+        self.written = self.sent;
     }
 
     fn push(&mut self, segment: Segment) {
@@ -204,6 +223,26 @@ impl Journal {
         self.lock().segments.stored().to_vec()
     }
 
+    /// Blocks from after a number on, if the store has any and this run knows of them. They are as
+    /// good as those that are read there: what is written stays, with its number, whoever runs the
+    /// task by now. `None` as well if a question is open: then there is more to know.
+    pub(crate) fn written_after(&self, after: u64, limit: PageLimit) -> Option<Emitted> {
+        let state = self.lock();
+        let Segments { stored, written, .. } = &state.segments;
+        let from = usize::try_from(after).ok().filter(|from| from < written)?;
+        if state.questions.any_open() {
+            return None;
+        }
+        let mut bytes = 0;
+        let page = stored[from..*written].iter().take(limit.segments).take_while(|segment| {
+            let fits = bytes < limit.bytes;
+            bytes += segment.block.get().len();
+            fits
+        });
+        let blocks = page.map(|segment| segment.block.clone()).collect();
+        Some(Emitted { blocks, last: *written as u64, ended: false, asks: false })
+    }
+
     /// How many blocks have been emitted.
     pub fn count_segments(&self) -> usize {
         self.lock().segments.stored().len()
@@ -224,10 +263,10 @@ impl Journal {
 mod tests {
     use std::task::{Context, Poll, Waker};
 
-    use outlive_wire::RawJson;
+    use outlive_wire::{InputRequest, RawJson};
     use serde_json::value::to_raw_value;
 
-    use crate::{Bounds, Journal, Misuse, Restored, poll_as};
+    use crate::{Bounds, Journal, Misuse, Restored, poll_as, store::PageLimit};
 
     const BOUNDS: Bounds =
         Bounds { bytes: 1 << 20, questions: 1, leaves: false, segments: 5_000, segment_bytes: 20 };
@@ -281,6 +320,38 @@ mod tests {
         let journal = Journal::new(Bounds { segments: 1, ..BOUNDS });
         emit(&journal, "", "a").unwrap();
         assert_eq!(emit(&journal, "", "b"), Err(Misuse::TooManySegments { limit: 1 }));
+    }
+
+    #[test]
+    fn what_is_written_is_known_and_nothing_else() {
+        let journal = Journal::new(BOUNDS);
+        let read = |after, segments| {
+            let limit = PageLimit { segments, bytes: 1_000 };
+            let emitted = journal.written_after(after, limit)?;
+            let texts = emitted.blocks.iter().map(|block| block.get().to_owned());
+            Some((texts.collect::<Vec<_>>(), emitted.last))
+        };
+        let some = |texts: &[&str], last| {
+            Some((texts.iter().map(|text| format!("\"{text}\"")).collect::<Vec<_>>(), last))
+        };
+        emit(&journal, "", "a").unwrap();
+        assert_eq!(read(0, 10), None);
+        journal.begin_writing();
+        assert_eq!(read(0, 10), some(&["a"], 1), "the task was made with it");
+        for text in ["b", "c"] {
+            emit(&journal, "", text).unwrap();
+        }
+        journal.take_changes().unwrap();
+        emit(&journal, "", "d").unwrap();
+        assert_eq!(read(1, 10), None, "they are on their way");
+        journal.written();
+        assert_eq!(read(0, 2), some(&["a", "b"], 3));
+        assert_eq!(read(2, 10), some(&["c"], 3), "another is not written");
+        assert_eq!(read(3, 10), None);
+        assert_eq!(read(u64::MAX, 10), None);
+        let asked = poll_as(1, || journal.ask(1, "k", InputRequest::ListRoots, None));
+        assert!(asked.is_ok());
+        assert_eq!(read(0, 10), None, "something else is to be told");
     }
 
     #[test]

@@ -105,6 +105,9 @@ impl Journal {
     /// of it: it is what the task is made with.
     pub fn begin_writing(&self) {
         let mut state = self.lock();
+        if state.unwritten.is_none() {
+            state.segments.all_written();
+        }
         let said = state.said.take();
         let unwritten = state.unwritten.get_or_insert_default();
         unwritten.changes.message = unwritten.changes.message.take().or(said);
@@ -145,6 +148,7 @@ impl Journal {
         unwritten.emitted = 0;
         let crowded = mem::take(&mut unwritten.crowded);
         let changes = mem::take(&mut unwritten.changes);
+        state.segments.all_sent();
         drop(state);
         crowded.into_iter().for_each(Waker::wake);
         Some(changes)
@@ -156,6 +160,7 @@ impl Journal {
         let Some(unwritten) = &mut state.unwritten else { return };
         unwritten.done = unwritten.begun;
         let waiting = mem::take(&mut unwritten.waiting);
+        state.segments.sent_are_written();
         drop(state);
         waiting.into_iter().for_each(Waker::wake);
     }

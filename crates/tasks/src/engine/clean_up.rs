@@ -26,7 +26,7 @@ pub(super) async fn clean_up(inner: &Arc<Inner>, claimed: Claimed) {
     let (lease, principal) = (claimed.lease.clone(), claimed.principal.clone());
     let crashes = claimed.crashes;
     let expected = inner.expect(&lease.task);
-    let signals = expected.is_held(lease.epoch);
+    let signals = expected.is_held(lease.epoch, None);
     let held = Held { inner, lease: &lease, principal: &principal };
     let done = match crashes >= inner.config.crashes {
         true => Some(Err(format!("its worker was lost {crashes} times in a row"))),

@@ -159,6 +159,7 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut l
             Event::Written(true) => {
                 commit = None;
                 journal.written();
+                inner.tell_readers(&held.lease.task);
             }
             Event::Changed => (look, again) = (true, None),
             Event::Lost | Event::Written(false) => {

@@ -37,7 +37,8 @@ use room::Expected;
 use crate::{
     Journal,
     store::{
-        By, Cancelled, Claimed, Lease, Store, StoreError, TaskId, TaskOutcome, View, WorkerId,
+        By, Cancelled, Claimed, Emitted, Lease, PageLimit, Store, StoreError, TaskId, TaskOutcome,
+        View, WorkerId,
     },
 };
 
@@ -118,11 +119,20 @@ struct Signals {
     /// The lease is lost.
     lost: Arc<Notify>,
     epoch: u64,
+    /// What runs, once it does.
+    run: Option<Running>,
+}
+
+/// A run, for those who read what it emits.
+#[derive(Clone)]
+struct Running {
+    principal: Arc<str>,
+    journal: Arc<Journal>,
 }
 
 impl Signals {
     fn of(epoch: u64) -> Self {
-        Self { changed: Arc::default(), lost: Arc::default(), epoch }
+        Self { changed: Arc::default(), lost: Arc::default(), epoch, run: None }
     }
 }
 
@@ -236,6 +246,19 @@ impl Engine {
         notify
     }
 
+    /// What a task of this principal has emitted from after a number on, if it runs here and the store
+    /// has more. It is read without the store, and says nothing of how the task is.
+    pub fn emitted(
+        &self,
+        principal: &str,
+        task: &TaskId,
+        after: u64,
+        limit: PageLimit,
+    ) -> Option<Emitted> {
+        let run = self.0.lock_running().get(task).and_then(|signals| signals.run.clone())?;
+        (*run.principal == *principal).then(|| run.journal.written_after(after, limit))?
+    }
+
     /// Changes of these tasks, from now on.
     pub fn news(&self, tasks: &[TaskId]) -> News {
         let (news, listening) = News::new(tasks);
@@ -280,11 +303,17 @@ impl Inner {
 
     fn changed(&self, task: &TaskId, by: By) {
         match (self.lock_running().get(task), by) {
-            // Whoever has written it knows it.
+            // Whoever has written it knows it, and tells others once its journal knows it, too.
+            (Some(Signals { run: Some(_), .. }), By::Worker) => return,
             (Some(_), By::Worker) => {}
             (Some(signals), By::Anybody) => signals.changed.notify_one(),
             (None, _) => self.due.notify_one(),
         }
+        self.tell_readers(task);
+    }
+
+    /// Tells those who look at a task that it may have changed.
+    fn tell_readers(&self, task: &TaskId) {
         if let Some(notify) = self.lock_watched().get(task).and_then(Weak::upgrade) {
             notify.notify_waiters();
         }
@@ -303,10 +332,13 @@ impl Inner {
         // What was done to one that is claimed may have come before anybody listened.
         let look = expected.is_none();
         let expected = expected.unwrap_or_else(|| self.expect(&lease.task));
-        let signals = expected.is_held(lease.epoch);
+        let running =
+            Running { principal: principal.as_str().into(), journal: Arc::clone(&run.journal) };
+        let signals = expected.is_held(lease.epoch, Some(running));
         let held = Held { inner: self, lease: &lease, principal: &principal };
         let left = drive::drive(held, run, &signals, look).await;
         drop(expected);
+        self.tell_readers(&lease.task);
         if left == drive::Left::Waiting {
             // It may be due again already.
             self.due.notify_one();

@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{Inner, Signals};
+use super::{Inner, Running, Signals};
 use crate::store::TaskId;
 
 /// The epoch of a task that is not held yet.
@@ -26,8 +26,8 @@ pub(super) struct Expected {
 
 impl Expected {
     /// The task is this worker's from now on.
-    pub(super) fn is_held(&self, epoch: u64) -> Signals {
-        let held = Signals { epoch, ..self.signals.clone() };
+    pub(super) fn is_held(&self, epoch: u64, run: Option<Running>) -> Signals {
+        let held = Signals { epoch, run, ..self.signals.clone() };
         self.inner.lock_running().insert(self.task.clone(), held.clone());
         held
     }

@@ -27,7 +27,7 @@ use outlive_wire::{InputRequest, RawJson};
 use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::{json, value::to_raw_value};
 
-use self::reference::{Model, Next};
+use self::reference::{Changed, Model, Next};
 
 const OWNER: &str = "name:ada";
 
@@ -261,9 +261,14 @@ impl Play {
             }
             Next::End => Then::End { outcome, retention: span(RETENTION) },
         };
+        let is_seen = !matches!(then, Then::GoOn)
+            || message.is_some()
+            || !changes.asked.is_empty()
+            || !withdrawn.is_empty();
+        let changed = if is_seen { Changed::Yes } else { Changed::Recorded };
         let names: Vec<_> = wrote.asked.iter().map(|name| format!("q{name}")).collect();
         let written = self.store.write(&lease, changes, then).await;
-        let held = self.model.write(&lease, |task, now| {
+        let held = self.model.write(&lease, changed, |task, now| {
             task.record(&entries);
             task.ask(&names, &withdrawn, now);
             task.message = message.or_else(|| task.message.take());

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     methods::gate,
-    partials::{emitted, page_of},
+    partials::{emitted, is_all, page_at_hand, page_of},
     unavailable,
 };
 use crate::server::core::Core;
@@ -115,12 +115,20 @@ impl Following {
         while let Some(after) = self.0.get(id).copied() {
             // Nothing is read that could not be sent.
             poll_fn(|cx| call.port().poll_room(cx)).await;
-            let Some(page) = page_of(tasks, call, id, after).await? else {
+            let at_hand = page_at_hand(tasks, call, id, after);
+            let is_at_hand = at_hand.is_some();
+            let page = match at_hand {
+                Some(page) => Some(page),
+                None => page_of(tasks, call, id, after).await?,
+            };
+            let Some(page) = page else {
                 self.0.remove(id);
                 return Ok(());
             };
             let ended = page.ended;
             let news = emitted(id, after, page, ended);
+            // Of what comes after these we are told.
+            let enough = is_at_hand && is_all(&news.blocks, news.last);
             let count = news.blocks.blocks.len() as u64;
             if count == 0 && !news.complete {
                 return Ok(());
@@ -131,6 +139,9 @@ impl Following {
             };
             let bound = core.profile.limits.queued_notifications;
             call.port().say(Notify::Emitted(Box::new(news)), bound);
+            if enough {
+                return Ok(());
+            }
         }
         Ok(())
     }

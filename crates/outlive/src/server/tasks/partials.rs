@@ -39,6 +39,17 @@ pub(super) async fn page_of(
     page.map_err(|error| unavailable(&error))
 }
 
+/// More blocks of a task that runs here, if the store has some: as many as fit a message. Reading them
+/// costs next to nothing, and says nothing of how the task is.
+pub(super) fn page_at_hand(
+    tasks: &Tasks,
+    call: &Call,
+    id: &TaskId,
+    after: u64,
+) -> Option<store::Emitted> {
+    tasks.engine().emitted(call.principal().key(), id, after, PAGE)
+}
+
 /// `tasks/result` with a number: what comes after it, as far as it is there. `None` if the task does
 /// not send its content as it grows, or no number is named.
 pub(super) async fn after_number(

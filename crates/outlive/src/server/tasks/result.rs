@@ -29,9 +29,9 @@ pub(in crate::server) fn result(core: &Arc<Core>, call: Arc<Call>) -> Work {
         }
         let mut dialogue = Dialogue::default();
         let mut told = None;
+        let watch = tasks.engine().watch(&id);
         loop {
-            let changed = tasks.engine().watch(&id);
-            let changed = changed.notified();
+            let changed = watch.notified();
             let view = look(tasks, &call, &id).await?;
             let questions = view.questions.clone();
             tell_progress(&core, &call, &view);

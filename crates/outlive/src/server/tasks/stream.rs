@@ -2,7 +2,7 @@
 //! id, in a dialect of 2025-11-25.
 //!
 //! The stream reads what the store has: a block is there before it is sent, whichever replica the
-//! task runs on. It holds one message at a time; a reader that is slow reads larger pieces later.
+//! task runs on; if it runs on this one, the block is still at hand. It holds one message at a time; a reader that is slow reads larger pieces later.
 
 use std::{
     collections::HashMap,
@@ -21,7 +21,7 @@ use super::{
     Tasks,
     dialogue::{Dialogue, take, tell_progress},
     methods::look,
-    partials::{as_content, is_all, page, rest},
+    partials::{as_content, is_all, page, page_at_hand, rest},
     result::LOOK,
 };
 use crate::server::core::Core;
@@ -40,6 +40,7 @@ pub(super) async fn stream(
     let mut stream = Stream { core: &core, tasks, call: &call, id, made: Some(made), sent: 0 };
     let mut dialogue = Dialogue::default();
     let mut told = None;
+    let watch = tasks.engine().watch(&stream.id);
     loop {
         // Nothing is read that could not be sent.
         poll_fn(|cx| call.port().poll_room(cx)).await;
@@ -48,8 +49,7 @@ pub(super) async fn stream(
             tasks.engine().sweep().await;
             expires = Instant::now() + LOOK;
         }
-        let changed = tasks.engine().watch(&stream.id);
-        let changed = changed.notified();
+        let changed = watch.notified();
         let again = Instant::now() + LOOK;
         // Nearly always there is nothing but more of them to know.
         if told != Some(true)
@@ -146,7 +146,10 @@ impl Stream<'_> {
     /// Sends more blocks of a task that neither has ended nor asks; says whether these were all.
     /// `None` if there is something else to know.
     async fn read_on(&mut self) -> Result<Option<bool>, Fault> {
-        let page = page(self.tasks, self.call, &self.id, self.sent).await?;
+        let page = match page_at_hand(self.tasks, self.call, &self.id, self.sent) {
+            Some(page) => page,
+            None => page(self.tasks, self.call, &self.id, self.sent).await?,
+        };
         if page.ended || page.asks || page.blocks.is_empty() {
             return Ok(None);
         }

@@ -10,7 +10,7 @@ use super::{
     column::owned,
     creating::{self, Creation},
     problem::Problem,
-    writer::{Order, Queued, Work},
+    writer::{Queued, Work},
     writing::{self, Waiting},
 };
 use crate::store::{By, Created, StoreError, TaskId};

@@ -22,16 +22,14 @@ use crate::store::{By, Cancelled, Cleaning, Lease, StoreError, Swept, TaskId, Ta
 // while.
 pub(super) const END: &str = "UPDATE task SET phase = 3, outcome = ?2, owner = NULL, due = NULL,
      expires = NULL, purge = max(?3 + ?4, created + ttl), ttl = max(ttl, ?3 + ?4 - created),
-     updated = max(?3, updated + 1)
-     WHERE number = ?1 AND phase <> 3 RETURNING principal";
+     updated = max(?3, updated + 1) WHERE number = ?1 AND phase <> 3";
 // As END, for what ended before its work did: it may be owed a clean-up. That is due when its run is
 // gone, at the end of its lease at the latest; and now if nobody runs it, or its worker (?5) says so.
 pub(super) const END_UNFINISHED: &str = "UPDATE task SET phase = 3, outcome = ?2,
      owner = NULL, crashes = 0,
      due = CASE WHEN NOT (clean_up AND begun) THEN NULL WHEN owner IS NULL OR ?5 THEN ?3 ELSE due END,
      expires = NULL, purge = max(?3 + ?4, created + ttl), ttl = max(ttl, ?3 + ?4 - created),
-     updated = max(?3, updated + 1)
-     WHERE number = ?1 AND phase <> 3 RETURNING principal";
+     updated = max(?3, updated + 1) WHERE number = ?1 AND phase <> 3";
 pub(super) const CLEAN_UP: &str = "UPDATE task SET owner = NULL, due = ?4
      WHERE id = ?1 AND epoch = ?2 AND phase = 3 AND due IS NOT NULL
      AND (owner = ?3 OR (owner IS NULL AND ?4 IS NOT NULL)) RETURNING number";
@@ -47,8 +45,9 @@ pub(super) const EXPIRED: &str =
     "SELECT number, id, phase, principal FROM task WHERE expires <= ?1 ORDER BY expires LIMIT ?2";
 
 /// A task that is to end.
-pub(super) struct Ending {
+pub(super) struct Ending<'a> {
     pub(super) number: i64,
+    pub(super) principal: &'a str,
     /// In which it is, and which is not that of what has ended.
     pub(super) phase: i64,
     /// Whether a question may be open.
@@ -59,7 +58,7 @@ pub(super) struct Ending {
 /// Ends a task that has not ended.
 pub(super) fn end(
     batch: &mut Batch<'_>,
-    Ending { number, phase, asks, by }: Ending,
+    &Ending { number, principal, phase, asks, by }: &Ending<'_>,
     outcome: &TaskOutcome,
     retention: Duration,
 ) -> Result<(), Problem> {
@@ -70,16 +69,18 @@ pub(super) fn end(
     }
     let json = to_json(outcome)?;
     let values = (number, &json, batch.now(), millis(retention));
-    let principal = match outcome.is_unfinished() {
-        false => one(connection, END, values, |row| row.get::<_, String>(0))?,
+    let ended = match outcome.is_unfinished() {
+        false => run(connection, END, values)?,
         true => {
             let values = (values.0, values.1, values.2, values.3, by == By::Worker);
-            one(connection, END_UNFINISHED, values, |row| row.get::<_, String>(0))?
+            run(connection, END_UNFINISHED, values)?
         }
     };
-    let Some(principal) = principal else { return Ok(()) };
+    if ended == 0 {
+        return Ok(());
+    }
     batch.moved(phase, ENDED);
-    count_out(connection, &principal)
+    count_out(connection, principal)
 }
 
 /// A principal has one task less that has not ended.
@@ -118,8 +119,8 @@ pub(super) fn cancel(
     let cancelled = match phase == RUNNING && !at_once {
         true => Cancelled::Requested,
         false => {
-            let ending = Ending { number, phase, asks: true, by: By::Anybody };
-            end(batch, ending, &TaskOutcome::Cancelled, retention)?;
+            let ending = Ending { number, principal, phase, asks: true, by: By::Anybody };
+            end(batch, &ending, &TaskOutcome::Cancelled, retention)?;
             Cancelled::Ended
         }
     };
@@ -136,13 +137,14 @@ pub(super) fn sweep(
     let purged = run(connection, PURGE, (now, count(limit)))?;
     batch.count(ENDED, -count(purged));
     let expired = all(connection, EXPIRED, (now, count(limit)), |row| {
-        let task = (row.get(3)?, TaskId::new(row.get::<_, String>(1)?));
+        let task = (row.get::<_, String>(3)?, TaskId::new(row.get::<_, String>(1)?));
         Ok(((row.get(0)?, row.get(2)?), task))
     })?;
-    for ((number, phase), (_, task)) in &expired {
-        let ending = Ending { number: *number, phase: *phase, asks: true, by: By::Anybody };
-        end(batch, ending, &TaskOutcome::Expired, retention)?;
-        batch.changed(*number, task, By::Anybody);
+    for ((number, phase), (principal, task)) in &expired {
+        let (number, phase, by) = (*number, *phase, By::Anybody);
+        let ending = Ending { number, principal, phase, asks: true, by };
+        end(batch, &ending, &TaskOutcome::Expired, retention)?;
+        batch.changed(number, task, By::Anybody);
     }
     let swept =
         [purged, expired.len(), notes::sweep(batch, limit)?, auditing::sweep(batch, limit)?];

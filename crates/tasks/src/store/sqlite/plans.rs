@@ -66,6 +66,7 @@ const STATEMENTS: &[&str] = &[
     viewing::LAST_EMITTED,
     viewing::EMITTED,
     viewing::LIST,
+    writing::HELD,
     writing::TOUCH,
     writing::FORGET_CRASHES,
     writing::IS_TO_STOP,

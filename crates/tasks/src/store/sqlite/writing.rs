@@ -13,14 +13,19 @@ use super::{
 use crate::store::{By, Changes, Lease, Millis, StoreError, Then};
 
 // Who has lost the task finds no row here, and writes nothing after it.
-pub(super) const TOUCH: &str = "UPDATE task SET updated = max(?4, updated + 1),
-     message = coalesce(?5, message), progress = coalesce(?6, progress)
-     WHERE id = ?1 AND epoch = ?2 AND owner = ?3 AND phase = 1 RETURNING number, crashes, open";
+pub(super) const HELD: &str = "SELECT number, principal, crashes, open, updated FROM task
+     WHERE id = ?1 AND epoch = ?2 AND owner = ?3 AND phase = 1";
+pub(super) const TOUCH: &str = "UPDATE task SET updated = max(?2, updated + 1),
+     message = coalesce(?3, message), progress = coalesce(?4, progress) WHERE number = ?1";
 pub(super) const FORGET_CRASHES: &str = "UPDATE task SET crashes = 0 WHERE number = ?1";
 pub(super) const IS_TO_STOP: &str =
     "SELECT cancel_requested IS NOT NULL FROM task WHERE number = ?1";
 pub(super) const PARK: &str =
     "UPDATE task SET phase = ?2, due = ?3, owner = NULL WHERE number = ?1";
+
+/// How often a task that only records what it does has a new time of its last change. Nothing else
+/// of its row changes then, and a page that is not written costs nothing.
+const SECOND: i64 = 1_000;
 
 pub(super) fn write(
     batch: &mut Batch<'_>,
@@ -28,7 +33,18 @@ pub(super) fn write(
     changes: &Changes,
     then: &Then,
 ) -> Result<(), Problem> {
-    let Touched { number, crashes, open } = touch(batch, lease, changes)?;
+    let Held { number, principal, crashes, open, updated } = held(batch, lease)?;
+    let Changes { message, progress, asked, withdrawn, .. } = changes;
+    let has_words = message.is_some() || progress.is_some();
+    let is_seen = match then {
+        Then::GoOn => !asked.is_empty() || !withdrawn.is_empty() || updated + SECOND <= batch.now(),
+        Then::Park { .. } => true,
+        // Its end is the change.
+        Then::End { .. } => false,
+    };
+    if has_words || is_seen {
+        touch(batch, number, changes)?;
+    }
     let recorded = apply(batch, number, changes)?;
     if recorded && crashes > 0 {
         run(batch.connection, FORGET_CRASHES, [number])?;
@@ -38,8 +54,9 @@ pub(super) fn write(
         Then::Park { due, seen } => park(batch, number, *due, *seen)?,
         Then::End { outcome, retention } => {
             let asks = open > 0 || !changes.asked.is_empty();
-            let ending = Ending { number, phase: RUNNING, asks, by: By::Worker };
-            ending::end(batch, ending, outcome, *retention)?;
+            let by = By::Worker;
+            let ending = Ending { number, principal: &principal, phase: RUNNING, asks, by };
+            ending::end(batch, &ending, outcome, *retention)?;
         }
     }
     batch.changed(number, &lease.task, By::Worker);
@@ -47,25 +64,36 @@ pub(super) fn write(
 }
 
 /// What is known of a task that is written.
-struct Touched {
+struct Held {
     number: i64,
+    principal: String,
     crashes: u32,
     /// How many questions are open.
     open: i64,
+    updated: i64,
 }
 
-/// Notes the change, if the lease is not lost.
-fn touch(batch: &Batch<'_>, lease: &Lease, changes: &Changes) -> Result<Touched, Problem> {
-    let (epoch, worker) = (to_column(lease.epoch), lease.worker.as_str());
+/// The task, if the lease is not lost.
+fn held(batch: &Batch<'_>, lease: &Lease) -> Result<Held, Problem> {
+    let place = (lease.task.as_str(), to_column(lease.epoch), lease.worker.as_str());
+    let held = one(batch.connection, HELD, place, |row| {
+        Ok(Held {
+            number: row.get(0)?,
+            principal: row.get(1)?,
+            crashes: row.get(2)?,
+            open: row.get(3)?,
+            updated: row.get(4)?,
+        })
+    })?;
+    held.ok_or(Problem::Store(StoreError::Lost))
+}
+
+/// Notes that it changes, and what it says of itself.
+fn touch(batch: &Batch<'_>, number: i64, changes: &Changes) -> Result<(), Problem> {
     let message = changes.message.as_deref();
     let progress = changes.progress.as_ref().map(|progress| progress.get());
-    let touched = one(
-        batch.connection,
-        TOUCH,
-        (lease.task.as_str(), epoch, worker, batch.now(), message, progress),
-        |row| Ok(Touched { number: row.get(0)?, crashes: row.get(1)?, open: row.get(2)? }),
-    )?;
-    touched.ok_or(Problem::Store(StoreError::Lost))
+    run(batch.connection, TOUCH, (number, batch.now(), message, progress))?;
+    Ok(())
 }
 
 /// Writes the changes, and says whether there is a new entry among them.

@@ -46,7 +46,7 @@ pub(super) struct Task {
     /// In the order they were asked; `None` when it is answered, else whether it is open.
     questions: Vec<(String, Option<bool>)>,
     /// Whether it has changed since it was last looked at.
-    changed: bool,
+    changed: Changed,
     /// What was seen last: when it was made, and when it changed.
     seen: Option<(u64, u64)>,
 }
@@ -86,7 +86,7 @@ impl Model {
             message: None,
             entries: BTreeMap::new(),
             questions: Vec::new(),
-            changed: true,
+            changed: Changed::Yes,
             seen: None,
         };
         self.tasks.insert(id.clone(), task);
@@ -152,10 +152,15 @@ impl Model {
     }
 
     /// Writes, if the lease is not lost.
-    pub(super) fn write(&mut self, lease: &Lease, write: impl FnOnce(&mut Task, u64)) -> bool {
+    pub(super) fn write(
+        &mut self,
+        lease: &Lease,
+        changed: Changed,
+        write: impl FnOnce(&mut Task, u64),
+    ) -> bool {
         let now = self.now;
         let Some(task) = self.held(lease) else { return false };
-        task.changed = true;
+        task.changed = task.changed.max(changed);
         write(task, now);
         true
     }
@@ -201,7 +206,7 @@ impl Model {
             }
         }
         if taken > 0 {
-            task.changed = true;
+            task.changed = Changed::Yes;
             task.settle(open, now);
             if task.phase == Phase::Parked {
                 (task.phase, task.look) = (Phase::Queued, Some(now));
@@ -216,7 +221,7 @@ impl Model {
         if task.phase == Phase::Ended {
             return Some(Cancelled::Before);
         }
-        task.changed = true;
+        task.changed = Changed::Yes;
         task.cancel_requested = true;
         if task.phase == Phase::Running && !at_once {
             return Some(Cancelled::Requested);
@@ -237,7 +242,7 @@ impl Model {
         for (id, task) in tasks {
             if task.phase != Phase::Ended && task.created + task.ttl <= now {
                 task.end("expired".to_owned(), now);
-                task.changed = true;
+                task.changed = Changed::Yes;
                 expired.push(id.clone());
             }
         }
@@ -278,13 +283,23 @@ impl Model {
         if let Some((created, updated)) = task.seen {
             assert_eq!(view.created, created, "{id}");
             match task.changed {
-                true => assert!(view.updated > updated, "{id}: every change is newer"),
-                false => assert_eq!(view.updated, updated, "{id}: nothing has changed"),
+                Changed::Yes => assert!(view.updated > updated, "{id}: every change is newer"),
+                Changed::Recorded => assert!(view.updated >= updated, "{id}: time goes on"),
+                Changed::No => assert_eq!(view.updated, updated, "{id}: nothing has changed"),
             }
         }
         task.seen = Some((view.created, view.updated));
-        task.changed = false;
+        task.changed = Changed::No;
     }
+}
+
+/// What has happened to a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Changed {
+    No,
+    /// It has recorded something, which may be seen later.
+    Recorded,
+    Yes,
 }
 
 impl Task {
