@@ -1,11 +1,14 @@
 //! The control of everything durable: commits of the same bytes, as safe and as much together, with
 //! nothing around them.
 //!
-//! One table of tasks and one of entries. What is queued while a commit is on its way shares the
-//! next; there is no timer. Nothing is checked, counted, told or looked up.
+//! The rows are those of our stores, column by column; there is no index but by name, and nothing is
+//! checked, counted, told or looked up. What is queued while a commit is on its way shares the next;
+//! there is no timer.
 
 mod postgres;
 mod sqlite;
+
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use tokio::sync::{mpsc, oneshot};
@@ -20,9 +23,37 @@ const BATCH: usize = 512;
 
 /// Something to commit.
 pub(crate) enum Write {
-    Create { id: String, principal: String, kind: String, origin: String, request: String },
-    Entry { task: String, key: String, body: String },
-    End { task: String, outcome: String },
+    Create {
+        id: String,
+        principal: String,
+        kind: String,
+        origin: String,
+        request: String,
+    },
+    Entry {
+        task: String,
+        key: String,
+        body: String,
+    },
+    End {
+        task: String,
+        outcome: String,
+    },
+    /// A line of the audit, for a task of this name.
+    Event {
+        task: String,
+        principal: &'static str,
+        what: &'static str,
+    },
+}
+
+/// How long things are kept, in milliseconds.
+const DAY: i64 = 86_400_000;
+
+/// Milliseconds since 1970.
+fn now() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// A write, and who waits until it is on the disk.
@@ -49,5 +80,11 @@ impl Bare {
         let lane = &self.lanes[lane % self.lanes.len()];
         lane.send((write, reply)).await.ok().context("the bare writer has ended")?;
         done.await.context("the bare writer has ended")
+    }
+
+    /// Has something committed with what comes next, and waits for nothing.
+    pub(crate) async fn leave(&self, write: Write) -> Result<()> {
+        let (reply, _) = oneshot::channel();
+        self.lanes[0].send((write, reply)).await.ok().context("the bare writer has ended")
     }
 }

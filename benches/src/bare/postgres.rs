@@ -3,15 +3,31 @@
 
 use anyhow::{Context, Result};
 use tokio::sync::{mpsc, oneshot};
-use tokio_postgres::{Client, NoTls, Statement};
+use tokio_postgres::{Client, NoTls, Statement, types::ToSql};
 
-use super::{BATCH, QUEUE, Queued, Write};
+use super::{BATCH, DAY, QUEUE, Queued, Write, now};
 use crate::place::{self, Place};
 
-const CREATE: &str = "INSERT INTO task (id, principal, kind, origin, request)
-    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])";
-const ENTRY: &str = "INSERT INTO entry SELECT * FROM unnest($1::text[], $2::text[], $3::text[])";
-const END: &str = "UPDATE task SET outcome = ended.outcome
+const TABLES: &str = "
+CREATE TABLE IF NOT EXISTS task (id text COLLATE \"C\" PRIMARY KEY, number bigint, principal text,
+    kind text, origin text, listed boolean, phase smallint, epoch bigint, owner text,
+    owner_lock bigint, due bigint, created bigint, updated bigint, ttl bigint, max_ttl bigint,
+    lasts bigint, expires bigint, purge bigint, begun boolean, crashes integer, clean_up boolean,
+    request text, outcome text);
+CREATE TABLE IF NOT EXISTS entry (task text COLLATE \"C\", key text, answer boolean, body text,
+    PRIMARY KEY (task, key));";
+const CREATE: &str =
+    "INSERT INTO task (id, principal, kind, origin, request, number, listed, phase,
+    epoch, owner, owner_lock, due, created, updated, ttl, max_ttl, lasts, expires, begun, crashes,
+    clean_up)
+    SELECT w.*, 1, false, 1, 1, 'bench', 1, $6::bigint, $6, $6, $7::bigint, $7, $7, $6 + $7, true, 0,
+    false
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) AS w";
+const ENTRY: &str = "INSERT INTO entry SELECT e.task, e.key, false, e.body
+    FROM unnest($1::text[], $2::text[], $3::text[]) AS e (task, key, body)";
+const END: &str = "UPDATE task SET outcome = ended.outcome, phase = 3, owner = NULL,
+    owner_lock = NULL, due = NULL, expires = NULL, updated = $3::bigint,
+    purge = $3 + $4::bigint
     FROM unnest($1::text[], $2::text[]) AS ended (id, outcome) WHERE task.id = ended.id";
 
 /// Opens the connections, on tables of this place's own.
@@ -23,11 +39,7 @@ pub(super) async fn start(place: &Place, lanes: usize) -> Result<Vec<mpsc::Sende
         tokio::spawn(connection);
         client
             .batch_execute(&format!(
-                "CREATE SCHEMA IF NOT EXISTS {schema}; SET search_path = {schema};
-                 CREATE TABLE IF NOT EXISTS task (id text COLLATE \"C\" PRIMARY KEY, principal text,
-                     kind text, origin text, request text, outcome text);
-                 CREATE TABLE IF NOT EXISTS entry (task text COLLATE \"C\", key text, body text,
-                     PRIMARY KEY (task, key));"
+                "CREATE SCHEMA IF NOT EXISTS {schema}; SET search_path = {schema}; {TABLES}"
             ))
             .await?;
         let lane = Lane {
@@ -71,6 +83,8 @@ impl Batch {
             }
             Write::Entry { task, key, body } => append(&mut self.entries, [task, key, body]),
             Write::End { task, outcome } => append(&mut self.ended, [task, outcome]),
+            // Nobody keeps an audit here.
+            Write::Event { .. } => {}
         }
         self.replies.push(reply);
     }
@@ -106,12 +120,13 @@ impl Lane {
 
     async fn commit(&self, batch: &Batch) -> Result<(), tokio_postgres::Error> {
         let whole = batch.statements() > 1;
+        let times = [now(), DAY];
         // All are sent when they are first polled, in this order.
         tokio::try_join!(
             self.command(whole.then_some("BEGIN")),
-            self.run(&self.create, &batch.created),
-            self.run(&self.entry, &batch.entries),
-            self.run(&self.end, &batch.ended),
+            self.run(&self.create, &batch.created, &times),
+            self.run(&self.entry, &batch.entries, &[]),
+            self.run(&self.end, &batch.ended, &times),
             self.command(whole.then_some("COMMIT")),
         )?;
         Ok(())
@@ -128,12 +143,14 @@ impl Lane {
         &self,
         statement: &Statement,
         columns: &[Vec<String>],
+        times: &[i64],
     ) -> Result<(), tokio_postgres::Error> {
         if columns[0].is_empty() {
             return Ok(());
         }
-        let columns: Vec<_> = columns.iter().map(|column| column as _).collect();
-        self.client.execute(statement, &columns).await?;
+        let columns = columns.iter().map(|column| column as &(dyn ToSql + Sync));
+        let values: Vec<_> = columns.chain(times.iter().map(|time| time as _)).collect();
+        self.client.execute(statement, &values).await?;
         Ok(())
     }
 }

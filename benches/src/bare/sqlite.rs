@@ -6,17 +6,29 @@ use anyhow::{Context, Result};
 use rusqlite::{Connection, OptionalExtension};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{BATCH, QUEUE, Queued, Write};
+use super::{BATCH, DAY, QUEUE, Queued, Write, now};
 
 const TABLES: &str = "
 CREATE TABLE IF NOT EXISTS task (id TEXT PRIMARY KEY, principal TEXT, kind TEXT, origin TEXT,
-    request TEXT, outcome TEXT);
-CREATE TABLE IF NOT EXISTS entry (task TEXT, key TEXT, body TEXT, PRIMARY KEY (task, key))
-    WITHOUT ROWID;";
+    phase INTEGER, epoch INTEGER, owner TEXT, due INTEGER, created INTEGER, updated INTEGER,
+    ttl INTEGER, base_ttl INTEGER, max_ttl INTEGER, expires INTEGER, purge INTEGER, begun INTEGER,
+    crashes INTEGER, open INTEGER, listed INTEGER, clean_up INTEGER, outcome TEXT);
+CREATE TABLE IF NOT EXISTS request (task INTEGER PRIMARY KEY, body TEXT);
+CREATE TABLE IF NOT EXISTS entry (task TEXT, key TEXT, answer INTEGER, body TEXT,
+    PRIMARY KEY (task, key)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS event (number INTEGER PRIMARY KEY, at INTEGER, expires INTEGER, task TEXT,
+    principal TEXT, what TEXT, cause TEXT);";
 const CREATE: &str =
-    "INSERT INTO task (id, principal, kind, origin, request) VALUES (?1, ?2, ?3, ?4, ?5)";
-const ENTRY: &str = "INSERT INTO entry VALUES (?1, ?2, ?3)";
-const END: &str = "UPDATE task SET outcome = ?2 WHERE id = ?1";
+    "INSERT INTO task (id, principal, kind, origin, phase, epoch, owner, due, created,
+    updated, ttl, base_ttl, max_ttl, expires, begun, crashes, open, listed, clean_up)
+    VALUES (?1, ?2, ?3, ?4, 1, 1, 'bench', ?5, ?5, ?5, ?6, ?6, ?6, ?5 + ?6, 1, 0, 0, 0, 0)";
+const REQUEST: &str = "INSERT INTO request VALUES (last_insert_rowid(), ?1)";
+const ENTRY: &str = "INSERT INTO entry VALUES (?1, ?2, 0, ?3)";
+const END: &str =
+    "UPDATE task SET outcome = ?2, phase = 3, owner = NULL, due = NULL, expires = NULL,
+    updated = ?3, purge = ?3 + ?4 WHERE id = ?1";
+const EVENT: &str = "INSERT INTO event (at, expires, task, principal, what)
+    VALUES (?1, ?1 + ?2, ?3, ?4, ?5)";
 const READ: &str = "SELECT outcome FROM task WHERE id = ?1";
 
 /// Starts the thread that writes.
@@ -62,14 +74,19 @@ fn serve(connection: &Connection, mut queued: mpsc::Receiver<Queued>) -> rusqlit
 fn write(connection: &Connection, write: &Write) -> rusqlite::Result<()> {
     match write {
         Write::Create { id, principal, kind, origin, request } => {
-            let row = (id, principal, kind, origin, request);
+            let row = (id, principal, kind, origin, now(), DAY);
             connection.prepare_cached(CREATE)?.execute(row)?;
+            connection.prepare_cached(REQUEST)?.execute([request])?;
         }
         Write::Entry { task, key, body } => {
             connection.prepare_cached(ENTRY)?.execute((task, key, body))?;
         }
         Write::End { task, outcome } => {
-            connection.prepare_cached(END)?.execute((task, outcome))?;
+            connection.prepare_cached(END)?.execute((task, outcome, now(), DAY))?;
+        }
+        Write::Event { task, principal, what } => {
+            let row = (now(), DAY, task, principal, what);
+            connection.prepare_cached(EVENT)?.execute(row)?;
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! The control of tasks over HTTP: axum, serde_json and bare commits, with no protocol.
 //!
 //! A task is made by a commit before it is told of, finished by another behind the caller's back,
-//! and polled by a look at its row.
+//! and polled by a look at its row. What happens to it is noted for an audit, with the next commit.
 
 use std::sync::Arc;
 
@@ -38,9 +38,19 @@ pub(super) async fn start(place: &str) -> Result<(u16, impl Sized)> {
     Ok((port, serving))
 }
 
+/// Whom all tasks belong to.
+const PRINCIPAL: &str = "anonymous";
+
 struct Shared {
     bare: Bare,
     reader: Reader,
+}
+
+impl Shared {
+    async fn note(&self, task: &str, what: &'static str) -> Result<()> {
+        let task = task.to_owned();
+        self.bare.leave(Write::Event { task, principal: PRINCIPAL, what }).await
+    }
 }
 
 #[derive(Deserialize, Serialize)]
@@ -65,14 +75,19 @@ async fn created(shared: Arc<Shared>, create: Create) -> Result<Task> {
     let id = fresh_id();
     let row = Write::Create {
         id: id.clone(),
-        principal: "anonymous".to_owned(),
+        principal: PRINCIPAL.to_owned(),
         kind: KIND.to_owned(),
         origin: ORIGIN.to_owned(),
         request: serde_json::to_string(&create)?,
     };
     shared.bare.commit(0, row).await?;
-    let end = Write::End { task: id.clone(), outcome: value() };
-    tokio::spawn(async move { shared.bare.commit(0, end).await });
+    let task = id.clone();
+    tokio::spawn(async move {
+        shared.note(&task, "created").await?;
+        shared.note(&task, "begun").await?;
+        shared.bare.commit(0, Write::End { task: task.clone(), outcome: value() }).await?;
+        shared.note(&task, "completed").await
+    });
     Ok(Task { task_id: id, status: "working", result: None })
 }
 
@@ -84,6 +99,9 @@ async fn polled(shared: &Shared, id: String) -> Result<Task> {
     let outcome = shared.reader.read(id.clone()).await?.context("there is no such task")?;
     let result = outcome.map(RawValue::from_string).transpose()?;
     let status = if result.is_some() { "completed" } else { "working" };
+    if result.is_some() {
+        shared.note(&id, "retrieved").await?;
+    }
     Ok(Task { task_id: id, status, result })
 }
 

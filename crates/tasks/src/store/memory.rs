@@ -141,7 +141,9 @@ impl Store for MemoryStore {
             },
         );
         drop(tasks);
-        self.tell(&id, if lease.is_some() { By::Worker } else { By::Anybody });
+        if lease.is_none() {
+            self.tell(&id, By::Anybody);
+        }
         done(Ok(Created::New { lease, at: now }))
     }
 
@@ -265,6 +267,7 @@ impl Store for MemoryStore {
         let Some(row) = tasks.by_id.get_mut(&lease.task).filter(|row| row.is_held_by(lease)) else {
             return done(Err(StoreError::Lost));
         };
+        let is_seen = changes.are_seen() || !matches!(then, Then::GoOn);
         row.apply(changes, now);
         match then {
             Then::GoOn => {}
@@ -276,7 +279,9 @@ impl Store for MemoryStore {
             }
         }
         drop(tasks);
-        self.tell(&lease.task, By::Worker);
+        if is_seen {
+            self.tell(&lease.task, By::Worker);
+        }
         done(Ok(()))
     }
 

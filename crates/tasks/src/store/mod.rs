@@ -159,8 +159,9 @@ pub trait Store: Send + Sync + 'static {
     /// How long until something is due, if anything will be by itself; zero if it is now.
     fn next_due(&self) -> Answer<'_, Option<Duration>>;
 
-    /// Tells the listener of changes: of those of this process each, of those of other replicas
-    /// soon, as a hint. It may be told of more, and of the same more than once, but never that it was
+    /// Tells the listener of changes that can be seen, or that make a task due: of those of this
+    /// process each, of those of other replicas soon, as a hint. What only its worker knows of is not
+    /// told: that a task is made which its worker has already, that a step is recorded. It may be told of more, and of the same more than once, but never that it was
     /// the worker when it was not. Whoever must know looks by itself now and then.
     fn listen(&self, listener: Listener);
 }

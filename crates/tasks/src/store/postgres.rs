@@ -230,7 +230,7 @@ impl Default for PostgresOptions {
 
 /// An operation on one task.
 fn on(task: &TaskId) -> Order {
-    Order::Task(owned(task.as_str()))
+    Order::Task(task.clone())
 }
 
 /// Nobody hears of what is no task.

@@ -1,6 +1,6 @@
 //! What a store keeps of a task, and what is asked of it.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use outlive_wire::{ErrorObject, InputRequest, RawJson};
 use serde::{Deserialize, Serialize};
@@ -12,11 +12,11 @@ pub type Millis = u64;
 
 /// The name of a task: unguessable, and safe in a header.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct TaskId(String);
+pub struct TaskId(Arc<str>);
 
 impl TaskId {
     /// Takes a name as it is.
-    pub fn new(id: impl Into<String>) -> Self {
+    pub fn new(id: impl Into<Arc<str>>) -> Self {
         Self(id.into())
     }
 
@@ -34,11 +34,11 @@ impl fmt::Display for TaskId {
 
 /// A process that runs tasks. Another one each time a process starts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct WorkerId(String);
+pub struct WorkerId(Arc<str>);
 
 impl WorkerId {
     /// Takes a name as it is.
-    pub fn new(id: impl Into<String>) -> Self {
+    pub fn new(id: impl Into<Arc<str>>) -> Self {
         Self(id.into())
     }
 
@@ -289,6 +289,16 @@ impl Changes {
             && self.forgotten.is_empty()
             && self.message.is_none()
             && self.progress.is_none()
+    }
+
+    /// Whether those who look at the task see a difference. That it has recorded something, they do
+    /// not.
+    pub fn are_seen(&self) -> bool {
+        !self.segments.is_empty()
+            || !self.asked.is_empty()
+            || !self.withdrawn.is_empty()
+            || self.message.is_some()
+            || self.progress.is_some()
     }
 }
 

@@ -32,7 +32,7 @@ promises![
     a_message_is_seen_until_the_next,
     how_far_it_was_is_seen_by_its_owner_and_its_next_worker,
     everything_is_written_or_nothing,
-    listeners_hear_of_every_change,
+    listeners_hear_of_every_change_that_is_seen,
     what_is_written_twice_is_there_once,
     many_write_at_once_and_each_to_its_own_task,
 ];
@@ -226,7 +226,7 @@ async fn everything_is_written_or_nothing(bench: Bench) {
     assert!(journal.entries.is_empty() && journal.segments.is_empty());
 }
 
-async fn listeners_hear_of_every_change(bench: Bench) {
+async fn listeners_hear_of_every_change_that_is_seen(bench: Bench) {
     let heard: Arc<[AtomicUsize; 2]> = Arc::default();
     let listener = Arc::clone(&heard);
     bench.store.listen(Arc::new(move |_, by| {
@@ -245,8 +245,17 @@ async fn listeners_hear_of_every_change(bench: Bench) {
         }
         panic!("nobody was told of {what}");
     };
+    bench.queue("queued").await;
+    told_by("what waits for a worker", false).await;
+    bench.store.cancel(super::OWNER, &TaskId::new("queued"), true, LEASE).await.expect("cancelled");
+    told_by("its end", false).await;
     let lease = bench.start("a", "v").await;
-    told_by("the creation", true).await;
+    let words = Changes { message: Some("at work".to_owned()), ..Changes::default() };
+    bench.write(&lease, words).await;
+    told_by("words", true).await;
+    let segments = vec![emitted("", 0)];
+    bench.write(&lease, Changes { segments, ..Changes::default() }).await;
+    told_by("a segment", true).await;
     bench.write(&lease, super::ask(&[("k", "n")])).await;
     told_by("the question", true).await;
     bench.answer("a", &[("n", json!({}))]).await;

@@ -6,7 +6,7 @@ use tokio_postgres::Row;
 
 use super::{
     Shared,
-    call::Call,
+    call::{Asked, Call},
     column::owned,
     creating::{self, Creation},
     problem::Problem,
@@ -76,12 +76,12 @@ impl Batch {
         self.creations.len() + self.writes.len() + self.calls.len()
     }
 
-    pub(super) fn calls(&self) -> impl Iterator<Item = &Call> {
-        self.calls.iter().map(|queued| &queued.call)
+    pub(super) fn calls<'a>(&'a self) -> impl Iterator<Item = &'a Asked<'a>> {
+        self.calls.iter().map(|queued| -> &Asked<'a> { &queued.call })
     }
 
     /// The statements that come before the calls: one for everything that can be done together.
-    pub(super) fn together(&self, shared: &Shared) -> Vec<Call> {
+    pub(super) fn together(&self, shared: &Shared) -> Vec<Asked<'_>> {
         let mut together = Vec::new();
         if !self.creations.is_empty() {
             together.push(creating::call(&self.creations, shared));
@@ -99,12 +99,13 @@ impl Batch {
         if self.writes.is_empty() || called.peek().is_none() {
             return None;
         }
-        let written = self.writes.iter().map(|waiting| waiting.writing.task().as_str());
-        Some(writing::lock(written.map(owned).chain(called.map(str::to_owned)).collect()))
+        let written = self.writes.iter().map(|waiting| waiting.writing.task());
+        let all = written.chain(called).map(|task| owned(task.as_str()));
+        Some(writing::lock(all.collect()))
     }
 
     /// One statement for each that could be done together.
-    pub(super) fn each(&self, shared: &Shared) -> Result<Vec<Call>, Problem> {
+    pub(super) fn each(&self, shared: &Shared) -> Result<Vec<Asked<'_>>, Problem> {
         let creations = self.creations.chunks(1);
         let mut each: Vec<_> = creations.map(|creation| creating::call(creation, shared)).collect();
         for waiting in &self.writes {
@@ -135,9 +136,8 @@ impl Batch {
     pub(super) fn answer(self, outcome: Outcome, place: &str) -> Vec<(TaskId, By)> {
         let mut changed = Vec::new();
         for (creation, created) in self.creations.into_iter().zip(outcome.created) {
-            if let Ok(Created::New { lease, .. }) = &created {
-                let by = if lease.is_some() { By::Worker } else { By::Anybody };
-                changed.push((creation.task.id.clone(), by));
+            if let Ok(Created::New { lease: None, .. }) = &created {
+                changed.push((creation.task.id.clone(), By::Anybody));
             }
             creation.answer(created, place);
         }
@@ -186,10 +186,10 @@ impl Outcome {
 #[derive(Default)]
 struct Names {
     /// Tasks that are made, and keys under which some are.
-    made: HashSet<String>,
+    made: HashSet<TaskId>,
     keys: HashSet<(String, String)>,
     /// Tasks that something is done to.
-    tasks: HashSet<String>,
+    tasks: HashSet<TaskId>,
 }
 
 impl Names {
@@ -200,12 +200,11 @@ impl Names {
             Work::Create(creation) => {
                 let task = &creation.task;
                 let key = task.once.as_ref().map(|once| (task.principal.clone(), once.key.clone()));
-                self.made.insert(task.id.as_str().to_owned())
-                    && key.is_none_or(|key| self.keys.insert(key))
+                self.made.insert(task.id.clone()) && key.is_none_or(|key| self.keys.insert(key))
             }
-            Work::Write(waiting) => self.tasks.insert(owned(waiting.writing.task().as_str())),
+            Work::Write(waiting) => self.tasks.insert(waiting.writing.task().clone()),
             Work::Call(queued) => {
-                self.tasks.extend(queued.order.task().map(str::to_owned));
+                self.tasks.extend(queued.order.task().cloned());
                 true
             }
         }

@@ -9,19 +9,22 @@ use super::{connect::Session, problem::Problem};
 use crate::store::{By, StoreError, TaskId};
 
 /// A value that is sent with a statement.
-pub(super) type Value = Box<dyn ToSql + Send + Sync>;
+pub(super) type Value<'a> = Box<dyn ToSql + Send + Sync + 'a>;
 
 /// Writes values in a list, each in its own box.
 macro_rules! values {
-    ($($value:expr),* $(,)?) => { vec![$(Box::new($value) as $crate::store::postgres::call::Value),*] };
+    ($($value:expr),* $(,)?) => { vec![$(Box::new($value) as $crate::store::postgres::call::Value<'_>),*] };
 }
 pub(super) use values;
 
 /// What is asked for: a statement and its values.
-pub(super) struct Call {
+pub(super) struct Asked<'a> {
     pub(super) sql: &'static str,
-    pub(super) values: Vec<Value>,
+    pub(super) values: Vec<Value<'a>>,
 }
+
+/// One that can wait in a queue.
+pub(super) type Call = Asked<'static>;
 
 /// What came of it, and which tasks it has changed.
 pub(super) struct Said<T> {
@@ -39,8 +42,8 @@ impl<T> Said<T> {
     }
 }
 
-impl Call {
-    pub(super) fn new(sql: &'static str, values: Vec<Value>) -> Self {
+impl<'a> Asked<'a> {
+    pub(super) fn new(sql: &'static str, values: Vec<Value<'a>>) -> Self {
         Self { sql, values }
     }
 

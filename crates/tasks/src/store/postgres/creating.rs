@@ -5,9 +5,9 @@ use tokio_postgres::Row;
 
 use super::{
     Shared,
-    call::{Call, values},
+    call::{Asked, Call, values},
     clock::{from_column, millis},
-    column::{array, count, get, name, owned, to_json},
+    column::{array, count, get, name, owned, text, to_json},
     problem::Problem,
 };
 use crate::{
@@ -64,11 +64,11 @@ impl Creation {
 }
 
 /// The statement that makes all of these.
-pub(super) fn call(creations: &[Creation], shared: &Shared) -> Call {
+pub(super) fn call<'a>(creations: &'a [Creation], shared: &Shared) -> Asked<'a> {
     let each = || creations.iter().map(|creation| &creation.task);
     let once = || each().map(|task| task.once.as_ref());
     let names =
-        |name: fn(&NewTask) -> &str| each().map(|task| owned(name(task))).collect::<Vec<_>>();
+        |name: fn(&'a NewTask) -> &'a str| each().map(|task| text(name(task))).collect::<Vec<_>>();
     let entries = || {
         (1_i64..)
             .zip(creations)
@@ -80,7 +80,7 @@ pub(super) fn call(creations: &[Creation], shared: &Shared) -> Call {
             numbered.map(move |(number, segment)| (place, number, segment))
         })
     };
-    Call::new(
+    Asked::new(
         CREATE,
         values![
             names(|task| task.id.as_str()),
@@ -88,30 +88,30 @@ pub(super) fn call(creations: &[Creation], shared: &Shared) -> Call {
             names(|task| &task.kind),
             names(|task| &task.origin),
             each().map(|task| task.listed).collect::<Vec<_>>(),
-            each().map(|task| task.request.get().to_owned()).collect::<Vec<_>>(),
+            each().map(|task| task.request.get()).collect::<Vec<_>>(),
             each().map(|task| task.ttl.map(millis)).collect::<Vec<_>>(),
             each().map(|task| millis(task.max_ttl)).collect::<Vec<_>>(),
             each()
-                .map(|task| task.worker.as_ref().map(|(worker, _)| owned(worker.as_str())))
+                .map(|task| task.worker.as_ref().map(|(worker, _)| text(worker.as_str())))
                 .collect::<Vec<_>>(),
             each()
                 .map(|task| task.worker.as_ref().map(|(_, lease)| millis(*lease)))
                 .collect::<Vec<_>>(),
-            once().map(|once| once.map(|once| owned(&once.key))).collect::<Vec<_>>(),
-            once().map(|once| once.map(|once| owned(&once.digest))).collect::<Vec<_>>(),
+            once().map(|once| once.map(|once| text(&once.key))).collect::<Vec<_>>(),
+            once().map(|once| once.map(|once| text(&once.digest))).collect::<Vec<_>>(),
             each().map(|task| count(task.quota)).collect::<Vec<_>>(),
-            creations.iter().map(|creation| creation.reasked.clone()).collect::<Vec<_>>(),
+            creations.iter().map(|creation| creation.reasked.as_deref()).collect::<Vec<_>>(),
             creations.iter().map(|creation| creation.again).collect::<Vec<_>>(),
             each().map(|task| task.clean_up).collect::<Vec<_>>(),
             array(entries().map(|(place, _)| place).collect()),
-            array(entries().map(|(_, entry)| entry.0.clone()).collect()),
+            array(entries().map(|(_, entry)| entry.0.as_str()).collect()),
             array(entries().map(|(_, entry)| entry.1).collect()),
-            array(entries().map(|(_, entry)| entry.2.clone()).collect()),
+            array(entries().map(|(_, entry)| entry.2.as_str()).collect()),
             array(segments().map(|(place, ..)| place).collect()),
             array(segments().map(|(_, number, _)| number).collect()),
-            array(segments().map(|(.., segment)| owned(&segment.scope)).collect()),
+            array(segments().map(|(.., segment)| text(&segment.scope)).collect()),
             array(segments().map(|(.., segment)| i64::from(segment.ordinal)).collect()),
-            array(segments().map(|(.., segment)| segment.block.get().to_owned()).collect()),
+            array(segments().map(|(.., segment)| segment.block.get()).collect()),
             shared.lock(),
             shared.shift.get(),
         ],

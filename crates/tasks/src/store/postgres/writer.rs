@@ -25,8 +25,7 @@ use tokio_postgres::Row;
 use super::{
     Shared,
     batch::{Batch, Outcome},
-    call::{Call, Reply, Said, Sent, pipelined, reply},
-    column::owned,
+    call::{Asked, Call, Reply, Said, Sent, pipelined, reply},
     connect::Session,
     creating::Creation,
     problem::{Problem, Reach},
@@ -73,15 +72,15 @@ pub(super) enum Order {
     /// In a transaction of its own, because it locks many tasks.
     Alone,
     Note(String),
-    Task(String),
+    Task(TaskId),
     Event,
 }
 
 impl Order {
     /// The name of the task that is locked.
-    pub(super) fn task(&self) -> Option<&str> {
+    pub(super) fn task(&self) -> Option<&TaskId> {
         match self {
-            Self::Task(name) => Some(name),
+            Self::Task(task) => Some(task),
             Self::Alone | Self::Note(_) | Self::Event => None,
         }
     }
@@ -122,7 +121,8 @@ impl Writers {
     ) -> Result<T, StoreError> {
         let lane = match &order {
             Order::Alone | Order::Event => &self.common,
-            Order::Note(name) | Order::Task(name) => self.lane(name),
+            Order::Note(name) => self.lane(name),
+            Order::Task(task) => self.lane(task.as_str()),
         };
         let (reply, answered) = reply(read);
         lane.send(Work::Call(Queued { call, order, reply })).await.map_err(|_| gone())?;
@@ -143,7 +143,7 @@ impl Writers {
     /// Has something written to a task that can share a statement with others.
     pub(super) async fn write_plain(&self, writing: Writing) -> Result<(), StoreError> {
         let (answer, answered) = oneshot::channel();
-        let lane = self.lane(&owned(writing.task().as_str()));
+        let lane = self.lane(writing.task().as_str());
         let work = Work::Write(Box::new(Waiting { writing, answer }));
         lane.send(work).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
@@ -272,7 +272,7 @@ impl Lane {
     async fn together(&mut self, batch: &Batch) -> Result<Outcome, Trouble> {
         let shared = Arc::clone(&self.shared);
         let together = batch.together(&shared);
-        let calls: Vec<&Call> = together.iter().chain(batch.calls()).collect();
+        let calls: Vec<&Asked<'_>> = together.iter().chain(batch.calls()).collect();
         if calls.is_empty() {
             return Ok(Outcome::default());
         }
@@ -316,7 +316,7 @@ impl Lane {
     async fn apart(&mut self, batch: &Batch) -> Result<Outcome, Problem> {
         let shared = Arc::clone(&self.shared);
         let each = batch.each(&shared)?;
-        let calls: Vec<&Call> = each.iter().chain(batch.calls()).collect();
+        let calls: Vec<&Asked<'_>> = each.iter().chain(batch.calls()).collect();
         let session = self.prepared(&calls).await?;
         let client = &session.client;
         let mut all = Vec::with_capacity(calls.len());
@@ -340,7 +340,7 @@ impl Lane {
     }
 
     /// The connection, opened again if it is lost, with these statements prepared.
-    async fn prepared(&mut self, calls: &[&Call]) -> Result<&Session, Problem> {
+    async fn prepared(&mut self, calls: &[&Asked<'_>]) -> Result<&Session, Problem> {
         if self.session.as_ref().is_none_or(Session::is_closed) {
             self.session = None;
         }

@@ -8,9 +8,9 @@ use tokio_postgres::Row;
 
 use super::{
     Shared,
-    call::{Call, values},
+    call::{Asked, Call, values},
     clock::{millis, to_column},
-    column::{array, count, get, owned, to_json},
+    column::{array, count, get, owned, text, to_json},
     problem::Problem,
 };
 use crate::{
@@ -143,7 +143,9 @@ impl Waiting {
             "" => error,
             place => Problem::Store(error).with(place),
         });
-        let changed = written.is_ok().then(|| (self.writing.lease.task, By::Worker));
+        let Writing { lease, changes, then, .. } = self.writing;
+        let is_seen = changes.are_seen() || !matches!(then, Next::GoOn);
+        let changed = (written.is_ok() && is_seen).then_some((lease.task, By::Worker));
         // Nobody may wait any more; it is done all the same.
         let _ = self.answer.send(written);
         changed
@@ -151,11 +153,11 @@ impl Waiting {
 }
 
 /// The statement that writes all of these, each of another task, in the order of their names.
-pub(super) fn together(waiting: &[Waiting], shared: &Shared) -> Call {
+pub(super) fn together<'a>(waiting: &'a [Waiting], shared: &Shared) -> Asked<'a> {
     let each = || waiting.iter().map(|waiting| &waiting.writing);
     let ends = || {
         each().map(|writing| match &writing.then {
-            Next::End { outcome, retention, .. } => (Some(outcome.clone()), Some(*retention)),
+            Next::End { outcome, retention, .. } => (Some(outcome.as_str()), Some(*retention)),
             Next::GoOn | Next::Park { .. } => (None, None),
         })
     };
@@ -164,21 +166,21 @@ pub(super) fn together(waiting: &[Waiting], shared: &Shared) -> Call {
             .zip(each())
             .flat_map(|(place, writing)| writing.entries.iter().map(move |entry| (place, entry)))
     };
-    let progress = |writing: &Writing| Some(writing.changes.progress.as_ref()?.get().to_owned());
-    Call::new(
+    let progress = |writing: &'a Writing| Some(writing.changes.progress.as_ref()?.get());
+    Asked::new(
         WRITE_ALL,
         values![
-            each().map(|writing| owned(writing.lease.task.as_str())).collect::<Vec<_>>(),
-            each().map(|writing| owned(writing.lease.worker.as_str())).collect::<Vec<_>>(),
+            each().map(|writing| text(writing.lease.task.as_str())).collect::<Vec<_>>(),
+            each().map(|writing| text(writing.lease.worker.as_str())).collect::<Vec<_>>(),
             each().map(|writing| to_column(writing.lease.epoch)).collect::<Vec<_>>(),
-            each().map(|writing| writing.changes.message.as_deref().map(owned)).collect::<Vec<_>>(),
+            each().map(|writing| writing.changes.message.as_deref().map(text)).collect::<Vec<_>>(),
             each().map(progress).collect::<Vec<_>>(),
             ends().map(|(outcome, _)| outcome).collect::<Vec<_>>(),
             ends().map(|(_, retention)| retention).collect::<Vec<_>>(),
             array(entries().map(|(place, _)| place).collect()),
-            array(entries().map(|(_, entry)| entry.0.clone()).collect()),
+            array(entries().map(|(_, entry)| entry.0.as_str()).collect()),
             array(entries().map(|(_, entry)| entry.1).collect()),
-            array(entries().map(|(_, entry)| entry.2.clone()).collect()),
+            array(entries().map(|(_, entry)| entry.2.as_str()).collect()),
             shared.shift.get(),
         ],
     )

@@ -57,7 +57,9 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<Created, P
         worker: worker.clone(),
         epoch: 1,
     });
-    batch.changed(number, &task.id, if lease.is_some() { By::Worker } else { By::Anybody });
+    if lease.is_none() {
+        batch.changed(number, &task.id, By::Anybody);
+    }
     Ok(Created::New { lease, at: from_column(now) })
 }
 

@@ -36,13 +36,13 @@ pub(super) fn write(
     let Held { number, principal, crashes, open, updated } = held(batch, lease)?;
     let Changes { message, progress, asked, withdrawn, .. } = changes;
     let has_words = message.is_some() || progress.is_some();
-    let is_seen = match then {
+    let has_time = match then {
         Then::GoOn => !asked.is_empty() || !withdrawn.is_empty() || updated + SECOND <= batch.now(),
         Then::Park { .. } => true,
         // Its end is the change.
         Then::End { .. } => false,
     };
-    if has_words || is_seen {
+    if has_words || has_time {
         touch(batch, number, changes)?;
     }
     let recorded = apply(batch, number, changes)?;
@@ -59,7 +59,9 @@ pub(super) fn write(
             ending::end(batch, &ending, outcome, *retention)?;
         }
     }
-    batch.changed(number, &lease.task, By::Worker);
+    if changes.are_seen() || !matches!(then, Then::GoOn) {
+        batch.changed(number, &lease.task, By::Worker);
+    }
     Ok(())
 }
 

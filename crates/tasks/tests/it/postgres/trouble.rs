@@ -65,7 +65,7 @@ async fn no_task_is_lost_or_made_twice_while_connections_are_cut() {
     while let Some(ids) = callers.join_next().await {
         for id in ids.unwrap() {
             made += 1;
-            let view = store.view(OWNER, &TaskId::new(&id)).await.unwrap();
+            let view = store.view(OWNER, &TaskId::new(id.as_str())).await.unwrap();
             assert!(view.is_some(), "{id} was acknowledged");
         }
     }

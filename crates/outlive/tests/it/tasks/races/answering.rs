@@ -249,7 +249,7 @@ async fn what_is_told_late_says_that_it_is_older() {
     let telling = points.hold(after(Op::View));
     let answer_a = vec![("a".to_owned(), crate::support::pipe::raw(&agreed()))];
     let owner = outlive::server::Principal::LOCAL;
-    let task = outlive::tasks::TaskId::new(&id);
+    let task = outlive::tasks::TaskId::new(id.as_str());
     let from = outlive::tasks::Answerer::Client;
     stage.store.answer(owner.key(), &task, from, answer_a).await.unwrap();
     telling.arrived().await;
