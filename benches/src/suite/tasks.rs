@@ -30,7 +30,7 @@ use crate::{
 const CALLERS: usize = 256;
 
 /// How many connections write to PostgreSQL, in our store and in the control.
-const LANES: usize = 4;
+const LANES: usize = 2;
 
 /// A figure, and which stores it is taken of.
 struct Figure {

@@ -193,8 +193,9 @@ impl PostgresOptions {
         self
     }
 
-    /// How many connections write tasks: four by default. There are four more, for everything
-    /// else. All but two are opened when they are first needed.
+    /// How many connections write tasks: two by default. The fewer there are, the more callers share
+    /// a statement and a commit; more are worth it where commits take long. There are four more
+    /// connections, for everything else. All but two are opened when they are first needed.
     #[must_use]
     pub fn with_writers(mut self, writers: usize) -> Self {
         self.writers = writers.max(1);
@@ -221,7 +222,7 @@ impl Default for PostgresOptions {
     fn default() -> Self {
         Self {
             schema: "outlive".to_owned(),
-            writers: 4,
+            writers: 2,
             connect_timeout: Duration::from_secs(5),
             statement_timeout: Duration::from_secs(10),
         }

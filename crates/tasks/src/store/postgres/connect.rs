@@ -111,7 +111,8 @@ impl Database {
     }
 
     /// What holds for every connection. Each statement finds its rows by an index, also when the
-    /// database knows nothing of its tables yet, or what it knows is old.
+    /// database knows nothing of its tables yet, or what it knows is old; so there is one plan for it,
+    /// whatever its values, and to make another each time would cost more than to run it.
     fn set_up(&self) -> String {
         format!(
             "SET search_path = {schema};
@@ -122,6 +123,7 @@ impl Database {
              SET enable_bitmapscan = off;
              SET enable_hashjoin = off;
              SET enable_mergejoin = off;
+             SET plan_cache_mode = force_generic_plan;
              SET jit = off;
              SET tcp_keepalives_idle = {idle};
              SET tcp_keepalives_interval = {probe};
