@@ -4,12 +4,13 @@ use std::{future::ready, sync::Arc};
 
 use outlive_protocol::{Answer, Call, Fault, Identity, Outcome, Work};
 use outlive_wire::{
-    Method, PromptsCapability, ResourcesCapability, ServerCapabilities, SetLevelRequestParams,
-    ToolsCapability,
+    JsonObject, Method, PromptsCapability, ResourcesCapability, ServerCapabilities,
+    SetLevelRequestParams, ToolsCapability,
 };
 
 use super::{
-    completion, core::Core, list, prompt, resource, sessions::remembered, subscription, tasks, tool,
+    KNOWS_KEYS, completion, core::Core, list, prompt, resource, sessions::remembered, subscription,
+    tasks, tool,
 };
 
 /// Starts the work that answers a call.
@@ -93,7 +94,12 @@ impl Core {
     }
 
     fn identity(&self, call: &Call) -> Identity {
-        let map = |map: &outlive_wire::JsonObject| (!map.is_empty()).then(|| map.clone());
+        let map = |map: &JsonObject| (!map.is_empty()).then(|| map.clone());
+        let mut experimental = self.experimental.clone();
+        if self.tasks.is_some() {
+            // Beside the extensions, which are exactly those of the specification that are switched on.
+            experimental.entry(KNOWS_KEYS).or_insert_with(|| JsonObject::new().into());
+        }
         let changes = Some(true);
         Identity {
             info: self.profile.info.clone(),
@@ -107,7 +113,7 @@ impl Core {
                 completions: self.has_completions().then(Default::default),
                 logging: self.logging.then(Default::default),
                 extensions: map(&self.extensions),
-                experimental: map(&self.experimental),
+                experimental: map(&experimental),
                 ..ServerCapabilities::default()
             },
             // Without a name nobody can be told from anybody else.
