@@ -81,12 +81,23 @@ impl ToolCall {
         self.key = Some(key);
     }
 
+    pub(crate) fn set_ttl(&mut self, ttl: Duration) {
+        self.ttl = Some(ttl);
+    }
+
+    /// What `_meta` of the call says, besides what the request itself has there.
+    pub(crate) fn meta(&self) -> String {
+        let key = self.key.as_deref().map(Value::from);
+        key.map_or_else(String::new, |key| format!("\"{IDEMPOTENCY_KEY}\":{key}"))
+    }
+
     /// The parameters of a call whose result may come in parts; 2025-11-25.
     pub(crate) fn streaming_params(&self) -> Result<String> {
         let arguments = given(self.arguments.clone())?;
         let name = Value::from(self.name.as_str());
+        let ttl = self.ttl.map_or_else(String::new, |ttl| format!(r#""ttl":{},"#, ttl.as_millis()));
         Ok(format!(
-            r#"{{"name":{name},"arguments":{arguments},"task":{{"responseModes":["streaming","task","immediate"]}}}}"#
+            r#"{{"name":{name},"arguments":{arguments},"task":{{{ttl}"responseModes":["streaming","task","immediate"]}}}}"#
         ))
     }
 }
