@@ -8,7 +8,9 @@ mod hosted; // tasks of the client's own
 mod hostile; // servers that break the rules
 mod hub; // several servers under one roof
 mod kit; // servers to talk to
+mod rules; // what it says, and what it keeps to itself
 mod script; // peers that are scripts
 mod stream; // partial results
+mod task_rules; // what it does about a task, message by message
 mod tasks; // calls that go on by themselves
 mod wire; // the bytes that are sent, and which generation is found

@@ -253,7 +253,7 @@ async fn s_t12_a_segment_that_comes_twice_and_differs_is_a_breach() {
     assert!(stage.proxy.has_done_it_all());
 }
 
-// S-T13, S-09
+// S-T13, S-09, T1C-08
 #[tokio::test]
 async fn s_t13_a_server_without_modes_is_waited_for() {
     let plain: Change = |config: TaskConfig| config.poll_interval(Duration::from_millis(20));
@@ -261,6 +261,7 @@ async fn s_t13_a_server_without_modes_is_waited_for() {
     // It is looked at until it is over, whatever happens to a look.
     stage.proxy.once("tasks/get", Fault::Refuse(429, Some(0)));
     stage.proxy.once("tasks/get", Fault::LoseAnswer);
+    stage.proxy.once("tasks/result", Fault::LoseAnswer);
     let client = stage.client(Version::V2025_11_25).await;
     stage.world.gate.open(3);
     let mut stream = stage.tell(&client, 3).await;
