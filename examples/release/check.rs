@@ -67,7 +67,7 @@ async fn outlive(stage: Stage) -> Result<()> {
 
 /// Begins a release, up to the question that is left open; the call, and that question.
 async fn begin(server: &Server) -> Result<(SavedCall, String)> {
-    let (open, mut is_open) = mpsc::unbounded_channel();
+    let (open, mut is_open) = mpsc::channel(1);
     let answers = Answers::new().form(move |question| {
         let open = open.clone();
         async move {
@@ -76,7 +76,7 @@ async fn begin(server: &Server) -> Result<(SavedCall, String)> {
                 Some(answer) if !is_approval(&form.message) => Answer::accept(answer),
                 Some(_) => {
                     // A user who has gone for lunch.
-                    let _ = open.send(form.message.clone());
+                    let _ = open.try_send(form.message.clone());
                     std::future::pending().await
                 }
                 None => nobody_expected(&question),

@@ -62,7 +62,8 @@ pub(super) fn judge(run: &Run, lines: &[Line], has_keys: bool) -> Result<()> {
     let may_be_unknown = !has_keys && run.was_calling && run.phase != Phase::End;
     let Outcome::Result(report) = &run.outcome else {
         ensure!(may_be_unknown, "it is said to be unknown whether it was executed");
-        return Ok(ensure!(shown[1] == 0, "a call that was given up asks something"));
+        ensure!(shown[1] == 0, "a call that was given up asks something");
+        return Ok(());
     };
     ensure!(!may_be_unknown, "a call was made again that may have been executed");
     let whose = if was_answered { "1" } else { "2" };

@@ -279,8 +279,8 @@ async fn a_call_goes_on_under_the_key_that_its_program_gave_it() {
     let first = place.connect(client(1), None).await;
     let stopped = first.start_tool("order", json!({})).idempotency_key("order 1").await;
     assert!(matches!(stopped, Err(Error::GaveUp(GaveUp::Notebook(_)))));
-    let saved = first.saved().await.unwrap().into_iter();
-    let saved = saved.filter(|call| matches!(call.stage, Stage::Calling(_))).next().unwrap();
+    let mut saved = first.saved().await.unwrap().into_iter();
+    let saved = saved.find(|call| matches!(call.stage, Stage::Calling(_))).unwrap();
     let again = other.resume(saved).await.unwrap();
     assert_eq!(again.task_id(), task.task_id());
     std::fs::remove_dir_all(folder).unwrap();

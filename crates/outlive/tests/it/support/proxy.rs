@@ -98,6 +98,7 @@ impl Proxy {
     }
 
     /// Passes on to another server from now on.
+    #[allow(dead_code, reason = "only tests of several processes have another server")]
     pub(crate) fn redirect(&self, server: SocketAddr) {
         *lock(&self.shared.server) = server;
     }
