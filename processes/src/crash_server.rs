@@ -214,7 +214,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     });
     let auto = TaskPolicy::Auto { after: Duration::from_millis(60) };
     let mut server = Server::builder("crash", "1");
-    if is_foreign {
+    if !is_foreign {
+        server = server.experimental("dev.outlive/idempotency", json!({}));
+    } else {
         server = server.method("server/discover", || async {
             Json(json!({
                 "supportedVersions": ["2026-07-28"],

@@ -157,8 +157,7 @@ impl ClientBuilder {
     }
 
     /// Says whether servers know `dev.outlive/idempotencyKey`. By default those do that say so with
-    /// the extension or the experimental capability `dev.outlive/idempotency`, as ours do that have a
-    /// store.
+    /// the extension or the experimental capability `dev.outlive/idempotency`.
     pub fn idempotency_keys(mut self, known: bool) -> Self {
         self.knows_keys = Some(known);
         self

@@ -17,13 +17,13 @@ use super::{
     request::{Boxed, Came, Waiting, Wanted, converse_noting, jitter},
     tasks::TaskHandle,
 };
-use crate::{
-    hex::hex,
-    server::{KNOWS_KEYS, Schema},
-};
+use crate::{hex::hex, server::Schema};
 
 /// Where `_meta` has the key of a call that is to be done once.
 const IDEMPOTENCY_KEY: &str = "dev.outlive/idempotencyKey";
+
+/// What a server that knows such keys says of itself.
+const KNOWS_KEYS: &str = "dev.outlive/idempotency";
 
 /// How often a call with a key is sent again after it got lost.
 const RESENDS: u32 = 5;

@@ -67,7 +67,6 @@ pub use resource::{IntoContents, Resource, ResourceTemplate};
 pub use running::Server;
 pub(crate) use schema::{HeaderKind, HeaderParam, Schema, header_params};
 pub use seal_keys::{SealKeys, SealKeysError};
-pub(crate) use tasks::KNOWS_KEYS;
 pub use tasks::{
     CleanUp, IntoCleanedUp, OnCrash, ResponseMode, TaskConfig, TaskPolicy, Unfinished,
 };

@@ -9,8 +9,7 @@ use outlive_wire::{
 };
 
 use super::{
-    KNOWS_KEYS, completion, core::Core, list, prompt, resource, sessions::remembered, subscription,
-    tasks, tool,
+    completion, core::Core, list, prompt, resource, sessions::remembered, subscription, tasks, tool,
 };
 
 /// Starts the work that answers a call.
@@ -95,11 +94,6 @@ impl Core {
 
     fn identity(&self, call: &Call) -> Identity {
         let map = |map: &JsonObject| (!map.is_empty()).then(|| map.clone());
-        let mut experimental = self.experimental.clone();
-        if self.tasks.is_some() {
-            // Beside the extensions, which are exactly those of the specification that are switched on.
-            experimental.entry(KNOWS_KEYS).or_insert_with(|| JsonObject::new().into());
-        }
         let changes = Some(true);
         Identity {
             info: self.profile.info.clone(),
@@ -113,7 +107,7 @@ impl Core {
                 completions: self.has_completions().then(Default::default),
                 logging: self.logging.then(Default::default),
                 extensions: map(&self.extensions),
-                experimental: map(&experimental),
+                experimental: map(&self.experimental),
                 ..ServerCapabilities::default()
             },
             // Without a name nobody can be told from anybody else.

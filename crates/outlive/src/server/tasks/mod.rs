@@ -49,7 +49,6 @@ pub use clean_up::{CleanUp, IntoCleanedUp, Unfinished};
 pub use config::{OnCrash, ResponseMode, TaskConfig, TaskPolicy};
 pub(super) use following::Following;
 pub(super) use methods::{cancel, gate, get, list, look_at, update};
-pub(crate) use once::KNOWS_KEYS;
 pub(super) use progress::TaskProgress;
 pub(super) use result::{LOOK, result};
 pub(super) use start::course;

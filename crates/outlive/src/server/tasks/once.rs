@@ -23,9 +23,6 @@ use crate::{
     server::{Cx, durable::Durability, tool::ToolEntry},
 };
 
-/// What a server with a store says of itself, beside its capabilities: that it knows the keys of calls.
-pub(crate) const KNOWS_KEYS: &str = "dev.outlive/idempotency";
-
 /// For how long a call that has begun keeps others from beginning it, should its process be lost.
 const HOLD: Duration = Duration::from_secs(300);
 

@@ -49,6 +49,7 @@ fn server() -> Server {
     builder_of_server()
         .tool(order().task(TaskPolicy::Always))
         .tool(forever().task(TaskPolicy::Always))
+        .experimental("dev.outlive/idempotency", json!({}))
         .tasks(
             TaskConfig::volatile()
                 .poll_interval(Duration::from_millis(20))
