@@ -1,29 +1,27 @@
 //! The calculator calculates, explains its errors, and greets.
 
-use anyhow::Result;
-use serde_json::json;
+use anyhow::{Result, ensure};
+use outlive::client::texts;
+use serde_json::{Value, json};
 
-use crate::client::{Client, expect};
+use crate::stage::{Stage, expect, shown};
 
-pub(crate) fn check(client: &mut Client) -> Result<()> {
-    let sum =
-        client.call("tools/call", json!({"name": "add", "arguments": {"a": 2, "b": 40.5}}))?;
-    expect(&sum["structuredContent"], &json!({"value": 42.5}))?;
-    expect(&sum["content"][0]["text"], &json!(r#"{"value":42.5}"#))?;
+pub(crate) async fn check(stage: Stage) -> Result<()> {
+    let (client, _server) = stage.connect().await?;
+    let sum = client.call_tool("add", json!({"a": 2, "b": 40.5})).await?;
+    expect(texts(&sum), r#"{"value":42.5}"#)?;
+    // Held against the schema that the tool has for it.
+    let sum: Value = client.call_tool("add", json!({"a": 2, "b": 40.5})).structured().await?;
+    expect(sum, json!({"value": 42.5}))?;
 
-    let failed =
-        client.call("tools/call", json!({"name": "divide", "arguments": {"a": 1, "b": 0}}))?;
-    expect(&failed["isError"], &json!(true))?;
-    expect(&failed["content"][0]["text"], &json!("b is 0; choose another divisor"))?;
+    let failed = client.call_tool("divide", json!({"a": 1, "b": 0})).await?;
+    expect(failed.is_error, true)?;
+    expect(texts(&failed), "b is 0; choose another divisor")?;
 
-    let wrong =
-        client.call("tools/call", json!({"name": "add", "arguments": {"a": 1, "b": "two"}}))?;
-    expect(&wrong["isError"], &json!(true))?;
-    assert!(
-        wrong["content"][0]["text"].as_str().is_some_and(|text| text.contains("/b")),
-        "{wrong}"
-    );
+    let wrong = client.call_tool("add", json!({"a": 1, "b": "two"})).await?;
+    expect(wrong.is_error, true)?;
+    ensure!(texts(&wrong).contains("/b"), "{wrong:?}");
 
-    let greeting = client.call("resources/read", json!({"uri": "greeting://Ada%20L."}))?;
-    expect(&greeting["contents"][0]["text"], &json!("Hello, Ada L.!"))
+    let greeting = client.read_resource("greeting://Ada%20L.").await?;
+    expect(shown(&greeting)?["contents"][0]["text"].clone(), "Hello, Ada L.!")
 }

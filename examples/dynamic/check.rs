@@ -1,22 +1,26 @@
 //! A tool that was taught can be called, and whoever listens hears of it.
 
-use anyhow::Result;
-use serde_json::{Value, json};
+use anyhow::{Result, ensure};
+use outlive::client::{Filter, Notice, texts};
+use serde_json::json;
 
-use crate::client::{Client, expect};
+use crate::stage::{Stage, expect};
 
-pub(crate) fn check(client: &mut Client) -> Result<()> {
-    client.listen(&json!({"toolsListChanged": true}))?;
-    let lesson = json!({"name": "learn", "arguments": {"name": "motto", "answer": "work outlives the request"}});
-    client.call("tools/call", lesson)?;
-    client.wait_for("notifications/tools/list_changed")?;
+pub(crate) async fn check(stage: Stage) -> Result<()> {
+    let (client, _server) = stage.connect().await?;
+    let mut changes = client.listen(Filter::new().tools()).await?;
+    let lesson = json!({"name": "motto", "answer": "work outlives the request"});
+    client.call_tool("learn", lesson).await?;
+    let change = changes.next().await;
+    ensure!(matches!(change, Some(Notice::ToolsChanged)), "{change:?}");
 
-    let motto = client.call("tools/call", json!({"name": "motto"}))?;
-    expect(&motto["content"][0]["text"], &json!("work outlives the request"))?;
+    let motto = client.call_tool("motto", json!({})).await?;
+    expect(texts(&motto), "work outlives the request")?;
 
-    client.call("tools/call", json!({"name": "forget", "arguments": {"name": "motto"}}))?;
-    let tools = client.call("tools/list", json!({}))?;
-    let names: Vec<&Value> =
-        tools["tools"].as_array().into_iter().flatten().map(|tool| &tool["name"]).collect();
-    expect(&json!(names), &json!(["learn", "forget"]))
+    client.call_tool("forget", json!({"name": "motto"})).await?;
+    // What was kept of the list is not used any more once the change is heard.
+    changes.next().await;
+    let tools = client.tools().all().await?;
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    expect(json!(names), json!(["learn", "forget"]))
 }

@@ -1,26 +1,25 @@
 //! What goes in comes out, three ways.
 
 use anyhow::Result;
+use outlive::client::texts;
 use serde_json::json;
 
-use crate::client::{Client, expect};
+use crate::stage::{Stage, expect, shown};
 
-pub(crate) fn check(client: &mut Client) -> Result<()> {
-    let tools = client.call("tools/list", json!({}))?;
-    expect(&tools["tools"][0]["description"], &json!("Says it again."))?;
-    expect(
-        &tools["tools"][0]["inputSchema"]["properties"]["message"]["description"],
-        &json!("What to say."),
-    )?;
+pub(crate) async fn check(stage: Stage) -> Result<()> {
+    let (client, _server) = stage.connect().await?;
+    let tools = shown(&client.tools().all().await?)?;
+    expect(tools[0]["description"].clone(), "Says it again.")?;
+    let message = &tools[0]["inputSchema"]["properties"]["message"];
+    expect(message["description"].clone(), "What to say.")?;
 
-    let tool =
-        client.call("tools/call", json!({"name": "echo", "arguments": {"message": "hi"}}))?;
-    expect(&tool["content"][0]["text"], &json!("Tool echo: hi"))?;
+    let tool = client.call_tool("echo", json!({"message": "hi"})).await?;
+    expect(texts(&tool), "Tool echo: hi")?;
 
-    let resource = client.call("resources/read", json!({"uri": "echo://hi"}))?;
-    expect(&resource["contents"][0]["text"], &json!("Resource echo: hi"))?;
+    let resource = client.read_resource("echo://hi").await?;
+    expect(shown(&resource)?["contents"][0]["text"].clone(), "Resource echo: hi")?;
 
-    let prompt = client
-        .call("prompts/get", json!({"name": "echo_prompt", "arguments": {"message": "hi"}}))?;
-    expect(&prompt["messages"][0]["content"]["text"], &json!("Please process this message: hi"))
+    let prompt = client.get_prompt("echo_prompt").arg("message", "hi").await?;
+    let said = &shown(&prompt)?["messages"][0]["content"]["text"];
+    expect(said.clone(), "Please process this message: hi")
 }

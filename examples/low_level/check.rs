@@ -1,18 +1,20 @@
 //! What is handled by hand still speaks the protocol.
 
 use anyhow::Result;
-use serde_json::json;
+use outlive::client::texts;
+use serde_json::{Value, json};
 
-use crate::client::{Client, expect};
+use crate::stage::{Stage, expect, refusal};
 
-pub(crate) fn check(client: &mut Client) -> Result<()> {
-    let turned =
-        client.call("tools/call", json!({"name": "reverse", "arguments": {"text": "spine"}}))?;
-    expect(&turned["content"][0]["text"], &json!("enips"))?;
+pub(crate) async fn check(stage: Stage) -> Result<()> {
+    let (client, _server) = stage.connect().await?;
+    let turned = client.call_tool("reverse", json!({"text": "spine"})).await?;
+    expect(texts(&turned), "enips")?;
 
-    let unknown = client.refused("tools/call", json!({"name": "revers", "arguments": {}}))?;
-    expect(&unknown["code"], &json!(-32602))?;
+    let (code, _) = refusal(client.call_tool("revers", json!({})).await)?;
+    expect(code, -32602)?;
 
-    let own = client.call("com.example/uptime", json!({}))?;
-    expect(&own["answeredBy"], &json!("low-level"))
+    let own = client.call("com.example/uptime", json!({})).await?;
+    let own: Value = serde_json::from_str(own.get())?;
+    expect(own["answeredBy"].clone(), "low-level")
 }

@@ -1,58 +1,88 @@
 //! Each tool is a task when it should be, and asks where it should.
 
-use anyhow::{Result, bail, ensure};
+use std::{
+    mem,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use anyhow::{Result, ensure};
+use outlive::client::{Answer, Client, Origin, Question, texts};
 use serde_json::{Value, json};
 
-use crate::client::{Client, Ended, Era, Place, expect};
+use crate::stage::{Era, Stage, answering, expect, nobody_expected, refusal};
 
-pub(crate) fn check(client: &mut Client) -> Result<()> {
-    let modern = client.era() == Era::Modern;
+/// Where a question was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Before there was a task: in a round of the call, or on its stream.
+    Call,
+    /// Inside of the task.
+    Task,
+}
+
+impl Place {
+    pub(crate) fn of(origin: &Origin) -> Self {
+        match origin {
+            Origin::Task { .. } | Origin::Request { task: Some(_) } => Self::Task,
+            _ => Self::Call,
+        }
+    }
+}
+
+type Asked = Arc<Mutex<Vec<Place>>>;
+
+pub(crate) async fn check(stage: Stage) -> Result<()> {
+    let is_modern = stage.era == Era::Modern;
+    let asked = Asked::default();
+    let places = Arc::clone(&asked);
+    let server = stage.start(&[])?;
+    let builder = answering(move |question, message| {
+        places.lock().unwrap_or_else(PoisonError::into_inner).push(Place::of(&question.origin));
+        user(question, message)
+    });
+    let client = server.connect(builder).await?;
+    let see = async |tool: &str, arguments: Value, text: &str, is_task, places: &[Place]| {
+        see(&client, &asked, (tool, &arguments), text, is_task, places).await
+    };
     // On 2025-11-25 the client says which calls are tasks, and those are so from the beginning.
-    let first = if modern { Place::Call } else { Place::Task };
-    see(client, "render", &json!({"frames": 1}), "1 frames", !modern, &[])?;
-    see(client, "render", &json!({"frames": 10}), "10 frames", true, &[])?;
-    see(client, "brew", &json!({}), "a cup of tea", true, &[first])?;
-    see(client, "clean_up", &json!({}), "2 files deleted", true, &[Place::Task])?;
-    see(client, "greet", &json!({}), "Hello, Ada!", false, &[Place::Call])?;
+    let first = if is_modern { Place::Call } else { Place::Task };
+    see("render", json!({"frames": 1}), "1 frames", !is_modern, &[]).await?;
+    see("render", json!({"frames": 10}), "10 frames", true, &[]).await?;
+    see("brew", json!({}), "a cup of tea", true, &[first]).await?;
+    see("clean_up", json!({}), "2 files deleted", true, &[Place::Task]).await?;
+    see("greet", json!({}), "Hello, Ada!", false, &[Place::Call]).await?;
 
     // Who holds no tasks is answered, and is refused the tool that is nothing else.
-    let waited = client.call("tools/call", call("render", &json!({"frames": 10})))?;
-    expect(&waited["content"][0]["text"], &json!("10 frames"))?;
-    let refused = client.refused("tools/call", call("clean_up", &json!({})))?;
-    expect(&refused["code"], &json!(if modern { -32021 } else { -32601 }))
+    let waited = client.call_tool("render", json!({"frames": 10})).no_task().await?;
+    expect(texts(&waited), "10 frames")?;
+    let (code, _) = refusal(client.call_tool("clean_up", json!({})).no_task().await)?;
+    expect(code, if is_modern { -32021 } else { -32601 })
 }
 
 /// Calls a tool as a client that holds tasks; what comes of it, whether as a task, and where its user
 /// was asked.
-fn see(
-    client: &mut Client,
-    tool: &str,
-    arguments: &Value,
+async fn see(
+    client: &Client,
+    asked: &Asked,
+    (tool, arguments): (&str, &Value),
     text: &str,
     is_task: bool,
     places: &[Place],
 ) -> Result<()> {
-    let mut asked = Vec::new();
-    let Ended { task, result } = client.see_through(call(tool, arguments), |place, question| {
-        asked.push(place);
-        user(question)
-    })?;
-    expect(&result["content"][0]["text"], &json!(text))?;
-    ensure!(task.is_some() == is_task, "{tool}: a task: {}", task.is_some());
+    let mut handle = client.start_tool(tool, arguments).await?;
+    let is_one = handle.task_id().is_some();
+    expect(texts(&handle.wait().await?), text)?;
+    ensure!(is_one == is_task, "{tool}: a task: {is_one}");
+    let asked = mem::take(&mut *asked.lock().unwrap_or_else(PoisonError::into_inner));
     ensure!(asked == places, "{tool}: asked in {asked:?}");
     Ok(())
 }
 
-fn call(tool: &str, arguments: &Value) -> Value {
-    json!({"name": tool, "arguments": arguments})
-}
-
-fn user(question: &Value) -> Result<Value> {
-    let content = match question["message"].as_str() {
-        Some("What would you like?") => json!({"drink": "tea"}),
-        Some("Delete a.log, b.log?") => json!({"yes": true}),
-        Some("Who are you?") => json!({"name": "Ada"}),
-        _ => bail!("nobody expected to be asked {question}"),
-    };
-    Ok(json!({"action": "accept", "content": content}))
+fn user(question: &Question, message: &str) -> Answer {
+    Answer::accept(match message {
+        "What would you like?" => json!({"drink": "tea"}),
+        "Delete a.log, b.log?" => json!({"yes": true}),
+        "Who are you?" => json!({"name": "Ada"}),
+        _ => return nobody_expected(question),
+    })
 }

@@ -1,83 +1,129 @@
 //! Both questions are asked where they should be, and a process that is killed in between costs
 //! nothing that was done.
 
-use std::{env, fs, path::PathBuf, process};
+use std::{
+    env, fs,
+    path::PathBuf,
+    process,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use anyhow::{Context, Result, bail, ensure};
+use outlive::client::{Answer, Answers, Ask, ClientBuilder, SavedCall, texts};
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
-use crate::client::{Begun, Client, Ended, Era, Place, expect};
+use crate::{
+    patterns::Place,
+    stage::{Era, Server, Stage, answering, expect, nobody_expected, plain},
+};
 
-pub(crate) fn check(client: &mut Client) -> Result<()> {
-    let image = format!("shop:7-{}", client.process());
-    let mut asked = Vec::new();
-    let Ended { task, result } = client.see_through(call(), |place, question| {
-        asked.push(place);
-        user(question)
-    })?;
-    ensure!(task.is_some(), "it was no task");
-    finished(&result, &image)?;
+/// Where each question was asked, and what it said.
+type Asked = Arc<Mutex<Vec<(Place, String)>>>;
+
+pub(crate) async fn check(stage: Stage) -> Result<()> {
+    let (asked, server) = (Asked::default(), stage.start(&[])?);
+    let client = server.connect(going_through_with_it(&asked)).await?;
+    let mut handle = client.start_tool("release", arguments()).await?;
+    ensure!(handle.task_id().is_some(), "it was no task");
+    let result = handle.wait().await?;
+    let (places, image) = places(&asked)?;
+    expect(texts(&result), format!("{image} is in staging"))?;
     // Before there was a task, and inside of it; where the caller asks for a task, that is both.
-    let places = match client.era() {
+    let expected = match stage.era {
         Era::Modern => [Place::Call, Place::Task],
         Era::Legacy => [Place::Task, Place::Task],
     };
-    ensure!(asked == places, "asked in {asked:?}");
+    ensure!(places == expected, "asked in {places:?}");
 
     // Callers that hold no tasks use the same tool: they wait.
-    let inline = client.call_answering("tools/call", call(), user)?;
-    finished(&inline, &image)?;
+    let inline = client.call_tool("release", arguments()).no_task().await?;
+    expect(texts(&inline), format!("{image} is in staging"))?;
 
-    outlive(client)
+    outlive(stage).await
 }
 
 /// Begins in one process, which is killed while the task waits for its user, and ends in another.
-fn outlive(client: &Client) -> Result<()> {
+async fn outlive(stage: Stage) -> Result<()> {
     let folder = Folder::new()?;
     let store = folder.0.join("tasks.db");
-    let arguments = ["--store", store.to_str().context("the folder has no plain name")?];
+    let store = ["--store", store.to_str().context("the folder has no plain name")?];
 
-    let mut first = client.another(&arguments)?;
-    let Begun::Task(task) = first.begin(call(), user)? else { bail!("it was no task") };
-    let left = |question: &Value| match is_approval(question) {
-        true => Ok(None),
-        false => user(question).map(Some),
+    let server = stage.start(&store)?;
+    let (saved, question) = begin(&server).await?;
+    drop(server); // kill -9
+
+    let (asked, server) = (Asked::default(), stage.start(&store)?);
+    // The next process listens elsewhere, and is the same server.
+    let client = server.connect(going_through_with_it(&asked).label("release")).await?;
+    let result = client.resume(saved).await?.wait().await?;
+    let (_, image) = places(&asked)?;
+    expect(texts(&result), format!("{image} is in staging"))?;
+    let asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
+    // What had been built is not built again: it has the number of the process that was killed.
+    ensure!(*asked == [(Place::Task, question)], "asked {asked:?}");
+    Ok(())
+}
+
+/// Begins a release, up to the question that is left open; the call, and that question.
+async fn begin(server: &Server) -> Result<(SavedCall, String)> {
+    let (open, mut is_open) = mpsc::channel(1);
+    let answers = Answers::new().form(move |question| {
+        let open = open.clone();
+        async move {
+            let Ask::Form(form) = &question.ask else { return nobody_expected(&question) };
+            match answer(&form.message) {
+                Some(answer) if !is_approval(&form.message) => Answer::accept(answer),
+                Some(_) => {
+                    // A user who has gone for lunch.
+                    let _ = open.try_send(form.message.clone());
+                    std::future::pending().await
+                }
+                None => nobody_expected(&question),
+            }
+        }
+    });
+    let client = server.connect(plain().answerer(answers).label("release")).await?;
+    let mut handle = client.start_tool("release", arguments()).await?;
+    let question = tokio::select! {
+        question = is_open.recv() => question.context("nobody asks")?,
+        result = handle.wait() => bail!("it did not ask: {result:?}"),
     };
-    ensure!(first.follow(&task, left)?.is_none(), "it did not ask");
-    let image = format!("shop:7-{}", first.process());
-    drop(first); // kill -9
-
-    let mut second = client.another(&arguments)?;
-    let mut asked = Vec::new();
-    let result = second.follow(&task, |question| {
-        asked.push(question["message"].clone());
-        user(question).map(Some)
-    })?;
-    expect(&json!(asked), &json!([format!("{image} is built. Roll it out to staging?")]))?;
-    let text = &result.context("it did not end")?["content"][0]["text"];
-    expect(text, &json!(format!("{image} is in staging")))
+    Ok((handle.save().await, question))
 }
 
-fn finished(result: &Value, image: &str) -> Result<()> {
-    expect(&result["content"][0]["text"], &json!(format!("{image} is in staging")))
+/// A user who goes through with it, and what they were asked.
+fn going_through_with_it(asked: &Asked) -> ClientBuilder {
+    let asked = Arc::clone(asked);
+    answering(move |question, message| {
+        let place = Place::of(&question.origin);
+        asked.lock().unwrap_or_else(PoisonError::into_inner).push((place, message.to_owned()));
+        answer(message).map_or_else(|| nobody_expected(question), Answer::accept)
+    })
 }
 
-fn call() -> Value {
-    json!({"name": "release", "arguments": {"version": "7"}})
+/// Where it was asked, and the name of what was built.
+fn places(asked: &Asked) -> Result<(Vec<Place>, String)> {
+    let asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
+    let image = asked.iter().find_map(|(_, message)| message.split_once(" is built. "));
+    let (image, _) = image.context("nothing was built")?;
+    ensure!(image.starts_with("shop:7-"), "{image}");
+    Ok((asked.iter().map(|(place, _)| *place).collect(), image.to_owned()))
 }
 
-/// A user who goes through with it.
-fn user(question: &Value) -> Result<Value> {
-    let content = match question["message"].as_str().unwrap_or_default() {
-        "Where should it go?" => json!({"environment": "staging"}),
-        _ if is_approval(question) => json!({"yes": true}),
-        _ => bail!("nobody expected to be asked {question}"),
-    };
-    Ok(json!({"action": "accept", "content": content}))
+fn arguments() -> Value {
+    json!({"version": "7"})
 }
 
-fn is_approval(question: &Value) -> bool {
-    question["message"].as_str().is_some_and(|text| text.ends_with("Roll it out to staging?"))
+fn answer(message: &str) -> Option<Value> {
+    match message {
+        "Where should it go?" => Some(json!({"environment": "staging"})),
+        _ => is_approval(message).then(|| json!({"yes": true})),
+    }
+}
+
+fn is_approval(message: &str) -> bool {
+    message.ends_with("Roll it out to staging?")
 }
 
 /// A folder for a store, gone with this.

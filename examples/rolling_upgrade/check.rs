@@ -2,43 +2,57 @@
 
 use std::{env, fs, path::PathBuf, process};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use outlive::client::{Answer, ClientBuilder, texts};
 use serde_json::{Value, json};
 
-use crate::client::{Client, Era, answered, expect, names};
+use crate::stage::{
+    Era, Stage, answered, answering, expect, names, nobody_expected, refusal, round,
+};
 
-pub(crate) fn check(client: &mut Client) -> Result<()> {
-    let done = match client.era() {
-        Era::Modern => upgrade(client)?,
+const LINKED: &str = "linked octocat at GitHub and clippy at Microsoft";
+
+pub(crate) async fn check(stage: Stage) -> Result<()> {
+    match stage.era {
+        Era::Modern => upgrade(stage).await,
         // Here a call stays with the process that began it: there is nothing to take along.
-        Era::Legacy => client.call_answering("tools/call", call(), user)?,
-    };
-    expect(&done["content"][0]["text"], &json!("linked octocat at GitHub and clippy at Microsoft"))
+        Era::Legacy => {
+            let server = stage.start(&[])?;
+            let client = server.connect(user()).await?;
+            let done = client.call_tool("link_accounts", json!({})).await?;
+            expect(texts(&done), LINKED)
+        }
+    }
 }
 
-/// Round 1 goes to the old revision, rounds 2 and 3 to the new one.
-fn upgrade(client: &mut Client) -> Result<Value> {
+/// Round 1 goes to the old revision, rounds 2 and 3 to the new one: made by hand, since a client
+/// brings a call to its end where it began it.
+async fn upgrade(stage: Stage) -> Result<()> {
     let keys = KeyFile::new();
     let path = keys.0.to_str().context("the temporary folder has no plain name")?;
-    let mut old = client.another(&["--revision", "1", "--keys", path])?;
-    let asked = old.round("tools/call", call())?;
-    expect(&names(&asked["inputRequests"]), &json!(["github_login", "google_login"]))?;
-    drop(old);
+    let old = stage.start(&["--revision", "1", "--keys", path])?;
+    let client = old.connect(user()).await?;
+    let asked = round(&client, &call()).await?;
+    expect(names(&asked["inputRequests"]), json!(["github_login", "google_login"]))?;
+    drop((client, old));
 
-    let second = answered(&call(), &asked, user)?;
+    let second = answered(&call(), &asked, login)?;
     // A process that has other keys cannot read what the old one has sealed.
-    let refused = client.refused("tools/call", second.clone())?;
-    expect(&refused["data"]["reason"], &json!("request_state_invalid"))?;
+    let other = stage.start(&[])?;
+    let client = other.connect(user()).await?;
+    let (_, data) = refusal(client.call("tools/call", &second).verbatim().await)?;
+    expect(data["reason"].clone(), "request_state_invalid")?;
 
-    let mut new = client.another(&["--revision", "2", "--keys", path])?;
-    let asked = new.round("tools/call", second)?;
-    expect(&names(&asked["inputRequests"]), &json!(["microsoft_login"]))?;
+    let new = stage.start(&["--revision", "2", "--keys", path])?;
+    let client = new.connect(user()).await?;
+    let asked = round(&client, &second).await?;
+    expect(names(&asked["inputRequests"]), json!(["microsoft_login"]))?;
 
-    let third = answered(&call(), &asked, user)?;
-    expect(&names(&third["inputResponses"]), &json!(["microsoft_login"]))?;
-    let done = new.round("tools/call", third)?;
-    expect(&done["resultType"], &json!("complete"))?;
-    Ok(done)
+    let third = answered(&call(), &asked, login)?;
+    expect(names(&third["inputResponses"]), json!(["microsoft_login"]))?;
+    let done = round(&client, &third).await?;
+    expect(done["resultType"].clone(), "complete")?;
+    expect(done["content"][0]["text"].clone(), LINKED)
 }
 
 fn call() -> Value {
@@ -46,14 +60,20 @@ fn call() -> Value {
 }
 
 /// A user with an account everywhere.
-fn user(question: &Value) -> Result<Value> {
-    let login = match question["message"].as_str() {
-        Some("Who are you at GitHub?") => "octocat",
-        Some("Who are you at Google?") => "goo",
-        Some("Who are you at Microsoft?") => "clippy",
-        _ => bail!("nobody expected to be asked {question}"),
+fn user() -> ClientBuilder {
+    answering(|question, message| {
+        login(message).map_or_else(|| nobody_expected(question), Answer::accept)
+    })
+}
+
+fn login(message: &str) -> Option<Value> {
+    let login = match message {
+        "Who are you at GitHub?" => "octocat",
+        "Who are you at Google?" => "goo",
+        "Who are you at Microsoft?" => "clippy",
+        _ => return None,
     };
-    Ok(json!({"action": "accept", "content": {"login": login}}))
+    Some(json!({"login": login}))
 }
 
 /// A file for keys, which the first server to be given it makes.

@@ -1,33 +1,29 @@
 //! The database can be looked at and not be changed.
 
-use anyhow::Result;
-use serde_json::json;
+use anyhow::{Result, ensure};
+use outlive::client::Client;
+use serde_json::{Value, json};
 
-use crate::client::{Client, expect};
+use crate::stage::{Stage, expect, shown};
 
-pub(crate) fn check(client: &mut Client) -> Result<()> {
-    let schema = client.call("resources/read", json!({"uri": "schema://main"}))?;
-    assert!(
-        schema["contents"][0]["text"]
-            .as_str()
-            .is_some_and(|text| text.contains("CREATE TABLE planet")),
-        "{schema}"
-    );
+pub(crate) async fn check(stage: Stage) -> Result<()> {
+    let (client, _server) = stage.connect().await?;
+    let schema = shown(&client.read_resource("schema://main").await?)?;
+    let text = schema["contents"][0]["text"].as_str().unwrap_or_default();
+    ensure!(text.contains("CREATE TABLE planet"), "{schema}");
 
-    let query = |sql: &str| json!({"name": "query", "arguments": {"sql": sql}});
-    let rows = client.call(
-        "tools/call",
-        query("SELECT name, moons FROM planet WHERE moons > 0 ORDER BY moons"),
-    )?;
-    expect(
-        &rows["structuredContent"],
-        &json!({"columns": ["name", "moons"], "rows": [["Earth", 1], ["Mars", 2]], "truncated": false}),
-    )?;
+    let moons = "SELECT name, moons FROM planet WHERE moons > 0 ORDER BY moons";
+    let rows = json!({"columns": ["name", "moons"], "rows": [["Earth", 1], ["Mars", 2]], "truncated": false});
+    expect(query(&client, moons).await?, rows)?;
 
     for sql in ["DELETE FROM planet", "SELEKT 1"] {
-        let failed = client.call("tools/call", query(sql))?;
-        expect(&failed["isError"], &json!(true))?;
+        let failed = client.call_tool("query", json!({"sql": sql})).await?;
+        expect(failed.is_error, true)?;
     }
-    let count = client.call("tools/call", query("SELECT count(*) FROM planet"))?;
-    expect(&count["structuredContent"]["rows"], &json!([[3]]))
+    let count = query(&client, "SELECT count(*) FROM planet").await?;
+    expect(count["rows"].clone(), json!([[3]]))
+}
+
+async fn query(client: &Client, sql: &str) -> Result<Value> {
+    Ok(client.call_tool("query", json!({"sql": sql})).structured().await?)
 }

@@ -1,88 +1,117 @@
 //! The rules ask for what they require, and a bug is written once, when all of it is there.
 
-use anyhow::{Result, bail};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::Result;
+use outlive::client::{Answer, Ask, Client, texts};
 use serde_json::{Value, json};
 
-use crate::client::{Client, Era, answered, expect, names};
+use crate::stage::{
+    Era, Stage, answered, answering, expect, names, nobody_expected, plain, refusal, round, shown,
+};
 
-pub(crate) fn check(client: &mut Client) -> Result<()> {
-    let kept =
-        client.call_answering("tools/call", resolve(4522), |_| Ok(json!({"action": "decline"})))?;
-    expect(text(&kept), &json!("Bug #4522 stays Active: there is no resolution."))?;
-    expect(&written(client, 4522)?, &json!(["Active", null, null, 1]))?;
+/// A user, and what they were asked.
+#[derive(Clone, Default)]
+struct User(Arc<Mutex<Mind>>);
 
-    let mut asked = Vec::new();
-    let duplicate = client.call_answering("tools/call", resolve(4522), |question| {
-        asked.push(question["requestedSchema"]["properties"].clone());
-        user(question, "Duplicate")
-    })?;
-    expect(text(&duplicate), &json!("Bug #4522 resolved as Duplicate of Bug #4301."))?;
-    expect(&written(client, 4522)?, &json!(["Resolved", "Duplicate", 4301, 2]))?;
-    expect(
-        &json!(asked.iter().map(names).collect::<Vec<_>>()),
-        &json!([["resolution"], ["duplicateOfId"]]),
-    )?;
+#[derive(Default)]
+struct Mind {
+    /// `None` while they have not made it up.
+    resolution: Option<&'static str>,
+    asked: Vec<Value>,
+}
+
+impl User {
+    fn mind(&self) -> MutexGuard<'_, Mind> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(crate) async fn check(stage: Stage) -> Result<()> {
+    let (user, server) = (User::default(), stage.start(&[])?);
+    let asked = user.clone();
+    let client = server.connect(answering(move |question, message| {
+        let mut mind = asked.mind();
+        let Ask::Form(form) = &question.ask else { return nobody_expected(question) };
+        let Ok(form) = shown(&form.requested_schema) else { return nobody_expected(question) };
+        mind.asked.push(form["properties"].clone());
+        let Some(resolution) = mind.resolution else { return Answer::Decline };
+        answer(message, resolution).map_or_else(|| nobody_expected(question), Answer::accept)
+    }));
+    let client = client.await?;
+
+    expect(resolve(&client, 4522).await?, "Bug #4522 stays Active: there is no resolution.")?;
+    expect(written(&client, 4522).await?, json!(["Active", null, null, 1]))?;
+
+    *user.mind() = Mind { resolution: Some("Duplicate"), asked: Vec::new() };
+    expect(resolve(&client, 4522).await?, "Bug #4522 resolved as Duplicate of Bug #4301.")?;
+    expect(written(&client, 4522).await?, json!(["Resolved", "Duplicate", 4301, 2]))?;
+    let asked = std::mem::take(&mut user.mind().asked);
+    let fields: Value = asked.iter().map(names).collect();
+    expect(fields, json!([["resolution"], ["duplicateOfId"]]))?;
     let choices = json!(["Fixed", "Won't Fix", "Duplicate", "By Design"]);
-    expect(&asked[0]["resolution"]["enum"], &choices)?;
+    expect(asked[0]["resolution"]["enum"].clone(), choices)?;
 
-    let fixed =
-        client.call_answering("tools/call", resolve(4301), |question| user(question, "Fixed"))?;
-    expect(text(&fixed), &json!("Bug #4301 resolved as Fixed."))?;
-    expect(&written(client, 4301)?, &json!(["Resolved", "Fixed", null, 2]))?;
+    user.mind().resolution = Some("Fixed");
+    expect(resolve(&client, 4301).await?, "Bug #4301 resolved as Fixed.")?;
+    expect(written(&client, 4301).await?, json!(["Resolved", "Fixed", null, 2]))?;
 
-    match client.era() {
-        Era::Modern => check_rounds(client),
+    match stage.era {
+        Era::Modern => {
+            // Who cannot be asked is told what is missing.
+            let deaf = server.connect(plain()).await?;
+            let (_, data) = refusal(deaf.call_tool("update_work_item", arguments(4523)).await)?;
+            expect(data["requiredCapabilities"].clone(), json!({"elicitation": {"form": {}}}))?;
+            check_rounds(&client).await
+        }
         Era::Legacy => Ok(()),
     }
 }
 
 /// Where a call does not wait: it is made again with the last answer only, and the state has the
 /// others.
-fn check_rounds(client: &mut Client) -> Result<()> {
-    let call = resolve(4523);
-    let refused = client.refused("tools/call", call.clone())?;
-    expect(&refused["data"]["requiredCapabilities"], &json!({"elicitation": {"form": {}}}))?;
+async fn check_rounds(client: &Client) -> Result<()> {
+    let duplicate = |message: &str| answer(message, "Duplicate");
+    let call = json!({"name": "update_work_item", "arguments": arguments(4523)});
+    let asked = round(client, &call).await?;
+    expect(names(&asked["inputRequests"]), json!(["resolution"]))?;
+    let second = answered(&call, &asked, duplicate)?;
+    expect(names(&second["inputResponses"]), json!(["resolution"]))?;
 
-    let asked = client.round("tools/call", call.clone())?;
-    expect(&names(&asked["inputRequests"]), &json!(["resolution"]))?;
-    let second = answered(&call, &asked, |question| user(question, "Duplicate"))?;
-    expect(&names(&second["inputResponses"]), &json!(["resolution"]))?;
+    let asked = round(client, &second).await?;
+    expect(names(&asked["inputRequests"]), json!(["duplicate_of"]))?;
+    expect(written(client, 4523).await?, json!(["Active", null, null, 1]))?;
+    let third = answered(&call, &asked, duplicate)?;
+    expect(names(&third["inputResponses"]), json!(["duplicate_of"]))?;
 
-    let asked = client.round("tools/call", second)?;
-    expect(&names(&asked["inputRequests"]), &json!(["duplicate_of"]))?;
-    expect(&written(client, 4523)?, &json!(["Active", null, null, 1]))?;
-    let third = answered(&call, &asked, |question| user(question, "Duplicate"))?;
-    expect(&names(&third["inputResponses"]), &json!(["duplicate_of"]))?;
-
-    let done = client.round("tools/call", third)?;
-    expect(text(&done), &json!("Bug #4523 resolved as Duplicate of Bug #4301."))?;
-    expect(&written(client, 4523)?, &json!(["Resolved", "Duplicate", 4301, 2]))
+    let done = round(client, &third).await?;
+    let text = done["content"][0]["text"].clone();
+    expect(text, "Bug #4523 resolved as Duplicate of Bug #4301.")?;
+    expect(written(client, 4523).await?, json!(["Resolved", "Duplicate", 4301, 2]))
 }
 
-/// A user who has made up their mind.
-fn user(question: &Value, resolution: &str) -> Result<Value> {
-    let content = match question["message"].as_str().unwrap_or_default() {
-        message if message.starts_with("Resolving Bug #") => json!({"resolution": resolution}),
-        message if message.starts_with("Since this is a duplicate") => {
-            json!({"duplicateOfId": 4301})
+/// What somebody says who has made up their mind.
+fn answer(message: &str, resolution: &str) -> Option<Value> {
+    match message {
+        _ if message.starts_with("Resolving Bug #") => Some(json!({"resolution": resolution})),
+        _ if message.starts_with("Since this is a duplicate") => {
+            Some(json!({"duplicateOfId": 4301}))
         }
-        _ => bail!("nobody expected to be asked {question}"),
-    };
-    Ok(json!({"action": "accept", "content": content}))
+        _ => None,
+    }
 }
 
-fn resolve(id: u32) -> Value {
-    let arguments = json!({"workItemId": id, "fields": {"System.State": "Resolved"}});
-    json!({"name": "update_work_item", "arguments": arguments})
+fn arguments(id: u32) -> Value {
+    json!({"workItemId": id, "fields": {"System.State": "Resolved"}})
+}
+
+async fn resolve(client: &Client, id: u32) -> Result<String> {
+    Ok(texts(&client.call_tool("update_work_item", arguments(id)).await?))
 }
 
 /// State, resolution, original, and how often it was written.
-fn written(client: &mut Client, id: u32) -> Result<Value> {
-    let look = json!({"name": "get_work_item", "arguments": {"workItemId": id}});
-    let bug = client.call("tools/call", look)?["structuredContent"].take();
+async fn written(client: &Client, id: u32) -> Result<Value> {
+    let look = client.call_tool("get_work_item", json!({"workItemId": id}));
+    let bug: Value = look.structured().await?;
     Ok(json!([bug["state"], bug["resolution"], bug["duplicateOf"], bug["rev"]]))
-}
-
-fn text(result: &Value) -> &Value {
-    &result["content"][0]["text"]
 }

@@ -1,8 +1,9 @@
 //! A server whose tasks take steps, ask, sleep and emit, and whose every step leaves a line in a file.
 //!
-//! `crash-server STORE ORACLE NAME LEASE_MS` serves HTTP on a free port, prints its address, and ends
+//! `crash-server STORE ORACLE NAME LEASE_MS [foreign]` serves HTTP on a free port, prints its address, and ends
 //! when its standard input does: nothing is left over when whoever started it dies. STORE is
 //! `sqlite:PATH` or `postgres://...`, NAME tells this process from all others that write into the file ORACLE.
+//! `foreign` says of itself what a server of others says that has tasks, and nothing of what is ours.
 //!
 //! A line is `MILLISECONDS RUN JOB EVENT ...`; a RUN is `NAME#NUMBER`, another one each time the
 //! handler is begun. A line is one write at the end of the file, so lines of several processes keep
@@ -25,13 +26,14 @@ use outlive::{
     Form,
     http::HttpConfig,
     server::{
-        Args, CallToolResult, Durable, ResponseMode, Result, Server, State, TaskConfig, TaskPolicy,
-        Tool,
+        Args, CallToolResult, Durable, Json, ResponseMode, Result, Server, State, TaskConfig,
+        TaskPolicy, Tool,
     },
     tasks::{PostgresStore, SqliteStore, Store},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tokio::time::sleep;
 
 /// What a task is to do.
@@ -194,8 +196,10 @@ async fn open(store: &str) -> Result<Arc<dyn Store>, Box<dyn Error>> {
 #[expect(clippy::print_stdout, reason = "whoever starts it reads the address there")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let [store, oracle, name, lease] = &arguments[..] else {
-        return Err("usage: crash-server STORE ORACLE NAME LEASE_MS".into());
+    let (store, oracle, name, lease, is_foreign) = match &arguments[..] {
+        [store, oracle, name, lease] => (store, oracle, name, lease, false),
+        [store, oracle, name, lease, how] if how == "foreign" => (store, oracle, name, lease, true),
+        _ => return Err("usage: crash-server STORE ORACLE NAME LEASE_MS [foreign]".into()),
     };
     end_with_standard_input();
     let lease = Duration::from_millis(lease.parse()?);
@@ -209,7 +213,20 @@ async fn main() -> Result<(), Box<dyn Error>> {
         engine.crashes = 1_000;
     });
     let auto = TaskPolicy::Auto { after: Duration::from_millis(60) };
-    let server = Server::builder("crash", "1")
+    let mut server = Server::builder("crash", "1");
+    if !is_foreign {
+        server = server.experimental("dev.outlive/idempotency", json!({}));
+    } else {
+        server = server.method("server/discover", || async {
+            Json(json!({
+                "supportedVersions": ["2026-07-28"],
+                "capabilities": {"tools": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}},
+                "ttlMs": 0,
+                "cacheScope": "private",
+            }))
+        });
+    }
+    let server = server
         .tasks(tasks)
         .state(Oracle::open(oracle.as_ref(), name)?)
         .tool(Tool::new("work", work).task(TaskPolicy::Always))

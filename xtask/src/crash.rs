@@ -10,6 +10,7 @@ mod fleet;
 mod http;
 mod job;
 mod judge;
+pub(crate) mod killed;
 mod oracle;
 mod plan;
 mod random;
@@ -73,6 +74,7 @@ fn run_in(folder: &Path, options: &Options) -> Result<()> {
         folder: folder.to_owned(),
         store: database.url(),
         lease: LEASE,
+        more: &[],
     };
     let fleet = Fleet::start(setting, options.replicas)?;
     let terms = Terms {
@@ -288,9 +290,13 @@ impl Options {
 /// The server that is started: one that is named, or the one that is built now.
 fn server(args: &mut Args) -> Result<PathBuf> {
     let build = Build::wanted(args);
-    match args.value("--server")? {
+    program(args, "--server", "crash-server", build)
+}
+
+fn program(args: &mut Args, option: &str, bin: &str, build: Build) -> Result<PathBuf> {
+    match args.value(option)? {
         Some(path) => Ok(path.into()),
-        None => process::built("outlive-processes", "crash-server", build),
+        None => process::built("outlive-processes", bin, build),
     }
 }
 

@@ -51,6 +51,9 @@ usage: cargo xtask COMMAND
                  --store sqlite|postgres --replicas N --streams N --kills N
   rolling      every server replaced in turn, and no call may fail
                  --store sqlite|postgres --replicas N --rounds N
+  killed-clients  clients that are killed at any moment of a task, and the processes that go on with it
+                 --runs N
+                 --seed N                   the same moments again
   postgres     a database for tests that are run by hand, until Ctrl-C
                  --wheel                    the pinned package, whatever the system has
   soak         hours of traffic in minutes; arguments are passed on
@@ -80,6 +83,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("takeover") => crash::takeover::run(args),
         Some("streams") => crash::streams::run(args),
         Some("rolling") => crash::rolling::run(args),
+        Some("killed-clients") => crash::killed::run(args),
         Some("postgres") => postgres::run(args),
         Some("soak") => soak::run(args),
         Some("fuzz") => fuzz::run(args),

@@ -76,6 +76,10 @@ const STEPS: &[Step] = &[
             crash::run,
         ),
     },
+    Step {
+        name: "killed-clients",
+        run: Run::Xtask(&["killed-clients", "--runs", "60", "--with-tests"], crash::killed::run),
+    },
     Step { name: "soak", run: Run::Xtask(&["soak", "--short", "--with-tests"], soak::run) },
 ];
 
@@ -91,7 +95,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     }
     if list {
         for step in STEPS {
-            println!("{:<12} {}", step.name, step.run);
+            println!("{:<14} {}", step.name, step.run);
         }
         return Ok(());
     }
@@ -118,9 +122,9 @@ fn run_steps<'a>(steps: impl Iterator<Item = &'a Step>) -> Result<()> {
     }
     println!("\nAll steps passed.");
     for (name, time) in times {
-        println!("  {name:<12} {:>9}", seconds(time));
+        println!("  {name:<14} {:>9}", seconds(time));
     }
-    println!("  {:<12} {:>9}", "total", seconds(start.elapsed()));
+    println!("  {:<14} {:>9}", "total", seconds(start.elapsed()));
     Ok(())
 }
 

@@ -2,13 +2,20 @@
 
 use std::time::Duration;
 
+use outlive::{
+    client::{Client, texts},
+    wire::{ContentBlock, Version},
+};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use crate::{
     folder::Folder,
     process::Listening,
-    support::http::{Connection, Request, Session},
+    support::{
+        http::{Connection, Request, Session},
+        proxy::Proxy,
+    },
 };
 
 const SERVER: &str = env!("CARGO_BIN_EXE_crash-server");
@@ -18,9 +25,13 @@ const GUARD: Duration = Duration::from_secs(60);
 /// Ten steps that emit twenty blocks each, and ten after them.
 const SEGMENTS: u64 = 300;
 
-async fn start(folder: &Folder, name: &str) -> (Listening, Session) {
+async fn listen(folder: &Folder, name: &str) -> Listening {
     let store = format!("sqlite:{}", folder.path("tasks.db"));
-    let server = Listening::start(SERVER, &[&store, &folder.path("oracle"), name, "1000"]).await;
+    Listening::start(SERVER, &[&store, &folder.path("oracle"), name, "1000"]).await
+}
+
+async fn start(folder: &Folder, name: &str) -> (Listening, Session) {
+    let server = listen(folder, name).await;
     let session = Session::open(server.address, Request::initialize(VERSION), None).await;
     (server, session)
 }
@@ -76,4 +87,43 @@ async fn s_t06_a_reader_goes_on_when_its_server_was_killed() {
     };
     timeout(GUARD, rest).await.expect("it comes to its end");
     assert_eq!(seen, undisturbed(), "none is missing, none is there twice");
+}
+
+// S-T06, S-73, T2C-23
+#[tokio::test]
+async fn s_t06_our_client_goes_on_when_its_server_was_killed() {
+    for version in [Version::V2025_11_25, Version::V2026_07_28] {
+        let folder = Folder::new();
+        let server = listen(&folder, "ada").await;
+        let proxy = Proxy::before(server.address).await;
+        let client = Client::builder("reader", "1").partial_results().version(version);
+        let client = client.connect(proxy.url.as_str()).await.unwrap();
+        let arguments =
+            json!({"name": "job", "steps": 10, "inside": 20, "between": 10, "step_ms": 50});
+        let mut stream = client.stream_tool("lines", arguments).await.unwrap();
+        let mut seen = Vec::new();
+        let mut server = Some(server);
+        let mut heir = None;
+        let reading = async {
+            while let Some(segment) = stream.next().await {
+                let segment = segment.unwrap();
+                let ContentBlock::Text(text) = segment.block else { panic!("{segment:?}") };
+                seen.push((segment.number, text.text));
+                if seen.len() == 45
+                    && let Some(server) = server.take()
+                {
+                    server.kill().await;
+                    let next = listen(&folder, "bob").await;
+                    proxy.redirect(next.address);
+                    heir = Some(next);
+                }
+            }
+            stream.finish().await.unwrap()
+        };
+        let whole = timeout(GUARD, reading).await.expect("it comes to its end");
+        assert!(heir.is_some(), "{version}: it was killed");
+        assert_eq!(seen, undisturbed(), "{version}: none is missing, none is there twice");
+        let texts_of_all: Vec<&str> = seen.iter().map(|(_, text)| text.as_str()).collect();
+        assert_eq!(texts(&whole), texts_of_all.join("\n"), "{version}");
+    }
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,6 +23,8 @@ pub(crate) struct Setting {
     pub(crate) folder: PathBuf,
     pub(crate) store: String,
     pub(crate) lease: Duration,
+    /// What else it is told.
+    pub(crate) more: &'static [&'static str],
 }
 
 /// Several servers on one store.
@@ -161,12 +163,12 @@ impl Fleet {
         let setting = &self.setting;
         let mut command = Command::new(&setting.program);
         command.arg(&setting.store).arg(self.oracle.path()).arg(name);
-        command.arg(setting.lease.as_millis().to_string());
+        command.arg(setting.lease.as_millis().to_string()).args(setting.more);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(File::create(log)?);
         let child = command
             .spawn()
             .with_context(|| format!("could not start {}", setting.program.display()))?;
-        let mut child = Reaped(Some(child));
+        let mut child = Reaped::new(child);
         let address = address(child.get())?;
         Ok((child.keep(), address))
     }
@@ -184,9 +186,26 @@ impl Drop for Fleet {
 
 /// A process that is killed unless it is kept.
 #[derive(Debug)]
-struct Reaped(Option<Child>);
+pub(crate) struct Reaped(Option<Child>);
 
 impl Reaped {
+    pub(crate) fn new(child: Child) -> Self {
+        Self(Some(child))
+    }
+
+    /// `kill -9`; whether there was somebody to kill.
+    pub(crate) fn kill(mut self) -> Result<bool> {
+        let is_there = self.get().try_wait()?.is_none();
+        self.get().kill()?;
+        self.get().wait()?;
+        Ok(is_there)
+    }
+
+    /// Waits until it has ended by itself.
+    pub(crate) fn wait(mut self) -> Result<ExitStatus> {
+        wait(self.get())
+    }
+
     fn get(&mut self) -> &mut Child {
         self.0.as_mut().expect("it is taken once, at the end")
     }
@@ -239,15 +258,17 @@ fn signal(name: &str, child: &Child) -> Result<()> {
     Ok(())
 }
 
-fn wait(child: &mut Child) -> Result<()> {
+fn wait(child: &mut Child) -> Result<ExitStatus> {
     let begun = Instant::now();
-    while child.try_wait()?.is_none() {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
         if begun.elapsed() > PATIENCE {
             bail!("it is still there after {} s", PATIENCE.as_secs());
         }
         thread::sleep(Duration::from_millis(2));
     }
-    Ok(())
 }
 
 /// Nothing here is left half done by a panic: what was locked is a value of its own.

@@ -47,7 +47,8 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     in_folder(&folder, || {
         let database = Database::start(&store, &folder)?;
         let url = database.url();
-        let setting = Setting { program, folder: folder.clone(), store: url, lease: LEASE };
+        let setting =
+            Setting { program, folder: folder.clone(), store: url, lease: LEASE, more: &[] };
         let fleet = Fleet::start(setting, replicas)?;
         thread::scope(|scope| {
             for number in 0..CLIENTS {

@@ -43,7 +43,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let (alone, seen) = in_folder(&folder, || {
         let database = Database::start(&store, &folder)?;
         let store = database.url();
-        let setting = Setting { program, folder: folder.clone(), store, lease: LEASE };
+        let setting = Setting { program, folder: folder.clone(), store, lease: LEASE, more: &[] };
         let fleet = Fleet::start(setting, replicas)?;
         let alone = follow(&fleet, "alone", 0)?;
         let hurt = (1..=streams).map(|number| follow(&fleet, &format!("hurt-{number}"), kills));

@@ -35,7 +35,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let mut took = in_folder(&folder, || {
         let database = Database::start(&store, &folder)?;
         let store = database.url();
-        let setting = Setting { program, folder: folder.clone(), store, lease: LEASE };
+        let setting = Setting { program, folder: folder.clone(), store, lease: LEASE, more: &[] };
         let fleet = Fleet::start(setting, replicas)?;
         let mut client = Client::new(&fleet, Random::new(kills));
         (0..kills).map(|kill| take_over(&fleet, &mut client, kill)).collect::<Result<Vec<_>>>()

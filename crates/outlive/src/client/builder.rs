@@ -157,7 +157,7 @@ impl ClientBuilder {
     }
 
     /// Says whether servers know `dev.outlive/idempotencyKey`. By default those do that say so with
-    /// the extension `dev.outlive/idempotency`.
+    /// the extension or the experimental capability `dev.outlive/idempotency`.
     pub fn idempotency_keys(mut self, known: bool) -> Self {
         self.knows_keys = Some(known);
         self

@@ -16,7 +16,7 @@ use super::{
     cache::Cached,
     core::Core,
     error::{Error, GaveUp, Result},
-    request::{Boxed, Came, Progress, Waiting, Wanted, converse, read},
+    request::{Boxed, Came, Progress, Waiting, Wanted, converse, read, send},
 };
 
 pub use super::tools::{StartTool, ToolCall};
@@ -266,11 +266,21 @@ impl Kind for Complete {
 pub struct Raw {
     method: String,
     params: Params,
+    is_verbatim: bool,
 }
 
 impl Raw {
     pub(crate) fn new(method: String, params: &impl Serialize) -> Self {
-        Self { method, params: object(params) }
+        Self { method, params: object(params), is_verbatim: false }
+    }
+}
+
+impl Call<Raw> {
+    /// Takes what comes for the result, whatever it is. A server of 2026-07-28 may ask in place of it:
+    /// the next round is the caller's own to make, here or elsewhere.
+    pub fn verbatim(mut self) -> Self {
+        self.kind.is_verbatim = true;
+        self
     }
 }
 
@@ -296,10 +306,10 @@ impl Kind for Raw {
                 holds_tasks: method.is_some_and(is_about_tasks),
                 waiting,
             };
-            match converse(&call.core, wanted).await? {
-                Came::Complete(answered) => read(answered.result()?),
-                Came::Task(..) => Err(Error::broke("it answered with a task that nobody takes")),
+            if self.is_verbatim {
+                return send(&call.core, &wanted).await?.read();
             }
+            complete(converse(&call.core, wanted).await?)
         })
     }
 }

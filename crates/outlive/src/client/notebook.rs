@@ -46,7 +46,7 @@ pub trait Notebook: Send + Sync + 'static {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SavedCall {
-    /// Its name in the notebook, and the key by which a server knows it again.
+    /// Its name in the notebook.
     pub id: String,
     /// The server, as [`ClientBuilder::label`](super::ClientBuilder::label) has it.
     pub server: String,
@@ -56,8 +56,8 @@ pub struct SavedCall {
     pub tool: String,
     /// Its arguments.
     pub arguments: RawJson,
-    /// Whether the server was given the key, and knows it.
-    pub keyed: bool,
+    /// By what the server knows the call again; `None` if it does not know such keys.
+    pub key: Option<String>,
     /// Whether doing it twice is the same as doing it once, as the server says.
     pub idempotent: bool,
     /// How far it is.

@@ -10,6 +10,7 @@ mod modern;
 use std::{
     pin::Pin,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use outlive_wire::{CallToolResult, ContentBlock};
@@ -49,7 +50,14 @@ impl Kind for StreamTool {
                     Source::Modern(Box::new(modern::Segments::new(&core, handle)))
                 }
             };
-            Ok(ToolStream { source, tracker: Tracker::new(limit), result: None, is_over: false })
+            let state = State { source, tracker: Tracker::new(limit) };
+            Ok(ToolStream {
+                state: Some(Box::new(state)),
+                bringing: None,
+                given: 0,
+                result: None,
+                is_over: false,
+            })
         })
     }
 }
@@ -67,12 +75,31 @@ pub struct Segment {
 /// The partial results of a call, in order, each once.
 ///
 /// Also a [`Stream`](futures_core::Stream). Dropping it leaves the task alone.
-#[derive(Debug)]
 pub struct ToolStream {
-    source: Source,
-    tracker: Tracker,
+    /// Not here while something is being brought.
+    state: Option<Box<State>>,
+    /// Kept here, so that nothing is lost when nobody waits for it for a while.
+    bringing: Option<Bringing>,
+    given: u64,
     result: Option<Box<CallToolResult>>,
     is_over: bool,
+}
+
+type Bringing = Pin<Box<dyn Future<Output = (Box<State>, Result<Brought>)> + Send>>;
+
+#[derive(Debug)]
+struct State {
+    source: Source,
+    tracker: Tracker,
+}
+
+impl std::fmt::Debug for ToolStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ToolStream")
+            .field("given", &self.given)
+            .field("is_over", &self.is_over)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -92,23 +119,45 @@ pub(crate) enum Brought {
 }
 
 impl ToolStream {
-    /// The next segment, or `None` when there are no more. After an error there are no more.
+    /// The next segment, or `None` when there are no more. After an error there are no more. Can be
+    /// dropped while it waits.
     pub async fn next(&mut self) -> Option<Result<Segment>> {
         loop {
-            if let Some((number, block)) = self.tracker.give() {
+            if let Some((number, block)) = self.state.as_mut().and_then(|it| it.tracker.give()) {
+                self.given = number;
                 return Some(segment(number, block));
             }
             if self.is_over {
                 return None;
             }
-            match self.bring().await {
-                Ok(()) => {}
-                Err(error) => {
-                    self.is_over = true;
-                    return Some(Err(self.incomplete(error)));
-                }
+            let (mut state, brought) = self.bringing().await;
+            let taken = brought.and_then(|brought| self.take(&mut state.tracker, brought));
+            self.state = Some(state);
+            if let Err(error) = taken {
+                self.is_over = true;
+                return Some(Err(self.incomplete(error)));
             }
         }
+    }
+
+    /// What the source brings next.
+    async fn bringing(&mut self) -> (Box<State>, Result<Brought>) {
+        if let Some(mut state) = self.state.take() {
+            self.bringing = Some(Box::pin(async move {
+                let brought = match &mut state.source {
+                    Source::Legacy(source) => source.bring(&mut state.tracker).await,
+                    Source::Modern(source) => source.bring(&mut state.tracker).await,
+                };
+                (state, brought)
+            }));
+        }
+        let brought = std::future::poll_fn(|cx| match &mut self.bringing {
+            Some(bringing) => bringing.as_mut().poll(cx),
+            None => Poll::Pending,
+        });
+        let brought = brought.await;
+        self.bringing = None;
+        brought
     }
 
     /// The whole result, after all segments. Those that were not read yet are skipped.
@@ -128,14 +177,10 @@ impl ToolStream {
 
     /// How many segments have been handed out.
     pub fn count(&self) -> u64 {
-        self.tracker.contiguous()
+        self.given
     }
 
-    async fn bring(&mut self) -> Result<()> {
-        let brought = match &mut self.source {
-            Source::Legacy(source) => source.bring(&mut self.tracker).await?,
-            Source::Modern(source) => source.bring(&mut self.tracker).await?,
-        };
+    fn take(&mut self, tracker: &mut Tracker, brought: Brought) -> Result<()> {
         match brought {
             Brought::More => {}
             Brought::Whole(result) => {
@@ -143,13 +188,12 @@ impl ToolStream {
                 for (at, block) in result.content.iter().enumerate() {
                     let block = serde_json::to_value(block)
                         .map_err(|error| Error::broke(error.to_string()))?;
-                    self.tracker.take(at as u64 + 1, block)?;
+                    tracker.take(at as u64 + 1, block)?;
                 }
                 (self.result, self.is_over) = (Some(result), true);
             }
             Brought::End(mut result) => {
-                while let Some(_unread) = self.tracker.give() {}
-                let blocks = self.tracker.blocks().iter();
+                let blocks = tracker.blocks().iter();
                 result.content = blocks
                     .map(|block| serde_json::from_value(block.clone()))
                     .collect::<serde_json::Result<_>>()
@@ -164,7 +208,7 @@ impl ToolStream {
     fn incomplete(&self, error: Error) -> Error {
         match error.reason() {
             Some(Reason::TaskGone | Reason::TaskCancelled) => {
-                let why = format!("after {} segments, {error}", self.tracker.contiguous());
+                let why = format!("after {} segments, {error}", self.given);
                 GaveUp::Incomplete(why).into()
             }
             _ => error,
@@ -182,7 +226,7 @@ impl futures_core::Stream for ToolStream {
     type Item = Result<Segment>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        // What a source waits for is kept in the source, so that nothing is lost with the future.
+        // What is waited for is kept here, so that nothing is lost with the future.
         let next = std::pin::pin!(self.next());
         next.poll(cx)
     }
@@ -192,6 +236,12 @@ impl Call<StreamTool> {
     /// Has it done once, however often it is sent.
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.kind.0.set_key(key.into());
+        self
+    }
+
+    /// How long the task should exist, where a client may say so.
+    pub fn task_ttl(mut self, ttl: Duration) -> Self {
+        self.kind.0.set_ttl(ttl);
         self
     }
 }

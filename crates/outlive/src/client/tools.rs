@@ -81,12 +81,23 @@ impl ToolCall {
         self.key = Some(key);
     }
 
+    pub(crate) fn set_ttl(&mut self, ttl: Duration) {
+        self.ttl = Some(ttl);
+    }
+
+    /// What `_meta` of the call says, besides what the request itself has there.
+    pub(crate) fn meta(&self) -> String {
+        let key = self.key.as_deref().map(Value::from);
+        key.map_or_else(String::new, |key| format!("\"{IDEMPOTENCY_KEY}\":{key}"))
+    }
+
     /// The parameters of a call whose result may come in parts; 2025-11-25.
     pub(crate) fn streaming_params(&self) -> Result<String> {
         let arguments = given(self.arguments.clone())?;
         let name = Value::from(self.name.as_str());
+        let ttl = self.ttl.map_or_else(String::new, |ttl| format!(r#""ttl":{},"#, ttl.as_millis()));
         Ok(format!(
-            r#"{{"name":{name},"arguments":{arguments},"task":{{"responseModes":["streaming","task","immediate"]}}}}"#
+            r#"{{"name":{name},"arguments":{arguments},"task":{{{ttl}"responseModes":["streaming","task","immediate"]}}}}"#
         ))
     }
 }
@@ -224,22 +235,23 @@ pub(crate) async fn begin(
     let knows_keys = knows_keys(core, &here);
     let known = known_tool(core, &here, &tool).await?;
     let notebook = core.settings.notebook.clone();
-    let keyed = knows_keys && (tool.key.is_some() || notebook.is_some());
     let hints = known.as_ref().and_then(|known| known.tool.annotations.as_ref());
+    let id = random_id();
+    let noted = (knows_keys && notebook.is_some()).then(|| id.clone());
+    let key = tool.key.clone().or(noted);
     let saved = SavedCall {
-        id: random_id(),
+        id,
         server: core.dispatch.label().to_string(),
         account: core.settings.account.clone(),
         tool: tool.name.clone(),
         arguments: serde_json::from_str(&arguments)
             .map_err(|error| GaveUp::BadArguments(error.to_string()))?,
-        keyed,
+        key: key.clone().filter(|_| knows_keys),
         idempotent: hints
             .is_some_and(|it| it.idempotent_hint == Some(true) || it.read_only_hint == Some(true)),
         stage: Stage::Calling(None),
         answers: std::collections::BTreeMap::new(),
     };
-    let key = tool.key.clone().or_else(|| keyed.then(|| saved.id.clone()));
     let record = Record::new(notebook, saved);
     record.write().await?;
     make(core, &tool, waiting, &record, key, None).await
@@ -253,7 +265,7 @@ pub(crate) async fn again(core: &Arc<Core>, saved: SavedCall) -> Result<TaskHand
     };
     let tool =
         ToolCall { tasks: Tasks::Wanted, ..ToolCall::new(saved.tool.clone(), &saved.arguments) };
-    let key = saved.keyed.then(|| saved.id.clone());
+    let key = saved.key.clone();
     let record = Record::new(core.settings.notebook.clone(), saved);
     make(core, &tool, Waiting::new(core), &record, key, round).await
 }
@@ -299,7 +311,11 @@ async fn make(
             }
             // It runs only as a task, which the list did not say.
             Some(code::METHOD_NOT_FOUND | code::INVALID_REQUEST) if may_insist => insisted = true,
-            None if saved.keyed && error.may_have_run() && is_lost(&error) && lost < RESENDS => {
+            None if saved.key.is_some()
+                && error.may_have_run()
+                && is_lost(&error)
+                && lost < RESENDS =>
+            {
                 lost += 1;
                 let wait = Duration::from_millis(100) * (1 << lost);
                 tokio::time::sleep(wait + jitter(wait / 4)).await;

@@ -4,8 +4,8 @@ use std::{future::ready, sync::Arc};
 
 use outlive_protocol::{Answer, Call, Fault, Identity, Outcome, Work};
 use outlive_wire::{
-    Method, PromptsCapability, ResourcesCapability, ServerCapabilities, SetLevelRequestParams,
-    ToolsCapability,
+    JsonObject, Method, PromptsCapability, ResourcesCapability, ServerCapabilities,
+    SetLevelRequestParams, ToolsCapability,
 };
 
 use super::{
@@ -93,7 +93,7 @@ impl Core {
     }
 
     fn identity(&self, call: &Call) -> Identity {
-        let map = |map: &outlive_wire::JsonObject| (!map.is_empty()).then(|| map.clone());
+        let map = |map: &JsonObject| (!map.is_empty()).then(|| map.clone());
         let changes = Some(true);
         Identity {
             info: self.profile.info.clone(),

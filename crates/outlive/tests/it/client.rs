@@ -2,12 +2,15 @@
 
 mod basics; // calls, reads, prompts, lists, on every transport and in both eras
 mod changes; // subscriptions, and results that are kept
-mod child;
-mod hosted;
+mod child; // a server that is a child process
+mod faults; // partial results of our server, over a way that breaks
+mod hosted; // tasks of the client's own
 mod hostile; // servers that break the rules
-mod hub;
+mod hub; // several servers under one roof
 mod kit; // servers to talk to
+mod rules; // what it says, and what it keeps to itself
 mod script; // peers that are scripts
-mod stream;
+mod stream; // partial results
+mod task_rules; // what it does about a task, message by message
 mod tasks; // calls that go on by themselves
-mod wire; // the bytes that are sent, and which generation is found // several servers under one roof // partial results // a server that is a child process // tasks of the client's own
+mod wire; // the bytes that are sent, and which generation is found

@@ -9,5 +9,5 @@ mod partials; // the extension of 2026-07-28, and its page
 mod progress; // how far a task is, in words
 mod pushed; // several responses with one id
 mod resume; // the rest, by number
-mod stage; // the tools, and a client on either wire
+pub(crate) mod stage; // the tools, and a client on either wire
 mod stored; // numbers, limits, crashes: what the engine makes of what is emitted

@@ -17,7 +17,7 @@ use tokio::{task::JoinSet, time::Instant};
 use super::Brought;
 use crate::client::{
     core::{Core, Established},
-    error::{Error, Refused, Result},
+    error::{Error, GaveUp, Refused, Result},
     exchange::Exchange,
     request::{Waiting, jitter, read, send},
     tasks::{about, gone},
@@ -65,12 +65,12 @@ impl Segments {
         here: &Arc<Established>,
         tool: &ToolCall,
     ) -> Result<Self> {
-        let params = tool.streaming_params()?;
+        let (params, meta) = (tool.streaming_params()?, tool.meta());
         let request = Outgoing {
             id: Some(core.next_id()),
             method: Method::ToolsCall.as_str(),
             params: &params,
-            meta: "",
+            meta: &meta,
             name: Some(&tool.name),
             repeated: &[],
             holds_tasks: true,
@@ -93,7 +93,13 @@ impl Segments {
             if let Some(exchange) = &mut self.exchange {
                 exchange.settle();
             }
-            return Ok(Brought::End(std::mem::take(&mut self.last)));
+            return match (&self.task, self.last.is_error) {
+                (Some(task), Some(true)) => {
+                    let id = task.id.clone();
+                    self.failed(&id).await
+                }
+                _ => Ok(Brought::End(std::mem::take(&mut self.last))),
+            };
         }
         // Complete, and something is missing: what is missing is there, and asked for at once.
         if tracker.is_complete() && tracker.has_gap() {
@@ -162,9 +168,8 @@ impl Segments {
 
     fn take(&mut self, part: Part, tracker: &mut Tracker) -> Result<Brought> {
         if let Some(task) = &part.task {
-            let task = self.here.era.task(task.get()).map_err(Error::broke)?;
-            self.next_look = Instant::now() + self.interval();
-            self.task = Some(task);
+            self.task = Some(self.here.era.task(task.get()).map_err(Error::broke)?);
+            self.next_look = Instant::now() + self.interval() * STREAMING;
         }
         if let Some(content) = part.content {
             if let Some(exchange) = &mut self.exchange {
@@ -235,6 +240,22 @@ impl Segments {
             self.next_look = Instant::now() + self.interval();
         }
         self.take(part, tracker)
+    }
+
+    /// The last response says that something went wrong: the tool has failed, and said why in what it
+    /// emitted; or the task was cancelled or has expired, and something is missing. The task knows.
+    async fn failed(&mut self, id: &str) -> Result<Brought> {
+        match send(&self.core, &about(&self.core, Method::TasksResult, id, "")).await {
+            Ok(answered) => match answered.result() {
+                Ok(result) => Ok(Brought::Whole(read(result)?)),
+                Err(error) => Err(GaveUp::Incomplete(error.to_string()).into()),
+            },
+            Err(error) if error.is_transient() => {
+                tokio::time::sleep(self.interval()).await;
+                Ok(Brought::More)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn interval(&self) -> Duration {

@@ -83,7 +83,9 @@ impl Segments {
     /// Brings the next segments, or the end.
     pub(crate) async fn bring(&mut self, tracker: &mut Tracker) -> Result<Brought> {
         let (is_pulling, after) = (self.pulling.is_some(), tracker.contiguous());
-        let may_pull = self.task.is_some() && self.opening.is_none() && self.pushing.is_none();
+        // What a push has left out is there to be read.
+        let is_pushed = self.pushing.is_some() && !tracker.has_gap();
+        let may_pull = self.task.is_some() && self.opening.is_none() && !is_pushed;
         tokio::select! {
             biased;
             opened = ready(&mut self.opening), if self.opening.is_some() => {

@@ -298,7 +298,9 @@ impl Client {
             return Err(GaveUp::NotOurs(why).into());
         }
         match saved.stage.clone() {
-            Stage::Calling(_) if saved.keyed || saved.idempotent => tools::again(core, saved).await,
+            Stage::Calling(_) if saved.key.is_some() || saved.idempotent => {
+                tools::again(core, saved).await
+            }
             Stage::Calling(_) => Err(GaveUp::MaybeExecuted(saved.tool).into()),
             Stage::Done(result) => {
                 let record = Record::new(core.settings.notebook.clone(), saved);
@@ -328,5 +330,15 @@ impl Client {
         let (server, account) = (self.core.dispatch.label(), &self.core.settings.account);
         let is_ours = |call: &SavedCall| *call.server == **server && call.account == *account;
         Ok(all.into_iter().filter(is_ours).collect())
+    }
+
+    /// Strikes a call from the notebook that there is no handle on: one that may have been executed,
+    /// and that somebody has looked after.
+    ///
+    /// # Errors
+    ///
+    /// When it is still there.
+    pub async fn forget(&self, saved: &SavedCall) -> Result<()> {
+        Record::new(self.core.settings.notebook.clone(), saved.clone()).erase().await
     }
 }

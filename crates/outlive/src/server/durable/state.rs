@@ -54,8 +54,10 @@ pub(in crate::server) struct Durability {
     unfinished: Option<Unfinished>,
     /// Why the run of a task cannot go on: what it has recorded does not decode.
     unreadable: OnceLock<String>,
-    /// The name of the round that the client has presented, if something was done in those before.
+    /// The name of the round that the client has presented.
     jti: Option<String>,
+    /// Whether something was done in the rounds before, or this one may be presented once only.
+    has_effects: bool,
     /// Minted when it is first needed, and kept over all rounds.
     call_id: OnceLock<String>,
     /// How many rounds came before this one.
@@ -157,6 +159,7 @@ impl Durability {
             unfinished: None,
             unreadable: OnceLock::new(),
             jti: None,
+            has_effects: false,
             call_id: OnceLock::new(),
             round: AtomicU32::new(0),
             sheds: 0,
@@ -278,9 +281,14 @@ impl Durability {
         self.task_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The name of the round that this is, if presenting it again would do again what has effects.
-    pub(in crate::server) fn round_with_effects(&self) -> Option<&str> {
+    /// The name of the round that this is; `None` for the first, which no client has a state for.
+    pub(in crate::server) fn round_name(&self) -> Option<&str> {
         self.jti.as_deref()
+    }
+
+    /// The same, if presenting it again would do again what has effects.
+    pub(in crate::server) fn round_with_effects(&self) -> Option<&str> {
+        self.jti.as_deref().filter(|_| self.has_effects)
     }
 
     /// Whether the call has become a task.
@@ -415,7 +423,8 @@ pub(in crate::server) fn open(core: &Core, call: &Call, upgrade: &Upgrade) -> Re
         round: AtomicU32::new(round),
         sheds,
         call_id: call_id.into(),
-        jti: (has_step || upgrade.single_use).then_some(jti),
+        jti: Some(jti),
+        has_effects: has_step || upgrade.single_use,
         spilled: Mutex::new(spilled),
         ..Durability::new(Journal::restored(bounds(core, call), journal))
     };

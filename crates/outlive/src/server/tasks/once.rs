@@ -60,6 +60,14 @@ enum Came {
     Task(TaskId),
 }
 
+/// What came of the attempt to begin a call.
+enum Begun<F> {
+    /// It was begun, and this came of it.
+    Over(Result<Outcome, Fault>),
+    /// It had been begun before. What begins it was not needed.
+    Before(RawJson, F),
+}
+
 impl Once {
     /// Under what a call is done once, if it is.
     pub(in crate::server) fn of(cx: &Cx, entry: &ToolEntry) -> Result<Option<Self>, Fault> {
@@ -68,6 +76,8 @@ impl Once {
         let durability = call.attached::<Durability>();
         // A round that repeats nothing can be presented as often as one likes.
         let round = durability.and_then(Durability::round_with_effects);
+        // Under a key every round counts: each of them comes to something else.
+        let named = durability.and_then(Durability::round_name);
         let given = call.idempotency_key().transpose()?;
         let (what, hold) = match (&given, round) {
             (None, None) => return Ok(None),
@@ -76,7 +86,7 @@ impl Once {
                     "an idempotency key has 1 to {LONGEST_KEY} bytes"
                 )));
             }
-            (Some(key), round) => (["key", key, round.unwrap_or_default()], HOLD),
+            (Some(key), _) => (["key", key, named.unwrap_or_default()], HOLD),
             (None, Some(round)) => (["round", round, ""], cx.core().profile.limits.state_ttl),
         };
         let digest = entry.digest(cx)?;
@@ -93,7 +103,7 @@ impl Once {
     pub(super) async fn run(
         self,
         cx: Cx,
-        start: impl FnOnce(&Cx) -> Work,
+        mut start: impl FnOnce(&Cx) -> Work + Send + 'static,
     ) -> Result<Outcome, Fault> {
         // The key may have made a task without a note, when its tool had another policy. Looked for
         // before anything is noted: who uses the key for something else must not take it away.
@@ -103,11 +113,15 @@ impl Once {
         let began = Instant::now();
         let mut pause = Duration::from_millis(20);
         loop {
-            let tasks = cx.core().tasks()?;
-            let note = self.note(None)?;
-            let there = tasks.engine().store().keep(&self.place(&cx), note, self.hold).await;
-            let Some(there) = there.map_err(|error| unavailable(&error))? else {
-                return self.begin(cx, start).await;
+            // By itself: who leaves while it is being noted would leave a note behind under which
+            // nobody works, and for which everybody waits.
+            let trying = tokio::spawn(self.clone().try_begin(cx.clone(), start));
+            let there = match trying.await.unwrap_or(Begun::Over(Err(Fault::Internal))) {
+                Begun::Over(outcome) => return outcome,
+                Begun::Before(there, unused) => {
+                    start = unused;
+                    there
+                }
             };
             if let Some(outcome) = self.repeat(&cx, &there).await? {
                 return Ok(outcome);
@@ -168,17 +182,24 @@ impl Once {
         }
     }
 
-    /// Does it, and notes what came of it, whether its caller waits or not.
-    async fn begin(self, cx: Cx, start: impl FnOnce(&Cx) -> Work) -> Result<Outcome, Fault> {
+    /// Does it, and notes what came of it; unless it has been begun before.
+    async fn try_begin<F: FnOnce(&Cx) -> Work>(self, cx: Cx, start: F) -> Begun<F> {
+        let noted = async {
+            let store = cx.core().tasks()?.engine().store();
+            let there = store.keep(&self.place(&cx), self.note(None)?, self.hold).await;
+            there.map_err(|error| unavailable(&error))
+        };
+        match noted.await {
+            Ok(None) => {}
+            Ok(Some(there)) => return Begun::Before(there, start),
+            Err(fault) => return Begun::Over(Err(fault)),
+        }
+        // By itself, so that there is a word about a handler that panics, too: without one,
+        // everybody would wait for what came of it.
         let work = start(&cx);
-        let running = tokio::spawn(async move {
-            // By itself, so that there is a word about a handler that panics, too: without one,
-            // everybody would wait for what came of it.
-            let outcome = tokio::spawn(work).await.unwrap_or(Err(Fault::Internal));
-            self.settle(&cx, &outcome).await;
-            outcome
-        });
-        running.await.unwrap_or(Err(Fault::Internal))
+        let outcome = tokio::spawn(work).await.unwrap_or(Err(Fault::Internal));
+        self.settle(&cx, &outcome).await;
+        Begun::Over(outcome)
     }
 
     async fn settle(&self, cx: &Cx, outcome: &Result<Outcome, Fault>) {

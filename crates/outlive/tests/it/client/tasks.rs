@@ -49,6 +49,7 @@ fn server() -> Server {
     builder_of_server()
         .tool(order().task(TaskPolicy::Always))
         .tool(forever().task(TaskPolicy::Always))
+        .experimental("dev.outlive/idempotency", json!({}))
         .tasks(
             TaskConfig::volatile()
                 .poll_interval(Duration::from_millis(20))
@@ -213,7 +214,7 @@ async fn a_call_that_stops_after_any_note_is_finished_by_the_next_process() {
             writes: AtomicUsize::new(0),
             at,
         };
-        let client = |at| answering(&asked).idempotency_keys(true).notebook(notebook(at));
+        let client = |at| answering(&asked).notebook(notebook(at));
         let first = place.connect(client(at), Some(Version::V2026_07_28)).await;
         match first.call_tool("order", json!({})).await {
             Ok(result) => {
@@ -245,7 +246,8 @@ async fn without_keys_a_call_that_was_sent_may_have_been_done() {
     let folder = std::env::temp_dir().join(format!("outlive-maybe-{}", std::process::id()));
     let place = Place::of(&server(), Wire::Memory).await;
     let notebook = FileNotebook::open(&folder).unwrap();
-    let client = place.connect(answering(&Arc::default()).notebook(notebook), None).await;
+    let builder = answering(&Arc::default()).idempotency_keys(false).notebook(notebook);
+    let client = place.connect(builder, None).await;
     // As the process leaves it that is killed before the answer.
     let calling = tokio::spawn(client.call_tool("never", json!({})).into_future());
     let saved = loop {
@@ -260,6 +262,28 @@ async fn without_keys_a_call_that_was_sent_may_have_been_done() {
     let why = client.resume(saved[0].clone()).await.unwrap_err();
     assert!(matches!(&why, Error::GaveUp(GaveUp::MaybeExecuted(tool)) if tool == "never"), "{why}");
     assert!(why.may_have_run());
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+// K-45
+#[tokio::test]
+async fn a_call_goes_on_under_the_key_that_its_program_gave_it() {
+    let folder = std::env::temp_dir().join(format!("outlive-given-{}", std::process::id()));
+    let place = Place::of(&server(), Wire::Memory).await;
+    let notebook =
+        |at| Stops { inner: FileNotebook::open(&folder).unwrap(), writes: AtomicUsize::new(0), at };
+    let client = |at| answering(&Arc::default()).notebook(notebook(at));
+    // The call has been answered with a task, which another client has in hand.
+    let other = place.connect(client(usize::MAX), None).await;
+    let task = other.start_tool("order", json!({})).idempotency_key("order 1").await.unwrap();
+    // Before it is sent this program stops; what it has noted is enough to get the same task.
+    let first = place.connect(client(1), None).await;
+    let stopped = first.start_tool("order", json!({})).idempotency_key("order 1").await;
+    assert!(matches!(stopped, Err(Error::GaveUp(GaveUp::Notebook(_)))));
+    let mut saved = first.saved().await.unwrap().into_iter();
+    let saved = saved.find(|call| matches!(call.stage, Stage::Calling(_))).unwrap();
+    let again = other.resume(saved).await.unwrap();
+    assert_eq!(again.task_id(), task.task_id());
     std::fs::remove_dir_all(folder).unwrap();
 }
 

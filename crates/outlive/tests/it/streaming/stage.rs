@@ -150,7 +150,7 @@ async fn kinds(cx: Durable) -> Result<CallToolResult> {
     Ok(CallToolResult::new([]))
 }
 
-pub(super) fn tools(server: ServerBuilder) -> ServerBuilder {
+pub(crate) fn tools(server: ServerBuilder) -> ServerBuilder {
     let auto = TaskPolicy::Auto { after: Duration::from_secs(60) };
     server
         .tool(Tool::new("script", script).task(auto).incremental())
@@ -168,15 +168,15 @@ pub(super) fn tools(server: ServerBuilder) -> ServerBuilder {
 }
 
 /// All ways of answering.
-pub(super) const ALL: [ResponseMode; 2] = [ResponseMode::Immediate, ResponseMode::Streaming];
+pub(crate) const ALL: [ResponseMode; 2] = [ResponseMode::Immediate, ResponseMode::Streaming];
 
 /// What tests change about tasks.
-pub(super) type Change = fn(TaskConfig) -> TaskConfig;
+pub(crate) type Change = fn(TaskConfig) -> TaskConfig;
 
 /// A server, and the gate in its tools.
-pub(super) struct World {
-    pub(super) gate: Gate,
-    pub(super) server: Server,
+pub(crate) struct World {
+    pub(crate) gate: Gate,
+    pub(crate) server: Server,
 }
 
 impl World {
@@ -184,7 +184,7 @@ impl World {
         Self::over(Arc::new(MemoryStore::new()), change)
     }
 
-    pub(super) fn over(store: Arc<dyn Store>, change: Change) -> Self {
+    pub(crate) fn over(store: Arc<dyn Store>, change: Change) -> Self {
         let gate = Gate::default();
         let config = TaskConfig::new(store).engine(|engine| {
             engine.poll = Duration::from_millis(20);

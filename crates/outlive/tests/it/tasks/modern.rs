@@ -271,6 +271,7 @@ async fn the_extension_is_declared_and_nothing_of_the_older_dialect() {
     let capabilities = &discovered["capabilities"];
     assert_eq!(capabilities["extensions"], json!({"io.modelcontextprotocol/tasks": {}}));
     assert!(capabilities.get("tasks").is_none());
+    assert!(capabilities.get("experimental").is_none());
     let tools = result(&modern(&mut pipe, "tools/list", json!({})).await);
     assert!(tools["tools"].as_array().unwrap().iter().all(|tool| tool.get("execution").is_none()));
     for method in ["tasks/result", "tasks/list"] {

@@ -17,7 +17,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::world::{Counts, builder, holds, modern, server, until};
-use crate::support::pipe::{Pipe, error, result, text};
+use crate::support::{
+    fail_points::{FailPoints, Op, after},
+    pipe::{Pipe, error, result, text},
+};
 
 fn keyed(tool: &str, arguments: Value, key: &str) -> Value {
     json!({"name": tool, "arguments": arguments, "_meta": {"dev.outlive/idempotencyKey": key}})
@@ -98,6 +101,27 @@ async fn a_key_that_is_at_work_is_waited_for_though_its_caller_has_left() {
     assert_eq!(counts.runs.load(Ordering::Relaxed), 1);
 }
 
+// K-45
+#[tokio::test(start_paused = true)]
+async fn a_key_whose_caller_leaves_while_it_is_noted_is_worked_under_all_the_same() {
+    let counts = Counts::default();
+    let points = FailPoints::over(Arc::new(MemoryStore::new()));
+    let server = builder(TaskConfig::new(points.clone()), &counts).build().unwrap();
+    let noted = points.hold(after(Op::Keep));
+    let mut first = Pipe::open_as(&server, Principal::named("alice"));
+    let call = keyed("plain", json!({"ms": 10}), "k");
+    let id = first.send("tools/call", call.clone()).await;
+    noted.arrived().await;
+    first.cancel(id).await;
+    // Who is answered has been heard before.
+    modern(&mut first, "tools/list", json!({})).await;
+    drop(first);
+    noted.open(1);
+    let mut second = Pipe::open_as(&server, Principal::named("alice"));
+    assert_eq!(text(&result(&modern(&mut second, "tools/call", call).await)), "slept 10 ms");
+    assert_eq!(counts.runs.load(Ordering::Relaxed), 1);
+}
+
 #[derive(Deserialize, JsonSchema, Form)]
 struct Sure {
     yes: bool,
@@ -144,6 +168,50 @@ async fn a_round_with_a_step_behind_it_is_used_once() {
         other["inputResponses"]["sure"]["content"]["yes"] = json!(false);
         let answer = pipe.modern_with(capabilities, "tools/call", other).await;
         assert_eq!(text(&result(&answer)), "paid: true", "what was answered first has counted");
+    }
+}
+
+/// Asks before it does anything.
+async fn ask_first(cx: Durable, counts: State<Counts>) -> Result<String> {
+    let sure: Sure = cx.elicit("sure", "Sure?").await?;
+    let again: Sure = cx.elicit("again", "Really?").await?;
+    cx.step("pay", async || Ok(counts.builds.fetch_add(1, Ordering::Relaxed))).await?;
+    Ok(format!("paid: {} {}", sure.yes, again.yes))
+}
+
+// K-45, MT-06
+#[tokio::test(start_paused = true)]
+async fn under_a_key_every_round_is_one_of_its_own_and_is_used_once() {
+    let counts = Counts::default();
+    let auto = TaskPolicy::Auto { after: Duration::from_secs(5) };
+    let server = builder(TaskConfig::volatile(), &counts)
+        .tool(Tool::new("ask_first", ask_first))
+        .tool(Tool::new("ask_first_task", ask_first).task(auto))
+        .build()
+        .unwrap();
+    for (tool, capabilities) in
+        [("ask_first", json!({"elicitation": {}})), ("ask_first_task", holds())]
+    {
+        let before = counts.builds.load(Ordering::Relaxed);
+        let mut pipe = Pipe::open(&server);
+        let mut call = keyed(tool, json!({}), &format!("{tool} k"));
+        for key in ["sure", "again"] {
+            let mut asked = Vec::new();
+            for _ in 0..2 {
+                let answer =
+                    pipe.modern_with(capabilities.clone(), "tools/call", call.clone()).await;
+                asked.push(result(&answer));
+            }
+            assert_eq!(asked[0], asked[1], "{tool}: who presents it again is told the same");
+            assert!(asked[0]["inputRequests"].get(key).is_some(), "{tool}: {}", asked[0]);
+            call["requestState"] = asked[0]["requestState"].clone();
+            call["inputResponses"] = json!({key: {"action": "accept", "content": {"yes": true}}});
+        }
+        for _ in 0..3 {
+            let answer = pipe.modern_with(capabilities.clone(), "tools/call", call.clone()).await;
+            assert_eq!(text(&result(&answer)), "paid: true true", "{tool}");
+        }
+        assert_eq!(counts.builds.load(Ordering::Relaxed) - before, 1, "{tool}");
     }
 }
 

@@ -1,0 +1,127 @@
+//! A client that may be killed: calls one tool, and goes on with that call when it is started again.
+//!
+//! `crash-client URL FOLDER ORACLE NAME TOOL ARGUMENTS` keeps its notebook in FOLDER, and what came of
+//! the call in the file `outcome` there. NAME tells this process from all others that write into the
+//! file ORACLE, and is what it answers when it is asked. Lines are those of `crash_server.rs`. When all
+//! is done it waits for the end of its standard input: so there is somebody to kill until then.
+
+use std::{
+    env,
+    error::Error,
+    fs::{self, File, OpenOptions},
+    io::{Read, Write},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use outlive::client::{
+    Answer, Answers, Client, Error as Failed, FileNotebook, GaveUp, Origin, texts,
+};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+/// How long a question is thought about.
+const THINKING: Duration = Duration::from_millis(60);
+
+/// The file that all processes write into, and that none of them reads.
+struct Oracle {
+    file: File,
+    name: String,
+    job: String,
+}
+
+impl Oracle {
+    fn note(&self, event: &str) -> std::io::Result<()> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        let line = format!("{now} {} {} {event}\n", self.name, self.job);
+        // One call of the system: lines never mix.
+        (&self.file).write_all(line.as_bytes())
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let [url, folder, oracle, name, tool, arguments] = &arguments[..] else {
+        return Err("usage: crash-client URL FOLDER ORACLE NAME TOOL ARGUMENTS".into());
+    };
+    let arguments: Value = serde_json::from_str(arguments)?;
+    let file = OpenOptions::new().append(true).create(true).open(oracle)?;
+    let job = arguments["name"].as_str().unwrap_or_default().to_owned();
+    let oracle = Arc::new(Oracle { file, name: name.clone(), job });
+    let folder = PathBuf::from(folder);
+    let client = Client::builder("crash-client", "1")
+        .notebook(FileNotebook::open(folder.join("calls"))?)
+        .answerer(answers(&oracle))
+        .connect(url.as_str())
+        .await?;
+    // The first line of a process: what comes after it was not there before.
+    oracle.note("connected")?;
+    go_on(&client, &folder, tool, &arguments).await?;
+    oracle.note("through")?;
+    client.close().await;
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    Ok(())
+}
+
+/// A user who takes a moment, and whose answers can be told from those of others.
+fn answers(oracle: &Arc<Oracle>) -> Answers {
+    let oracle = Arc::clone(oracle);
+    Answers::new().form(move |question| {
+        let oracle = Arc::clone(&oracle);
+        async move {
+            let place = match question.origin {
+                Origin::Round { .. } => "round",
+                _ => "task",
+            };
+            let answer = async {
+                oracle.note(&format!("shown {place}"))?;
+                sleep(THINKING).await;
+                oracle.note("decided")
+            };
+            match answer.await {
+                Ok(()) => Answer::accept(json!({"word": oracle.name})),
+                Err(error) => Answer::Refuse(error.to_string()),
+            }
+        }
+    })
+}
+
+/// Begins the call, or goes on with what is left of it.
+async fn go_on(
+    client: &Client,
+    folder: &Path,
+    tool: &str,
+    arguments: &Value,
+) -> Result<(), Box<dyn Error>> {
+    let outcome = folder.join("outcome");
+    let is_done = outcome.exists();
+    let mut saved = client.saved().await?;
+    let handle = match saved.pop() {
+        Some(saved) => match client.resume(saved.clone()).await {
+            Err(Failed::GaveUp(GaveUp::MaybeExecuted(tool))) => {
+                write(&outcome, &json!({"maybe": tool}))?;
+                return Ok(client.forget(&saved).await?);
+            }
+            resumed => resumed?,
+        },
+        None if is_done => return Ok(()),
+        None => client.start_tool(tool, arguments).await?,
+    };
+    let mut handle = handle;
+    if !is_done {
+        let result = handle.wait().await?;
+        write(&outcome, &json!({"result": texts(&result)}))?;
+    }
+    Ok(handle.forget().await?)
+}
+
+/// Writes a file that is whole or not there.
+fn write(path: &Path, value: &Value) -> std::io::Result<()> {
+    let beside = path.with_extension("new");
+    let mut file = File::create(&beside)?;
+    file.write_all(value.to_string().as_bytes())?;
+    file.sync_all()?;
+    fs::rename(beside, path)
+}
