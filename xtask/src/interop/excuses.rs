@@ -1,6 +1,6 @@
 //! What does not work, and where the peer itself says why.
 
-use super::legs::{Leg, Peer, Transport};
+use super::legs::{LEGACY, Leg, Peer, Transport};
 
 /// A reason, with what must have been seen for it to count.
 pub(super) struct Excuse {
@@ -89,5 +89,21 @@ const EXCUSES: &[Excuse] = &[
         features: &["tasks"],
         says: "it was answered without a task",
         because: "The SDK has no tasks: its `MCPServer` has no way to make one (`mcp/server/mcpserver/server.py`).",
+    },
+    Excuse {
+        peer: Peer::RmcpServer,
+        transport: None,
+        era: Some(LEGACY),
+        features: &["tasks"],
+        says: "it was answered without a task",
+        because: "It has the tasks of the extension to 2026-07-28 alone: `CallToolRequestParams` has no `task` (`src/model.rs`), and there is no `tasks/result` (`src/model/task.rs`).",
+    },
+    Excuse {
+        peer: Peer::RmcpClient,
+        transport: None,
+        era: Some(LEGACY),
+        features: &["tasks"],
+        says: "",
+        because: "Its `Peer` has the methods of the extension to 2026-07-28 alone: `get_task`, `update_task`, `cancel_task` (`src/service/client.rs`); no call can ask for a task of 2025-11-25.",
     },
 ];

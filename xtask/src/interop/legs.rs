@@ -28,10 +28,22 @@ pub(super) enum Peer {
     TsServer,
     EverythingServer,
     PythonServer,
+    RmcpServer,
     TsClient,
     ExtTasks,
     Inspector,
     PythonClient,
+    RmcpClient,
+}
+
+/// What a peer is run by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Host {
+    Node,
+    /// With the packages that this list names.
+    Python(&'static str),
+    /// By itself: a program of `peers`.
+    Rust,
 }
 
 /// What the peer is.
@@ -54,14 +66,16 @@ pub(super) struct Leg {
     pub(super) era: &'static str,
 }
 
-const PEERS: [Peer; 7] = [
+const PEERS: [Peer; 9] = [
     Peer::TsServer,
     Peer::EverythingServer,
     Peer::PythonServer,
+    Peer::RmcpServer,
     Peer::TsClient,
     Peer::ExtTasks,
     Peer::Inspector,
     Peer::PythonClient,
+    Peer::RmcpClient,
 ];
 
 pub(super) fn all() -> Vec<Leg> {
@@ -89,19 +103,23 @@ impl Peer {
             Self::Inspector => "@modelcontextprotocol/inspector 2.12.0, `--cli`",
             Self::PythonClient => "Python `mcp` 2.3.0, client",
             Self::PythonServer => "Python `mcp` 2.3.0, server",
+            Self::RmcpServer => "rmcp 3.8.0, server",
+            Self::RmcpClient => "rmcp 3.8.0, client",
         }
     }
 
     pub(super) fn side(self) -> Side {
         match self {
-            Self::TsServer | Self::EverythingServer | Self::PythonServer => Side::Server,
+            Self::TsServer | Self::EverythingServer | Self::PythonServer | Self::RmcpServer => {
+                Side::Server
+            }
             _ => Side::Client,
         }
     }
 
-    /// Whether it is there as soon as the packages of node are.
+    /// Whether it needs no more than what the other steps of a test run need anyway, and cargo.
     pub(super) fn is_short(self) -> bool {
-        self.requirements().is_none()
+        !matches!(self.host(), Host::Python(_))
     }
 
     /// The names that `interop-client` looks for.
@@ -112,6 +130,7 @@ impl Peer {
         }
     }
 
+    /// The script of `conformance/interop`, or the program of `peers`.
     pub(super) fn script(self) -> &'static str {
         match self {
             Self::TsServer | Self::EverythingServer => "server.mjs",
@@ -120,14 +139,16 @@ impl Peer {
             Self::Inspector => "inspector.mjs",
             Self::PythonClient => "client.py",
             Self::PythonServer => "server.py",
+            Self::RmcpServer => "rmcp-server",
+            Self::RmcpClient => "rmcp-client",
         }
     }
 
-    /// The list of Python packages that it needs.
-    pub(super) fn requirements(self) -> Option<&'static str> {
+    pub(super) fn host(self) -> Host {
         match self {
-            Self::PythonClient | Self::PythonServer => Some("requirements-mcp.txt"),
-            _ => None,
+            Self::PythonClient | Self::PythonServer => Host::Python("requirements-mcp.txt"),
+            Self::RmcpServer | Self::RmcpClient => Host::Rust,
+            _ => Host::Node,
         }
     }
 
