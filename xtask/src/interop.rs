@@ -171,8 +171,9 @@ impl Tools {
             process::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))
                 .context("Python 3.10 or newer with `venv` is needed")?;
             let mut pip = Command::new(&python);
-            pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]);
-            process::run(pip.arg(&list))?;
+            pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+            // The lists are complete, so nothing is left to be resolved.
+            process::run(pip.args(["--no-deps", "-r"]).arg(&list))?;
             fs::write(&stamp, &wanted)?;
         }
         Ok(python)

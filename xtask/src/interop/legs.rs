@@ -28,6 +28,7 @@ pub(super) enum Peer {
     TsServer,
     EverythingServer,
     PythonServer,
+    FastMcpServer,
     RmcpServer,
     TsClient,
     ExtTasks,
@@ -66,10 +67,11 @@ pub(super) struct Leg {
     pub(super) era: &'static str,
 }
 
-const PEERS: [Peer; 9] = [
+const PEERS: [Peer; 10] = [
     Peer::TsServer,
     Peer::EverythingServer,
     Peer::PythonServer,
+    Peer::FastMcpServer,
     Peer::RmcpServer,
     Peer::TsClient,
     Peer::ExtTasks,
@@ -103,6 +105,7 @@ impl Peer {
             Self::Inspector => "@modelcontextprotocol/inspector 2.12.0, `--cli`",
             Self::PythonClient => "Python `mcp` 2.3.0, client",
             Self::PythonServer => "Python `mcp` 2.3.0, server",
+            Self::FastMcpServer => "FastMCP 4.1.4 with `fastmcp-tasks` 4.1.4",
             Self::RmcpServer => "rmcp 3.8.0, server",
             Self::RmcpClient => "rmcp 3.8.0, client",
         }
@@ -110,9 +113,11 @@ impl Peer {
 
     pub(super) fn side(self) -> Side {
         match self {
-            Self::TsServer | Self::EverythingServer | Self::PythonServer | Self::RmcpServer => {
-                Side::Server
-            }
+            Self::TsServer
+            | Self::EverythingServer
+            | Self::PythonServer
+            | Self::FastMcpServer
+            | Self::RmcpServer => Side::Server,
             _ => Side::Client,
         }
     }
@@ -139,6 +144,7 @@ impl Peer {
             Self::Inspector => "inspector.mjs",
             Self::PythonClient => "client.py",
             Self::PythonServer => "server.py",
+            Self::FastMcpServer => "fastmcp_server.py",
             Self::RmcpServer => "rmcp-server",
             Self::RmcpClient => "rmcp-client",
         }
@@ -147,6 +153,7 @@ impl Peer {
     pub(super) fn host(self) -> Host {
         match self {
             Self::PythonClient | Self::PythonServer => Host::Python("requirements-mcp.txt"),
+            Self::FastMcpServer => Host::Python("requirements-fastmcp.txt"),
             Self::RmcpServer | Self::RmcpClient => Host::Rust,
             _ => Host::Node,
         }
