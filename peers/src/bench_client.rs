@@ -69,7 +69,10 @@ async fn connect(
                 // Not the default of 16: as many as there are calls at once.
                 let transport = StreamableHttpClientTransportConfig::with_uri(url.clone())
                     .max_concurrent_requests(in_flight);
-                let transport = StreamableHttpClientTransport::from_config(transport);
+                // Nor the default that connects anew for every call (`default_http_client` in its
+                // `transport/common/reqwest/streamable_http_client.rs`): one that keeps connections.
+                let http = reqwest::Client::new();
+                let transport = StreamableHttpClientTransport::with_client(http, transport);
                 config.serve_with_lifecycle(transport, lifecycle).await?
             }
             [_, program, arguments @ ..] => {

@@ -48,10 +48,7 @@ pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<
                     let name = format!("{who}, {name} {version}, {connections}");
                     Calling::start(name, program, &words, server, cores)
                 };
-                pairs.push((
-                    targets.len(),
-                    format!("{name}, {version}, connections: {connections}"),
-                ));
+                pairs.push((targets.len(), format!("{name} {version}, {connections} conn.")));
                 targets.push(Box::new(start(&ours, &["client"], "Outlive")?));
                 if let Some(peer) = &peer {
                     let peer = peer.with_file_name("rmcp-bench-client");
@@ -72,7 +69,7 @@ pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<
         report.ratio(&format!("{name}, Outlive / rmcp (calls/s)"), rate);
         let cpu = ours.ratio(theirs, |slice: &Slice| slice.cpu);
         report.ratio(&format!("{name}, Outlive / rmcp (CPU)"), cpu);
-        let name = format!("client, {name}, calls/s of rmcp's");
+        let name = format!("client, {name}, calls/s of rmcp's client");
         report.bar(Bar::at_least(&name, Some(rate.spread.median), 1.5, "x"));
     }
     report.series(&series);

@@ -46,8 +46,11 @@ pub trait Notebook: Send + Sync + 'static {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SavedCall {
-    /// Its name in the notebook, and the key by which a server knows it again.
+    /// Its name in the notebook, and the key by which a server knows it again if there is no other.
     pub id: String,
+    /// The key that the caller has chosen.
+    #[serde(default)]
+    pub key: Option<String>,
     /// The server, as [`ClientBuilder::label`](super::ClientBuilder::label) has it.
     pub server: String,
     /// As whom it was called.

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use outlive_protocol::era::client::TaskDialect;
+use outlive_protocol::era::client::{ClientEra, TaskDialect, TaskSnapshot};
 use outlive_wire::{CallToolResult, Method, TaskSupport, code};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -187,16 +187,34 @@ impl Kind for ToolCall {
     fn run(self, call: sealed::Parts) -> Boxed<'static, CallToolResult> {
         Box::pin(async move {
             let cancels = self.cancels_on_drop;
-            let mut handle = begin(&call.core, self, call.waiting).await?;
-            handle.set_cancel_on_drop(cancels);
-            let result = handle.wait().await;
-            // The result is the caller's now; a failure to forget it is no failure of the call.
-            if result.is_ok() || handle.is_over() {
-                let _ = handle.forget().await;
+            let calling = Calling::begin(&call.core, self).await?;
+            match calling.make(call.waiting, None).await? {
+                Made::Result(result) => {
+                    calling.finish(&result).await?;
+                    Ok(result)
+                }
+                Made::Task(era, task) => Box::pin(bring_to_end(calling, era, task, cancels)).await,
             }
-            result
         })
     }
+}
+
+/// Waits for a task that a call has become.
+async fn bring_to_end(
+    calling: Calling,
+    era: &'static dyn ClientEra,
+    task: Box<TaskSnapshot>,
+    cancels: bool,
+) -> Result<CallToolResult> {
+    let core = Arc::clone(&calling.core);
+    let mut handle = TaskHandle::begun(&core, calling.into_record()?, era, *task).await?;
+    handle.set_cancel_on_drop(cancels);
+    let result = handle.wait().await;
+    // The result is the caller's now; a failure to forget it is no failure of the call.
+    if result.is_ok() || handle.is_over() {
+        let _ = handle.forget().await;
+    }
+    result
 }
 
 impl Kind for StartTool {
@@ -219,30 +237,9 @@ pub(crate) async fn begin(
     tool: ToolCall,
     waiting: Waiting,
 ) -> Result<TaskHandle> {
-    let arguments = given(tool.arguments.clone())?;
-    let here = core.established().await?;
-    let knows_keys = knows_keys(core, &here);
-    let known = known_tool(core, &here, &tool).await?;
-    let notebook = core.settings.notebook.clone();
-    let keyed = knows_keys && (tool.key.is_some() || notebook.is_some());
-    let hints = known.as_ref().and_then(|known| known.tool.annotations.as_ref());
-    let saved = SavedCall {
-        id: random_id(),
-        server: core.dispatch.label().to_string(),
-        account: core.settings.account.clone(),
-        tool: tool.name.clone(),
-        arguments: serde_json::from_str(&arguments)
-            .map_err(|error| GaveUp::BadArguments(error.to_string()))?,
-        keyed,
-        idempotent: hints
-            .is_some_and(|it| it.idempotent_hint == Some(true) || it.read_only_hint == Some(true)),
-        stage: Stage::Calling(None),
-        answers: std::collections::BTreeMap::new(),
-    };
-    let key = tool.key.clone().or_else(|| keyed.then(|| saved.id.clone()));
-    let record = Record::new(notebook, saved);
-    record.write().await?;
-    make(core, &tool, waiting, &record, key, None).await
+    let calling = Calling::begin(core, tool).await?;
+    let made = calling.make(waiting, None).await?;
+    calling.handle(made).await
 }
 
 /// Makes a call that another process has begun, with the round that it was in.
@@ -253,62 +250,154 @@ pub(crate) async fn again(core: &Arc<Core>, saved: SavedCall) -> Result<TaskHand
     };
     let tool =
         ToolCall { tasks: Tasks::Wanted, ..ToolCall::new(saved.tool.clone(), &saved.arguments) };
-    let key = saved.keyed.then(|| saved.id.clone());
+    let key = saved.keyed.then(|| saved.key.as_ref().unwrap_or(&saved.id).clone());
     let record = Record::new(core.settings.notebook.clone(), saved);
-    make(core, &tool, Waiting::new(core), &record, key, round).await
+    let calling = Calling { core: Arc::clone(core), tool, key, record: Some(record) };
+    let made = calling.make(Waiting::new(core), round).await?;
+    calling.handle(made).await
 }
 
-async fn make(
-    core: &Arc<Core>,
-    tool: &ToolCall,
-    mut waiting: Waiting,
-    record: &Record,
+/// A call that is about to be made.
+struct Calling {
+    core: Arc<Core>,
+    tool: ToolCall,
+    /// The key by which the server knows it again, if it knows keys.
     key: Option<String>,
-    round: Option<Round>,
-) -> Result<TaskHandle> {
-    if let Some(key) = &key {
-        waiting.add_meta(IDEMPOTENCY_KEY, &Value::from(key.as_str()).to_string());
-    }
-    let saved = record.saved().await;
-    let mut lost = 0;
-    let mut fixed = false;
-    let mut insisted = false;
-    loop {
+    /// What is written down about it. Without a notebook there is nothing to write until the call has
+    /// become a task or somebody holds it, and most calls do neither.
+    record: Option<Record>,
+}
+
+/// What a call came to.
+enum Made {
+    Result(CallToolResult),
+    /// A task, and the revision that it was made in.
+    Task(&'static dyn ClientEra, Box<TaskSnapshot>),
+}
+
+impl Calling {
+    /// Writes a call down, if there is a notebook.
+    async fn begin(core: &Arc<Core>, tool: ToolCall) -> Result<Self> {
+        if let Err(why) = &tool.arguments {
+            return Err(GaveUp::BadArguments(why.clone()).into());
+        }
+        let mut calling = Self { core: Arc::clone(core), tool, key: None, record: None };
+        let has_notebook = core.settings.notebook.is_some();
+        if !has_notebook && calling.tool.key.is_none() {
+            return Ok(calling);
+        }
         let here = core.established().await?;
-        let known = known_tool(core, &here, tool).await?;
-        let wanted = written(core, &here, tool, known.as_deref(), &waiting, insisted);
-        let may_insist = !insisted && !wanted.holds_tasks && asks_for_tasks(&here, tool);
-        let error = match converse_noting(core, wanted, round.clone(), Some(record)).await {
-            Ok(Came::Complete(answered)) => {
-                let result: CallToolResult = answered.read()?;
-                if tool.is_checked {
-                    check(core, tool, known.as_deref(), &result).await?;
+        let id = random_id();
+        if knows_keys(core, &here) {
+            calling.key = calling.tool.key.clone().or_else(|| Some(id.clone()));
+        }
+        if has_notebook {
+            known_tool(core, &here, &calling.tool).await?;
+            let record = Record::new(core.settings.notebook.clone(), calling.saved(id)?);
+            record.write().await?;
+            calling.record = Some(record);
+        }
+        Ok(calling)
+    }
+
+    /// The call as plain data.
+    fn saved(&self, id: String) -> Result<SavedCall> {
+        let known = self.core.dispatch.book().get(&self.tool.name);
+        let hints = known.as_ref().and_then(|known| known.tool.annotations.as_ref());
+        let arguments = given(self.tool.arguments.clone())?;
+        Ok(SavedCall {
+            id,
+            key: self.tool.key.clone(),
+            server: self.core.dispatch.label().to_string(),
+            account: self.core.settings.account.clone(),
+            tool: self.tool.name.clone(),
+            arguments: serde_json::from_str(&arguments)
+                .map_err(|error| GaveUp::BadArguments(error.to_string()))?,
+            keyed: self.key.is_some(),
+            idempotent: hints.is_some_and(|it| {
+                it.idempotent_hint == Some(true) || it.read_only_hint == Some(true)
+            }),
+            stage: Stage::Calling(None),
+            answers: std::collections::BTreeMap::new(),
+        })
+    }
+
+    /// What is written down about it.
+    fn into_record(mut self) -> Result<Record> {
+        match self.record.take() {
+            Some(record) => Ok(record),
+            None => Ok(Record::new(None, self.saved(random_id())?)),
+        }
+    }
+
+    /// Somebody wants to hold it.
+    async fn handle(self, made: Made) -> Result<TaskHandle> {
+        let core = Arc::clone(&self.core);
+        let record = self.into_record()?;
+        match made {
+            Made::Result(result) => TaskHandle::finished(&core, record, result).await,
+            Made::Task(era, task) => TaskHandle::begun(&core, record, era, *task).await,
+        }
+    }
+
+    /// Notes the result, and strikes the call: its result is the caller's now.
+    async fn finish(&self, result: &CallToolResult) -> Result<()> {
+        let Some(record) = &self.record else { return Ok(()) };
+        record.change(|saved| saved.stage = Stage::Done(Box::new(result.clone()))).await?;
+        // A failure to forget it is no failure of the call.
+        let _ = record.erase().await;
+        Ok(())
+    }
+
+    async fn make(&self, mut waiting: Waiting, round: Option<Round>) -> Result<Made> {
+        let Self { core, tool, key, record } = self;
+        if let Some(key) = tool.key.as_ref().or(key.as_ref()) {
+            waiting.add_meta(IDEMPOTENCY_KEY, &Value::from(key.as_str()).to_string());
+        }
+        let mut lost = 0;
+        let mut fixed = false;
+        let mut insisted = false;
+        loop {
+            let here = core.established().await?;
+            let known = known_tool(core, &here, tool).await?;
+            let wanted = written(core, &here, tool, known.as_deref(), &waiting, insisted);
+            let may_insist = !insisted && !wanted.holds_tasks && asks_for_tasks(&here, tool);
+            let error = match converse_noting(core, wanted, round.clone(), record.as_ref()).await {
+                Ok(Came::Complete(answered)) => {
+                    let result: CallToolResult = answered.read()?;
+                    if tool.is_checked {
+                        Box::pin(check(core, tool, known.as_deref(), &result)).await?;
+                    }
+                    return Ok(Made::Result(result));
                 }
-                return TaskHandle::finished(core, record.clone(), result).await;
-            }
-            Ok(Came::Task(here, task)) => {
-                return TaskHandle::begun(core, record.clone(), here.era, *task).await;
-            }
-            Err(error) => error,
-        };
-        match error.refused().map(|refused| refused.code) {
-            // What the headers repeat is taken from a list that may be old.
-            Some(code::HEADER_MISMATCH) if !fixed => {
-                fixed = true;
-                relist(core).await?;
-            }
-            // It runs only as a task, which the list did not say.
-            Some(code::METHOD_NOT_FOUND | code::INVALID_REQUEST) if may_insist => insisted = true,
-            None if saved.keyed && error.may_have_run() && is_lost(&error) && lost < RESENDS => {
-                lost += 1;
-                let wait = Duration::from_millis(100) * (1 << lost);
-                tokio::time::sleep(wait + jitter(wait / 4)).await;
-            }
-            _ => {
-                if !error.may_have_run() {
-                    let _ = record.erase().await;
+                Ok(Came::Task(here, task)) => return Ok(Made::Task(here.era, task)),
+                Err(error) => error,
+            };
+            match error.refused().map(|refused| refused.code) {
+                // What the headers repeat is taken from a list that may be old.
+                Some(code::HEADER_MISMATCH) if !fixed => {
+                    fixed = true;
+                    Box::pin(relist(core)).await?;
                 }
-                return Err(error);
+                // It runs only as a task, which the list did not say.
+                Some(code::METHOD_NOT_FOUND | code::INVALID_REQUEST) if may_insist => {
+                    insisted = true;
+                }
+                None if key.is_some()
+                    && error.may_have_run()
+                    && is_lost(&error)
+                    && lost < RESENDS =>
+                {
+                    lost += 1;
+                    let wait = Duration::from_millis(100) * (1 << lost);
+                    tokio::time::sleep(wait + jitter(wait / 4)).await;
+                }
+                _ => {
+                    if let (false, Some(record)) = (error.may_have_run(), record) {
+                        let _ = record.erase().await;
+                    }
+                    return Err(error);
+                }
             }
         }
     }
@@ -379,7 +468,8 @@ async fn known_tool(
         return Ok(Some(known));
     }
     if asks_for_tasks(here, tool) && !book.is_whole() {
-        relist(core).await?;
+        // In a box, so that calls that need no list have no room for it.
+        Box::pin(relist(core)).await?;
     }
     Ok(book.get(&tool.name))
 }
