@@ -22,6 +22,9 @@ pub(super) const FEATURES: [&str; 13] = [
 pub(super) const LEGACY: &str = "2025-11-25";
 pub(super) const MODERN: &str = "2026-07-28";
 
+/// The revisions before these, which differ from [`LEGACY`] in what they do not have.
+const OLDER: [&str; 3] = ["2024-11-05", "2025-03-26", "2025-06-18"];
+
 /// Somebody else's implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Peer {
@@ -84,7 +87,7 @@ pub(super) fn all() -> Vec<Leg> {
     let mut all = Vec::new();
     for peer in PEERS {
         for transport in [Transport::Stdio, Transport::Http] {
-            for era in [LEGACY, MODERN] {
+            for era in OLDER.into_iter().chain([LEGACY, MODERN]) {
                 let leg = Leg { peer, transport, era };
                 if peer.plays(leg) {
                     all.push(leg);
@@ -168,12 +171,15 @@ impl Peer {
     }
 
     fn plays(self, leg: Leg) -> bool {
+        let is_older = OLDER.contains(&leg.era);
         match self {
             // Built on the first line of the SDK, which ends with 2025-11-25.
             Self::EverythingServer => leg.era == LEGACY,
             // Its way to a server of 2026-07-28 is left to its host; ours is HTTP.
-            Self::ExtTasks => leg.transport == Transport::Http,
-            _ => true,
+            Self::ExtTasks => leg.transport == Transport::Http && !is_older,
+            // One peer is enough for the older revisions: this one speaks them all.
+            Self::RmcpServer => true,
+            _ => !is_older,
         }
     }
 }
@@ -191,11 +197,19 @@ impl Leg {
         }
     }
 
-    /// Whether there is such a thing on this leg: streams are resumed over HTTP before 2026-07-28 alone.
+    /// Whether there is such a thing on this leg.
     pub(super) fn has(&self, feature: &str) -> bool {
         let subject = self.peer.subject().is_none_or(|it| it.contains(&feature));
-        let resumable = self.transport == Transport::Http && self.era == LEGACY;
-        subject && (feature != "resumption" || resumable)
+        let fits = match feature {
+            // Came with 2025-11-25.
+            "tasks" => !OLDER.contains(&self.era),
+            // Streamable HTTP came with 2025-03-26, and lost it with 2026-07-28.
+            "resumption" => {
+                self.transport == Transport::Http && !["2024-11-05", MODERN].contains(&self.era)
+            }
+            _ => true,
+        };
+        subject && fits
     }
 }
 
