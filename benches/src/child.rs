@@ -1,10 +1,14 @@
-//! Servers are processes of their own, started on the server's core and ended with us.
+//! Servers are processes of their own, started on the server's core and ended with us; so are clients that
+//! are measured, on the other core.
 
 use std::{
+    ffi::OsStr,
+    fs,
     io::{BufRead, BufReader, Write},
     net::SocketAddr,
     path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, bail};
@@ -53,7 +57,7 @@ impl Server {
 
     /// Starts the peer, building it if need be.
     pub(crate) fn peer(cores: Cores) -> Result<(Self, SocketAddr)> {
-        Self::start_listening(&build_peer()?, &[], cores)
+        Self::start_listening(&build_peers()?.with_file_name("rmcp-bench-server"), &[], cores)
     }
 
     /// Starts one of our own servers that speaks on its standard streams.
@@ -101,15 +105,85 @@ impl Drop for Server {
     }
 }
 
-/// Builds the peer, outside of the project's own build, and says where it is.
-fn build_peer() -> Result<PathBuf> {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/Cargo.toml");
-    eprintln!("building the peer (rmcp 3.8.0); the first time this takes some minutes");
+/// A client at work, which calls when it is told to.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    child: Child,
+    stdin: ChildStdin,
+    said: BufReader<ChildStdout>,
+}
+
+impl Caller {
+    pub(crate) fn start(program: &Path, args: &[impl AsRef<OsStr>], cores: Cores) -> Result<Self> {
+        pin(cores.generator)?;
+        let mut child = Command::new(program)
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("could not start {}", program.display()))?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            bail!("the client has no standard streams");
+        };
+        let mut caller = Self { child, stdin, said: BufReader::new(stdout) };
+        let line = caller.line()?;
+        if line != "ready" {
+            bail!("the client said `{line}` instead of `ready`");
+        }
+        Ok(caller)
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Lets it call for a while; says how many calls were answered.
+    pub(crate) fn call(&mut self, time: Duration) -> Result<u64> {
+        writeln!(self.stdin, "{}", time.as_millis())?;
+        let line = self.line()?;
+        line.parse().with_context(|| format!("the client said `{line}` instead of a number"))
+    }
+
+    /// The server that it has started.
+    pub(crate) fn only_child(&self) -> Result<u32> {
+        let mut children = Vec::new();
+        for thread in fs::read_dir(format!("/proc/{}/task", self.pid()))? {
+            let text = fs::read_to_string(thread?.path().join("children"))?;
+            children.extend(text.split_whitespace().flat_map(str::parse::<u32>));
+        }
+        match children[..] {
+            [child] => Ok(child),
+            _ => bail!("the client has started {} programs instead of one", children.len()),
+        }
+    }
+
+    fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        self.said.read_line(&mut line)?;
+        Ok(line.trim().to_owned())
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Builds the peers, outside of the project's own build, and says where one of them is.
+pub(crate) fn build_peers() -> Result<PathBuf> {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../peers/Cargo.toml");
+    eprintln!("building the peers (rmcp 3.8.0); the first time this takes some minutes");
     let built = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args([
             "build",
             "--release",
             "--locked",
+            "--bin",
+            "rmcp-bench-server",
+            "--bin",
+            "rmcp-bench-client",
             "--message-format",
             "json-render-diagnostics",
             "--manifest-path",
@@ -119,12 +193,12 @@ fn build_peer() -> Result<PathBuf> {
         .output()
         .context("could not run cargo")?;
     if !built.status.success() {
-        bail!("the peer could not be built; `--no-peers` leaves it out");
+        bail!("the peers could not be built; `--no-peers` leaves them out");
     }
     let messages = String::from_utf8_lossy(&built.stdout);
     let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<Artifact>(line).ok());
     let program = artifacts.filter_map(|artifact| artifact.executable).next_back();
-    program.context("cargo does not say where the peer is")
+    program.context("cargo does not say where the peers are")
 }
 
 /// The one thing that is of interest in what cargo says.

@@ -4,7 +4,7 @@ use std::{process::ExitCode, str::FromStr, time::Duration};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{echo::Path, messages, place::Kind, serve, suite};
+use crate::{client, echo::Path, machine::pin, messages, place::Kind, serve, suite};
 
 const HELP: &str = "\
 Measures what calls and open streams cost, beside a bare server and a peer.
@@ -14,12 +14,15 @@ Measures what calls and open streams cost, beside a bare server and a peer.
   --rounds N     rounds of paired slices (default 24)
   --quick        short slices, few rounds, few streams: to see that it works
   --no-peers     leaves rmcp out, which has to be built first
-  --only PART    http, stdio, memory or tasks
+  --only PART    http, stdio, client, memory or tasks
   --figure NAME  of the tasks, one alone: creations, lives, http, polls, parked,
                  stream or streams
   --store STORE  where tasks are kept: sqlite (default) or postgres
 
   bench serve NAME [PLACE]  runs one of the servers
+  bench on CORE …       does what follows on this core
+  bench client VERSION CONNECTIONS IN_FLIGHT (URL | -- PROGRAM …)
+                        calls for as many milliseconds as each line of its input says
   bench loop PATH N     answers N calls without a transport, for counting instructions:
                         modern-http, durable-http, legacy-http or modern-pipe
 ";
@@ -29,17 +32,28 @@ Measures what calls and open streams cost, beside a bare server and a peer.
 /// # Errors
 ///
 /// When that makes no sense, or something could not be measured.
-#[expect(clippy::print_stdout, reason = "the report is the product")]
 pub fn run(args: impl Iterator<Item = String>) -> Result<ExitCode> {
     let args: Vec<String> = args.collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    match words[..] {
+    do_it(&words)
+}
+
+#[expect(clippy::print_stdout, reason = "the report is the product")]
+fn do_it(words: &[&str]) -> Result<ExitCode> {
+    match words {
         ["help" | "--help" | "-h"] => print!("{HELP}"),
         ["serve", name] => serve::run(name, None)?,
         ["serve", name, place] => serve::run(name, Some(place))?,
+        ["on", core, rest @ ..] => {
+            pin(number(core)?)?;
+            return do_it(rest);
+        }
+        ["client", version, connections, in_flight, target @ ..] => {
+            client::run(version, number(connections)?, number(in_flight)?, target)?;
+        }
         ["loop", path, times] => repeat(path, number(times)?)?,
         _ => {
-            let report = suite::run(&plan(&words)?)?;
+            let report = suite::run(&plan(words)?)?;
             print!("{report}");
             if !report.is_good() {
                 return Ok(ExitCode::FAILURE);
@@ -59,6 +73,7 @@ fn plan(words: &[&str]) -> Result<suite::Plan> {
         peers: true,
         http: true,
         stdio: true,
+        client: true,
         memory: true,
         tasks: true,
         store: Kind::Sqlite,
@@ -80,8 +95,9 @@ fn plan(words: &[&str]) -> Result<suite::Plan> {
                 let part = *value()?;
                 (plan.http, plan.stdio) = (part == "http", part == "stdio");
                 (plan.memory, plan.tasks) = (part == "memory", part == "tasks");
-                if !(plan.http || plan.stdio || plan.memory || plan.tasks) {
-                    bail!("`--only {part}`: there are http, stdio, memory and tasks");
+                plan.client = part == "client";
+                if !["http", "stdio", "client", "memory", "tasks"].contains(&part) {
+                    bail!("`--only {part}`: there are http, stdio, client, memory and tasks");
                 }
             }
             _ => bail!("`{word}` is not known here; `--help` tells what is"),

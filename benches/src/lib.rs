@@ -8,6 +8,7 @@
 //! - [`echo`]: the server that is measured, and its path from bytes to bytes without a transport.
 //! - `serve`: the servers, each a process of its own.
 //! - `load`: what asks them, and checks every answer.
+//! - `client`: our client, as it is measured beside that of a peer.
 //! - `bare`, `place`: commits without a store around them, and where tasks are kept.
 //! - `slices`, `suite`, `report`: the rounds, what is measured in them, and how it is told.
 
@@ -21,6 +22,8 @@ mod bare;
 mod child;
 #[cfg(target_os = "linux")]
 pub mod cli;
+#[cfg(target_os = "linux")]
+mod client;
 #[cfg(target_os = "linux")]
 mod load;
 #[cfg(target_os = "linux")]

@@ -112,7 +112,9 @@ pub(crate) struct Watch {
     busy: Ticks,
     server: Duration,
     own: Duration,
+    helper: Duration,
     pid: u32,
+    helper_pid: Option<u32>,
 }
 
 /// What a [`Watch`] saw.
@@ -133,19 +135,24 @@ struct Ticks {
 }
 
 impl Watch {
-    pub(crate) fn begin(pid: u32) -> Result<Self> {
+    /// Watches a process, and one that works for it, which is no stranger then.
+    pub(crate) fn begin(pid: u32, helper_pid: Option<u32>) -> Result<Self> {
         let own = cpu_of(own_pid())?;
-        Ok(Self { busy: Ticks::read()?, server: cpu_of(pid)?, own, pid, begun: Instant::now() })
+        let helper = helper_pid.map(cpu_of).transpose()?.unwrap_or_default();
+        let (busy, server) = (Ticks::read()?, cpu_of(pid)?);
+        Ok(Self { busy, server, own, helper, pid, helper_pid, begun: Instant::now() })
     }
 
     pub(crate) fn end(&self) -> Result<Seen> {
         let elapsed = self.begun.elapsed();
         let server = cpu_of(self.pid)?.saturating_sub(self.server);
         let own = cpu_of(own_pid())?.saturating_sub(self.own);
+        let helper = self.helper_pid.map(cpu_of).transpose()?.unwrap_or_default();
+        let helper = helper.saturating_sub(self.helper);
         let ticks = Ticks::read()?;
         let share = |ticks: u64| (TICK * ticks as u32).as_secs_f64() / elapsed.as_secs_f64();
         // Who measures itself is counted once.
-        let used = if self.pid == own_pid() { own } else { server + own };
+        let used = helper + if self.pid == own_pid() { own } else { server + own };
         let ours = used.as_secs_f64() / elapsed.as_secs_f64();
         Ok(Seen {
             elapsed,

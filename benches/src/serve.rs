@@ -62,6 +62,6 @@ fn outlive_stdio() -> Result<()> {
     Ok(runtime()?.block_on(echo::server()?.serve_stdio())?)
 }
 
-fn runtime() -> io::Result<Runtime> {
+pub(crate) fn runtime() -> io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()
 }

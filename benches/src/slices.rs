@@ -23,6 +23,10 @@ pub(crate) trait Target {
     /// Puts it under load for a while; says how many calls were answered. Nothing is under way
     /// afterwards.
     fn load(&mut self, time: Duration) -> Result<u64>;
+    /// Another process of ours that works for it.
+    fn helper(&self) -> Option<u32> {
+        None
+    }
     /// Whether others work for it that cannot be told from strangers, as a database does.
     fn has_helpers(&self) -> bool {
         false
@@ -32,7 +36,7 @@ pub(crate) trait Target {
 /// What a slice has shown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slice {
-    /// Processor time of the server, in microseconds for each call.
+    /// Processor time of the target, in microseconds for each call.
     pub(crate) cpu: f64,
     /// Calls in a second.
     pub(crate) rate: f64,
@@ -81,7 +85,7 @@ pub(crate) fn take(
 }
 
 fn slice(target: &mut dyn Target, time: Duration) -> Result<Slice> {
-    let watch = Watch::begin(target.pid())?;
+    let watch = Watch::begin(target.pid(), target.helper())?;
     let calls = target.load(time)? as f64;
     // The server's threads fall asleep; only then their time is counted to the end.
     thread::sleep(Duration::from_millis(2));

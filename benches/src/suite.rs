@@ -1,5 +1,6 @@
-//! What is measured: calls over HTTP, calls on a pipe, what is held open, and tasks.
+//! What is measured: calls over HTTP, calls on a pipe, the client, what is held open, and tasks.
 
+mod client;
 mod http;
 mod memory;
 mod stdio;
@@ -29,6 +30,7 @@ pub(crate) struct Plan {
     pub(crate) peers: bool,
     pub(crate) http: bool,
     pub(crate) stdio: bool,
+    pub(crate) client: bool,
     pub(crate) memory: bool,
     pub(crate) tasks: bool,
     /// Where tasks are kept.
@@ -55,6 +57,9 @@ pub(crate) fn run(plan: &Plan) -> Result<Report> {
     }
     if plan.stdio {
         stdio::measure(plan, cores, &mut report)?;
+    }
+    if plan.client {
+        client::measure(plan, cores, &mut report)?;
     }
     if plan.memory {
         memory::measure(plan, cores, &mut report)?;

@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 use crate::conformance::suite::{self, Suite};
 use crate::process::{self, Build};
-use legs::{Leg, Peer, Side, Transport};
+use legs::{Host, Leg, Peer, Side, Transport};
 use table::Row;
 
 /// What everything is started with.
@@ -29,6 +29,8 @@ struct Tools {
     server: PathBuf,
     /// Where the packages of Python are, each in an environment of its own.
     environments: PathBuf,
+    /// One of the programs of `peers`, beside which the others lie; if any is wanted.
+    peers: Option<PathBuf>,
 }
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
@@ -40,9 +42,10 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         (only.is_empty() || only.iter().any(|it| leg.peer.name().contains(it.as_str())))
             && (!short || leg.peer.is_short())
     };
-    let tools = Tools::ready(build)?;
+    let legs: Vec<Leg> = legs::all().into_iter().filter(chosen).collect();
+    let tools = Tools::ready(build, &legs)?;
     let mut rows = Vec::new();
-    for leg in legs::all().into_iter().filter(chosen) {
+    for leg in legs {
         eprintln!("interop: {leg}");
         let row = tools.play(&leg).with_context(|| format!("{leg} could not be played"))?;
         rows.push(Row { leg, row });
@@ -61,7 +64,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
 }
 
 impl Tools {
-    fn ready(build: Build) -> Result<Self> {
+    fn ready(build: Build, legs: &[Leg]) -> Result<Self> {
         let server = process::built("outlive-conformance", "everything-server", build)?;
         let client = server.with_file_name("interop-client");
         let conformance = process::root().join("conformance");
@@ -74,7 +77,11 @@ impl Tools {
             .and_then(std::path::Path::parent)
             .context("a program lies in a folder")?
             .join("interop");
-        Ok(Self { node, folder, client, server, environments })
+        let peers = match legs.iter().any(|leg| leg.peer.host() == Host::Rust) {
+            true => Some(process::built_peers(&["rmcp-server", "rmcp-client"])?),
+            false => None,
+        };
+        Ok(Self { node, folder, client, server, environments, peers })
     }
 
     /// Plays one leg: a line for each feature, with why it does not work.
@@ -136,11 +143,17 @@ impl Tools {
         }
     }
 
-    /// A script of `conformance/interop`, run by what it is written for.
+    /// A script of `conformance/interop`, run by what it is written for, or a program of `peers`.
     fn script(&self, leg: &Leg, name: &str, args: &[&str]) -> Result<Command> {
-        let mut command = match leg.peer.requirements() {
-            None => Command::new(&self.node),
-            Some(requirements) => Command::new(self.python(requirements)?),
+        let mut command = match leg.peer.host() {
+            Host::Node => Command::new(&self.node),
+            Host::Python(requirements) => Command::new(self.python(requirements)?),
+            Host::Rust => {
+                let peers = self.peers.as_ref().context("the peers were not built")?;
+                let mut command = Command::new(peers.with_file_name(name));
+                command.args(args);
+                return Ok(command);
+            }
         };
         command.arg(self.folder.join(name)).args(args);
         Ok(command)
@@ -158,8 +171,9 @@ impl Tools {
             process::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))
                 .context("Python 3.10 or newer with `venv` is needed")?;
             let mut pip = Command::new(&python);
-            pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]);
-            process::run(pip.arg(&list))?;
+            pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+            // The lists are complete, so nothing is left to be resolved.
+            process::run(pip.args(["--no-deps", "-r"]).arg(&list))?;
             fs::write(&stamp, &wanted)?;
         }
         Ok(python)

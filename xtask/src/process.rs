@@ -66,14 +66,30 @@ pub(crate) fn built(package: &str, bin: &str, how: Build) -> Result<PathBuf> {
     if how == Build::WithTests {
         build.arg("--tests");
     }
+    reported(&mut build, bin)?.with_context(|| {
+        format!("package {package} has no binary `{bin}`; it belongs in src/bin/{bin}.rs or src/bin/{bin}/main.rs")
+    })
+}
+
+/// Builds programs of `peers`, which have a lock file of their own, and says where the first lies; the
+/// others lie beside it.
+pub(crate) fn built_peers(bins: &[&str]) -> Result<PathBuf> {
+    let mut build = cargo(&["build", "--locked", "--manifest-path", "peers/Cargo.toml"]);
+    for bin in bins {
+        build.args(["--bin", bin]);
+    }
+    let first = bins.first().context("no program was named")?;
+    reported(&mut build, first)?.with_context(|| format!("`peers` has no binary `{first}`"))
+}
+
+/// Builds, and finds a binary in what cargo reports.
+fn reported(build: &mut Command, bin: &str) -> Result<Option<PathBuf>> {
     build.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
     let output = build.output().context("could not start cargo")?;
     if !output.status.success() {
-        bail!("`{}` failed: {}", shown(&build), output.status);
+        bail!("`{}` failed: {}", shown(build), output.status);
     }
-    executable(&String::from_utf8_lossy(&output.stdout), bin).with_context(|| {
-        format!("package {package} has no binary `{bin}`; it belongs in src/bin/{bin}.rs or src/bin/{bin}/main.rs")
-    })
+    Ok(executable(&String::from_utf8_lossy(&output.stdout), bin))
 }
 
 /// Finds the path of a binary in what cargo reports about a build.

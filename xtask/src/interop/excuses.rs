@@ -1,6 +1,6 @@
 //! What does not work, and where the peer itself says why.
 
-use super::legs::{Leg, Peer, Transport};
+use super::legs::{LEGACY, Leg, MODERN, Peer, Transport};
 
 /// A reason, with what must have been seen for it to count.
 pub(super) struct Excuse {
@@ -89,5 +89,37 @@ const EXCUSES: &[Excuse] = &[
         features: &["tasks"],
         says: "it was answered without a task",
         because: "The SDK has no tasks: its `MCPServer` has no way to make one (`mcp/server/mcpserver/server.py`).",
+    },
+    Excuse {
+        peer: Peer::RmcpServer,
+        transport: None,
+        era: Some(LEGACY),
+        features: &["tasks"],
+        says: "it was answered without a task",
+        because: "It has the tasks of the extension to 2026-07-28 alone: `CallToolRequestParams` has no `task` (`src/model.rs`), and there is no `tasks/result` (`src/model/task.rs`).",
+    },
+    Excuse {
+        peer: Peer::RmcpClient,
+        transport: None,
+        era: Some(LEGACY),
+        features: &["tasks"],
+        says: "",
+        because: "Its `Peer` has the methods of the extension to 2026-07-28 alone: `get_task`, `update_task`, `cancel_task` (`src/service/client.rs`); no call can ask for a task of 2025-11-25.",
+    },
+    Excuse {
+        peer: Peer::FastMcpServer,
+        transport: None,
+        era: Some(LEGACY),
+        features: &["tasks"],
+        says: "it was answered without a task",
+        because: "Its tasks are the extension to 2026-07-28 and are not offered before (`_TASK_METHOD_VERSIONS` in `fastmcp_tasks/extension.py`).",
+    },
+    Excuse {
+        peer: Peer::FastMcpServer,
+        transport: None,
+        era: Some(MODERN),
+        features: &["listen"],
+        says: "Method not found",
+        because: "It does not serve `subscriptions/listen`: nothing in `fastmcp/server` gives the SDK's server its `on_subscriptions_listen` (`mcp/server/subscriptions.py`).",
     },
 ];

@@ -22,16 +22,32 @@ pub(super) const FEATURES: [&str; 13] = [
 pub(super) const LEGACY: &str = "2025-11-25";
 pub(super) const MODERN: &str = "2026-07-28";
 
+/// The revisions before these, which differ from [`LEGACY`] in what they do not have.
+const OLDER: [&str; 3] = ["2024-11-05", "2025-03-26", "2025-06-18"];
+
 /// Somebody else's implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Peer {
     TsServer,
     EverythingServer,
     PythonServer,
+    FastMcpServer,
+    RmcpServer,
     TsClient,
     ExtTasks,
     Inspector,
     PythonClient,
+    RmcpClient,
+}
+
+/// What a peer is run by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Host {
+    Node,
+    /// With the packages that this list names.
+    Python(&'static str),
+    /// By itself: a program of `peers`.
+    Rust,
 }
 
 /// What the peer is.
@@ -54,21 +70,24 @@ pub(super) struct Leg {
     pub(super) era: &'static str,
 }
 
-const PEERS: [Peer; 7] = [
+const PEERS: [Peer; 10] = [
     Peer::TsServer,
     Peer::EverythingServer,
     Peer::PythonServer,
+    Peer::FastMcpServer,
+    Peer::RmcpServer,
     Peer::TsClient,
     Peer::ExtTasks,
     Peer::Inspector,
     Peer::PythonClient,
+    Peer::RmcpClient,
 ];
 
 pub(super) fn all() -> Vec<Leg> {
     let mut all = Vec::new();
     for peer in PEERS {
         for transport in [Transport::Stdio, Transport::Http] {
-            for era in [LEGACY, MODERN] {
+            for era in OLDER.into_iter().chain([LEGACY, MODERN]) {
                 let leg = Leg { peer, transport, era };
                 if peer.plays(leg) {
                     all.push(leg);
@@ -89,19 +108,26 @@ impl Peer {
             Self::Inspector => "@modelcontextprotocol/inspector 2.12.0, `--cli`",
             Self::PythonClient => "Python `mcp` 2.3.0, client",
             Self::PythonServer => "Python `mcp` 2.3.0, server",
+            Self::FastMcpServer => "FastMCP 4.1.4 with `fastmcp-tasks` 4.1.4",
+            Self::RmcpServer => "rmcp 3.8.0, server",
+            Self::RmcpClient => "rmcp 3.8.0, client",
         }
     }
 
     pub(super) fn side(self) -> Side {
         match self {
-            Self::TsServer | Self::EverythingServer | Self::PythonServer => Side::Server,
+            Self::TsServer
+            | Self::EverythingServer
+            | Self::PythonServer
+            | Self::FastMcpServer
+            | Self::RmcpServer => Side::Server,
             _ => Side::Client,
         }
     }
 
-    /// Whether it is there as soon as the packages of node are.
+    /// Whether it needs no more than what the other steps of a test run need anyway, and cargo.
     pub(super) fn is_short(self) -> bool {
-        self.requirements().is_none()
+        !matches!(self.host(), Host::Python(_))
     }
 
     /// The names that `interop-client` looks for.
@@ -112,6 +138,7 @@ impl Peer {
         }
     }
 
+    /// The script of `conformance/interop`, or the program of `peers`.
     pub(super) fn script(self) -> &'static str {
         match self {
             Self::TsServer | Self::EverythingServer => "server.mjs",
@@ -120,14 +147,18 @@ impl Peer {
             Self::Inspector => "inspector.mjs",
             Self::PythonClient => "client.py",
             Self::PythonServer => "server.py",
+            Self::FastMcpServer => "fastmcp_server.py",
+            Self::RmcpServer => "rmcp-server",
+            Self::RmcpClient => "rmcp-client",
         }
     }
 
-    /// The list of Python packages that it needs.
-    pub(super) fn requirements(self) -> Option<&'static str> {
+    pub(super) fn host(self) -> Host {
         match self {
-            Self::PythonClient | Self::PythonServer => Some("requirements-mcp.txt"),
-            _ => None,
+            Self::PythonClient | Self::PythonServer => Host::Python("requirements-mcp.txt"),
+            Self::FastMcpServer => Host::Python("requirements-fastmcp.txt"),
+            Self::RmcpServer | Self::RmcpClient => Host::Rust,
+            _ => Host::Node,
         }
     }
 
@@ -140,12 +171,15 @@ impl Peer {
     }
 
     fn plays(self, leg: Leg) -> bool {
+        let is_older = OLDER.contains(&leg.era);
         match self {
             // Built on the first line of the SDK, which ends with 2025-11-25.
             Self::EverythingServer => leg.era == LEGACY,
             // Its way to a server of 2026-07-28 is left to its host; ours is HTTP.
-            Self::ExtTasks => leg.transport == Transport::Http,
-            _ => true,
+            Self::ExtTasks => leg.transport == Transport::Http && !is_older,
+            // One peer is enough for the older revisions: this one speaks them all.
+            Self::RmcpServer => true,
+            _ => !is_older,
         }
     }
 }
@@ -163,11 +197,19 @@ impl Leg {
         }
     }
 
-    /// Whether there is such a thing on this leg: streams are resumed over HTTP before 2026-07-28 alone.
+    /// Whether there is such a thing on this leg.
     pub(super) fn has(&self, feature: &str) -> bool {
         let subject = self.peer.subject().is_none_or(|it| it.contains(&feature));
-        let resumable = self.transport == Transport::Http && self.era == LEGACY;
-        subject && (feature != "resumption" || resumable)
+        let fits = match feature {
+            // Came with 2025-11-25.
+            "tasks" => !OLDER.contains(&self.era),
+            // Streamable HTTP came with 2025-03-26, and lost it with 2026-07-28.
+            "resumption" => {
+                self.transport == Transport::Http && !["2024-11-05", MODERN].contains(&self.era)
+            }
+            _ => true,
+        };
+        subject && fits
     }
 }
 

@@ -52,6 +52,16 @@ impl Row {
     }
 }
 
+/// What there is to say about the packages themselves.
+const PACKAGES: &str = "
+## Packages
+
+What node, Python and cargo install is pinned with all it needs, in `conformance/interop` and `peers`. One pin is not
+what its package asks for: FastMCP 4.1.4 wants `certifi>=2026.10.19`, which the index did not offer (pip: “No matching
+distribution found for certifi>=2026.10.19; extra == \"server\"”), so it runs with 2026.10.18, the newest before it.
+Certificates are not used by any leg.
+";
+
 /// `docs/interop.md`.
 pub(super) fn page(rows: &[Row]) -> String {
     let mut page = String::from(
@@ -94,6 +104,7 @@ pub(super) fn page(rows: &[Row]) -> String {
     for (number, note) in notes.iter().enumerate() {
         let _ = writeln!(page, "{}. {note}", number + 1);
     }
+    page.push_str(PACKAGES);
     page
 }
 

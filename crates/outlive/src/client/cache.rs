@@ -69,7 +69,7 @@ impl Cached {
         if let Some(kept) = cache.get(&wanted, caller.as_deref()) {
             return Ok(Self(kept));
         }
-        let key = (wanted.method.clone(), wanted.params.clone());
+        let key = (wanted.method.to_string(), wanted.params.clone());
         let before = cache.changes();
         let answered = match converse(core, wanted).await? {
             Came::Complete(answered) => answered,
@@ -99,7 +99,7 @@ impl Cache {
         let kept = self.lock();
         let now = Instant::now();
         let mut key =
-            Key { method: wanted.method.clone(), params: wanted.params.clone(), caller: None };
+            Key { method: wanted.method.to_string(), params: wanted.params.clone(), caller: None };
         let fresh = |key: &Key| {
             kept.entries.get(key).filter(|entry| entry.until > now).map(|it| it.result.clone())
         };

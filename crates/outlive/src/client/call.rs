@@ -299,7 +299,7 @@ impl Kind for Raw {
             let method = Method::parse(&self.method);
             let name = method.and_then(|method| name_in(method, &params));
             let wanted = Wanted {
-                method: self.method,
+                method: self.method.into(),
                 params,
                 name,
                 repeated: Vec::new(),

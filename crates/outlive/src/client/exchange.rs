@@ -199,7 +199,7 @@ impl Exchange {
                         {
                             ended?;
                         }
-                        match self.resume().await? {
+                        match Box::pin(self.resume()).await? {
                             true => continue,
                             false => {
                                 self.is_over = true;

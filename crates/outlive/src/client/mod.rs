@@ -33,6 +33,7 @@ mod book;
 mod builder;
 mod cache;
 mod call;
+mod calling;
 mod core;
 mod detect;
 mod dispatch;

@@ -1,6 +1,7 @@
 //! A request from its sending to its answer: time, progress, questions on the way, rounds.
 
 use std::{
+    borrow::Cow,
     fmt,
     future::Future,
     pin::{Pin, pin},
@@ -37,7 +38,7 @@ pub(crate) type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
 /// A request as the caller wants it, before a revision has shaped it.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
-    pub(crate) method: String,
+    pub(crate) method: Cow<'static, str>,
     /// The text of an object, without `_meta`.
     pub(crate) params: String,
     /// What it is about, where its method has a header for that.
@@ -96,7 +97,7 @@ impl Wanted {
     /// A request of a method that the specification names.
     pub(crate) fn new(core: &Core, method: Method, params: impl Into<String>) -> Self {
         Self {
-            method: method.as_str().to_owned(),
+            method: method.as_str().into(),
             params: params.into(),
             name: None,
             repeated: Vec::new(),
@@ -187,18 +188,20 @@ pub(crate) async fn once(
         opened = Exchange::open(core, here, &request) => opened?,
         () = &mut alarm => return Err(timed_out()),
     };
-    let mut asked = JoinSet::new();
+    // Made for the first question: most requests are answered without one.
+    let mut asked: Option<JoinSet<()>> = None;
     let mut strays = 0;
     loop {
+        let is_asked = asked.as_ref().is_some_and(|asked| !asked.is_empty());
         let message = tokio::select! {
             biased;
             message = exchange.next() => message?,
-            Some(_) = asked.join_next(), if !asked.is_empty() => {
+            Some(()) = one_of(&mut asked), if is_asked => {
                 // Somebody took time to answer; that was not the server's.
                 alarm.as_mut().reset(Instant::now() + span);
                 continue;
             }
-            () = &mut alarm, if asked.is_empty() => return Err(timed_out()),
+            () = &mut alarm, if !is_asked => return Err(timed_out()),
         };
         let Some(message) = message else {
             let cut =
@@ -220,7 +223,9 @@ pub(crate) async fn once(
             }
             IncomingKind::Request { .. } => {
                 let (core, here) = (Arc::clone(core), Arc::clone(here));
-                asked.spawn(async move { core.dispatch.answer(&core, &here, message).await });
+                asked
+                    .get_or_insert_default()
+                    .spawn(async move { core.dispatch.answer(&core, &here, message).await });
             }
             IncomingKind::Notification { method: Some(Method::Progress), .. }
                 if message.belongs_to() == Some(id) =>
@@ -236,6 +241,11 @@ pub(crate) async fn once(
             IncomingKind::Notification { .. } => core.dispatch.heard(&message),
         }
     }
+}
+
+/// Waits for one of the answers that are being given.
+async fn one_of(asked: &mut Option<JoinSet<()>>) -> Option<()> {
+    asked.as_mut()?.join_next().await.map(|_| ())
 }
 
 /// Sends a request and waits for its answer, on a new connection if the one there is has gone
@@ -348,10 +358,12 @@ pub(crate) async fn converse_noting(
     record: Option<&Record>,
 ) -> Result<Came> {
     let method = Method::parse(&wanted.method);
-    let first = wanted.params.clone();
+    // The parameters without answers and state, once there are some.
+    let mut first = None;
     let (mut round, mut idle) = (0, 0);
     if let Some(Round { answers, state }) = begin {
-        wanted.params = again(&first, Some(&answers), state.as_deref());
+        let params = again(&wanted.params, Some(&answers), state.as_deref());
+        first = Some(std::mem::replace(&mut wanted.params, params));
     }
     loop {
         let mut answered = send(core, &wanted).await?;
@@ -381,11 +393,12 @@ pub(crate) async fn converse_noting(
             if questions.len() > limits.questions {
                 return Err(Error::broke(format!("it asks {} questions at once", questions.len())));
             }
-            let name = wanted.name.clone().unwrap_or_else(|| wanted.method.clone());
+            let name = wanted.name.clone().unwrap_or_else(|| wanted.method.to_string());
             let origin = Origin::Round { name, round };
-            Some(gather(core, questions.into_iter(), &origin).await?)
+            Some(Box::pin(gather(core, questions.into_iter(), &origin)).await?)
         };
-        wanted.params = again(&first, answers.as_ref(), request_state.as_deref());
+        let first = first.get_or_insert_with(|| wanted.params.clone());
+        wanted.params = again(first, answers.as_ref(), request_state.as_deref());
         if let Some(record) = record {
             let answers = answers.unwrap_or_default();
             record

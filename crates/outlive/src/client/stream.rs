@@ -18,9 +18,10 @@ use serde_json::Value;
 
 use super::{
     call::{Call, Kind, sealed},
+    calling::begin,
     error::{Error, GaveUp, Reason, Result},
     request::Boxed,
-    tools::{ToolCall, begin, offers_streaming},
+    tools::{ToolCall, offers_streaming},
     tracker::Tracker,
 };
 

@@ -9,10 +9,10 @@ use super::drive::{Drive, TaskEvent, cancel, give};
 use crate::client::{
     Client,
     answer::{Answer, Ask, Question, Settled, settle_with},
+    calling,
     core::Core,
     error::{Error, GaveUp, Refused, Result},
     notebook::{Record, SavedCall, SavedTask, Stage},
-    tools,
 };
 
 /// A call of a tool that may have become a task.
@@ -299,7 +299,7 @@ impl Client {
         }
         match saved.stage.clone() {
             Stage::Calling(_) if saved.key.is_some() || saved.idempotent => {
-                tools::again(core, saved).await
+                calling::again(core, saved).await
             }
             Stage::Calling(_) => Err(GaveUp::MaybeExecuted(saved.tool).into()),
             Stage::Done(result) => {

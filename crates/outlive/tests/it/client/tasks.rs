@@ -240,6 +240,31 @@ async fn a_call_that_stops_after_any_note_is_finished_by_the_next_process() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+// K-43
+#[tokio::test]
+async fn a_call_with_a_key_of_its_own_keeps_it_in_the_next_process() {
+    let folder = std::env::temp_dir().join(format!("outlive-own-key-{}", std::process::id()));
+    let place = Place::of(&server(), Wire::Memory).await;
+    let asked = Arc::default();
+    let client = |at| {
+        let inner = FileNotebook::open(&folder).unwrap();
+        let notebook = Stops { inner, writes: AtomicUsize::new(0), at };
+        answering(&asked).idempotency_keys(true).notebook(notebook)
+    };
+    let first = place.connect(client(1), Some(Version::V2026_07_28)).await;
+    let stopped = first.call_tool("order", json!({})).idempotency_key("mine").await;
+    assert!(matches!(stopped, Err(Error::GaveUp(GaveUp::Notebook(_)))));
+    let second = place.connect(client(usize::MAX), Some(Version::V2026_07_28)).await;
+    let saved = second.saved().await.unwrap().remove(0);
+    let mut handle = second.resume(saved).await.unwrap();
+    assert_eq!(texts(&handle.wait().await.unwrap()), "a hat for Ada (Ada)");
+    // The same key is the same call: nobody is asked again.
+    let again = second.call_tool("order", json!({})).idempotency_key("mine").await.unwrap();
+    assert_eq!(texts(&again), "a hat for Ada (Ada)");
+    assert_eq!(asked.lock().unwrap().len(), 2);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 // K-45
 #[tokio::test]
 async fn without_keys_a_call_that_was_sent_may_have_been_done() {

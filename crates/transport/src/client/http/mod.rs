@@ -16,7 +16,7 @@ pub use reply::HttpReply;
 use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri, header};
 
 use super::{TransportError, TransportErrorKind};
 use pool::Pool;
@@ -51,6 +51,9 @@ impl Default for HttpOptions {
 #[derive(Clone)]
 pub struct HttpLink {
     address: Address,
+    /// The path and the `Host` of every request.
+    path: Uri,
+    host: HeaderValue,
     pool: Arc<Pool>,
     options: HttpOptions,
 }
@@ -70,13 +73,18 @@ impl HttpLink {
     pub fn new(url: &str, options: HttpOptions) -> Result<Self, TransportError> {
         let address = Address::parse(url)?;
         let pool = Arc::new(Pool::new(&address, &options)?);
-        Ok(Self { address, pool, options })
+        Ok(Self::over(pool, address, options))
     }
 
     /// The same connections, with another path of the same origin.
     #[must_use]
     pub fn at(&self, address: Address) -> Self {
-        Self { address, pool: Arc::clone(&self.pool), options: self.options.clone() }
+        Self::over(Arc::clone(&self.pool), address, self.options.clone())
+    }
+
+    fn over(pool: Arc<Pool>, address: Address, options: HttpOptions) -> Self {
+        let (path, host) = (address.path(), address.host_header());
+        Self { address, path, host, pool, options }
     }
 
     /// Where it leads.
@@ -129,9 +137,9 @@ impl HttpLink {
     ) -> Result<HttpReply, TransportError> {
         let mut request = Request::new(RequestBody::new(body));
         *request.method_mut() = method;
-        *request.uri_mut() = self.address.path();
+        *request.uri_mut() = self.path.clone();
         *request.headers_mut() = headers;
-        request.headers_mut().insert(header::HOST, self.address.host_header());
+        request.headers_mut().insert(header::HOST, self.host.clone());
         let mut request = request;
         loop {
             let (mut connection, is_new) = self.pool.take().await?;

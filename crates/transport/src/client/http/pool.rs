@@ -66,7 +66,8 @@ impl Pool {
                 return Ok((connection, false));
             }
         }
-        let connecting = tokio::time::timeout(self.timeout, self.connect());
+        // In a box, so that requests on a connection that is there have no room for making one.
+        let connecting = Box::pin(tokio::time::timeout(self.timeout, self.connect()));
         match connecting.await {
             Ok(connected) => connected.map(|connection| (connection, true)),
             Err(late) => Err(TransportError::unsent(TransportErrorKind::Connect).because(late)),

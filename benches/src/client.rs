@@ -1,0 +1,84 @@
+//! Our client as it is measured: `bench client VERSION CONNECTIONS IN_FLIGHT (URL | -- PROGRAM ARGUMENT…)`.
+//!
+//! It says `ready`; then, for every line with a number of milliseconds, it calls `echo` for so long
+//! and says how many calls were answered. `peers` has the same for the client of rmcp.
+
+use std::{
+    io::{self, BufRead},
+    iter,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use outlive::{
+    client::{Client, Program, Target, texts},
+    wire::Version,
+};
+use serde::Serialize;
+use tokio::task::JoinSet;
+
+use crate::{messages::TEXT, serve};
+
+/// Calls until standard input ends.
+#[expect(clippy::print_stdout, reason = "this is how the parent learns it")]
+pub(crate) fn run(
+    version: &str,
+    connections: usize,
+    in_flight: usize,
+    target: &[&str],
+) -> Result<()> {
+    let runtime = serve::runtime()?;
+    let clients = runtime.block_on(connect(version, connections, target))?;
+    println!("ready");
+    for line in io::stdin().lock().lines() {
+        let time = Duration::from_millis(line?.parse()?);
+        println!("{}", runtime.block_on(call(&clients, in_flight, time))?);
+    }
+    Ok(())
+}
+
+async fn connect(version: &str, connections: usize, target: &[&str]) -> Result<Vec<Client>> {
+    let version = Version::parse(version).with_context(|| format!("`{version}` is unknown"))?;
+    let mut clients = Vec::new();
+    for _ in 0..connections {
+        let target = match target {
+            [url] => Target::from(*url),
+            ["--", program, arguments @ ..] => {
+                Target::from(Program::new(*program).args(arguments.iter().copied()))
+            }
+            _ => bail!("a server is named by its URL, or by `--`, a program and its arguments"),
+        };
+        let connecting = Client::builder("bench", "1.0.0").version(version).connect(target);
+        clients.push(Box::pin(connecting).await?);
+    }
+    Ok(clients)
+}
+
+/// What the tool takes.
+#[derive(Serialize)]
+struct Echo {
+    message: &'static str,
+}
+
+/// Keeps so many calls in flight on each connection; says how many were answered in time.
+async fn call(clients: &[Client], in_flight: usize, time: Duration) -> Result<u64> {
+    let end = Instant::now() + time;
+    let mut callers = JoinSet::new();
+    for client in clients.iter().flat_map(|client| iter::repeat_n(client, in_flight)) {
+        let client = client.clone();
+        callers.spawn(async move {
+            let mut answered = 0_u64;
+            while Instant::now() < end {
+                let result = client.call_tool("echo", Echo { message: TEXT }).await?;
+                ensure!(texts(&result) == TEXT, "not the answer to our call: {result:?}");
+                answered += 1;
+            }
+            anyhow::Ok(answered)
+        });
+    }
+    let mut answered = 0;
+    while let Some(done) = callers.join_next().await {
+        answered += done??;
+    }
+    Ok(answered)
+}

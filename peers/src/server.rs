@@ -1,0 +1,375 @@
+//! A server of rmcp, with the names of our own everything server.
+//!
+//! `rmcp-server --stdio`, or `rmcp-server` with `PORT` in the environment, which says `listening`.
+
+// What 2026-07-28 deprecates is tried all the same.
+#![allow(deprecated)]
+
+use std::{
+    env,
+    error::Error,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler, ServiceExt,
+    model::*,
+    service::{RequestContext, ServiceError, SubscriptionContext, SubscriptionSink},
+    task_manager::{TaskManager, TaskOptions},
+    transport::streamable_http_server::{
+        StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+    },
+};
+use serde_json::{Value, json};
+
+/// How soon a client comes back to a stream that was closed.
+const RETRY: Duration = Duration::from_millis(100);
+
+#[derive(Clone, Default)]
+struct Everything {
+    held: Arc<Held>,
+    tasks: TaskManager,
+    /// Who listens, since 2026-07-28.
+    sinks: Arc<Mutex<Vec<SubscriptionSink>>>,
+    sessions: Arc<LocalSessionManager>,
+}
+
+/// How many calls wait, and how many were told to stop.
+#[derive(Default)]
+struct Held {
+    running: AtomicUsize,
+    cancelled: AtomicUsize,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let everything = Everything::default();
+    if env::args().any(|argument| argument == "--stdio") {
+        everything.serve(rmcp::transport::stdio()).await?.waiting().await?;
+        return Ok(());
+    }
+    let port: u16 = env::var("PORT").ok().map_or(Ok(0), |port| port.parse())?;
+    let sessions = Arc::clone(&everything.sessions);
+    let config = StreamableHttpServerConfig::default().with_sse_retry(Some(RETRY));
+    let service = StreamableHttpService::new(move || Ok(everything.clone()), sessions, config);
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
+    println!("listening {}", listener.local_addr()?.port());
+    axum::serve(listener, axum::Router::new().nest_service("/mcp", service)).await?;
+    Ok(())
+}
+
+impl ServerHandler for Everything {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_resources()
+            .enable_prompts()
+            .enable_completions()
+            .enable_logging()
+            .enable_tasks()
+            .build();
+        ServerConfig::new(capabilities).with_server_info(Implementation::new("rmcp", "3.8.0"))
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let tools = TOOLS.map(|name| json!({"name": name, "inputSchema": {"type": "object"}}));
+        read(json!({"tools": tools}))
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        read(json!({"resources": [{"uri": "test://static-text", "name": "text"}]}))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let contents = ResourceContents::text("text", request.uri);
+        Ok(ReadResourceResult::new(vec![contents]).into())
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let arguments = [json!({"name": "arg1"}), json!({"name": "arg2"})];
+        read(json!({"prompts": [{"name": "test_prompt_with_arguments", "arguments": arguments}]}))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let text = json!({"type": "text", "text": json!(request.arguments).to_string()});
+        let message = json!({"role": "user", "content": text});
+        Ok(read::<GetPromptResult>(json!({"messages": [message]}))?.into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let words = ["test", "testing", "value"];
+        let fit = words.into_iter().filter(|word| word.starts_with(&request.argument.value));
+        read(json!({"completion": {"values": fit.collect::<Vec<_>>()}}))
+    }
+
+    async fn set_level(
+        &self,
+        _: SetLevelRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        Some(requested.supported_by(&self.get_info().capabilities))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        self.sinks.lock().expect("nobody panics").push(context.sink().clone());
+        context.cancelled().await;
+        Ok(())
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        Ok(GetTaskResult::new(self.tasks.get_task(&request.task_id)?))
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tasks.update_task(&request.task_id, request.input_responses)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tasks.cancel_task(&request.task_id)
+    }
+
+    async fn call_tool(
+        &self,
+        call: CallToolRequestParams,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        match &*call.name {
+            "test_simple_text" => Ok(says("This is a simple text response for testing.")),
+            "test_tool_with_logging" => {
+                let line =
+                    LoggingMessageNotificationParam::new(LoggingLevel::Info, json!("a line"));
+                cx.peer.notify_logging_message(line).await.map_err(broken)?;
+                Ok(says("logged"))
+            }
+            "test_tool_with_progress" => progress(&cx).await,
+            "test_elicitation" => ask(&cx, &call, elicitation(&call)?).await,
+            "test_sampling" => ask(&cx, &call, sampling(&call)?).await,
+            "test_input_required_result_list_roots" => {
+                ask(&cx, &call, InputRequest::ListRoots(ListRootsRequest::default())).await
+            }
+            "slow_compute" => self.slow_compute(&call, &cx).await,
+            "hold" => self.hold(&cx).await,
+            "held" => {
+                let [running, cancelled] =
+                    [&self.held.running, &self.held.cancelled].map(|count| count.load(Relaxed));
+                Ok(says(format!("running: {running}, cancelled: {cancelled}")))
+            }
+            "test_trigger_tool_change" => self.change(&cx).await,
+            "test_reconnection" => self.reconnection(&cx).await,
+            name => Err(ErrorData::invalid_params(format!("unknown tool `{name}`"), None)),
+        }
+    }
+}
+
+const TOOLS: [&str; 11] = [
+    "test_simple_text",
+    "test_tool_with_logging",
+    "test_tool_with_progress",
+    "test_elicitation",
+    "test_sampling",
+    "test_input_required_result_list_roots",
+    "slow_compute",
+    "hold",
+    "held",
+    "test_trigger_tool_change",
+    "test_reconnection",
+];
+
+impl Everything {
+    async fn slow_compute(
+        &self,
+        call: &CallToolRequestParams,
+        cx: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let [seconds, label] = ["seconds", "label"].map(|name| argument(call, name));
+        let time = Duration::from_secs_f64(seconds.as_f64().unwrap_or_default());
+        let text = format!("{} took {seconds} seconds", label.as_str().unwrap_or_default());
+        if !cx.client_capabilities().is_some_and(|it| it.supports_tasks()) {
+            tokio::time::sleep(time).await;
+            return Ok(says(text));
+        }
+        let task = self.tasks.spawn(TaskOptions::new().with_poll_interval_ms(50), move |_| {
+            Box::pin(async move {
+                tokio::time::sleep(time).await;
+                Ok(CallToolResult::success(vec![ContentBlock::text(text)]))
+            })
+        });
+        Ok(CreateTaskResult::new(task).into())
+    }
+
+    async fn hold(&self, cx: &RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
+        self.held.running.fetch_add(1, Relaxed);
+        let cancelled = tokio::time::timeout(Duration::from_secs(30), cx.ct.cancelled()).await;
+        self.held.running.fetch_sub(1, Relaxed);
+        self.held.cancelled.fetch_add(usize::from(cancelled.is_ok()), Relaxed);
+        Ok(says("held"))
+    }
+
+    async fn change(&self, cx: &RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
+        if is_modern(cx) {
+            let sinks = self.sinks.lock().expect("nobody panics").clone();
+            for sink in sinks {
+                // One whose listener has gone says so, which is of no interest.
+                let _ = sink.notify_tool_list_changed().await;
+            }
+        } else {
+            cx.peer.notify_tool_list_changed().await.map_err(broken)?;
+        }
+        Ok(says("the list of tools has changed"))
+    }
+
+    async fn reconnection(
+        &self,
+        cx: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let head = cx.extensions.get::<axum::http::request::Parts>();
+        let session = head.and_then(|head| head.headers.get("mcp-session-id"));
+        let session = session.and_then(|it| it.to_str().ok()).unwrap_or_default();
+        let session = self.sessions.sessions.read().await.get(session).cloned();
+        let session =
+            session.ok_or_else(|| ErrorData::internal_error("there is no session", None))?;
+        // A tool is not told which stream is its own; they are numbered, and ours is the newest.
+        for stream in (0..256).rev() {
+            if session.close_sse_stream(stream, Some(RETRY)).await.is_ok() {
+                // An answer that nobody reads is not kept: `handle_server_message` in rmcp's
+                // `session/local.rs` forgets the stream with it. So the client comes back first.
+                tokio::time::sleep(RETRY * 5).await;
+                return Ok(says("Reconnection test completed successfully."));
+            }
+        }
+        Err(ErrorData::internal_error("there is no stream to close", None))
+    }
+}
+
+async fn progress(cx: &RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
+    let token = cx.meta.get_progress_token();
+    let token = token.ok_or_else(|| ErrorData::invalid_params("no progress token", None))?;
+    for progress in [0.0, 50.0, 100.0] {
+        let step = ProgressNotificationParam::new(token.clone(), progress).with_total(100.0);
+        cx.peer.notify_progress(step).await.map_err(broken)?;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Ok(says("done"))
+}
+
+/// Asks as the revision does: while the call waits, or by ending it with the question.
+async fn ask(
+    cx: &RequestContext<RoleServer>,
+    call: &CallToolRequestParams,
+    question: InputRequest,
+) -> Result<CallToolResponse, ErrorData> {
+    let answer = if is_modern(cx) {
+        let answers = call.input_responses.as_ref();
+        match answers.and_then(|it| it.get("it")) {
+            Some(answer) => answer.clone(),
+            None => {
+                let questions = InputRequests::from([("it".to_owned(), question)]);
+                return Ok(InputRequiredResult::from_input_requests(questions).into());
+            }
+        }
+    } else {
+        match question {
+            InputRequest::Elicitation(it) => {
+                json!(cx.peer.create_elicitation(it.params).await.map_err(broken)?)
+            }
+            InputRequest::CreateMessage(it) => {
+                json!(cx.peer.create_message(it.params).await.map_err(broken)?)
+            }
+            _ => json!(cx.peer.list_roots().await.map_err(broken)?),
+        }
+    };
+    Ok(match answer["roots"].as_array() {
+        Some(roots) => says(format!("{} roots", roots.len())),
+        None => says(format!("answered: {answer}")),
+    })
+}
+
+fn elicitation(call: &CallToolRequestParams) -> Result<InputRequest, ErrorData> {
+    let text = json!({"type": "string"});
+    Ok(InputRequest::Elicitation(ElicitRequest::new(read(json!({
+        "mode": "form",
+        "message": argument(call, "message"),
+        "requestedSchema": {
+            "type": "object",
+            "properties": {"username": text, "email": text},
+            "required": ["username", "email"],
+        },
+    }))?)))
+}
+
+fn sampling(call: &CallToolRequestParams) -> Result<InputRequest, ErrorData> {
+    let text = json!({"type": "text", "text": argument(call, "prompt")});
+    Ok(InputRequest::CreateMessage(CreateMessageRequest::new(read(json!({
+        "messages": [{"role": "user", "content": text}],
+        "maxTokens": 100,
+    }))?)))
+}
+
+fn is_modern(cx: &RequestContext<RoleServer>) -> bool {
+    cx.protocol_version() == Some(ProtocolVersion::V_2026_07_28)
+}
+
+fn argument(call: &CallToolRequestParams, name: &str) -> Value {
+    call.arguments.as_ref().and_then(|it| it.get(name)).cloned().unwrap_or_default()
+}
+
+fn says(text: impl Into<String>) -> CallToolResponse {
+    CallToolResult::success(vec![ContentBlock::text(text)]).into()
+}
+
+fn read<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
+    serde_json::from_value(value)
+        .map_err(|error| ErrorData::internal_error(error.to_string(), None))
+}
+
+fn broken(error: ServiceError) -> ErrorData {
+    ErrorData::internal_error(error.to_string(), None)
+}
