@@ -37,7 +37,7 @@ usage: cargo xtask COMMAND
                  --with-tests               build the tests too, as `test` does
   clients      clients of others, which see nothing of what they do not know
   interop      our client at servers of others, clients of others at our server; writes docs/interop.md
-                 --short                    just those that need node alone, and writes nothing
+                 --short                    just those that need node and cargo alone, and writes nothing
                  --peer NAME                just those whose name has this in it
   examples     every story in examples/, which check themselves
   bench        figures; arguments are passed on to the benchmark

@@ -2,7 +2,8 @@
 //! id, in a dialect of 2025-11-25.
 //!
 //! The stream reads what the store has: a block is there before it is sent, whichever replica the
-//! task runs on; if it runs on this one, the block is still at hand. It holds one message at a time; a reader that is slow reads larger pieces later.
+//! task runs on; if it runs on this one, the block is still at hand. It holds one message at a time;
+//! a reader that is slow reads larger pieces later.
 
 use std::{
     collections::HashMap,
