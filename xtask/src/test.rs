@@ -67,7 +67,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "crash-sqlite",
-        run: Run::Xtask(&["crash", "--seconds", "25", "--with-tests"], crash::run),
+        run: Run::Xtask(&["crash", "--seconds", "30", "--with-tests"], crash::run),
     },
     Step {
         name: "crash-postgres",
