@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     kit::builder,
-    script::{initialized, line, pipe},
+    script::{ask, initialized, line, pipe},
 };
 
 // T1C-20, T1C-21, T1C-22, T1C-23
@@ -29,9 +29,6 @@ async fn a_task_of_the_client_is_polled_waited_for_and_over() {
     let mut task = String::new();
     let mut call = Value::Null;
     let (target, seen) = pipe(move |message| {
-        let ask = |id: &str, method: &str, params: Value| {
-            json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
-        };
         match (message["method"].as_str(), message["id"].as_str()) {
             (Some("initialize"), _) => vec![line(message, &initialized("2025-11-25"))],
             (Some("tools/call"), _) => {

@@ -16,7 +16,9 @@ use serde_json::{Value, json};
 
 use super::{
     kit::builder,
-    script::{HttpScript, discovered, empty, events, initialized, line, ok, pipe, refuse, said},
+    script::{
+        HttpScript, ask, discovered, empty, events, initialized, line, ok, pipe, refuse, said,
+    },
 };
 
 /// Answers everything that can be asked.
@@ -69,9 +71,6 @@ async fn an_older_server_is_answered_and_told_of_other_roots() {
     let meta = related.clone();
     let mut call = Value::Null;
     let (target, seen) = pipe(move |message| {
-        let ask = |id: &str, method: &str, params: Value| {
-            json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
-        };
         match (message["method"].as_str(), message["id"].as_str()) {
             (Some("initialize"), _) => vec![line(message, &initialized("2025-11-25"))],
             (Some("tools/call"), _) => {

@@ -195,3 +195,8 @@ where
 pub(super) fn line(request: &Value, result: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": request["id"], "result": result}).to_string()
 }
+
+/// A request of the server's own, on a pipe.
+pub(super) fn ask(id: &str, method: &str, params: Value) -> String {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
+}

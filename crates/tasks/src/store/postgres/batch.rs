@@ -6,7 +6,7 @@ use tokio_postgres::Row;
 
 use super::{
     Shared,
-    call::{Asked, Call},
+    call::{Call, Query},
     column::owned,
     creating::{self, Creation},
     problem::Problem,
@@ -76,12 +76,12 @@ impl Batch {
         self.creations.len() + self.writes.len() + self.calls.len()
     }
 
-    pub(super) fn calls<'a>(&'a self) -> impl Iterator<Item = &'a Asked<'a>> {
-        self.calls.iter().map(|queued| -> &Asked<'a> { &queued.call })
+    pub(super) fn calls<'a>(&'a self) -> impl Iterator<Item = &'a Query<'a>> {
+        self.calls.iter().map(|queued| -> &Query<'a> { &queued.call })
     }
 
     /// The statements that come before the calls: one for everything that can be done together.
-    pub(super) fn together(&self, shared: &Shared) -> Vec<Asked<'_>> {
+    pub(super) fn together(&self, shared: &Shared) -> Vec<Query<'_>> {
         let mut together = Vec::new();
         if !self.creations.is_empty() {
             together.push(creating::call(&self.creations, shared));
@@ -105,7 +105,7 @@ impl Batch {
     }
 
     /// One statement for each that could be done together.
-    pub(super) fn each(&self, shared: &Shared) -> Result<Vec<Asked<'_>>, Problem> {
+    pub(super) fn each(&self, shared: &Shared) -> Result<Vec<Query<'_>>, Problem> {
         let creations = self.creations.chunks(1);
         let mut each: Vec<_> = creations.map(|creation| creating::call(creation, shared)).collect();
         for waiting in &self.writes {

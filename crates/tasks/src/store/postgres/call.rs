@@ -18,13 +18,13 @@ macro_rules! values {
 pub(super) use values;
 
 /// What is asked for: a statement and its values.
-pub(super) struct Asked<'a> {
+pub(super) struct Query<'a> {
     pub(super) sql: &'static str,
     pub(super) values: Vec<Value<'a>>,
 }
 
 /// One that can wait in a queue.
-pub(super) type Call = Asked<'static>;
+pub(super) type Call = Query<'static>;
 
 /// What came of it, and which tasks it has changed.
 pub(super) struct Said<T> {
@@ -42,7 +42,7 @@ impl<T> Said<T> {
     }
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Query<'a> {
     pub(super) fn new(sql: &'static str, values: Vec<Value<'a>>) -> Self {
         Self { sql, values }
     }

@@ -5,7 +5,7 @@ use tokio_postgres::Row;
 
 use super::{
     Shared,
-    call::{Asked, Call, values},
+    call::{Call, Query, values},
     clock::{from_column, millis},
     column::{array, count, get, name, owned, text, to_json},
     problem::Problem,
@@ -64,7 +64,7 @@ impl Creation {
 }
 
 /// The statement that makes all of these.
-pub(super) fn call<'a>(creations: &'a [Creation], shared: &Shared) -> Asked<'a> {
+pub(super) fn call<'a>(creations: &'a [Creation], shared: &Shared) -> Query<'a> {
     let each = || creations.iter().map(|creation| &creation.task);
     let once = || each().map(|task| task.once.as_ref());
     let names =
@@ -80,7 +80,7 @@ pub(super) fn call<'a>(creations: &'a [Creation], shared: &Shared) -> Asked<'a> 
             numbered.map(move |(number, segment)| (place, number, segment))
         })
     };
-    Asked::new(
+    Query::new(
         CREATE,
         values![
             names(|task| task.id.as_str()),

@@ -25,7 +25,7 @@ use tokio_postgres::Row;
 use super::{
     Shared,
     batch::{Batch, Outcome},
-    call::{Asked, Call, Reply, Said, Sent, pipelined, reply},
+    call::{Call, Query, Reply, Said, Sent, pipelined, reply},
     connect::Session,
     creating::Creation,
     problem::{Problem, Reach},
@@ -272,7 +272,7 @@ impl Lane {
     async fn together(&mut self, batch: &Batch) -> Result<Outcome, Trouble> {
         let shared = Arc::clone(&self.shared);
         let together = batch.together(&shared);
-        let calls: Vec<&Asked<'_>> = together.iter().chain(batch.calls()).collect();
+        let calls: Vec<&Query<'_>> = together.iter().chain(batch.calls()).collect();
         if calls.is_empty() {
             return Ok(Outcome::default());
         }
@@ -316,7 +316,7 @@ impl Lane {
     async fn apart(&mut self, batch: &Batch) -> Result<Outcome, Problem> {
         let shared = Arc::clone(&self.shared);
         let each = batch.each(&shared)?;
-        let calls: Vec<&Asked<'_>> = each.iter().chain(batch.calls()).collect();
+        let calls: Vec<&Query<'_>> = each.iter().chain(batch.calls()).collect();
         let session = self.prepared(&calls).await?;
         let client = &session.client;
         let mut all = Vec::with_capacity(calls.len());
@@ -340,7 +340,7 @@ impl Lane {
     }
 
     /// The connection, opened again if it is lost, with these statements prepared.
-    async fn prepared(&mut self, calls: &[&Asked<'_>]) -> Result<&Session, Problem> {
+    async fn prepared(&mut self, calls: &[&Query<'_>]) -> Result<&Session, Problem> {
         if self.session.as_ref().is_none_or(Session::is_closed) {
             self.session = None;
         }

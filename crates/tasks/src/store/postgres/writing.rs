@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 
 use super::{
     Shared,
-    call::{Asked, Call, values},
+    call::{Call, Query, values},
     clock::{millis, to_column},
     column::{array, count, get, owned, text, to_json},
     problem::Problem,
@@ -153,7 +153,7 @@ impl Waiting {
 }
 
 /// The statement that writes all of these, each of another task, in the order of their names.
-pub(super) fn together<'a>(waiting: &'a [Waiting], shared: &Shared) -> Asked<'a> {
+pub(super) fn together<'a>(waiting: &'a [Waiting], shared: &Shared) -> Query<'a> {
     let each = || waiting.iter().map(|waiting| &waiting.writing);
     let ends = || {
         each().map(|writing| match &writing.then {
@@ -167,7 +167,7 @@ pub(super) fn together<'a>(waiting: &'a [Waiting], shared: &Shared) -> Asked<'a>
             .flat_map(|(place, writing)| writing.entries.iter().map(move |entry| (place, entry)))
     };
     let progress = |writing: &'a Writing| Some(writing.changes.progress.as_ref()?.get());
-    Asked::new(
+    Query::new(
         WRITE_ALL,
         values![
             each().map(|writing| text(writing.lease.task.as_str())).collect::<Vec<_>>(),
