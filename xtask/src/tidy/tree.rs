@@ -56,7 +56,7 @@ impl Tree {
     pub(super) fn product_files(&self) -> impl Iterator<Item = &File> {
         let in_product = |path: &str| {
             let mut parts = path.split('/');
-            parts.next() == Some("crates") && parts.nth(1) == Some("src")
+            matches!(parts.next(), Some("apps" | "crates")) && parts.nth(1) == Some("src")
         };
         self.rust_files().filter(move |file| in_product(&file.path) && !file.is_test())
     }

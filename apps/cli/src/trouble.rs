@@ -1,0 +1,67 @@
+//! What goes wrong, for people: what happened, what to do about it, and the exit code that says which
+//! kind it was.
+
+use std::{fmt, process::ExitCode};
+
+/// What commands return.
+pub(crate) type Result<T, E = Trouble> = std::result::Result<T, E>;
+
+/// Which exit code a failure has. They are documented: `outlive --help`, docs/program.md.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The tool failed, or a check did.
+    Failed = 1,
+    /// The command line or a file is wrong.
+    Usage = 2,
+    /// The server or the store cannot be reached, or breaks the protocol.
+    Unreachable = 3,
+    /// The call or task was cancelled.
+    Cancelled = 4,
+    /// The server asks something, and nobody is here who could answer.
+    Unanswered = 5,
+    /// The user stopped this program.
+    Interrupted = 130,
+}
+
+/// A failure, with a next step.
+#[derive(Debug)]
+pub(crate) struct Trouble {
+    kind: Kind,
+    what: String,
+    remedy: Option<String>,
+}
+
+impl Trouble {
+    pub(crate) fn new(kind: Kind, what: impl fmt::Display) -> Self {
+        Self { kind, what: what.to_string(), remedy: None }
+    }
+
+    pub(crate) fn usage(what: impl fmt::Display) -> Self {
+        Self::new(Kind::Usage, what)
+    }
+
+    pub(crate) fn unreachable(what: impl fmt::Display) -> Self {
+        Self::new(Kind::Unreachable, what)
+    }
+
+    /// What the user can do about it.
+    pub(crate) fn remedy(mut self, remedy: impl fmt::Display) -> Self {
+        self.remedy = Some(remedy.to_string());
+        self
+    }
+
+    /// Says it on standard error.
+    pub(crate) fn tell(&self) -> ExitCode {
+        eprintln!("error: {}", self.what);
+        if let Some(remedy) = &self.remedy {
+            eprintln!("  try: {remedy}");
+        }
+        ExitCode::from(self.kind as u8)
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
