@@ -1,5 +1,7 @@
 //! `outlive serve`: commands as MCP tools that survive.
 
+mod config;
+
 use std::process::ExitCode;
 
 use crate::trouble::Result;

@@ -1,0 +1,328 @@
+//! The command of a tool: words with placeholders, filled with the caller's values.
+//!
+//! A value becomes a part of one word, or words of its own, and is never read again: no shell, no
+//! splitting, no globs. What a value could still do is look like an option of the command; where
+//! that is possible it is refused.
+
+use serde_json::{Map, Value as Json};
+
+use super::{
+    argument::{Argument, Item, Kind},
+    reader::{Problem, Read, Result, Value},
+};
+
+/// The longest word that Linux hands to a program, in bytes.
+const LONGEST_WORD: usize = 128 * 1024 - 1;
+
+/// What a caller has given, with the defaults, in the order of the arguments.
+pub(crate) struct Given(Vec<Option<Json>>);
+
+impl Given {
+    pub(crate) fn new(arguments: &[Argument], mut values: Map<String, Json>) -> Self {
+        let value = |argument: &Argument| {
+            let given = values.remove(&argument.name).filter(|value| !value.is_null());
+            // An empty list is no value: the option before it would stand alone.
+            let given = given.or_else(|| argument.default.clone());
+            given.filter(|value| value.as_array().is_none_or(|items| !items.is_empty()))
+        };
+        Self(arguments.iter().map(value).collect())
+    }
+}
+
+/// A value that must not get to the command, and why.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Refused(pub(crate) String);
+
+/// A text with placeholders.
+#[derive(Clone, Debug)]
+pub(crate) struct Word {
+    pieces: Vec<Piece>,
+    /// Whether a value at its beginning could be taken for an option.
+    guarded: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Piece {
+    Literal(String),
+    /// The value of an argument, by its place.
+    Value(usize),
+}
+
+impl Word {
+    /// Reads `--size={width}x{height}`; `{{` and `}}` stand for braces.
+    pub(crate) fn parse(text: &str, line: usize, arguments: &[Argument]) -> Result<Self> {
+        let mut pieces = Vec::new();
+        let mut literal = String::new();
+        let mut rest = text;
+        while let Some(place) = rest.find(['{', '}']) {
+            let (before, from) = rest.split_at(place);
+            literal.push_str(before);
+            if let Some(after) = from.strip_prefix("{{").or_else(|| from.strip_prefix("}}")) {
+                literal.push_str(&from[..1]);
+                rest = after;
+                continue;
+            }
+            let inside = from.strip_prefix('{').and_then(|inside| inside.split_once('}'));
+            let Some((name, after)) = inside else {
+                return Err(Problem::at(line, format_args!("a brace in `{text}` has no partner"))
+                    .remedy("write {{ and }} for braces that are meant as they are"));
+            };
+            let Some(index) = arguments.iter().position(|argument| argument.name == name) else {
+                return Err(unknown(name, line, arguments));
+            };
+            if !literal.is_empty() {
+                pieces.push(Piece::Literal(std::mem::take(&mut literal)));
+            }
+            pieces.push(Piece::Value(index));
+            rest = after;
+        }
+        literal.push_str(rest);
+        if !literal.is_empty() || pieces.is_empty() {
+            pieces.push(Piece::Literal(literal));
+        }
+        let lists = pieces.iter().any(|piece| {
+            matches!(piece, Piece::Value(index) if matches!(arguments[*index].kind, Kind::List(_)))
+        });
+        if lists && pieces.len() > 1 {
+            return Err(Problem::at(line, format_args!("`{text}` has a list inside a word"))
+                .remedy("let the list stand alone: each of its values becomes a word"));
+        }
+        Ok(Self { pieces, guarded: false })
+    }
+
+    /// The arguments it is made of.
+    fn arguments(&self) -> impl Iterator<Item = usize> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Value(index) => Some(*index),
+            Piece::Literal(_) => None,
+        })
+    }
+
+    fn literal(&self) -> Option<&str> {
+        match self.pieces.as_slice() {
+            [Piece::Literal(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Guards it where a value at its beginning is text that the author has not listed.
+    fn guard(&mut self, arguments: &[Argument]) {
+        let Some(Piece::Value(first)) = self.pieces.first() else { return };
+        let argument = &arguments[*first];
+        let text = matches!(argument.kind, Kind::Text | Kind::List(Item::Text));
+        self.guarded = text && !argument.may_begin_with_dash;
+    }
+
+    /// The words it becomes: none if a value it needs was not given.
+    pub(crate) fn fill(
+        &self,
+        arguments: &[Argument],
+        given: &Given,
+    ) -> Result<Vec<String>, Refused> {
+        if self.arguments().any(|index| given.0[index].is_none()) {
+            return Ok(Vec::new());
+        }
+        let mut words = Vec::new();
+        if let [Piece::Value(index)] = self.pieces.as_slice() {
+            words.extend(given.0[*index].as_ref().map(Argument::words).into_iter().flatten());
+        } else {
+            let fill = |piece: &Piece| match piece {
+                Piece::Literal(text) => text.clone(),
+                Piece::Value(index) => {
+                    given.0[*index].as_ref().map(Argument::words).into_iter().flatten().collect()
+                }
+            };
+            words.push(self.pieces.iter().map(fill).collect());
+        }
+        for word in &words {
+            self.check(word, arguments)?;
+        }
+        Ok(words)
+    }
+
+    fn check(&self, word: &str, arguments: &[Argument]) -> Result<(), Refused> {
+        let names: Vec<String> =
+            self.arguments().map(|index| format!("`{}`", arguments[index].name)).collect();
+        let names = names.join(", ");
+        if word.contains('\0') {
+            return Err(Refused(format!(
+                "{names} has a NUL character in it, which no command can be given; leave it out"
+            )));
+        }
+        if word.len() > LONGEST_WORD {
+            return Err(Refused(format!(
+                "{names} is longer than {LONGEST_WORD} bytes, which is as long as a word of a command may be"
+            )));
+        }
+        if self.guarded && word.starts_with('-') {
+            return Err(Refused(format!(
+                "{names} begins with `-`, and the command would take it for an option; write it another way, a file as `./-name`"
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn unknown(name: &str, line: usize, arguments: &[Argument]) -> Problem {
+    let known: Vec<&str> = arguments.iter().map(|argument| argument.name.as_str()).collect();
+    let problem = Problem::at(line, format_args!("there is no argument `{name}`"));
+    problem.remedy(if known.is_empty() {
+        "the tool has no arguments; {{ and }} stand for braces".to_owned()
+    } else {
+        format!("one of: {}; {{{{ and }}}} stand for braces", known.join(", "))
+    })
+}
+
+/// A command line.
+#[derive(Clone, Debug)]
+pub(crate) struct Template(Vec<Part>);
+
+#[derive(Clone, Debug)]
+enum Part {
+    Word(Word),
+    /// Words that are there together or not at all.
+    Group {
+        when: Option<usize>,
+        words: Vec<Word>,
+    },
+}
+
+impl Template {
+    /// Reads `["render", "{scene}", ["--size", "{size}"], { when = "fast", args = ["--fast"] }]`.
+    pub(crate) fn read(value: Value<'_>, arguments: &[Argument]) -> Result<Self> {
+        let line = value.line;
+        let mut parts = Vec::new();
+        for item in value.items()? {
+            parts.push(if item.is_array() {
+                Part::Group { when: None, words: words(item, arguments)? }
+            } else if item.is_table() {
+                conditional(item, arguments)?
+            } else {
+                Part::Word(word(item, arguments)?)
+            });
+        }
+        match parts.first() {
+            Some(Part::Word(program))
+                if program.literal().is_some_and(|program| !program.is_empty()) => {}
+            Some(_) => {
+                return Err(Problem::at(
+                    line,
+                    "the first word of a command is its program, and no caller may choose it",
+                )
+                .remedy("command = [\"program\", \"{argument}\", …]"));
+            }
+            None => return Err(Problem::at(line, "the command is empty")),
+        }
+        guard(&mut parts, arguments);
+        Ok(Self(parts))
+    }
+
+    /// A command of fixed words.
+    pub(crate) fn fixed(words: &[&str]) -> Self {
+        let word =
+            |text: &&str| Word { pieces: vec![Piece::Literal((*text).to_owned())], guarded: false };
+        Self(words.iter().map(word).map(Part::Word).collect())
+    }
+
+    /// The program.
+    pub(crate) fn program(&self) -> &str {
+        match self.0.first() {
+            Some(Part::Word(word)) => word.literal().unwrap_or_default(),
+            _ => "",
+        }
+    }
+
+    /// The command line for what a caller has given.
+    pub(crate) fn fill(
+        &self,
+        arguments: &[Argument],
+        given: &Given,
+    ) -> Result<Vec<String>, Refused> {
+        let mut filled = Vec::new();
+        for part in &self.0 {
+            match part {
+                Part::Word(word) => filled.extend(word.fill(arguments, given)?),
+                Part::Group { when, words } => {
+                    let absent =
+                        |word: &Word| word.arguments().any(|index| given.0[index].is_none());
+                    let wanted = when.is_none_or(|index| {
+                        given.0[index].as_ref().is_some_and(|value| *value != Json::Bool(false))
+                    });
+                    if !wanted || words.iter().any(absent) {
+                        continue;
+                    }
+                    for word in words {
+                        filled.extend(word.fill(arguments, given)?);
+                    }
+                }
+            }
+        }
+        Ok(filled)
+    }
+}
+
+/// Behind a word `--` nothing is an option any more.
+fn guard(parts: &mut [Part], arguments: &[Argument]) {
+    for part in parts {
+        let words = match part {
+            Part::Word(word) if word.literal() == Some("--") => return,
+            Part::Word(word) => std::slice::from_mut(word),
+            Part::Group { words, .. } => words,
+        };
+        for word in words {
+            word.guard(arguments);
+        }
+    }
+}
+
+fn word(value: Value<'_>, arguments: &[Argument]) -> Result<Word> {
+    let line = value.line;
+    Word::parse(&String::read(value)?, line, arguments)
+}
+
+fn words(value: Value<'_>, arguments: &[Argument]) -> Result<Vec<Word>> {
+    value.items()?.into_iter().map(|item| word(item, arguments)).collect()
+}
+
+fn conditional(value: Value<'_>, arguments: &[Argument]) -> Result<Part> {
+    let mut section = value.section()?;
+    let line = section.line;
+    let shape = "{ when = \"argument\", args = [\"--word\"] }";
+    let (Some(when), Some(args)) = (section.read::<String>("when")?, section.take("args")) else {
+        return Err(Problem::at(line, "words on a condition need `when` and `args`").remedy(shape));
+    };
+    section.finish()?;
+    let Some(index) = arguments.iter().position(|argument| argument.name == when) else {
+        return Err(unknown(&when, line, arguments));
+    };
+    Ok(Part::Group { when: Some(index), words: words(args, arguments)? })
+}
+
+/// The caller's values as variables for a shell: `arg_NAME`, a list as lines.
+pub(crate) fn variables(
+    arguments: &[Argument],
+    given: &Given,
+) -> Result<Vec<(String, String)>, Refused> {
+    let mut variables = Vec::new();
+    for (argument, value) in arguments.iter().zip(&given.0) {
+        let Some(value) = value else { continue };
+        let text = Argument::words(value).join("\n");
+        if text.contains('\0') {
+            return Err(Refused(format!(
+                "`{}` has a NUL character in it, which no command can be given; leave it out",
+                argument.name
+            )));
+        }
+        if text.len() + argument.name.len() + "arg_=".len() > LONGEST_WORD {
+            return Err(Refused(format!(
+                "`{}` is longer than a variable may be, {LONGEST_WORD} bytes",
+                argument.name
+            )));
+        }
+        variables.push((format!("arg_{}", argument.name), text));
+    }
+    Ok(variables)
+}
+
+#[cfg(test)]
+mod tests;
