@@ -6,6 +6,7 @@ mod call;
 mod doctor;
 mod inspect;
 mod job;
+mod log;
 mod paths;
 mod serve;
 mod store;

@@ -1,6 +1,9 @@
 //! Where this program keeps things.
 
-use std::{env, path::PathBuf};
+use std::{
+    env, fs, io,
+    path::{Path, PathBuf},
+};
 
 use crate::trouble::{Result, Trouble};
 
@@ -11,6 +14,35 @@ pub(crate) fn data() -> Result<PathBuf> {
             Trouble::usage("there is no folder for data: HOME is not set")
                 .remedy("set OUTLIVE_DATA to a folder that survives restarts")
         })
+}
+
+/// The folder of a server: one for each file, and one for the demo.
+pub(crate) fn of_server(file: Option<&Path>) -> Result<PathBuf> {
+    let servers = data()?.join("servers");
+    let Some(file) = file else { return Ok(servers.join("demo")) };
+    let whole = fs::canonicalize(file).map_err(|error| {
+        Trouble::usage(format_args!("{} cannot be read: {error}", file.display()))
+    })?;
+    // The name is for people, the number tells files of one name apart.
+    let folder = whole.parent().and_then(Path::file_name).map(|name| name.to_string_lossy());
+    let number = fnv(whole.as_os_str().as_encoded_bytes());
+    Ok(servers.join(format!("{}-{number:016x}", folder.as_deref().unwrap_or("root"))))
+}
+
+/// A hash that is the same in every build.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// Makes a folder that nobody but its user may look into.
+pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
 }
 
 fn data_in(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {

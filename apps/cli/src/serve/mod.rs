@@ -1,15 +1,264 @@
 //! `outlive serve`: commands as MCP tools that survive.
+//!
+//! ```text
+//! outlive.toml ─config─▶ ToolConfig ─tools─▶ outlive's Tool ─call─▶ command ─▶ job (a supervisor) ─▶ the command
+//!                                                                   └ follow: lines, questions, the end
+//! ```
+//!
+//! - `config`: the file. `reload`: the file, when it changes.
+//! - `command`: one tool. `marked`: what a command says to us. `text`: what it says to others.
+//! - `runner`, `janitor`, `host`: what commands share, what is left of them, and where they are.
+//! - `pages`: /healthz, /readyz, /metrics. `hello`: what is said at the start.
 
-mod config;
+mod command;
+pub(crate) mod config;
+mod hello;
+mod host;
+mod janitor;
+mod marked;
+mod pages;
+mod reload;
+mod runner;
+mod text;
+mod tools;
 
-use std::process::ExitCode;
+use std::{
+    future::Future,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
 
-use crate::trouble::Result;
+use outlive::{
+    http::{HttpConfig, StaticTokens},
+    server::{ResponseMode, SealKeys, Server, TaskConfig},
+    tasks::Store,
+};
+use tokio::{runtime::Runtime, task::AbortHandle};
+
+use self::{
+    config::{Config, ServerConfig, TasksConfig},
+    hello::Hello,
+    host::Host,
+    runner::Runner,
+    tools::Tools,
+};
+use crate::{
+    job::server_lock,
+    paths,
+    trouble::{Kind, Result, Trouble},
+};
 
 /// Serves commands as MCP tools that survive.
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+#[command(after_help = "Examples:
+  outlive serve                          the tools of ./outlive.toml, or a demo if there is none
+  outlive serve tools.toml --stdio       for a host that starts its servers itself
+  outlive serve --listen 0.0.0.0:8000 --token-file callers.txt
+  outlive serve --store postgres://outlive@db/outlive
+  outlive serve --print-demo > outlive.toml
 
-pub(crate) fn run(Args {}: Args) -> Result<ExitCode> {
-    Ok(ExitCode::SUCCESS)
+The file is read again when it changes. Every key of it is in docs/outlive-toml.md.")]
+pub(crate) struct Args {
+    /// The file with the tools; ./outlive.toml if it is there, else a demo
+    file: Option<PathBuf>,
+    /// Serve the program that starts this one, on standard input and output
+    #[arg(long, conflicts_with = "listen")]
+    stdio: bool,
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<String>,
+    /// Where tasks are kept: sqlite:FILE, or postgres://… for replicas
+    #[arg(long, value_name = "URL", env = "OUTLIVE_STORE", hide_env_values = true)]
+    store: Option<String>,
+    /// The folder for tasks and running commands
+    #[arg(long, value_name = "FOLDER")]
+    data: Option<PathBuf>,
+    /// Let in only callers with a token of this file, which has a `name token` per line
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Print the file of the demo, to begin one of your own with
+    #[arg(long)]
+    print_demo: bool,
+    /// Say where it listens as JSON on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    if args.print_demo {
+        print!("{}", config::DEMO);
+        return Ok(ExitCode::SUCCESS);
+    }
+    crate::log::to_stderr();
+    let runtime = Runtime::new().map_err(|error| Trouble::new(Kind::Failed, error))?;
+    let served = runtime.block_on(serve(args));
+    // Something may still read a file for us; nobody waits for it.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    served.map(|()| ExitCode::SUCCESS)
+}
+
+async fn serve(args: Args) -> Result<()> {
+    let file = args.file.clone().or_else(|| Some(PathBuf::from("outlive.toml")).filter(|file| file.exists()));
+    let config = match &file {
+        Some(file) => config::load(file)?,
+        None => config::demo(),
+    };
+    let Config { server, tasks, tools: configs } = with_flags(config, &args);
+    let data = data_folder(&args, file.as_deref())?;
+    let (url, store) = open_store(&tasks, &data).await?;
+    let shared = is_shared(&url).then(|| Arc::clone(&store));
+
+    let host = Host::of(&data).map_err(|error| unusable(&data, &error))?;
+    let runner = Runner::new(&data, host.clone(), shared.clone(), tasks.lost_after)?;
+    let runner = Arc::new(runner);
+    let longest_end = configs.iter().map(|tool| tool.end_grace).max().unwrap_or_default();
+    let hello = Hello::new(&server, &configs, file.as_deref(), &data, &url);
+    let mut tools = Tools::new(base_of(file.as_deref()), Arc::clone(&runner));
+    let built = tools.build(builder(&server, &tasks, &data, Arc::clone(&store), longest_end)?, configs);
+    let built = built.build().map_err(Trouble::usage)?;
+
+    // Commands see by it that a server is there; on a shared store it also has to be heard of.
+    let _lock = match &shared {
+        None => Some(server_lock(&data).map_err(|error| unusable(&data, &error))?),
+        Some(_) => None,
+    };
+    let _living = shared.map(|store| in_background(host.live(store, tasks.lost_after)));
+    let _tidying = in_background(janitor::tidy(Arc::clone(&runner), Arc::clone(&store)));
+    let _reloading = file.map(|file| in_background(reload::follow(file, built.clone(), tools)));
+
+    if args.stdio {
+        hello.on_stdio();
+        built.serve_stdio().await.map_err(|error| Trouble::new(Kind::Failed, error))?;
+    } else {
+        let serving = built
+            .serve_http(server.listen.as_str(), http(&server, &built)?)
+            .await
+            .map_err(|error| Trouble::usage(error).remedy("outlive serve --listen 127.0.0.1:PORT"))?;
+        hello.at(&serving.url(), args.json);
+        serving.until_stopped().await.map_err(|error| Trouble::new(Kind::Failed, error))?;
+    }
+    runner.settled().await;
+    hello::goodbye(&runner);
+    Ok(())
+}
+
+/// What the command line says counts more than what the file says.
+fn with_flags(mut config: Config, args: &Args) -> Config {
+    if let Some(listen) = &args.listen {
+        config.server.listen.clone_from(listen);
+    }
+    if args.token_file.is_some() {
+        config.server.token_file.clone_from(&args.token_file);
+    }
+    if args.store.is_some() {
+        config.tasks.store.clone_from(&args.store);
+    }
+    config
+}
+
+fn builder(
+    server: &ServerConfig,
+    tasks: &TasksConfig,
+    data: &Path,
+    store: Arc<dyn Store>,
+    longest_end: Duration,
+) -> Result<outlive::server::ServerBuilder> {
+    let keys = server.seal_key_file.clone().unwrap_or_else(|| data.join("seal.key"));
+    let keys = SealKeys::from_file(keys).map_err(Trouble::usage)?;
+    let running = tasks.max_running as usize;
+    let config = TaskConfig::new(store)
+        .ttl(tasks.ttl)
+        .max_ttl(tasks.max_ttl)
+        .poll_interval(tasks.poll_interval)
+        .max_per_caller(tasks.max_per_caller as usize)
+        .response_modes([ResponseMode::Immediate, ResponseMode::Streaming])
+        .partials(true)
+        .engine(|engine| {
+            engine.running = running;
+            engine.cancel_grace = engine.cancel_grace.max(longest_end + Duration::from_secs(5));
+            engine.clean_up = engine.clean_up.max(longest_end + Duration::from_secs(5));
+            // A command does not run in this process and cannot be what kills it.
+            engine.crashes = 1_000;
+            engine.max_back_off = engine.back_off;
+        });
+    let mut builder = Server::builder(&server.name, &server.version)
+        .seal_keys(keys)
+        .tasks(config)
+        .experimental("dev.outlive/idempotency", serde_json::json!({}));
+    if let Some(title) = &server.title {
+        builder = builder.title(title);
+    }
+    if let Some(instructions) = &server.instructions {
+        builder = builder.instructions(instructions);
+    }
+    Ok(builder)
+}
+
+fn http(server: &ServerConfig, built: &Server) -> Result<HttpConfig> {
+    let mut http = pages::add(HttpConfig::new(), built);
+    if let Some(file) = &server.token_file {
+        http = http.authenticator(StaticTokens::from_file(file).map_err(Trouble::usage)?);
+    }
+    for host in &server.allow_hosts {
+        http = http.allow_host(host);
+    }
+    for origin in &server.allow_origins {
+        http = http.allow_origin(origin);
+    }
+    for proxy in &server.trust_proxies {
+        http = http.trust_proxy(*proxy);
+    }
+    Ok(if server.open_to_anyone { http.open_to_anyone() } else { http })
+}
+
+/// Each file has a folder of its own: tasks of one must not be taken for those of another.
+pub(crate) fn data_folder(args: &Args, file: Option<&Path>) -> Result<PathBuf> {
+    let folder = match &args.data {
+        Some(data) => data.clone(),
+        None => paths::of_server(file)?,
+    };
+    paths::make_private(&folder).map_err(|error| unusable(&folder, &error))?;
+    // Commands and supervisors have folders of their own to be in.
+    std::path::absolute(&folder).map_err(|error| unusable(&folder, &error))
+}
+
+fn unusable(data: &Path, error: &std::io::Error) -> Trouble {
+    Trouble::new(Kind::Failed, format_args!("the data folder {} cannot be used: {error}", data.display()))
+        .remedy("--data FOLDER, or OUTLIVE_DATA, for another one; `outlive doctor` looks closer")
+}
+
+async fn open_store(tasks: &TasksConfig, data: &Path) -> Result<(String, Arc<dyn Store>)> {
+    let own = || format!("sqlite:{}", data.join("tasks.db").display());
+    let url = tasks.store.clone().unwrap_or_else(own);
+    let store = outlive::tasks::open(&url)
+        .await
+        .map_err(|error| Trouble::unreachable(error).remedy("`outlive doctor` looks closer"))?;
+    Ok((url, store))
+}
+
+/// Whether other machines may use the store.
+fn is_shared(url: &str) -> bool {
+    url.starts_with("postgres:") || url.starts_with("postgresql:")
+}
+
+/// Where relative folders and programs begin: where the file is.
+fn base_of(file: Option<&Path>) -> PathBuf {
+    let folder = file.and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())
+}
+
+/// Ends what it runs when it is dropped.
+struct Background(AbortHandle);
+
+fn in_background(work: impl Future<Output = ()> + Send + 'static) -> Background {
+    Background(tokio::spawn(work).abort_handle())
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }

@@ -1,8 +1,10 @@
 //! How HTTP is served. Every limit has a default that is meant for production.
 
-use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
+use std::{fmt, future::Future, net::IpAddr, sync::Arc, time::Duration};
 
-use super::{Allow, Authenticator, EventStore, MemoryEvents};
+use http::StatusCode;
+
+use super::{Allow, Authenticator, EventStore, MemoryEvents, pages::Pages};
 
 /// How HTTP is served.
 #[derive(Clone)]
@@ -25,6 +27,7 @@ pub struct HttpConfig {
     pub(super) shutdown_grace: Duration,
     pub(super) open_to_anyone: bool,
     pub(super) trusted_proxies: Vec<IpAddr>,
+    pub(super) pages: Pages,
 }
 
 impl Default for HttpConfig {
@@ -47,6 +50,7 @@ impl Default for HttpConfig {
             shutdown_grace: Duration::from_secs(10),
             open_to_anyone: false,
             trusted_proxies: Vec::new(),
+            pages: Pages::default(),
         }
     }
 }
@@ -172,6 +176,18 @@ impl HttpConfig {
         self
     }
 
+    /// Shows a text at a path of its own, to anybody who may reach the server, without a token: for
+    /// health checks and metrics. A listener of ours shows it; in an application of your own, pages
+    /// are the application's.
+    pub fn page<F, Fut>(mut self, path: impl Into<String>, page: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = (StatusCode, String)> + Send + 'static,
+    {
+        self.pages.add(path.into(), page);
+        self
+    }
+
     /// How long running calls may take to end when the server shuts down.
     pub fn shutdown_grace(mut self, grace: Duration) -> Self {
         self.shutdown_grace = grace;
@@ -200,6 +216,7 @@ impl fmt::Debug for HttpConfig {
             shutdown_grace,
             open_to_anyone,
             trusted_proxies,
+            pages,
         } = self;
         f.debug_struct("HttpConfig")
             .field("path", path)
@@ -219,6 +236,7 @@ impl fmt::Debug for HttpConfig {
             .field("shutdown_grace", shutdown_grace)
             .field("open_to_anyone", open_to_anyone)
             .field("trusted_proxies", trusted_proxies)
+            .field("pages", &pages.paths().collect::<Vec<_>>())
             .finish()
     }
 }

@@ -23,6 +23,7 @@ mod http_sse;
 mod idle;
 mod listener;
 mod negotiate;
+mod pages;
 mod peer;
 mod portable;
 mod post;

@@ -19,7 +19,7 @@ use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode, header,
 use outlive_protocol::{Endpoint, Principal, Session};
 
 use super::{
-    Allow, Body, HttpConfig, Verdict, cors, delete, external, get, guard, http_sse, peer,
+    Allow, Body, HttpConfig, Verdict, cors, delete, external, get, guard, http_sse, pages, peer,
     portable::Named,
     post::{self, Head},
     reply,
@@ -153,6 +153,10 @@ impl HttpService {
             (&self.route, external::token(shared, parts.uri.path()))
         {
             Box::pin(external::take(shared, &parts.method, token, body)).await
+        } else if let (Route::ByPath, Some(page)) =
+            (&self.route, shared.config.pages.find(parts.uri.path()))
+        {
+            Box::pin(pages::show(page, &parts.method)).await
         } else {
             self.authenticated(parts, peer, body).await
         };

@@ -9,7 +9,7 @@ use super::{
 };
 
 /// One argument of a tool.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Argument {
     pub(crate) name: String,
     pub(crate) kind: Kind,

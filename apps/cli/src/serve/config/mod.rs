@@ -12,7 +12,12 @@ mod template;
 mod tool;
 mod units;
 
-use std::{fs, net::IpAddr, path::Path, time::Duration};
+use std::{
+    fs,
+    net::IpAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use reader::{At, Problem, Result as Read, Section};
 use tool::Asked;
@@ -39,7 +44,8 @@ pub(crate) struct ServerConfig {
     pub(crate) title: Option<String>,
     pub(crate) instructions: Option<String>,
     pub(crate) listen: String,
-    pub(crate) token_file: Option<String>,
+    pub(crate) token_file: Option<PathBuf>,
+    pub(crate) seal_key_file: Option<PathBuf>,
     pub(crate) allow_hosts: Vec<String>,
     pub(crate) allow_origins: Vec<String>,
     pub(crate) trust_proxies: Vec<IpAddr>,
@@ -55,6 +61,7 @@ pub(crate) struct TasksConfig {
     pub(crate) poll_interval: Duration,
     pub(crate) max_per_caller: u32,
     pub(crate) max_running: u32,
+    pub(crate) lost_after: Duration,
 }
 
 pub(crate) const LISTEN: &str = "127.0.0.1:8000";
@@ -63,6 +70,7 @@ pub(crate) const MAX_TTL: Duration = Duration::from_secs(30 * 24 * 3_600);
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) const MAX_PER_CALLER: u32 = 1_000;
 pub(crate) const MAX_RUNNING: u32 = 256;
+pub(crate) const LOST_AFTER: Duration = Duration::from_secs(30);
 
 /// What is served where there is no file.
 pub(crate) const DEMO: &str = include_str!("../demo.toml");
@@ -114,7 +122,8 @@ fn server(section: Option<Section<'_>>, asked: &mut Asked) -> Read<ServerConfig>
         title: section.read("title")?,
         instructions: section.read("instructions")?,
         listen: section.read("listen")?.unwrap_or_else(|| LISTEN.to_owned()),
-        token_file: section.read("token_file")?,
+        token_file: section.read::<String>("token_file")?.map(PathBuf::from),
+        seal_key_file: section.read::<String>("seal_key_file")?.map(PathBuf::from),
         allow_hosts: section.read("allow_hosts")?.unwrap_or_default(),
         allow_origins: section.read("allow_origins")?.unwrap_or_default(),
         trust_proxies: proxies(section.read("trust_proxies")?.unwrap_or_default())?,
@@ -144,6 +153,7 @@ fn tasks(section: Option<Section<'_>>, asked: &mut Asked) -> Read<TasksConfig> {
         poll_interval: time(section.read("poll_interval")?, POLL_INTERVAL),
         max_per_caller: section.read("max_per_caller")?.unwrap_or(MAX_PER_CALLER),
         max_running: section.read("max_running")?.unwrap_or(MAX_RUNNING),
+        lost_after: time(section.read("lost_after")?, LOST_AFTER),
     };
     asked.note("tasks", section.finish()?);
     Ok(read)

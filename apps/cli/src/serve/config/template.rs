@@ -34,14 +34,14 @@ impl Given {
 pub(crate) struct Refused(pub(crate) String);
 
 /// A text with placeholders.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Word {
     pieces: Vec<Piece>,
     /// Whether a value at its beginning could be taken for an option.
     guarded: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 enum Piece {
     Literal(String),
     /// The value of an argument, by its place.
@@ -174,10 +174,10 @@ fn unknown(name: &str, line: usize, arguments: &[Argument]) -> Problem {
 }
 
 /// A command line.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Template(Vec<Part>);
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 enum Part {
     Word(Word),
     /// Words that are there together or not at all.

@@ -12,7 +12,7 @@ use super::{
 };
 
 /// A tool that runs a command.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ToolConfig {
     pub(crate) name: String,
     pub(crate) title: Option<String>,
@@ -58,7 +58,7 @@ pub(crate) enum OnCrash {
 }
 
 /// What the command prints.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Output {
     /// Lines for a reader.
     Text,

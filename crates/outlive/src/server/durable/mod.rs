@@ -103,6 +103,16 @@ impl Durable {
         Durable { cx: self.cx.clone(), scope: self.full(key) }
     }
 
+    /// What a step has returned before, in this run or an earlier one; `None` if it did not come so
+    /// far. For a handler that has to know where it was before it decides what to do.
+    ///
+    /// # Errors
+    ///
+    /// What the step has failed with for good, or that its value is no `T`.
+    pub fn recorded<T: DeserializeOwned>(&self, key: impl IntoKey) -> Result<Option<T>> {
+        recorded(self.journal(), &self.full(key))
+    }
+
     /// Does something and records what it returns. When the handler runs again the record is read
     /// back and the body is not run. The first run, too, sees the value as it was recorded.
     ///
@@ -355,8 +365,17 @@ fn is_undecodable(error: &Error) -> bool {
     matches!(error.durable(), Some(DurableError::Undecodable { .. }))
 }
 
+/// What stands in a journal under a key, whoever asks.
+pub(super) fn recorded<T: DeserializeOwned>(journal: &Journal, key: &str) -> Result<Option<T>> {
+    match journal.look_up(key) {
+        None => Ok(None),
+        Some(Entry::Answer(raw)) => decode_raw(key, &raw).map(Some),
+        Some(entry) => decode(key, entry).map(Some),
+    }
+}
+
 /// The value that is recorded, or the failure.
-pub(super) fn decode<T: DeserializeOwned>(key: &str, entry: Entry) -> Result<T> {
+fn decode<T: DeserializeOwned>(key: &str, entry: Entry) -> Result<T> {
     match entry {
         Entry::Value(raw) => decode_raw(key, &raw),
         Entry::Failed(failure) => Err(Error::from_failure(failure)),
@@ -364,7 +383,7 @@ pub(super) fn decode<T: DeserializeOwned>(key: &str, entry: Entry) -> Result<T> 
     }
 }
 
-pub(super) fn decode_raw<T: DeserializeOwned>(key: &str, raw: &RawJson) -> Result<T> {
+fn decode_raw<T: DeserializeOwned>(key: &str, raw: &RawJson) -> Result<T> {
     serde_json::from_str(raw.get()).map_err(|error| {
         DurableError::Undecodable { key: key.to_owned(), reason: error.to_string() }.into()
     })

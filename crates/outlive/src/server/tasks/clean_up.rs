@@ -3,12 +3,12 @@
 use std::{fmt, future::ready, sync::Arc};
 
 use outlive_protocol::Fault;
-use outlive_tasks::{Entry, IntoKey, engine::CleaningUp, store::TaskOutcome};
+use outlive_tasks::{IntoKey, engine::CleaningUp, store::TaskOutcome};
 use serde::de::DeserializeOwned;
 
 use crate::server::{
     Cx, Error, Result,
-    durable::{Durability, decode, decode_raw, key_of},
+    durable::{Durability, key_of, recorded},
     extract::{Extract, Needs, Rejection, RejectionKind},
     handler::Handler,
 };
@@ -82,12 +82,7 @@ impl CleanUp {
     ///
     /// What the step has failed with for good, or that its value is no `T`.
     pub fn recorded<T: DeserializeOwned>(&self, key: impl IntoKey) -> Result<Option<T>> {
-        let key = self.full(key);
-        match Durability::of(&self.cx).journal.look_up(&key) {
-            None => Ok(None),
-            Some(Entry::Answer(raw)) => decode_raw(&key, &raw).map(Some),
-            Some(entry) => decode(&key, entry).map(Some),
-        }
+        recorded(&Durability::of(&self.cx).journal, &self.full(key))
     }
 
     /// The key that [`Durable::step_key`](crate::server::Durable::step_key) gave the task for

@@ -1,0 +1,168 @@
+//! A tool that is a command: starts it under a supervisor, or finds the one that an earlier run of
+//! this call has started, and follows it to its end.
+//!
+//! The call's journal knows on which machine the command was started, and how often it was lost.
+//! Everything else is in the job's folder: lines are read from the first one each time, and those
+//! that were emitted before are not emitted again.
+
+mod follow;
+
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
+
+use outlive::server::{CallToolResult, CleanUp, Durable, Error, Result};
+use serde_json::{Map, Value as Json};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use self::follow::{Ended, follow};
+use super::{
+    config::{OnCrash, Ready, ToolConfig},
+    host::{Host, orphan_after},
+    runner::Runner,
+};
+use crate::job::JobSpec;
+
+/// A tool of the file, ready to be called.
+pub(super) struct Command {
+    config: ToolConfig,
+    /// Where the file is: relative folders begin there.
+    base: PathBuf,
+    places: Arc<Semaphore>,
+    runner: Arc<Runner>,
+}
+
+/// How long to wait before looking again whether the machine that has the command is there.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// What a command gets of the server's environment, unless its tool says otherwise: enough to find
+/// programs and the user's files, and none of the server's secrets.
+const PASSED_ON: [&str; 11] = [
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TERM",
+];
+
+impl Command {
+    pub(super) fn new(config: ToolConfig, base: PathBuf, runner: Arc<Runner>) -> Self {
+        let places = Arc::new(Semaphore::new(config.concurrency as usize));
+        Self { config, base, places, runner }
+    }
+
+    /// Runs the command for a call.
+    pub(super) async fn call(&self, cx: Durable, values: Map<String, Json>) -> Result<CallToolResult> {
+        let ready = self.config.ready(values).map_err(|refused| Error::new(refused.0))?;
+        let spec = self.spec(ready);
+        let mut attempt = 1;
+        loop {
+            let run = cx.scope(("run", attempt));
+            if run.recorded::<String>("lost")?.is_some() {
+                attempt += 1;
+                continue;
+            }
+            let why = match self.attempt(&run, &spec).await? {
+                Ended::Result(result) => return result,
+                Ended::Lost(why) => why,
+            };
+            if self.config.on_crash == OnCrash::Fail {
+                return Err(Error::new(format!(
+                    "the command was interrupted: {why}; nobody knows how far it came, and it is not run again unless its tool says `on_crash = \"run-again\"`"
+                )));
+            }
+            if attempt >= self.config.max_attempts {
+                return Err(Error::new(format!(
+                    "the command was interrupted {attempt} times, the last time because {why}"
+                )));
+            }
+            run.step("lost", async || Ok(why.clone())).await?;
+            run.emit(format!("[interrupted: {why}; running again]")).await?;
+            attempt += 1;
+        }
+    }
+
+    async fn attempt(&self, run: &Durable, spec: &JobSpec) -> Result<Ended> {
+        let here = self.runner.host.id();
+        let host: String = run.step("host", async || Ok(here.to_owned())).await?;
+        if host != here {
+            self.wait_for(run, &host).await?;
+            return Ok(Ended::Lost("the machine it ran on is gone".to_owned()));
+        }
+        let id = run.step_key("job");
+        let place = self.place(run, &id).await?;
+        let job = self.runner.jobs.start_or_find(&id, spec).await.map_err(|error| {
+            tracing::error!(tool = self.config.name, %error, "a command could not be started");
+            Error::new(format!("the command could not be started: {error}; the server's log says more"))
+        })?;
+        let ended = follow(run, &self.config, &self.runner, job, id).await;
+        drop(place);
+        ended
+    }
+
+    /// Waits until this call goes on at the machine that has its command, which drops this run;
+    /// returns when that machine is gone.
+    async fn wait_for(&self, run: &Durable, host: &str) -> Result<()> {
+        let Some(store) = &self.runner.shared_store else { return Ok(()) };
+        let mut look = 0_u32;
+        while Host::is_alive(&**store, host).await {
+            if run.task_id().is_some() {
+                // Parked: when it is due, any replica may take it.
+                run.sleep(("elsewhere", look), LOOK_AGAIN).await?;
+            } else {
+                run.shed().after(LOOK_AGAIN).await?;
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+            look += 1;
+        }
+        Ok(())
+    }
+
+    /// A place among the commands that may run at once; one that runs already needs none.
+    async fn place(&self, run: &Durable, id: &str) -> Result<Option<OwnedSemaphorePermit>> {
+        let free = Arc::clone(&self.places).try_acquire_owned().ok();
+        let runs = || async { Ok::<_, Error>(self.runner.jobs.find(id).await.map_err(failed)?.is_some()) };
+        if free.is_some() || runs().await? {
+            return Ok(free);
+        }
+        run.status(format!("waits: {} run already", self.config.concurrency));
+        tokio::select! {
+            place = Arc::clone(&self.places).acquire_owned() => Ok(place.ok()),
+            () = run.cancelled() => Err(Error::new("cancelled before it began")),
+        }
+    }
+
+    fn spec(&self, ready: Ready) -> JobSpec {
+        let ToolConfig { folder, pass_env, inherit_env, .. } = &self.config;
+        let mut env: Vec<(String, String)> = Vec::new();
+        if !*inherit_env {
+            let names: BTreeSet<&str> =
+                PASSED_ON.into_iter().chain(pass_env.iter().map(String::as_str)).collect();
+            env.extend(names.into_iter().filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?))));
+        }
+        env.extend(ready.env);
+        JobSpec {
+            argv: ready.argv,
+            env,
+            clear_env: !inherit_env,
+            folder: Some(folder.as_ref().map_or_else(|| self.base.clone(), |folder| self.base.join(folder))),
+            stdin: ready.stdin,
+            asks: self.config.asks,
+            time_limit: Some(self.config.time_limit),
+            max_output_bytes: self.config.max_output,
+            max_output_lines: self.config.max_lines,
+            end_grace: self.config.end_grace,
+            orphan_after: self.runner.shared_store.is_some().then(|| orphan_after(self.runner.lost_after)),
+        }
+    }
+
+    /// What is done after a task that was cancelled or has expired: nothing of its command is left.
+    pub(super) async fn clean_up(&self, task: CleanUp) -> Result<()> {
+        for attempt in 1..=self.config.max_attempts {
+            let run = task.scope(("run", attempt));
+            if run.recorded::<String>("host")?.as_deref() != Some(self.runner.host.id()) {
+                continue;
+            }
+            self.runner.end(&run.step_key("job")).await.map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+fn failed(error: crate::job::Error) -> Error {
+    Error::new(error.to_string())
+}

@@ -1,0 +1,142 @@
+//! What is said when a server starts and stops: where it is, what it has, and how to connect a host.
+//! It is talk, so it goes to standard error.
+
+use std::path::{Path, PathBuf};
+
+use console::style;
+use serde_json::json;
+
+use super::{
+    config::{ServerConfig, TaskMode, ToolConfig},
+    runner::Runner,
+};
+use crate::job::State;
+
+pub(super) struct Hello {
+    name: String,
+    tools: Vec<(String, String)>,
+    file: Option<PathBuf>,
+    data: PathBuf,
+    store: String,
+    /// Whether callers need a token.
+    tokens: bool,
+    /// A call that shows something, for those who have no tools of their own yet.
+    example: Option<&'static str>,
+}
+
+impl Hello {
+    pub(super) fn new(
+        server: &ServerConfig,
+        tools: &[ToolConfig],
+        file: Option<&Path>,
+        data: &Path,
+        store: &str,
+    ) -> Self {
+        let tool = |tool: &ToolConfig| {
+            let task = match tool.task {
+                TaskMode::Never => "",
+                TaskMode::Auto { .. } => "a task when it takes long",
+                TaskMode::Always => "always a task",
+            };
+            (tool.name.clone(), task.to_owned())
+        };
+        Self {
+            name: server.name.clone(),
+            tools: tools.iter().map(tool).collect(),
+            file: file.map(Path::to_owned),
+            data: data.to_owned(),
+            store: without_password(store),
+            tokens: server.token_file.is_some(),
+            example: file.is_none().then_some("release project=shop"),
+        }
+    }
+
+    fn begin(&self) {
+        let version = env!("CARGO_PKG_VERSION");
+        match &self.file {
+            Some(file) => eprintln!("outlive {version} serves {}", file.display()),
+            None => {
+                eprintln!("outlive {version} serves a demo, because there is no outlive.toml here.");
+                eprintln!("  to write your own:  outlive serve --print-demo > outlive.toml");
+            }
+        }
+    }
+
+    pub(super) fn on_stdio(&self) {
+        self.begin();
+        eprintln!("  data   {}", self.data.display());
+    }
+
+    pub(super) fn at(&self, url: &str, json: bool) {
+        self.begin();
+        eprintln!("\n  {}", style(url).for_stderr().bold());
+        let width = self.tools.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+        for (index, (name, task)) in self.tools.iter().enumerate() {
+            let label = if index == 0 { "tools" } else { "" };
+            eprintln!("  {label:<6} {name:<width$}  {}", style(task).for_stderr().dim());
+        }
+        eprintln!("  data   {}", self.data.display());
+        eprintln!("  store  {}\n", self.store);
+        self.connect(url);
+        if json {
+            let tools: Vec<&str> = self.tools.iter().map(|(name, _)| name.as_str()).collect();
+            let said = json!({"url": url, "tools": tools, "data": self.data, "store": self.store});
+            #[expect(clippy::print_stdout, reason = "this is the data that was asked for")]
+            {
+                println!("{said}");
+            }
+        }
+    }
+
+    fn connect(&self, url: &str) {
+        let Self { name, tokens, .. } = self;
+        let header = if *tokens { " --header \"Authorization: Bearer $TOKEN\"" } else { "" };
+        eprintln!("  Claude Code   claude mcp add --transport http {name} {url}{header}");
+        let mut server = json!({"name": name, "type": "http", "url": url});
+        if *tokens {
+            server["headers"] = json!({"Authorization": "Bearer ${input:token}"});
+        }
+        eprintln!("  VS Code       code --add-mcp '{server}'");
+        let token = if *tokens { " --token-env TOKEN" } else { "" };
+        match self.example {
+            Some(example) => eprintln!("  a terminal    outlive call {url}{token} {example}"),
+            None => eprintln!("  a terminal    outlive inspect {url}{token}"),
+        }
+        eprintln!("\nCtrl-C stops the server; commands that run as tasks go on.");
+    }
+}
+
+/// What is said at the end.
+pub(super) fn goodbye(runner: &Runner) {
+    let jobs = runner.jobs.list().unwrap_or_default();
+    let running = jobs.iter().filter(|job| job.state == State::Running).count();
+    match running {
+        0 => {}
+        1 => eprintln!("1 command goes on without the server; start it again to see it end"),
+        _ => eprintln!("{running} commands go on without the server; start it again to see them end"),
+    }
+}
+
+/// A URL for everybody's eyes.
+fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    match rest.split_once('@') {
+        Some((user, place)) => {
+            let user = user.split_once(':').map_or(user, |(user, _)| user);
+            format!("{scheme}://{user}@{place}")
+        }
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_password;
+
+    #[test]
+    fn passwords_are_not_shown() {
+        assert_eq!(without_password("postgres://ada:secret@db/x"), "postgres://ada@db/x");
+        assert_eq!(without_password("postgres://db/x"), "postgres://db/x");
+        assert_eq!(without_password("sqlite:a@b.db"), "sqlite:a@b.db");
+    }
+}

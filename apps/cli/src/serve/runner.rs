@@ -1,0 +1,185 @@
+//! What all commands of a server share: the folder of jobs, the machine, and who looks after what.
+//!
+//! A job is *attended* while a call follows it, in this process or another one on the same data
+//! folder: a file that is locked says so. A call that is dropped without being a task takes its
+//! command with it; all others are the janitor's.
+
+use std::{
+    fs::{self, File, TryLockError},
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use outlive::{
+    server::Principal,
+    tasks::{Store, TaskId},
+};
+use serde::{Deserialize, Serialize};
+use tokio::{runtime::Handle, task::JoinSet};
+
+use super::host::Host;
+use crate::job::{self, Job, Jobs, State};
+
+/// What commands share.
+pub(super) struct Runner {
+    pub(super) jobs: Jobs,
+    pub(super) host: Host,
+    /// The store, where other machines use it too.
+    pub(super) shared_store: Option<Arc<dyn Store>>,
+    /// When a machine that is not heard of is gone.
+    pub(super) lost_after: Duration,
+    /// Where the locks of attended jobs are.
+    attended: PathBuf,
+    /// What is being ended while nobody waits for it.
+    ending: Mutex<JoinSet<()>>,
+}
+
+/// Whose job it is, as it is written on it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Owner {
+    principal: String,
+    task: String,
+}
+
+impl Owner {
+    pub(super) fn read(note: &str) -> Option<Self> {
+        serde_json::from_str(note).ok()
+    }
+
+    /// Whether the task may still want its command. A store that does not answer says nothing.
+    pub(super) async fn may_go_on(&self, store: &dyn Store) -> bool {
+        let view = store.view(&self.principal, &TaskId::new(self.task.as_str())).await;
+        match view {
+            Ok(Some(view)) => view.outcome.is_none(),
+            Ok(None) => false,
+            Err(_) => true,
+        }
+    }
+}
+
+impl Runner {
+    pub(super) fn new(
+        data: &Path,
+        host: Host,
+        shared_store: Option<Arc<dyn Store>>,
+        lost_after: Duration,
+    ) -> job::Result<Self> {
+        let jobs = Jobs::open(&data.join("jobs"))?;
+        let attended = data.join("attended");
+        fs::create_dir_all(&attended).map_err(job::Error::io("make", &attended))?;
+        Ok(Self { jobs, host, shared_store, lost_after, attended, ending: Mutex::default() })
+    }
+
+    /// Follows a job.
+    pub(super) fn attend(self: &Arc<Self>, id: String) -> io::Result<Attendance> {
+        let file = File::create(self.attended.join(&id))?;
+        // Who looks whether it is locked holds it for an instant.
+        file.lock_shared()?;
+        let runner = Arc::clone(self);
+        Ok(Attendance { runner, id, task: None, asks: false, over: None, _locked: file })
+    }
+
+    pub(super) fn is_attended(&self, id: &str) -> bool {
+        let file = File::open(self.attended.join(id));
+        file.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+    }
+
+    /// Ends all processes of a job, if it has any.
+    pub(super) async fn end(&self, id: &str) -> job::Result<()> {
+        let info = self.jobs.list()?.into_iter().find(|job| job.id == id);
+        match info.map(|job| job.state) {
+            Some(State::Running | State::Lost) => match self.jobs.find(id).await? {
+                Some(job) => job.end().await,
+                None => Ok(()),
+            },
+            Some(State::Waiting) => self.jobs.forget(id),
+            Some(State::Ended { .. }) | None => Ok(()),
+        }
+    }
+
+    /// Removes what is left of a job that is over. Nobody attends it any more, nor will.
+    pub(super) fn forget(&self, id: &str) -> job::Result<()> {
+        self.jobs.forget(id)?;
+        let _ = fs::remove_file(self.attended.join(id));
+        Ok(())
+    }
+
+    fn end_in_the_background(self: &Arc<Self>, id: String) {
+        // Without a runtime there is nobody to do it; the next server's janitor will.
+        let Ok(runtime) = Handle::try_current() else { return };
+        let runner = Arc::clone(self);
+        let ending = async move {
+            let ended = runner.end(&id).await;
+            let done = ended.and_then(|()| runner.forget(&id));
+            if let Err(error) = done {
+                tracing::warn!(job = id, %error, "a command may not have ended");
+            }
+        };
+        let mut set = lock(&self.ending);
+        while set.try_join_next().is_some() {}
+        set.spawn_on(ending, &runtime);
+    }
+
+    /// Waits until everything is ended that should be.
+    pub(super) async fn settled(&self) {
+        let mut ending = std::mem::take(&mut *lock(&self.ending));
+        while ending.join_next().await.is_some() {}
+    }
+}
+
+/// That a call follows a job.
+pub(super) struct Attendance {
+    runner: Arc<Runner>,
+    id: String,
+    task: Option<String>,
+    asks: bool,
+    /// Set when the job has been read to its end: whether the call ends with it.
+    over: Option<bool>,
+    _locked: File,
+}
+
+impl Attendance {
+    /// Writes on the job which task it belongs to, once there is one.
+    pub(super) fn belongs_to(&mut self, task: Option<String>, principal: &Principal, job: &Job) {
+        if self.task.is_some() {
+            return;
+        }
+        let Some(task) = task else { return };
+        let owner = Owner { principal: principal.key().to_owned(), task };
+        let note = serde_json::to_string(&owner).unwrap_or_default();
+        match job.set_note(&note) {
+            Ok(()) => self.task = Some(owner.task),
+            Err(error) => tracing::warn!(job = self.id, %error, "a job could not be labelled"),
+        }
+    }
+
+    /// Says whether a question is out: the call may be dropped and come back with the answer.
+    pub(super) fn asks(&mut self, asks: bool) {
+        self.asks = asks;
+    }
+
+    /// The job has been read to its end. `for_good` if no later run of this call can ask for it.
+    pub(super) fn over(&mut self, for_good: bool) {
+        self.over = Some(for_good);
+    }
+}
+
+impl Drop for Attendance {
+    fn drop(&mut self) {
+        let id = std::mem::take(&mut self.id);
+        match (&self.task, self.over) {
+            // A task is stored before its result is; until then it may run again.
+            (Some(_), _) => {}
+            (None, Some(false)) => {}
+            (None, None) if self.asks => {}
+            // It is over, or its caller has left, and nobody can come back to it.
+            (None, Some(true) | None) => self.runner.end_in_the_background(id),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,91 @@
+//! What commands print, as text that everybody can show.
+
+/// Makes text of lines, of which long ones come in pieces that may end inside a letter.
+#[derive(Debug, Default)]
+pub(super) struct Decoder(Vec<u8>);
+
+impl Decoder {
+    /// Bytes that are no text become U+FFFD, and so does NUL, which not every reader can hold.
+    pub(super) fn decode(&mut self, mut bytes: Vec<u8>, ended: bool) -> String {
+        if !self.0.is_empty() {
+            bytes.splice(0..0, self.0.drain(..));
+        }
+        if !ended {
+            self.0 = bytes.split_off(bytes.len() - unfinished(&bytes));
+        } else if bytes.last() == Some(&b'\r') {
+            bytes.pop();
+        }
+        String::from_utf8_lossy(&bytes).replace('\0', "\u{fffd}")
+    }
+}
+
+/// How many bytes at the end begin a letter and do not finish it.
+fn unfinished(bytes: &[u8]) -> usize {
+    let last = &bytes[bytes.len().saturating_sub(3)..];
+    let begins = last.iter().rposition(|byte| *byte >= 0xC0);
+    let Some(begin) = begins else { return 0 };
+    let needs = match last[begin] {
+        0xF0.. => 4,
+        0xE0.. => 3,
+        _ => 2,
+    };
+    let has = last.len() - begin;
+    if has < needs { has } else { 0 }
+}
+
+/// A line for a status: without control characters, and short.
+pub(super) fn one_line(text: &str) -> String {
+    const LONGEST: usize = 200;
+    let mut plain = String::new();
+    let mut chars = text.chars();
+    while let Some(letter) = chars.next() {
+        match letter {
+            // Colours and the like: up to the letter that ends them.
+            '\u{1b}' => {
+                let _ = chars.by_ref().find(char::is_ascii_alphabetic);
+            }
+            letter if letter.is_control() => {}
+            letter => plain.push(letter),
+        }
+    }
+    match plain.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &plain[..end]),
+        None => plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::any, proptest};
+
+    use super::{Decoder, one_line};
+
+    proptest! {
+        #[test]
+        fn pieces_say_what_the_whole_says(text in ".{0,40}", cuts in vec(any::<proptest::sample::Index>(), 0..4)) {
+            let text = text.replace(['\0', '\r'], "");
+            let bytes = text.as_bytes();
+            let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+            cuts.sort_unstable();
+            let (mut decoder, mut read, mut from) = (Decoder::default(), String::new(), 0);
+            for cut in cuts {
+                read += &decoder.decode(bytes[from..cut].to_vec(), false);
+                from = cut;
+            }
+            read += &decoder.decode(bytes[from..].to_vec(), true);
+            assert_eq!(read, text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_can_still_be_shown() {
+        let mut decoder = Decoder::default();
+        assert_eq!(decoder.decode(b"a\xff\0b\r".to_vec(), true), "a\u{fffd}\u{fffd}b");
+    }
+
+    #[test]
+    fn a_status_is_one_short_plain_line() {
+        assert_eq!(one_line("\u{1b}[31mred\u{1b}[0m\tand\u{7}"), "redand");
+        assert_eq!(one_line(&"x".repeat(500)).chars().count(), 201);
+    }
+}

@@ -1,0 +1,125 @@
+//! The tools of the file as tools of the server, now and each time the file changes.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::Arc,
+};
+
+use outlive::server::{BuildError, CleanUp, Durable, RawParams, Server, ServerBuilder, Tool, ToolAnnotations};
+use serde::Deserialize;
+use serde_json::{Map, Value as Json, value::to_raw_value};
+
+use super::{
+    command::Command,
+    config::{Output, TaskMode, ToolConfig},
+    runner::Runner,
+};
+
+/// The tools that are served, by name.
+pub(super) struct Tools {
+    base: PathBuf,
+    runner: Arc<Runner>,
+    served: BTreeMap<String, ToolConfig>,
+}
+
+/// What a change of the file has changed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Changed {
+    pub(super) added: Vec<String>,
+    pub(super) replaced: Vec<String>,
+    pub(super) removed: Vec<String>,
+}
+
+impl Tools {
+    pub(super) fn new(base: PathBuf, runner: Arc<Runner>) -> Self {
+        Self { base, runner, served: BTreeMap::new() }
+    }
+
+    /// Adds tools to a server that is being built.
+    pub(super) fn build(&mut self, mut builder: ServerBuilder, tools: Vec<ToolConfig>) -> ServerBuilder {
+        for config in tools {
+            builder = builder.tool(self.tool(&config));
+            self.served.insert(config.name.clone(), config);
+        }
+        builder
+    }
+
+    /// Brings a server that runs up to date. Calls that are running go on as they began.
+    pub(super) fn update(&mut self, server: &Server, tools: Vec<ToolConfig>) -> Result<Changed, BuildError> {
+        let mut changed = Changed::default();
+        let wanted: BTreeMap<String, ToolConfig> =
+            tools.into_iter().map(|tool| (tool.name.clone(), tool)).collect();
+        for (name, config) in &wanted {
+            let list = match self.served.get(name) {
+                Some(served) if served == config => continue,
+                Some(_) => &mut changed.replaced,
+                None => &mut changed.added,
+            };
+            server.add_tool(self.tool(config))?;
+            list.push(name.clone());
+        }
+        for name in self.served.keys().filter(|name| !wanted.contains_key(*name)) {
+            server.remove_tool(name);
+            changed.removed.push(name.clone());
+        }
+        self.served = wanted;
+        Ok(changed)
+    }
+
+    fn tool(&self, config: &ToolConfig) -> Tool {
+        let runner = Arc::clone(&self.runner);
+        let command = Arc::new(Command::new(config.clone(), self.base.clone(), runner));
+        let call = {
+            let command = Arc::clone(&command);
+            move |cx: Durable, params: RawParams| {
+                let command = Arc::clone(&command);
+                async move { command.call(cx, arguments(&params)?).await }
+            }
+        };
+        let mut tool = Tool::new(&config.name, call)
+            .description(&config.description)
+            .annotations(annotations(config))
+            .input_schema(raw(&config.input_schema()));
+        if let Some(title) = &config.title {
+            tool = tool.title(title);
+        }
+        match &config.output {
+            Output::Text => tool = tool.incremental(),
+            Output::Json { schema: Some(schema) } => tool = tool.output_schema(raw(schema)),
+            Output::Json { schema: None } => {}
+        }
+        match config.task {
+            TaskMode::Never => return tool,
+            TaskMode::Auto { after } => tool = tool.task(outlive::server::TaskPolicy::Auto { after }),
+            TaskMode::Always => tool = tool.task(outlive::server::TaskPolicy::Always),
+        }
+        tool.clean_up(move |task: CleanUp| {
+            let command = Arc::clone(&command);
+            async move { command.clean_up(task).await }
+        })
+    }
+}
+
+fn annotations(config: &ToolConfig) -> ToolAnnotations {
+    ToolAnnotations {
+        read_only_hint: config.read_only,
+        destructive_hint: config.destructive,
+        idempotent_hint: config.idempotent,
+        open_world_hint: config.open_world,
+        ..ToolAnnotations::default()
+    }
+}
+
+fn raw(json: &Json) -> outlive::wire::RawJson {
+    to_raw_value(json).expect("JSON can be written as JSON")
+}
+
+fn arguments(params: &RawParams) -> serde_json::Result<Map<String, Json>> {
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(default)]
+        arguments: Option<Map<String, Json>>,
+    }
+    Ok(serde_json::from_str::<Params>(params.0.get())?.arguments.unwrap_or_default())
+}
