@@ -16,6 +16,8 @@ pub(crate) fn to_stderr() {
         .finish();
     let _ = tracing::subscriber::set_global_default(subscriber);
     if let (Err(_), Some(wanted)) = (level, wanted) {
-        tracing::warn!("OUTLIVE_LOG is `{wanted}`; it can be error, warn, info, debug, trace or off");
+        tracing::warn!(
+            "OUTLIVE_LOG is `{wanted}`; it can be error, warn, info, debug, trace or off"
+        );
     }
 }

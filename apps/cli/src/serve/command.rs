@@ -36,7 +36,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// What a command gets of the server's environment, unless its tool says otherwise: enough to find
 /// programs and the user's files, and none of the server's secrets.
 const PASSED_ON: [&str; 11] = [
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TERM",
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR",
+    "TERM",
 ];
 
 impl Command {
@@ -46,7 +47,11 @@ impl Command {
     }
 
     /// Runs the command for a call.
-    pub(super) async fn call(&self, cx: Durable, values: Map<String, Json>) -> Result<CallToolResult> {
+    pub(super) async fn call(
+        &self,
+        cx: Durable,
+        values: Map<String, Json>,
+    ) -> Result<CallToolResult> {
         let ready = self.config.ready(values).map_err(|refused| Error::new(refused.0))?;
         let spec = self.spec(ready);
         let mut attempt = 1;
@@ -87,7 +92,9 @@ impl Command {
         let place = self.place(run, &id).await?;
         let job = self.runner.jobs.start_or_find(&id, spec).await.map_err(|error| {
             tracing::error!(tool = self.config.name, %error, "a command could not be started");
-            Error::new(format!("the command could not be started: {error}; the server's log says more"))
+            Error::new(format!(
+                "the command could not be started: {error}; the server's log says more"
+            ))
         })?;
         let ended = follow(run, &self.config, &self.runner, job, id).await;
         drop(place);
@@ -115,7 +122,8 @@ impl Command {
     /// A place among the commands that may run at once; one that runs already needs none.
     async fn place(&self, run: &Durable, id: &str) -> Result<Option<OwnedSemaphorePermit>> {
         let free = Arc::clone(&self.places).try_acquire_owned().ok();
-        let runs = || async { Ok::<_, Error>(self.runner.jobs.find(id).await.map_err(failed)?.is_some()) };
+        let runs =
+            || async { Ok::<_, Error>(self.runner.jobs.find(id).await.map_err(failed)?.is_some()) };
         if free.is_some() || runs().await? {
             return Ok(free);
         }
@@ -132,21 +140,31 @@ impl Command {
         if !*inherit_env {
             let names: BTreeSet<&str> =
                 PASSED_ON.into_iter().chain(pass_env.iter().map(String::as_str)).collect();
-            env.extend(names.into_iter().filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?))));
+            env.extend(
+                names
+                    .into_iter()
+                    .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?))),
+            );
         }
         env.extend(ready.env);
         JobSpec {
             argv: ready.argv,
             env,
             clear_env: !inherit_env,
-            folder: Some(folder.as_ref().map_or_else(|| self.base.clone(), |folder| self.base.join(folder))),
+            folder: Some(
+                folder.as_ref().map_or_else(|| self.base.clone(), |folder| self.base.join(folder)),
+            ),
             stdin: ready.stdin,
             asks: self.config.asks,
             time_limit: Some(self.config.time_limit),
             max_output_bytes: self.config.max_output,
             max_output_lines: self.config.max_lines,
             end_grace: self.config.end_grace,
-            orphan_after: self.runner.shared_store.is_some().then(|| orphan_after(self.runner.lost_after)),
+            orphan_after: self
+                .runner
+                .shared_store
+                .is_some()
+                .then(|| orphan_after(self.runner.lost_after)),
         }
     }
 

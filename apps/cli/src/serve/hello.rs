@@ -56,7 +56,9 @@ impl Hello {
         match &self.file {
             Some(file) => eprintln!("outlive {version} serves {}", file.display()),
             None => {
-                eprintln!("outlive {version} serves a demo, because there is no outlive.toml here.");
+                eprintln!(
+                    "outlive {version} serves a demo, because there is no outlive.toml here."
+                );
                 eprintln!("  to write your own:  outlive serve --print-demo > outlive.toml");
             }
         }
@@ -113,7 +115,9 @@ pub(super) fn goodbye(runner: &Runner) {
     match running {
         0 => {}
         1 => eprintln!("1 command goes on without the server; start it again to see it end"),
-        _ => eprintln!("{running} commands go on without the server; start it again to see them end"),
+        _ => {
+            eprintln!("{running} commands go on without the server; start it again to see them end")
+        }
     }
 }
 

@@ -62,7 +62,9 @@ impl Host {
                     told = Instant::now();
                     if lock.is_none() {
                         lock = server_lock(&self.data)
-                            .inspect_err(|error| tracing::warn!(%error, "the data folder cannot be locked"))
+                            .inspect_err(
+                                |error| tracing::warn!(%error, "the data folder cannot be locked"),
+                            )
                             .ok();
                     }
                 }
@@ -71,7 +73,9 @@ impl Host {
                         tracing::warn!(%error, "the store is out of reach; commands end, since others may run them again");
                     }
                 }
-                Err(error) => tracing::debug!(%error, "the store could not be told that this server lives"),
+                Err(error) => {
+                    tracing::debug!(%error, "the store could not be told that this server lives")
+                }
             }
         }
     }

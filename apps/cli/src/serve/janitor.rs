@@ -35,7 +35,11 @@ pub(super) async fn tidy(runner: Arc<Runner>, store: Arc<dyn Store>) {
     }
 }
 
-async fn round(runner: &Runner, store: &dyn Store, alone: &mut HashMap<String, Instant>) -> job::Result<()> {
+async fn round(
+    runner: &Runner,
+    store: &dyn Store,
+    alone: &mut HashMap<String, Instant>,
+) -> job::Result<()> {
     let mut seen = HashMap::new();
     for job in runner.jobs.list()? {
         if runner.is_attended(&job.id) {

@@ -67,25 +67,28 @@ impl Ask {
     pub(super) async fn put(&self, cx: &Durable, number: u32) -> Result<String> {
         let key = ("question", number);
         let reply = match &self.url {
-            Some(url) => cx.elicit_url(key, &self.ask, url).reply().await.map(|reply| match reply {
-                Reply::Accepted(()) => Reply::Accepted(Map::new()),
-                Reply::Declined => Reply::Declined,
-                Reply::Cancelled => Reply::Cancelled,
-            }),
+            Some(url) => {
+                cx.elicit_url(key, &self.ask, url).reply().await.map(|reply| match reply {
+                    Reply::Accepted(()) => Reply::Accepted(Map::new()),
+                    Reply::Declined => Reply::Declined,
+                    Reply::Cancelled => Reply::Cancelled,
+                })
+            }
             None => match self.schema() {
-                Ok(schema) => cx.elicit_with::<Map<String, Json>>(key, &self.ask, schema).reply().await,
-                Err(error) => {
-                    Err(Error::new(format!("the command asks for something that is no form: {error}")))
+                Ok(schema) => {
+                    cx.elicit_with::<Map<String, Json>>(key, &self.ask, schema).reply().await
                 }
+                Err(error) => Err(Error::new(format!(
+                    "the command asks for something that is no form: {error}"
+                ))),
             },
         };
         Ok(match reply {
             Ok(Reply::Accepted(mut content)) => {
                 // In the order of the question, so that a script can read it with a pattern.
                 let order = self.fields.iter().flatten().map(|(name, _)| name);
-                let mut sorted: Map<String, Json> = order
-                    .filter_map(|name| Some((name.clone(), content.remove(name)?)))
-                    .collect();
+                let mut sorted: Map<String, Json> =
+                    order.filter_map(|name| Some((name.clone(), content.remove(name)?))).collect();
                 sorted.extend(content);
                 json!({"action": "accept", "content": sorted}).to_string()
             }
@@ -133,11 +136,14 @@ mod tests {
 
     #[test]
     fn progress_and_questions_are_read() {
-        let Some(Marked::Progress(progress)) = read("@outlive {\"progress\": 1, \"total\": 4}") else {
+        let Some(Marked::Progress(progress)) = read("@outlive {\"progress\": 1, \"total\": 4}")
+        else {
             panic!("that is progress")
         };
         assert_eq!((progress.progress, progress.total), (1.0, Some(4.0)));
-        let Some(Marked::Ask(ask)) = read("@outlive {\"ask\": \"Go?\"}") else { panic!("that asks") };
+        let Some(Marked::Ask(ask)) = read("@outlive {\"ask\": \"Go?\"}") else {
+            panic!("that asks")
+        };
         let schema = ask.schema().expect("is a form");
         assert_eq!(schema.required.as_deref(), Some(&["yes".to_owned()][..]));
     }

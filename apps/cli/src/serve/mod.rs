@@ -100,7 +100,10 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
 }
 
 async fn serve(args: Args) -> Result<()> {
-    let file = args.file.clone().or_else(|| Some(PathBuf::from("outlive.toml")).filter(|file| file.exists()));
+    let file = args
+        .file
+        .clone()
+        .or_else(|| Some(PathBuf::from("outlive.toml")).filter(|file| file.exists()));
     let config = match &file {
         Some(file) => config::load(file)?,
         None => config::demo(),
@@ -116,7 +119,8 @@ async fn serve(args: Args) -> Result<()> {
     let longest_end = configs.iter().map(|tool| tool.end_grace).max().unwrap_or_default();
     let hello = Hello::new(&server, &configs, file.as_deref(), &data, &url);
     let mut tools = Tools::new(base_of(file.as_deref()), Arc::clone(&runner));
-    let built = tools.build(builder(&server, &tasks, &data, Arc::clone(&store), longest_end)?, configs);
+    let built =
+        tools.build(builder(&server, &tasks, &data, Arc::clone(&store), longest_end)?, configs);
     let built = built.build().map_err(Trouble::usage)?;
 
     // Commands see by it that a server is there; on a shared store it also has to be heard of.
@@ -132,10 +136,10 @@ async fn serve(args: Args) -> Result<()> {
         hello.on_stdio();
         built.serve_stdio().await.map_err(|error| Trouble::new(Kind::Failed, error))?;
     } else {
-        let serving = built
-            .serve_http(server.listen.as_str(), http(&server, &built)?)
-            .await
-            .map_err(|error| Trouble::usage(error).remedy("outlive serve --listen 127.0.0.1:PORT"))?;
+        let serving =
+            built.serve_http(server.listen.as_str(), http(&server, &built)?).await.map_err(
+                |error| Trouble::usage(error).remedy("outlive serve --listen 127.0.0.1:PORT"),
+            )?;
         hello.at(&serving.url(), args.json);
         serving.until_stopped().await.map_err(|error| Trouble::new(Kind::Failed, error))?;
     }
@@ -225,8 +229,11 @@ pub(crate) fn data_folder(args: &Args, file: Option<&Path>) -> Result<PathBuf> {
 }
 
 fn unusable(data: &Path, error: &std::io::Error) -> Trouble {
-    Trouble::new(Kind::Failed, format_args!("the data folder {} cannot be used: {error}", data.display()))
-        .remedy("--data FOLDER, or OUTLIVE_DATA, for another one; `outlive doctor` looks closer")
+    Trouble::new(
+        Kind::Failed,
+        format_args!("the data folder {} cannot be used: {error}", data.display()),
+    )
+    .remedy("--data FOLDER, or OUTLIVE_DATA, for another one; `outlive doctor` looks closer")
 }
 
 async fn open_store(tasks: &TasksConfig, data: &Path) -> Result<(String, Arc<dyn Store>)> {

@@ -16,8 +16,12 @@ pub(super) fn add(http: HttpConfig, server: &Server) -> HttpConfig {
             let server = ready.clone();
             async move {
                 match timeout(PATIENCE, server.metrics()).await {
-                    Ok(metrics) if metrics.tasks.is_some() => (StatusCode::OK, "ready\n".to_owned()),
-                    _ => (StatusCode::SERVICE_UNAVAILABLE, "the store does not answer\n".to_owned()),
+                    Ok(metrics) if metrics.tasks.is_some() => {
+                        (StatusCode::OK, "ready\n".to_owned())
+                    }
+                    _ => {
+                        (StatusCode::SERVICE_UNAVAILABLE, "the store does not answer\n".to_owned())
+                    }
                 }
             }
         })

@@ -56,14 +56,18 @@ pub(super) async fn follow(path: PathBuf, server: Server, mut tools: Tools) {
 }
 
 fn tell(path: &Path, changed: &Changed) {
-    let parts = [("new", &changed.added), ("changed", &changed.replaced), ("gone", &changed.removed)];
+    let parts =
+        [("new", &changed.added), ("changed", &changed.replaced), ("gone", &changed.removed)];
     let parts: Vec<String> = parts
         .iter()
         .filter(|(_, names)| !names.is_empty())
         .map(|(what, names)| format!("{what}: {}", names.join(", ")))
         .collect();
     if parts.is_empty() {
-        eprintln!("{} was written; the tools are the same ([server] and [tasks] are read at the start only)", path.display());
+        eprintln!(
+            "{} was written; the tools are the same ([server] and [tasks] are read at the start only)",
+            path.display()
+        );
     } else {
         eprintln!("{} was read again; {}", path.display(), parts.join("; "));
     }

@@ -68,12 +68,12 @@ impl Runner {
     ) -> job::Result<Self> {
         let jobs = Jobs::open(&data.join("jobs"))?;
         let attended = data.join("attended");
-        fs::create_dir_all(&attended).map_err(job::Error::io("make", &attended))?;
         Ok(Self { jobs, host, shared_store, lost_after, attended, ending: Mutex::default() })
     }
 
     /// Follows a job.
     pub(super) fn attend(self: &Arc<Self>, id: String) -> io::Result<Attendance> {
+        fs::create_dir_all(&self.attended)?;
         let file = File::create(self.attended.join(&id))?;
         // Who looks whether it is locked holds it for an instant.
         file.lock_shared()?;

@@ -1,12 +1,10 @@
 //! The tools of the file as tools of the server, now and each time the file changes.
 
-use std::{
-    collections::BTreeMap,
-    path::PathBuf,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use outlive::server::{BuildError, CleanUp, Durable, RawParams, Server, ServerBuilder, Tool, ToolAnnotations};
+use outlive::server::{
+    BuildError, CleanUp, Durable, RawParams, Server, ServerBuilder, Tool, ToolAnnotations,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, value::to_raw_value};
 
@@ -37,7 +35,11 @@ impl Tools {
     }
 
     /// Adds tools to a server that is being built.
-    pub(super) fn build(&mut self, mut builder: ServerBuilder, tools: Vec<ToolConfig>) -> ServerBuilder {
+    pub(super) fn build(
+        &mut self,
+        mut builder: ServerBuilder,
+        tools: Vec<ToolConfig>,
+    ) -> ServerBuilder {
         for config in tools {
             builder = builder.tool(self.tool(&config));
             self.served.insert(config.name.clone(), config);
@@ -46,7 +48,11 @@ impl Tools {
     }
 
     /// Brings a server that runs up to date. Calls that are running go on as they began.
-    pub(super) fn update(&mut self, server: &Server, tools: Vec<ToolConfig>) -> Result<Changed, BuildError> {
+    pub(super) fn update(
+        &mut self,
+        server: &Server,
+        tools: Vec<ToolConfig>,
+    ) -> Result<Changed, BuildError> {
         let mut changed = Changed::default();
         let wanted: BTreeMap<String, ToolConfig> =
             tools.into_iter().map(|tool| (tool.name.clone(), tool)).collect();
@@ -91,7 +97,9 @@ impl Tools {
         }
         match config.task {
             TaskMode::Never => return tool,
-            TaskMode::Auto { after } => tool = tool.task(outlive::server::TaskPolicy::Auto { after }),
+            TaskMode::Auto { after } => {
+                tool = tool.task(outlive::server::TaskPolicy::Auto { after })
+            }
             TaskMode::Always => tool = tool.task(outlive::server::TaskPolicy::Always),
         }
         tool.clean_up(move |task: CleanUp| {
@@ -102,13 +110,12 @@ impl Tools {
 }
 
 fn annotations(config: &ToolConfig) -> ToolAnnotations {
-    ToolAnnotations {
-        read_only_hint: config.read_only,
-        destructive_hint: config.destructive,
-        idempotent_hint: config.idempotent,
-        open_world_hint: config.open_world,
-        ..ToolAnnotations::default()
-    }
+    let mut hints = ToolAnnotations::default();
+    hints.read_only_hint = config.read_only;
+    hints.destructive_hint = config.destructive;
+    hints.idempotent_hint = config.idempotent;
+    hints.open_world_hint = config.open_world;
+    hints
 }
 
 fn raw(json: &Json) -> outlive::wire::RawJson {

@@ -145,7 +145,9 @@ impl<'c> Gathered<'c> {
             Event::Line(line) => {
                 let text = self.decoder.decode(line.bytes, line.ended);
                 match marked::read(&text) {
-                    Some(Marked::Progress(far)) => run.progress(far.progress, far.total, far.message),
+                    Some(Marked::Progress(far)) => {
+                        run.progress(far.progress, far.total, far.message)
+                    }
                     Some(Marked::Ask(ask)) if self.config.asks => return Ok(Some(ask)),
                     _ => self.line(run, text, line.ended).await?,
                 }
@@ -226,7 +228,10 @@ impl<'c> Gathered<'c> {
             How::Code(code) => format!("the command ended with exit code {code}"),
             How::Signal(signal) => format!("the command was ended by signal {signal}"),
             How::TimedOut => {
-                format!("the command ran for longer than {} and was ended", in_words(self.config.time_limit))
+                format!(
+                    "the command ran for longer than {} and was ended",
+                    in_words(self.config.time_limit)
+                )
             }
             How::Ended => "the command was ended".to_owned(),
             How::NotStarted(why) => format!("the command could not be started: {why}"),
@@ -240,7 +245,9 @@ impl<'c> Gathered<'c> {
 fn json(printed: &str) -> Result<CallToolResult> {
     let json: Box<RawValue> = serde_json::from_str(printed).map_err(|error| {
         let begins: String = printed.chars().take(80).collect();
-        Error::new(format!("the command must print JSON and nothing else: {error}; it begins with: {begins}"))
+        Error::new(format!(
+            "the command must print JSON and nothing else: {error}; it begins with: {begins}"
+        ))
     })?;
     Ok(CallToolResult::text(json.get()).with_structured_content(json))
 }

@@ -68,11 +68,6 @@ impl Argument {
         Ok(Self { name, kind, required, default, may_begin_with_dash, schema })
     }
 
-    /// Whether there may be no value for it.
-    pub(crate) fn may_be_absent(&self) -> bool {
-        !self.required && self.default.is_none()
-    }
-
     /// A value as words for a command line; one, unless it is a list.
     pub(crate) fn words(value: &Json) -> Vec<String> {
         match value {
@@ -120,12 +115,16 @@ fn kind(section: &mut Section<'_>, schema: &mut Map<String, Json>) -> Result<Kin
         return Err(Problem::at(section.line, what).remedy(format_args!("type = one of {KINDS}")));
     };
     let (line, name) = (value.line, String::read(value)?);
+    let items = section.take("items");
+    if let Some(items) = items.as_ref().filter(|_| name != "array") {
+        return Err(Problem::at(items.line, "`items` is for arrays only"));
+    }
     let kind = match name.as_str() {
         "string" => Kind::Text,
         "integer" => Kind::Integer,
         "number" => Kind::Number,
         "boolean" => Kind::Flag,
-        "array" => Kind::List(item(section, schema)?),
+        "array" => Kind::List(item(items, schema)?),
         _ => {
             return Err(Problem::at(line, format_args!("`{name}` is no type of an argument"))
                 .remedy(format_args!("one of {KINDS}")));
@@ -135,8 +134,8 @@ fn kind(section: &mut Section<'_>, schema: &mut Map<String, Json>) -> Result<Kin
     Ok(kind)
 }
 
-fn item(section: &mut Section<'_>, schema: &mut Map<String, Json>) -> Result<Item> {
-    let Some(items) = section.take("items") else {
+fn item(items: Option<Value<'_>>, schema: &mut Map<String, Json>) -> Result<Item> {
+    let Some(items) = items else {
         schema.insert("items".into(), json!({"type": "string"}));
         return Ok(Item::Text);
     };

@@ -24,7 +24,7 @@ use tool::Asked;
 use units::Span;
 
 pub(crate) use tool::{OnCrash, Output, Ready, TaskMode, ToolConfig};
-pub(crate) use units::{in_words, span};
+pub(crate) use units::in_words;
 
 use crate::trouble::{Result, Trouble};
 
@@ -90,7 +90,7 @@ pub(crate) fn demo() -> Config {
 }
 
 fn parse(text: &str) -> Read<Config> {
-    Ok(parse_noting(text, &mut Asked::default())?)
+    parse_noting(text, &mut Asked::default())
 }
 
 fn parse_noting(text: &str, asked: &mut Asked) -> Read<Config> {

@@ -1,8 +1,10 @@
 //! The file as a whole: the demo, defaults, and mistakes with their lines.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
-use super::{OnCrash, TaskMode, demo, parse};
+use super::{Config, DEMO, OnCrash, TaskMode, demo, in_words, parse, parse_noting, tool::Asked};
 
 #[test]
 fn the_demo_can_be_read() {
@@ -104,4 +106,75 @@ fn mistakes_name_their_line() {
         assert!(problem.starts_with(&format!("line {line}: ")), "{problem}");
         assert!(problem.contains(says), "{problem}");
     }
+}
+
+const PAGE: &str = include_str!("../../../../../docs/outlive-toml.md");
+
+/// The rows of the table under a heading: key and default.
+fn rows(section: &str) -> Vec<(String, String)> {
+    let heading = format!("\n## `[{section}]`\n");
+    let (_, after) =
+        PAGE.split_once(&heading).unwrap_or_else(|| panic!("the page has no [{section}]"));
+    let body = after.split("\n## ").next().unwrap_or_default();
+    let rows = body.lines().filter(|line| line.starts_with("| `"));
+    let cell = |text: &str| text.trim().trim_matches('`').to_owned();
+    rows.map(|row| {
+        let cells: Vec<&str> = row.split('|').collect();
+        (cell(cells[1]), cells[3].trim().to_owned())
+    })
+    .collect()
+}
+
+#[test]
+fn the_page_has_every_key_and_no_other() {
+    let mut asked = Asked::default();
+    parse_noting(DEMO, &mut asked).expect("is a file");
+    for (section, keys) in asked.0 {
+        let said: BTreeSet<String> = rows(section).into_iter().map(|(key, _)| key).collect();
+        let known: BTreeSet<String> = keys.into_iter().map(str::to_owned).collect();
+        assert_eq!(said, known, "what the page says of [{section}], and what is read");
+    }
+}
+
+#[test]
+fn the_page_says_the_defaults() {
+    let Config { server, tasks, tools } =
+        parse("[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\n").expect("is a file");
+    let tool = &tools[0];
+    let TaskMode::Auto { after } = tool.task else { panic!("calls become tasks by default") };
+    for (section, key, default) in [
+        ("server", "name", server.name.clone()),
+        ("server", "version", server.version.clone()),
+        ("server", "listen", server.listen.clone()),
+        ("server", "open_to_anyone", server.open_to_anyone.to_string()),
+        ("tasks", "ttl", in_words(tasks.ttl)),
+        ("tasks", "max_ttl", in_words(tasks.max_ttl)),
+        ("tasks", "poll_interval", in_words(tasks.poll_interval)),
+        ("tasks", "max_per_caller", tasks.max_per_caller.to_string()),
+        ("tasks", "max_running", tasks.max_running.to_string()),
+        ("tasks", "lost_after", in_words(tasks.lost_after)),
+        ("tools.NAME", "time_limit", in_words(tool.time_limit)),
+        ("tools.NAME", "end_grace", in_words(tool.end_grace)),
+        ("tools.NAME", "max_output", format!("{} MiB", tool.max_output >> 20)),
+        ("tools.NAME", "max_lines", tool.max_lines.to_string()),
+        ("tools.NAME", "concurrency", tool.concurrency.to_string()),
+        ("tools.NAME", "task_after", in_words(after)),
+        ("tools.NAME", "max_attempts", tool.max_attempts.to_string()),
+        ("tools.NAME", "ok_codes", format!("{:?}", tool.ok_codes.iter().collect::<Vec<_>>())),
+    ] {
+        let said = rows(section).into_iter().find(|(known, _)| known == key);
+        let (_, said) = said.unwrap_or_else(|| panic!("the page has no {key}"));
+        assert_eq!(said, format!("`{default}`"), "[{section}] {key}");
+    }
+}
+
+#[test]
+fn the_examples_of_the_page_can_be_read() {
+    let blocks = PAGE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let mut count = 0;
+    for block in blocks {
+        parse(block).unwrap_or_else(|problem| panic!("{problem}:\n{block}"));
+        count += 1;
+    }
+    assert!(count >= 3, "{count} examples");
 }
