@@ -34,6 +34,17 @@ pub enum Error {
     /// The supervisor could not do its work.
     #[error("the supervisor did not start: {0}")]
     Supervisor(String),
+    /// The supervisor lives, but its socket is gone.
+    #[error(
+        "the supervisor of job {job} does not listen; end its process{}, and the job counts as lost",
+        .supervisor.map(|pid| format!(" {pid}")).unwrap_or_default()
+    )]
+    Deaf {
+        /// The job.
+        job: String,
+        /// The process of the supervisor, if it can be seen from here.
+        supervisor: Option<i32>,
+    },
     /// The supervisor would not take an answer.
     #[error("the answer was refused: {0}")]
     Refused(String),

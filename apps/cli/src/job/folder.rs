@@ -92,7 +92,7 @@ impl Folder {
         if let Some(exit) = self.exit()? {
             return Ok(Stage::Over(exit));
         }
-        if self.is_held()? {
+        if self.holder()?.is_some() {
             return Ok(Stage::Running);
         }
         // A supervisor writes the exit before it leaves, so this look is the last word.
@@ -114,12 +114,12 @@ impl Folder {
         }
     }
 
-    /// Whether a supervisor lives. A record lock, because those can be seen without being taken: who only
-    /// looks must not keep a supervisor from starting.
-    fn is_held(&self) -> io::Result<bool> {
+    /// The supervisor, if one lives. A record lock, because those can be seen without being taken: who only looks must
+    /// not keep a supervisor from starting. The supervisor itself must not look: to close the file gives its lock back.
+    fn holder(&self) -> io::Result<Option<Flock>> {
         let file = match File::options().read(true).write(true).open(self.file(LOCK)) {
             Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
         let whole = Flock {
@@ -129,7 +129,12 @@ impl Folder {
             typ: FlockType::WriteLock,
             offset_type: FlockOffsetType::Set,
         };
-        Ok(fcntl_getlk(&file, &whole)?.is_some())
+        Ok(fcntl_getlk(&file, &whole)?)
+    }
+
+    /// The process of the supervisor, as far as this one can see it.
+    pub(super) fn supervisor(&self) -> Option<i32> {
+        Some(self.holder().ok()??.pid?.as_raw_nonzero().get())
     }
 
     pub(super) fn spec(&self) -> io::Result<JobSpec> {
@@ -150,7 +155,8 @@ impl Folder {
     }
 
     pub(super) fn set_child(&self, child: &Child) -> io::Result<()> {
-        self.write_json(CHILD, child)
+        // After a crash of the machine nobody asks.
+        self.replace(CHILD, &serde_json::to_vec(child)?)
     }
 
     pub(super) fn exit(&self) -> io::Result<Option<Exit>> {
@@ -167,7 +173,7 @@ impl Folder {
     }
 
     pub(super) fn set_control(&self, name: &str) -> io::Result<()> {
-        self.write(CONTROL, name.as_bytes())
+        self.replace(CONTROL, name.as_bytes())
     }
 
     pub(super) fn is_asking(&self) -> bool {
@@ -210,14 +216,30 @@ impl Folder {
 
     /// All of it or nothing, and for good.
     fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.put(name, bytes, File::sync_all)?;
+        sync_folder(&self.path)
+    }
+
+    /// All of it or nothing, as long as the machine runs.
+    fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.put(name, bytes, |_| Ok(()))
+    }
+
+    fn put(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        sync: impl FnOnce(&File) -> io::Result<()>,
+    ) -> io::Result<()> {
         // Two servers may write the same file, so each has a new file of its own.
         let new = self.file(&format!("{name}.{}", random_name()));
-        let written = write_new(&new, bytes).and_then(|()| fs::rename(&new, self.file(name)));
+        let written = write_new(&new, bytes)
+            .and_then(|file| sync(&file))
+            .and_then(|()| fs::rename(&new, self.file(name)));
         if written.is_err() {
             let _ = fs::remove_file(&new);
         }
-        written?;
-        sync_folder(&self.path)
+        written
     }
 }
 
@@ -227,6 +249,7 @@ pub(super) fn make(jobs: &Path, id: &str, spec: &JobSpec) -> io::Result<()> {
     let new = jobs.join(format!(".new-{}", random_name()));
     private_folder(&new)?;
     let made = write_new(&new.join(SPEC), &serde_json::to_vec(spec)?)
+        .and_then(|file| file.sync_all())
         .and_then(|()| sync_folder(&new))
         // A folder takes no other's place unless that is empty, which a job never is.
         .and_then(|()| fs::rename(&new, jobs.join(id)));
@@ -304,10 +327,10 @@ fn private() -> fs::OpenOptions {
     options
 }
 
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<File> {
     let mut file = private().write(true).create_new(true).open(path)?;
     file.write_all(bytes)?;
-    file.sync_all()
+    Ok(file)
 }
 
 fn sync_folder(path: &Path) -> io::Result<()> {

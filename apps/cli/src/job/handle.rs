@@ -13,7 +13,7 @@ use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::UnixStream,
     process::Command,
-    time::sleep,
+    time::{Instant, sleep},
 };
 
 use super::{
@@ -33,6 +33,8 @@ const AGAIN: Duration = Duration::from_millis(5);
 pub struct Job {
     access: Access,
     lines: Lines,
+    /// So many lines are left out.
+    after: u64,
     link: Link,
     /// The newest status, until it is told.
     status: Option<String>,
@@ -44,7 +46,7 @@ impl Job {
     pub(super) async fn open(access: Access) -> Result<Self> {
         let link = access.reach().await?;
         let lines = Lines::new(access.folder.file("out"), Position::default());
-        Ok(Self { access, lines, link, status: None, heard: None })
+        Ok(Self { access, lines, after: 0, link, status: None, heard: None })
     }
 
     /// Reads on from a place that [`Job::position`] told.
@@ -55,15 +57,9 @@ impl Job {
     }
 
     /// Reads on after so many lines. Those that are not there yet are left out when they come.
-    pub async fn after_line(mut self, count: u64) -> Result<Self> {
-        self = self.at(Position::default());
-        while self.lines.position().line < count {
-            match self.next().await? {
-                Event::Line(_) | Event::Status(_) => {}
-                Event::Exit(_) => break,
-            }
-        }
-        Ok(self)
+    #[must_use]
+    pub fn after_line(self, count: u64) -> Self {
+        Self { after: count, ..self.at(Position::default()) }
     }
 
     /// Where [`Job::next`] reads next.
@@ -79,6 +75,9 @@ impl Job {
             let over = matches!(self.link, Link::Over(_));
             let problem = |error| Error::io("read the output in", self.access.folder.path())(error);
             if let Some(line) = self.lines.next(over).map_err(problem)? {
+                if self.lines.position().line <= self.after {
+                    continue;
+                }
                 return Ok(Event::Line(line));
             }
             if let Some(status) = self.status.take() {
@@ -87,9 +86,16 @@ impl Job {
             match &mut self.link {
                 Link::Over(exit) => return Ok(Event::Exit((**exit).clone())),
                 Link::Watching(news) => match news.next_line().await {
-                    Ok(Some(line)) => self.hear(&line),
-                    // Either it is over, or its supervisor was killed.
-                    _ => self.link = self.access.reach().await?,
+                    Ok(Some(line)) => {
+                        if self.hear(&line) {
+                            self.link = self.access.reach().await?;
+                        }
+                    }
+                    // Its supervisor was killed, or is on its way out, or has too many who watch.
+                    _ => {
+                        sleep(AGAIN).await;
+                        self.link = self.access.reach().await?;
+                    }
                 },
             }
         }
@@ -104,12 +110,13 @@ impl Job {
         if line.len() > MAX_ANSWER {
             return Err(Error::Refused(format!("an answer is at most {MAX_ANSWER} bytes long")));
         }
+        let patience = Patience::new();
         while self.access.stage()?.is_running() {
             let answer = What::Answer { number, line: line.to_owned() };
             match self.access.ask_once(answer).await {
                 Some(Taken::Yes) => return Ok(()),
                 Some(Taken::No(why)) => return Err(Error::Refused(why)),
-                None => sleep(AGAIN).await,
+                None => patience.wait(&self.access).await?,
             }
         }
         Ok(())
@@ -118,13 +125,14 @@ impl Job {
     /// Ends all processes of the job: asks them to, waits as long as the job's `end_grace`, and ends them then.
     /// Returns when none is left and the exit is written. It is no error if it has ended before.
     pub async fn end(&self) -> Result<()> {
+        let mut patience = Patience::new();
         while self.access.stage()?.is_running() {
             if let Some(mut stream) = self.access.connect(What::End).await {
                 // What is told does not matter. It is told until the exit is written.
-                let _ = stream.read_to_end(&mut Vec::new()).await;
-            } else {
-                sleep(AGAIN).await;
+                let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
+                patience = Patience::new();
             }
+            patience.wait(&self.access).await?;
         }
         self.access.reach().await.map(drop)
     }
@@ -135,13 +143,15 @@ impl Job {
         folder.set_note(note).map_err(Error::io("write the note in", folder.path()))
     }
 
-    fn hear(&mut self, line: &str) {
+    /// Whether the job is over.
+    fn hear(&mut self, line: &str) -> bool {
         // One that cannot be read is of a newer supervisor; there is something to look at in any case.
-        let Ok(news) = serde_json::from_str::<News>(line) else { return };
+        let Ok(news) = serde_json::from_str::<News>(line) else { return false };
         if news.status.is_some() && news.status != self.heard {
             self.heard.clone_from(&news.status);
             self.status = news.status;
         }
+        news.over
     }
 }
 
@@ -176,6 +186,7 @@ impl Access {
 
     /// Starts a job that was not, and settles one that was lost.
     async fn reach(&self) -> Result<Link> {
+        let patience = Patience::new();
         loop {
             match self.stage()? {
                 Stage::Over(exit) => return Ok(Link::Over(Box::new(exit))),
@@ -184,7 +195,7 @@ impl Access {
                 Stage::Running => match self.connect(What::Watch).await {
                     Some(stream) => return Ok(Link::Watching(BufReader::new(stream).lines())),
                     // It is just beginning, or just over.
-                    None => sleep(AGAIN).await,
+                    None => patience.wait(self).await?,
                 },
             }
         }
@@ -222,8 +233,15 @@ impl Access {
             stdout.read_to_string(&mut said).await.map_err(problem())?;
         }
         match said.trim() {
-            // It says nothing if another has the job.
-            "" | READY => Ok(()),
+            READY => Ok(()),
+            "" => match supervisor.wait().await.map_err(problem())? {
+                // Another has the job.
+                status if status.success() => Ok(()),
+                status => Err(Error::Supervisor(format!(
+                    "{status}; see {}",
+                    self.folder.file("log").display()
+                ))),
+            },
             complaint => Err(Error::Supervisor(complaint.to_owned())),
         }
     }
@@ -238,8 +256,32 @@ impl Access {
             let _ = fs::remove_file(socket);
         }
         let stderr_tail = output::text(&fs::read(folder.file("err")).unwrap_or_default());
-        let exit = Exit { stderr_tail, ..Exit::silent(How::Lost, now()) };
-        folder.set_exit(&exit).map_err(problem())
+        // Another may have settled it meanwhile.
+        if folder.exit().map_err(problem())?.is_none() {
+            let exit = Exit { stderr_tail, ..Exit::silent(How::Lost, now()) };
+            folder.set_exit(&exit).map_err(problem())?;
+        }
+        Ok(())
+    }
+}
+
+/// How long is waited for a supervisor that lives but does not listen. It does at once, unless its socket was removed.
+struct Patience {
+    until: Instant,
+}
+
+impl Patience {
+    fn new() -> Self {
+        Self { until: Instant::now() + Duration::from_secs(10) }
+    }
+
+    async fn wait(&self, access: &Access) -> Result<()> {
+        if Instant::now() >= self.until {
+            let job = access.folder.id().to_owned();
+            return Err(Error::Deaf { job, supervisor: access.folder.supervisor() });
+        }
+        sleep(AGAIN).await;
+        Ok(())
     }
 }
 

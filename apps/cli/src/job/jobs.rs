@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    Error, Job, JobSpec, Result,
+    Error, Job, JobInfo, JobSpec, Result, State,
     folder::{self, Folder, Stage},
     handle::Access,
 };
@@ -18,37 +18,6 @@ pub struct Jobs {
     folder: PathBuf,
     /// The program whose `__supervise` is run; None for the one that runs now.
     program: Option<PathBuf>,
-}
-
-/// What can be told of a job without reading it.
-#[derive(Clone, Debug)]
-pub struct JobInfo {
-    /// Its id.
-    pub id: String,
-    /// What its owner wrote on it.
-    pub note: Option<String>,
-    /// How far it is.
-    pub state: State,
-    /// When it was begun, in milliseconds since 1970.
-    pub started_at: Option<u64>,
-    /// Whether it waits for an answer.
-    pub asking: bool,
-}
-
-/// How far a job is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// It was never started, because who wanted to was killed first. [`Jobs::find`] starts it.
-    Waiting,
-    /// It runs.
-    Running,
-    /// Its end is known, even if it is that it was lost.
-    Ended {
-        /// When, in milliseconds since 1970.
-        at: u64,
-    },
-    /// Its supervisor is gone. [`Jobs::find`] ends what is left of it.
-    Lost,
 }
 
 impl Jobs {

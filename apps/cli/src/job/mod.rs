@@ -27,6 +27,8 @@
 //!
 //! On systems without Unix sockets there is none of this yet.
 
+mod clock;
+mod dialogue;
 mod error;
 #[cfg(unix)]
 mod folder;
@@ -48,12 +50,12 @@ mod wire;
 #[cfg(unix)]
 pub use handle::Job;
 #[cfg(unix)]
-pub use jobs::{JobInfo, Jobs, State};
+pub use jobs::Jobs;
 
 pub use error::{Error, Result};
 pub use lines::{Line, Position};
 pub use server_lock::{ServerLock, server_lock};
-pub use spec::{Event, Exit, How, JobSpec};
+pub use spec::{Event, Exit, How, JobInfo, JobSpec, State};
 #[cfg(unix)]
 pub(crate) use supervisor::{SuperviseArgs, supervise};
 

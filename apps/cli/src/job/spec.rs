@@ -74,7 +74,8 @@ pub struct Exit {
     pub bytes_dropped: u64,
     /// How many of its lines were not kept, or not whole.
     pub lines_dropped: u64,
-    /// Why output is missing although it was within the limits, such as a disk that is full.
+    /// What went wrong beside the command: a full disk, so that output is missing that was within the limits, or
+    /// processes that could not be ended.
     pub trouble: Option<String>,
     /// When, in milliseconds since 1970.
     pub at: u64,
@@ -105,5 +106,36 @@ pub enum How {
     /// It could not be started; this is why, and what to do.
     NotStarted(String),
     /// The supervisor was ended, or the machine was: nobody knows what the command did.
+    Lost,
+}
+
+/// What can be told of a job without reading it.
+#[derive(Clone, Debug)]
+pub struct JobInfo {
+    /// Its id.
+    pub id: String,
+    /// What its owner wrote on it.
+    pub note: Option<String>,
+    /// How far it is.
+    pub state: State,
+    /// When it was begun, in milliseconds since 1970.
+    pub started_at: Option<u64>,
+    /// Whether it waits for an answer.
+    pub asking: bool,
+}
+
+/// How far a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It was never started, because who wanted to was killed first. [`Jobs::find`](super::Jobs::find) starts it.
+    Waiting,
+    /// It runs.
+    Running,
+    /// Its end is known, even if it is that it was lost.
+    Ended {
+        /// When, in milliseconds since 1970.
+        at: u64,
+    },
+    /// Its supervisor is gone. [`Jobs::find`](super::Jobs::find) ends what is left of it.
     Lost,
 }

@@ -90,7 +90,7 @@ impl Family {
 
     /// Asks all of them to end, ends those that have not after a while, and waits until none is left.
     async fn end_all(&self, grace: Duration) {
-        let hard = Instant::now() + grace;
+        let hard = later(grace);
         self.ask_to_end();
         while !self.is_gone() {
             if Instant::now() >= hard {
@@ -111,6 +111,12 @@ impl Family {
             }
         }
     }
+}
+
+/// So much later than now; what is too far to be told is a year.
+pub(super) fn later(by: Duration) -> Instant {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+    Instant::now() + by.min(YEAR)
 }
 
 /// Ends what is left of a command whose supervisor was killed.

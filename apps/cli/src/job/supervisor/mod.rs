@@ -3,7 +3,6 @@
 //! It is started by a server and outlives it. It holds the job's lock for as long as it lives, starts the command once,
 //! and writes down how it ended.
 
-mod clock;
 mod control;
 mod pipes;
 mod run;

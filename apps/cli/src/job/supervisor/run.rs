@@ -2,9 +2,7 @@
 //!
 //! One loop: what is printed, what is asked and answered, the time, the servers, and the processes.
 
-use std::{
-    collections::BTreeMap, future::pending, io, os::fd::OwnedFd, process::Child, time::Duration,
-};
+use std::{future::pending, io, os::fd::OwnedFd, process::Child, time::Duration};
 
 use rustix::process::Pid;
 use tokio::{
@@ -16,13 +14,14 @@ use tokio::{
 use super::{
     super::{
         Exit, How, JobSpec,
+        clock::Clock,
+        dialogue::Dialogue,
         folder::{Folder, now},
         output::{Output, Questions, Tail},
         processes::{self, Family, LOOK_EVERY},
         server_lock,
         wire::{News, Taken},
     },
-    clock::Clock,
     control::{Control, Request},
     pipes::{Reading, Writing},
     say_ready,
@@ -31,6 +30,9 @@ use super::{
 
 /// How long others may hold the command's output open after it has exited.
 const LINGER: Duration = Duration::from_secs(1);
+/// How long what was ended may go on before it is told of instead of waited for: it may belong to another user, or
+/// wait for a disk that never answers.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(10);
 /// How many wishes of servers may wait. They are served at once.
 const MAX_REQUESTS: usize = 16;
 /// How often a pipe is emptied at the end: more often than the largest pipe needs.
@@ -115,17 +117,20 @@ struct Watch<'a> {
     tail: Tail,
     news: &'a watch::Sender<News>,
     clock: Clock,
-    asked: u32,
-    answered: u32,
-    /// Answers to later questions than the next.
-    early: BTreeMap<u32, String>,
+    dialogue: Dialogue,
     server_seen: Instant,
     /// Why it was ended, if it was.
     ended_by: Option<How>,
     /// How the command itself ended.
     ending: Option<How>,
     phase: Phase,
+    /// That somebody could not be ended.
+    left: Option<String>,
 }
+
+/// What is said then.
+const LEFT: &str =
+    "some of its processes could not be ended; look for them with `ps`, they may be another user's";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -166,13 +171,12 @@ impl<'a> Watch<'a> {
             tail,
             news,
             clock: Clock::start(spec.time_limit),
-            asked: 0,
-            answered: 0,
-            early: BTreeMap::new(),
+            dialogue: Dialogue::default(),
             server_seen: Instant::now(),
             ended_by: None,
             ending: None,
             phase: Phase::Running,
+            left: None,
             spec,
         }
     }
@@ -217,7 +221,7 @@ impl<'a> Watch<'a> {
 
     fn printed(&mut self, questions: Questions) {
         if questions.asked > 0 {
-            self.asked += questions.asked;
+            self.dialogue.ask(questions.asked);
             self.clock.stop();
             let _ = self.folder.set_asking(true);
         }
@@ -246,21 +250,11 @@ impl<'a> Watch<'a> {
     }
 
     fn answer(&mut self, number: u32, line: String) -> Taken {
-        if number > self.asked {
-            return Taken::No(format!(
-                "question {number} has not been asked; there were {}",
-                self.asked
-            ));
+        match self.dialogue.answer(number, line) {
+            Ok(lines) => lines.iter().for_each(|line| self.stdin.push(line)),
+            Err(why) => return Taken::No(why),
         }
-        if number > self.answered {
-            // The first answer counts: it may have been read.
-            self.early.entry(number).or_insert(line);
-        }
-        while let Some(line) = self.early.remove(&(self.answered + 1)) {
-            self.answered += 1;
-            self.stdin.push(&line);
-        }
-        if self.answered == self.asked {
+        if !self.dialogue.is_open() {
             self.clock.go_on();
             let _ = self.folder.set_asking(false);
         }
@@ -297,8 +291,8 @@ impl<'a> Watch<'a> {
 
     fn end_the_rest(&mut self) {
         self.family.ask_to_end();
-        let now = Instant::now();
-        self.phase = Phase::Ending { hard: now + self.spec.end_grace, look: now };
+        let hard = processes::later(self.spec.end_grace);
+        self.phase = Phase::Ending { hard, look: Instant::now() };
     }
 
     fn look_at(&self) -> Option<Instant> {
@@ -317,6 +311,11 @@ impl<'a> Watch<'a> {
                 self.see_who_ended();
                 let now = Instant::now();
                 if self.ending.is_some() && self.family.is_gone() {
+                    self.phase = Phase::Over;
+                    return;
+                }
+                if now >= hard + GIVE_UP_AFTER {
+                    self.left = Some(LEFT.to_owned());
                     self.phase = Phase::Over;
                     return;
                 }
@@ -361,7 +360,7 @@ impl<'a> Watch<'a> {
             stderr_tail: self.tail.text(),
             bytes_dropped: dropped.bytes,
             lines_dropped: dropped.lines,
-            trouble,
+            trouble: trouble.or(self.left),
             at: now(),
         }
     }

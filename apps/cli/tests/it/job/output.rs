@@ -6,7 +6,7 @@ use super::{Place, line, read, sh};
 
 /// What a supervisor may take, however much is printed. It is a few megabytes; a build without optimisation takes more.
 #[cfg(target_os = "linux")]
-const MAX_RESIDENT_KB: u64 = 40_000;
+const MAX_RESIDENT_KB: u64 = 16_000;
 
 #[tokio::test]
 async fn a_flood_is_cut_counted_and_costs_no_memory() {
