@@ -2,6 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use super::{Error, Result};
+
+/// The longest answer.
+pub(super) const MAX_ANSWER: usize = 1024 * 1024;
+
+/// Refuses what a command could not read as one answer.
+pub(super) fn check_answer(line: &str) -> Result<()> {
+    if line.contains(['\n', '\r']) {
+        return Err(Error::Refused("an answer is one line".to_owned()));
+    }
+    if line.len() > MAX_ANSWER {
+        return Err(Error::Refused(format!("an answer is at most {MAX_ANSWER} bytes long")));
+    }
+    Ok(())
+}
+
 /// What has been asked and answered.
 #[derive(Debug, Default)]
 pub(super) struct Dialogue {

@@ -5,13 +5,16 @@ use std::{
     io::{self, ErrorKind, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use rustix::process::{Flock, FlockOffsetType, FlockType, fcntl_getlk};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{Exit, JobSpec};
+use super::{
+    Exit, JobSpec,
+    files::{random_name, read_optional},
+};
 
 /// The folder of one job.
 #[derive(Clone, Debug)]
@@ -199,11 +202,7 @@ impl Folder {
     }
 
     fn read(&self, name: &str) -> io::Result<Option<String>> {
-        match fs::read_to_string(self.file(name)) {
-            Ok(text) => Ok(Some(text)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+        read_optional(&self.file(name))
     }
 
     fn read_json<T: DeserializeOwned>(&self, name: &str) -> io::Result<Option<T>> {
@@ -306,19 +305,6 @@ pub(super) fn sockets(jobs: &Path) -> PathBuf {
 /// Makes a folder for this user alone, unless it is there.
 pub(super) fn private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
-/// A short name that nothing else has.
-pub(super) fn random_name() -> String {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    // Its keys are random; the first is used once for each process, and counted on from there.
-    let random = RandomState::new().build_hasher().finish();
-    format!("{:08x}", (random ^ (random >> 32)) as u32 ^ std::process::id().rotate_left(16))
-}
-
-pub(super) fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn private() -> fs::OpenOptions {

@@ -18,11 +18,13 @@ use tokio::{
 
 use super::{
     Error, Event, Exit, How, Position, Result, SUPERVISE,
-    folder::{Folder, Stage, now},
+    dialogue::check_answer,
+    files::now,
+    folder::{Folder, Stage},
     lines::Lines,
     output, processes,
     supervisor::READY,
-    wire::{MAX_ANSWER, News, Taken, What, Wish},
+    wire::{News, Taken, What, Wish},
 };
 
 /// How often is tried again what another is about to do, such as opening a socket.
@@ -104,12 +106,7 @@ impl Job {
     /// Answers a question: the first of a job has the number 1. Only the first answer to a question counts. That the
     /// command has exited or does not read is no error.
     pub async fn answer(&self, number: u32, line: &str) -> Result<()> {
-        if line.contains(['\n', '\r']) {
-            return Err(Error::Refused("an answer is one line".to_owned()));
-        }
-        if line.len() > MAX_ANSWER {
-            return Err(Error::Refused(format!("an answer is at most {MAX_ANSWER} bytes long")));
-        }
+        check_answer(line)?;
         let patience = Patience::new();
         while self.access.stage()?.is_running() {
             let answer = What::Answer { number, line: line.to_owned() };

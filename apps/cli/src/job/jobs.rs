@@ -8,6 +8,7 @@ use std::{
 
 use super::{
     Error, Job, JobInfo, JobSpec, Result, State,
+    files::{is_id, random_name},
     folder::{self, Folder, Stage},
     handle::Access,
 };
@@ -25,7 +26,7 @@ impl Jobs {
     pub fn open(folder: &Path) -> Result<Self> {
         let folder = std::path::absolute(folder).map_err(Error::io("find", folder))?;
         let sockets = folder::sockets(&folder);
-        if SocketAddr::from_pathname(sockets.join(folder::random_name())).is_err() {
+        if SocketAddr::from_pathname(sockets.join(random_name())).is_err() {
             return Err(Error::PathTooLong(folder));
         }
         // Both belong to this user alone, also if somebody else made them.
@@ -110,12 +111,6 @@ impl Jobs {
     fn path(&self, id: &str) -> Result<PathBuf> {
         if is_id(id) { Ok(self.folder.join(id)) } else { Err(Error::BadId(id.to_owned())) }
     }
-}
-
-fn is_id(name: &str) -> bool {
-    // Only small letters: some file systems do not tell them from capitals.
-    (1..=64).contains(&name.len())
-        && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 fn info(id: &str, folder: &Folder) -> io::Result<JobInfo> {

@@ -25,11 +25,16 @@
 //! supervisor is gone without having written `exit.json`, the job is *lost*: whoever finds it ends what is left of
 //! the command, and writes that down.
 //!
-//! On systems without Unix sockets there is none of this yet.
+//! On systems without Unix sockets a command is a child of the server (`elsewhere`) and ends with it.
 
 mod clock;
+mod command;
 mod dialogue;
+#[cfg(any(not(unix), test))]
+#[cfg_attr(unix, allow(unreachable_pub, reason = "here it is only tested"))]
+mod elsewhere;
 mod error;
+mod files;
 #[cfg(unix)]
 mod folder;
 #[cfg(unix)]
@@ -38,6 +43,7 @@ mod handle;
 mod jobs;
 mod lines;
 mod output;
+mod pipes;
 #[cfg(unix)]
 mod processes;
 mod server_lock;
@@ -47,6 +53,10 @@ mod supervisor;
 #[cfg(unix)]
 mod wire;
 
+#[cfg(not(unix))]
+pub use elsewhere::{Job, Jobs};
+#[cfg(not(unix))]
+pub(crate) use elsewhere::{SuperviseArgs, supervise};
 #[cfg(unix)]
 pub use handle::Job;
 #[cfg(unix)]

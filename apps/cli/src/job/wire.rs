@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::dialogue::MAX_ANSWER;
+
 /// The first and only line of a server.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Wish {
@@ -49,6 +51,3 @@ pub(super) enum Taken {
 
 /// The longest wish: the longest answer, where JSON needs six bytes for each of its own, and what stands around it.
 pub(super) const MAX_WISH: u64 = 6 * MAX_ANSWER as u64 + 1024;
-
-/// The longest answer.
-pub(super) const MAX_ANSWER: usize = 1024 * 1024;

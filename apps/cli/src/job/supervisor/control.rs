@@ -16,7 +16,8 @@ use tokio::{
 };
 
 use super::super::{
-    folder::{Folder, random_name, sockets},
+    files::random_name,
+    folder::{Folder, sockets},
     wire::{MAX_WISH, News, Taken, What, Wish},
 };
 

@@ -4,9 +4,7 @@
 //! and writes down how it ended.
 
 mod control;
-mod pipes;
 mod run;
-mod start;
 
 use std::{
     fs::File,
@@ -17,7 +15,8 @@ use std::{
 
 use super::{
     Error, Result,
-    folder::{Begun, Folder, now, random_name},
+    files::{now, random_name},
+    folder::{Begun, Folder},
     processes,
 };
 

@@ -2,10 +2,11 @@
 //!
 //! One loop: what is printed, what is asked and answered, the time, the servers, and the processes.
 
-use std::{future::pending, io, os::fd::OwnedFd, process::Child, time::Duration};
+use std::{future::pending, io, os::unix::process::CommandExt, process::Child, time::Duration};
 
 use rustix::process::Pid;
 use tokio::{
+    process::{ChildStderr, ChildStdin, ChildStdout},
     signal::unix::{Signal, SignalKind, signal},
     sync::{mpsc, watch},
     time::{Instant, sleep, sleep_until},
@@ -15,17 +16,18 @@ use super::{
     super::{
         Exit, How, JobSpec,
         clock::Clock,
+        command::{explain, prepare},
         dialogue::Dialogue,
-        folder::{Folder, now},
+        files::now,
+        folder::Folder,
         output::{Output, Questions, Tail},
+        pipes::{Stderr, Stdout, Writing},
         processes::{self, Family, LOOK_EVERY},
         server_lock,
         wire::{News, Taken},
     },
     control::{Control, Request},
-    pipes::{Reading, Writing},
     say_ready,
-    start::start,
 };
 
 /// How long others may hold the command's output open after it has exited.
@@ -35,7 +37,8 @@ const LINGER: Duration = Duration::from_secs(1);
 const GIVE_UP_AFTER: Duration = Duration::from_secs(10);
 /// How many wishes of servers may wait. They are served at once.
 const MAX_REQUESTS: usize = 16;
-/// How often a pipe is emptied at the end: more often than the largest pipe needs.
+/// How often a pipe is emptied at the end: more often than the largest needs, but not for ever, because a stranger may
+/// have been handed the other end.
 const MAX_RESTS: usize = 64;
 /// How often is looked for a server at most, and at least.
 const LOOK_FOR_SERVER: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
@@ -95,6 +98,11 @@ impl<'f> Run<'f> {
     }
 }
 
+/// Starts the command, as the leader of a process group.
+fn start(spec: &JobSpec, mark: &str) -> Result<Child, String> {
+    prepare(spec, mark)?.process_group(0).spawn().map_err(|error| explain(spec, &error))
+}
+
 /// Tries until it works: an exit is never lost, not even to a disk that is full. But who has removed the folder does not
 /// want to know.
 async fn write_down(folder: &Folder, exit: &Exit) {
@@ -110,8 +118,8 @@ struct Watch<'a> {
     spec: JobSpec,
     child: Pid,
     family: Family,
-    stdout: Reading,
-    stderr: Reading,
+    stdout: Stdout,
+    stderr: Stderr,
     stdin: Writing,
     output: Output,
     tail: Tail,
@@ -160,13 +168,17 @@ impl<'a> Watch<'a> {
         // Without it, who finds the job after this process was killed looks for the mark alone.
         let _ = folder.set_child(&processes::identity(pid));
         let input = spec.stdin.take();
+        // The ends of pipes can always be waited for.
+        let stdout = child.stdout.take().and_then(|pipe| ChildStdout::from_std(pipe).ok());
+        let stderr = child.stderr.take().and_then(|pipe| ChildStderr::from_std(pipe).ok());
+        let stdin = child.stdin.take().and_then(|pipe| ChildStdin::from_std(pipe).ok());
         Self {
             folder,
             child: pid,
             family: Family::of_own_child(pid),
-            stdout: Reading::new(child.stdout.take().map(OwnedFd::from)),
-            stderr: Reading::new(child.stderr.take().map(OwnedFd::from)),
-            stdin: Writing::new(child.stdin.take().map(OwnedFd::from), input, spec.asks),
+            stdout: Stdout::new(stdout),
+            stderr: Stderr::new(stderr),
+            stdin: Writing::new(stdin, input, spec.asks),
             output,
             tail,
             news,
@@ -216,7 +228,7 @@ impl<'a> Watch<'a> {
             }
             self.linger();
         }
-        self.finish()
+        self.finish().await
     }
 
     fn printed(&mut self, questions: Questions) {
@@ -343,15 +355,14 @@ impl<'a> Watch<'a> {
     }
 
     /// Nobody is left who could print; what was printed may still be in the pipes.
-    fn finish(mut self) -> Exit {
-        // Bounded, because a stranger may have been handed an end of them.
+    async fn finish(mut self) -> Exit {
         for _ in 0..MAX_RESTS {
-            if let Some(chunk) = self.stdout.read_rest() {
-                self.output.push(chunk);
-            }
-            if let Some(chunk) = self.stderr.read_rest() {
-                self.tail.push(chunk);
-            }
+            let Some(chunk) = self.stdout.read_rest().await else { break };
+            self.output.push(chunk);
+        }
+        for _ in 0..MAX_RESTS {
+            let Some(chunk) = self.stderr.read_rest().await else { break };
+            self.tail.push(chunk);
         }
         let (dropped, trouble) = self.output.close();
         let how = self.ended_by.or(self.ending).unwrap_or(How::Lost);

@@ -12,10 +12,10 @@ const MAX_RESIDENT_KB: u64 = 16_000;
 async fn a_flood_is_cut_counted_and_costs_no_memory() {
     const GIGABYTE: u64 = 1 << 30;
     let place = Place::new();
-    let mut spec = sh("head -c 1073741824 /dev/zero | tr '\\0' '\\n'; echo end >&2; read wait");
+    let mut spec =
+        sh("head -c 1073741824 /dev/zero | tr '\\0' '\\n'; echo end >&2; exec sleep 1000");
     spec.max_output_bytes = 1_000_000;
     spec.max_output_lines = u64::MAX;
-    spec.asks = true;
     let mut job = place.start(&spec).await;
     let mut lines = 0;
     loop {
@@ -38,8 +38,7 @@ async fn a_flood_is_cut_counted_and_costs_no_memory() {
 async fn a_line_without_end_is_read_in_pieces() {
     const LENGTH: usize = 300_000_000;
     let place = Place::new();
-    let mut spec = sh(&format!("head -c {LENGTH} /dev/zero; echo end >&2; read wait"));
-    spec.asks = true;
+    let mut spec = sh(&format!("head -c {LENGTH} /dev/zero; echo end >&2; exec sleep 1000"));
     spec.max_output_bytes = 10 * MAX_LINE as u64 + 1;
     let mut job = place.start(&spec).await;
     for _ in 0..10 {
@@ -153,7 +152,5 @@ async fn dropping_a_look_at_what_is_next_loses_nothing() {
 fn resident_kb(pid: i32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    let peak = peak.trim().trim_end_matches(" kB").parse().unwrap();
-    println!("the supervisor took {peak} kB at most");
-    peak
+    peak.trim().trim_end_matches(" kB").parse().unwrap()
 }

@@ -1,21 +1,20 @@
-//! Starts the command, or says why it cannot be started and what to do about it.
+//! Makes a command of what is to be run, or says why it cannot be started and what to do about it.
 
 use std::{
     io::{self, ErrorKind},
-    os::unix::process::CommandExt,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
-use super::super::{JOB_VARIABLE, JobSpec};
+use super::{JOB_VARIABLE, JobSpec};
 
-/// Starts the command, as the leader of a process group.
-pub(super) fn start(spec: &JobSpec, mark: &str) -> Result<Child, String> {
+/// The command, ready to be started. `mark` is what its processes have in their environment.
+pub(super) fn prepare(spec: &JobSpec, mark: &str) -> Result<Command, String> {
     let Some((program, arguments)) = spec.argv.split_first() else {
         return Err("the command is empty; name a program".to_owned());
     };
     let mut command = Command::new(program);
-    command.args(arguments).process_group(0);
+    command.args(arguments);
     if spec.clear_env {
         command.env_clear();
     }
@@ -33,10 +32,14 @@ pub(super) fn start(spec: &JobSpec, mark: &str) -> Result<Child, String> {
     let has_input = spec.asks || spec.stdin.is_some();
     command.stdin(if has_input { Stdio::piped() } else { Stdio::null() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.spawn().map_err(|error| explain(program, &error))
+    Ok(command)
 }
 
-fn explain(program: &str, error: &io::Error) -> String {
+/// Why it could not be started.
+pub(super) fn explain(spec: &JobSpec, error: &io::Error) -> String {
+    /// `ENOEXEC`, on every Unix.
+    const NO_PROGRAM: i32 = 8;
+    let program = spec.argv.first().map(String::as_str).unwrap_or_default();
     match error.kind() {
         ErrorKind::NotFound if program.contains('/') && Path::new(program).exists() => format!(
             "`{program}` is there, but not the program that its first line (`#!`) names; install that, or change the line"
@@ -53,7 +56,7 @@ fn explain(program: &str, error: &io::Error) -> String {
         ErrorKind::InvalidInput => {
             format!("`{program}` cannot be given a NUL byte in an argument or a variable ({error})")
         }
-        _ if error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => {
+        _ if cfg!(unix) && error.raw_os_error() == Some(NO_PROGRAM) => {
             format!("`{program}` is no program; a script begins with `#!` and its interpreter")
         }
         _ => format!("`{program}` could not be started: {error}"),

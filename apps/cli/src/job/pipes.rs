@@ -1,22 +1,27 @@
-//! The command's ends of its standard streams. None of them ever blocks the supervisor.
+//! Our ends of a command's standard streams. None of them ever blocks who reads or writes.
 
-use std::{collections::VecDeque, future::pending, os::fd::OwnedFd};
+use std::{collections::VecDeque, future::pending, time::Duration};
 
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::unix::pipe::{Receiver, Sender},
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
+    process::{ChildStderr, ChildStdin, ChildStdout},
+    time::timeout,
 };
 
-/// Standard output or standard error.
+/// Standard output.
+pub(super) type Stdout = Reading<ChildStdout>;
+/// Standard error.
+pub(super) type Stderr = Reading<ChildStderr>;
+
+/// A stream that the command writes.
 #[derive(Debug)]
-pub(super) struct Reading {
-    pipe: Option<Receiver>,
+pub(super) struct Reading<P> {
+    pipe: Option<P>,
     chunk: Box<[u8]>,
 }
 
-impl Reading {
-    pub(super) fn new(end: Option<OwnedFd>) -> Self {
-        let pipe = end.and_then(|end| Receiver::from_owned_fd(end).ok());
+impl<P: AsyncRead + Unpin> Reading<P> {
+    pub(super) fn new(pipe: Option<P>) -> Self {
         Self { pipe, chunk: vec![0; 64 * 1024].into() }
     }
 
@@ -35,25 +40,28 @@ impl Reading {
         &self.chunk[..count]
     }
 
-    /// What is there already.
-    pub(super) fn read_rest(&mut self) -> Option<&[u8]> {
-        let count = self.pipe.as_mut()?.try_read(&mut self.chunk).ok()?;
-        (count > 0).then(|| &self.chunk[..count])
+    /// What is left when nobody writes any more, each time a part of it. It is closed then; but if somebody has been
+    /// handed the other end who is not known to us, that may never be, so it is not waited for.
+    pub(super) async fn read_rest(&mut self) -> Option<&[u8]> {
+        const UNTIL_SEEN: Duration = Duration::from_millis(100);
+        if self.is_closed() {
+            return None;
+        }
+        timeout(UNTIL_SEEN, self.read()).await.ok().filter(|chunk| !chunk.is_empty())
     }
 }
 
 /// Standard input.
 #[derive(Debug)]
 pub(super) struct Writing {
-    pipe: Option<Sender>,
+    pipe: Option<ChildStdin>,
     ahead: VecDeque<u8>,
     /// Whether more may come.
     stays_open: bool,
 }
 
 impl Writing {
-    pub(super) fn new(end: Option<OwnedFd>, first: Option<String>, stays_open: bool) -> Self {
-        let pipe = end.and_then(|end| Sender::from_owned_fd(end).ok());
+    pub(super) fn new(pipe: Option<ChildStdin>, first: Option<String>, stays_open: bool) -> Self {
         let ahead = first.unwrap_or_default().into_bytes().into();
         Self { pipe, ahead, stays_open }
     }
