@@ -1,19 +1,82 @@
-//! Commands that outlive the server: each runs under a supervisor of its own.
+//! Commands that outlive the server.
+//!
+//! A **job** is one run of a command. A small process of ours, the supervisor (`outlive __supervise`), starts it, keeps
+//! what it prints, and writes down how it ended. The server only reads along: it may be killed, and the next one
+//! finds the job by its id and reads on from any line.
+//!
+//! Everything that matters is in the job's folder (`folder.rs`), and survives all processes:
+//!
+//! ```text
+//! <data>/server.lock        held by every server that is there
+//! <data>/jobs/.ctl/…        the sockets of supervisors; the names are short, because those of sockets must be
+//! <data>/jobs/<id>/
+//!     spec.json             what to run
+//!     lock                  held by the supervisor as long as it lives
+//!     begun                 written before the command is started, and never taken back: at most one start
+//!     child                 which process the command is
+//!     ctl                   the name of the supervisor's socket
+//!     out, err              what was printed: all that is within the limits, and the end
+//!     asking                there while a question waits for its answer
+//!     note                  whose job it is
+//!     exit.json             how it ended; nothing changes after it
+//! ```
+//!
+//! The socket only tells that there is something to read, and carries answers and the wish to end. Where a
+//! supervisor is gone without having written `exit.json`, the job is *lost*: whoever finds it ends what is left of
+//! the command, and writes that down.
+//!
+//! On systems without Unix sockets a command is a child of the server (`elsewhere`) and ends with it.
 
-use std::{path::PathBuf, process::ExitCode};
+mod clock;
+mod command;
+mod dialogue;
+#[cfg(any(not(unix), test))]
+#[cfg_attr(unix, allow(unreachable_pub, reason = "here it is only tested"))]
+mod elsewhere;
+mod error;
+mod files;
+#[cfg(unix)]
+mod folder;
+#[cfg(unix)]
+mod handle;
+#[cfg(unix)]
+mod jobs;
+mod lines;
+mod output;
+mod pipes;
+#[cfg(unix)]
+mod processes;
+mod server_lock;
+mod spec;
+#[cfg(unix)]
+mod supervisor;
+#[cfg(unix)]
+mod wire;
 
-use crate::trouble::Result;
+#[cfg(not(unix))]
+pub use elsewhere::{Job, Jobs};
+#[cfg(not(unix))]
+pub(crate) use elsewhere::{SuperviseArgs, supervise};
+#[cfg(unix)]
+pub use handle::Job;
+#[cfg(unix)]
+pub use jobs::Jobs;
+
+pub use error::{Error, Result};
+pub use lines::{Line, Position};
+pub use server_lock::{ServerLock, server_lock};
+pub use spec::{Event, Exit, How, JobInfo, JobSpec, State};
+#[cfg(unix)]
+pub(crate) use supervisor::{SuperviseArgs, supervise};
 
 /// The name of the hidden command that supervises.
 pub(crate) const SUPERVISE: &str = "__supervise";
 
-/// Which command to watch over.
-#[derive(clap::Args)]
-pub(crate) struct SuperviseArgs {
-    /// The folder of the job.
-    job: PathBuf,
-}
+/// How a line begins with which a command asks its user something; JSON with `ask` follows.
+pub const MARKER: &str = "@outlive ";
 
-pub(crate) fn supervise(SuperviseArgs { job: _ }: SuperviseArgs) -> Result<ExitCode> {
-    Ok(ExitCode::SUCCESS)
-}
+/// The variable in a command's environment that says which job it is part of. It is different for every job.
+pub const JOB_VARIABLE: &str = "OUTLIVE_JOB";
+
+/// The longest line. What is longer comes in pieces of this length.
+pub const MAX_LINE: usize = 64 * 1024;

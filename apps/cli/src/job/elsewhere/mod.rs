@@ -1,0 +1,266 @@
+//! Systems without Unix sockets: a command is a child of the server, and ends with it.
+//!
+//! The same as elsewhere for who uses it, but for that. What is printed and how it ended is kept in the same files, so
+//! that a job can be read after it is over. One that another server began, and did not bring to its end, is lost.
+
+mod run;
+// They need a shell.
+#[cfg(all(test, unix))]
+mod tests;
+
+use std::{
+    collections::HashMap,
+    fs,
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::{mpsc, oneshot, watch};
+
+use self::run::{News, Request};
+use super::{
+    Error, Event, Exit, How, JobInfo, JobSpec, Position, Result, State,
+    dialogue::check_answer,
+    files::{is_id, now, read_optional},
+    lines::Lines,
+};
+
+/// The jobs of one folder.
+#[derive(Clone, Debug)]
+pub struct Jobs {
+    folder: PathBuf,
+    running: Running,
+}
+
+/// The commands that are children of this process.
+type Running = Arc<Mutex<HashMap<String, Link>>>;
+
+/// The way to a command that runs.
+#[derive(Clone, Debug)]
+struct Link {
+    news: watch::Receiver<News>,
+    requests: mpsc::Sender<Request>,
+    started_at: u64,
+}
+
+impl Jobs {
+    /// The jobs of this folder, `<data>/jobs`, which is made if it is not there.
+    pub fn open(folder: &Path) -> Result<Self> {
+        fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
+        let folder = std::path::absolute(folder).map_err(Error::io("find", folder))?;
+        Ok(Self { folder, running: Running::default() })
+    }
+
+    /// Starts a command, unless there is a job of that id: then it is that one, whatever it runs.
+    #[expect(clippy::unused_async, reason = "as where there is a supervisor")]
+    pub async fn start_or_find(&self, id: &str, spec: &JobSpec) -> Result<Job> {
+        let path = self.path(id)?;
+        // The folder is the claim. Nobody finds it without its command, because that is entered under the same guard.
+        let mut running = lock(&self.running);
+        match fs::create_dir(&path) {
+            Ok(()) => {
+                let started = run::start(&path, spec.clone());
+                let (news, requests) = started.map_err(Error::io("keep output in", &path))?;
+                let link = Link { news, requests, started_at: now() };
+                running.insert(id.to_owned(), link);
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(Error::io("make", &path)(error)),
+        }
+        drop(running);
+        self.job(id, path)
+    }
+
+    /// The job of that id, if there is one, to be read from its first line.
+    #[expect(clippy::unused_async, reason = "as where there is a supervisor")]
+    pub async fn find(&self, id: &str) -> Result<Option<Job>> {
+        let path = self.path(id)?;
+        if path.is_dir() { self.job(id, path).map(Some) } else { Ok(None) }
+    }
+
+    /// All jobs.
+    pub fn list(&self) -> Result<Vec<JobInfo>> {
+        let problem = || Error::io("list the jobs in", &self.folder);
+        let mut jobs = Vec::new();
+        for entry in fs::read_dir(&self.folder).map_err(problem())? {
+            let name = entry.map_err(problem())?.file_name();
+            if let Some(id) = name.to_str().filter(|name| is_id(name)) {
+                jobs.push(self.info(id).map_err(problem())?);
+            }
+        }
+        Ok(jobs)
+    }
+
+    /// Removes all that is known of a job that is over. It is no error if nothing is.
+    pub fn forget(&self, id: &str) -> Result<()> {
+        let path = self.path(id)?;
+        let mut running = lock(&self.running);
+        if running.get(id).is_some_and(|link| !link.news.borrow().over) {
+            return Err(Error::NotOver(id.to_owned()));
+        }
+        running.remove(id);
+        match fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(Error::io("forget", &path)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn job(&self, id: &str, folder: PathBuf) -> Result<Job> {
+        let link = lock(&self.running).get(id).cloned();
+        if link.is_none() && exit(&folder).map_err(Error::io("look into", &folder))?.is_none() {
+            let lost = Exit::silent(How::Lost, now());
+            run::write_exit(&folder, &lost).map_err(Error::io("settle", &folder))?;
+        }
+        let lines = Lines::new(folder.join(run::OUT), Position::default());
+        Ok(Job { folder, lines, after: 0, link, heard: None })
+    }
+
+    fn info(&self, id: &str) -> io::Result<JobInfo> {
+        let folder = self.folder.join(id);
+        let link = lock(&self.running).get(id).cloned();
+        let exit = exit(&folder)?;
+        let news = link.as_ref().map(|link| link.news.borrow().clone());
+        let state = match (&news, exit) {
+            (_, Some(exit)) => State::Ended { at: exit.at },
+            (Some(_), None) => State::Running,
+            (None, None) => State::Lost,
+        };
+        Ok(JobInfo {
+            id: id.to_owned(),
+            note: read_optional(&folder.join(NOTE))?,
+            state,
+            started_at: link.map(|link| link.started_at),
+            asking: state == State::Running && news.is_some_and(|news| news.asking),
+        })
+    }
+
+    fn path(&self, id: &str) -> Result<PathBuf> {
+        if is_id(id) { Ok(self.folder.join(id)) } else { Err(Error::BadId(id.to_owned())) }
+    }
+}
+
+const NOTE: &str = "note";
+
+fn exit(folder: &Path) -> io::Result<Option<Exit>> {
+    Ok(read_optional(&folder.join(run::EXIT))?
+        .map(|text| serde_json::from_str(&text))
+        .transpose()?)
+}
+
+// Nothing awaits while it is held, and who panics leaves the map whole.
+fn lock(running: &Running) -> MutexGuard<'_, HashMap<String, Link>> {
+    running.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One run of a command. Several may read the same one, each from where it likes.
+#[derive(Debug)]
+pub struct Job {
+    folder: PathBuf,
+    lines: Lines,
+    /// So many lines are left out.
+    after: u64,
+    /// None if it was over before this process.
+    link: Option<Link>,
+    /// The last status that was told.
+    heard: Option<String>,
+}
+
+impl Job {
+    /// Reads on from a place that [`Job::position`] told.
+    #[must_use]
+    pub fn at(mut self, position: Position) -> Self {
+        self.lines = Lines::new(self.folder.join(run::OUT), position);
+        self
+    }
+
+    /// Reads on after so many lines. Those that are not there yet are left out when they come.
+    #[must_use]
+    pub fn after_line(self, count: u64) -> Self {
+        Self { after: count, ..self.at(Position::default()) }
+    }
+
+    /// Where [`Job::next`] reads next.
+    pub fn position(&self) -> Position {
+        self.lines.position()
+    }
+
+    /// What is next: all lines in their order, between them the newest status, after them the exit, again and again.
+    ///
+    /// Dropping it loses nothing, so it can stand in a `select!`.
+    pub async fn next(&mut self) -> Result<Event> {
+        let problem = Error::io("read the output in", &self.folder);
+        self.read_next().await.map_err(problem)
+    }
+
+    async fn read_next(&mut self) -> io::Result<Event> {
+        loop {
+            let news = self.link.as_mut().map(|link| link.news.borrow_and_update().clone());
+            let over = news.as_ref().is_none_or(|news| news.over);
+            if let Some(line) = self.lines.next(over)? {
+                if self.lines.position().line <= self.after {
+                    continue;
+                }
+                return Ok(Event::Line(line));
+            }
+            let status = news.and_then(|news| news.status);
+            if let Some(status) = status.filter(|status| self.heard.as_ref() != Some(status)) {
+                self.heard = Some(status.clone());
+                return Ok(Event::Status(status));
+            }
+            match &mut self.link {
+                // Who would tell is gone only after the end.
+                Some(link) if !over => drop(link.news.changed().await),
+                _ => {
+                    let lost = || Exit::silent(How::Lost, now());
+                    return Ok(Event::Exit(exit(&self.folder)?.unwrap_or_else(lost)));
+                }
+            }
+        }
+    }
+
+    /// Answers a question: the first of a job has the number 1. Only the first answer to a question counts. That the
+    /// command has exited or does not read is no error.
+    pub async fn answer(&self, number: u32, line: &str) -> Result<()> {
+        check_answer(line)?;
+        let Some(link) = &self.link else { return Ok(()) };
+        let (taken, answer) = oneshot::channel();
+        let request = Request::Answer { number, line: line.to_owned(), taken };
+        if link.requests.send(request).await.is_err() {
+            return Ok(());
+        }
+        answer.await.unwrap_or(Ok(())).map_err(Error::Refused)
+    }
+
+    /// Ends the job. Returns when the exit is written. It is no error if it has ended before.
+    pub async fn end(&self) -> Result<()> {
+        let Some(link) = &self.link else { return Ok(()) };
+        let _ = link.requests.send(Request::End).await;
+        let _ = link.news.clone().wait_for(|news| news.over).await;
+        Ok(())
+    }
+
+    /// Writes on the job whose it is; [`JobInfo`] tells it.
+    pub fn set_note(&self, note: &str) -> Result<()> {
+        fs::write(self.folder.join(NOTE), note)
+            .map_err(Error::io("write the note in", &self.folder))
+    }
+}
+
+/// Which command to watch over.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SuperviseArgs {
+    /// The folder of the job.
+    job: PathBuf,
+}
+
+/// There is no supervisor on this system.
+pub(crate) fn supervise(
+    SuperviseArgs { job }: SuperviseArgs,
+) -> crate::trouble::Result<std::process::ExitCode> {
+    let what = format!("there are no supervisors on this system, so none for {}", job.display());
+    Err(crate::trouble::Trouble::usage(what)
+        .remedy("run `outlive serve`, which runs commands itself"))
+}

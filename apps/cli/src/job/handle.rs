@@ -1,0 +1,305 @@
+//! A job as a server sees it: reads what it prints, answers, ends it.
+
+use std::{
+    fs::{self, File},
+    io,
+    os::unix::{fs::MetadataExt, process::CommandExt},
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::UnixStream,
+    process::Command,
+    time::{Instant, sleep},
+};
+
+use super::{
+    Error, Event, Exit, How, Position, Result, SUPERVISE,
+    dialogue::check_answer,
+    files::now,
+    folder::{Folder, Stage},
+    lines::Lines,
+    output, processes,
+    supervisor::READY,
+    wire::{News, Taken, What, Wish},
+};
+
+/// How often is tried again what another is about to do, such as opening a socket.
+const AGAIN: Duration = Duration::from_millis(5);
+
+/// One run of a command. Several may read the same one, each from where it likes.
+#[derive(Debug)]
+pub struct Job {
+    access: Access,
+    lines: Lines,
+    /// So many lines are left out.
+    after: u64,
+    link: Link,
+    /// The newest status, until it is told.
+    status: Option<String>,
+    /// The last one that was heard.
+    heard: Option<String>,
+}
+
+impl Job {
+    pub(super) async fn open(access: Access) -> Result<Self> {
+        let link = access.reach().await?;
+        let lines = Lines::new(access.folder.file("out"), Position::default());
+        Ok(Self { access, lines, after: 0, link, status: None, heard: None })
+    }
+
+    /// Reads on from a place that [`Job::position`] told.
+    #[must_use]
+    pub fn at(mut self, position: Position) -> Self {
+        self.lines = Lines::new(self.access.folder.file("out"), position);
+        self
+    }
+
+    /// Reads on after so many lines. Those that are not there yet are left out when they come.
+    #[must_use]
+    pub fn after_line(self, count: u64) -> Self {
+        Self { after: count, ..self.at(Position::default()) }
+    }
+
+    /// Where [`Job::next`] reads next.
+    pub fn position(&self) -> Position {
+        self.lines.position()
+    }
+
+    /// What is next: all lines in their order, between them the newest status, after them the exit, again and again.
+    ///
+    /// Dropping it loses nothing, so it can stand in a `select!`.
+    pub async fn next(&mut self) -> Result<Event> {
+        loop {
+            let over = matches!(self.link, Link::Over(_));
+            let problem = |error| Error::io("read the output in", self.access.folder.path())(error);
+            if let Some(line) = self.lines.next(over).map_err(problem)? {
+                if self.lines.position().line <= self.after {
+                    continue;
+                }
+                return Ok(Event::Line(line));
+            }
+            if let Some(status) = self.status.take() {
+                return Ok(Event::Status(status));
+            }
+            match &mut self.link {
+                Link::Over(exit) => return Ok(Event::Exit((**exit).clone())),
+                Link::Watching(news) => match news.next_line().await {
+                    Ok(Some(line)) => {
+                        if self.hear(&line) {
+                            self.link = self.access.reach().await?;
+                        }
+                    }
+                    // Its supervisor was killed, or is on its way out, or has too many who watch.
+                    _ => {
+                        sleep(AGAIN).await;
+                        self.link = self.access.reach().await?;
+                    }
+                },
+            }
+        }
+    }
+
+    /// Answers a question: the first of a job has the number 1. Only the first answer to a question counts. That the
+    /// command has exited or does not read is no error.
+    pub async fn answer(&self, number: u32, line: &str) -> Result<()> {
+        check_answer(line)?;
+        let patience = Patience::new();
+        while self.access.stage()?.is_running() {
+            let answer = What::Answer { number, line: line.to_owned() };
+            match self.access.ask_once(answer).await {
+                Some(Taken::Yes) => return Ok(()),
+                Some(Taken::No(why)) => return Err(Error::Refused(why)),
+                None => patience.wait(&self.access).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends all processes of the job: asks them to, waits as long as the job's `end_grace`, and ends them then.
+    /// Returns when none is left and the exit is written. It is no error if it has ended before.
+    pub async fn end(&self) -> Result<()> {
+        let mut patience = Patience::new();
+        while self.access.stage()?.is_running() {
+            if let Some(mut stream) = self.access.connect(What::End).await {
+                // What is told does not matter. It is told until the exit is written.
+                let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
+                patience = Patience::new();
+            }
+            patience.wait(&self.access).await?;
+        }
+        self.access.reach().await.map(drop)
+    }
+
+    /// Writes on the job whose it is; [`JobInfo`](super::JobInfo) tells it.
+    pub fn set_note(&self, note: &str) -> Result<()> {
+        let folder = &self.access.folder;
+        folder.set_note(note).map_err(Error::io("write the note in", folder.path()))
+    }
+
+    /// Whether the job is over.
+    fn hear(&mut self, line: &str) -> bool {
+        // One that cannot be read is of a newer supervisor; there is something to look at in any case.
+        let Ok(news) = serde_json::from_str::<News>(line) else { return false };
+        if news.status.is_some() && news.status != self.heard {
+            self.heard.clone_from(&news.status);
+            self.status = news.status;
+        }
+        news.over
+    }
+}
+
+/// How a job is read.
+#[derive(Debug)]
+pub(super) enum Link {
+    /// Its supervisor tells when there is more.
+    Watching(tokio::io::Lines<BufReader<UnixStream>>),
+    /// All that will ever be printed has been.
+    Over(Box<Exit>),
+}
+
+/// The way to a job, however far it is.
+#[derive(Debug)]
+pub(super) struct Access {
+    folder: Folder,
+    program: Option<PathBuf>,
+}
+
+impl Access {
+    pub(super) fn new(folder: Folder, program: Option<PathBuf>) -> Self {
+        Self { folder, program }
+    }
+
+    pub(super) fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    fn stage(&self) -> Result<Stage> {
+        self.folder.stage().map_err(Error::io("look into", self.folder.path()))
+    }
+
+    /// Starts a job that was not, and settles one that was lost.
+    async fn reach(&self) -> Result<Link> {
+        let patience = Patience::new();
+        loop {
+            match self.stage()? {
+                Stage::Over(exit) => return Ok(Link::Over(Box::new(exit))),
+                Stage::Lost => self.settle_lost().await?,
+                Stage::Waiting => self.launch().await?,
+                Stage::Running => match self.connect(What::Watch).await {
+                    Some(stream) => return Ok(Link::Watching(BufReader::new(stream).lines())),
+                    // It is just beginning, or just over.
+                    None => patience.wait(self).await?,
+                },
+            }
+        }
+    }
+
+    /// None where the supervisor does not listen: not yet, not any more, or because it was killed.
+    async fn connect(&self, what: What) -> Option<UnixStream> {
+        let path = self.folder.control().ok()??;
+        let mut stream = UnixStream::connect(path).await.ok()?;
+        let wish = Wish { job: self.folder.id().to_owned(), what };
+        let mut line = serde_json::to_vec(&wish).ok()?;
+        line.push(b'\n');
+        stream.write_all(&line).await.ok()?;
+        Some(stream)
+    }
+
+    async fn ask_once(&self, what: What) -> Option<Taken> {
+        let mut said = String::new();
+        self.connect(what).await?.read_to_string(&mut said).await.ok()?;
+        serde_json::from_str(&said).ok()
+    }
+
+    /// Starts a supervisor, and waits until it has started the command or has seen that another did.
+    async fn launch(&self) -> Result<()> {
+        let problem = || Error::io("start a supervisor for", self.folder.path());
+        let program = self.program.clone().map_or_else(this_program, Ok).map_err(problem())?;
+        let log = self.folder.append_to("log").map_err(problem())?;
+        let mut command = std::process::Command::new(program);
+        command.arg0("outlive").arg(SUPERVISE).arg(self.folder.path());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+        // Tokio asks after it when it has ended, also if nobody here waits any more.
+        let mut supervisor = Command::from(command).spawn().map_err(problem())?;
+        let mut said = String::new();
+        if let Some(mut stdout) = supervisor.stdout.take() {
+            stdout.read_to_string(&mut said).await.map_err(problem())?;
+        }
+        match said.trim() {
+            READY => Ok(()),
+            "" => match supervisor.wait().await.map_err(problem())? {
+                // Another has the job.
+                status if status.success() => Ok(()),
+                status => Err(Error::Supervisor(format!(
+                    "{status}; see {}",
+                    self.folder.file("log").display()
+                ))),
+            },
+            complaint => Err(Error::Supervisor(complaint.to_owned())),
+        }
+    }
+
+    /// Ends what is left of the command, and writes down that it was lost. Several may do so at once.
+    async fn settle_lost(&self) -> Result<()> {
+        let folder = &self.folder;
+        let problem = || Error::io("settle", folder.path());
+        let grace = folder.spec().map_err(problem())?.end_grace;
+        processes::end_left_behind(folder, grace).await.map_err(problem())?;
+        if let Some(socket) = folder.control().map_err(problem())? {
+            let _ = fs::remove_file(socket);
+        }
+        let stderr_tail = output::text(&fs::read(folder.file("err")).unwrap_or_default());
+        // Another may have settled it meanwhile.
+        if folder.exit().map_err(problem())?.is_none() {
+            let exit = Exit { stderr_tail, ..Exit::silent(How::Lost, now()) };
+            folder.set_exit(&exit).map_err(problem())?;
+        }
+        Ok(())
+    }
+}
+
+/// How long is waited for a supervisor that lives but does not listen. It does at once, unless its socket was removed.
+struct Patience {
+    until: Instant,
+}
+
+impl Patience {
+    fn new() -> Self {
+        Self { until: Instant::now() + Duration::from_secs(10) }
+    }
+
+    async fn wait(&self, access: &Access) -> Result<()> {
+        if Instant::now() >= self.until {
+            let job = access.folder.id().to_owned();
+            return Err(Error::Deaf { job, supervisor: access.folder.supervisor() });
+        }
+        sleep(AGAIN).await;
+        Ok(())
+    }
+}
+
+impl Stage {
+    fn is_running(&self) -> bool {
+        matches!(self, Self::Running)
+    }
+}
+
+/// The program that runs now, also if another has been put in its place since.
+fn this_program() -> io::Result<PathBuf> {
+    const RUNNING: &str = "/proc/self/exe";
+    let path = std::env::current_exe()?;
+    let is_same = |running: &Path| {
+        let (running, named) = (File::open(running)?.metadata()?, fs::metadata(&path)?);
+        io::Result::Ok((running.dev(), running.ino()) == (named.dev(), named.ino()))
+    };
+    match is_same(Path::new(RUNNING)) {
+        Ok(false) => Ok(RUNNING.into()),
+        Err(_) if Path::new(RUNNING).exists() => Ok(RUNNING.into()),
+        // The same, or a system on which nobody can tell.
+        _ => Ok(path),
+    }
+}

@@ -1,0 +1,130 @@
+//! All jobs of a data folder: starting them once, finding them again, forgetting them.
+
+use std::{
+    fs, io,
+    os::unix::{fs::PermissionsExt, net::SocketAddr},
+    path::{Path, PathBuf},
+};
+
+use super::{
+    Error, Job, JobInfo, JobSpec, Result, State,
+    files::{is_id, random_name},
+    folder::{self, Folder, Stage},
+    handle::Access,
+};
+
+/// The jobs of one folder.
+#[derive(Clone, Debug)]
+pub struct Jobs {
+    folder: PathBuf,
+    /// The program whose `__supervise` is run; None for the one that runs now.
+    program: Option<PathBuf>,
+}
+
+impl Jobs {
+    /// The jobs of this folder, `<data>/jobs`, which is made if it is not there.
+    pub fn open(folder: &Path) -> Result<Self> {
+        let folder = std::path::absolute(folder).map_err(Error::io("find", folder))?;
+        let sockets = folder::sockets(&folder);
+        if SocketAddr::from_pathname(sockets.join(random_name())).is_err() {
+            return Err(Error::PathTooLong(folder));
+        }
+        // Both belong to this user alone, also if somebody else made them.
+        for path in [&folder, &sockets] {
+            folder::private_folder(path)
+                .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(0o700)))
+                .map_err(Error::io("make the folder", path))?;
+        }
+        folder::tidy(&folder).map_err(Error::io("look into", &folder))?;
+        Ok(Self { folder, program: None })
+    }
+
+    /// Uses another program than the one that runs now for supervisors. For tests.
+    #[must_use]
+    pub fn supervised_by(mut self, program: impl Into<PathBuf>) -> Self {
+        self.program = Some(program.into());
+        self
+    }
+
+    /// Starts a command, unless there is a job of that id: then it is that one, whatever it runs. However many do this
+    /// at once, and wherever they are killed, the command is started once at most.
+    ///
+    /// The job is read from its first line.
+    pub async fn start_or_find(&self, id: &str, spec: &JobSpec) -> Result<Job> {
+        let access = self.access(id)?;
+        if !access.folder().exists() {
+            let (jobs, id, spec) = (self.folder.clone(), id.to_owned(), spec.clone());
+            let problem = Error::io("make the folder of a job in", &jobs);
+            // It waits for the disk.
+            tokio::task::spawn_blocking(move || folder::make(&jobs, &id, &spec))
+                .await
+                .unwrap_or_else(|panic| Err(io::Error::other(panic)))
+                .map_err(problem)?;
+        }
+        Job::open(access).await
+    }
+
+    /// The job of that id, if there is one, to be read from its first line.
+    pub async fn find(&self, id: &str) -> Result<Option<Job>> {
+        let access = self.access(id)?;
+        if !access.folder().exists() {
+            return Ok(None);
+        }
+        Job::open(access).await.map(Some)
+    }
+
+    /// All jobs.
+    pub fn list(&self) -> Result<Vec<JobInfo>> {
+        let problem = || Error::io("list the jobs in", &self.folder);
+        let mut jobs = Vec::new();
+        for entry in fs::read_dir(&self.folder).map_err(problem())? {
+            let name = entry.map_err(problem())?.file_name();
+            let Some(id) = name.to_str().filter(|name| is_id(name)) else { continue };
+            let folder = Folder::new(self.folder.join(id));
+            match info(id, &folder) {
+                Ok(info) => jobs.push(info),
+                // Forgotten meanwhile.
+                Err(_) if !folder.exists() => {}
+                Err(error) => return Err(Error::io("look into", folder.path())(error)),
+            }
+        }
+        Ok(jobs)
+    }
+
+    /// Removes all that is known of a job that is over, or that was never started. It is no error if nothing is.
+    pub fn forget(&self, id: &str) -> Result<()> {
+        let folder = Folder::new(self.path(id)?);
+        if !folder.exists() {
+            return Ok(());
+        }
+        let problem = || Error::io("forget", folder.path());
+        match folder.stage().map_err(problem())? {
+            Stage::Over(_) | Stage::Waiting => folder::remove(&folder).map_err(problem()),
+            Stage::Running | Stage::Lost => Err(Error::NotOver(id.to_owned())),
+        }
+    }
+
+    fn access(&self, id: &str) -> Result<Access> {
+        Ok(Access::new(Folder::new(self.path(id)?), self.program.clone()))
+    }
+
+    fn path(&self, id: &str) -> Result<PathBuf> {
+        if is_id(id) { Ok(self.folder.join(id)) } else { Err(Error::BadId(id.to_owned())) }
+    }
+}
+
+fn info(id: &str, folder: &Folder) -> io::Result<JobInfo> {
+    let state = match folder.stage()? {
+        Stage::Waiting => State::Waiting,
+        Stage::Running => State::Running,
+        Stage::Lost => State::Lost,
+        Stage::Over(exit) => State::Ended { at: exit.at },
+    };
+    Ok(JobInfo {
+        id: id.to_owned(),
+        note: folder.note()?,
+        state,
+        started_at: folder.begun()?.map(|begun| begun.at),
+        asking: state == State::Running && folder.is_asking(),
+    })
+}

@@ -1,0 +1,141 @@
+//! What to run, and how it ended.
+
+use std::{path::PathBuf, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use super::lines::Line;
+
+/// What to run, and within which limits.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct JobSpec {
+    /// The program and its arguments, as they are: no shell reads them.
+    pub argv: Vec<String>,
+    /// Variables to set.
+    pub env: Vec<(String, String)>,
+    /// Whether only those of `env` are set.
+    pub clear_env: bool,
+    /// Where to run it; without one, where the server runs.
+    pub folder: Option<PathBuf>,
+    /// What it finds on its standard input.
+    pub stdin: Option<String>,
+    /// Whether its standard input stays open for answers.
+    pub asks: bool,
+    /// How long it may run; the time in which it waits for an answer does not count.
+    pub time_limit: Option<Duration>,
+    /// How much of its standard output is kept.
+    pub max_output_bytes: u64,
+    /// How many lines of its standard output are kept.
+    pub max_output_lines: u64,
+    /// How long its processes have between being asked to end and being ended.
+    pub end_grace: Duration,
+    /// It is ended when there was no server for so long.
+    pub orphan_after: Option<Duration>,
+}
+
+impl JobSpec {
+    /// Runs a program with its arguments, within default limits.
+    pub fn new(argv: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self {
+            argv: argv.into_iter().map(Into::into).collect(),
+            env: Vec::new(),
+            clear_env: false,
+            folder: None,
+            stdin: None,
+            asks: false,
+            time_limit: None,
+            max_output_bytes: 4 * 1024 * 1024,
+            max_output_lines: 100_000,
+            end_grace: Duration::from_secs(5),
+            orphan_after: None,
+        }
+    }
+}
+
+/// What a job has to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The next line of its standard output.
+    Line(Line),
+    /// The newest line of its standard error. Those between two looks are not told.
+    Status(String),
+    /// It is over, and has been read to its end.
+    Exit(Exit),
+}
+
+/// How a job ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exit {
+    /// In which way.
+    pub how: How,
+    /// The end of what it said on standard error.
+    pub stderr_tail: String,
+    /// How much of its standard output was not kept.
+    pub bytes_dropped: u64,
+    /// How many of its lines were not kept, or not whole.
+    pub lines_dropped: u64,
+    /// What went wrong beside the command: a full disk, so that output is missing that was within the limits, or
+    /// processes that could not be ended.
+    pub trouble: Option<String>,
+    /// When, in milliseconds since 1970.
+    pub at: u64,
+}
+
+impl Exit {
+    /// Without having printed anything.
+    pub(super) fn silent(how: How, at: u64) -> Self {
+        let stderr_tail = String::new();
+        Self { how, stderr_tail, bytes_dropped: 0, lines_dropped: 0, trouble: None, at }
+    }
+}
+
+/// In which way a job ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// The command exited by itself.
+    Code(i32),
+    /// A signal ended the command, and it was not ours.
+    Signal(i32),
+    /// It ran longer than its time limit.
+    TimedOut,
+    /// It was ended because somebody wished it.
+    Ended,
+    /// It was ended because there was no server for too long.
+    Orphaned,
+    /// It could not be started; this is why, and what to do.
+    NotStarted(String),
+    /// The supervisor was ended, or the machine was: nobody knows what the command did.
+    Lost,
+}
+
+/// What can be told of a job without reading it.
+#[derive(Clone, Debug)]
+pub struct JobInfo {
+    /// Its id.
+    pub id: String,
+    /// What its owner wrote on it.
+    pub note: Option<String>,
+    /// How far it is.
+    pub state: State,
+    /// When it was begun, in milliseconds since 1970.
+    pub started_at: Option<u64>,
+    /// Whether it waits for an answer.
+    pub asking: bool,
+}
+
+/// How far a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It was never started, because who wanted to was killed first. [`Jobs::find`](super::Jobs::find) starts it.
+    Waiting,
+    /// It runs.
+    Running,
+    /// Its end is known, even if it is that it was lost.
+    Ended {
+        /// When, in milliseconds since 1970.
+        at: u64,
+    },
+    /// Its supervisor is gone. [`Jobs::find`](super::Jobs::find) ends what is left of it.
+    Lost,
+}

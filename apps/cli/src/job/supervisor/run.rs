@@ -1,0 +1,386 @@
+//! The run of a command, from its start until none of its processes is left.
+//!
+//! One loop: what is printed, what is asked and answered, the time, the servers, and the processes.
+
+use std::{future::pending, io, os::unix::process::CommandExt, process::Child, time::Duration};
+
+use rustix::process::Pid;
+use tokio::{
+    process::{ChildStderr, ChildStdin, ChildStdout},
+    signal::unix::{Signal, SignalKind, signal},
+    sync::{mpsc, watch},
+    time::{Instant, sleep, sleep_until},
+};
+
+use super::{
+    super::{
+        Exit, How, JobSpec,
+        clock::Clock,
+        command::{explain, prepare},
+        dialogue::Dialogue,
+        files::now,
+        folder::Folder,
+        output::{Output, Questions, Tail},
+        pipes::{Stderr, Stdout, Writing},
+        processes::{self, Family, LOOK_EVERY},
+        server_lock,
+        wire::{News, Taken},
+    },
+    control::{Control, Request},
+    say_ready,
+};
+
+/// How long others may hold the command's output open after it has exited.
+const LINGER: Duration = Duration::from_secs(1);
+/// How long what was ended may go on before it is told of instead of waited for: it may belong to another user, or
+/// wait for a disk that never answers.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(10);
+/// How many wishes of servers may wait. They are served at once.
+const MAX_REQUESTS: usize = 16;
+/// How often a pipe is emptied at the end: more often than the largest needs, but not for ever, because a stranger may
+/// have been handed the other end.
+const MAX_RESTS: usize = 64;
+/// How often is looked for a server at most, and at least.
+const LOOK_FOR_SERVER: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+
+/// All that a command needs before it is started.
+#[derive(Debug)]
+pub(super) struct Run<'f> {
+    folder: &'f Folder,
+    spec: JobSpec,
+    control: Control,
+    output: Output,
+    tail: Tail,
+    signals: Signals,
+}
+
+#[derive(Debug)]
+struct Signals {
+    child: Signal,
+    /// What is sent when the machine or the session is shut down.
+    end: [Signal; 3],
+}
+
+impl<'f> Run<'f> {
+    pub(super) fn prepare(folder: &'f Folder, spec: JobSpec, control: Control) -> io::Result<Self> {
+        let output = Output::new(folder.append_to("out")?, &spec);
+        let tail = Tail::new(folder.append_to("err")?);
+        let signals = Signals {
+            child: signal(SignalKind::child())?,
+            end: [
+                signal(SignalKind::terminate())?,
+                signal(SignalKind::hangup())?,
+                signal(SignalKind::interrupt())?,
+            ],
+        };
+        Ok(Self { folder, spec, control, output, tail, signals })
+    }
+
+    /// Starts the command and stays until it is over and written down.
+    pub(super) async fn start_and_watch(self, mark: &str) {
+        let Self { folder, spec, control, output, tail, signals } = self;
+        let (news, hear) = watch::channel(News::default());
+        let (ask, requests) = mpsc::channel(MAX_REQUESTS);
+        let serving = tokio::spawn(control.serve(ask, hear));
+        let exit = match start(&spec, mark) {
+            Ok(child) => {
+                let watch = Watch::new(folder, spec, child, output, tail, &news);
+                say_ready();
+                watch.until_over(signals, requests).await
+            }
+            Err(why) => Exit::silent(How::NotStarted(why), now()),
+        };
+        write_down(folder, &exit).await;
+        // For who waits for a command that could not be started; others were told before.
+        say_ready();
+        news.send_modify(|news| news.over = true);
+        let _ = serving.await;
+    }
+}
+
+/// Starts the command, as the leader of a process group.
+fn start(spec: &JobSpec, mark: &str) -> Result<Child, String> {
+    prepare(spec, mark)?.process_group(0).spawn().map_err(|error| explain(spec, &error))
+}
+
+/// Tries until it works: an exit is never lost, not even to a disk that is full. But who has removed the folder does not
+/// want to know.
+async fn write_down(folder: &Folder, exit: &Exit) {
+    const AGAIN: Duration = Duration::from_secs(1);
+    while folder.set_exit(exit).is_err() && folder.exists() {
+        sleep(AGAIN).await;
+    }
+}
+
+/// A command that runs.
+struct Watch<'a> {
+    folder: &'a Folder,
+    spec: JobSpec,
+    child: Pid,
+    family: Family,
+    stdout: Stdout,
+    stderr: Stderr,
+    stdin: Writing,
+    output: Output,
+    tail: Tail,
+    news: &'a watch::Sender<News>,
+    clock: Clock,
+    dialogue: Dialogue,
+    server_seen: Instant,
+    /// Why it was ended, if it was.
+    ended_by: Option<How>,
+    /// How the command itself ended.
+    ending: Option<How>,
+    phase: Phase,
+    /// That somebody could not be ended.
+    left: Option<String>,
+}
+
+/// What is said then.
+const LEFT: &str =
+    "some of its processes could not be ended; look for them with `ps`, they may be another user's";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// The command has exited; somebody may still print.
+    Lingering {
+        until: Instant,
+    },
+    /// All that is left has been asked to end, and is ended at `hard`. The next look is at `look`.
+    Ending {
+        hard: Instant,
+        look: Instant,
+    },
+    Over,
+}
+
+impl<'a> Watch<'a> {
+    fn new(
+        folder: &'a Folder,
+        mut spec: JobSpec,
+        mut child: Child,
+        output: Output,
+        tail: Tail,
+        news: &'a watch::Sender<News>,
+    ) -> Self {
+        let pid = Pid::from_child(&child);
+        // Without it, who finds the job after this process was killed looks for the mark alone.
+        let _ = folder.set_child(&processes::identity(pid));
+        let input = spec.stdin.take();
+        // The ends of pipes can always be waited for.
+        let stdout = child.stdout.take().and_then(|pipe| ChildStdout::from_std(pipe).ok());
+        let stderr = child.stderr.take().and_then(|pipe| ChildStderr::from_std(pipe).ok());
+        let stdin = child.stdin.take().and_then(|pipe| ChildStdin::from_std(pipe).ok());
+        Self {
+            folder,
+            child: pid,
+            family: Family::of_own_child(pid),
+            stdout: Stdout::new(stdout),
+            stderr: Stderr::new(stderr),
+            stdin: Writing::new(stdin, input, spec.asks),
+            output,
+            tail,
+            news,
+            clock: Clock::start(spec.time_limit),
+            dialogue: Dialogue::default(),
+            server_seen: Instant::now(),
+            ended_by: None,
+            ending: None,
+            phase: Phase::Running,
+            left: None,
+            spec,
+        }
+    }
+
+    async fn until_over(
+        mut self,
+        mut signals: Signals,
+        mut requests: mpsc::Receiver<Request>,
+    ) -> Exit {
+        let [terminate, hang_up, interrupt] = &mut signals.end;
+        let mut look_for_server = self.look_for_server_at();
+        while self.phase != Phase::Over {
+            let (deadline, look) = (self.clock.deadline(), self.look_at());
+            tokio::select! {
+                chunk = self.stdout.read() => {
+                    let questions = self.output.push(chunk);
+                    self.printed(questions);
+                }
+                chunk = self.stderr.read() => {
+                    let status = self.tail.push(chunk);
+                    self.said(status);
+                }
+                () = self.stdin.write() => {}
+                _ = signals.child.recv() => self.see_who_ended(),
+                _ = terminate.recv() => self.end(How::Lost),
+                _ = hang_up.recv() => self.end(How::Lost),
+                _ = interrupt.recv() => self.end(How::Lost),
+                Some(request) = requests.recv() => self.serve(request),
+                () = until(deadline), if self.phase == Phase::Running => {
+                    self.end(How::TimedOut);
+                }
+                () = until(look_for_server), if self.phase == Phase::Running => {
+                    self.look_for_server();
+                    look_for_server = self.look_for_server_at();
+                }
+                () = until(look) => self.look(),
+            }
+            self.linger();
+        }
+        self.finish().await
+    }
+
+    fn printed(&mut self, questions: Questions) {
+        if questions.asked > 0 {
+            self.dialogue.ask(questions.asked);
+            self.clock.stop();
+            let _ = self.folder.set_asking(true);
+        }
+        if questions.lost {
+            // Nobody will answer it, so it must not wait for ever.
+            self.stdin.close();
+        }
+        let out = self.output.written();
+        self.news.send_if_modified(|news| std::mem::replace(&mut news.out, out) != out);
+    }
+
+    fn said(&self, status: Option<String>) {
+        if status.is_some() {
+            self.news.send_modify(|news| news.status = status);
+        }
+    }
+
+    fn serve(&mut self, request: Request) {
+        match request {
+            Request::End => self.end(How::Ended),
+            Request::Answer { number, line, taken } => {
+                // Who has asked may be gone.
+                let _ = taken.send(self.answer(number, line));
+            }
+        }
+    }
+
+    fn answer(&mut self, number: u32, line: String) -> Taken {
+        match self.dialogue.answer(number, line) {
+            Ok(lines) => lines.iter().for_each(|line| self.stdin.push(line)),
+            Err(why) => return Taken::No(why),
+        }
+        if !self.dialogue.is_open() {
+            self.clock.go_on();
+            let _ = self.folder.set_asking(false);
+        }
+        Taken::Yes
+    }
+
+    fn see_who_ended(&mut self) {
+        processes::reap_adopted(self.child);
+        if self.ending.is_none() {
+            self.ending = processes::ending(self.child);
+        }
+        if self.ending.is_some() && self.phase == Phase::Running {
+            self.phase = Phase::Lingering { until: Instant::now() + LINGER };
+        }
+    }
+
+    /// Once the command has exited and nobody prints any more, there is no reason to wait.
+    fn linger(&mut self) {
+        let is_quiet = self.stdout.is_closed() && self.stderr.is_closed();
+        if is_quiet && matches!(self.phase, Phase::Lingering { .. }) {
+            self.end_the_rest();
+        }
+    }
+
+    /// Ends the command, if it has not ended by itself.
+    fn end(&mut self, why: How) {
+        if matches!(self.phase, Phase::Running | Phase::Lingering { .. }) {
+            if self.ending.is_none() {
+                self.ended_by = Some(why);
+            }
+            self.end_the_rest();
+        }
+    }
+
+    fn end_the_rest(&mut self) {
+        self.family.ask_to_end();
+        let hard = processes::later(self.spec.end_grace);
+        self.phase = Phase::Ending { hard, look: Instant::now() };
+    }
+
+    fn look_at(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Running | Phase::Over => None,
+            Phase::Lingering { until } => Some(until),
+            Phase::Ending { look, .. } => Some(look),
+        }
+    }
+
+    fn look(&mut self) {
+        match self.phase {
+            Phase::Running | Phase::Over => {}
+            Phase::Lingering { .. } => self.end_the_rest(),
+            Phase::Ending { hard, .. } => {
+                self.see_who_ended();
+                let now = Instant::now();
+                if self.ending.is_some() && self.family.is_gone() {
+                    self.phase = Phase::Over;
+                    return;
+                }
+                if now >= hard + GIVE_UP_AFTER {
+                    self.left = Some(LEFT.to_owned());
+                    self.phase = Phase::Over;
+                    return;
+                }
+                if now >= hard {
+                    self.family.end();
+                }
+                self.phase = Phase::Ending { hard, look: now + LOOK_EVERY };
+            }
+        }
+    }
+
+    fn look_for_server_at(&self) -> Option<Instant> {
+        let (often, seldom) = LOOK_FOR_SERVER;
+        let every = (self.spec.orphan_after? / 4).clamp(often, seldom);
+        Some(Instant::now() + every)
+    }
+
+    fn look_for_server(&mut self) {
+        let data = self.folder.jobs().parent();
+        if data.is_some_and(server_lock::is_held) {
+            self.server_seen = Instant::now();
+        } else if self.spec.orphan_after.is_some_and(|after| self.server_seen.elapsed() >= after) {
+            self.end(How::Orphaned);
+        }
+    }
+
+    /// Nobody is left who could print; what was printed may still be in the pipes.
+    async fn finish(mut self) -> Exit {
+        for _ in 0..MAX_RESTS {
+            let Some(chunk) = self.stdout.read_rest().await else { break };
+            self.output.push(chunk);
+        }
+        for _ in 0..MAX_RESTS {
+            let Some(chunk) = self.stderr.read_rest().await else { break };
+            self.tail.push(chunk);
+        }
+        let (dropped, trouble) = self.output.close();
+        let how = self.ended_by.or(self.ending).unwrap_or(How::Lost);
+        Exit {
+            how,
+            stderr_tail: self.tail.text(),
+            bytes_dropped: dropped.bytes,
+            lines_dropped: dropped.lines,
+            trouble: trouble.or(self.left),
+            at: now(),
+        }
+    }
+}
+
+/// Waits for that time, and for ever if there is none.
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,53 @@
+//! What a server and a supervisor say to each other: a line of JSON each.
+//!
+//! A connection is for one wish. Who watches is told of each change for as long as it stays; who has an answer is told
+//! whether it was taken.
+
+use serde::{Deserialize, Serialize};
+
+use super::dialogue::MAX_ANSWER;
+
+/// The first and only line of a server.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Wish {
+    /// A socket's name may have been used before, by the supervisor of another job.
+    pub(super) job: String,
+    pub(super) what: What,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum What {
+    /// To be told what there is to read.
+    Watch,
+    /// To end the command; then as `Watch`.
+    End,
+    /// To answer the question of that number; the first is 1.
+    Answer { number: u32, line: String },
+}
+
+/// What a supervisor says to who watches.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct News {
+    /// How long the file `out` is.
+    pub(super) out: u64,
+    /// The newest line of standard error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) status: Option<String>,
+    /// Whether the exit has been written.
+    #[serde(default)]
+    pub(super) over: bool,
+}
+
+/// What a supervisor says to who answers.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Taken {
+    /// The command will find it, or has closed its standard input.
+    Yes,
+    /// This is why not.
+    No(String),
+}
+
+/// The longest wish: the longest answer, where JSON needs six bytes for each of its own, and what stands around it.
+pub(super) const MAX_WISH: u64 = 6 * MAX_ANSWER as u64 + 1024;

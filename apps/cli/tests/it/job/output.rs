@@ -1,0 +1,156 @@
+//! What is printed: much, long, binary, on standard error.
+
+use outlive_cli::job::{Event, How, JobSpec, Line, MAX_LINE};
+
+use super::{Place, line, read, sh};
+
+/// What a supervisor may take, however much is printed. It is a few megabytes; a build without optimisation takes more.
+#[cfg(target_os = "linux")]
+const MAX_RESIDENT_KB: u64 = 16_000;
+
+#[tokio::test]
+async fn a_flood_is_cut_counted_and_costs_no_memory() {
+    const GIGABYTE: u64 = 1 << 30;
+    let place = Place::new();
+    let mut spec =
+        sh("head -c 1073741824 /dev/zero | tr '\\0' '\\n'; echo end >&2; exec sleep 1000");
+    spec.max_output_bytes = 1_000_000;
+    spec.max_output_lines = u64::MAX;
+    let mut job = place.start(&spec).await;
+    let mut lines = 0;
+    loop {
+        match job.next().await.unwrap() {
+            Event::Line(_) => lines += 1,
+            Event::Status(status) if status == "end" => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    #[cfg(target_os = "linux")]
+    assert!(resident_kb(place.supervisor()) < MAX_RESIDENT_KB);
+    job.end().await.unwrap();
+    let (rest, exit) = read(&mut job).await;
+    assert_eq!(lines + rest.len(), 1_000_000);
+    assert_eq!(exit.bytes_dropped, GIGABYTE - 1_000_000);
+    assert_eq!(exit.lines_dropped, GIGABYTE - 1_000_000);
+}
+
+#[tokio::test]
+async fn a_line_without_end_is_read_in_pieces() {
+    const LENGTH: usize = 300_000_000;
+    let place = Place::new();
+    let mut spec = sh(&format!("head -c {LENGTH} /dev/zero; echo end >&2; exec sleep 1000"));
+    spec.max_output_bytes = 10 * MAX_LINE as u64 + 1;
+    let mut job = place.start(&spec).await;
+    for _ in 0..10 {
+        let piece = Line { bytes: vec![0; MAX_LINE], ended: false };
+        assert_eq!(job.next().await.unwrap(), Event::Line(piece));
+    }
+    assert_eq!(job.next().await.unwrap(), Event::Status("end".to_owned()));
+    #[cfg(target_os = "linux")]
+    assert!(resident_kb(place.supervisor()) < MAX_RESIDENT_KB);
+    job.end().await.unwrap();
+    let rest = job.next().await.unwrap();
+    assert_eq!(rest, Event::Line(Line { bytes: vec![0], ended: false }));
+    let (_, exit) = read(&mut job).await;
+    assert_eq!(exit.bytes_dropped, (LENGTH - 10 * MAX_LINE - 1) as u64);
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_text_are_kept() {
+    let place = Place::new();
+    let mut job = place.start(&sh(r"printf 'a\000\377\376\n\303\n\r\nend'")).await;
+    let mut lines = Vec::new();
+    while let Event::Line(line) = job.next().await.unwrap() {
+        lines.push((line.bytes, line.ended));
+    }
+    let expected: [(&[u8], bool); 4] =
+        [(b"a\0\xff\xfe", true), (b"\xc3", true), (b"\r", true), (b"end", false)];
+    assert_eq!(lines, expected.map(|(bytes, ended)| (bytes.to_vec(), ended)));
+}
+
+#[tokio::test]
+async fn only_so_many_lines_are_kept() {
+    let place = Place::new();
+    let mut spec = sh("echo one; echo two; echo three; printf four");
+    spec.max_output_lines = 2;
+    let (lines, exit) = place.run(&spec).await;
+    assert_eq!(lines, ["one", "two"]);
+    assert_eq!((exit.bytes_dropped, exit.lines_dropped), (10, 2));
+}
+
+#[tokio::test]
+async fn the_newest_line_of_standard_error_is_told() {
+    let place = Place::new();
+    let script = "printf 'load 10%%\\rload 20%%\\r' >&2; echo half >&2; echo out; read a; printf unfinished >&2; exit 1";
+    let mut spec = sh(script);
+    spec.asks = true;
+    let mut job = place.start(&spec).await;
+    let mut status = String::new();
+    while status != "half" {
+        match job.next().await.unwrap() {
+            Event::Status(newest) => status = newest,
+            Event::Line(line) => assert_eq!(line.bytes, b"out"),
+            Event::Exit(exit) => panic!("{exit:?}"),
+        }
+    }
+    job.end().await.unwrap();
+    let (_, exit) = read(&mut job).await;
+    assert_eq!(exit.how, How::Ended);
+    assert_eq!(exit.stderr_tail, "load 10%\rload 20%\rhalf\n");
+}
+
+#[tokio::test]
+async fn of_much_on_standard_error_the_end_is_kept() {
+    let place = Place::new();
+    let script =
+        "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo \"line $i\" >&2; done; kill -KILL $$";
+    let (_, exit) = place.run(&sh(script)).await;
+    assert_eq!(exit.how, How::Signal(9));
+    assert!(exit.stderr_tail.ends_with("line 19999\nline 20000\n"));
+    assert!(exit.stderr_tail.len() <= 16 * 1024);
+}
+
+#[tokio::test]
+async fn a_command_does_not_wait_for_readers() {
+    let place = Place::new();
+    let done = place.data.join("done");
+    let script = format!("seq 1 100000; echo yes > {}", done.display());
+    let mut spec = sh(&script);
+    spec.max_output_lines = 1_000_000;
+    let mut job = place.start(&spec).await;
+    // Nobody reads, but it is done.
+    super::until(|| done.exists()).await;
+    assert_eq!(line(&mut job).await, "1");
+    let (lines, exit) = read(&mut job).await;
+    assert_eq!((lines.len(), exit.how), (99_999, How::Code(0)));
+}
+
+#[tokio::test]
+async fn dropping_a_look_at_what_is_next_loses_nothing() {
+    let place = Place::new();
+    let mut spec =
+        JobSpec::new(["sh", "-c", "for i in $(seq 1 300); do echo $i; sleep 0.001; done"]);
+    spec.time_limit = Some(std::time::Duration::from_secs(60));
+    let mut job = place.start(&spec).await;
+    let mut lines = Vec::new();
+    let mut impatience = tokio::time::interval(std::time::Duration::from_micros(700));
+    loop {
+        tokio::select! {
+            event = job.next() => match event.unwrap() {
+                Event::Line(line) => lines.push(String::from_utf8(line.bytes).unwrap()),
+                Event::Status(_) => {}
+                Event::Exit(_) => break,
+            },
+            _ = impatience.tick() => {}
+        }
+    }
+    let expected: Vec<String> = (1..=300).map(|number| number.to_string()).collect();
+    assert_eq!(lines, expected);
+}
+
+#[cfg(target_os = "linux")]
+fn resident_kb(pid: i32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    peak.trim().trim_end_matches(" kB").parse().unwrap()
+}
