@@ -7,7 +7,7 @@
 
 mod follow;
 
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, error::Error as _, path::PathBuf, sync::Arc, time::Duration};
 
 use outlive::server::{CallToolResult, CleanUp, Durable, Error, Result};
 use serde_json::{Map, Value as Json};
@@ -19,7 +19,7 @@ use super::{
     host::{Host, orphan_after},
     runner::Runner,
 };
-use crate::job::JobSpec;
+use crate::job::{self, JobSpec};
 
 /// A tool of the file, ready to be called.
 pub(super) struct Command {
@@ -76,7 +76,8 @@ impl Command {
                 )));
             }
             run.step("lost", async || Ok(why.clone())).await?;
-            run.emit(format!("[interrupted: {why}; running again]")).await?;
+            // In a place of its own: the lines of the lost run have theirs.
+            run.scope("note").emit(format!("[interrupted: {why}; running again]")).await?;
             attempt += 1;
         }
     }
@@ -90,12 +91,7 @@ impl Command {
         }
         let id = run.step_key("job");
         let place = self.place(run, &id).await?;
-        let job = self.runner.jobs.start_or_find(&id, spec).await.map_err(|error| {
-            tracing::error!(tool = self.config.name, %error, "a command could not be started");
-            Error::new(format!(
-                "the command could not be started: {error}; the server's log says more"
-            ))
-        })?;
+        let job = self.runner.jobs.start_or_find(&id, spec).await.map_err(unreachable)?;
         let ended = follow(run, &self.config, &self.runner, job, id).await;
         drop(place);
         ended
@@ -105,16 +101,10 @@ impl Command {
     /// returns when that machine is gone.
     async fn wait_for(&self, run: &Durable, host: &str) -> Result<()> {
         let Some(store) = &self.runner.shared_store else { return Ok(()) };
-        let mut look = 0_u32;
         while Host::is_alive(&**store, host).await {
-            if run.task_id().is_some() {
-                // Parked: when it is due, any replica may take it.
-                run.sleep(("elsewhere", look), LOOK_AGAIN).await?;
-            } else {
-                run.shed().after(LOOK_AGAIN).await?;
-                tokio::time::sleep(LOOK_AGAIN).await;
-            }
-            look += 1;
+            // Whoever takes it next may be the one that has the command.
+            run.shed().after(LOOK_AGAIN).await?;
+            tokio::time::sleep(LOOK_AGAIN).await;
         }
         Ok(())
     }
@@ -122,8 +112,9 @@ impl Command {
     /// A place among the commands that may run at once; one that runs already needs none.
     async fn place(&self, run: &Durable, id: &str) -> Result<Option<OwnedSemaphorePermit>> {
         let free = Arc::clone(&self.places).try_acquire_owned().ok();
-        let runs =
-            || async { Ok::<_, Error>(self.runner.jobs.find(id).await.map_err(failed)?.is_some()) };
+        let runs = || async {
+            Ok::<_, Error>(self.runner.jobs.find(id).await.map_err(unreachable)?.is_some())
+        };
         if free.is_some() || runs().await? {
             return Ok(free);
         }
@@ -175,12 +166,15 @@ impl Command {
             if run.recorded::<String>("host")?.as_deref() != Some(self.runner.host.id()) {
                 continue;
             }
-            self.runner.end(&run.step_key("job")).await.map_err(failed)?;
+            self.runner.end(&run.step_key("job")).await.map_err(unreachable)?;
         }
         Ok(())
     }
 }
 
-fn failed(error: crate::job::Error) -> Error {
-    Error::new(error.to_string())
+/// The log says what is wrong with the data folder; the caller need not know where it is.
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` hands it over")]
+fn unreachable(error: job::Error) -> Error {
+    tracing::error!(%error, source = error.source(), "a command cannot be followed");
+    Error::new("the command cannot be followed; the server's log says why")
 }

@@ -24,6 +24,7 @@ mod tools;
 
 use std::{
     future::Future,
+    io::{self, Write},
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
@@ -88,8 +89,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     if args.print_demo {
-        print!("{}", config::DEMO);
-        return Ok(ExitCode::SUCCESS);
+        let printed = io::stdout().write_all(config::DEMO.as_bytes());
+        return printed.map(|()| ExitCode::SUCCESS).map_err(Trouble::usage);
     }
     crate::log::to_stderr();
     let runtime = Runtime::new().map_err(|error| Trouble::new(Kind::Failed, error))?;

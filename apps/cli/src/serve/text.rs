@@ -17,6 +17,11 @@ impl Decoder {
         }
         String::from_utf8_lossy(&bytes).replace('\0', "\u{fffd}")
     }
+
+    /// What is left when nothing more comes.
+    pub(super) fn finish(&mut self) -> String {
+        String::from_utf8_lossy(&std::mem::take(&mut self.0)).into_owned()
+    }
 }
 
 /// How many bytes at the end begin a letter and do not finish it.

@@ -4,3 +4,5 @@
 
 #[cfg(unix)]
 mod job; // commands that outlive the server: real commands, real signals
+#[cfg(target_os = "linux")]
+mod serve; // `outlive serve`, its file and its commands; what is left of them is looked for in /proc

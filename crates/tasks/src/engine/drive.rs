@@ -35,6 +35,8 @@ enum Event {
     GraceOver,
     /// This worker stops, and another one can go on.
     HandOver,
+    /// The run wants to go on elsewhere, after this time.
+    Shed(Duration),
 }
 
 /// A write on its way; `false` if the lease is lost.
@@ -129,6 +131,12 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut l
             {
                 return Poll::Ready(Event::Write(changes));
             }
+            if commit.is_none()
+                && let Some(shed) = journal.wants_to_shed()
+                && journal.is_between_steps()
+            {
+                return Poll::Ready(Event::Shed(shed.after.unwrap_or_default()));
+            }
             if let Some(wait) = journal.held_back().filter(|_| commit.is_none()) {
                 let due = pacing.get_or_insert_with(|| Box::pin(sleep(wait)));
                 if due.as_mut().poll(cx).is_ready() {
@@ -176,9 +184,13 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut l
                 held.end(&journal, commit, TaskOutcome::Cancelled, cleans_up).await;
                 return Left::ended(cleans_up);
             }
-            Event::Park | Event::HandOver => {
+            Event::Park | Event::HandOver | Event::Shed(_) => {
                 let (due, seen) = match event {
                     Event::HandOver => (Some(0), Seen::HandedOver),
+                    Event::Shed(after) => {
+                        let after = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+                        (Some(wall_clock().saturating_add(after)), Seen::HandedOver)
+                    }
                     _ => (journal.next_due(), Seen::Parked),
                 };
                 let then = Then::Park { due, seen: journal.count_answers() };

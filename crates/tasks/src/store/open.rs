@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::{MemoryStore, SqliteStore, Store, StoreError};
 
-/// Opens the store that a URL names: `memory:`, `sqlite:path/to/file` or `postgres://…`.
+/// Opens the store that a URL names: `memory:`, `sqlite:path/to/file` or `postgres://…`, there with
+/// `?schema=name` for a schema other than the default one.
 ///
 /// # Errors
 ///
@@ -35,7 +36,46 @@ pub async fn open(url: &str) -> Result<Arc<dyn Store>, StoreError> {
 
 #[cfg(feature = "postgres")]
 async fn postgres(url: &str) -> Result<Arc<dyn Store>, StoreError> {
-    Ok(Arc::new(super::PostgresStore::connect(url).await?))
+    let (url, schema) = split_schema(url);
+    let options = super::PostgresOptions::new();
+    let options = match schema {
+        Some(schema) => options.with_schema(schema),
+        None => options,
+    };
+    Ok(Arc::new(super::PostgresStore::connect_with(&url, options).await?))
+}
+
+/// Takes our own parameter out of a URL: the driver refuses those that it does not know.
+#[cfg(feature = "postgres")]
+fn split_schema(url: &str) -> (String, Option<&str>) {
+    let Some((place, parameters)) = url.split_once('?') else { return (url.to_owned(), None) };
+    let (mut schema, mut others) = (None, Vec::new());
+    for parameter in parameters.split('&') {
+        match parameter.strip_prefix("schema=") {
+            Some(name) => schema = Some(name),
+            None => others.push(parameter),
+        }
+    }
+    match others.is_empty() {
+        true => (place.to_owned(), schema),
+        false => (format!("{place}?{}", others.join("&")), schema),
+    }
+}
+
+#[cfg(all(test, feature = "postgres"))]
+mod tests {
+    use super::split_schema;
+
+    #[test]
+    fn the_schema_is_ours_and_the_rest_is_the_drivers() {
+        for (url, driver, schema) in [
+            ("postgres://db/x", "postgres://db/x", None),
+            ("postgres://db/x?schema=a", "postgres://db/x", Some("a")),
+            ("postgres://db/x?a=1&schema=b&c=2", "postgres://db/x?a=1&c=2", Some("b")),
+        ] {
+            assert_eq!(split_schema(url), (driver.to_owned(), schema));
+        }
+    }
 }
 
 #[cfg(not(feature = "postgres"))]

@@ -12,6 +12,7 @@ use super::super::{
     runner::{Attendance, Runner},
     text::{Decoder, one_line},
 };
+use super::unreachable;
 use crate::job::{Event, Exit, How, Job};
 
 /// How an attempt ended.
@@ -37,7 +38,7 @@ pub(super) async fn follow(
     let exit = loop {
         attendance.belongs_to(run.task_id(), run.principal(), &job);
         let event = tokio::select! {
-            event = job.next() => event.map_err(failed)?,
+            event = job.next() => event.map_err(unreachable)?,
             () = run.cancelled() => return cancelled(&job, attendance).await,
             // Nothing happens, but somebody may be able to read what there is.
             () = tokio::time::sleep(LOOK), if gathered.holds_back() => {
@@ -95,7 +96,7 @@ async fn answer(
                 let event = tokio::select! {
                     biased;
                     line = put.as_mut() => break line?,
-                    event = job.next() => event.map_err(failed)?,
+                    event = job.next() => event.map_err(unreachable)?,
                     () = run.cancelled() => return Ok(Asked::Cancelled),
                 };
                 match event {
@@ -106,13 +107,13 @@ async fn answer(
             }
         };
         attendance.asks(false);
-        job.answer(number, &line).await.map_err(failed)?;
+        job.answer(number, &line).await.map_err(unreachable)?;
     }
     Ok(Asked::Answered)
 }
 
 async fn cancelled(job: &Job, mut attendance: Attendance) -> Result<Ended> {
-    job.end().await.map_err(failed)?;
+    job.end().await.map_err(unreachable)?;
     attendance.over(true);
     Ok(Ended::Result(Err(Error::new("cancelled; the command and all its processes were ended"))))
 }
@@ -184,6 +185,10 @@ impl<'c> Gathered<'c> {
 
     /// What the caller is told in the end.
     async fn result(mut self, run: &Durable, exit: &Exit) -> Result<CallToolResult> {
+        let rest = self.decoder.finish();
+        if !rest.is_empty() {
+            self.line(run, rest, true).await?;
+        }
         self.let_go(run).await?;
         let cut = self.cut(exit);
         let held = self.held.take().unwrap_or_default();
@@ -250,8 +255,4 @@ fn json(printed: &str) -> Result<CallToolResult> {
         ))
     })?;
     Ok(CallToolResult::text(json.get()).with_structured_content(json))
-}
-
-fn failed(error: crate::job::Error) -> Error {
-    Error::new(format!("the command cannot be followed: {error}"))
 }

@@ -103,7 +103,8 @@ fn word(value: &Json) -> String {
     }
 }
 
-fn is_name(name: &str) -> bool {
+/// Whether it can be the name of an argument.
+pub(super) fn is_name(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
@@ -162,7 +163,9 @@ fn describe(section: &mut Section<'_>, schema: &mut Map<String, Json>) -> Result
 }
 
 /// A limit of the file, its name in the schema, and for which kinds it means something.
-const LIMITS: [(&str, &str, fn(Kind) -> bool); 6] = [
+type Limit = (&'static str, &'static str, fn(Kind) -> bool);
+
+const LIMITS: [Limit; 6] = [
     ("minimum", "minimum", |kind| matches!(kind, Kind::Integer | Kind::Number)),
     ("maximum", "maximum", |kind| matches!(kind, Kind::Integer | Kind::Number)),
     ("min_length", "minLength", |kind| kind == Kind::Text),

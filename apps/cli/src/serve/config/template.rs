@@ -7,7 +7,7 @@
 use serde_json::{Map, Value as Json};
 
 use super::{
-    argument::{Argument, Item, Kind},
+    argument::{self, Argument, Item, Kind},
     reader::{Problem, Read, Result, Value},
 };
 
@@ -49,32 +49,34 @@ enum Piece {
 }
 
 impl Word {
-    /// Reads `--size={width}x{height}`; `{{` and `}}` stand for braces.
+    /// Reads `--size={width}x{height}`. A placeholder is a name in braces; `{{name}}` stands for
+    /// `{name}`, and all other braces are meant as they are: there is JSON in commands, and `${x}`.
     pub(crate) fn parse(text: &str, line: usize, arguments: &[Argument]) -> Result<Self> {
         let mut pieces = Vec::new();
         let mut literal = String::new();
         let mut rest = text;
-        while let Some(place) = rest.find(['{', '}']) {
+        while let Some(place) = rest.find('{') {
             let (before, from) = rest.split_at(place);
             literal.push_str(before);
-            if let Some(after) = from.strip_prefix("{{").or_else(|| from.strip_prefix("}}")) {
-                literal.push_str(&from[..1]);
+            if let Some((name, after)) = named(from, "{{", "}}") {
+                literal.push_str(&format!("{{{name}}}"));
                 rest = after;
-                continue;
+            } else if let Some((name, after)) =
+                named(from, "{", "}").filter(|_| !literal.ends_with('$'))
+            {
+                let Some(index) = arguments.iter().position(|argument| argument.name == name)
+                else {
+                    return Err(unknown(name, line, arguments));
+                };
+                if !literal.is_empty() {
+                    pieces.push(Piece::Literal(std::mem::take(&mut literal)));
+                }
+                pieces.push(Piece::Value(index));
+                rest = after;
+            } else {
+                literal.push('{');
+                rest = &from[1..];
             }
-            let inside = from.strip_prefix('{').and_then(|inside| inside.split_once('}'));
-            let Some((name, after)) = inside else {
-                return Err(Problem::at(line, format_args!("a brace in `{text}` has no partner"))
-                    .remedy("write {{ and }} for braces that are meant as they are"));
-            };
-            let Some(index) = arguments.iter().position(|argument| argument.name == name) else {
-                return Err(unknown(name, line, arguments));
-            };
-            if !literal.is_empty() {
-                pieces.push(Piece::Literal(std::mem::take(&mut literal)));
-            }
-            pieces.push(Piece::Value(index));
-            rest = after;
         }
         literal.push_str(rest);
         if !literal.is_empty() || pieces.is_empty() {
@@ -163,13 +165,19 @@ impl Word {
     }
 }
 
+/// The name between two marks at the beginning of a text, and what follows.
+fn named<'t>(text: &'t str, open: &str, close: &str) -> Option<(&'t str, &'t str)> {
+    let (name, after) = text.strip_prefix(open)?.split_once(close)?;
+    argument::is_name(name).then_some((name, after))
+}
+
 fn unknown(name: &str, line: usize, arguments: &[Argument]) -> Problem {
     let known: Vec<&str> = arguments.iter().map(|argument| argument.name.as_str()).collect();
     let problem = Problem::at(line, format_args!("there is no argument `{name}`"));
     problem.remedy(if known.is_empty() {
-        "the tool has no arguments; {{ and }} stand for braces".to_owned()
+        format!("the tool has no arguments; write {{{{{name}}}}} if {{{name}}} is meant as it is")
     } else {
-        format!("one of: {}; {{{{ and }}}} stand for braces", known.join(", "))
+        format!("one of: {}; or {{{{{name}}}}} if {{{name}}} is meant as it is", known.join(", "))
     })
 }
 

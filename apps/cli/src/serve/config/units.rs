@@ -85,7 +85,7 @@ fn number_and_unit(text: &str) -> Option<(u64, &str, &str)> {
 pub(crate) fn in_words(span: Duration) -> String {
     let seconds = span.as_secs();
     let units = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
-    match units.iter().find(|(unit, _)| seconds >= *unit && seconds % unit == 0) {
+    match units.iter().find(|(unit, _)| seconds >= *unit && seconds.is_multiple_of(*unit)) {
         Some((unit, name)) if span.subsec_millis() == 0 => format!("{}{name}", seconds / unit),
         _ => format!("{}ms", span.as_millis()),
     }

@@ -259,9 +259,10 @@ impl Durable {
         Ok(())
     }
 
-    /// Lets another replica go on: the client is sent away with what has been recorded, and comes
-    /// back at once. Where that cannot be, on revisions before 2026-07-28 or too often in one call,
-    /// nothing happens.
+    /// Lets another replica go on. A task is given back to the store, and whichever replica is first
+    /// takes it, which may be this one. For other calls the client is sent away with what has been
+    /// recorded, and comes back at once; where that cannot be, on revisions before 2026-07-28 or too
+    /// often in one call, nothing happens.
     pub fn shed(&self) -> Shed<'_> {
         Shed { cx: self, after: None }
     }
@@ -410,7 +411,9 @@ impl Future for Shed<'_> {
 
     fn poll(self: Pin<&mut Self>, _: &mut std::task::Context<'_>) -> Poll<Result<()>> {
         let cx = self.cx;
-        if cx.call().era().asking() == Asking::Wait || !cx.durability().may_shed(&cx.cx) {
+        // A task waits in the store, whatever its client speaks, for whoever comes first.
+        let stays = cx.call().era().asking() == Asking::Wait || !cx.durability().may_shed(&cx.cx);
+        if stays && !cx.durability().is_task() {
             return Poll::Ready(Ok(()));
         }
         match cx.journal().shed(cx.run(), self.after) {

@@ -110,7 +110,6 @@ fn mistakes_in_commands_are_found_when_the_file_is_read() {
         ),
         ("command = []", "is empty"),
         ("command = [\"echo\", \"{b}\"]", "there is no argument `b`"),
-        ("command = [\"echo\", \"{b\"]", "has no partner"),
         (
             "command = [\"echo\", \"x{a}\"]\n[tools.t.arguments]\na = { type = \"array\" }",
             "a list inside a word",
@@ -129,6 +128,13 @@ fn mistakes_in_commands_are_found_when_the_file_is_read() {
 
 #[test]
 fn braces_can_be_written() {
-    let braces = tool("command = [\"echo\", \"{{a}}\"]");
-    assert_eq!(argv(&braces, json!({})), ["echo", "{a}"]);
+    for (written, meant) in [
+        ("{{a}}", "{a}"),
+        (r#"{"a": {"b": 1}}"#, r#"{"a": {"b": 1}}"#),
+        ("${a} } {", "${a} } {"),
+        ("{} {a b} {{", "{} {a b} {{"),
+    ] {
+        let braces = tool(&format!("command = [\"echo\", '{written}']"));
+        assert_eq!(argv(&braces, json!({})), ["echo", meant]);
+    }
 }

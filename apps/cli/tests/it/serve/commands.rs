@@ -1,0 +1,337 @@
+//! What commands do, and what becomes of it.
+
+use std::fs;
+
+use outlive::client::{Client, TaskEvent, texts};
+use serde_json::{Value, json};
+
+use super::{Place, until};
+
+async fn call(client: &Client, tool: &str, arguments: Value) -> (String, bool) {
+    let result = client.call_tool(tool, arguments).await.unwrap();
+    (texts(&result), result.is_error == Some(true))
+}
+
+#[tokio::test]
+async fn a_slow_counter_is_a_task_whose_lines_come_as_they_are_printed() {
+    let place = Place::new(
+        r#"
+[tools.count]
+description = "Counts."
+command = ["sh", "-c", "for n in 1 2 3 4 5 6; do echo $n; echo at $n >&2; sleep 0.2; done"]
+task_after = "300ms"
+"#,
+    );
+    let client = place.client().await;
+    let mut stream = client.stream_tool("count", json!({})).await.unwrap();
+    let mut seen = Vec::new();
+    while let Some(segment) = stream.next().await {
+        seen.push(segment.unwrap());
+    }
+    let result = stream.finish().await.unwrap();
+    assert_eq!(seen.len(), 6, "{seen:?}");
+    assert_eq!(texts(&result), "1\n2\n3\n4\n5\n6");
+    assert_eq!(result.content.len(), 6);
+}
+
+#[tokio::test]
+async fn a_quick_command_is_answered_at_once_with_one_text() {
+    let place = Place::new(
+        "[tools.two]\ndescription = \"Two lines.\"\ncommand = [\"sh\", \"-c\", \"echo a; echo b\"]\n",
+    );
+    let client = place.client().await;
+    let result = client.call_tool("two", json!({})).await.unwrap();
+    assert_eq!(result.content.len(), 1);
+    assert_eq!(texts(&result), "a\nb");
+    // Nothing is left of it.
+    until("the job is forgotten", || {
+        let jobs = fs::read_dir(place.folder.join("data/jobs")).ok()?;
+        let jobs = jobs.flatten().filter(|job| !job.file_name().to_string_lossy().starts_with('.'));
+        (jobs.count() == 0).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn standard_error_is_what_the_task_is_doing() {
+    let place = Place::new(
+        r#"
+[tools.build]
+description = "Builds."
+command = ["sh", "-c", "echo linking >&2; while [ ! -e go ]; do sleep 0.05; done; echo built"]
+task = "always"
+"#,
+    );
+    let client = place.client().await;
+    let mut task = client.start_tool("build", json!({})).await.unwrap();
+    let mut events = task.events();
+    loop {
+        match events.next().await.unwrap().unwrap() {
+            TaskEvent::Status(status) if status.message.as_deref() == Some("linking") => {
+                fs::write(place.folder.join("go"), "").unwrap();
+            }
+            TaskEvent::Done(result) => break assert_eq!(texts(&result), "built"),
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn exit_codes_and_signals_make_the_outcome() {
+    let place = Place::new(
+        r#"
+[tools.code]
+description = "Exits."
+command = ["sh", "-c", "echo before; echo trouble >&2; exit $0", "{code}"]
+ok_codes = [0, 3]
+[tools.code.arguments]
+code = { type = "integer" }
+
+[tools.signal]
+description = "Is ended by a signal."
+command = ["sh", "-c", "kill -SEGV $$"]
+
+[tools.missing]
+description = "Is not there."
+command = ["./no-such-program"]
+"#,
+    );
+    let client = place.client().await;
+    assert_eq!(call(&client, "code", json!({"code": 3})).await, ("before".to_owned(), false));
+    let (text, failed) = call(&client, "code", json!({"code": 4})).await;
+    assert!(failed);
+    assert_eq!(text, "before\nthe command ended with exit code 4; it said:\ntrouble");
+    let (text, failed) = call(&client, "signal", json!({})).await;
+    assert!(failed && text.contains("signal 11"), "{text}");
+    let (text, failed) = call(&client, "missing", json!({})).await;
+    assert!(failed && text.contains("could not be started"), "{text}");
+}
+
+#[tokio::test]
+async fn json_is_structured_content_with_its_schema() {
+    let place = Place::new(
+        r#"
+[tools.sum]
+description = "Sums."
+command = ["sh", "-c", "printf '{\"sum\": %d}' $(($0 + $1))", "{a}", "{b}"]
+output_schema = { type = "object", properties = { sum = { type = "integer" } }, required = ["sum"] }
+[tools.sum.arguments]
+a = { type = "integer" }
+b = { type = "integer", default = 2 }
+
+[tools.broken]
+description = "Prints something else."
+command = ["echo", "hello"]
+output = "json"
+"#,
+    );
+    let client = place.client().await;
+    let result = client.call_tool("sum", json!({"a": 40})).await.unwrap();
+    assert_eq!(result.structured_content.unwrap().get(), r#"{"sum": 42}"#);
+    let tools = client.tools().all().await.unwrap();
+    let sum = tools.iter().find(|tool| tool.name == "sum").unwrap();
+    assert!(sum.output_schema.as_ref().unwrap().get().contains("integer"));
+    let (text, failed) = call(&client, "broken", json!({})).await;
+    assert!(failed && text.contains("must print JSON"), "{text}");
+}
+
+#[tokio::test]
+async fn a_flood_is_cut_and_costs_no_memory() {
+    let place = Place::new(
+        r#"
+[tools.flood]
+description = "Prints a gigabyte."
+command = ["sh", "-c", "head -c 1000000000 /dev/zero | tr '\\0' 'x' | fold -w 99"]
+max_output = "64 KiB"
+"#,
+    );
+    let client = place.client().await;
+    let mut task = client.start_tool("flood", json!({})).await.unwrap();
+    let result = task.wait().await.unwrap();
+    let text = texts(&result);
+    // 1,000,000,000 letters and an end after every 99th of them, of which 64 KiB were kept.
+    let printed = 1_000_000_000_u64 + 1_000_000_000 / 99;
+    let end = text.lines().last().unwrap();
+    let dropped: u64 = end.split(' ').nth(2).unwrap().parse().unwrap();
+    assert!(end.starts_with("[output cut: "), "{end}");
+    assert!((printed - 65_536 - 1..=printed - 65_000).contains(&dropped), "{end}");
+    assert!(text.len() < 70_000);
+    let status = fs::read_to_string(format!("/proc/{}/status", place.pid())).unwrap();
+    let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+    let peak: u64 = peak.split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert!(peak < 200_000, "the server grew to {peak} KiB");
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_text_are_shown_as_such() {
+    let place = Place::new(
+        r#"
+[tools.bytes]
+description = "Prints bytes."
+command = ["printf", '\377\000a\303\244\n\302']
+"#,
+    );
+    let (text, failed) = call(&place.client().await, "bytes", json!({})).await;
+    assert!(!failed);
+    assert_eq!(text, "\u{fffd}\u{fffd}aä\n\u{fffd}", "an unfinished letter at the end too");
+}
+
+#[tokio::test]
+async fn input_is_given_and_closed_and_need_not_be_read() {
+    let place = Place::new(
+        r#"
+[tools.sort]
+description = "Sorts."
+command = ["sort"]
+stdin = "{lines}"
+[tools.sort.arguments]
+lines = { type = "string" }
+
+[tools.deaf]
+description = "Never reads."
+command = ["sh", "-c", "sleep 0.3; echo done"]
+stdin = "{lines}"
+[tools.deaf.arguments]
+lines = { type = "string" }
+
+[tools.nothing]
+description = "Reads where there is nothing."
+command = ["cat"]
+"#,
+    );
+    let client = place.client().await;
+    assert_eq!(call(&client, "sort", json!({"lines": "b\na"})).await.0, "a\nb");
+    let much = "x".repeat(100_000);
+    assert_eq!(call(&client, "deaf", json!({"lines": much})).await.0, "done");
+    assert_eq!(call(&client, "nothing", json!({})).await, (String::new(), false));
+}
+
+#[tokio::test]
+async fn a_command_sees_its_folder_and_no_secrets_of_the_server() {
+    let place = Place::new(
+        r#"
+[tools.where]
+description = "Says where it is."
+command = ["pwd"]
+folder = "sub"
+
+[tools.env]
+description = "Shows its environment."
+command = ["env"]
+env = { GREETING = "hello {who}" }
+[tools.env.arguments]
+who = { type = "string" }
+"#,
+    );
+    fs::create_dir(place.folder.join("sub")).unwrap();
+    let client = place.client().await;
+    let (text, _) = call(&client, "where", json!({})).await;
+    assert!(text.ends_with("/sub"), "{text}");
+    let (text, _) = call(&client, "env", json!({"who": "a b"})).await;
+    let names: Vec<&str> = text.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+    assert!(text.contains("GREETING=hello a b"), "{text}");
+    assert!(names.contains(&"PATH"), "{text}");
+    // The test runner sets variables of its own, which are none of the command's business.
+    assert!(std::env::var("CARGO_PKG_NAME").is_ok());
+    assert!(!names.contains(&"CARGO_PKG_NAME"), "{text}");
+}
+
+#[tokio::test]
+async fn calls_beyond_the_limit_wait_for_a_place() {
+    let place = Place::new(
+        r#"
+[tools.one]
+description = "One at a time."
+command = ["sh", "-c", "mkdir busy || echo two at once; sleep 0.2; rmdir busy; echo done"]
+concurrency = 1
+"#,
+    );
+    let client = place.client().await;
+    let calls = (0..5).map(|_| {
+        let client = client.clone();
+        tokio::spawn(async move { call(&client, "one", json!({})).await })
+    });
+    for call in calls.collect::<Vec<_>>() {
+        assert_eq!(call.await.unwrap(), ("done".to_owned(), false));
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_runs_for_too_long_is_ended() {
+    let place = Place::new(
+        "[tools.long]\ndescription = \"Sleeps.\"\ncommand = [\"sleep\", \"1000\"]\ntime_limit = \"300ms\"\nenv = { MARK = \"1\" }\n",
+    );
+    let (text, failed) = call(&place.client().await, "long", json!({})).await;
+    assert!(failed);
+    assert_eq!(text, "the command ran for longer than 300ms and was ended");
+    assert_eq!(place.left_over(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn health_and_metrics_are_there_without_a_token() {
+    let place = Place::unserved(
+        "[tools.t]\ndescription = \"d\"\ncommand = [\"true\"]\n[server]\ntoken_file = \"tokens\"\n",
+    );
+    fs::write(place.folder.join("tokens"), "ada 0123456789abcdef\n").unwrap();
+    let mut place = place;
+    place.start();
+    let base = place.url().trim_end_matches("/mcp").to_owned();
+    for (path, says) in [("/healthz", "alive"), ("/readyz", "ready"), ("/metrics", "outlive_tasks")]
+    {
+        let (status, body) = get(&format!("{base}{path}")).await;
+        assert_eq!(status, 200, "{path}");
+        assert!(body.contains(says), "{path}: {body}");
+    }
+    let refused = super::builder().connect(place.url()).await;
+    assert!(refused.is_err(), "nobody gets in without a token");
+    let named = super::builder().token("0123456789abcdef").connect(place.url()).await.unwrap();
+    assert_eq!(call(&named, "t", json!({})).await, (String::new(), false));
+}
+
+async fn get(url: &str) -> (u16, String) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let rest = url.trim_start_matches("http://");
+    let (host, path) = rest.split_at(rest.find('/').unwrap());
+    let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    (answer[9..12].parse().unwrap(), answer)
+}
+
+#[tokio::test]
+async fn a_client_that_speaks_stdio_starts_its_own_server() {
+    let place = Place::unserved(
+        "[tools.hello]\ndescription = \"Greets.\"\ncommand = [\"echo\", \"hello\"]\n",
+    );
+    let program = outlive::client::Program::new(env!("CARGO_BIN_EXE_outlive"))
+        .arg("serve")
+        .arg(place.folder.join("outlive.toml"))
+        .arg("--stdio")
+        .arg("--data")
+        .arg(place.folder.join("data"));
+    let client = super::builder().connect(program).await.unwrap();
+    assert_eq!(call(&client, "hello", json!({})).await, ("hello".to_owned(), false));
+    client.close().await;
+}
+
+#[tokio::test]
+async fn progress_is_told() {
+    let place = Place::new(
+        r#"
+[tools.pack]
+description = "Packs."
+command = ["sh", "-c", "printf '@outlive {\"progress\": 1, \"total\": 2, \"message\": \"packing\"}\\n@outlive no mark\\n'; sleep 0.2; echo packed"]
+"#,
+    );
+    let client = place.client().await;
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let call = client.call_tool("pack", json!({})).on_progress(move |progress| {
+        let _ = tell.send(progress);
+    });
+    assert_eq!(texts(&call.await.unwrap()), "@outlive no mark\npacked");
+    let progress = told.recv().await.unwrap();
+    assert_eq!((progress.progress, progress.total), (1.0, Some(2.0)));
+    assert_eq!(progress.message.as_deref(), Some("packing"));
+}

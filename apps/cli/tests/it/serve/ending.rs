@@ -1,0 +1,100 @@
+//! Commands whose tasks are cancelled or out of time, and those whose callers have left. Nothing of
+//! them is left.
+
+use std::{fs, time::Duration};
+
+use outlive::client::TaskEvent;
+use serde_json::json;
+
+use super::{Place, until};
+
+const COMMANDS: &str = r#"
+[tools.stubborn]
+description = "Ignores being asked to end."
+command = ["sh", "-c", "trap '' TERM; echo ready >&2; while :; do sleep 0.1; done"]
+end_grace = "300ms"
+task = "always"
+env = { MARK = "1" }
+
+[tools.parent]
+description = "Has children, one in a session of its own."
+command = ["sh", "-c", "sleep 1000 & setsid sleep 1000 & (setsid sh -c 'sleep 1000 & wait') & echo ready >&2; wait"]
+end_grace = "1s"
+task = "always"
+env = { MARK = "1" }
+
+[tools.leaver]
+description = "Leaves a child behind."
+command = ["sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & echo left"]
+task = "never"
+env = { MARK = "1" }
+
+[tools.inline]
+description = "Takes its time, and is no task."
+command = ["sh", "-c", "touch begun; sleep 1000"]
+task = "never"
+env = { MARK = "1" }
+"#;
+
+#[tokio::test]
+async fn cancelling_ends_every_process() {
+    for tool in ["stubborn", "parent"] {
+        let place = Place::new(COMMANDS);
+        let client = place.client().await;
+        let mut task = client.start_tool(tool, json!({})).await.unwrap();
+        let mut events = task.events();
+        while let Some(event) = events.next().await {
+            match event.unwrap() {
+                TaskEvent::Status(status) if status.message.as_deref() == Some("ready") => break,
+                _ => {}
+            }
+        }
+        assert!(!place.left_over().is_empty());
+        task.cancel().await.unwrap();
+        until(tool, || place.left_over().is_empty().then_some(())).await;
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_is_cancelled_while_no_server_is_there_is_ended_by_the_next() {
+    let mut place = Place::new(COMMANDS);
+    let client = place.client().await;
+    let task = client.start_tool("parent", json!({})).await.unwrap();
+    until("it runs", || (place.left_over().len() >= 4).then_some(())).await;
+    place.kill();
+    assert!(place.left_over().len() >= 4, "it goes on");
+    place.start();
+    let mut task = task;
+    task.cancel().await.unwrap();
+    until("it is ended", || place.left_over().is_empty().then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_command_that_is_over_leaves_nobody_behind() {
+    let place = Place::new(COMMANDS);
+    let result = place.client().await.call_tool("leaver", json!({})).await.unwrap();
+    assert_eq!(outlive::client::texts(&result), "left");
+    assert_eq!(place.left_over(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_caller_that_leaves_takes_its_command_along() {
+    let place = Place::new(COMMANDS);
+    let client = place.client().await;
+    let call = tokio::spawn(async move { client.call_tool("inline", json!({})).await });
+    until("it runs", || fs::exists(place.folder.join("begun")).unwrap().then_some(())).await;
+    call.abort();
+    until("it is ended", || place.left_over().is_empty().then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_task_that_is_out_of_time_is_ended() {
+    let place = Place::new(
+        &COMMANDS.replace("[tools.stubborn]", "[tasks]\nttl = \"1s\"\n[tools.stubborn]"),
+    );
+    let client = place.client().await;
+    let mut task = client.start_tool("stubborn", json!({})).await.unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(40), task.wait()).await;
+    assert!(ended.expect("it ends").is_err());
+    until("it is ended", || place.left_over().is_empty().then_some(())).await;
+}

@@ -1,0 +1,53 @@
+//! A server that is killed again and again while a command prints.
+
+use std::{fs, time::Duration};
+
+use outlive::client::texts;
+use serde_json::json;
+
+use super::Place;
+
+const KILLS: usize = 50;
+
+#[tokio::test]
+async fn fifty_kills_lose_no_line_and_run_nothing_twice() {
+    let mut place = Place::new(
+        r#"
+[tools.count]
+description = "Counts to ten thousand."
+shell = true
+command = '''
+echo run >> runs
+n=0
+while [ $n -lt 10000 ]; do
+  n=$((n + 1))
+  echo $n
+  [ $((n % 100)) -ne 0 ] || sleep 0.05
+  [ $n -ne 9900 ] || while [ ! -e go ]; do sleep 0.05; done
+done
+'''
+task = "always"
+max_output = "1 MiB"
+"#,
+    );
+    let client = place.client().await;
+    let mut task = client.start_tool("count", json!({})).await.unwrap();
+    let waiting = tokio::spawn(async move { task.wait().await });
+    for kill in 0..KILLS {
+        // Each time a little longer, so that some are killed before they have found the command.
+        tokio::time::sleep(Duration::from_millis(10 * kill as u64)).await;
+        assert!(!waiting.is_finished(), "it was over before the last kill");
+        place.kill();
+        place.start();
+    }
+    fs::write(place.folder.join("go"), "").unwrap();
+    let result = tokio::time::timeout(Duration::from_secs(60), waiting).await;
+    let result = result
+        .expect("it ends")
+        .unwrap()
+        .unwrap_or_else(|error| panic!("{error}\n{}", place.log()));
+    let expected: Vec<String> = (1..=10_000).map(|number| number.to_string()).collect();
+    assert_eq!(result.is_error, None);
+    assert!(texts(&result) == expected.join("\n"), "{} blocks", result.content.len());
+    assert_eq!(place.read("runs"), "run\n");
+}

@@ -1,0 +1,166 @@
+//! `outlive serve` with real commands, called by a real client.
+
+mod commands; // what commands do, and what becomes of it
+mod ending; // cancelled, out of time, left by their callers
+mod injection; // whatever a caller writes is a value and nothing else
+mod killed; // servers that are killed while commands run
+mod questions; // commands that ask
+mod reload; // a file that changes
+mod replicas; // two servers on one database
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
+    time::{Duration, Instant},
+};
+
+use outlive::client::{Client, ClientBuilder};
+
+/// A folder with an `outlive.toml`, and a server on it.
+pub(crate) struct Place {
+    pub(crate) folder: PathBuf,
+    store: Option<String>,
+    data: &'static str,
+    server: Option<Running>,
+}
+
+struct Running {
+    process: Child,
+    url: String,
+}
+
+impl Place {
+    /// Writes the file and starts the server.
+    pub(crate) fn new(file: &str) -> Self {
+        let mut place = Self::unserved(file);
+        place.start();
+        place
+    }
+
+    pub(crate) fn unserved(file: &str) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("outlive-serve-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        let place = Self { folder, store: None, data: "data", server: None };
+        place.write(file);
+        place
+    }
+
+    /// Writes the file. `MARK` in it becomes a variable by which commands of this place are known.
+    pub(crate) fn write(&self, file: &str) {
+        let file = file.replace("MARK", &self.mark());
+        fs::write(self.folder.join("outlive.toml"), file).unwrap();
+    }
+
+    fn mark(&self) -> String {
+        self.folder.file_name().unwrap().to_string_lossy().replace('-', "_")
+    }
+
+    /// Another server on the same file, with another data folder and a store that both use.
+    pub(crate) fn replica(&self, data: &'static str, store: &str) -> Self {
+        Self { folder: self.folder.clone(), store: Some(store.to_owned()), data, server: None }
+    }
+
+    /// Starts the server: where it was before, if it ran before.
+    pub(crate) fn start(&mut self) {
+        let listen = match &self.server {
+            None => "127.0.0.1:0".to_owned(),
+            Some(server) => {
+                server.url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned()
+            }
+        };
+        let mut command = Command::new(env!("CARGO_BIN_EXE_outlive"));
+        command.current_dir(&self.folder).args(["serve", "--json", "--listen", &listen]);
+        command.arg("--data").arg(self.folder.join(self.data));
+        if let Some(store) = &self.store {
+            command.args(["--store", store]);
+        }
+        let log =
+            fs::File::options().create(true).append(true).open(self.folder.join("log")).unwrap();
+        let mut process = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        let said: serde_json::Value = serde_json::from_str(&said)
+            .unwrap_or_else(|_| panic!("the server did not start: {}", self.log()));
+        let url = said["url"].as_str().unwrap().to_owned();
+        self.server = Some(Running { process, url });
+    }
+
+    /// Kills the server, as the system would.
+    pub(crate) fn kill(&mut self) {
+        let server = self.server.as_mut().expect("it runs");
+        server.process.kill().unwrap();
+        server.process.wait().unwrap();
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.server.as_ref().expect("it runs").url
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.server.as_ref().expect("it runs").process.id()
+    }
+
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+    }
+
+    pub(crate) async fn client(&self) -> Client {
+        self.client_with(builder()).await
+    }
+
+    pub(crate) async fn client_with(&self, builder: ClientBuilder) -> Client {
+        builder.connect(self.url()).await.unwrap()
+    }
+
+    pub(crate) fn read(&self, file: &str) -> String {
+        fs::read_to_string(self.folder.join(file)).unwrap_or_default()
+    }
+
+    /// The processes whose environment has the mark of this place: commands and their children.
+    pub(crate) fn left_over(&self) -> Vec<String> {
+        let mark = format!("{}=", self.mark()).into_bytes();
+        let mut found = Vec::new();
+        for entry in fs::read_dir("/proc").unwrap().flatten() {
+            let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+            if environment.windows(mark.len()).any(|window| window == mark) {
+                let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+                found.push(String::from_utf8_lossy(&line).replace('\0', " "));
+            }
+        }
+        found
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(server) = &mut self.server {
+            let _ = server.process.kill();
+            let _ = server.process.wait();
+        }
+        if self.data == "data" && !std::thread::panicking() {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+pub(crate) fn builder() -> ClientBuilder {
+    Client::builder("test", "1.0.0").partial_results()
+}
+
+/// Waits for something to become true; says what it was if it does not.
+pub(crate) async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "{what}: it did not happen");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -1,0 +1,53 @@
+//! A file that changes while the server runs.
+
+use std::fs;
+
+use outlive::client::{Filter, Notice, texts};
+use serde_json::json;
+
+use super::{Place, until};
+
+const FIRST: &str = r#"
+[tools.slow]
+description = "Waits."
+command = ["sh", "-c", "touch begun; while [ ! -e go ]; do sleep 0.05; done; echo as it was"]
+task = "always"
+
+[tools.old]
+description = "Goes."
+command = ["echo", "old"]
+"#;
+
+#[tokio::test]
+async fn tools_come_and_go_and_what_runs_goes_on() {
+    let place = Place::new(FIRST);
+    let client = place.client().await;
+    let mut slow = client.start_tool("slow", json!({})).await.unwrap();
+    until("it runs", || fs::exists(place.folder.join("begun")).unwrap().then_some(())).await;
+    let mut subscription = client.listen(Filter::default().tools()).await.unwrap();
+
+    place.write(&FIRST.replace("as it was", "as it is now").replace("tools.old", "tools.new"));
+    let notice = subscription.next().await.unwrap();
+    assert!(matches!(notice, Notice::ToolsChanged), "{notice:?}");
+    until("both are told", || place.log().contains("was read again").then_some(())).await;
+    let names: Vec<String> =
+        client.tools().all().await.unwrap().iter().map(|tool| tool.name.clone()).collect();
+    assert_eq!(names, ["slow", "new"]);
+
+    fs::write(place.folder.join("go"), "").unwrap();
+    assert_eq!(texts(&slow.wait().await.unwrap()), "as it was");
+    let again = client.call_tool("slow", json!({})).await.unwrap();
+    assert_eq!(texts(&again), "as it is now");
+}
+
+#[tokio::test]
+async fn a_mistake_is_told_and_changes_nothing() {
+    let place = Place::new(FIRST);
+    let client = place.client().await;
+    place.write("[tools.old]\ndescription = \"d\"\ncomand = [\"echo\"]\n");
+    until("it is told", || {
+        place.log().contains("outlive.toml:1: [tools.old] has no command").then_some(())
+    })
+    .await;
+    assert_eq!(texts(&client.call_tool("old", json!({})).await.unwrap()), "old");
+}
