@@ -17,7 +17,8 @@ use other as system;
 use std::{io, time::Duration};
 
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, test_kill_process_group,
+    waitid, waitpid,
 };
 use tokio::time::{Instant, sleep};
 
@@ -68,11 +69,16 @@ impl Family {
         Some(Self { group, kin: Kin::Marked(begun.mark.clone()) })
     }
 
-    /// Whether none is left. Dead ones whom nobody has asked after do not count.
+    /// Whether none is left, once the command itself has ended. Dead ones whom nobody has asked after do not count.
     pub(super) fn is_gone(&self) -> bool {
         match system::members(self.group, &self.kin) {
             Some(members) => members.is_empty(),
-            None => self.group.is_none_or(|group| test_kill_process_group(group).is_err()),
+            None => self.group.is_none_or(|group| {
+                // On some systems a group is there as long as its dead leader is. How it ended is known by now, and
+                // its number is no other's as long as the group has anybody else.
+                let _ = waitpid(Some(group), WaitOptions::NOHANG);
+                test_kill_process_group(group).is_err()
+            }),
         }
     }
 
