@@ -273,3 +273,6 @@ pub(super) fn text(tail: &[u8]) -> String {
     let tail = &tail[tail.len().saturating_sub(TAIL)..];
     String::from_utf8_lossy(tail).into_owned()
 }
+
+#[cfg(test)]
+mod tests;
