@@ -84,14 +84,13 @@ impl Family {
 
     /// Asks all of them to end.
     pub(super) fn ask_to_end(&self) {
-        self.signal(Signal::TERM);
-        // One that was stopped would not hear it.
-        self.signal(Signal::CONT);
+        // One that is stopped does not hear it until it goes on.
+        self.signal(&[Signal::TERM, Signal::CONT]);
     }
 
     /// Ends all of them.
     pub(super) fn end(&self) {
-        self.signal(Signal::KILL);
+        self.signal(&[Signal::KILL]);
     }
 
     /// Asks all of them to end, ends those that have not after a while, and waits until none is left.
@@ -106,15 +105,15 @@ impl Family {
         }
     }
 
-    fn signal(&self, signal: Signal) {
+    fn signal(&self, signals: &[Signal]) {
         // That somebody is gone meanwhile is what this is for.
-        if let Some(group) = self.group {
-            let _ = kill_process_group(group, signal);
-        }
-        for member in system::members(None, &self.kin).into_iter().flatten() {
-            if self.group.is_none_or(|group| group != member.group) {
-                member.signal(signal);
+        let others = system::members(None, &self.kin).into_iter().flatten();
+        let others: Vec<_> = others.filter(|member| Some(member.group) != self.group).collect();
+        for &signal in signals {
+            if let Some(group) = self.group {
+                let _ = kill_process_group(group, signal);
             }
+            others.iter().for_each(|member| member.signal(signal));
         }
     }
 }
