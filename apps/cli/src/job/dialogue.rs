@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Error, Result};
 
 /// The longest answer.
-pub(super) const MAX_ANSWER: usize = 1024 * 1024;
+pub(super) const MAX_ANSWER: usize = 1 << 20;
 
 /// Refuses what a command could not read as one answer.
 pub(super) fn check_answer(line: &str) -> Result<()> {

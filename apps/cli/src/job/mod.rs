@@ -27,6 +27,7 @@
 //!
 //! On systems without Unix sockets a command is a child of the server (`elsewhere`) and ends with it.
 
+mod ask;
 mod clock;
 mod command;
 mod dialogue;
@@ -62,6 +63,7 @@ pub use handle::Job;
 #[cfg(unix)]
 pub use jobs::Jobs;
 
+pub use ask::{Ask, MARKER};
 pub use error::{Error, Result};
 pub use lines::{Line, Position};
 pub use server_lock::{ServerLock, server_lock};
@@ -72,11 +74,8 @@ pub(crate) use supervisor::{SuperviseArgs, supervise};
 /// The name of the hidden command that supervises.
 pub(crate) const SUPERVISE: &str = "__supervise";
 
-/// How a line begins with which a command asks its user something; JSON with `ask` follows.
-pub const MARKER: &str = "@outlive ";
-
 /// The variable in a command's environment that says which job it is part of. It is different for every job.
 pub const JOB_VARIABLE: &str = "OUTLIVE_JOB";
 
 /// The longest line. What is longer comes in pieces of this length.
-pub const MAX_LINE: usize = 64 * 1024;
+pub const MAX_LINE: usize = 64 << 10;

@@ -7,14 +7,12 @@ use std::{
     io::{self, Write},
 };
 
-use serde::{Deserialize, de::IgnoredAny};
-
-use super::{JobSpec, MARKER, MAX_LINE};
+use super::{Ask, JobSpec, MARKER, MAX_LINE};
 
 /// How much of standard error is kept.
-const TAIL: usize = 16 * 1024;
+const TAIL: usize = 16 << 10;
 /// How long a line of standard error may be to be told whole.
-const MAX_STATUS: usize = 1024;
+const MAX_STATUS: usize = 1 << 10;
 
 /// The beginning of standard output, within the limits. All that follows is counted and dropped.
 #[derive(Debug)]
@@ -149,7 +147,7 @@ impl Output {
     }
 
     fn end_line(&mut self, questions: &mut Questions) {
-        if self.candidate.take().is_some_and(|line| is_question(&line)) {
+        if self.candidate.take().is_some_and(|line| Ask::read(&line).is_some()) {
             if self.cut {
                 questions.lost = true;
             } else {
@@ -206,16 +204,6 @@ impl Output {
 
 fn unwritten(error: &io::Error) -> String {
     format!("the rest of the output could not be written ({error}); make room and run it again")
-}
-
-fn is_question(line: &[u8]) -> bool {
-    #[derive(Deserialize)]
-    struct Question {
-        #[serde(rename = "ask")]
-        _ask: IgnoredAny,
-    }
-    line.strip_prefix(MARKER.as_bytes())
-        .is_some_and(|json| serde_json::from_slice::<Question>(json).is_ok())
 }
 
 /// The end of standard error, and its newest line.
@@ -285,3 +273,6 @@ pub(super) fn text(tail: &[u8]) -> String {
     let tail = &tail[tail.len().saturating_sub(TAIL)..];
     String::from_utf8_lossy(tail).into_owned()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,9 @@
 //! Linux: `/proc` says who there is.
 
-use std::{fs, io};
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+};
 
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, pidfd_send_signal,
@@ -19,6 +22,14 @@ pub(super) struct Member {
 }
 
 impl Member {
+    /// None if it is dead.
+    fn read(pid: Pid) -> Option<Self> {
+        let Stat { state, parent, group, started } = Stat::read(number(pid))?;
+        // Kernel threads have no group.
+        let group = Pid::from_raw(group)?;
+        (!matches!(state, 'Z' | 'X')).then_some(Self { pid, parent, group, started })
+    }
+
     pub(super) fn signal(&self, signal: Signal) {
         // Since it was seen it may have ended, and its number may be another's: hold on to it, then look again.
         let Ok(held) = pidfd_open(self.pid, PidfdFlags::empty()) else { return };
@@ -31,22 +42,62 @@ impl Member {
 /// The living among a group and its kin. None would say that this system cannot tell.
 #[expect(clippy::unnecessary_wraps, reason = "other systems cannot tell")]
 pub(super) fn members(group: Option<Pid>, kin: &Kin) -> Option<Vec<Member>> {
-    let mut all: Vec<Member> = living();
-    let mut members: Vec<Member> = Vec::new();
-    match kin {
+    let belongs: &dyn Fn(&Member) -> bool = match kin {
+        // It has adopted everybody, so the group is among them.
         Kin::Under(ancestor) => {
-            let mut parents = vec![number(*ancestor)];
-            while let Some(parent) = parents.pop() {
-                let children = all.extract_if(.., |process| process.parent == parent);
-                let before = members.len();
-                members.extend(children);
-                parents.extend(members[before..].iter().map(|child| number(child.pid)));
+            let descendants = descendants_by_list(*ancestor);
+            return Some(descendants.unwrap_or_else(|| descendants_of_all(*ancestor)));
+        }
+        Kin::Marked(mark) => &|process| has_mark(process, mark),
+    };
+    let is_member = |process: &Member| Some(process.group) == group || belongs(process);
+    Some(living().filter(is_member).collect())
+}
+
+/// The living descendants of a process. None if this kernel does not list children.
+fn descendants_by_list(ancestor: Pid) -> Option<Vec<Member>> {
+    let mut children = children(ancestor)?;
+    loop {
+        let mut found = Vec::new();
+        let mut seen = children.clone();
+        while let Some(pid) = seen.pop() {
+            // Whose state is looked at before its children, and is dead, has none: they were adopted before it died.
+            if let Some(process) = Member::read(pid) {
+                found.push(process);
+                seen.extend(self::children(pid).unwrap_or_default());
             }
         }
-        Kin::Marked(mark) => members.extend(all.extract_if(.., |process| has_mark(process, mark))),
+        // So they would be new here.
+        let again = self::children(ancestor)?;
+        if again == children {
+            return Some(found);
+        }
+        children = again;
     }
-    members.extend(all.extract_if(.., |process| Some(process.group) == group));
-    Some(members)
+}
+
+fn children(parent: Pid) -> Option<Vec<Pid>> {
+    let mut children = Vec::new();
+    for task in fs::read_dir(format!("/proc/{}/task", number(parent))).ok()? {
+        let list = fs::read_to_string(task.ok()?.path().join("children")).ok()?;
+        children.extend(
+            list.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)),
+        );
+    }
+    Some(children)
+}
+
+/// The same, found among all processes.
+fn descendants_of_all(ancestor: Pid) -> Vec<Member> {
+    let mut all: Vec<Member> = living().collect();
+    let mut found: Vec<Member> = Vec::new();
+    let mut parents = vec![ancestor];
+    while let Some(parent) = parents.pop() {
+        let before = found.len();
+        found.extend(all.extract_if(.., |process| process.parent == number(parent)));
+        parents.extend(found[before..].iter().map(|child| child.pid));
+    }
+    found
 }
 
 /// Those whose parents end become children of this process, and so are not lost sight of.
@@ -56,9 +107,7 @@ pub(in super::super) fn become_reaper() -> io::Result<()> {
 
 /// Lets adopted processes that have ended leave the table of processes; `child` stays.
 pub(in super::super) fn reap_adopted(child: Pid) {
-    let own = number(getpid());
-    let adopted = fs::read_to_string(format!("/proc/self/task/{own}/children")).unwrap_or_default();
-    for pid in adopted.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)) {
+    for pid in children(getpid()).unwrap_or_default() {
         if pid != child {
             let _ = waitpid(Some(pid), WaitOptions::NOHANG);
         }
@@ -76,18 +125,11 @@ pub(super) fn boot() -> String {
     id.trim().to_owned()
 }
 
-fn living() -> Vec<Member> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+fn living() -> impl Iterator<Item = Member> {
+    let entries = fs::read_dir("/proc").into_iter().flatten();
     entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter_map(|pid: i32| {
-            let stat = Stat::read(pid)?;
-            // Kernel threads have no group.
-            let (pid, group) = (Pid::from_raw(pid)?, Pid::from_raw(stat.group)?);
-            let is_dead = matches!(stat.state, 'Z' | 'X');
-            (!is_dead).then_some(Member { pid, parent: stat.parent, group, started: stat.started })
-        })
-        .collect()
+        .filter_map(|entry| Pid::from_raw(entry.ok()?.file_name().to_str()?.parse().ok()?))
+        .filter_map(Member::read)
 }
 
 /// What is needed of `/proc/<pid>/stat`.
@@ -100,9 +142,11 @@ struct Stat {
 
 impl Stat {
     fn read(pid: i32) -> Option<Self> {
+        // It is never longer, and one read is cheaper than `fs::read`, which looks for the length first.
+        let mut stat = [0; 1024];
+        let length = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut stat).ok()?;
         // The name of a program need not be text.
-        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-        Self::parse(&String::from_utf8_lossy(&stat))
+        Self::parse(&String::from_utf8_lossy(&stat[..length]))
     }
 
     fn parse(stat: &str) -> Option<Self> {
@@ -136,7 +180,36 @@ fn number(pid: Pid) -> i32 {
 
 #[cfg(test)]
 mod tests {
-    use super::Stat;
+    use std::process::{Command, Stdio};
+
+    use rustix::process::{Pid, getpid};
+
+    use super::{Stat, children, descendants_by_list, descendants_of_all};
+
+    #[test]
+    fn both_ways_find_the_same_descendants() {
+        // A child with two children of its own, which waits for its input.
+        let script = "sleep 1000 & a=$!; sleep 1000 & b=$!; read end; kill $a $b";
+        let mut child =
+            Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        while children(pid).unwrap().len() < 2 {
+            std::thread::yield_now();
+        }
+        let pids = |members: Vec<super::Member>| {
+            let mut pids: Vec<i32> =
+                members.iter().map(|member| super::number(member.pid)).collect();
+            pids.sort_unstable();
+            pids
+        };
+        let listed = pids(descendants_by_list(pid).unwrap());
+        assert_eq!(listed.len(), 2);
+        assert_eq!(listed, pids(descendants_of_all(pid)));
+        assert!(pids(descendants_by_list(getpid()).unwrap()).contains(&super::number(pid)));
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(descendants_by_list(pid).is_none_or(|left| left.is_empty()));
+    }
 
     #[test]
     fn the_name_of_a_program_may_look_like_other_fields() {

@@ -17,7 +17,8 @@ use other as system;
 use std::{io, time::Duration};
 
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, test_kill_process_group,
+    waitid, waitpid,
 };
 use tokio::time::{Instant, sleep};
 
@@ -68,24 +69,28 @@ impl Family {
         Some(Self { group, kin: Kin::Marked(begun.mark.clone()) })
     }
 
-    /// Whether none is left. Dead ones whom nobody has asked after do not count.
+    /// Whether none is left, once the command itself has ended. Dead ones whom nobody has asked after do not count.
     pub(super) fn is_gone(&self) -> bool {
         match system::members(self.group, &self.kin) {
             Some(members) => members.is_empty(),
-            None => self.group.is_none_or(|group| test_kill_process_group(group).is_err()),
+            None => self.group.is_none_or(|group| {
+                // On some systems a group is there as long as its dead leader is. How it ended is known by now, and
+                // its number is no other's as long as the group has anybody else.
+                let _ = waitpid(Some(group), WaitOptions::NOHANG);
+                test_kill_process_group(group).is_err()
+            }),
         }
     }
 
     /// Asks all of them to end.
     pub(super) fn ask_to_end(&self) {
-        self.signal(Signal::TERM);
-        // One that was stopped would not hear it.
-        self.signal(Signal::CONT);
+        // One that is stopped does not hear it until it goes on.
+        self.signal(&[Signal::TERM, Signal::CONT]);
     }
 
     /// Ends all of them.
     pub(super) fn end(&self) {
-        self.signal(Signal::KILL);
+        self.signal(&[Signal::KILL]);
     }
 
     /// Asks all of them to end, ends those that have not after a while, and waits until none is left.
@@ -100,15 +105,15 @@ impl Family {
         }
     }
 
-    fn signal(&self, signal: Signal) {
+    fn signal(&self, signals: &[Signal]) {
         // That somebody is gone meanwhile is what this is for.
-        if let Some(group) = self.group {
-            let _ = kill_process_group(group, signal);
-        }
-        for member in system::members(None, &self.kin).into_iter().flatten() {
-            if self.group.is_none_or(|group| group != member.group) {
-                member.signal(signal);
+        let others = system::members(None, &self.kin).into_iter().flatten();
+        let others: Vec<_> = others.filter(|member| Some(member.group) != self.group).collect();
+        for &signal in signals {
+            if let Some(group) = self.group {
+                let _ = kill_process_group(group, signal);
             }
+            others.iter().for_each(|member| member.signal(signal));
         }
     }
 }

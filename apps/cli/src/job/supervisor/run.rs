@@ -302,9 +302,18 @@ impl<'a> Watch<'a> {
     }
 
     fn end_the_rest(&mut self) {
+        if self.is_gone() {
+            self.phase = Phase::Over;
+            return;
+        }
         self.family.ask_to_end();
         let hard = processes::later(self.spec.end_grace);
         self.phase = Phase::Ending { hard, look: Instant::now() };
+    }
+
+    /// Whether none of the command's processes is left.
+    fn is_gone(&self) -> bool {
+        self.ending.is_some() && self.family.is_gone()
     }
 
     fn look_at(&self) -> Option<Instant> {
@@ -322,7 +331,7 @@ impl<'a> Watch<'a> {
             Phase::Ending { hard, .. } => {
                 self.see_who_ended();
                 let now = Instant::now();
-                if self.ending.is_some() && self.family.is_gone() {
+                if self.is_gone() {
                     self.phase = Phase::Over;
                     return;
                 }

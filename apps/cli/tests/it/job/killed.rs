@@ -1,23 +1,36 @@
 //! Servers and supervisors that are killed.
 
 use std::{
-    env,
+    env, fs,
     io::{BufRead, BufReader, Write},
-    process::{Command, Stdio},
+    mem,
+    process::{Child, Command, Stdio},
     time::Duration,
 };
 
-use outlive_cli::job::{How, Position, State};
+use outlive_cli::job::{How, JobSpec, Position, State};
 
 use super::{ID, Place, kill, line, lives, read, sh, until};
 
 /// Prints slowly enough to be interrupted.
 const COUNTER: &str = "i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo $i; sleep 0.005; done";
 
-/// This test is two processes: it starts itself again as a server that reads and is killed.
+/// Starts this test again as a process of its own, which finds the data folder and is killed.
+fn start_again(test: &str, place: &Place) -> Child {
+    Command::new(env::current_exe().unwrap())
+        .args(["--exact", &format!("job::killed::{test}"), "--nocapture"])
+        .env(ROLE, &place.data)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// The data folder of such a process.
+const ROLE: &str = "OUTLIVE_TEST_DATA";
+
 #[tokio::test]
 async fn a_command_goes_on_when_its_server_is_killed_and_is_read_on() {
-    const ROLE: &str = "OUTLIVE_TEST_READER";
     if let Some(data) = env::var_os(ROLE) {
         let place = Place::at(data.into());
         let mut job = place.start(&sh(COUNTER)).await;
@@ -26,14 +39,8 @@ async fn a_command_goes_on_when_its_server_is_killed_and_is_read_on() {
         }
     }
     let place = Place::new();
-    let this = "job::killed::a_command_goes_on_when_its_server_is_killed_and_is_read_on";
-    let mut server = Command::new(env::current_exe().unwrap())
-        .args(["--exact", this, "--nocapture"])
-        .env(ROLE, &place.data)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let test = "a_command_goes_on_when_its_server_is_killed_and_is_read_on";
+    let mut server = start_again(test, &place);
     let mut heard = BufReader::new(server.stderr.take().unwrap()).lines();
     assert!(heard.any(|line| line.unwrap() == "read 20"));
     server.kill().unwrap();
@@ -45,6 +52,69 @@ async fn a_command_goes_on_when_its_server_is_killed_and_is_read_on() {
     let expected: Vec<String> = (21..=200).map(|number| number.to_string()).collect();
     assert_eq!(lines, expected);
     assert_eq!(exit.how, How::Code(0));
+}
+
+/// Leaves a trace for each time that it is run.
+fn tracing(place: &Place) -> JobSpec {
+    sh(&format!("echo ran >> {}; echo done", place.data.join("ran").display()))
+}
+
+fn runs(place: &Place) -> usize {
+    fs::read_to_string(place.data.join("ran")).unwrap_or_default().lines().count()
+}
+
+#[tokio::test]
+async fn wherever_a_server_is_killed_the_command_runs_once() {
+    if let Some(data) = env::var_os(ROLE) {
+        let place = Place::at(data.into());
+        let (_, exit) = place.run(&tracing(&place)).await;
+        assert_eq!(exit.how, How::Code(0));
+        // The folder is the other's.
+        mem::forget(place);
+        return;
+    }
+    for delay in 0..24 {
+        let place = Place::new();
+        let mut server = start_again("wherever_a_server_is_killed_the_command_runs_once", &place);
+        // The delay is where it is killed: each time a little later.
+        tokio::time::sleep(Duration::from_millis(2 * delay)).await;
+        server.kill().unwrap();
+        let (lines, exit) = place.run(&tracing(&place)).await;
+        assert_eq!((lines, exit.how), (vec!["done".to_owned()], How::Code(0)));
+        assert_eq!(runs(&place), 1, "killed after {delay} times 2 ms");
+        server.wait().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn wherever_a_supervisor_is_killed_the_command_runs_once_at_most() {
+    for delay in 0..32 {
+        let place = Place::new();
+        claim(&place, &tracing(&place));
+        let mut supervisor = Command::new(env!("CARGO_BIN_EXE_outlive"))
+            .arg("__supervise")
+            .arg(place.file(""))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // The delay is where it is killed: each time a little later.
+        tokio::time::sleep(Duration::from_millis(delay)).await;
+        supervisor.kill().unwrap();
+        supervisor.wait().unwrap();
+        let (_, exit) = place.run(&tracing(&place)).await;
+        match exit.how {
+            How::Code(0) => assert_eq!(runs(&place), 1, "killed after {delay} ms"),
+            How::Lost => assert!(runs(&place) <= 1, "killed after {delay} ms"),
+            other => panic!("killed after {delay} ms: {other:?}"),
+        }
+    }
+}
+
+/// What is left by a server that was killed right after its claim.
+fn claim(place: &Place, spec: &JobSpec) {
+    fs::create_dir(place.file("")).unwrap();
+    fs::write(place.file("spec.json"), serde_json::to_vec(spec).unwrap()).unwrap();
 }
 
 #[tokio::test]
@@ -99,12 +169,10 @@ async fn when_the_supervisor_is_killed_sessions_of_their_own_do_not_survive() {
 async fn after_a_restart_of_the_machine_nobody_is_ended() {
     let place = Place::new();
     let mut innocent = Command::new("sleep").arg("1000").spawn().unwrap();
-    std::fs::create_dir(place.data.join("jobs").join(ID)).unwrap();
-    let spec = serde_json::to_vec(&sh("sleep 1000")).unwrap();
-    std::fs::write(place.file("spec.json"), spec).unwrap();
-    std::fs::write(place.file("begun"), r#"{"at":1,"mark":"5eed.0"}"#).unwrap();
+    claim(&place, &sh("sleep 1000"));
+    fs::write(place.file("begun"), r#"{"at":1,"mark":"5eed.0"}"#).unwrap();
     let child = format!(r#"{{"pid":{},"started":"1","boot":"another"}}"#, innocent.id());
-    std::fs::write(place.file("child"), child).unwrap();
+    fs::write(place.file("child"), child).unwrap();
     assert_eq!(read(&mut place.find().await).await.1.how, How::Lost);
     assert!(lives(&innocent.id().to_string()));
     innocent.kill().unwrap();

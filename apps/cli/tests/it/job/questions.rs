@@ -88,7 +88,8 @@ async fn time_stands_still_while_a_question_is_open() {
 #[tokio::test]
 async fn what_only_looks_like_a_question_is_none() {
     let place = Place::new();
-    let script = r#"echo '@outlive {"tell":1}'; echo '@outlive ask'; echo ' @outlive {"ask":1}'; echo go; read a"#;
+    let script = r#"echo '@outlive {"tell":"x"}'; echo '@outlive ask'; echo ' @outlive {"ask":"x"}'
+        echo '@outlive {"ask":3}'; echo '@outlive {"ask":"x","feilds":{}}'; echo go; read a"#;
     let mut job = place.start(&asks(script)).await;
     while line(&mut job).await != "go" {}
     assert!(!place.jobs.list().unwrap()[0].asking);

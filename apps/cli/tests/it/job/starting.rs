@@ -147,3 +147,30 @@ async fn what_is_over_can_be_forgotten_and_what_runs_cannot() {
     assert!(place.jobs.find(ID).await.unwrap().is_none());
     place.jobs.forget(ID).unwrap();
 }
+
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn neither_supervisor_nor_command_holds_what_the_server_has_open() {
+    let place = Place::new();
+    // What this process was given is not its own to keep from others.
+    let given = open_in("self");
+    let _listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut job = place.start(&sh("echo $$; exec sleep 1000")).await;
+    let command = super::line(&mut job).await;
+    let server = &open_in("self") - &given;
+    assert!(!server.is_empty());
+    for process in [command, place.supervisor().to_string()] {
+        let shared = &open_in(&process) & &server;
+        assert!(shared.is_empty(), "{shared:?}");
+    }
+    job.end().await.unwrap();
+}
+
+/// What a process has open that is no file.
+#[cfg(target_os = "linux")]
+fn open_in(process: &str) -> std::collections::BTreeSet<String> {
+    let open = fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+    let open = open.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
+    let open = open.map(|target| target.to_string_lossy().into_owned());
+    open.filter(|target| target.contains(":[") && !target.starts_with("anon_inode")).collect()
+}
