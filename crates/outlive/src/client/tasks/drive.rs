@@ -14,6 +14,7 @@ use crate::client::{
     error::{Error, GaveUp, Reason, Refused, Result},
     notebook::{Record, SavedAnswer, Stage},
     request::{Waiting, jitter, read, send},
+    stream::Segment,
 };
 
 /// Answers that are ready within this time go together.
@@ -30,7 +31,11 @@ pub enum TaskEvent {
     Status(Box<TaskSnapshot>),
     /// It asks something: answer it with [`TaskHandle::answer`](super::TaskHandle::answer).
     Question(Box<Question>),
-    /// It is over, with a result.
+    /// It has emitted something: part of its result, in order, each part once. Comes where the
+    /// client said [`partial_results`](crate::client::ClientBuilder::partial_results) and the server
+    /// has the extension; what had not come when the task ended is in the result alone.
+    Partial(Segment),
+    /// It is over, with a result. Its content begins with everything that came in parts.
     Done(Box<CallToolResult>),
 }
 
@@ -84,9 +89,9 @@ impl Drive {
         }
     }
 
-    /// Leaves the questions to whoever reads the events.
-    pub(crate) fn leave_questions(&mut self) {
-        self.answers = false;
+    /// Puts questions to the answerer, or leaves them to whoever reads the events.
+    pub(crate) fn set_answering(&mut self, answers: bool) {
+        self.answers = answers;
     }
 
     /// To the end.
