@@ -165,10 +165,17 @@ impl TaskHandle {
     /// # Errors
     ///
     /// When the task is gone, or the server cannot be asked.
-    pub async fn look(&self) -> Result<Option<TaskSnapshot>> {
-        match &self.state {
-            State::Task(task, era, _) => look(&self.core, &task.id, *era).await.map(Some),
-            _ => Ok(None),
+    pub fn look(&self) -> impl Future<Output = Result<Option<TaskSnapshot>>> + Send + use<> {
+        let core = Arc::clone(&self.core);
+        let task = match &self.state {
+            State::Task(task, era, _) => Some((task.id.clone(), *era)),
+            _ => None,
+        };
+        async move {
+            match task {
+                Some((id, era)) => look(&core, &id, era).await.map(Some),
+                None => Ok(None),
+            }
         }
     }
 
