@@ -159,7 +159,13 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     };
     let server = Server::builder("stage", "1.0.0")
         .instructions("Everything that can happen to a call.")
-        .tasks(tasks.partials(true).poll_interval(Duration::from_millis(50)))
+        .tasks(
+            tasks
+                .partials(true)
+                .poll_interval(Duration::from_millis(50))
+                // Its tools do not look whether they are cancelled: they are dropped.
+                .engine(|engine| engine.cancel_grace = AFTER),
+        )
         .tool(add())
         .tool(echo())
         .tool(picture())

@@ -108,9 +108,10 @@ impl Journal {
         if state.unwritten.is_none() {
             state.segments.all_written();
         }
-        let said = state.said.take();
+        let (said, noted) = (state.said.take(), state.noted.take());
         let unwritten = state.unwritten.get_or_insert_default();
         unwritten.changes.message = unwritten.changes.message.take().or(said);
+        unwritten.changes.progress = unwritten.changes.progress.take().or(noted);
     }
 
     /// There is no store after all: what was recorded stays in memory.
@@ -225,6 +226,11 @@ impl Journal {
         let writer = unwritten.writer.take();
         drop(state);
         writer.into_iter().for_each(Waker::wake);
+    }
+
+    /// Notes how far a run is whose client hears of it: for when there is a store to write it to.
+    pub fn keep_progress(&self, note: RawJson) {
+        self.lock().noted = Some(note);
     }
 
     /// How far the run was when it was last begun: nothing less is said any more.

@@ -199,9 +199,9 @@ impl Attendant {
     }
 
     fn status(&self, task: &TaskSnapshot) {
-        match (&task.progress, &task.message) {
-            (Some(far), _) => self.screen.progress(far.done, far.total, far.message.as_deref()),
-            (None, Some(message)) => self.screen.status(message),
+        match (&task.progress, show::doing(task)) {
+            (Some(far), doing) => self.screen.progress(far.done, far.total, doing),
+            (None, Some(doing)) => self.screen.status(doing),
             (None, None) => {}
         }
     }

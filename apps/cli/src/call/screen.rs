@@ -3,7 +3,7 @@
 
 use std::{
     io::{self, IsTerminal, Write},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -17,11 +17,28 @@ const TICK: Duration = Duration::from_millis(120);
 
 /// The terminal, or the two streams that stand in for one.
 pub(crate) struct Screen {
-    bar: ProgressBar,
-    /// What is to be said when the user has answered. A form has the terminal to itself.
-    held: Mutex<Option<Vec<Said>>>,
+    state: Mutex<State>,
+    /// Whether there is a terminal for talk.
+    is_lively: bool,
     /// Whether somebody reads the data on a terminal.
     is_shown: bool,
+}
+
+#[derive(Default)]
+struct State {
+    /// What goes on, if something does.
+    view: Option<View>,
+    /// Where that is drawn. Not there while a form has the terminal to itself.
+    bar: Option<ProgressBar>,
+    /// What is to be said when the form is over.
+    held: Option<Vec<Said>>,
+}
+
+/// What the bar shows.
+struct View {
+    /// How much of it is full; `None` for a spinner.
+    part: Option<f64>,
+    message: String,
 }
 
 enum Said {
@@ -31,12 +48,11 @@ enum Said {
 
 impl Screen {
     pub(crate) fn new() -> Arc<Self> {
-        let bar = match io::stderr().is_terminal() {
-            true => ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(15)),
-            false => ProgressBar::hidden(),
-        };
-        let held = Mutex::new(None);
-        Arc::new(Self { bar, held, is_shown: io::stdout().is_terminal() })
+        Arc::new(Self {
+            state: Mutex::default(),
+            is_lively: io::stderr().is_terminal(),
+            is_shown: io::stdout().is_terminal(),
+        })
     }
 
     /// Whether there is somebody to ask.
@@ -46,73 +62,101 @@ impl Screen {
 
     /// Begins to show that something goes on.
     pub(crate) fn begin(&self, what: &str) {
-        self.bar.set_style(spinner());
-        self.bar.set_message(shown(what));
-        self.bar.enable_steady_tick(TICK);
+        self.show(View { part: None, message: shown(what) });
     }
 
     /// Shows how far it is: as a bar where there is a total.
     pub(crate) fn progress(&self, done: f64, total: Option<f64>, message: Option<&str>) {
         let message = message.map(shown).unwrap_or_default();
-        match total.filter(|total| *total > 0.0) {
-            Some(total) => {
-                let part = (done / total).clamp(0.0, 1.0) * STEPS;
-                self.bar.set_style(bar());
-                self.bar.set_length(STEPS as u64);
-                self.bar.set_position(part as u64);
-                self.bar.set_message(format!("{done} of {total}  {message}").trim_end().to_owned());
-            }
+        self.show(match total.filter(|total| *total > 0.0) {
+            Some(total) => View {
+                part: Some((done / total).clamp(0.0, 1.0)),
+                message: format!("{done} of {total}  {message}").trim_end().to_owned(),
+            },
             None => {
-                self.bar.set_style(spinner());
-                self.bar.set_message(format!("{done}  {message}").trim_end().to_owned());
+                View { part: None, message: format!("{done}  {message}").trim_end().to_owned() }
             }
-        }
+        });
     }
 
     /// Shows what it is doing.
     pub(crate) fn status(&self, message: &str) {
-        self.bar.set_style(spinner());
-        self.bar.set_message(shown(message));
+        self.show(View { part: None, message: shown(message) });
     }
 
     /// Takes the bar away.
     pub(crate) fn end(&self) {
-        self.bar.finish_and_clear();
+        let mut state = self.lock();
+        state.view = None;
+        state.clear();
     }
 
     /// Data, for whoever reads standard output. On a terminal without what would steer it.
     pub(crate) fn data(&self, text: &str) {
         let text = if self.is_shown { shown_lines(text) } else { text.to_owned() };
-        self.say(Said::Data(text));
+        self.lock().say(Said::Data(text));
     }
 
     /// Talk, for people.
     pub(crate) fn talk(&self, text: &str) {
-        self.say(Said::Talk(shown_lines(text)));
-    }
-
-    fn say(&self, said: Said) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *held {
-            Some(held) => held.push(said),
-            None => self.bar.suspend(|| write(&said)),
-        }
+        self.lock().say(Said::Talk(shown_lines(text)));
     }
 
     /// Gives the terminal to a form.
     pub(crate) fn hold(&self) {
-        self.bar.disable_steady_tick();
-        self.bar.set_draw_target(ProgressDrawTarget::hidden());
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default();
+        let mut state = self.lock();
+        state.clear();
+        state.held.get_or_insert_default();
     }
 
     /// Takes the terminal back, and says what was held back.
     pub(crate) fn release(&self) {
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
-        held.into_iter().flatten().for_each(|said| write(&said));
-        if io::stderr().is_terminal() {
-            self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(15));
-            self.bar.enable_steady_tick(TICK);
+        let mut state = self.lock();
+        state.held.take().into_iter().flatten().for_each(|said| write(&said));
+        state.draw(self.is_lively);
+    }
+
+    fn show(&self, view: View) {
+        let mut state = self.lock();
+        state.view = Some(view);
+        state.draw(self.is_lively);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn draw(&mut self, is_lively: bool) {
+        let (Some(view), true, None) = (&self.view, is_lively, &self.held) else { return };
+        let bar = self.bar.get_or_insert_with(|| {
+            let target = ProgressDrawTarget::stderr_with_hz(15);
+            let bar = ProgressBar::with_draw_target(Some(STEPS as u64), target);
+            bar.enable_steady_tick(TICK);
+            bar
+        });
+        match view.part {
+            Some(part) => {
+                bar.set_style(style("[{bar:24}] {percent:>3}%  {wide_msg}").progress_chars("=> "));
+                bar.set_position((part * STEPS) as u64);
+            }
+            None => bar.set_style(style("{spinner} {wide_msg}")),
+        }
+        bar.set_message(view.message.clone());
+    }
+
+    fn clear(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn say(&mut self, said: Said) {
+        match (&mut self.held, &self.bar) {
+            (Some(held), _) => held.push(said),
+            (None, Some(bar)) => bar.suspend(|| write(&said)),
+            (None, None) => write(&said),
         }
     }
 }
@@ -139,14 +183,6 @@ pub(crate) fn shown_lines(text: &str) -> String {
     plain.chars().filter(|char| !char.is_control() || matches!(char, '\n' | '\t')).collect()
 }
 
-fn spinner() -> ProgressStyle {
-    style("{spinner} {wide_msg}")
-}
-
-fn bar() -> ProgressStyle {
-    style("[{bar:24}] {percent:>3}%  {wide_msg}").progress_chars("=> ")
-}
-
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("the template is written here")
 }
@@ -158,6 +194,6 @@ mod tests {
     #[test]
     fn what_steers_a_terminal_is_not_shown() {
         assert_eq!(shown("\u{1b}[31mred\u{1b}[0m\u{7}\nnext\r"), "red next");
-        assert_eq!(shown("\u{1b}]0;title\u{7}x\u{9b}2J"), "x2J");
+        assert_eq!(shown("\u{1b}]0;title\u{7}x\u{9b}2Jy"), "xy");
     }
 }

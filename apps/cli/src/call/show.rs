@@ -1,6 +1,9 @@
 //! Results, for people.
 
-use outlive::wire::{CallToolResult, ContentBlock, ResourceContents};
+use outlive::{
+    client::TaskSnapshot,
+    wire::{CallToolResult, ContentBlock, ResourceContents},
+};
 use serde_json::Value;
 
 use super::screen::Screen;
@@ -24,6 +27,24 @@ pub(crate) fn result(screen: &Screen, result: &CallToolResult, came: usize) {
     }
     if let Some(structured) = structured {
         screen.data(&format!("{structured:#}"));
+    }
+}
+
+/// What a task is doing, in words, beside how far it is. A server that has no other words for that says
+/// how far it is in the words themselves.
+pub(crate) fn doing(task: &TaskSnapshot) -> Option<&str> {
+    let (Some(far), Some(message)) = (&task.progress, &task.message) else {
+        let far = task.progress.as_ref().and_then(|far| far.message.as_deref());
+        return far.or(task.message.as_deref());
+    };
+    let count = match far.total {
+        Some(total) => format!("{} of {total}", far.done),
+        None => far.done.to_string(),
+    };
+    let words = far.message.as_ref().map_or(count.clone(), |said| format!("{said} ({count})"));
+    match *message == words {
+        true => far.message.as_deref(),
+        false => Some(message),
     }
 }
 

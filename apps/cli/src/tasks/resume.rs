@@ -15,6 +15,7 @@ use crate::{
         outcome::Outcome,
         screen::{Screen, shown},
         server::{Connection, Server, trouble},
+        show,
     },
     trouble::{Kind, Result, Trouble},
 };
@@ -117,7 +118,7 @@ pub(super) fn seen(saved: &SavedCall, snapshot: Option<&TaskSnapshot>) -> Value 
     let Some(snapshot) = snapshot else { return seen };
     let far = snapshot.progress.as_ref();
     seen["state"] = json!(snapshot.status.as_str());
-    seen["message"] = json!(snapshot.message);
+    seen["message"] = json!(show::doing(snapshot));
     seen["progress"] = json!(
         far.map(|far| json!({"progress": far.done, "total": far.total, "message": far.message}))
     );

@@ -166,7 +166,7 @@ fn a_server_that_lists_is_asked() {
     let file = outlive.folder.file("token");
     std::fs::write(&file, token).unwrap();
     let known = ["--token-file", file.as_str()];
-    let call = ["call", "--detach", stage.url.as_str(), "order_task"];
+    let call = ["call", "--detach", "--version", "2025-11-25", stage.url.as_str(), "order_task"];
     assert_eq!(outlive.run(&[&call[..], &known].concat()).code, 0);
     let list =
         ["tasks", "list", "--server", stage.url.as_str(), "--version", "2025-11-25", "--json"];

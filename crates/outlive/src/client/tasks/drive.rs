@@ -54,6 +54,8 @@ pub(crate) struct Drive {
     grace: Option<Instant>,
     /// Whether questions go to the answerer; otherwise they are events.
     answers: bool,
+    /// What was seen and is not dealt with yet: whoever waits for that may be dropped.
+    seen: Option<TaskSnapshot>,
 }
 
 impl std::fmt::Debug for Drive {
@@ -86,6 +88,7 @@ impl Drive {
             deadline,
             grace: None,
             answers: true,
+            seen: None,
         }
     }
 
@@ -106,13 +109,17 @@ impl Drive {
     /// The next thing that happens. Can be dropped while it waits.
     pub(crate) async fn next(&mut self) -> Result<TaskEvent> {
         loop {
+            if let Some(snapshot) = self.seen.clone() {
+                let event = self.seen(snapshot).await;
+                self.seen = None;
+                match event? {
+                    Some(event) => return Ok(event),
+                    None => continue,
+                }
+            }
             let (last, grace) = (self.deadline, self.grace);
             tokio::select! {
-                snapshot = self.observer.next() => {
-                    if let Some(event) = self.seen(snapshot?).await? {
-                        return Ok(event);
-                    }
-                }
+                snapshot = self.observer.next() => self.seen = Some(snapshot?),
                 Some(settled) = self.asking.join_next(), if !self.asking.is_empty() => {
                     let settled = settled
                         .map_err(|_| GaveUp::BadAnswer("the answerer panicked".to_owned()))?;
@@ -127,9 +134,7 @@ impl Drive {
                         let why = format!("the task `{}` has outlived its time", self.id);
                         return Err(Refused::plain(Reason::TaskGone, outlive_wire::code::INVALID_PARAMS, why).into());
                     }
-                    if let Some(event) = self.seen(snapshot).await? {
-                        return Ok(event);
-                    }
+                    self.seen = Some(snapshot);
                 }
             }
         }

@@ -45,6 +45,17 @@ impl TaskProgress {
         }
     }
 
+    /// Keeps how far a call is that is no task yet.
+    pub(in crate::server) fn keep(durability: &Durability, progress: &Progress) {
+        let total = progress.total.filter(|total| total.is_finite());
+        let progress = Progress { total, ..progress.clone() };
+        if progress.done.is_finite()
+            && let Ok(note) = to_raw_value(&Self { token: None, progress })
+        {
+            durability.journal.keep_progress(note);
+        }
+    }
+
     /// What was kept.
     pub(super) fn read(kept: &RawJson) -> Option<Self> {
         serde_json::from_str(kept.get()).ok()
