@@ -1,13 +1,309 @@
-//! `outlive inspect`: what a server has.
+//! `outlive inspect`: what a server has, as a page for people or as JSON.
 
-use std::process::ExitCode;
+use std::{fmt::Write as _, process::ExitCode, sync::Arc};
 
-use crate::trouble::Result;
+use console::style;
+use outlive::{
+    client::{Client, Error, Reason, Result as Asked, ServerView},
+    wire::{Prompt, Resource, ResourceTemplate, Tool, Version},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    call::{
+        block_on,
+        schema::{self, Field, plain},
+        screen::{Screen, shown, shown_lines},
+        server::{Connection, Server, trouble},
+    },
+    trouble::Result,
+};
+
+/// How wide the text is.
+const WIDTH: usize = 100;
 
 /// Shows what an MCP server has.
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+#[command(
+    disable_version_flag = true,
+    override_usage = "outlive inspect [OPTIONS] SERVER\n       outlive inspect [OPTIONS] -- COMMAND…",
+    after_help = "SERVER is a URL, or the command that starts a server, as in `outlive call`.
 
-pub(crate) fn run(Args {}: Args) -> Result<ExitCode> {
+Examples:
+  outlive inspect http://127.0.0.1:8000/mcp
+  outlive inspect 'my-server --stdio'
+  outlive inspect --json -- my-server --stdio | jq '.tools[].name'"
+)]
+pub(crate) struct Args {
+    /// The server
+    #[arg(value_name = "SERVER")]
+    server: Option<String>,
+    /// The command that starts the server, in place of SERVER
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+    /// Tries every revision of the protocol, each on a connection of its own
+    #[arg(long)]
+    all_versions: bool,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    block_on(Box::pin(inspect(args)))
+}
+
+async fn inspect(args: Args) -> Result<ExitCode> {
+    let words: Vec<String> = args.server.into_iter().collect();
+    let (server, _) = Server::of_words(&words, args.command)?;
+    let screen = Screen::new();
+    let client = args.connection.connect(&server, &screen, |builder| builder).await?;
+    let mut found = Found::of(&client).await.map_err(|error| trouble(&error, Some(&server)))?;
+    client.close().await;
+    if args.all_versions {
+        found.speaks = Some(speaks(&server, &args.connection, &screen).await);
+    }
+    screen.data(&match args.json {
+        true => format!("{:#}", found.as_json()),
+        false => found.page(),
+    });
     Ok(ExitCode::SUCCESS)
+}
+
+/// The revisions in which a server can be spoken to.
+async fn speaks(server: &Server, connection: &Connection, screen: &Arc<Screen>) -> Vec<Version> {
+    let mut spoken = Vec::new();
+    for version in Version::ALL {
+        let pinned = connection.connect(server, screen, |builder| builder.version(version)).await;
+        // A server may agree to another revision than the one it was offered.
+        if let Ok(client) = pinned {
+            if client.version().await.is_ok_and(|agreed| agreed == version)
+                && client.ping().await.is_ok()
+            {
+                spoken.push(version);
+            }
+            client.close().await;
+        }
+    }
+    spoken
+}
+
+/// What was found.
+struct Found {
+    version: Version,
+    speaks: Option<Vec<Version>>,
+    server: ServerView,
+    tools: Vec<Tool>,
+    resources: Vec<Resource>,
+    templates: Vec<ResourceTemplate>,
+    prompts: Vec<Prompt>,
+}
+
+impl Found {
+    async fn of(client: &Client) -> Asked<Self> {
+        Ok(Self {
+            version: client.version().await?,
+            speaks: None,
+            server: client.server().await?,
+            tools: offered(client.tools().all().await)?,
+            resources: offered(client.resources().all().await)?,
+            templates: offered(client.resource_templates().all().await)?,
+            prompts: offered(client.prompts().all().await)?,
+        })
+    }
+
+    fn as_json(&self) -> Value {
+        let all =
+            |versions: &Vec<Version>| versions.iter().map(|it| it.as_str()).collect::<Vec<_>>();
+        json!({
+            "version": self.version.as_str(),
+            "speaks": self.speaks.as_ref().map(all),
+            "server": self.server.info,
+            "instructions": self.server.instructions,
+            "capabilities": self.server.capabilities,
+            "tools": self.tools,
+            "resources": self.resources,
+            "resourceTemplates": self.templates,
+            "prompts": self.prompts,
+        })
+    }
+
+    fn page(&self) -> String {
+        let mut page = Page::default();
+        let info = self.server.info.as_ref();
+        let name = info.map_or("a server without a name".to_owned(), |info| {
+            let title =
+                info.title.as_deref().map(|title| format!(" ({title})")).unwrap_or_default();
+            format!("{}{title} {}", info.name, info.version)
+        });
+        page.line(&style(shown(&name)).bold().to_string());
+        page.pair("revision", self.version.as_str());
+        if let Some(speaks) = &self.speaks {
+            let all: Vec<&str> = speaks.iter().map(|version| version.as_str()).collect();
+            page.pair("speaks", &all.join(", "));
+        }
+        let capabilities = serde_json::to_value(&self.server.capabilities).unwrap_or_default();
+        page.pair("capabilities", &names(&capabilities, "extensions"));
+        page.pair("extensions", &names(&capabilities["extensions"], ""));
+        if let Some(instructions) = &self.server.instructions {
+            page.head("Instructions", None);
+            page.text(instructions, 2);
+        }
+        page.head("Tools", Some(self.tools.len()));
+        self.tools.iter().for_each(|tool| page.tool(tool));
+        page.head("Resources", Some(self.resources.len()));
+        for it in &self.resources {
+            page.entry(&it.uri, Some(&it.name), it.description.as_deref());
+        }
+        page.head("Resource templates", Some(self.templates.len()));
+        for it in &self.templates {
+            page.entry(&it.uri_template, Some(&it.name), it.description.as_deref());
+        }
+        page.head("Prompts", Some(self.prompts.len()));
+        for it in &self.prompts {
+            let arguments: Vec<String> = it
+                .arguments
+                .iter()
+                .flatten()
+                .map(|argument| match argument.required {
+                    Some(true) => argument.name.clone(),
+                    _ => format!("[{}]", argument.name),
+                })
+                .collect();
+            page.entry(
+                &format!("{} {}", it.name, arguments.join(" ")),
+                None,
+                it.description.as_deref(),
+            );
+        }
+        page.0.trim_end().to_owned()
+    }
+}
+
+/// A list, which is empty where the server does not have it.
+fn offered<T>(listed: Asked<Vec<T>>) -> Asked<Vec<T>> {
+    match listed {
+        Err(error) if is_not_offered(&error) => Ok(Vec::new()),
+        listed => listed,
+    }
+}
+
+fn is_not_offered(error: &Error) -> bool {
+    error.reason() == Some(Reason::NoSuchMethod)
+        || matches!(error, Error::GaveUp(outlive::client::GaveUp::NotOffered(_)))
+}
+
+/// The members of an object, but for one.
+fn names(object: &Value, without: &str) -> String {
+    let members = object.as_object().into_iter().flat_map(|members| members.keys());
+    let names: Vec<String> =
+        members.filter(|name| *name != without).map(|name| shown(name)).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+/// A page of text that grows.
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn line(&mut self, text: &str) {
+        // Writing to memory does not fail.
+        let _ = writeln!(self.0, "{}", text.trim_end());
+    }
+
+    fn pair(&mut self, name: &str, value: &str) {
+        self.line(&format!("  {name:<14}{}", shown(value)));
+    }
+
+    fn head(&mut self, name: &str, count: Option<usize>) {
+        if count == Some(0) {
+            return;
+        }
+        let count = count.map(|count| format!(" ({count})")).unwrap_or_default();
+        self.line("");
+        self.line(&style(format!("{name}{count}")).bold().to_string());
+    }
+
+    fn entry(&mut self, name: &str, title: Option<&str>, description: Option<&str>) {
+        let title = title.map(|title| format!("  {}", shown(title))).unwrap_or_default();
+        self.line(&format!("  {}{title}", shown(name)));
+        if let Some(description) = description {
+            self.text(description, 6);
+        }
+    }
+
+    fn tool(&mut self, tool: &Tool) {
+        let notes = notes(tool);
+        let name = style(shown(&tool.name)).cyan().to_string();
+        self.line(format!("  {name}  {}", notes.join(", ")).trim_end());
+        if let Some(description) = &tool.description {
+            self.text(description, 6);
+        }
+        let schema = serde_json::to_value(&tool.input_schema).unwrap_or_default();
+        let fields = schema::fields(&schema);
+        let widest = |text: fn(&Field) -> usize| fields.iter().map(text).max().unwrap_or_default();
+        let (names, hints) = (widest(|it| it.name.len()), widest(|it| it.hint.len()).min(36));
+        for field in &fields {
+            let need = if field.is_required { '*' } else { ' ' };
+            let default = field.default.as_ref();
+            let default = default.map(|it| format!(" [{}]", shown(&plain(it)))).unwrap_or_default();
+            let about = field.description.as_deref().map(shown).unwrap_or_default();
+            let (name, hint) = (shown(&field.name), shown(&field.hint));
+            self.line(&format!("    {need} {name:<names$}  {hint:<hints$}  {about}{default}"));
+        }
+        if let Some(output) = &tool.output_schema {
+            let output = serde_json::to_value(output).unwrap_or_default();
+            let fields: Vec<String> =
+                schema::fields(&output).iter().map(|it| shown(&it.name)).collect();
+            self.line(&format!("      returns {{{}}}", fields.join(", ")));
+        }
+    }
+
+    /// Text, in lines that are not too long.
+    fn text(&mut self, text: &str, indent: usize) {
+        let room = WIDTH.saturating_sub(indent);
+        for paragraph in shown_lines(text).lines() {
+            let mut line = String::new();
+            for word in paragraph.split_whitespace() {
+                if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
+                    self.line(&format!("{:indent$}{line}", ""));
+                    line.clear();
+                }
+                if !line.is_empty() {
+                    line.push(' ');
+                }
+                line.push_str(word);
+            }
+            self.line(&format!("{:indent$}{line}", ""));
+        }
+    }
+}
+
+/// What the server says of how a tool behaves.
+fn notes(tool: &Tool) -> Vec<String> {
+    let mut notes = Vec::new();
+    notes.extend(tool.title.as_deref().map(shown));
+    if let Some(hints) = &tool.annotations {
+        let hints = [
+            (hints.read_only_hint, "read-only"),
+            (hints.idempotent_hint, "idempotent"),
+            (hints.destructive_hint, "destructive"),
+            (hints.open_world_hint, "open world"),
+        ];
+        notes.extend(
+            hints
+                .into_iter()
+                .filter(|(hint, _)| *hint == Some(true))
+                .map(|(_, word)| word.to_owned()),
+        );
+    }
+    let execution = tool.execution.as_ref().map(serde_json::to_value);
+    if let Some(Ok(execution)) = execution
+        && let Some(support) = execution["taskSupport"].as_str()
+    {
+        notes.push(format!("task {support}"));
+    }
+    notes
 }

@@ -2,6 +2,8 @@
 
 use outlive_wire::{CallToolResult, ErrorObject, InputRequests};
 
+use crate::Progress;
+
 /// A task at one moment.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "built by the server, read by the eras, both ours")]
@@ -18,6 +20,8 @@ pub struct TaskView {
     pub poll: u64,
     /// What it is doing, in words.
     pub message: Option<String>,
+    /// How far it said it was, for those who have words for that.
+    pub progress: Option<Progress>,
     /// What the model may be told while it runs; said when it is made, where there are words for it.
     pub immediate: Option<String>,
     /// Whether the caller wanted none of the ways in which the call could be answered, and so gets

@@ -60,6 +60,8 @@ pub(crate) struct State {
     pub(crate) progress: Option<f64>,
     /// What the run has said that it is doing, while there was no store to write it to.
     pub(crate) said: Option<String>,
+    /// How far it has said it is meanwhile.
+    pub(crate) noted: Option<RawJson>,
     /// What a store has not been given yet; `None` for a journal that lives in memory.
     pub(crate) unwritten: Option<Unwritten>,
     /// The run wants to go on elsewhere, and when.

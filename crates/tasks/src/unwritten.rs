@@ -30,8 +30,8 @@ pub(crate) struct Unwritten {
     /// How many writes have been begun, and how many are done.
     begun: u64,
     done: u64,
-    /// How far the run is, in words, for when it is worth a write.
-    words: Option<String>,
+    /// How far the run is, in words and as a note, for when it is worth a write.
+    words: Option<(String, RawJson)>,
     /// When progress was last written.
     progressed: Option<Instant>,
     /// Those who wait for a write.
@@ -108,9 +108,10 @@ impl Journal {
         if state.unwritten.is_none() {
             state.segments.all_written();
         }
-        let said = state.said.take();
+        let (said, noted) = (state.said.take(), state.noted.take());
         let unwritten = state.unwritten.get_or_insert_default();
         unwritten.changes.message = unwritten.changes.message.take().or(said);
+        unwritten.changes.progress = unwritten.changes.progress.take().or(noted);
     }
 
     /// There is no store after all: what was recorded stays in memory.
@@ -134,8 +135,8 @@ impl Journal {
         // These are open now. One that was withdrawn before would be withdrawn after, in a store.
         withdrawn.retain(|name| !all.iter().any(|asked| asked.name == *name));
         let worth_it = !unwritten.changes.is_empty() || unwritten.too_soon().is_zero();
-        if unwritten.words.is_some() && worth_it {
-            unwritten.changes.message = unwritten.words.take();
+        if worth_it && let Some((words, note)) = unwritten.words.take() {
+            (unwritten.changes.message, unwritten.changes.progress) = (Some(words), Some(note));
             unwritten.progressed = Some(Instant::now());
         }
         if unwritten.changes.is_empty() || unwritten.only_progress_too_soon() {
@@ -185,7 +186,10 @@ impl Journal {
             return;
         };
         unwritten.changes.message = Some(message);
-        unwritten.words = None;
+        // What is said now is newer than those words; how far the run is stays true.
+        if let Some((_, note)) = unwritten.words.take() {
+            unwritten.changes.progress = Some(note);
+        }
         let writer = unwritten.writer.take();
         drop(state);
         writer.into_iter().for_each(Waker::wake);
@@ -206,9 +210,9 @@ impl Journal {
         writer.into_iter().for_each(Waker::wake);
     }
 
-    /// Says how far the run is, in words, for those who hear of it only by what the run says it is
-    /// doing. What does not grow is ignored; what comes too fast waits.
-    pub fn progress_in_words(&self, done: f64, words: String) {
+    /// Says how far the run is, in words as well, for those who hear of it only by what the run says
+    /// it is doing. What does not grow is ignored; what comes too fast waits.
+    pub fn progress_in_words(&self, done: f64, words: String, note: RawJson) {
         let mut state = self.lock();
         if !done.is_finite() || state.progress.is_some_and(|last| done <= last) {
             return;
@@ -218,10 +222,15 @@ impl Journal {
             state.said = Some(words);
             return;
         };
-        unwritten.words = Some(words);
+        unwritten.words = Some((words, note));
         let writer = unwritten.writer.take();
         drop(state);
         writer.into_iter().for_each(Waker::wake);
+    }
+
+    /// Notes how far a run is whose client hears of it: for when there is a store to write it to.
+    pub fn keep_progress(&self, note: RawJson) {
+        self.lock().noted = Some(note);
     }
 
     /// How far the run was when it was last begun: nothing less is said any more.

@@ -1,13 +1,229 @@
-//! `outlive call`: call a tool of any MCP server.
+//! `outlive call`: calls a tool of any server, and stays until it is over or the user leaves.
+//!
+//! - `server`: which server is meant, and how it is reached.
+//! - `arguments`, `schema`: what the words of the command line mean to the tool.
+//! - `attend`: sits with the call. `desk` and `form` are its questions, `screen` and `show` what the user
+//!   sees, `handles` what is written down.
 
-use std::process::ExitCode;
+pub(crate) mod arguments;
+pub(crate) mod attend;
+pub(crate) mod desk;
+pub(crate) mod form;
+pub(crate) mod handles;
+pub(crate) mod outcome;
+pub(crate) mod schema;
+pub(crate) mod screen;
+pub(crate) mod server;
+pub(crate) mod show;
 
-use crate::trouble::Result;
+use std::{
+    future::{Future, IntoFuture},
+    process::ExitCode,
+    time::Duration,
+};
 
-/// Calls a tool of any MCP server.
+use outlive::{
+    client::{Client, TaskHandle},
+    wire::Tool,
+};
+use tokio::time::Instant;
+
+use self::{
+    attend::{Attendant, Begun},
+    desk::{Desk, Prepared},
+    handles::Handles,
+    outcome::Outcome,
+    screen::Screen,
+    server::{Connection, Server, trouble},
+};
+use crate::trouble::{Result, Trouble};
+
+/// How long a call may take when nobody says so. Whoever sits at a terminal has Ctrl-C.
+const PATIENCE: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// How long a connection is given to end properly.
+const PARTING: Duration = Duration::from_secs(3);
+
+const EXAMPLES: &str = "\
+SERVER is a URL, or the command that starts a server on standard input and output: in one word with
+spaces, or behind `--` at the end. Arguments are key=value, typed by the tool's schema; key:=JSON for any
+JSON; a key that is repeated makes a list; one word '{…}', @FILE or - (standard input) is all of them.
+
+Examples:
+  outlive call http://127.0.0.1:8000/mcp add a=1 b=2
+  outlive call 'my-server --stdio' add a=1 b=2
+  outlive call add a=1 b=2 -- my-server --stdio
+  outlive call http://127.0.0.1:8000/mcp add --json '{\"a\": 1, \"b\": 2}'
+  outlive call --detach http://127.0.0.1:8000/mcp render frames=1000
+  outlive call http://127.0.0.1:8000/mcp deploy version=7 --answer yes=true
+
+Ctrl-C asks: go on, detach or cancel; a second one leaves at once. A call that was killed is gone on with
+by `outlive tasks`.";
+
+/// Calls a tool of an MCP server.
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+#[command(
+    after_help = EXAMPLES,
+    disable_version_flag = true,
+    override_usage = "outlive call [OPTIONS] SERVER TOOL [KEY=VALUE]…\n       \
+                      outlive call [OPTIONS] TOOL [KEY=VALUE]… -- COMMAND…"
+)]
+pub(crate) struct Args {
+    /// The server, the tool, and its arguments
+    #[arg(required = true, value_name = "SERVER TOOL KEY=VALUE")]
+    words: Vec<String>,
+    /// The command that starts the server, in place of SERVER
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+    /// Prints the whole result as JSON, when it is there
+    #[arg(long)]
+    json: bool,
+    /// Prints the handle of the task and leaves; the task goes on
+    #[arg(long)]
+    detach: bool,
+    /// Leaves after this time: 30, 30s, 5m, 2h. A task goes on
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    timeout: Option<Duration>,
+    /// How long the task and its result should exist, where a client may say so
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    task_ttl: Option<Duration>,
+    /// Has it done once, however often it is called with this key
+    #[arg(long)]
+    key: Option<String>,
+    #[command(flatten)]
+    prepared: Prepared,
+    #[command(flatten)]
+    connection: Connection,
+}
 
-pub(crate) fn run(Args {}: Args) -> Result<ExitCode> {
-    Ok(ExitCode::SUCCESS)
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    block_on(Box::pin(call(args)))
+}
+
+/// Runs something that waits, and leaves behind what waits still: a key that nobody presses.
+pub(crate) fn block_on(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Trouble::unreachable(format!("no runtime: {error}")))?;
+    let done = runtime.block_on(work);
+    runtime.shutdown_background();
+    done
+}
+
+async fn call(args: Args) -> Result<ExitCode> {
+    let (server, words) = Server::of_words(&args.words, args.command.clone())?;
+    let Some((name, words)) = words.split_first() else {
+        return Err(Trouble::usage("there is no tool to call")
+            .remedy(format!("`outlive inspect {}` shows what there is", server.text)));
+    };
+    let (screen, handles) = (Screen::new(), Handles::open()?);
+    let (desk, asked) = Desk::new();
+    let client = args
+        .connection
+        .connect(&server, &screen, |builder| {
+            builder
+                .answerer(desk)
+                .notebook(handles.clone())
+                .limits(|limits| limits.total_timeout = PATIENCE)
+        })
+        .await?;
+    let tool = tool(&client, &server, name).await?;
+    let schema = serde_json::to_value(&tool.input_schema).unwrap_or_default();
+    let arguments = arguments::arguments(name, &schema, words)?;
+
+    let mut attendant = Attendant::new(&screen, asked, args.prepared.clone());
+    attendant.deadline = args.timeout.map(|timeout| Instant::now() + timeout);
+    (attendant.shows_parts, attendant.detaches) = (!args.json, args.detach);
+    attendant.makes_tasks = makes_tasks(&client).await?;
+    let mut starting =
+        client.start_tool(name.as_str(), &arguments).without_timeout().total_timeout(PATIENCE);
+    if let Some(ttl) = args.task_ttl {
+        starting = starting.task_ttl(ttl);
+    }
+    if let Some(key) = &args.key {
+        starting = starting.idempotency_key(key);
+    }
+    let shown = std::sync::Arc::clone(&screen);
+    let starting = starting.on_progress(move |far| {
+        shown.progress(far.progress, far.total, far.message.as_deref());
+    });
+    screen.begin(name);
+    let came = attend(&mut attendant, starting.into_future()).await;
+    screen.end();
+    let outcome = Outcome { screen: &screen, handles: &handles, is_json: args.json, keeps: false };
+    let code = match came {
+        Ok((left, handle)) => outcome.tell(left, handle.as_ref(), args.detach).await,
+        Err(trouble) => Err(outcome.failed(trouble)),
+    };
+    // What is not ended properly in time ends with this process.
+    let _ = tokio::time::timeout(PARTING, client.close()).await;
+    code
+}
+
+async fn attend(
+    attendant: &mut Attendant,
+    starting: impl Future<Output = outlive::client::Result<TaskHandle>>,
+) -> Result<(attend::Left, Option<TaskHandle>)> {
+    match attendant.begin(starting).await? {
+        Begun::Left(left) => Ok((left, None)),
+        Begun::Handle(mut handle) => {
+            let left = attendant.attend(&mut handle).await?;
+            Ok((left, Some(handle)))
+        }
+    }
+}
+
+/// The tool of this name. One that is not there is refused before anything is sent.
+async fn tool(client: &Client, server: &Server, name: &str) -> Result<Tool> {
+    let tools = client.tools().all().await.map_err(|error| trouble(&error, Some(server)))?;
+    let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
+    tools.into_iter().find(|tool| tool.name == name).ok_or_else(|| {
+        let trouble = Trouble::usage(format!("{} has no tool `{name}`", server.text));
+        match names.is_empty() {
+            true => trouble.remedy("it has no tools at all"),
+            false => trouble.remedy(format!("its tools are {}", names.join(", "))),
+        }
+    })
+}
+
+/// Whether the server makes tasks of calls by itself.
+async fn makes_tasks(client: &Client) -> Result<bool> {
+    let server = client.server().await.map_err(|error| trouble(&error, None))?;
+    let extensions = server.capabilities.extensions;
+    Ok(extensions
+        .is_some_and(|extensions| extensions.contains_key("io.modelcontextprotocol/tasks")))
+}
+
+/// A time: seconds, or a number with its unit.
+pub(crate) fn span(text: &str) -> std::result::Result<Duration, String> {
+    let (number, unit) = match text.find(|char: char| char.is_alphabetic()) {
+        Some(at) => text.split_at(at),
+        None => (text, "s"),
+    };
+    let seconds = match unit {
+        "ms" => 0.001,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3_600.0,
+        "d" => 86_400.0,
+        _ => return Err(format!("`{unit}` is no unit; there are ms, s, m, h and d")),
+    };
+    let number: f64 = number.parse().map_err(|_| "write 30, 30s, 5m, 2h or 1d".to_owned())?;
+    Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::span;
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(span("30"), Ok(Duration::from_secs(30)));
+        assert_eq!(span("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(span("250ms"), Ok(Duration::from_millis(250)));
+        assert!(span("3 weeks").is_err() && span("-1s").is_err() && span("").is_err());
+    }
 }

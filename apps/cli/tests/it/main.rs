@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is tests, helpers included")]
 
+mod call; // `outlive call`, `outlive tasks` and `outlive inspect`, piped and at a terminal
 #[cfg(unix)]
 mod job; // commands that outlive the server: real commands, real signals
 #[cfg(target_os = "linux")]

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, value::to_raw_value};
 
 use super::error::{Error, GaveUp};
-use crate::server::check_form;
+use crate::server::{check_form, check_form_field};
 
 /// Answers what servers ask.
 ///
@@ -147,6 +147,33 @@ impl Question {
             _ => return Err(Error::broke("it asks something that no revision knows")),
         };
         Ok(Self { ask, origin, server: Arc::clone(server), key })
+    }
+
+    /// Says whether an answer fits the question, before it is given.
+    ///
+    /// # Errors
+    ///
+    /// Why it does not.
+    pub fn check(&self, answer: &Answer) -> Result<(), String> {
+        match settle_with(&self.ask, answer.clone()) {
+            Settled::Send(_) | Settled::Refused(_) => Ok(()),
+            Settled::Undeclared(kind) => Err(format!("nobody answers {kind} here")),
+            Settled::Bad(why) => Err(why),
+        }
+    }
+
+    /// Says whether a value fits one field of a form. What is no field fits.
+    ///
+    /// # Errors
+    ///
+    /// Why it does not; a sentence that the name of the field begins.
+    pub fn check_field(&self, name: &str, value: &Value) -> Result<(), String> {
+        let Ask::Form(form) = &self.ask else { return Ok(()) };
+        let fields = form.requested_schema.properties.iter();
+        match fields.into_iter().find(|(field, _)| *field == name) {
+            Some((_, field)) => check_form_field(field, value),
+            None => Ok(()),
+        }
     }
 
     /// The answer that has every default of the form filled in; `None` if it is no form, or asks for

@@ -278,6 +278,11 @@ fn written(
     let mut wanted = Wanted::new(core, Method::ToolsCall, params).named(tool.name.as_str());
     (wanted.repeated, wanted.holds_tasks) = (repeated, holds_tasks);
     wanted.waiting = waiting.clone();
+    if asks {
+        // A task that is asked for is answered with at once, and looked at later. With a token it would
+        // tell its progress to those who wait for its result; without one, it says it in words.
+        wanted.waiting.on_progress = None;
+    }
     wanted
 }
 

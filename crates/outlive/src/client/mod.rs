@@ -68,7 +68,10 @@ pub use lists::{Listed, Pages};
 pub use notebook::{FileNotebook, Notebook, Round, SavedAnswer, SavedCall, SavedTask, Stage};
 pub use notice::Notice;
 pub use notices::Notices;
-pub use outlive_protocol::era::client::{TaskSnapshot, TaskStatus};
+pub use outlive_protocol::{
+    Progress as TaskProgress,
+    era::client::{TaskSnapshot, TaskStatus},
+};
 pub use outlive_transport::client::{
     TransportError, TransportErrorKind,
     child::{Program, Stderr},

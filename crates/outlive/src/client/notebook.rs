@@ -152,11 +152,12 @@ impl Record {
 
     /// Changes what is known, and writes it down before anything is done about it.
     pub(crate) async fn change(&self, change: impl FnOnce(&mut SavedCall)) -> Result<()> {
-        let mut saved = self.saved.lock().await;
+        let mut saved = Arc::clone(&self.saved).lock_owned().await;
         change(&mut saved);
         let Some(notebook) = self.notebook.clone() else { return Ok(()) };
-        let copy = saved.clone();
-        run(move || notebook.write(&copy)).await
+        // Locked until it is written, also if nobody waits for that any more: two writes at once would
+        // be one too many for a file.
+        run(move || notebook.write(&saved)).await
     }
 
     pub(crate) async fn write(&self) -> Result<()> {
@@ -164,9 +165,9 @@ impl Record {
     }
 
     pub(crate) async fn erase(&self) -> Result<()> {
-        let id = self.saved.lock().await.id.clone();
+        let saved = Arc::clone(&self.saved).lock_owned().await;
         let Some(notebook) = self.notebook.clone() else { return Ok(()) };
-        run(move || notebook.erase(&id)).await
+        run(move || notebook.erase(&saved.id)).await
     }
 }
 

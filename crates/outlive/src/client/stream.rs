@@ -7,6 +7,8 @@
 mod legacy;
 mod modern;
 
+pub(crate) use modern::{Feed, fed};
+
 use std::{
     pin::Pin,
     task::{Context, Poll},
@@ -217,7 +219,7 @@ impl ToolStream {
     }
 }
 
-fn segment(number: u64, block: Value) -> Result<Segment> {
+pub(crate) fn segment(number: u64, block: Value) -> Result<Segment> {
     let block = serde_json::from_value(block)
         .map_err(|error| Error::broke(format!("partial result {number} is none: {error}")))?;
     Ok(Segment { number, block })

@@ -48,15 +48,22 @@ impl Cx {
     /// Where a task cannot say so, on 2026-07-28 or to a client that gave no token, it becomes what
     /// the task is doing: `packing (3 of 10)`; see [`Cx::status`].
     pub fn progress(&self, done: f64, total: impl Into<Option<f64>>, message: impl Into<String>) {
-        let task = self.call.attached::<Durability>().filter(|durability| durability.is_task());
-        if self.call.progress_token().is_none() && task.is_none() {
+        let durability = self.call.attached::<Durability>();
+        if self.call.progress_token().is_none() && durability.is_none() {
             return;
         }
         let message = Some(message.into()).filter(|message| !message.is_empty());
         let progress = Progress { done, total: total.into(), message };
-        match task {
-            Some(durability) => TaskProgress::note(&self.call, durability, progress),
-            None => self.call.port().progress(progress),
+        match durability {
+            Some(durability) if durability.is_task() => {
+                return TaskProgress::note(&self.call, durability, progress);
+            }
+            // It may become a task, and is as far then.
+            Some(durability) => TaskProgress::keep(durability, &progress),
+            None => {}
+        }
+        if self.call.progress_token().is_some() {
+            self.call.port().progress(progress);
         }
     }
 

@@ -49,8 +49,8 @@ pub use durable::{
 };
 pub use error::{Error, Result};
 pub use extract::{Args, Extract, Needs, RawParams, Rejection, State};
-pub(crate) use form::check as check_form;
 pub use form::{Choice, Form, FormError, FormField};
+pub(crate) use form::{check as check_form, check_field as check_form_field};
 pub use handler::Handler;
 pub use layer::{BoxCall, BoxError};
 pub use metrics::{Latency, Metrics};

@@ -21,20 +21,32 @@ pub(super) fn progress(token: &str, progress: &Progress, out: &mut Vec<u8>) {
     #[serde(rename_all = "camelCase")]
     struct Params<'a> {
         progress_token: &'a RawValue,
-        progress: Number,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        total: Option<Number>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        message: Option<&'a str>,
+        #[serde(flatten)]
+        far: Far<'a>,
     }
     let Ok(progress_token) = serde_json::from_str::<&RawValue>(token) else { return };
-    let params = Params {
-        progress_token,
-        progress: Number(progress.done),
-        total: progress.total.map(Number),
-        message: progress.message.as_deref(),
-    };
+    let params = Params { progress_token, far: Far::of(progress) };
     notification(Method::Progress.as_str(), &params, out);
+}
+
+/// How far something is, as the specification writes it.
+#[derive(Serialize)]
+pub(super) struct Far<'a> {
+    progress: Number,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+}
+
+impl<'a> Far<'a> {
+    pub(super) fn of(progress: &'a Progress) -> Self {
+        Self {
+            progress: Number(progress.done),
+            total: progress.total.map(Number),
+            message: progress.message.as_deref(),
+        }
+    }
 }
 
 /// A float that prints as an integer where it is one: `50`, not `50.0`.

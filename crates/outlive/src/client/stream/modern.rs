@@ -25,20 +25,55 @@ const BESIDE: &str = "dev.outlive/partials";
 /// What a subscription calls them.
 const FILTER: &str = "dev.outlive/taskPartials";
 
+/// The segments of a call that may have become a task, and its result.
+#[derive(Debug)]
 pub(crate) struct Segments {
-    core: Arc<Core>,
     handle: TaskHandle,
-    /// The task, if the server tells of its segments.
-    task: Option<String>,
+    feed: Option<Feed>,
+}
+
+impl Segments {
+    pub(crate) fn new(core: &Arc<Core>, handle: TaskHandle) -> Self {
+        let feed = Feed::of(core, handle.task_id());
+        Self { handle, feed }
+    }
+
+    /// Brings the next segments, or the end.
+    pub(crate) async fn bring(&mut self, tracker: &mut Tracker) -> Result<Brought> {
+        tokio::select! {
+            biased;
+            fed = fed(&mut self.feed, tracker) => fed?,
+            event = self.handle.drive_on() => {
+                if let TaskEvent::Done(result) = event? {
+                    return Ok(Brought::Whole(result));
+                }
+            }
+        }
+        Ok(Brought::More)
+    }
+}
+
+/// Brings what comes next, where there is something that brings it. Can be dropped while it waits.
+pub(crate) async fn fed(feed: &mut Option<Feed>, tracker: &mut Tracker) -> Result<()> {
+    match feed {
+        Some(feed) => feed.bring(tracker).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Where the segments of a task come from.
+pub(crate) struct Feed {
+    core: Arc<Core>,
+    task: String,
     opening: Option<Pin<Box<dyn Future<Output = Option<Exchange>> + Send>>>,
     pushing: Option<Exchange>,
     pulling: Option<Boxed<'static, Option<Partials>>>,
     next_pull: Instant,
 }
 
-impl std::fmt::Debug for Segments {
+impl std::fmt::Debug for Feed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Segments").field("task", &self.task).finish_non_exhaustive()
+        f.debug_struct("Feed").field("task", &self.task).finish_non_exhaustive()
     }
 }
 
@@ -55,37 +90,34 @@ struct Numbered {
     block: Value,
 }
 
-impl Segments {
-    pub(crate) fn new(core: &Arc<Core>, handle: TaskHandle) -> Self {
+impl Feed {
+    /// A feed of a task's segments, if both sides have the extension.
+    pub(crate) fn of(core: &Arc<Core>, task: Option<&str>) -> Option<Self> {
         let offers = core.current().is_some_and(|now| {
             let theirs = now.server.capabilities.extensions.as_ref();
             let ours = core.declared.capabilities.extensions.as_ref();
             theirs.is_some_and(|it| it.contains_key(PARTIALS))
                 && ours.is_some_and(|it| it.contains_key(PARTIALS))
         });
-        let task = handle.task_id().filter(|_| offers).map(str::to_owned);
-        let opening = task.clone().map(|id| {
-            let core = Arc::clone(core);
-            Box::pin(async move { listen(&core, &id).await })
-                as Pin<Box<dyn Future<Output = Option<Exchange>> + Send>>
-        });
-        Self {
+        let task = task.filter(|_| offers)?.to_owned();
+        let (asking, id) = (Arc::clone(core), task.clone());
+        Some(Self {
             core: Arc::clone(core),
-            handle,
             task,
-            opening,
+            opening: Some(Box::pin(async move { listen(&asking, &id).await })),
             pushing: None,
             pulling: None,
             next_pull: Instant::now(),
-        }
+        })
     }
 
-    /// Brings the next segments, or the end.
-    pub(crate) async fn bring(&mut self, tracker: &mut Tracker) -> Result<Brought> {
+    /// Brings what comes next. Can be dropped while it waits.
+    async fn bring(&mut self, tracker: &mut Tracker) -> Result<()> {
         let (is_pulling, after) = (self.pulling.is_some(), tracker.contiguous());
         // What a push has left out is there to be read.
         let is_pushed = self.pushing.is_some() && !tracker.has_gap();
-        let may_pull = self.task.is_some() && self.opening.is_none() && !is_pushed;
+        let is_whole = tracker.is_complete() && !tracker.has_gap();
+        let may_pull = self.opening.is_none() && !is_pushed && !is_whole;
         tokio::select! {
             biased;
             opened = ready(&mut self.opening), if self.opening.is_some() => {
@@ -107,19 +139,14 @@ impl Segments {
                 }
                 None => self.pushing = None,
             },
-            event = self.handle.drive_on() => {
-                if let TaskEvent::Done(result) = event? {
-                    return Ok(Brought::Whole(result));
-                }
-            }
             () = tokio::time::sleep_until(self.next_pull), if may_pull && !is_pulling => {
-                if let Some(id) = self.task.clone() {
-                    let core = Arc::clone(&self.core);
-                    self.pulling = Some(Box::pin(async move { pull(&core, &id, after).await }));
-                }
+                let (core, id) = (Arc::clone(&self.core), self.task.clone());
+                self.pulling = Some(Box::pin(async move { pull(&core, &id, after).await }));
             }
+            // Everything has come.
+            () = std::future::pending() => {}
         }
-        Ok(Brought::More)
+        Ok(())
     }
 }
 

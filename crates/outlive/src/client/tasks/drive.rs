@@ -14,6 +14,7 @@ use crate::client::{
     error::{Error, GaveUp, Reason, Refused, Result},
     notebook::{Record, SavedAnswer, Stage},
     request::{Waiting, jitter, read, send},
+    stream::Segment,
 };
 
 /// Answers that are ready within this time go together.
@@ -30,7 +31,11 @@ pub enum TaskEvent {
     Status(Box<TaskSnapshot>),
     /// It asks something: answer it with [`TaskHandle::answer`](super::TaskHandle::answer).
     Question(Box<Question>),
-    /// It is over, with a result.
+    /// It has emitted something: part of its result, in order, each part once. Comes where the
+    /// client said [`partial_results`](crate::client::ClientBuilder::partial_results) and the server
+    /// has the extension; what had not come when the task ended is in the result alone.
+    Partial(Segment),
+    /// It is over, with a result. Its content begins with everything that came in parts.
     Done(Box<CallToolResult>),
 }
 
@@ -49,6 +54,8 @@ pub(crate) struct Drive {
     grace: Option<Instant>,
     /// Whether questions go to the answerer; otherwise they are events.
     answers: bool,
+    /// What was seen and is not dealt with yet: whoever waits for that may be dropped.
+    seen: Option<TaskSnapshot>,
 }
 
 impl std::fmt::Debug for Drive {
@@ -81,12 +88,13 @@ impl Drive {
             deadline,
             grace: None,
             answers: true,
+            seen: None,
         }
     }
 
-    /// Leaves the questions to whoever reads the events.
-    pub(crate) fn leave_questions(&mut self) {
-        self.answers = false;
+    /// Puts questions to the answerer, or leaves them to whoever reads the events.
+    pub(crate) fn set_answering(&mut self, answers: bool) {
+        self.answers = answers;
     }
 
     /// To the end.
@@ -101,13 +109,17 @@ impl Drive {
     /// The next thing that happens. Can be dropped while it waits.
     pub(crate) async fn next(&mut self) -> Result<TaskEvent> {
         loop {
+            if let Some(snapshot) = self.seen.clone() {
+                let event = self.seen(snapshot).await;
+                self.seen = None;
+                match event? {
+                    Some(event) => return Ok(event),
+                    None => continue,
+                }
+            }
             let (last, grace) = (self.deadline, self.grace);
             tokio::select! {
-                snapshot = self.observer.next() => {
-                    if let Some(event) = self.seen(snapshot?).await? {
-                        return Ok(event);
-                    }
-                }
+                snapshot = self.observer.next() => self.seen = Some(snapshot?),
                 Some(settled) = self.asking.join_next(), if !self.asking.is_empty() => {
                     let settled = settled
                         .map_err(|_| GaveUp::BadAnswer("the answerer panicked".to_owned()))?;
@@ -122,9 +134,7 @@ impl Drive {
                         let why = format!("the task `{}` has outlived its time", self.id);
                         return Err(Refused::plain(Reason::TaskGone, outlive_wire::code::INVALID_PARAMS, why).into());
                     }
-                    if let Some(event) = self.seen(snapshot).await? {
-                        return Ok(event);
-                    }
+                    self.seen = Some(snapshot);
                 }
             }
         }

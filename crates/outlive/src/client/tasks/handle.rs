@@ -5,7 +5,11 @@ use std::sync::Arc;
 use outlive_protocol::era::client::{self, ClientEra, TaskSnapshot};
 use outlive_wire::{CallToolResult, ErrorObject, RawJson};
 
-use super::drive::{Drive, TaskEvent, cancel, give};
+use super::{
+    TaskEvents,
+    drive::{Drive, TaskEvent, cancel, give},
+    observe::look,
+};
 use crate::client::{
     Client,
     answer::{Answer, Ask, Question, Settled, settle_with},
@@ -109,8 +113,18 @@ impl TaskHandle {
         }
     }
 
-    /// The next thing that happens to the task, with its questions answered. Can be dropped while it
-    /// waits.
+    pub(super) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    /// Puts questions to the answerer, or leaves them to whoever reads the events.
+    pub(super) fn set_answering(&mut self, answers: bool) {
+        if let State::Task(_, _, Some(drive)) = &mut self.state {
+            drive.set_answering(answers);
+        }
+    }
+
+    /// The next thing that happens to the task. Can be dropped while it waits.
     pub(crate) async fn drive_on(&mut self) -> Result<TaskEvent> {
         let event = match &mut self.state {
             State::Done(result) => return Ok(TaskEvent::Done(result.clone())),
@@ -146,16 +160,36 @@ impl TaskHandle {
         result
     }
 
+    /// Looks at the task once; `None` if the call is no task, or over as far as is known here.
+    ///
+    /// # Errors
+    ///
+    /// When the task is gone, or the server cannot be asked.
+    pub fn look(&self) -> impl Future<Output = Result<Option<TaskSnapshot>>> + Send + use<> {
+        let core = Arc::clone(&self.core);
+        let task = match &self.state {
+            State::Task(task, era, _) => Some((task.id.clone(), *era)),
+            _ => None,
+        };
+        async move {
+            match task {
+                Some((id, era)) => look(&core, &id, era).await.map(Some),
+                None => Ok(None),
+            }
+        }
+    }
+
     /// Everything that happens to the task, one thing after the other. Questions are not put to the
-    /// answerer: they are events, to be answered with [`TaskHandle::answer`].
+    /// answerer unless [`TaskEvents::answering`] says so: they are events, to be answered with
+    /// [`TaskHandle::answer`].
     pub fn events(&mut self) -> TaskEvents<'_> {
         if let State::Task(task, era, drive) = &mut self.state {
             let drive = drive.get_or_insert_with(|| {
                 Box::new(Drive::new(&self.core, self.record.clone(), *era, task, true))
             });
-            drive.leave_questions();
+            drive.set_answering(false);
         }
-        TaskEvents { handle: self, is_over: false }
+        TaskEvents::new(self)
     }
 
     /// Answers a question of the task. It is noted before it is sent, and sent until it is taken.
@@ -236,50 +270,6 @@ impl Drop for TaskHandle {
                 }
             });
         }
-    }
-}
-
-/// What happens to a task.
-#[derive(Debug)]
-pub struct TaskEvents<'a> {
-    handle: &'a mut TaskHandle,
-    is_over: bool,
-}
-
-impl TaskEvents<'_> {
-    /// The next event, or `None` after the last.
-    pub async fn next(&mut self) -> Option<Result<TaskEvent>> {
-        if self.is_over {
-            return None;
-        }
-        let event = match &mut self.handle.state {
-            State::Done(result) => Ok(TaskEvent::Done(result.clone())),
-            State::Failed(error) => Err(Refused::of(error.clone(), None).into()),
-            State::Task(_, _, Some(drive)) => drive.next().await,
-            State::Task(..) => return None,
-        };
-        self.is_over = match &event {
-            Ok(TaskEvent::Done(_)) => true,
-            Ok(_) => false,
-            Err(error) => !error.is_transient(),
-        };
-        let event = match event {
-            Ok(TaskEvent::Done(result)) => {
-                self.handle.note(Ok(*result)).map(|result| TaskEvent::Done(Box::new(result)))
-            }
-            Err(error) => Err(self.handle.note(Err(error)).err()?),
-            other => other,
-        };
-        Some(event)
-    }
-
-    /// Answers a question, as [`TaskHandle::answer`].
-    ///
-    /// # Errors
-    ///
-    /// As [`TaskHandle::answer`].
-    pub async fn answer(&mut self, question: &Question, answer: Answer) -> Result<()> {
-        self.handle.answer(question, answer).await
     }
 }
 

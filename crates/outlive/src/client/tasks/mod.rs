@@ -1,9 +1,11 @@
 //! Tasks of a server, from the client's side: watched, answered, cancelled, saved and taken up again.
 
 mod drive;
+mod events;
 mod handle;
 mod observe;
 
 pub use drive::TaskEvent;
-pub use handle::{TaskEvents, TaskHandle};
+pub use events::TaskEvents;
+pub use handle::TaskHandle;
 pub(crate) use observe::{about, gone, look, subscribe};

@@ -36,7 +36,7 @@ fn write_as_integer(value: &mut Value) {
 }
 
 /// Checks one value. The reason is a sentence that the name of the field begins.
-pub(super) fn check_field(field: &Field, value: &Value) -> Result<(), String> {
+pub(crate) fn check_field(field: &Field, value: &Value) -> Result<(), String> {
     match field {
         Field::String(schema) => check_string(schema, text(value)?),
         Field::Number(schema) => check_number(schema, value),

@@ -23,7 +23,7 @@ use outlive_wire::RequestedSchema;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-pub(crate) use check::check;
+pub(crate) use check::{check, check_field};
 
 /// A type whose fields a user can fill in. Derive it, with `Deserialize` and `JsonSchema`.
 #[diagnostic::on_unimplemented(

@@ -140,6 +140,8 @@ impl Tasks {
             Some(TaskOutcome::Cancelled) => TaskState::Cancelled,
             Some(TaskOutcome::Expired) => TaskState::Expired,
         };
+        let is_over = state.is_over();
+        let kept = view.progress.filter(|_| self.config.partials && !is_over);
         TaskView {
             id: view.id.as_str().to_owned(),
             created: view.created,
@@ -147,6 +149,7 @@ impl Tasks {
             ttl: view.ttl,
             poll: millis(self.config.poll),
             message: view.message,
+            progress: kept.and_then(|kept| Some(TaskProgress::read(&kept)?.into_progress())),
             immediate: None,
             fell_back: false,
             state,

@@ -1,5 +1,6 @@
 //! How far a task is: for the client of 2025-11-25 that gave a token with the call that made it, as
-//! progress; for all others in words, as what the task is doing.
+//! progress; for all others in words, as what the task is doing, and beside the task for those who
+//! declare our extension (`docs/extensions/task-partials.md`).
 //!
 //! It is kept with the task, so that whoever waits for its result hears of it, on any replica, and
 //! so that it never goes back when the task is begun again.
@@ -20,28 +21,38 @@ use crate::server::durable::Durability;
 /// What is kept.
 #[derive(Serialize, Deserialize)]
 pub(in crate::server) struct TaskProgress {
-    /// The token of the call that made the task.
-    token: RawJson,
+    /// The token of the call that made the task, if its client can hear of progress by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    token: Option<RawJson>,
     progress: Progress,
 }
 
 impl TaskProgress {
-    /// Keeps how far a task is: as progress, where its client can hear of that; else in words, as
-    /// what the task is doing.
+    /// Keeps how far a task is. Where its client does not hear of that as progress, it is also kept in
+    /// words, as what the task is doing.
     pub(in crate::server) fn note(call: &Call, durability: &Durability, mut progress: Progress) {
-        let token = call.progress_token().filter(|_| call.era().tells_progress_of_tasks());
-        let Some(token) = token else {
-            return durability.journal.progress_in_words(progress.done, in_words(&progress));
-        };
         if !progress.done.is_finite() {
             return;
         }
         progress.total = progress.total.filter(|total| total.is_finite());
-        let done = progress.done;
-        let token = RawValue::from_string(token.to_owned());
-        let note = token.and_then(|token| to_raw_value(&Self { token, progress }));
-        if let Ok(note) = note {
-            durability.journal.progress(done, note);
+        let token = call.progress_token().filter(|_| call.era().tells_progress_of_tasks());
+        let token = token.and_then(|token| RawValue::from_string(token.to_owned()).ok());
+        let (done, words) = (progress.done, token.is_none().then(|| in_words(&progress)));
+        let Ok(note) = to_raw_value(&Self { token, progress }) else { return };
+        match words {
+            Some(words) => durability.journal.progress_in_words(done, words, note),
+            None => durability.journal.progress(done, note),
+        }
+    }
+
+    /// Keeps how far a call is that is no task yet.
+    pub(in crate::server) fn keep(durability: &Durability, progress: &Progress) {
+        let total = progress.total.filter(|total| total.is_finite());
+        let progress = Progress { total, ..progress.clone() };
+        if progress.done.is_finite()
+            && let Ok(note) = to_raw_value(&Self { token: None, progress })
+        {
+            durability.journal.keep_progress(note);
         }
     }
 
@@ -54,8 +65,14 @@ impl TaskProgress {
         self.progress.done
     }
 
+    /// How far that is.
+    pub(super) fn into_progress(self) -> Progress {
+        self.progress
+    }
+
     /// What the client is told, unless its session has been told as much.
     pub(super) fn news(self, session: &Session, task: &TaskId) -> Option<Notify> {
+        let token = self.token?;
         let told = session.state(Told::default);
         let mut told = told.0.lock().unwrap_or_else(PoisonError::into_inner);
         let last = told.entry(task.clone()).or_insert(f64::NEG_INFINITY);
@@ -63,7 +80,7 @@ impl TaskProgress {
             return None;
         }
         *last = self.progress.done;
-        Some(Notify::TaskProgress { token: self.token, progress: self.progress })
+        Some(Notify::TaskProgress { token, progress: self.progress })
     }
 
     /// A task is over: nothing more is told of it.
@@ -76,7 +93,7 @@ impl TaskProgress {
 /// `packing (3 of 10)`, `3 of 10`, `packing (3)`.
 fn in_words(progress: &Progress) -> String {
     let Progress { done, total, message } = progress;
-    let far = match total.filter(|total| total.is_finite()) {
+    let far = match total {
         Some(total) => format!("{done} of {total}"),
         None => done.to_string(),
     };

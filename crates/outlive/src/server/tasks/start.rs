@@ -198,6 +198,7 @@ fn created(tasks: &Tasks, entry: &ToolEntry, ttl: Option<Duration>, task: Untold
         ttl: ttl.map(millis),
         poll: millis(tasks.config.poll),
         message: None,
+        progress: None,
         immediate: entry.immediate().map(str::to_owned),
         fell_back: false,
         // However far it has come meanwhile: a task begins at work.

@@ -4,10 +4,16 @@
 use std::time::Duration;
 
 use outlive::{
-    client::{Client, ClientBuilder, Error, GaveUp, ToolStream, texts},
+    Form,
+    client::{Answer, Answers, Client, ClientBuilder, Error, GaveUp, TaskEvent, ToolStream, texts},
+    server::{Durable, Server, State, TaskConfig, TaskPolicy, Tool},
     wire::Version,
 };
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
+
+use crate::support::gate::Gate;
 
 use super::{
     kit::{Place, Wire, builder, server},
@@ -257,4 +263,55 @@ async fn without_the_extension_a_stream_has_what_the_result_has() {
         assert_eq!(numbers(&mut stream).await.unwrap(), [1]);
         assert_eq!(texts(&stream.finish().await.unwrap()), "3");
     }
+}
+
+#[derive(Deserialize, JsonSchema, Form)]
+struct Sure {
+    yes: bool,
+}
+
+/// Says how far it is, emits, and asks, and stops after each.
+async fn parcel(cx: Durable, gate: State<Gate>) -> outlive::server::Result<String> {
+    cx.progress(1.0, 2.0, "packing");
+    gate.pass().await;
+    cx.emit("a box").await?;
+    gate.pass().await;
+    let sure: Sure = cx.elicit("sure", "Send it?").await?;
+    Ok(format!("sent: {}", sure.yes))
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_of_a_task_have_its_progress_and_what_it_emits() {
+    let gate = Gate::default();
+    let server = Server::builder("parcels", "1")
+        .state(gate.clone())
+        .tasks(TaskConfig::volatile().partials(true))
+        .tool(Tool::new("parcel", parcel).task(TaskPolicy::Always))
+        .build()
+        .unwrap();
+    let yes = Answers::new().form(|_| async { Answer::accept(json!({"yes": true})) });
+    let client = streaming().answerer(yes).connect(&server).await.unwrap();
+    let mut handle = client.start_tool("parcel", json!({})).await.unwrap();
+    let mut events = handle.events().answering();
+    let (mut far, mut emitted) = (None, Vec::new());
+    let result = loop {
+        match events.next().await.unwrap().unwrap() {
+            TaskEvent::Status(task) => {
+                if let (None, Some(progress)) = (&far, task.progress) {
+                    far = Some((progress.done, progress.total, progress.message));
+                    gate.open(1);
+                }
+            }
+            TaskEvent::Partial(segment) => {
+                emitted.push(segment.number);
+                gate.open(1);
+            }
+            TaskEvent::Done(result) => break *result,
+            other => panic!("it is answered: {other:?}"),
+        }
+    };
+    assert_eq!(far, Some((1.0, Some(2.0), Some("packing".to_owned()))));
+    assert_eq!(emitted, [1]);
+    assert_eq!(texts(&result), "a box\nsent: true", "it begins with what was emitted");
+    assert!(events.next().await.is_none());
 }

@@ -8,10 +8,14 @@ use outlive::{
 };
 use serde_json::{Value, json};
 
+use super::partials::examples;
 use crate::support::{
     gate::Gate,
-    pipe::{Pipe, result},
+    pipe::{Pipe, result, with_meta},
 };
+
+/// Where our extension says how far a task is.
+const BESIDE: &str = "dev.outlive/progress";
 
 /// Says how far it is, and stops each time.
 async fn pack(cx: Cx, gate: State<Gate>) -> &'static str {
@@ -28,7 +32,11 @@ async fn pack(cx: Cx, gate: State<Gate>) -> &'static str {
 }
 
 fn server(gate: &Gate) -> Server {
-    let config = TaskConfig::new(Arc::new(MemoryStore::new()));
+    server_with(gate, |tasks| tasks)
+}
+
+fn server_with(gate: &Gate, change: fn(TaskConfig) -> TaskConfig) -> Server {
+    let config = change(TaskConfig::new(Arc::new(MemoryStore::new())));
     let tool = Tool::new("pack", pack).task(TaskPolicy::Always);
     Server::builder("packs", "1").state(gate.clone()).tasks(config).tool(tool).build().unwrap()
 }
@@ -81,5 +89,96 @@ async fn progress_without_a_token_is_a_status_message_on_the_older_wire_too() {
         let task = pipe.result("tasks/get", json!({"taskId": id})).await;
         assert_eq!(task["statusMessage"], expected, "who has a token hears of it as progress");
         gate.open(1);
+    }
+}
+
+fn declares() -> Value {
+    json!({"extensions": {"io.modelcontextprotocol/tasks": {}, "dev.outlive/task-partials": {}}})
+}
+
+async fn start(pipe: &mut Pipe) -> String {
+    let call = json!({"name": "pack", "arguments": {}});
+    let made = result(&pipe.modern_with(holds(), "tools/call", call).await);
+    made["taskId"].as_str().unwrap().to_owned()
+}
+
+/// Looks at a task, with these capabilities, until it says this.
+async fn look(pipe: &mut Pipe, capabilities: Value, id: &str, words: &str) -> Value {
+    loop {
+        let get = json!({"taskId": id});
+        let task = result(&pipe.modern_with(capabilities.clone(), "tasks/get", get).await);
+        if task["statusMessage"] == words {
+            return task;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_declares_the_extension_sees_how_far_a_task_is() {
+    let gate = Gate::default();
+    let mut pipe = Pipe::open(&server_with(&gate, |tasks| tasks.partials(true)));
+    let id = start(&mut pipe).await;
+    let far = [
+        ("packing (1 of 3)", json!({"progress": 1, "total": 3, "message": "packing"})),
+        ("2 of 3", json!({"progress": 2, "total": 3})),
+        ("nearly (2.5)", json!({"progress": 2.5, "message": "nearly"})),
+        ("sealed", json!({"progress": 2.5, "message": "nearly"})),
+    ];
+    for (words, far) in far {
+        let task = look(&mut pipe, declares(), &id, words).await;
+        assert_eq!(task["_meta"][BESIDE], far, "{task}");
+        if words.starts_with("packing") {
+            assert_eq!(examples()["progress"]["_meta"][BESIDE], far, "as the page has it");
+        }
+        let plain = look(&mut pipe, holds(), &id, words).await;
+        assert!(!plain.to_string().contains("dev.outlive"), "{plain}");
+        gate.open(1);
+    }
+    let over = loop {
+        let get = json!({"taskId": id});
+        let task = result(&pipe.modern_with(declares(), "tasks/get", get).await);
+        if task["status"] == "completed" {
+            break task;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    };
+    assert!(over["_meta"].get(BESIDE).is_none(), "what is over is at its end: {over}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_share_says_it_in_words_alone() {
+    let gate = Gate::default();
+    let mut pipe = Pipe::open(&server(&gate));
+    let id = start(&mut pipe).await;
+    let task = look(&mut pipe, declares(), &id, "packing (1 of 3)").await;
+    assert!(task["_meta"].get(BESIDE).is_none(), "{task}");
+    gate.open(4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listener_that_declares_the_extension_is_told_how_far_a_task_is() {
+    for (capabilities, is_told) in [(declares(), true), (holds(), false)] {
+        let gate = Gate::default();
+        let server = server_with(&gate, |tasks| tasks.partials(true));
+        let mut pipe = Pipe::open(&server);
+        let id = start(&mut pipe).await;
+        look(&mut pipe, holds(), &id, "packing (1 of 3)").await;
+        let mut listener = Pipe::open(&server);
+        let mut params = with_meta(json!({"notifications": {"taskIds": [id]}}));
+        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities;
+        listener.send_as_is("subscriptions/listen", params).await;
+        listener.read().await;
+        gate.open(1);
+        loop {
+            let told = listener.read().await;
+            if told["params"]["statusMessage"] == "2 of 3" {
+                let far = told["params"]["_meta"].get(BESIDE);
+                let expected = json!({"progress": 2, "total": 3});
+                assert_eq!(far, is_told.then_some(&expected), "{told}");
+                break;
+            }
+        }
+        gate.open(3);
     }
 }

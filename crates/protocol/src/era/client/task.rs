@@ -7,6 +7,8 @@ use outlive_wire::{ErrorObject, InputRequests, Meta, RawJson};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::Progress;
+
 /// A task at one moment.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -17,6 +19,8 @@ pub struct TaskSnapshot {
     pub status: TaskStatus,
     /// What it is doing, in words.
     pub message: Option<String>,
+    /// How far it is, from servers that have the extension `dev.outlive/task-partials`.
+    pub progress: Option<Progress>,
     /// When it was made, as the server wrote it.
     pub created: Option<String>,
     /// When it last changed, as the server wrote it.
@@ -146,6 +150,7 @@ fn snapshot(written: Written) -> Result<TaskSnapshot, String> {
         id: written.task_id,
         status,
         message: written.status_message,
+        progress: written.meta.as_ref().and_then(progress),
         created: written.created_at,
         updated: written.last_updated_at,
         ttl: written.ttl_ms.map(millis),
@@ -157,6 +162,19 @@ fn snapshot(written: Written) -> Result<TaskSnapshot, String> {
         immediate: None,
         meta: written.meta,
     })
+}
+
+/// How far a task is, where that stands beside it.
+fn progress(meta: &Meta) -> Option<Progress> {
+    #[derive(Deserialize)]
+    struct Far {
+        progress: f64,
+        total: Option<f64>,
+        message: Option<String>,
+    }
+    let far = meta.get("dev.outlive/progress")?;
+    let Far { progress, total, message } = Far::deserialize(far).ok()?;
+    Some(Progress { done: progress, total, message })
 }
 
 /// Peers write whole numbers with fractions; a negative span is none.

@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     Answer, Call, Change, Fault, Identity, InputRequired, Message, Notify, Outcome, Profile,
+    TaskView,
     era::{
         Frame, ask,
         error::{self, put},
@@ -168,9 +169,13 @@ fn complete(call: &Call, answer: Answer, profile: &Profile, out: &mut Vec<u8>) {
             let meta = result.meta.take();
             head.write(meta.as_ref(), &result, out);
         }
-        Answer::Task(task) => head.write(None, &Task::detailed(&task), out),
+        Answer::Task(task) => {
+            head.write_beside(&Task::detailed(&task), out, |out| beside(call, &task, out));
+        }
         Answer::TaskEmitted(task, emitted) => {
-            head.write_beside(partial::EMITTED, &Task::detailed(&task), out, |out| {
+            head.write_beside(&Task::detailed(&task), out, |out| {
+                beside(call, &task, out);
+                open_member(partial::EMITTED, out);
                 out.push(b'{');
                 partial::members(&emitted, out);
                 out.push(b'}');
@@ -254,9 +259,7 @@ impl Head<'_> {
         // A result that comes from elsewhere may say who made it.
         self.open(meta.is_some_and(|meta| meta.contains_key(Meta::SERVER_INFO)), out);
         for (key, value) in meta.into_iter().flat_map(|meta| meta.iter()) {
-            separate(out);
-            put(key, out);
-            out.push(b':');
+            open_member(key, out);
             put(value, out);
         }
         self.close(out);
@@ -265,19 +268,15 @@ impl Head<'_> {
         splice(at, out);
     }
 
-    /// Writes the members of a result with one more key of ours beside what we say ourselves.
+    /// Writes the members of a result with keys of our extension beside what we say ourselves.
     fn write_beside(
         &self,
-        key: &str,
         rest: &impl Serialize,
         out: &mut Vec<u8>,
-        value: impl FnOnce(&mut Vec<u8>),
+        members: impl FnOnce(&mut Vec<u8>),
     ) {
         self.open(false, out);
-        separate(out);
-        put(&key, out);
-        out.push(b':');
-        value(out);
+        members(out);
         self.close(out);
         let at = out.len();
         put(rest, out);
@@ -345,6 +344,20 @@ impl Head<'_> {
     }
 }
 
+/// How far a task is, for a call that means something by it.
+fn beside(call: &Call, task: &TaskView, out: &mut Vec<u8>) {
+    if let Some(progress) = partial::progress(call, task) {
+        open_member(partial::PROGRESS, out);
+        put(&progress, out);
+    }
+}
+
+fn open_member(key: &str, out: &mut Vec<u8>) {
+    separate(out);
+    put(&key, out);
+    out.push(b':');
+}
+
 /// A comma, unless the object has just been opened.
 fn separate(out: &mut Vec<u8>) {
     if out.last() != Some(&b'{') {
@@ -394,6 +407,10 @@ fn tell(call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
             let mut meta = Meta::default();
             if let Ok(id) = serde_json::from_str(call.id()) {
                 meta.insert(SUBSCRIPTION.to_owned(), id);
+            }
+            let progress = partial::progress(call, &task).map(serde_json::to_value);
+            if let Some(Ok(progress)) = progress {
+                meta.insert(partial::PROGRESS.to_owned(), progress);
             }
             let told = Told { task: Task::detailed(&task), meta };
             notify::notification(Method::Tasks.as_str(), &told, out);

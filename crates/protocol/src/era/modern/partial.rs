@@ -1,4 +1,4 @@
-//! Our own extension: what a task emits, for those who look at it or listen to it while it runs.
+//! Our own extension: what a task emits and how far it is, for those who look at it or listen to it while it runs.
 //! Specified in `docs/extensions/task-partials.md`.
 
 use std::io::Write;
@@ -8,10 +8,19 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{PARTIALS, decode::declares};
-use crate::{Call, Emitted, Fault};
+use crate::{Call, Emitted, Fault, TaskView, era::notify::Far};
 
 /// Beside what is known of a task: what it has emitted.
 pub(super) const EMITTED: &str = "dev.outlive/partials";
+
+/// Beside what is known of a task: how far it is.
+pub(super) const PROGRESS: &str = "dev.outlive/progress";
+
+/// How far a task is, if the call declares the extension.
+pub(super) fn progress<'a>(call: &Call, task: &'a TaskView) -> Option<Far<'a>> {
+    let progress = task.progress.as_ref()?;
+    declares(call, PARTIALS).then(|| Far::of(progress))
+}
 
 /// From after which block on a look wants to have them. Only a client that declares the extension
 /// means anything by it.

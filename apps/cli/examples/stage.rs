@@ -1,0 +1,192 @@
+//! A server with a tool for everything that `outlive call` has to deal with; the tests of this crate run
+//! it. `--stdio`, or HTTP on any free port, which it prints; `--store FILE` keeps its tasks.
+
+use std::{env, path::Path, sync::Arc, time::Duration};
+
+use outlive::{
+    Form,
+    http::{HttpConfig, StaticTokens},
+    server::{
+        CallToolResult, ContentBlock, Durable, Error, Json, Result, Server, TaskConfig, TaskPolicy,
+        Tool,
+    },
+    tasks::SqliteStore,
+    tool,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How long a caller waits before its call is a task.
+const AFTER: Duration = Duration::from_millis(200);
+
+/// How often a tool looks whether it may go on.
+const LOOK: Duration = Duration::from_millis(10);
+
+#[derive(Serialize, JsonSchema)]
+struct Sum {
+    sum: i64,
+}
+
+/// Adds two numbers.
+#[tool(read_only)]
+async fn add(a: i64, b: i64) -> Json<Sum> {
+    Json(Sum { sum: a + b })
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Size {
+    Small,
+    Large,
+}
+
+/// Says what it was given.
+#[tool(read_only)]
+async fn echo(
+    text: Option<String>,
+    whole: Option<i64>,
+    number: Option<f64>,
+    yes: Option<bool>,
+    tags: Option<Vec<String>>,
+    size: Option<Size>,
+    any: Option<serde_json::Value>,
+) -> Result<CallToolResult> {
+    let said = serde_json::json!({"text": text, "whole": whole, "number": number, "yes": yes,
+        "tags": tags, "size": size, "any": any});
+    Ok(CallToolResult::text(said.to_string()))
+}
+
+/// Shows what is no text.
+#[tool(read_only)]
+async fn picture() -> CallToolResult {
+    CallToolResult::new([
+        ContentBlock::text("a picture:"),
+        ContentBlock::image("AAAA", "image/png"),
+        ContentBlock::text("\u{1b}[31mred\u{1b}[0m"),
+    ])
+}
+
+/// Fails.
+#[tool]
+async fn fail() -> Result<String> {
+    Err(Error::new("out of paper"))
+}
+
+/// Counts, one line for each number. Stops in the middle until there is a file.
+#[tool(task = "auto", incremental)]
+async fn count(cx: Durable, to: u32, hold: Option<String>) -> Result<CallToolResult> {
+    for number in 1..=to {
+        cx.progress(f64::from(number), f64::from(to), "counting");
+        cx.emit(format!("line {number}")).await?;
+        if number == to / 2 {
+            wait_for(hold.as_deref()).await;
+        }
+    }
+    Ok(CallToolResult::new([]))
+}
+
+/// Waits until there is a file; never a task.
+#[tool]
+async fn hang(cx: outlive::server::Cx, hold: String) -> &'static str {
+    cx.progress(1.0, None, "hanging");
+    wait_for(Some(&hold)).await;
+    "hung"
+}
+
+async fn wait_for(file: Option<&str>) {
+    let Some(file) = file else { return };
+    while !Path::new(file).exists() {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+#[derive(Deserialize, Serialize, JsonSchema, Form)]
+struct Order {
+    /// Who it is for.
+    #[schemars(length(min = 2))]
+    name: String,
+    #[schemars(email)]
+    contact: Option<String>,
+    #[schemars(range(min = 1, max = 10))]
+    #[serde(default = "three")]
+    count: u32,
+    size: Cup,
+    extras: Vec<Extra>,
+    gift: bool,
+}
+
+fn three() -> u32 {
+    3
+}
+
+#[derive(Deserialize, Serialize, JsonSchema, Form)]
+enum Cup {
+    Small,
+    Large,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema, Form)]
+enum Extra {
+    /// With milk
+    Milk,
+    /// With sugar
+    Sugar,
+}
+
+/// Asks for everything that a form can have.
+async fn order(cx: Durable) -> Result<String> {
+    let order: Order = cx.elicit("order", "What would you like?").await?;
+    Ok(serde_json::to_string(&order)?)
+}
+
+/// Sends its user to a page.
+#[tool]
+async fn visit(cx: Durable) -> Result<&'static str> {
+    cx.elicit_url("login", "Log in to the shop", "https://shop.example/login?next=%2Fcart").await?;
+    Ok("agreed")
+}
+
+#[tokio::main]
+async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let value = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name)?;
+        arguments.get(at + 1).cloned()
+    };
+    let tasks = match value("--store") {
+        Some(file) => TaskConfig::new(Arc::new(SqliteStore::open(file)?)),
+        None => TaskConfig::volatile(),
+    };
+    let server = Server::builder("stage", "1.0.0")
+        .instructions("Everything that can happen to a call.")
+        .tasks(
+            tasks
+                .partials(true)
+                .poll_interval(Duration::from_millis(50))
+                // Its tools do not look whether they are cancelled: they are dropped.
+                .engine(|engine| engine.cancel_grace = AFTER),
+        )
+        .tool(add())
+        .tool(echo())
+        .tool(picture())
+        .tool(fail())
+        .tool(count().task(TaskPolicy::Auto { after: AFTER }))
+        .tool(hang())
+        .tool(Tool::new("order", order).description("Asks before it is a task."))
+        .tool(
+            Tool::new("order_task", order).description("Asks in a task.").task(TaskPolicy::Always),
+        )
+        .tool(visit())
+        .build()?;
+    if arguments.iter().any(|argument| argument == "--stdio") {
+        eprintln!("stage is on stdio");
+        return Ok(server.serve_stdio().await?);
+    }
+    let mut config = HttpConfig::new();
+    if let Some(token) = value("--token") {
+        config = config.authenticator(StaticTokens::new().with("ada", &token));
+    }
+    let serving = server.serve_http("127.0.0.1:0", config).await?;
+    eprintln!("{}", serving.url());
+    Ok(serving.until_stopped().await?)
+}

@@ -1,0 +1,225 @@
+//! The arguments of a tool, from the words of a command line.
+//!
+//! `key=value` is typed by the tool's schema, `key:=JSON` is JSON as it is, a repeated key makes a
+//! list. One word `{…}`, `@FILE` or `-` is the whole object.
+
+use std::{
+    fs,
+    io::{self, Read},
+};
+
+use serde_json::{Map, Value};
+
+use super::schema::{Choice, Field, Kind, fields, is_open, plain};
+use crate::trouble::{Result, Trouble};
+
+/// Makes the arguments of a tool. What the tool does not have, or cannot do without, is refused
+/// before anything is sent.
+pub(crate) fn arguments(
+    tool: &str,
+    schema: &Value,
+    words: &[String],
+) -> Result<Map<String, Value>> {
+    let fields = fields(schema);
+    let arguments = match words {
+        [word] if is_whole(word) => whole(word)?,
+        words => typed(&fields, words)?,
+    };
+    let unknown = arguments.keys().find(|name| !fields.iter().any(|field| field.name == **name));
+    if let Some(unknown) = unknown.filter(|_| !is_open(schema)) {
+        return Err(Trouble::usage(format!("`{tool}` has no argument `{unknown}`"))
+            .remedy(named(tool, &fields)));
+    }
+    let missing = |field: &&Field| field.is_required && !arguments.contains_key(&field.name);
+    if let Some(field) = fields.iter().find(missing) {
+        return Err(Trouble::usage(format!("`{tool}` needs `{}` ({})", field.name, field.hint))
+            .remedy(named(tool, &fields)));
+    }
+    Ok(arguments)
+}
+
+/// Values for named fields, from words: for forms.
+pub(crate) fn typed(fields: &[Field], words: &[String]) -> Result<Map<String, Value>> {
+    let mut values = Map::new();
+    for word in words {
+        let Some((key, text)) = word.split_once('=') else {
+            return Err(Trouble::usage(format!("`{word}` is no argument"))
+                .remedy("write key=value, key:=JSON, or the whole object as '{…}', @FILE or -"));
+        };
+        if let Some(key) = key.strip_suffix(':') {
+            let value = serde_json::from_str(text).map_err(|error| {
+                Trouble::usage(format!("`{key}:=` needs JSON: {error}"))
+                    .remedy(format!("for a text write {key}={text}"))
+            })?;
+            values.insert(key.to_owned(), value);
+            continue;
+        }
+        let kind = fields.iter().find(|field| field.name == key).map(|field| &field.kind);
+        match kind {
+            Some(Kind::List(item)) => add(&mut values, key, value(key, item, text)?),
+            Some(Kind::Many(choices)) => add(&mut values, key, one_of(key, choices, text)?),
+            Some(_) | None if values.contains_key(key) => {
+                return Err(
+                    Trouble::usage(format!("`{key}` is given twice")).remedy("it takes one value")
+                );
+            }
+            Some(kind) => {
+                let value = value(key, kind, text)?;
+                values.insert(key.to_owned(), value);
+            }
+            None => {
+                values.insert(key.to_owned(), Value::from(text));
+            }
+        }
+    }
+    Ok(values)
+}
+
+fn add(values: &mut Map<String, Value>, key: &str, value: Value) {
+    match values.entry(key).or_insert_with(|| Value::Array(Vec::new())) {
+        Value::Array(values) => values.push(value),
+        other => *other = value,
+    }
+}
+
+/// A value of a kind, from a text.
+pub(crate) fn value(key: &str, kind: &Kind, text: &str) -> Result<Value> {
+    let not = |what: &str| Trouble::usage(format!("`{key}` must be {what}, not `{text}`"));
+    match kind {
+        Kind::Text => Ok(Value::from(text)),
+        Kind::Integer => match text.trim().parse::<i64>() {
+            Ok(number) => Ok(number.into()),
+            Err(_) => Err(not("an integer").remedy(format!("{key}=3"))),
+        },
+        Kind::Number => {
+            let number = serde_json::from_str::<serde_json::Number>(text.trim());
+            number.map(Value::Number).map_err(|_| not("a number").remedy(format!("{key}=2.5")))
+        }
+        Kind::Boolean => match text.trim() {
+            "true" | "yes" | "y" => Ok(Value::Bool(true)),
+            "false" | "no" | "n" => Ok(Value::Bool(false)),
+            _ => Err(not("true or false").remedy(format!("{key}=true"))),
+        },
+        Kind::One(choices) => one_of(key, choices, text),
+        // A list in one word, where there is no key to repeat.
+        Kind::Many(choices) => {
+            let each = parts(text).map(|text| one_of(key, choices, text));
+            each.collect::<Result<_>>().map(Value::Array)
+        }
+        Kind::List(item) => {
+            parts(text).map(|text| value(key, item, text)).collect::<Result<_>>().map(Value::Array)
+        }
+        // Whoever means a text that is also JSON writes it as JSON.
+        Kind::Json => Ok(serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))),
+    }
+}
+
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty())
+}
+
+fn one_of(key: &str, choices: &[Choice], text: &str) -> Result<Value> {
+    let found = choices.iter().find(|choice| plain(&choice.value) == text);
+    found.map(|choice| choice.value.clone()).ok_or_else(|| {
+        let all: Vec<String> = choices.iter().map(|choice| plain(&choice.value)).collect();
+        Trouble::usage(format!("`{key}` cannot be `{text}`"))
+            .remedy(format!("one of {}", all.join(", ")))
+    })
+}
+
+fn is_whole(word: &str) -> bool {
+    word == "-" || word.starts_with('{') || word.starts_with('@')
+}
+
+/// The whole object: in the word itself, in a file, or on standard input.
+pub(crate) fn whole(word: &str) -> Result<Map<String, Value>> {
+    let (text, place) = match word.strip_prefix('@') {
+        Some(file) => {
+            let text = fs::read_to_string(file)
+                .map_err(|error| Trouble::usage(format!("cannot read {file}: {error}")))?;
+            (text, file)
+        }
+        None if word == "-" => {
+            let mut text = String::new();
+            io::stdin()
+                .read_to_string(&mut text)
+                .map_err(|error| Trouble::usage(format!("cannot read standard input: {error}")))?;
+            (text, "standard input")
+        }
+        None => (word.to_owned(), "the command line"),
+    };
+    serde_json::from_str(&text).map_err(|error| {
+        Trouble::usage(format!("{place} has no JSON object: {error}"))
+            .remedy("it looks like {\"key\": 1}")
+    })
+}
+
+/// What arguments there are.
+fn named(tool: &str, fields: &[Field]) -> String {
+    if fields.is_empty() {
+        return format!("`{tool}` takes no arguments");
+    }
+    let one = |field: &Field| match field.is_required {
+        true => format!("{} ({})", field.name, field.hint),
+        false => format!("[{} ({})]", field.name, field.hint),
+    };
+    format!("its arguments are {}", fields.iter().map(one).collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::arguments;
+
+    fn schema() -> Value {
+        json!({
+            "properties": {
+                "name": {"type": "string"},
+                "count": {"type": "integer"},
+                "ratio": {"type": "number"},
+                "loud": {"type": "boolean"},
+                "tags": {"type": "array", "items": {"type": "string"}},
+                "size": {"enum": ["small", "large"]},
+                "more": {"type": "object"},
+            },
+            "required": ["name"],
+        })
+    }
+
+    fn made(words: &[&str]) -> Result<Value, String> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        arguments("greet", &schema(), &words).map(Value::Object).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn values_are_typed_by_the_schema() {
+        let words =
+            ["name=7", "count=-7", "ratio=1e3", "loud=yes", "tags=a", "tags=b=c", "size=large"];
+        let expected = json!({"name": "7", "count": -7, "ratio": 1e3, "loud": true,
+            "tags": ["a", "b=c"], "size": "large"});
+        assert_eq!(made(&words), Ok(expected));
+        let raw = ["name:=\"x\"", "more:={\"a\":[1]}"];
+        assert_eq!(made(&raw), Ok(json!({"name": "x", "more": {"a": [1]}})));
+        assert_eq!(made(&[r#"{"name": "x"}"#]), Ok(json!({"name": "x"})));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_before_it_is_sent() {
+        for (words, why) in [
+            (&["name=a", "count=x"][..], "`count` must be an integer, not `x`"),
+            (&["name=a", "loud=maybe"], "`loud` must be true or false, not `maybe`"),
+            (&["name=a", "size=huge"], "`size` cannot be `huge`"),
+            (&["name=a", "nmae=b"], "`greet` has no argument `nmae`"),
+            (&["count=1"], "`greet` needs `name` (text)"),
+            (&["name=a", "name=b"], "`name` is given twice"),
+            (&["name"], "`name` is no argument"),
+            (
+                &[r#"{"name": 1"#],
+                "the command line has no JSON object: EOF while parsing an object at line 1 column 10",
+            ),
+        ] {
+            assert_eq!(made(words), Err(why.to_owned()), "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Sits with a call until it is over: shows how far it is and what it emits, brings its questions to the
+//! user, and asks what to do when the user presses Ctrl-C.
+
+use std::{future::Future, pin::pin, sync::Arc};
+
+use outlive::{
+    client::{self, Ask, Error, Question, Reason, TaskEvent, TaskHandle, TaskSnapshot},
+    wire::CallToolResult,
+};
+use tokio::{sync::mpsc, task::JoinSet, time::Instant};
+
+use super::{
+    desk::{Asked, Filled, Prepared},
+    form::{self, Wish},
+    screen::{Screen, shown},
+    server::trouble,
+    show,
+};
+use crate::trouble::{Kind, Result, Trouble};
+
+/// Why nobody sits with a call any more.
+#[derive(Debug)]
+pub(crate) enum Left {
+    /// It is over. So many of its blocks were shown as they came.
+    Done(Box<CallToolResult>, usize),
+    /// It goes on by itself.
+    Detached,
+    /// The user has cancelled it.
+    Cancelled,
+    /// The user has stopped this program.
+    Interrupted,
+    /// Its time was over.
+    TimedOut,
+    /// It asks this, and nobody is here to answer.
+    Unanswered(String),
+    /// It asked, and was answered; nothing more was wanted.
+    Answered,
+}
+
+/// What became of a call that was begun.
+pub(crate) enum Begun {
+    Handle(TaskHandle),
+    Left(Left),
+}
+
+/// Whoever sits with a call.
+pub(crate) struct Attendant {
+    pub(crate) screen: Arc<Screen>,
+    /// Answers that are given beforehand.
+    pub(crate) prepared: Prepared,
+    /// Until when to wait.
+    pub(crate) deadline: Option<Instant>,
+    /// Whether blocks are shown as they come.
+    pub(crate) shows_parts: bool,
+    /// Whether to leave as soon as the call is a task.
+    pub(crate) detaches: bool,
+    /// Whether to leave as soon as what was asked is answered.
+    pub(crate) only_answers: bool,
+    /// Whether the server makes tasks of calls by itself.
+    pub(crate) makes_tasks: bool,
+    asked: mpsc::Receiver<Asked>,
+    interrupts: mpsc::Receiver<()>,
+    _listening: JoinSet<()>,
+    came: usize,
+    has_answered: bool,
+    cancels: bool,
+}
+
+impl Attendant {
+    pub(crate) fn new(
+        screen: &Arc<Screen>,
+        asked: mpsc::Receiver<Asked>,
+        prepared: Prepared,
+    ) -> Self {
+        let (interrupt, interrupts) = mpsc::channel(4);
+        let mut listening = JoinSet::new();
+        listening.spawn(async move {
+            while tokio::signal::ctrl_c().await.is_ok() {
+                let _ = interrupt.try_send(());
+            }
+        });
+        Self {
+            screen: Arc::clone(screen),
+            prepared,
+            deadline: None,
+            shows_parts: true,
+            detaches: false,
+            only_answers: false,
+            makes_tasks: false,
+            asked,
+            interrupts,
+            _listening: listening,
+            came: 0,
+            has_answered: false,
+            cancels: false,
+        }
+    }
+
+    /// Makes a call, until it is answered or has become a task.
+    pub(crate) async fn begin(
+        &mut self,
+        starting: impl Future<Output = client::Result<TaskHandle>>,
+    ) -> Result<Begun> {
+        let mut starting = pin!(starting);
+        loop {
+            let left = tokio::select! {
+                made = &mut starting => {
+                    return made.map(Begun::Handle).map_err(|error| trouble(&error, None));
+                }
+                Some(asked) = self.asked.recv() => self.answer(asked, false).await?,
+                Some(()) = self.interrupts.recv() => self.interrupted(false).await?,
+                () = until(self.deadline) => Some(Left::TimedOut),
+            };
+            match left {
+                // There is nothing to leave alone yet.
+                Some(Left::Detached) => self.detaches = true,
+                Some(left) => return Ok(Begun::Left(left)),
+                None => {}
+            }
+        }
+    }
+
+    /// Stays until the call is over.
+    pub(crate) async fn attend(&mut self, handle: &mut TaskHandle) -> Result<Left> {
+        if self.detaches && handle.task_id().is_some() {
+            return Ok(Left::Detached);
+        }
+        let mut events = handle.events().answering();
+        loop {
+            let left = {
+                // Kept while a question is answered: on some wires the question is part of it.
+                let mut next = pin!(events.next());
+                loop {
+                    let left = tokio::select! {
+                        event = &mut next => match event {
+                            Some(event) => break self.happened(event)?,
+                            None => return Err(Trouble::unreachable("nothing more is heard of the task")),
+                        },
+                        Some(asked) = self.asked.recv() => self.answer(asked, true).await?,
+                        Some(()) = self.interrupts.recv() => self.interrupted(true).await?,
+                        () = until(self.deadline) => Some(Left::TimedOut),
+                    };
+                    if left.is_some() {
+                        break left;
+                    }
+                }
+            };
+            match left {
+                // It may still come to something: what it is in the end is among the events.
+                Some(Left::Cancelled) if !self.cancels => {
+                    self.cancels = true;
+                    self.screen.status("cancelling");
+                    events.cancel().await.map_err(|error| trouble(&error, None))?;
+                }
+                Some(left) => return Ok(left),
+                None => {}
+            }
+        }
+    }
+
+    /// Cancels a call, and stays until it is.
+    pub(crate) async fn cancel(&mut self, handle: &mut TaskHandle) -> Result<Left> {
+        self.cancels = true;
+        self.shows_parts = false;
+        handle.cancel().await.map_err(|error| trouble(&error, None))?;
+        self.attend(handle).await
+    }
+
+    fn happened(&mut self, event: client::Result<TaskEvent>) -> Result<Option<Left>> {
+        match event {
+            Ok(TaskEvent::Status(task)) => {
+                self.status(&task);
+                let is_asking =
+                    task.questions.as_ref().is_some_and(|questions| !questions.is_empty());
+                Ok((self.only_answers && self.has_answered && !is_asking).then_some(Left::Answered))
+            }
+            Ok(TaskEvent::Partial(segment)) => {
+                if self.shows_parts {
+                    self.screen.data(&show::text(&segment.block));
+                    self.came = usize::try_from(segment.number).unwrap_or(usize::MAX);
+                }
+                Ok(None)
+            }
+            Ok(TaskEvent::Done(result)) => Ok(Some(Left::Done(result, self.came))),
+            Ok(_) => Ok(None),
+            Err(error) if error.is_transient() => {
+                self.screen.talk(&format!("{error}; trying again"));
+                Ok(None)
+            }
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    fn failed(&self, error: &Error) -> Result<Option<Left>> {
+        match error.reason() {
+            Some(Reason::TaskCancelled) if self.cancels => Ok(Some(Left::Cancelled)),
+            _ => Err(trouble(error, None)),
+        }
+    }
+
+    fn status(&self, task: &TaskSnapshot) {
+        match (&task.progress, show::doing(task)) {
+            (Some(far), doing) => self.screen.progress(far.done, far.total, doing),
+            (None, Some(doing)) => self.screen.status(doing),
+            (None, None) => {}
+        }
+    }
+
+    /// Answers a question: as was prepared, or by asking the user.
+    async fn answer(&mut self, asked: Asked, is_task: bool) -> Result<Option<Left>> {
+        let Asked { question, reply } = asked;
+        if self.cancels {
+            // It is about to end, and wants no answer any more.
+            return Ok(None);
+        }
+        let known = match self.prepared.fill(&question)? {
+            Filled::Answer(answer) => {
+                self.has_answered = true;
+                let _ = reply.send(answer);
+                return Ok(None);
+            }
+            Filled::Partly(known) => known,
+        };
+        if !Screen::can_ask() {
+            return Ok(Some(Left::Unanswered(in_words(&question))));
+        }
+        let answer = loop {
+            let (form, known) = (question.clone(), known.clone());
+            match self.at_terminal(move || form::ask(&form, &known)).await? {
+                Some(answer) => break answer,
+                None => match self.wish(is_task, true).await? {
+                    Some(Wish::GoOn) => {}
+                    Some(Wish::Decline) => break client::Answer::Decline,
+                    Some(Wish::Dismiss) => break client::Answer::Cancel,
+                    Some(Wish::Detach) => return Ok(Some(Left::Detached)),
+                    Some(Wish::Cancel) => return Ok(Some(Left::Cancelled)),
+                    None => return Ok(Some(Left::Interrupted)),
+                },
+            }
+        };
+        self.has_answered = true;
+        let _ = reply.send(answer);
+        Ok(None)
+    }
+
+    /// The user has pressed Ctrl-C.
+    async fn interrupted(&mut self, is_task: bool) -> Result<Option<Left>> {
+        if !Screen::can_ask() {
+            return Ok(Some(Left::Interrupted));
+        }
+        Ok(match self.wish(is_task, false).await? {
+            Some(Wish::Detach) => Some(Left::Detached),
+            Some(Wish::Cancel) => Some(Left::Cancelled),
+            Some(_) => None,
+            None => Some(Left::Interrupted),
+        })
+    }
+
+    /// Asks what to do; `None` if Ctrl-C was the answer again.
+    async fn wish(&mut self, is_task: bool, in_form: bool) -> Result<Option<Wish>> {
+        let mut wishes = vec![(Wish::GoOn, "go on".to_owned())];
+        if in_form {
+            wishes.push((Wish::Decline, "decline to answer".to_owned()));
+            wishes.push((Wish::Dismiss, "close the question without an answer".to_owned()));
+        }
+        match (is_task, self.makes_tasks) {
+            (true, _) => {
+                wishes.push((Wish::Detach, "detach: the task goes on without me".to_owned()))
+            }
+            (false, true) if !in_form => {
+                wishes.push((Wish::Detach, "detach as soon as it is a task".to_owned()));
+            }
+            _ => {}
+        }
+        let what = if is_task { "cancel the task" } else { "cancel the call" };
+        wishes.push((Wish::Cancel, what.to_owned()));
+        self.at_terminal(move || form::wish(&wishes)).await
+    }
+
+    /// Gives the terminal to something that waits for keys.
+    async fn at_terminal<T: Send + 'static>(
+        &mut self,
+        show: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.screen.hold();
+        let shown = tokio::task::spawn_blocking(show).await;
+        self.screen.release();
+        // A Ctrl-C in it has been dealt with there.
+        tokio::task::yield_now().await;
+        while self.interrupts.try_recv().is_ok() {}
+        let shown = shown.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+        shown.map_err(|error| {
+            Trouble::new(Kind::Unanswered, format!("the terminal failed: {error}"))
+        })
+    }
+}
+
+/// What a question says, in a line.
+fn in_words(question: &Question) -> String {
+    match &question.ask {
+        Ask::Form(form) => shown(&form.message),
+        Ask::Url(url) => format!("{} ({})", shown(&url.message), shown(&url.url)),
+        other => other.kind().to_owned(),
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,227 @@
+//! Questions as terminal forms: one field after the other, each held against its schema.
+
+use std::io;
+
+use console::{Term, style};
+use dialoguer::{
+    Confirm, Input, MultiSelect, Select,
+    theme::{ColorfulTheme, SimpleTheme, Theme},
+};
+use outlive::client::{Answer, Ask, Question};
+use serde_json::{Map, Value};
+
+use super::{
+    arguments,
+    desk::fields,
+    schema::{Choice, Field, Kind, plain},
+    screen::{shown, shown_lines},
+};
+
+/// What a form came to; `None` if the user pressed Ctrl-C in it.
+pub(crate) type Filled = io::Result<Option<Answer>>;
+
+/// What the user wants to happen after Ctrl-C.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    GoOn,
+    Detach,
+    Cancel,
+    Decline,
+    Dismiss,
+}
+
+/// Puts a question to the user; what is known of the answer is not asked.
+pub(crate) fn ask(question: &Question, known: &Map<String, Value>) -> Filled {
+    let term = Term::stderr();
+    let theme = theme();
+    let asks = format!("{} asks:", shown(&question.server));
+    term.write_line(&format!("{}", style(asks).for_stderr().bold()))?;
+    let asked = match &question.ask {
+        Ask::Form(form) => {
+            term.write_line(&shown_lines(&form.message))?;
+            fill(question, known, &*theme, &term)
+        }
+        Ask::Url(url) => {
+            term.write_line(&shown_lines(&url.message))?;
+            consent(&url.url, &*theme, &term)
+        }
+        other => Ok(Answer::Refuse(format!("{} cannot be given at a terminal", other.kind()))),
+    };
+    interruptible(asked)
+}
+
+/// Asks what to do after Ctrl-C; `None` if the answer was another one.
+pub(crate) fn wish(wishes: &[(Wish, String)]) -> io::Result<Option<Wish>> {
+    let labels: Vec<&str> = wishes.iter().map(|(_, label)| label.as_str()).collect();
+    let chosen = Select::with_theme(&*theme())
+        .with_prompt("What now? (Ctrl-C again leaves at once)")
+        .items(&labels)
+        .default(0)
+        .interact_on(&Term::stderr())
+        .map_err(io::Error::from);
+    Ok(interruptible(chosen)?.and_then(|at| wishes.get(at)).map(|(wish, _)| *wish))
+}
+
+fn interruptible<T>(asked: io::Result<T>) -> io::Result<Option<T>> {
+    match asked {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+            // Where the prompt stood, so that the next line does not stand in it.
+            let term = Term::stderr();
+            term.show_cursor()?;
+            term.write_line("")?;
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn theme() -> Box<dyn Theme> {
+    match console::colors_enabled_stderr() {
+        true => Box::new(ColorfulTheme::default()),
+        false => Box::new(SimpleTheme),
+    }
+}
+
+fn fill(
+    question: &Question,
+    known: &Map<String, Value>,
+    theme: &dyn Theme,
+    term: &Term,
+) -> io::Result<Answer> {
+    let mut content = known.clone();
+    for field in fields(question).iter().filter(|field| !known.contains_key(&field.name)) {
+        let asking = Asking { question, field, theme, term };
+        if let Some(value) = asking.value()? {
+            content.insert(field.name.clone(), value);
+        }
+    }
+    Ok(Answer::accept(content))
+}
+
+/// The URL in full, and what the user says to it. It is never opened from here.
+fn consent(url: &str, theme: &dyn Theme, term: &Term) -> io::Result<Answer> {
+    term.write_line(&format!("  {}", shown(url)))?;
+    let chosen = Select::with_theme(theme)
+        .with_prompt("Visit it?")
+        .items(["yes, I open it in my browser", "no, decline", "not now"])
+        .default(2)
+        .interact_on(term)
+        .map_err(io::Error::from)?;
+    Ok(match chosen {
+        0 => Answer::consent(),
+        1 => Answer::Decline,
+        _ => Answer::Cancel,
+    })
+}
+
+/// One field.
+struct Asking<'a> {
+    question: &'a Question,
+    field: &'a Field,
+    theme: &'a dyn Theme,
+    term: &'a Term,
+}
+
+impl Asking<'_> {
+    /// What the user says; `None` if the field stays empty.
+    fn value(&self) -> io::Result<Option<Value>> {
+        if let Some(description) = &self.field.description {
+            self.term.write_line(&format!("{}", style(shown(description)).for_stderr().dim()))?;
+        }
+        match &self.field.kind {
+            Kind::Boolean if self.field.is_required || self.field.default.is_some() => {
+                self.confirmed().map(Some)
+            }
+            Kind::One(choices) => self.chosen(choices),
+            Kind::Many(choices) => self.several(choices),
+            _ => self.typed(),
+        }
+    }
+
+    fn prompt(&self) -> String {
+        shown(self.field.label())
+    }
+
+    fn confirmed(&self) -> io::Result<Value> {
+        let mut confirm = Confirm::with_theme(self.theme).with_prompt(self.prompt());
+        if let Some(default) = self.field.default.as_ref().and_then(Value::as_bool) {
+            confirm = confirm.default(default);
+        }
+        Ok(confirm.interact_on(self.term)?.into())
+    }
+
+    fn chosen(&self, choices: &[Choice]) -> io::Result<Option<Value>> {
+        let mut labels: Vec<String> = choices.iter().map(|choice| shown(&choice.label)).collect();
+        if !self.field.is_required {
+            labels.push("(nothing)".to_owned());
+        }
+        let default = self.field.default.as_ref();
+        let at = choices.iter().position(|choice| Some(&choice.value) == default).unwrap_or(0);
+        let chosen = Select::with_theme(self.theme)
+            .with_prompt(self.prompt())
+            .items(&labels)
+            .default(at)
+            .interact_on(self.term)?;
+        Ok(choices.get(chosen).map(|choice| choice.value.clone()))
+    }
+
+    fn several(&self, choices: &[Choice]) -> io::Result<Option<Value>> {
+        let labels: Vec<String> = choices.iter().map(|choice| shown(&choice.label)).collect();
+        let wanted = self.field.default.as_ref().and_then(Value::as_array);
+        let ticked: Vec<bool> = choices
+            .iter()
+            .map(|choice| wanted.is_some_and(|wanted| wanted.contains(&choice.value)))
+            .collect();
+        loop {
+            let chosen = MultiSelect::with_theme(self.theme)
+                .with_prompt(format!("{} (space ticks, enter ends)", self.prompt()))
+                .items(&labels)
+                .defaults(&ticked)
+                .interact_on(self.term)?;
+            if chosen.is_empty() && !self.field.is_required {
+                return Ok(None);
+            }
+            let value = chosen.into_iter().filter_map(|at| choices.get(at));
+            let value = value.map(|choice| choice.value.clone()).collect();
+            match self.question.check_field(&self.field.name, &value) {
+                Ok(()) => return Ok(Some(value)),
+                Err(why) => self.term.write_line(&format!("it {why}"))?,
+            }
+        }
+    }
+
+    fn typed(&self) -> io::Result<Option<Value>> {
+        let optional = if self.field.is_required { "" } else { ", may stay empty" };
+        let mut input: Input<'_, String> = Input::with_theme(self.theme)
+            .with_prompt(format!("{} ({}{optional})", self.prompt(), shown(&self.field.hint)))
+            .allow_empty(true);
+        if let Some(default) = &self.field.default {
+            input = input.default(shown(&plain(default)));
+        }
+        let input = input.validate_with(|text: &String| self.read(text).map(|_| ()));
+        let text = input.interact_on(self.term)?;
+        self.read(&text).map_err(io::Error::other)
+    }
+
+    /// A value of what was typed, or why it is none.
+    fn read(&self, text: &str) -> Result<Option<Value>, String> {
+        if text.is_empty() {
+            return match self.field.is_required && !matches!(self.field.kind, Kind::Text) {
+                true => Err("it is needed".to_owned()),
+                // An empty text is a text, if its schema says so.
+                false if self.field.is_required => self.checked(Value::from("")).map(Some),
+                false => Ok(None),
+            };
+        }
+        let value = arguments::value(self.field.label(), &self.field.kind, text);
+        self.checked(value.map_err(|trouble| trouble.to_string())?).map(Some)
+    }
+
+    fn checked(&self, value: Value) -> Result<Value, String> {
+        match self.question.check_field(&self.field.name, &value) {
+            Ok(()) => Ok(value),
+            Err(why) => Err(format!("it {why} ({})", self.field.hint)),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What is said when nobody sits with a call any more, and the exit code that says it to programs.
+
+use std::process::ExitCode;
+
+use outlive::{
+    client::{SavedCall, TaskHandle},
+    wire::CallToolResult,
+};
+use serde_json::json;
+
+use super::{
+    attend::Left,
+    handles::{Handles, short, task_id},
+    screen::Screen,
+    show,
+};
+use crate::trouble::{Kind, Result, Trouble};
+
+/// Where an outcome is told.
+pub(crate) struct Outcome<'a> {
+    pub(crate) screen: &'a Screen,
+    pub(crate) handles: &'a Handles,
+    pub(crate) is_json: bool,
+    /// Whether the handle is kept after the result was shown.
+    pub(crate) keeps: bool,
+}
+
+impl Outcome<'_> {
+    /// Tells what became of a call. `wanted` says that nothing but a handle was asked for.
+    pub(crate) async fn tell(
+        &self,
+        left: Left,
+        handle: Option<&TaskHandle>,
+        wanted: bool,
+    ) -> Result<ExitCode> {
+        let saved = match handle {
+            Some(handle) => Some(handle.save().await),
+            None => self.handles.mine(),
+        };
+        match left {
+            Left::Done(result, came) => {
+                if wanted {
+                    self.screen.talk("it was answered at once: there is no task");
+                }
+                let code = self.result(&result, came);
+                if let (false, Some(saved)) = (self.keeps, &saved) {
+                    self.handles.forget(&saved.id);
+                }
+                Ok(code)
+            }
+            Left::Detached => {
+                if let Some(saved) = &saved {
+                    self.handle(saved);
+                    self.go_on(saved);
+                }
+                Ok(if wanted { ExitCode::SUCCESS } else { interrupted() })
+            }
+            Left::Answered => {
+                self.screen.talk("answered");
+                Ok(ExitCode::SUCCESS)
+            }
+            Left::Cancelled => {
+                self.strike(saved.as_ref());
+                Err(Trouble::new(Kind::Cancelled, "the call was cancelled"))
+            }
+            Left::Interrupted => {
+                match saved.as_ref().filter(|saved| task_id(saved).is_some()) {
+                    Some(saved) => self.go_on(saved),
+                    None => self.strike(saved.as_ref()),
+                }
+                Ok(interrupted())
+            }
+            Left::TimedOut => {
+                let trouble = Trouble::unreachable("there was no result in time");
+                Err(self.left(
+                    trouble,
+                    saved.as_ref(),
+                    "watch",
+                    "the call was cancelled; give it more with --timeout",
+                ))
+            }
+            Left::Unanswered(asked) => {
+                let trouble = Trouble::new(
+                    Kind::Unanswered,
+                    format!("the server asks, and there is no terminal to ask at: {asked}"),
+                );
+                Err(self.left(
+                    trouble,
+                    saved.as_ref(),
+                    "answer",
+                    "--answer FIELD=VALUE, or run it at a terminal",
+                ))
+            }
+        }
+    }
+
+    /// A failure: one that ended the call, or one that leaves a task behind.
+    pub(crate) fn failed(&self, trouble: Trouble) -> Trouble {
+        let Some(saved) = self.handles.mine() else { return trouble };
+        if saved.is_over() {
+            self.handles.forget(&saved.id);
+        } else {
+            self.go_on(&saved);
+        }
+        trouble
+    }
+
+    fn result(&self, result: &CallToolResult, came: usize) -> ExitCode {
+        match self.is_json {
+            true => self.screen.data(&serde_json::to_string_pretty(result).unwrap_or_default()),
+            false => show::result(self.screen, result, came),
+        }
+        match result.is_error {
+            Some(true) => ExitCode::from(Kind::Failed as u8),
+            _ => ExitCode::SUCCESS,
+        }
+    }
+
+    /// The handle, as data.
+    fn handle(&self, saved: &SavedCall) {
+        let handle = json!({"handle": saved.id, "server": saved.server, "tool": saved.tool, "task": task_id(saved)});
+        match self.is_json {
+            true => self.screen.data(&format!("{handle:#}")),
+            false => self.screen.data(&saved.id),
+        }
+    }
+
+    /// How to go on, as talk.
+    fn go_on(&self, saved: &SavedCall) {
+        let handle = short(&saved.id);
+        self.screen.talk(&format!(
+            "`{}` goes on. See how far it is: outlive tasks watch {handle}\n\
+             Wait for its result:          outlive tasks result {handle}",
+            saved.tool
+        ));
+    }
+
+    /// A task that is left keeps its handle; anything else is over.
+    fn left(
+        &self,
+        trouble: Trouble,
+        saved: Option<&SavedCall>,
+        how: &str,
+        otherwise: &str,
+    ) -> Trouble {
+        match saved.filter(|saved| task_id(saved).is_some()) {
+            Some(saved) => trouble.remedy(format!("outlive tasks {how} {}", short(&saved.id))),
+            None => {
+                self.strike(saved);
+                trouble.remedy(otherwise)
+            }
+        }
+    }
+
+    fn strike(&self, saved: Option<&SavedCall>) {
+        if let Some(saved) = saved {
+            self.handles.forget(&saved.id);
+        }
+    }
+}
+
+fn interrupted() -> ExitCode {
+    ExitCode::from(Kind::Interrupted as u8)
+}

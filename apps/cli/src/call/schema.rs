@@ -1,0 +1,239 @@
+//! Schemas as people meet them: the arguments of a tool, the fields of a form.
+//!
+//! Read with tolerance. What is not understood is a field of any JSON: it is the server's to check.
+
+use serde_json::{Map, Value};
+
+/// One argument, or one field of a form.
+#[derive(Clone, Debug)]
+pub(crate) struct Field {
+    pub(crate) name: String,
+    pub(crate) title: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) is_required: bool,
+    pub(crate) default: Option<Value>,
+    pub(crate) kind: Kind,
+    /// What a value has to be, in words.
+    pub(crate) hint: String,
+}
+
+/// What kind of value it takes.
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    Text,
+    Integer,
+    Number,
+    Boolean,
+    One(Vec<Choice>),
+    Many(Vec<Choice>),
+    List(Box<Kind>),
+    /// Anything else.
+    Json,
+}
+
+/// One of several values, and how it is called.
+#[derive(Clone, Debug)]
+pub(crate) struct Choice {
+    pub(crate) value: Value,
+    pub(crate) label: String,
+}
+
+impl Field {
+    /// How it is called.
+    pub(crate) fn label(&self) -> &str {
+        self.title.as_deref().unwrap_or(&self.name)
+    }
+}
+
+/// The fields of an object's schema, in the order in which they stand there.
+pub(crate) fn fields(schema: &Value) -> Vec<Field> {
+    let required: Vec<&str> = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .map(|names| names.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let field = |(name, named): (&String, &Value)| {
+        let property = resolved(schema, named);
+        // What stands beside a reference is said of this field alone.
+        let said = |key| named.get(key).or_else(|| property.get(key));
+        let text = |key| said(key).and_then(Value::as_str).map(str::to_owned);
+        let kind = kind_of(schema, property);
+        Field {
+            name: name.clone(),
+            title: text("title"),
+            description: text("description"),
+            is_required: required.contains(&name.as_str()),
+            default: said("default").filter(|default| !default.is_null()).cloned(),
+            hint: hint(&kind, property),
+            kind,
+        }
+    };
+    properties.map(|properties| properties.iter().map(field).collect()).unwrap_or_default()
+}
+
+/// Whether an object may have members that its schema does not name. By the letter it always may;
+/// a schema that names some and does not say so means no.
+pub(crate) fn is_open(schema: &Value) -> bool {
+    match schema.get("additionalProperties") {
+        Some(Value::Bool(open)) => *open,
+        Some(_) => true,
+        None => schema.get("properties").and_then(Value::as_object).is_none_or(Map::is_empty),
+    }
+}
+
+/// A property without what leads to it: references, and alternatives of which one is null.
+fn resolved<'a>(schema: &'a Value, mut property: &'a Value) -> &'a Value {
+    // A schema may refer to itself; nobody nests eight deep by hand.
+    for _ in 0..8 {
+        if let Some(place) = property.get("$ref").and_then(Value::as_str) {
+            let Some(found) = place.strip_prefix('#').and_then(|place| schema.pointer(place))
+            else {
+                return property;
+            };
+            property = found;
+            continue;
+        }
+        let alternatives =
+            ["anyOf", "oneOf"].into_iter().find_map(|key| property.get(key)?.as_array());
+        let is_null = |it: &&Value| it.get("type").and_then(Value::as_str) == Some("null");
+        let mut others = alternatives.into_iter().flatten().filter(|it| !is_null(it));
+        match (others.next(), others.next()) {
+            (Some(only), None) if only.get("const").is_none() => property = only,
+            _ => return property,
+        }
+    }
+    property
+}
+
+fn kind_of(schema: &Value, property: &Value) -> Kind {
+    if let Some(choices) = choices(property) {
+        return Kind::One(choices);
+    }
+    let named = property.get("type");
+    let kind = named.and_then(Value::as_str).or_else(|| {
+        let kinds = named?.as_array()?.iter().filter_map(Value::as_str);
+        kinds.into_iter().find(|kind| *kind != "null")
+    });
+    match kind {
+        Some("string") => Kind::Text,
+        Some("integer") => Kind::Integer,
+        Some("number") => Kind::Number,
+        Some("boolean") => Kind::Boolean,
+        Some("array") => {
+            let items = property.get("items").map(|items| resolved(schema, items));
+            match items.map(|items| (choices(items), kind_of(schema, items))) {
+                Some((Some(choices), _)) => Kind::Many(choices),
+                Some((None, kind)) => Kind::List(Box::new(kind)),
+                None => Kind::List(Box::new(Kind::Json)),
+            }
+        }
+        _ => Kind::Json,
+    }
+}
+
+/// The values there are to choose from, if that is what a property is.
+fn choices(property: &Value) -> Option<Vec<Choice>> {
+    if let Some(values) = property.get("enum").and_then(Value::as_array) {
+        let names = property.get("enumNames").and_then(Value::as_array);
+        let label = |at: usize, value: &Value| {
+            let name = names.and_then(|names| names.get(at)?.as_str()).map(str::to_owned);
+            name.unwrap_or_else(|| plain(value))
+        };
+        let choice =
+            |(at, value): (usize, &Value)| Choice { value: value.clone(), label: label(at, value) };
+        return Some(values.iter().enumerate().map(choice).collect());
+    }
+    let titled = ["oneOf", "anyOf"].into_iter().find_map(|key| property.get(key)?.as_array())?;
+    let choice = |it: &Value| {
+        let value = it.get("const")?.clone();
+        let title = ["title", "description"].into_iter().find_map(|key| it.get(key)?.as_str());
+        let label = title.map_or_else(|| plain(&value), str::to_owned);
+        Some(Choice { value, label })
+    };
+    titled.iter().map(choice).collect()
+}
+
+/// A value as people would write it.
+pub(crate) fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+/// What a value has to be, in words.
+fn hint(kind: &Kind, property: &Value) -> String {
+    let number = |key| property.get(key).and_then(Value::as_f64);
+    let mut words = vec![match kind {
+        Kind::Text => "text".to_owned(),
+        Kind::Integer => "integer".to_owned(),
+        Kind::Number => "number".to_owned(),
+        Kind::Boolean => "true or false".to_owned(),
+        Kind::One(choices) => format!("one of {}", values(choices)),
+        Kind::Many(choices) => format!("some of {}", values(choices)),
+        Kind::List(_) => "list".to_owned(),
+        Kind::Json => "JSON".to_owned(),
+    }];
+    match (number("minimum"), number("maximum")) {
+        (Some(least), Some(most)) => words.push(format!("{least} to {most}")),
+        (Some(least), None) => words.push(format!("at least {least}")),
+        (None, Some(most)) => words.push(format!("at most {most}")),
+        (None, None) => {}
+    }
+    let format = property.get("format").and_then(Value::as_str);
+    words.extend(format.filter(|_| matches!(kind, Kind::Text)).map(str::to_owned));
+    for (least, most, unit) in
+        [("minLength", "maxLength", "characters"), ("minItems", "maxItems", "values")]
+    {
+        words.extend(number(least).map(|least| format!("at least {least} {unit}")));
+        words.extend(number(most).map(|most| format!("at most {most} {unit}")));
+    }
+    words.join(", ")
+}
+
+fn values(choices: &[Choice]) -> String {
+    choices.iter().map(|choice| plain(&choice.value)).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Kind, fields, is_open};
+
+    #[test]
+    fn fields_are_read_through_references_and_nulls() {
+        let schema = json!({
+            "properties": {
+                "size": {"anyOf": [{"$ref": "#/$defs/Size"}, {"type": "null"}]},
+                "count": {"type": ["integer", "null"], "minimum": 1, "maximum": 10},
+                "toppings": {"type": "array", "items": {"anyOf": [{"const": "c", "title": "Cheese"}]}},
+                "tags": {"type": "array", "items": {"type": "string"}},
+                "any": {},
+            },
+            "required": ["count"],
+            "$defs": {"Size": {"type": "string", "enum": ["small", "large"]}},
+        });
+        let fields = fields(&schema);
+        let hints: Vec<&str> = fields.iter().map(|field| field.hint.as_str()).collect();
+        assert_eq!(hints, ["one of small, large", "integer, 1 to 10", "some of c", "list", "JSON"]);
+        assert!(matches!(&fields[2].kind, Kind::Many(choices) if choices[0].label == "Cheese"));
+        assert!(matches!(&fields[3].kind, Kind::List(kind) if matches!(**kind, Kind::Text)));
+        assert!(fields[1].is_required && !fields[0].is_required);
+    }
+
+    #[test]
+    fn a_schema_that_refers_to_itself_is_any_json() {
+        let schema = json!({"properties": {"a": {"$ref": "#/properties/a"}}});
+        assert!(matches!(fields(&schema)[0].kind, Kind::Json));
+    }
+
+    #[test]
+    fn a_schema_that_names_members_means_those() {
+        assert!(is_open(&json!({})));
+        assert!(is_open(&json!({"properties": {"a": {}}, "additionalProperties": true})));
+        assert!(!is_open(&json!({"properties": {"a": {}}})));
+    }
+}

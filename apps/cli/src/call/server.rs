@@ -1,0 +1,261 @@
+//! Which server is meant, and how it is reached: a URL, or a command line.
+
+use std::{env, fs, path::PathBuf, sync::Arc};
+
+use http::{HeaderName, HeaderValue};
+use outlive::{
+    client::{Client, ClientBuilder, Error, Program, Reason, Target, TransportErrorKind},
+    wire::Version,
+};
+
+use super::screen::Screen;
+use crate::trouble::{Kind, Result, Trouble};
+
+/// How to get there.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct Connection {
+    /// The environment variable that has the bearer token
+    #[arg(long, value_name = "VARIABLE", conflicts_with = "token_file")]
+    token_env: Option<String>,
+    /// The file that has the bearer token
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// A header of every HTTP request; may be repeated
+    #[arg(long = "header", value_name = "NAME: VALUE")]
+    headers: Vec<String>,
+    /// A PEM file of the certificates to trust, in place of the system's
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// Speaks this revision of the protocol and no other
+    #[arg(long = "version", id = "revision", value_name = "REVISION")]
+    revision: Option<String>,
+}
+
+/// A server, as the user named it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Server {
+    /// By which its calls are found again; a command line can be split again into what it was.
+    pub(crate) text: String,
+    place: Place,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    Url(String),
+    Command(Vec<String>),
+}
+
+impl Server {
+    /// Reads a URL or a command line in one word.
+    pub(crate) fn read(text: &str) -> Result<Self> {
+        if text.starts_with("http://") || text.starts_with("https://") {
+            return Ok(Self { text: text.to_owned(), place: Place::Url(text.to_owned()) });
+        }
+        if text.contains("://") {
+            return Err(Trouble::usage(format!("`{text}` is no address of a server"))
+                .remedy("addresses begin with http:// or https://"));
+        }
+        let words = split(text).ok_or_else(|| {
+            Trouble::usage(format!("the command line `{text}` has a quote that does not end"))
+        })?;
+        Self::command(words)
+    }
+
+    /// A command to start.
+    pub(crate) fn command(words: Vec<String>) -> Result<Self> {
+        if words.is_empty() {
+            return Err(Trouble::usage("there is no server").remedy(
+                "name a URL, or the command that starts a server on standard input and output",
+            ));
+        }
+        let text = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+        Ok(Self { text, place: Place::Command(words) })
+    }
+
+    /// The server of a command line whose first word is one, unless a command stands behind `--`; and
+    /// the other words.
+    pub(crate) fn of_words(words: &[String], command: Vec<String>) -> Result<(Self, &[String])> {
+        match (command.is_empty(), words) {
+            (false, words) => Ok((Self::command(command)?, words)),
+            (true, [server, words @ ..]) => Ok((Self::read(server)?, words)),
+            (true, []) => Self::command(Vec::new()).map(|server| (server, words)),
+        }
+    }
+
+    fn target(&self, screen: &Arc<Screen>) -> Target {
+        match &self.place {
+            Place::Url(url) => Target::Url(url.clone()),
+            Place::Command(words) => {
+                let (program, arguments) = words.split_first().expect("a command has a word");
+                let screen = Arc::clone(screen);
+                let program = Program::new(program).args(arguments.iter().cloned());
+                program.on_stderr(move |line| screen.talk(line)).into()
+            }
+        }
+    }
+
+    /// What to try when there is no way.
+    fn remedy(&self) -> String {
+        match &self.place {
+            Place::Url(url) => {
+                format!("is it running? `outlive serve` starts one; the address was {url}")
+            }
+            Place::Command(words) => {
+                let program = words.first().map_or("", String::as_str);
+                match program.contains(':') || program.starts_with("localhost") {
+                    true => format!("an address begins with http://, like http://{program}"),
+                    false => format!(
+                        "is `{program}` a program that speaks MCP on standard input and output?"
+                    ),
+                }
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// Connects.
+    pub(crate) async fn connect(
+        &self,
+        server: &Server,
+        screen: &Arc<Screen>,
+        change: impl FnOnce(ClientBuilder) -> ClientBuilder,
+    ) -> Result<Client> {
+        let mut builder = Client::builder("outlive", env!("CARGO_PKG_VERSION"))
+            .label(server.text.as_str())
+            .partial_results();
+        if let Some(token) = self.token()? {
+            builder = builder.token(token);
+        }
+        for header in &self.headers {
+            let (name, value) = read_header(header)?;
+            builder = builder.header(name, value);
+        }
+        if let Some(file) = &self.ca {
+            builder = builder.root_certificates(file);
+        }
+        if let Some(revision) = &self.revision {
+            builder = builder.version(read_revision(revision)?);
+        }
+        change(builder)
+            .connect(server.target(screen))
+            .await
+            .map_err(|error| trouble(&error, Some(server)))
+    }
+
+    fn token(&self) -> Result<Option<String>> {
+        if let Some(variable) = &self.token_env {
+            return match env::var(variable) {
+                Ok(token) if !token.trim().is_empty() => Ok(Some(token.trim().to_owned())),
+                _ => Err(Trouble::usage(format!("the variable {variable} has no token"))
+                    .remedy(format!("{variable}=… outlive …"))),
+            };
+        }
+        let Some(file) = &self.token_file else { return Ok(None) };
+        let text = fs::read_to_string(file).map_err(|error| {
+            Trouble::usage(format!("cannot read the token in {}: {error}", file.display()))
+        })?;
+        Ok(Some(text.trim().to_owned()))
+    }
+}
+
+pub(crate) fn read_revision(text: &str) -> Result<Version> {
+    Version::parse(text).ok_or_else(|| {
+        let all: Vec<&str> = Version::ALL.iter().map(|version| version.as_str()).collect();
+        Trouble::usage(format!("`{text}` is no revision of the protocol"))
+            .remedy(format!("one of {}", all.join(", ")))
+    })
+}
+
+fn read_header(text: &str) -> Result<(HeaderName, HeaderValue)> {
+    let parts = text.split_once(':').and_then(|(name, value)| {
+        Some((name.trim().parse().ok()?, HeaderValue::from_str(value.trim()).ok()?))
+    });
+    // The value may be a secret.
+    parts.ok_or_else(|| {
+        Trouble::usage("a header is not written as one").remedy("--header 'Name: value'")
+    })
+}
+
+/// What went wrong between here and a server, for people.
+pub(crate) fn trouble(error: &Error, server: Option<&Server>) -> Trouble {
+    let kind = match error {
+        Error::Refused(refused) => match refused.reason {
+            Reason::TaskCancelled => Kind::Cancelled,
+            Reason::Unauthorized | Reason::Forbidden | Reason::Busy { .. } => Kind::Unreachable,
+            _ => Kind::Failed,
+        },
+        Error::GaveUp(outlive::client::GaveUp::Unanswered(_)) => Kind::Unanswered,
+        Error::GaveUp(
+            outlive::client::GaveUp::BadAnswer(_) | outlive::client::GaveUp::BadArguments(_),
+        ) => Kind::Usage,
+        _ => Kind::Unreachable,
+    };
+    let trouble = Trouble::new(kind, error);
+    match error {
+        Error::Refused(refused) if refused.reason == Reason::Unauthorized => {
+            trouble.remedy("--token-env VARIABLE or --token-file FILE")
+        }
+        Error::Transport(failed) => match (failed.kind(), server) {
+            (TransportErrorKind::Tls, _) => {
+                trouble.remedy("--ca FILE, if its certificate is your own")
+            }
+            (_, Some(server)) => trouble.remedy(server.remedy()),
+            _ => trouble,
+        },
+        _ => trouble,
+    }
+}
+
+/// Splits a command line as a shell would, without anything else that a shell does; `None` if a quote
+/// does not end.
+fn split(text: &str) -> Option<Vec<String>> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut chars = text.chars();
+    while let Some(char) = chars.next() {
+        match (quote, char) {
+            (Some(open), char) if char == open => quote = None,
+            (None, '\'' | '"') => {
+                quote = Some(char);
+                word.get_or_insert_default();
+            }
+            (None | Some('"'), '\\') => word.get_or_insert_default().push(chars.next()?),
+            (None, char) if char.is_whitespace() => words.extend(word.take()),
+            (_, char) => word.get_or_insert_default().push(char),
+        }
+    }
+    words.extend(word);
+    quote.is_none().then_some(words)
+}
+
+/// A word that `split` makes one word of.
+fn quoted(word: &str) -> String {
+    let is_plain = |char: char| char.is_alphanumeric() || "-_./=:@%+,".contains(char);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Place, Server, split};
+
+    #[test]
+    fn a_command_line_is_split_into_its_words_and_back() {
+        let words =
+            ["my server", "--stdio", "", "it's", "a\\b", "\"x\""].map(str::to_owned).to_vec();
+        let server = Server::command(words.clone()).unwrap();
+        assert_eq!(Server::read(&server.text).unwrap().place, Place::Command(words));
+        assert_eq!(split("a 'b"), None);
+        assert_eq!(split(r#"a "b \" c" d"#).unwrap(), ["a", "b \" c", "d"]);
+    }
+
+    #[test]
+    fn what_is_no_address_and_no_command_is_refused() {
+        assert!(Server::read("ftp://example.com").is_err());
+        assert!(Server::read("  ").is_err());
+        assert!(matches!(Server::read("https://example.com/mcp").unwrap().place, Place::Url(_)));
+    }
+}

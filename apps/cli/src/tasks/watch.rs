@@ -1,0 +1,246 @@
+//! `outlive tasks watch`: a live table of calls. On a terminal it is drawn over itself, elsewhere each
+//! change is a line.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, IsTerminal},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
+
+use console::Term;
+use outlive::client::{Client, SavedCall, TaskSnapshot};
+use serde_json::Value;
+use tokio::{sync::mpsc, task::JoinSet};
+
+use super::{list::state, resume::seen, table};
+use crate::{
+    call::{
+        handles::{Handles, short},
+        screen::{Screen, shown},
+        server::{Connection, Server},
+    },
+    trouble::{Kind, Result, Trouble},
+};
+
+/// How often to look at a task whose server names no interval, and at most.
+const POLL: Duration = Duration::from_secs(1);
+const FLOOR: Duration = Duration::from_millis(100);
+
+/// How wide a bar is in the table.
+const BAR: usize = 16;
+
+/// Watches calls until they are over: a table on a terminal, lines elsewhere
+#[derive(clap::Args)]
+#[command(
+    disable_version_flag = true,
+    after_help = "Examples:\n  outlive tasks watch\n  outlive tasks watch 3f2a91c0\n  outlive tasks watch --json | jq .state"
+)]
+pub(crate) struct Args {
+    /// Which calls; all that are written down otherwise
+    handles: Vec<String>,
+    /// Prints a line of JSON for each change
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// One look at a call.
+struct Seen {
+    at: usize,
+    call: Value,
+}
+
+pub(crate) async fn run(args: Args) -> Result<ExitCode> {
+    let handles = Handles::open()?;
+    let calls = match args.handles.is_empty() {
+        true => handles.all()?,
+        false => {
+            args.handles.iter().map(|named| handles.find(Some(named))).collect::<Result<_>>()?
+        }
+    };
+    let screen = Screen::new();
+    if calls.is_empty() {
+        screen.talk("nothing is going on");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (tell, mut told) = mpsc::channel(16);
+    let mut looking = JoinSet::new();
+    for (at, call) in calls.iter().cloned().enumerate() {
+        let (tell, connection, screen, handles) =
+            (tell.clone(), args.connection.clone(), Arc::clone(&screen), handles.clone());
+        looking.spawn(async move { look(at, call, &connection, &screen, handles, &tell).await });
+    }
+    drop(tell);
+    let mut view =
+        View::new(&screen, args.json, calls.iter().map(|call| seen(call, None)).collect());
+    view.draw();
+    loop {
+        tokio::select! {
+            seen = told.recv() => match seen {
+                Some(seen) => view.change(seen),
+                None => break,
+            },
+            _ = tokio::signal::ctrl_c() => return Err(Trouble::new(Kind::Interrupted, "no longer watched; the tasks go on")),
+        }
+    }
+    view.hint();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Looks at a call again and again, until it is over.
+async fn look(
+    at: usize,
+    call: SavedCall,
+    connection: &Connection,
+    screen: &Arc<Screen>,
+    handles: Handles,
+    tell: &mpsc::Sender<Seen>,
+) {
+    let failed = |why: String| {
+        let mut call = seen(&call, None);
+        (call["state"], call["message"]) = ("unreachable".into(), why.into());
+        Seen { at, call }
+    };
+    if state(&call) != "task" {
+        return;
+    }
+    let connected = async {
+        let server = Server::read(&call.server)?;
+        connection.connect(&server, screen, |builder| builder.notebook(handles)).await
+    };
+    let client: Client = match connected.await {
+        Ok(client) => client,
+        Err(trouble) => {
+            let _ = tell.send(failed(trouble.to_string())).await;
+            return;
+        }
+    };
+    let handle = match client.resume(call.clone()).await {
+        Ok(handle) => handle,
+        Err(error) => {
+            let _ = tell.send(failed(error.to_string())).await;
+            return;
+        }
+    };
+    loop {
+        let pause = match handle.look().await {
+            Ok(Some(task)) => {
+                let (is_over, pause) = (task.status.is_over(), pause(&task));
+                let _ = tell.send(Seen { at, call: seen(&call, Some(&task)) }).await;
+                if is_over {
+                    break;
+                }
+                pause
+            }
+            Ok(None) => break,
+            Err(error) if error.is_transient() => POLL,
+            Err(error) => {
+                let _ = tell.send(failed(error.to_string())).await;
+                break;
+            }
+        };
+        tokio::time::sleep(pause).await;
+    }
+    client.close().await;
+}
+
+fn pause(task: &TaskSnapshot) -> Duration {
+    task.poll.map_or(POLL, Duration::from_millis).clamp(FLOOR, POLL)
+}
+
+/// What is shown.
+struct View<'a> {
+    screen: &'a Screen,
+    is_json: bool,
+    term: Option<Term>,
+    calls: Vec<Value>,
+    /// What was last said of each, where changes are lines.
+    said: BTreeMap<usize, String>,
+    drawn: usize,
+}
+
+impl<'a> View<'a> {
+    fn new(screen: &'a Screen, is_json: bool, calls: Vec<Value>) -> Self {
+        let term = (!is_json && io::stdout().is_terminal()).then(Term::stdout);
+        Self { screen, is_json, term, calls, said: BTreeMap::new(), drawn: 0 }
+    }
+
+    fn change(&mut self, seen: Seen) {
+        if let Some(call) = self.calls.get_mut(seen.at) {
+            *call = seen.call;
+        }
+        self.draw();
+    }
+
+    fn draw(&mut self) {
+        let rows: Vec<Vec<String>> = self.calls.iter().map(row).collect();
+        let Some(term) = &self.term else {
+            for (at, row) in rows.iter().enumerate() {
+                let line = match self.is_json {
+                    true => self.calls.get(at).map(Value::to_string).unwrap_or_default(),
+                    false => row.join("  ").trim_end().to_owned(),
+                };
+                if self.said.get(&at) != Some(&line) {
+                    self.screen.data(&line);
+                    self.said.insert(at, line);
+                }
+            }
+            return;
+        };
+        let width = usize::from(term.size().1).saturating_sub(1);
+        let lines =
+            table::lines(&["HANDLE", "TOOL", "STATE", "PROGRESS", "MESSAGE"], &rows, Some(width));
+        // A terminal that went away shows nothing, and that is no failure.
+        let _ = term.clear_last_lines(self.drawn);
+        for line in &lines {
+            let _ = term.write_line(line);
+        }
+        self.drawn = lines.len();
+    }
+
+    /// What to do about those that ask.
+    fn hint(&self) {
+        for call in self.calls.iter().filter(|call| call["state"] == "completed") {
+            let handle = call["handle"].as_str().unwrap_or_default();
+            self.screen.talk(&format!("outlive tasks result {}", short(handle)));
+        }
+    }
+}
+
+fn row(call: &Value) -> Vec<String> {
+    let text = |key: &str| shown(call[key].as_str().unwrap_or_default());
+    let message = match call["questions"]
+        .as_object()
+        .and_then(|questions| questions.values().next())
+    {
+        Some(question) => {
+            let asked =
+                question.pointer("/params/message").and_then(Value::as_str).unwrap_or("a question");
+            format!("asks: {}", shown(asked))
+        }
+        None => text("message"),
+    };
+    vec![
+        short(&text("handle")).to_owned(),
+        text("tool"),
+        text("state"),
+        bar(&call["progress"]),
+        message,
+    ]
+}
+
+/// How far a task is, as a bar where there is a total.
+fn bar(far: &Value) -> String {
+    let Some(done) = far["progress"].as_f64() else { return String::new() };
+    match far["total"].as_f64().filter(|total| *total > 0.0) {
+        Some(total) => {
+            let part = (done / total).clamp(0.0, 1.0);
+            let full = (part * BAR as f64) as usize;
+            format!("[{}{}] {:>3.0}%", "=".repeat(full), " ".repeat(BAR - full), part * 100.0)
+        }
+        None => done.to_string(),
+    }
+}

@@ -1,0 +1,199 @@
+//! What is written down, and gone on with.
+
+use std::process::{Child, Command};
+
+use serde_json::{Value, json};
+
+use super::stage::{ERAS, Folder, Outlive, Stage};
+
+fn hold(folder: &Folder) -> String {
+    format!("hold={}", folder.file("hold"))
+}
+
+#[test]
+fn a_detached_call_is_listed_seen_and_waited_for() {
+    for era in ERAS {
+        let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
+        let version = ["--version", era];
+        let hold = hold(&outlive.folder);
+        let call = ["call", "--detach", stage.url.as_str(), "count", "to=4", hold.as_str()];
+        let ran = outlive.run(&[&call[..], &version].concat());
+        let handle = ran.out.trim();
+        assert_eq!((ran.code, handle.len()), (0, 32), "{ran:?}");
+        assert!(ran.err.contains(&format!("outlive tasks result {}", &handle[..8])), "{ran:?}");
+        let list = outlive.run(&["tasks", "list"]).out;
+        assert!(list.starts_with("HANDLE") && list.contains(&stage.url), "{list}");
+        let seen =
+            outlive.json(&[&["tasks", "get", &handle[..4], "--json"][..], &version].concat());
+        assert_eq!(
+            (&seen["handle"], &seen["state"]),
+            (&json!(handle), &json!("working")),
+            "{seen}"
+        );
+        outlive.folder.touch("hold");
+        // Without a name, since there is one.
+        let lines = "line 1\nline 2\nline 3\nline 4\n";
+        outlive.says(&[&["tasks", "result", "--keep"][..], &version].concat(), lines);
+        assert_eq!(outlive.written()[0]["state"], "done");
+        outlive.says(&[&["tasks", "result"][..], &version].concat(), lines);
+        assert!(outlive.written().is_empty());
+    }
+}
+
+#[test]
+fn how_far_a_task_is_comes_in_numbers() {
+    let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
+    let detached = outlive.json(&[
+        "call",
+        "--detach",
+        "--json",
+        &stage.url,
+        "count",
+        "to=4",
+        &hold(&outlive.folder),
+    ]);
+    assert_eq!((&detached["tool"], detached["task"].is_string()), (&json!("count"), true));
+    let expected = json!({"progress": 2.0, "total": 4.0, "message": "counting"});
+    let far = || outlive.json(&["tasks", "get", "--json"])["progress"].clone();
+    let begun = std::time::Instant::now();
+    while far() != expected {
+        assert!(begun.elapsed() < super::stage::GUARD, "{}", far());
+    }
+    outlive.folder.touch("hold");
+}
+
+#[test]
+fn a_call_without_a_task_is_answered_although_it_should_be_detached() {
+    let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
+    let call = ["call", "--detach", &stage.url, "add", "a=1", "b=2"];
+    let ran = outlive.says(&call, "{\n  \"sum\": 3\n}\n");
+    assert!(ran.err.contains("there is no task"), "{ran:?}");
+}
+
+#[test]
+fn a_task_is_cancelled() {
+    for era in ERAS {
+        let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
+        for tool in ["count", "order_task"] {
+            let hold = hold(&outlive.folder);
+            let mut call = vec!["call", "--detach", "--version", era, stage.url.as_str(), tool];
+            if tool == "count" {
+                call.extend(["to=4", hold.as_str()]);
+            }
+            assert_eq!(outlive.run(&call).code, 0);
+            let ran = outlive.run(&["tasks", "cancel", "--version", era]);
+            assert_eq!((ran.code, ran.err.as_str()), (0, "cancelled\n"), "{era} {tool}: {ran:?}");
+            assert!(outlive.written().is_empty());
+        }
+    }
+}
+
+fn killed(mut calling: Child) {
+    calling.kill().unwrap();
+    calling.wait().unwrap();
+}
+
+#[test]
+fn a_killed_call_is_gone_on_with() {
+    let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
+    let call = ["call", &stage.url, "count", "to=4", &hold(&outlive.folder)];
+    let calling = outlive.command(&call).spawn().unwrap();
+    let handle = outlive.until_task();
+    killed(calling);
+    outlive.folder.touch("hold");
+    outlive.says(&["tasks", "result", &handle], "line 1\nline 2\nline 3\nline 4\n");
+}
+
+#[test]
+fn an_interrupt_in_a_pipe_leaves_at_once_and_the_task_goes_on() {
+    let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
+    let call = ["call", &stage.url, "count", "to=4", &hold(&outlive.folder)];
+    let calling = outlive.command(&call).spawn().unwrap();
+    outlive.until_task();
+    let kill = Command::new("kill").args(["-INT", &calling.id().to_string()]).status();
+    assert!(kill.unwrap().success());
+    let ended = calling.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{ended:?}");
+    assert_eq!(outlive.written().len(), 1);
+    outlive.folder.touch("hold");
+    outlive.says(&["tasks", "result"], "line 1\nline 2\nline 3\nline 4\n");
+}
+
+#[test]
+fn a_task_of_a_stored_server_on_stdio_goes_on_with_its_next_process() {
+    let outlive = Outlive::new();
+    let server = format!(
+        "'{}' --stdio --store '{}'",
+        super::stage::program(),
+        outlive.folder.file("tasks.db")
+    );
+    let detached = outlive.run(&["call", "--detach", &server, "order_task"]);
+    assert_eq!(detached.code, 0, "{detached:?}");
+    let answers = ["--answer", "name=Ada", "--answer", "size=Small", "--answer", "gift=no"];
+    let ran = outlive.run(&[&["tasks", "result", "--answer", "extras:=[]"][..], &answers].concat());
+    let said: Value =
+        serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+    assert_eq!((ran.code, &said["name"]), (0, &json!("Ada")), "{ran:?}");
+}
+
+#[test]
+fn a_pipe_gets_a_line_for_each_change_of_what_is_watched() {
+    let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
+    assert_eq!(
+        outlive
+            .run(&["call", "--detach", &stage.url, "count", "to=4", &hold(&outlive.folder)])
+            .code,
+        0
+    );
+    let watching = outlive.command(&["tasks", "watch"]).spawn().unwrap();
+    outlive.folder.touch("hold");
+    let watched = watching.wait_with_output().unwrap();
+    let lines = String::from_utf8(watched.stdout).unwrap();
+    let last = lines.lines().last().unwrap();
+    assert!(last.contains("count  completed"), "{lines}");
+    assert!(!lines.contains('\u{1b}'), "{lines}");
+    // What is over is still there, for its result.
+    let ran = outlive.run(&["tasks", "watch", "--json"]);
+    let line: Value = serde_json::from_str(ran.out.lines().last().unwrap()).unwrap();
+    assert_eq!(line["tool"], "count", "{ran:?}");
+    outlive.says(&["tasks", "result"], "line 1\nline 2\nline 3\nline 4\n");
+}
+
+#[test]
+fn a_server_that_lists_is_asked() {
+    let token = "adas-token-0123456789";
+    let (outlive, stage) = (Outlive::new(), Stage::start(&["--token", token]));
+    let file = outlive.folder.file("token");
+    std::fs::write(&file, token).unwrap();
+    let known = ["--token-file", file.as_str()];
+    let call = ["call", "--detach", "--version", "2025-11-25", stage.url.as_str(), "order_task"];
+    assert_eq!(outlive.run(&[&call[..], &known].concat()).code, 0);
+    let list =
+        ["tasks", "list", "--server", stage.url.as_str(), "--version", "2025-11-25", "--json"];
+    let listed = outlive.json(&[&list[..], &known].concat());
+    assert_eq!(listed[0]["status"], "input_required", "{listed}");
+    assert_eq!(listed[0]["taskId"], outlive.written()[0]["task"]);
+    let newer = ["tasks", "list", "--server", stage.url.as_str(), "--version", "2026-07-28"];
+    let ran = outlive.run(&[&newer[..], &known].concat());
+    assert!(ran.code == 2 && ran.err.contains("does not list tasks"), "{ran:?}");
+}
+
+#[test]
+fn a_handle_that_is_none_is_refused_with_where_to_look() {
+    let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
+    let ran = outlive.run(&["tasks", "result"]);
+    assert!(ran.code == 2 && ran.err.contains("no call is written down"), "{ran:?}");
+    for _ in 0..2 {
+        assert_eq!(outlive.run(&["call", "--detach", &stage.url, "order_task"]).code, 0);
+    }
+    let ran = outlive.run(&["tasks", "result"]);
+    assert!(
+        ran.code == 2 && ran.err.contains("2 calls") && ran.err.contains("tasks list"),
+        "{ran:?}"
+    );
+    let ran = outlive.run(&["tasks", "get", "nothing"]);
+    assert!(ran.code == 2 && ran.err.contains("`nothing`"), "{ran:?}");
+    let first = outlive.written()[0]["handle"].as_str().unwrap().to_owned();
+    assert_eq!(outlive.run(&["tasks", "forget", &first]).code, 0);
+    assert_eq!(outlive.written().len(), 1);
+}

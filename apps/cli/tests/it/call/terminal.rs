@@ -1,0 +1,283 @@
+//! At a terminal: bars, forms, Ctrl-C, size and colours.
+
+use super::{
+    stage::{ERAS, Outlive, Stage},
+    tmux::Terminal,
+};
+
+struct World {
+    outlive: Outlive,
+    stage: Stage,
+}
+
+impl World {
+    fn new() -> Self {
+        Self { outlive: Outlive::new(), stage: Stage::start(&[]) }
+    }
+
+    fn call(&self, words: &[&str]) -> Terminal {
+        Terminal::run(&self.outlive, &[&["call", self.stage.url.as_str()][..], words].concat())
+    }
+
+    /// A call that stops in the middle, as a task.
+    fn counting(&self) -> Terminal {
+        let terminal = self.call(&["count", "to=4", &self.hold()]);
+        // Said by the task: a call that is none yet would say so for a fifth of a second.
+        self.outlive.until_task();
+        terminal.until("50%");
+        terminal
+    }
+
+    fn hold(&self) -> String {
+        format!("hold={}", self.outlive.folder.file("hold"))
+    }
+}
+
+fn count(screen: &str, text: &str) -> usize {
+    screen.matches(text).count()
+}
+
+#[test]
+fn a_bar_shows_how_far_a_task_is_below_what_it_has_said() {
+    let world = World::new();
+    let terminal = world.counting();
+    let screen = terminal.until("2 of 4  counting");
+    let lines: Vec<&str> = screen.lines().collect();
+    assert_eq!(&lines[..2], ["line 1", "line 2"], "{screen}");
+    assert!(lines[2].starts_with("[============>           ]  50%"), "{screen}");
+    world.outlive.folder.touch("hold");
+    let screen = terminal.until("EXIT:0");
+    for line in ["line 1", "line 2", "line 3", "line 4"] {
+        assert_eq!(count(&screen, line), 1, "{screen}");
+    }
+    assert!(!screen.contains('%'), "the bar is gone: {screen}");
+}
+
+#[test]
+fn a_bar_fits_a_terminal_that_becomes_narrow() {
+    let world = World::new();
+    let terminal = world.counting();
+    terminal.resize("40", "20");
+    // The next drawing is by the new size; what the terminal itself has folded before is its own.
+    let screen = terminal.until_that("one bar is there", |screen| count(screen, "50%") == 1);
+    assert!(screen.lines().all(|line| line.chars().count() <= 40), "{screen}");
+    terminal.resize("100", "30");
+    world.outlive.folder.touch("hold");
+    let screen = terminal.until("EXIT:0");
+    assert_eq!(count(&screen, "line 4"), 1, "{screen}");
+}
+
+#[test]
+fn a_spinner_shows_what_has_no_end_in_sight() {
+    let world = World::new();
+    let terminal = world.call(&["hang", &world.hold()]);
+    terminal.until("1  hanging");
+    world.outlive.folder.touch("hold");
+    let screen = terminal.until("EXIT:0");
+    assert!(screen.starts_with("hung\n"), "{screen}");
+}
+
+/// Fills in the form of `order`, with a mistake in every field that can have one.
+fn fill(terminal: &Terminal) {
+    terminal.until("What would you like?");
+    terminal.until("name (text, at least 2 characters)");
+    terminal.enter("A");
+    terminal.until("at least 2 characters");
+    terminal.press(&["BSpace"]);
+    terminal.enter("Ada");
+    terminal.until("contact (text, email, may stay empty)");
+    terminal.enter("nobody");
+    terminal.until_that("the mistake is shown", |screen| screen.contains("it must be an e"));
+    for _ in 0.."nobody".len() {
+        terminal.press(&["BSpace"]);
+    }
+    terminal.press(&["Enter"]);
+    terminal.until("count (integer, 1 to 10");
+    terminal.enter("11");
+    terminal.until_that("the mistake is shown", |screen| screen.contains("it must be at most 10"));
+    terminal.press(&["BSpace", "BSpace", "Enter"]);
+    terminal.until("Large");
+    terminal.press(&["Down", "Enter"]);
+    terminal.until("With sugar");
+    terminal.press(&["Down", "Space", "Enter"]);
+    terminal.until("gift");
+    terminal.press(&["y"]);
+}
+
+#[test]
+fn a_form_asks_for_every_kind_of_field_and_says_what_does_not_fit() {
+    for era in ERAS {
+        for tool in ["order", "order_task"] {
+            let world = World::new();
+            let terminal = world.call(&[tool, "--version", era]);
+            fill(&terminal);
+            let screen = terminal.until("EXIT:0");
+            assert!(screen.contains(&format!("{} asks:", world.stage.url)), "{screen}");
+            let order = r#"{"name":"Ada","contact":null,"count":3,"size":"Large","extras":["Sugar"],"gift":true}"#;
+            assert!(screen.contains(order), "{era} {tool}: {screen}");
+        }
+    }
+}
+
+#[test]
+fn what_is_prepared_is_not_asked() {
+    let world = World::new();
+    let answers = ["--answer", "name=Ada", "--answer", "size=Small", "--answer", "extras=Milk"];
+    let terminal = world.call(&[&["order"][..], &answers].concat());
+    let screen = terminal.until("contact");
+    assert!(!screen.contains("name ("), "{screen}");
+    terminal.press(&["Enter"]);
+    terminal.until("count");
+    terminal.press(&["Enter"]);
+    terminal.until("gift");
+    terminal.press(&["n"]);
+    let screen = terminal.until("EXIT:0");
+    assert!(screen.contains(r#""extras":["Milk"],"gift":false"#), "{screen}");
+}
+
+#[test]
+fn a_url_is_shown_in_full_and_visited_by_consent() {
+    let world = World::new();
+    for (keys, code, out) in
+        [(&["Up", "Up", "Enter"][..], "EXIT:0", "agreed"), (&["Enter"], "EXIT:1", "error")]
+    {
+        let terminal = world.call(&["visit"]);
+        terminal.until("Log in to the shop");
+        terminal.until("https://shop.example/login?next=%2Fcart");
+        terminal.until("not now");
+        terminal.press(keys);
+        let screen = terminal.until(code);
+        assert!(screen.contains(out), "{screen}");
+    }
+}
+
+#[test]
+fn ctrl_c_offers_to_go_on() {
+    let world = World::new();
+    let terminal = world.counting();
+    terminal.press(&["C-c"]);
+    terminal.until("What now?");
+    terminal.press(&["Enter"]);
+    terminal.until("50%");
+    world.outlive.folder.touch("hold");
+    terminal.until("EXIT:0");
+}
+
+#[test]
+fn ctrl_c_offers_to_detach() {
+    let world = World::new();
+    let terminal = world.counting();
+    terminal.press(&["C-c"]);
+    terminal.until("detach: the task goes on without me");
+    terminal.press(&["Down", "Enter"]);
+    let screen = terminal.until("EXIT:130");
+    assert!(screen.contains("outlive tasks result"), "{screen}");
+    world.outlive.folder.touch("hold");
+    world.outlive.says(&["tasks", "result"], "line 1\nline 2\nline 3\nline 4\n");
+}
+
+#[test]
+fn ctrl_c_offers_to_cancel() {
+    let world = World::new();
+    let terminal = world.counting();
+    terminal.press(&["C-c"]);
+    terminal.until("cancel the task");
+    terminal.press(&["Down", "Down", "Enter"]);
+    let screen = terminal.until("EXIT:4");
+    assert!(screen.contains("the call was cancelled"), "{screen}");
+    assert!(world.outlive.written().is_empty());
+}
+
+#[test]
+fn a_call_that_is_no_task_yet_is_cancelled_or_detached_when_it_is_one() {
+    let world = World::new();
+    let terminal = world.call(&["hang", &world.hold()]);
+    terminal.until("hanging");
+    terminal.press(&["C-c"]);
+    terminal.until("detach as soon as it is a task");
+    terminal.until("cancel the call");
+    terminal.press(&["Down", "Down", "Enter"]);
+    terminal.until("EXIT:4");
+    assert!(world.outlive.written().is_empty());
+}
+
+#[test]
+fn a_second_ctrl_c_leaves_at_once() {
+    let world = World::new();
+    let terminal = world.counting();
+    terminal.press(&["C-c"]);
+    terminal.until("What now?");
+    terminal.press(&["C-c"]);
+    terminal.until("EXIT:130");
+    assert_eq!(world.outlive.written().len(), 1, "the task goes on");
+}
+
+#[test]
+fn ctrl_c_in_a_form_offers_to_decline_and_more() {
+    let world = World::new();
+    let terminal = world.call(&["order_task"]);
+    terminal.until("name (");
+    terminal.press(&["C-c"]);
+    terminal.until("close the question without an answer");
+    // Going on shows the form from its beginning.
+    terminal.press(&["Enter"]);
+    terminal.until_that("the form is there again", |screen| count(screen, "name (") == 2);
+    terminal.press(&["C-c"]);
+    terminal.until_that("the menu is there again", |screen| screen.contains("cancel the task"));
+    terminal.press(&["Down", "Enter"]);
+    let screen = terminal.until("EXIT:1");
+    assert!(screen.contains("declined"), "{screen}");
+}
+
+#[test]
+fn a_form_is_left_and_answered_later() {
+    let world = World::new();
+    let terminal = world.call(&["order_task"]);
+    terminal.until("name (");
+    terminal.press(&["C-c"]);
+    terminal.until("detach");
+    terminal.press(&["Down", "Down", "Down", "Enter"]);
+    terminal.until("EXIT:130");
+    let terminal = Terminal::run(&world.outlive, &["tasks", "answer"]);
+    fill(&terminal);
+    let screen = terminal.until("EXIT:0");
+    assert!(screen.contains("answered"), "{screen}");
+    assert!(world.outlive.run(&["tasks", "result"]).out.contains("Ada"));
+}
+
+#[test]
+fn colours_are_for_terminals_that_want_them() {
+    let world = World::new();
+    let call = ["call", world.stage.url.as_str(), "order_task"];
+    let coloured = Terminal::run(&world.outlive, &call);
+    coloured.until("name (");
+    assert!(coloured.colours().contains("\u{1b}["), "{:?}", coloured.colours());
+    let plain = Terminal::run_with(&world.outlive, "NO_COLOR=1", &call, "");
+    plain.until("name (");
+    assert!(!plain.colours().contains("\u{1b}["), "{:?}", plain.colours());
+    // Standard output in a pipe, standard error on the terminal.
+    let inspect = ["inspect", world.stage.url.as_str()];
+    let piped = Terminal::run_with(&world.outlive, "", &inspect, "| head -3 | cat -v");
+    let screen = piped.until("EXIT:0");
+    assert!(screen.contains("stage 1.0.0") && !screen.contains("^["), "{screen}");
+    let shown = Terminal::run(&world.outlive, &["call", &world.stage.url, "picture"]);
+    let screen = shown.until("EXIT:0");
+    assert!(screen.contains("red") && !shown.colours().contains("[31m"), "{screen}");
+}
+
+#[test]
+fn what_is_watched_is_a_table_that_is_drawn_over_itself() {
+    let world = World::new();
+    let (outlive, url) = (&world.outlive, world.stage.url.as_str());
+    assert_eq!(outlive.run(&["call", "--detach", url, "count", "to=4", &world.hold()]).code, 0);
+    assert_eq!(outlive.run(&["call", "--detach", url, "order_task"]).code, 0);
+    let terminal = Terminal::run(outlive, &["tasks", "watch"]);
+    terminal.until("[========        ]  50%  counting");
+    let screen = terminal.until("asks: What would you like?");
+    assert_eq!(count(&screen, "HANDLE"), 1, "{screen}");
+    world.outlive.folder.touch("hold");
+    let screen = terminal.until("completed");
+    assert_eq!((count(&screen, "HANDLE"), count(&screen, "order_task")), (1, 1), "{screen}");
+    terminal.press(&["C-c"]);
+    terminal.until("EXIT:130");
+}

@@ -1,0 +1,118 @@
+//! A terminal to look at: tmux, with a server of its own for each test.
+
+use std::{
+    env,
+    process::{self, Command},
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+    time::Instant,
+};
+
+use super::stage::{GUARD, Outlive};
+
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(30);
+
+/// A terminal with the program in it. Gone with this value.
+pub(crate) struct Terminal {
+    socket: String,
+}
+
+impl Terminal {
+    /// Runs the program in a terminal, and says there how it ended.
+    pub(crate) fn run(outlive: &Outlive, arguments: &[&str]) -> Self {
+        Self::run_with(outlive, "", arguments, "")
+    }
+
+    /// As `run`, with variables before the command and something behind it.
+    pub(crate) fn run_with(
+        outlive: &Outlive,
+        before: &str,
+        arguments: &[&str],
+        behind: &str,
+    ) -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let terminal = Self { socket: format!("outlive-{}-{number}", process::id()) };
+        let words: Vec<String> = arguments.iter().map(|word| quoted(word)).collect();
+        let program = quoted(env!("CARGO_BIN_EXE_outlive"));
+        let data = quoted(&outlive.folder.file("data"));
+        // `cat` keeps the terminal, and what stands on it, until the test is over.
+        let line = format!(
+            "OUTLIVE_DATA={data} {before} {program} {} {behind}; echo EXIT:$?; exec cat",
+            words.join(" ")
+        );
+        terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "30", &line]);
+        terminal
+    }
+
+    /// Presses keys, by the names that tmux has for them.
+    pub(crate) fn press(&self, keys: &[&str]) {
+        self.tmux(&[&["send-keys"][..], keys].concat());
+    }
+
+    /// Types a text.
+    pub(crate) fn enter(&self, text: &str) {
+        self.tmux(&["send-keys", "-l", text]);
+        self.press(&["Enter"]);
+    }
+
+    pub(crate) fn resize(&self, columns: &str, rows: &str) {
+        self.tmux(&["resize-window", "-x", columns, "-y", rows]);
+    }
+
+    /// What stands on the screen.
+    pub(crate) fn screen(&self) -> String {
+        self.tmux(&["capture-pane", "-p"])
+    }
+
+    /// The same, with the colours it has.
+    pub(crate) fn colours(&self) -> String {
+        self.tmux(&["capture-pane", "-p", "-e"])
+    }
+
+    /// Waits until the screen shows this; what it shows then.
+    #[track_caller]
+    pub(crate) fn until(&self, text: &str) -> String {
+        self.until_that(&format!("`{text}` is there"), |screen| screen.contains(text))
+    }
+
+    #[track_caller]
+    pub(crate) fn until_that(&self, what: &str, is_there: impl Fn(&str) -> bool) -> String {
+        let begun = Instant::now();
+        loop {
+            let screen = self.screen();
+            if is_there(&screen) {
+                return screen;
+            }
+            assert!(begun.elapsed() < GUARD, "not true that {what}:\n{screen}");
+            thread::sleep(PAUSE);
+        }
+    }
+
+    fn tmux(&self, arguments: &[&str]) -> String {
+        let mut tmux =
+            Command::new(env::var_os("OUTLIVE_TEST_TMUX").unwrap_or_else(|| "tmux".into()));
+        tmux.args(["-u", "-L", &self.socket]).args(arguments).env_remove("TMUX");
+        let ran = tmux.env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8").output();
+        let ran = ran.unwrap_or_else(|error| {
+            panic!("tmux cannot be run ({error}); install it (apt-get install tmux, brew install tmux), \
+                    or `cargo xtask test --only nextest`, which does")
+        });
+        assert!(
+            ran.status.success(),
+            "tmux {arguments:?}: {}",
+            String::from_utf8_lossy(&ran.stderr)
+        );
+        String::from_utf8_lossy(&ran.stdout).into_owned()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = Command::new("tmux").args(["-L", &self.socket, "kill-server"]).output();
+    }
+}
+
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}

@@ -1,0 +1,82 @@
+//! What happens to a task, one thing after the other: how far it is, what it asks, what it emits.
+
+use super::{TaskEvent, TaskHandle};
+use crate::client::{
+    answer::{Answer, Question},
+    error::Result,
+    stream::{Feed, fed, segment},
+    tracker::Tracker,
+};
+
+/// What happens to a task.
+#[derive(Debug)]
+pub struct TaskEvents<'a> {
+    handle: &'a mut TaskHandle,
+    feed: Option<Feed>,
+    tracker: Tracker,
+    is_over: bool,
+}
+
+impl<'a> TaskEvents<'a> {
+    pub(super) fn new(handle: &'a mut TaskHandle) -> Self {
+        let feed = Feed::of(handle.core(), handle.task_id());
+        let tracker = Tracker::new(handle.core().limits().segment_bytes);
+        Self { handle, feed, tracker, is_over: false }
+    }
+
+    /// Puts questions to the answerer, as [`TaskHandle::wait`] does, in place of making events of them.
+    #[must_use]
+    pub fn answering(self) -> Self {
+        self.handle.set_answering(true);
+        self
+    }
+
+    /// The next event, or `None` after the last. Can be dropped while it waits.
+    pub async fn next(&mut self) -> Option<Result<TaskEvent>> {
+        if self.is_over {
+            return None;
+        }
+        loop {
+            if let Some((number, block)) = self.tracker.give() {
+                return Some(segment(number, block).map(TaskEvent::Partial));
+            }
+            let event = tokio::select! {
+                biased;
+                fed = fed(&mut self.feed, &mut self.tracker) => match fed {
+                    Ok(()) => continue,
+                    // What is emitted cannot be read; the task itself is another matter.
+                    Err(error) => {
+                        tracing::warn!(%error, "partial results of a task do not come any more");
+                        self.feed = None;
+                        continue;
+                    }
+                },
+                event = self.handle.drive_on() => event,
+            };
+            self.is_over = match &event {
+                Ok(TaskEvent::Done(_)) => true,
+                Ok(_) => false,
+                Err(error) => !error.is_transient(),
+            };
+            return Some(event);
+        }
+    }
+
+    /// Answers a question, as [`TaskHandle::answer`].
+    ///
+    /// # Errors
+    ///
+    /// As [`TaskHandle::answer`].
+    pub async fn answer(&mut self, question: &Question, answer: Answer) -> Result<()> {
+        self.handle.answer(question, answer).await
+    }
+
+    /// Asks the task to stop, as [`TaskHandle::cancel`]. What comes of that is among the events.
+    ///
+    /// # Errors
+    ///
+    /// As [`TaskHandle::cancel`].
+    pub async fn cancel(&mut self) -> Result<()> {
+        self.handle.cancel().await
+    }
+}
