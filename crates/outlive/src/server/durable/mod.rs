@@ -358,7 +358,7 @@ fn is_undecodable(error: &Error) -> bool {
 /// The value that is recorded, or the failure.
 pub(super) fn decode<T: DeserializeOwned>(key: &str, entry: Entry) -> Result<T> {
     match entry {
-        Entry::Value(raw) => decode_raw(key, &raw),
+        Entry::Value(raw) | Entry::Secret(raw) => decode_raw(key, &raw),
         Entry::Failed(failure) => Err(Error::from_failure(failure)),
         _ => Err(misuse(outlive_tasks::Misuse::OtherKind(key.to_owned())).into()),
     }
