@@ -28,6 +28,7 @@
 
 pub mod client;
 mod hex;
+mod operator;
 pub mod server;
 pub mod testing;
 
@@ -39,6 +40,7 @@ pub use outlive_transport::messages;
 
 /// Where tasks are kept, and how they are run.
 pub mod tasks {
+    pub use crate::operator::{Operator, Shown};
     pub use outlive_tasks::{
         Entry, Failure, Restored, Segment, Unanswered,
         engine::EngineConfig,
