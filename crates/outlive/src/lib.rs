@@ -90,6 +90,11 @@ mod task_page {}
 #[doc = include_str!("../../../docs/streaming.md")]
 mod streaming_page {}
 
+/// And that of the page about operating.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/operating.md")]
+mod operating_page {}
+
 /// And that of the page about the client.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/client.md")]

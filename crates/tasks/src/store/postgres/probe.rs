@@ -6,7 +6,7 @@ use super::{PostgresOptions, connect::Database, problem::Problem, schema};
 use crate::store::{Probe, Product, StoreError};
 
 const TIME: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
-     current_setting('server_version')";
+     split_part(current_setting('server_version'), ' ', 1)";
 
 pub(in crate::store) async fn probe(url: &str) -> Result<Probe, StoreError> {
     let database = Database::new(url, PostgresOptions::default())?;
