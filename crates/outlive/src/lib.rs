@@ -28,6 +28,7 @@
 
 pub mod client;
 mod hex;
+mod operator;
 pub mod server;
 pub mod testing;
 
@@ -39,14 +40,17 @@ pub use outlive_transport::messages;
 
 /// Where tasks are kept, and how they are run.
 pub mod tasks {
+    pub use crate::operator::{Operator, Shown};
     pub use outlive_tasks::{
         Entry, Failure, Restored, Segment, Unanswered,
         engine::EngineConfig,
         store::{
             After, Answer, Answerer, Asked, Audit, AuditEvent, By, Cancelled, Census, Changes,
-            Claimed, Cleaning, Created, Durability, Emitted, Heard, Lease, Listener, MemoryStore,
-            Millis, NewTask, OnceKey, PageLimit, Phase, SqliteOptions, SqliteStore, Store,
-            StoreError, Swept, TaskId, TaskOutcome, Then, View, WorkerId, contract, open,
+            Claimed, Cleaning, Created, Durability, Emitted, Filter, Heard, Inspected, Lease,
+            Listener, MemoryStore, Millis, NewTask, OnceKey, Operated, Overseen, PageLimit, Phase,
+            Probe, Product, Purged, QuestionState, Questioned, Retried, SqliteOptions, SqliteStore,
+            Store, StoreError, Swept, TaskId, TaskOutcome, Then, View, WorkerId, contract, open,
+            open_operated, probe,
         },
     };
 
@@ -85,6 +89,11 @@ mod task_page {}
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/streaming.md")]
 mod streaming_page {}
+
+/// And that of the page about operating.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/operating.md")]
+mod operating_page {}
 
 /// And that of the page about the client.
 #[cfg(doctest)]

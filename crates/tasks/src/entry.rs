@@ -12,6 +12,9 @@ pub enum Entry {
     /// What a step returned.
     #[serde(rename = "v")]
     Value(RawJson),
+    /// What a step returned, if there is a secret in it: it is shown to nobody.
+    #[serde(rename = "x")]
+    Secret(RawJson),
     /// A step failed, and trying again would not help.
     #[serde(rename = "f")]
     Failed(Failure),
@@ -68,7 +71,9 @@ impl Entry {
         FRAME
             + written(key)
             + match self {
-                Self::Value(raw) | Self::Answer(raw) | Self::State(raw) => raw.get().len(),
+                Self::Value(raw) | Self::Secret(raw) | Self::Answer(raw) | Self::State(raw) => {
+                    raw.get().len()
+                }
                 Self::Failed(Failure { message, .. })
                 | Self::Unanswered(Unanswered::Refused { message, .. }) => written(message) + 48,
                 Self::Unanswered(Unanswered::TimedOut) | Self::Due(_) | Self::Begun => 20,

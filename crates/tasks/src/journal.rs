@@ -159,12 +159,12 @@ impl Journal {
         unwritten.changes.entries.push((key, Entry::State(note)));
     }
 
-    /// Has the task kept, when it has ended, until somebody has had time to look at it.
+    /// Has the task kept for an operator when its run is over.
     pub fn keep_for_a_look(&self) {
         self.lock().kept = true;
     }
 
-    /// Whether somebody has to look at it.
+    /// Whether an operator has to look at it.
     pub fn is_kept(&self) -> bool {
         self.lock().kept
     }

@@ -44,7 +44,9 @@ impl Journal {
         state.take(key)?;
         if let Some(entry) = state.entry(key) {
             return match entry {
-                Entry::Value(_) | Entry::Failed(_) => Ok(Begun::Recorded(entry.clone())),
+                Entry::Value(_) | Entry::Secret(_) | Entry::Failed(_) => {
+                    Ok(Begun::Recorded(entry.clone()))
+                }
                 _ => Err(Misuse::OtherKind(key.to_owned())),
             };
         }
@@ -115,6 +117,10 @@ impl Step<'_> {
         if secret && bounds.leaves {
             return Err(Misuse::Secret(self.key.as_ref().to_owned()));
         }
+        let entry = match entry {
+            Entry::Value(raw) if secret => Entry::Secret(raw),
+            entry => entry,
+        };
         let mut state = self.journal.lock();
         if state.is_closing() {
             return Err(Misuse::Closed(self.key.as_ref().to_owned()));

@@ -164,6 +164,7 @@ impl fmt::Display for Metrics {
                 ("queued", tasks.queued),
                 ("running", tasks.running),
                 ("parked", tasks.parked),
+                ("kept", tasks.kept),
                 ("ended", tasks.ended),
             ] {
                 writeln!(f, "outlive_tasks{{state=\"{state}\"}} {count}")?;

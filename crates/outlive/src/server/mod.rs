@@ -67,6 +67,7 @@ pub use resource::{IntoContents, Resource, ResourceTemplate};
 pub use running::Server;
 pub(crate) use schema::{HeaderKind, HeaderParam, Schema, header_params};
 pub use seal_keys::{SealKeys, SealKeysError};
+pub(crate) use tasks::name_in_audit;
 pub use tasks::{
     CleanUp, IntoCleanedUp, OnCrash, ResponseMode, TaskConfig, TaskPolicy, Unfinished,
 };

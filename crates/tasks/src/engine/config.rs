@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::store::{TaskOutcome, Then};
+
 /// How tasks are run. Each default is meant for production.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -32,15 +34,19 @@ pub struct EngineConfig {
     pub back_off: Duration,
     /// How long it waits at most.
     pub max_back_off: Duration,
-    /// How long a task that has lost more, or whose journal cannot be read any more, is kept for
-    /// somebody to look at it.
-    pub crashed_retention: Duration,
+    /// How long a task that has lost more, or whose journal cannot be read any more, is kept for an
+    /// operator, who may have it tried again; then it ends. With zero it ends at once.
+    pub hold: Duration,
 }
 
 impl EngineConfig {
-    /// How long what has ended can still be read; `keep` if somebody has to look at it.
-    pub(super) fn retention_of(&self, keep: bool) -> Duration {
-        if keep { self.retention.max(self.crashed_retention) } else { self.retention }
+    /// What becomes of a task whose work is over; `keep` if an operator has to look at it. One that
+    /// was cancelled needs none.
+    pub(super) fn over(&self, outcome: TaskOutcome, keep: bool) -> Then {
+        if keep && !self.hold.is_zero() && !outcome.is_unfinished() {
+            return Then::Keep { outcome, hold: self.hold };
+        }
+        Then::End { outcome, retention: self.retention }
     }
 
     /// How long to wait before a task is begun again that has lost so many workers in a row. `chance`
@@ -68,7 +74,7 @@ impl Default for EngineConfig {
             crashes: 5,
             back_off: Duration::from_secs(1),
             max_back_off: Duration::from_secs(60),
-            crashed_retention: Duration::from_secs(7 * 24 * 3600),
+            hold: Duration::from_secs(7 * 24 * 3600),
         }
     }
 }

@@ -247,11 +247,22 @@ impl Held<'_> {
         }
         journal.written();
         let changes = journal.take_changes().unwrap_or_default();
-        let retention = self.inner.config.retention_of(journal.is_kept());
-        let then = Then::End { outcome, retention };
-        if !self.write(changes, then).await {
+        let then = self.inner.config.over(outcome, journal.is_kept());
+        if !self.write_over(changes, then).await {
             self.gone(cleans_up).await;
         }
+    }
+
+    /// Writes what becomes of a task whose work is over. Its client is told what it waits for.
+    pub(super) async fn write_over(self, mut changes: Changes, then: Then) -> bool {
+        if let Then::Keep { outcome, .. } = &then {
+            let why = match outcome {
+                TaskOutcome::Error(error) => error.message.as_str(),
+                _ => "it cannot go on",
+            };
+            changes.message = Some(format!("stopped, and kept for an operator: {why}"));
+        }
+        self.write(changes, then).await
     }
 
     /// Writes, and tries again while the store cannot be used and the lease may last. `false` if
@@ -264,8 +275,10 @@ impl Held<'_> {
             match inner.store.write(lease, changes.clone(), then.clone()).await {
                 Ok(()) => {
                     self.saw(Seen::Written(began.elapsed()));
-                    if let Then::End { outcome, .. } = &then {
-                        self.saw(Seen::Ended(outcome));
+                    match &then {
+                        Then::End { outcome, .. } => self.saw(Seen::Ended(outcome)),
+                        Then::Keep { outcome, .. } => self.saw(Seen::Kept(outcome)),
+                        Then::GoOn | Then::Park { .. } => {}
                     }
                     return true;
                 }

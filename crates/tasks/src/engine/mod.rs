@@ -62,13 +62,14 @@ pub trait Runner: Send + Sync + 'static {
     }
 }
 
-/// How a task ends that is not begun.
+/// What becomes of a task that is not begun.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "made by the floor above")]
 pub struct NotBegun {
     /// Its outcome.
     pub outcome: TaskOutcome,
-    /// Whether somebody has to look at it: it is kept for as long as what ends its workers.
+    /// Whether an operator has to look at it before it ends so: it is kept, like what ends its
+    /// workers.
     pub keep: bool,
 }
 

@@ -130,7 +130,7 @@ pub(super) async fn begin(inner: &Arc<Inner>, claimed: Claimed, expected: Option
         Err(NotBegun { outcome: TaskOutcome::Cancelled, keep: false })
     } else if crashes >= inner.config.crashes {
         let why = format!("its worker was lost {crashes} times in a row; it is not begun again");
-        tracing::error!(task = %lease.task, crashes, "a task ends its workers and is given up");
+        tracing::error!(task = %lease.task, crashes, "a task ends its workers and is stopped");
         Err(NotBegun { outcome: TaskOutcome::Error(drive::internal(why)), keep: true })
     } else {
         inner.runner.start(claimed)
@@ -138,10 +138,8 @@ pub(super) async fn begin(inner: &Arc<Inner>, claimed: Claimed, expected: Option
     match started {
         Ok(run) => inner.run(lease, principal, run, expected).await,
         Err(NotBegun { outcome, keep }) => {
-            let retention = inner.config.retention_of(keep);
-            let then = Then::End { outcome, retention };
             let held = Held { inner, lease: &lease, principal: &principal };
-            held.write(Changes::default(), then).await;
+            held.write_over(Changes::default(), inner.config.over(outcome, keep)).await;
         }
     }
 }

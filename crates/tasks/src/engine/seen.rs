@@ -27,6 +27,8 @@ pub enum Seen<'a> {
     Parked,
     /// A task was given to other workers, because this one stops.
     HandedOver,
+    /// A task was stopped, and is kept for an operator; it ends so if nobody has it tried again.
+    Kept(&'a TaskOutcome),
     /// A task has ended.
     Ended(&'a TaskOutcome),
     /// What was to be done after a task that was cancelled or has expired is done, or has failed.

@@ -1,4 +1,4 @@
-//! Every promise of [`Store`] as a check that any store can be put to.
+//! Every promise of [`Store`], and of [`Operated`], as a check that any store can be put to.
 //!
 //! ```
 //! use std::{sync::Arc, time::Duration};
@@ -22,7 +22,9 @@ mod counting;
 mod creating;
 mod elsewhere;
 mod ending;
+mod keeping;
 mod notes;
+mod operating;
 mod waiting;
 mod writing;
 
@@ -32,8 +34,8 @@ use outlive_wire::{InputRequest, RawJson};
 use serde_json::{Value, json, value::to_raw_value};
 
 use super::{
-    Answerer, Asked, Changes, Claimed, Created, Lease, NewTask, Store, TaskId, TaskOutcome, Then,
-    View, WorkerId,
+    Answerer, Asked, Changes, Claimed, Created, Lease, NewTask, Operated, Store, TaskId,
+    TaskOutcome, Then, View, WorkerId,
 };
 use crate::{Entry, Restored};
 
@@ -41,6 +43,7 @@ use crate::{Entry, Restored};
 #[derive(Clone)]
 pub struct Bench {
     store: Arc<dyn Store>,
+    operated: Option<Arc<dyn Operated>>,
     advance: Arc<dyn Fn(Duration) + Send + Sync>,
 }
 
@@ -54,7 +57,7 @@ pub struct Check {
     pub run: fn(Bench) -> Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-/// All promises.
+/// All promises to servers.
 pub fn checks() -> Vec<Check> {
     [
         creating::CHECKS,
@@ -64,12 +67,18 @@ pub fn checks() -> Vec<Check> {
         elsewhere::CHECKS,
         waiting::CHECKS,
         ending::CHECKS,
+        keeping::CHECKS,
         cleaning::CHECKS,
         counting::CHECKS,
         notes::CHECKS,
         auditing::CHECKS,
     ]
     .concat()
+}
+
+/// All promises to operators. They want a [`Bench::operated`].
+pub fn operated_checks() -> Vec<Check> {
+    operating::CHECKS.to_vec()
 }
 
 /// A list of checks, each an async function of the same name.
@@ -90,7 +99,20 @@ const MAX_TTL: Duration = Duration::from_secs(7200);
 impl Bench {
     /// A store, and how its time is moved.
     pub fn new(store: Arc<dyn Store>, advance: impl Fn(Duration) + Send + Sync + 'static) -> Self {
-        Self { store, advance: Arc::new(advance) }
+        Self { store, operated: None, advance: Arc::new(advance) }
+    }
+
+    /// A store that operators look after, and how its time is moved.
+    pub fn operated(
+        store: Arc<dyn Operated>,
+        advance: impl Fn(Duration) + Send + Sync + 'static,
+    ) -> Self {
+        let operated = Some(Arc::clone(&store));
+        Self { operated, ..Self::new(store, advance) }
+    }
+
+    fn operator(&self) -> &dyn Operated {
+        self.operated.as_deref().expect("a bench for operators is made with `Bench::operated`")
     }
 
     fn advance(&self, span: Duration) {

@@ -2,6 +2,7 @@
 //! may be lost with them; it has to be asked for by name.
 
 mod notes;
+mod operating;
 mod row;
 
 use std::{
@@ -121,6 +122,7 @@ impl Store for MemoryStore {
                 request: task.request,
                 phase: if lease.is_some() { Phase::Running } else { Phase::Queued },
                 outcome: None,
+                kept: None,
                 created: now,
                 updated: now,
                 lifetime: Lifetime { ttl: task.ttl.map(millis), max: millis(task.max_ttl) },
@@ -272,6 +274,7 @@ impl Store for MemoryStore {
         match then {
             Then::GoOn => {}
             Then::Park { due, seen } => row.park(due, seen, now),
+            Then::Keep { outcome, hold } => row.keep(outcome, hold, now),
             Then::End { outcome, retention } => {
                 // Its run is gone: nobody waits for that.
                 row.due = Some(now);
@@ -377,7 +380,8 @@ impl Store for MemoryStore {
         swept.more = purged.len() == limit;
         for (id, row) in by_id.iter_mut() {
             if swept.expired.len() < limit && row.is_expired(now) {
-                row.end(TaskOutcome::Expired, retention, now);
+                let outcome = row.kept.clone().unwrap_or(TaskOutcome::Expired);
+                row.end(outcome, retention, now);
                 swept.expired.push((row.principal.clone(), id.clone()));
             }
         }
@@ -441,6 +445,7 @@ impl Store for MemoryStore {
             queued: count(Phase::Queued),
             running: count(Phase::Running),
             parked: count(Phase::Parked),
+            kept: count(Phase::Kept),
             ended: count(Phase::Ended),
             waiting: due.and_then(|due| now.checked_sub(due)).map(Duration::from_millis),
         }))

@@ -8,8 +8,10 @@ pub mod contract;
 mod lifetime;
 mod memory;
 mod open;
+mod operator;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod probe;
 mod sqlite;
 mod types;
 
@@ -18,9 +20,13 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use outlive_wire::RawJson;
 
 pub use memory::MemoryStore;
-pub use open::open;
+pub use open::{open, open_operated};
+pub use operator::{
+    Filter, Inspected, Operated, Overseen, Purged, QuestionState, Questioned, Retried,
+};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore};
+pub use probe::{Probe, Product, probe};
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 pub use types::{
     After, Answerer, Asked, Audit, AuditEvent, By, Cancelled, Census, Changes, Claimed, Cleaning,

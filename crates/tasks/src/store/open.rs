@@ -1,8 +1,8 @@
 //! Stores by URL, for programs that are told where to keep their tasks.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
-use super::{MemoryStore, SqliteStore, Store, StoreError};
+use super::{MemoryStore, Operated, SqliteStore, Store, StoreError};
 
 /// Opens the store that a URL names: `memory:`, `sqlite:path/to/file` or `postgres://…`, there with
 /// `?schema=name` for a schema other than the default one.
@@ -12,30 +12,63 @@ use super::{MemoryStore, SqliteStore, Store, StoreError};
 /// [`StoreError::Unavailable`] if it cannot be opened, or there is no such store; the message says
 /// what to do. [`StoreError::Unreadable`] if it holds what this version cannot read.
 pub async fn open(url: &str) -> Result<Arc<dyn Store>, StoreError> {
-    let wrong = |why: &str| Err(StoreError::Unavailable(why.to_owned()));
-    match url.split_once(':') {
-        Some(("memory", "")) => Ok(Arc::new(MemoryStore::new())),
-        Some(("sqlite", path)) => {
-            // Both ways to write it are seen: `sqlite:file` and `sqlite://file`.
-            let path = path.strip_prefix("//").unwrap_or(path).to_owned();
-            if path.is_empty() {
-                return wrong("`sqlite:` names no file; write `sqlite:path/to/tasks.db`");
-            }
+    let store: Arc<dyn Store> = open_operated(url).await?;
+    Ok(store)
+}
+
+/// Opens the store that a URL names, for an operator. Its tables are brought up to date like for
+/// anybody else: whoever must not do that looks at them first, with [`probe`](super::probe).
+///
+/// # Errors
+///
+/// Like [`open`].
+pub async fn open_operated(url: &str) -> Result<Arc<dyn Operated>, StoreError> {
+    match Place::of(url)? {
+        Place::Memory => Ok(Arc::new(MemoryStore::new())),
+        Place::Sqlite(path) => {
             // Opening a file blocks, and may wait for others.
             let opened = tokio::task::spawn_blocking(move || SqliteStore::open(path)).await;
-            let opened =
-                opened.map_err(|_| StoreError::Unavailable("opening it panicked".to_owned()))?;
-            Ok(Arc::new(opened?))
+            Ok(Arc::new(opened.map_err(panicked)??))
         }
-        Some(("postgres" | "postgresql", _)) => postgres(url).await,
-        _ => {
-            wrong("a store is `memory:`, `sqlite:path/to/file` or `postgres://user@host/database`")
+        Place::Postgres => postgres(url).await,
+    }
+}
+
+/// Where a store is.
+pub(super) enum Place {
+    Memory,
+    Sqlite(PathBuf),
+    Postgres,
+}
+
+impl Place {
+    /// What a URL names.
+    pub(super) fn of(url: &str) -> Result<Self, StoreError> {
+        let wrong = |why: &str| Err(StoreError::Unavailable(why.to_owned()));
+        match url.split_once(':') {
+            Some(("memory", "")) => Ok(Self::Memory),
+            Some(("sqlite", path)) => {
+                // Both ways to write it are seen: `sqlite:file` and `sqlite://file`.
+                let path = path.strip_prefix("//").unwrap_or(path);
+                if path.is_empty() {
+                    return wrong("`sqlite:` names no file; write `sqlite:path/to/tasks.db`");
+                }
+                Ok(Self::Sqlite(path.into()))
+            }
+            Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres),
+            _ => wrong(
+                "a store is `memory:`, `sqlite:path/to/file` or `postgres://user@host/database`",
+            ),
         }
     }
 }
 
+pub(super) fn panicked(_: tokio::task::JoinError) -> StoreError {
+    StoreError::Unavailable("opening it panicked".to_owned())
+}
+
 #[cfg(feature = "postgres")]
-async fn postgres(url: &str) -> Result<Arc<dyn Store>, StoreError> {
+async fn postgres(url: &str) -> Result<Arc<dyn Operated>, StoreError> {
     let (url, schema) = split_schema(url);
     let options = super::PostgresOptions::new();
     let options = match schema {
@@ -80,7 +113,12 @@ mod tests {
 
 #[cfg(not(feature = "postgres"))]
 #[expect(clippy::unused_async, reason = "the other one is")]
-async fn postgres(_url: &str) -> Result<Arc<dyn Store>, StoreError> {
+async fn postgres(_url: &str) -> Result<Arc<dyn Operated>, StoreError> {
+    Err(not_built())
+}
+
+#[cfg(not(feature = "postgres"))]
+pub(super) fn not_built() -> StoreError {
     let why = "this program was built without PostgreSQL; build it with the feature `postgres`";
-    Err(StoreError::Unavailable(why.to_owned()))
+    StoreError::Unavailable(why.to_owned())
 }

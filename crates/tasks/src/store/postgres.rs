@@ -18,6 +18,8 @@ mod creating;
 mod ending;
 mod lifeline;
 mod notes;
+mod operating;
+mod probe;
 mod problem;
 mod readers;
 mod schema;
@@ -27,6 +29,8 @@ mod viewing;
 mod watch;
 mod writer;
 mod writing;
+
+pub(super) use probe::probe;
 
 use std::{
     fmt,

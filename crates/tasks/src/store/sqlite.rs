@@ -16,8 +16,10 @@ mod creating;
 mod ending;
 mod journal;
 mod notes;
+mod operating;
 #[cfg(test)]
 mod plans;
+mod probe;
 mod problem;
 mod questions;
 mod readers;
@@ -29,6 +31,8 @@ mod watch;
 mod workers;
 mod writer;
 mod writing;
+
+pub(super) use probe::probe;
 
 use std::{
     fmt,

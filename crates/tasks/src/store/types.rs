@@ -149,6 +149,9 @@ pub enum Phase {
     Running,
     /// Waits for an answer or a time; no worker has it.
     Parked,
+    /// Stopped, and kept for an operator to have it tried again; no worker has it. Not over: its
+    /// client sees it as at work.
+    Kept,
     /// Over. Never changes again.
     Ended,
 }
@@ -350,6 +353,15 @@ pub enum Then {
         /// How many answers its worker has seen.
         seen: usize,
     },
+    /// The task is stopped, and kept for an operator: nobody goes on with it until
+    /// [`Operated::retry`](super::Operated::retry), whatever is answered meanwhile. One that was
+    /// asked to stop is queued at once instead.
+    Keep {
+        /// How it ends if nobody has it tried again.
+        outcome: TaskOutcome,
+        /// For how long it is kept, at least; one without a time to live is kept for ever.
+        hold: Duration,
+    },
     /// The task is over. Its open questions are not asked any more.
     End {
         /// How.
@@ -439,6 +451,8 @@ pub struct Census {
     pub running: u64,
     /// Wait for an answer or a time.
     pub parked: u64,
+    /// Are kept for an operator.
+    pub kept: u64,
     /// Are over, and can still be read.
     pub ended: u64,
     /// How long the task that is due for the longest time has been so.

@@ -7,8 +7,8 @@ use std::{
 
 use outlive_tasks::store::{
     After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Cleaning,
-    Created, Emitted, Heard, Lease, Listener, NewTask, OnceKey, PageLimit, Store, Swept, TaskId,
-    Then, View, WorkerId,
+    Created, Emitted, Filter, Heard, Inspected, Lease, Listener, Millis, NewTask, OnceKey,
+    Operated, Overseen, PageLimit, Purged, Retried, Store, Swept, TaskId, Then, View, WorkerId,
 };
 use outlive_wire::RawJson;
 
@@ -157,5 +157,32 @@ impl<S: Store> Store for Alternating<S> {
 
     fn listen(&self, listener: Listener) {
         self.handles[0].listen(listener);
+    }
+}
+
+impl<S: Operated> Operated for Alternating<S> {
+    fn tasks<'a>(
+        &'a self,
+        filter: &'a Filter,
+        after: Option<&'a After>,
+        limit: usize,
+    ) -> Answer<'a, Vec<Overseen>> {
+        self.next().tasks(filter, after, limit)
+    }
+
+    fn inspect<'a>(&'a self, task: &'a TaskId) -> Answer<'a, Option<Inspected>> {
+        self.next().inspect(task)
+    }
+
+    fn retry<'a>(&'a self, task: &'a TaskId) -> Answer<'a, Option<Retried>> {
+        self.next().retry(task)
+    }
+
+    fn purge<'a>(&'a self, task: &'a TaskId, force: bool) -> Answer<'a, Option<Purged>> {
+        self.next().purge(task, force)
+    }
+
+    fn purge_ended(&self, before: Millis, limit: usize) -> Answer<'_, Vec<(String, TaskId)>> {
+        self.next().purge_ended(before, limit)
     }
 }

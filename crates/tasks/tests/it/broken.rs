@@ -12,9 +12,10 @@ use outlive_tasks::{
     Entry,
     store::{
         After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Cleaning,
-        Created, Emitted, Heard, Lease, Listener, MemoryStore, NewTask, OnceKey, PageLimit, Store,
-        Swept, TaskId, Then, View, WorkerId,
-        contract::{Bench, checks},
+        Created, Emitted, Filter, Heard, Inspected, Lease, Listener, MemoryStore, Millis, NewTask,
+        OnceKey, Operated, Overseen, PageLimit, Purged, Retried, Store, Swept, TaskId, Then, View,
+        WorkerId,
+        contract::{Bench, Check, checks, operated_checks},
     },
 };
 use outlive_wire::{InputRequest, RawJson};
@@ -36,15 +37,29 @@ enum Flaw {
     TornEnd,
     /// What a task has emitted is said to be all of it, and it is not.
     EarlyEnd,
+    /// What is kept for an operator goes on when it is answered.
+    WokenByAnswer,
+    /// What has ended is said to be tried again.
+    RetriesAll,
+    /// What runs is forgotten without being forced to.
+    PurgesAll,
+    /// What has ended is forgotten whenever it has.
+    PurgesMore,
+    /// Those that nobody can list are not seen by an operator either.
+    Overlooked,
+}
+
+fn all_checks() -> Vec<Check> {
+    checks().into_iter().chain(operated_checks()).collect()
 }
 
 /// The checks that do not pass with this flaw.
 async fn failing(flaw: Flaw) -> Vec<&'static str> {
     let mut failing = Vec::new();
-    for check in checks() {
+    for check in all_checks() {
         let store = Arc::new(Broken { flaw: Some(flaw), ..Broken::default() });
         let clock = Arc::clone(&store);
-        let bench = Bench::new(store, move |span| clock.inner.shift(span));
+        let bench = Bench::operated(store, move |span| clock.inner.shift(span));
         // A task of its own: its panic ends no more than it.
         if tokio::spawn((check.run)(bench)).await.is_err() {
             failing.push(check.name);
@@ -100,12 +115,41 @@ async fn a_store_that_says_too_early_that_all_is_there_is_seen() {
 }
 
 #[tokio::test]
+async fn a_store_that_goes_on_with_what_is_kept_is_seen() {
+    sees(&failing(Flaw::WokenByAnswer).await, "an_answer_to_what_is_kept_counts_and_wakes_nobody");
+}
+
+#[tokio::test]
+async fn a_store_that_tries_again_what_has_ended_is_seen() {
+    let failing = failing(Flaw::RetriesAll).await;
+    sees(&failing, "what_has_ended_is_not_tried_again");
+    sees(&failing, "what_is_not_kept_is_not_tried_again");
+}
+
+#[tokio::test]
+async fn a_store_that_forgets_what_runs_is_seen() {
+    let failing = failing(Flaw::PurgesAll).await;
+    sees(&failing, "what_has_not_ended_is_forgotten_by_force_only");
+    sees(&failing, "what_is_owed_a_clean_up_is_forgotten_by_force_only");
+}
+
+#[tokio::test]
+async fn a_store_that_forgets_too_much_is_seen() {
+    sees(&failing(Flaw::PurgesMore).await, "what_has_ended_before_a_time_is_forgotten");
+}
+
+#[tokio::test]
+async fn a_store_that_hides_tasks_from_its_operator_is_seen() {
+    sees(&failing(Flaw::Overlooked).await, "an_operator_sees_the_tasks_of_all");
+}
+
+#[tokio::test]
 async fn without_a_flaw_nothing_is_seen() {
     // What is between the store and its user does no harm by itself.
-    for check in checks() {
+    for check in all_checks() {
         let store = Arc::new(Broken::default());
         let clock = Arc::clone(&store);
-        (check.run)(Bench::new(store, move |span| clock.inner.shift(span))).await;
+        (check.run)(Bench::operated(store, move |span| clock.inner.shift(span))).await;
     }
 }
 
@@ -268,7 +312,13 @@ impl Store for Broken {
         from: Answerer,
         answers: Vec<(String, RawJson)>,
     ) -> Answer<'a, Option<usize>> {
-        self.inner.answer(principal, task, from, answers)
+        Box::pin(async move {
+            let taken = self.inner.answer(principal, task, from, answers).await?;
+            if self.has(Flaw::WokenByAnswer) {
+                self.inner.retry(task).await?;
+            }
+            Ok(taken)
+        })
     }
 
     fn cancel<'a>(
@@ -336,5 +386,48 @@ impl Store for Broken {
 
     fn listen(&self, listener: Listener) {
         self.inner.listen(listener);
+    }
+}
+
+impl Operated for Broken {
+    fn tasks<'a>(
+        &'a self,
+        filter: &'a Filter,
+        after: Option<&'a After>,
+        limit: usize,
+    ) -> Answer<'a, Vec<Overseen>> {
+        Box::pin(async move {
+            let mut tasks = self.inner.tasks(filter, after, limit).await?;
+            if self.has(Flaw::Overlooked) {
+                let listed = self.inner.list("name:ada", None, 100).await?;
+                tasks.retain(|task| listed.iter().any(|view| view.id == task.view.id));
+            }
+            Ok(tasks)
+        })
+    }
+
+    fn inspect<'a>(&'a self, task: &'a TaskId) -> Answer<'a, Option<Inspected>> {
+        self.inner.inspect(task)
+    }
+
+    fn retry<'a>(&'a self, task: &'a TaskId) -> Answer<'a, Option<Retried>> {
+        Box::pin(async move {
+            let retried = self.inner.retry(task).await?;
+            Ok(match retried {
+                Some(Retried::NotKept(_)) if self.has(Flaw::RetriesAll) => {
+                    Some(Retried::Queued("name:ada".to_owned()))
+                }
+                retried => retried,
+            })
+        })
+    }
+
+    fn purge<'a>(&'a self, task: &'a TaskId, force: bool) -> Answer<'a, Option<Purged>> {
+        self.inner.purge(task, force || self.has(Flaw::PurgesAll))
+    }
+
+    fn purge_ended(&self, before: Millis, limit: usize) -> Answer<'_, Vec<(String, TaskId)>> {
+        let more = if self.has(Flaw::PurgesMore) { Millis::MAX } else { before };
+        self.inner.purge_ended(more, limit)
     }
 }

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use outlive_tasks::store::{
     MemoryStore,
-    contract::{Bench, checks},
+    contract::{Bench, checks, operated_checks},
 };
 
 #[tokio::test]
 async fn the_contract_is_kept() {
-    for check in checks() {
+    for check in checks().into_iter().chain(operated_checks()) {
         let store = Arc::new(MemoryStore::new());
         let clock = Arc::clone(&store);
         println!("{}", check.name);
-        (check.run)(Bench::new(store, move |span| clock.shift(span))).await;
+        (check.run)(Bench::operated(store, move |span| clock.shift(span))).await;
     }
 }

@@ -1,6 +1,6 @@
 //! Stores by URL.
 
-use outlive_tasks::store::{StoreError, open};
+use outlive_tasks::store::{Product, StoreError, open, probe};
 
 #[tokio::test]
 async fn a_url_names_a_store() {
@@ -28,4 +28,30 @@ async fn what_names_none_is_refused_with_what_to_write() {
             other => panic!("{url}: {other:?}"),
         }
     }
+}
+
+#[tokio::test]
+async fn a_look_at_a_store_makes_none_and_changes_none() {
+    let folder = std::env::temp_dir().join(format!("outlive-probe-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("tasks.db");
+    let url = format!("sqlite:{}", file.display());
+    let absent = probe(&url).await.unwrap();
+    assert_eq!((absent.product, absent.tables), (Product::Sqlite, None));
+    assert!(!file.exists());
+    drop(open(&url).await.unwrap());
+    let there = probe(&url).await.unwrap();
+    assert_eq!(there.tables, Some(there.known));
+    let by_hand = rusqlite::Connection::open(&file).unwrap();
+    // What a server of an older version has made is looked at, and stays what it is.
+    by_hand.execute_batch("PRAGMA user_version = 3").unwrap();
+    for _ in 0..2 {
+        assert_eq!(probe(&url).await.unwrap().tables, Some(3));
+    }
+    by_hand.execute_batch("PRAGMA user_version = 99").unwrap();
+    assert_eq!(probe(&url).await.unwrap().tables, Some(99), "so is what a newer one has");
+    std::fs::write(folder.join("diary"), "dear diary, ".repeat(1_000)).unwrap();
+    let diary = probe(&format!("sqlite:{}", folder.join("diary").display())).await;
+    assert!(matches!(diary, Err(StoreError::Unreadable(_))), "{diary:?}");
+    std::fs::remove_dir_all(folder).unwrap();
 }

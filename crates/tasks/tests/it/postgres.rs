@@ -20,7 +20,7 @@ use outlive_tasks::{
     store::{
         Answerer, Asked, Changes, Created, Lease, NewTask, OnceKey, Phase, PostgresOptions,
         PostgresStore, Store, TaskId, TaskOutcome, Then, WorkerId,
-        contract::{Bench, checks},
+        contract::{Bench, checks, operated_checks},
     },
 };
 use outlive_wire::{InputRequest, RawJson};
@@ -44,7 +44,8 @@ where
         running.spawn(async move {
             let bench = connected.await;
             let mut broken = Vec::new();
-            for check in checks().into_iter().skip(number).step_by(AT_ONCE) {
+            let all = checks().into_iter().chain(operated_checks());
+            for check in all.skip(number).step_by(AT_ONCE) {
                 // A task of its own: its panic ends no more than it.
                 if tokio::spawn((check.run)(bench.clone())).await.is_err() {
                     broken.push(check.name);
@@ -67,7 +68,7 @@ async fn the_contract_is_kept() {
     keep_contract(|schema| async move {
         let store = Arc::new(schema.connect().await);
         let clock = Arc::clone(&store);
-        Bench::new(store, move |span| clock.shift(span))
+        Bench::operated(store, move |span| clock.shift(span))
     })
     .await;
 }
@@ -78,7 +79,9 @@ async fn the_contract_is_kept_by_two_replicas_in_turn() {
         let handles = [schema.connect().await, schema.connect().await];
         let store = Arc::new(Alternating::new(handles));
         let clock = Arc::clone(&store);
-        Bench::new(store, move |span| clock.handles.iter().for_each(|handle| handle.shift(span)))
+        Bench::operated(store, move |span| {
+            clock.handles.iter().for_each(|handle| handle.shift(span))
+        })
     })
     .await;
 }

@@ -22,7 +22,7 @@ use outlive_tasks::{
     store::{
         Answerer, Asked, Changes, Created, Lease, NewTask, OnceKey, Phase, SqliteStore, Store,
         TaskId, TaskOutcome, Then, WorkerId,
-        contract::{Bench, checks},
+        contract::{Bench, checks, operated_checks},
     },
 };
 use outlive_wire::{InputRequest, RawJson};
@@ -30,12 +30,12 @@ use serde_json::{Value, json, value::to_raw_value};
 
 #[tokio::test]
 async fn the_contract_is_kept() {
-    for check in checks() {
+    for check in checks().into_iter().chain(operated_checks()) {
         let folder = Folder::new();
         let store = Arc::new(SqliteStore::open(folder.file()).unwrap());
         let clock = Arc::clone(&store);
         println!("{}", check.name);
-        (check.run)(Bench::new(store, move |span| clock.shift(span))).await;
+        (check.run)(Bench::operated(store, move |span| clock.shift(span))).await;
         is_counted_right(&folder);
     }
 }
@@ -44,7 +44,7 @@ async fn the_contract_is_kept() {
 fn is_counted_right(folder: &Folder) {
     let by_hand = rusqlite::Connection::open(folder.file()).unwrap();
     let count = |sql: &str| by_hand.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
-    for (phase, column) in ["queued", "running", "parked", "ended"].iter().enumerate() {
+    for (phase, column) in ["queued", "running", "parked", "ended", "kept"].iter().enumerate() {
         let counted = count(&format!("SELECT {column} FROM tally"));
         assert_eq!(counted, count(&format!("SELECT count(*) FROM task WHERE phase = {phase}")));
     }

@@ -378,7 +378,7 @@ pub(super) fn recorded<T: DeserializeOwned>(journal: &Journal, key: &str) -> Res
 /// The value that is recorded, or the failure.
 fn decode<T: DeserializeOwned>(key: &str, entry: Entry) -> Result<T> {
     match entry {
-        Entry::Value(raw) => decode_raw(key, &raw),
+        Entry::Value(raw) | Entry::Secret(raw) => decode_raw(key, &raw),
         Entry::Failed(failure) => Err(Error::from_failure(failure)),
         _ => Err(misuse(outlive_tasks::Misuse::OtherKind(key.to_owned())).into()),
     }

@@ -411,8 +411,11 @@ pub(in crate::server) fn open(core: &Core, call: &Call, upgrade: &Upgrade) -> Re
     }
     let Sealed { call_id, round, sheds, journal, revision, jti, spilled, .. } = sealed;
     // What is not here is there because there is much of it.
-    let has_step =
-        spilled.is_some() || journal.entries.values().any(|entry| matches!(entry, Entry::Value(_)));
+    let has_step = spilled.is_some()
+        || journal
+            .entries
+            .values()
+            .any(|entry| matches!(entry, Entry::Value(_) | Entry::Secret(_)));
     let spilled = spilled.map(|place| Spilled {
         place,
         revision: revision.clone(),

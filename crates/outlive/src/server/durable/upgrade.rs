@@ -108,7 +108,7 @@ pub(super) fn migrated(mut journal: Restored, from: Option<&str>, upgrade: &Upgr
 }
 
 fn change(migrate: &Migrate, from: Option<&str>, key: &str, entry: &mut Entry) {
-    if let Entry::Value(raw) | Entry::Answer(raw) | Entry::State(raw) = entry
+    if let Entry::Value(raw) | Entry::Secret(raw) | Entry::Answer(raw) | Entry::State(raw) = entry
         && let Some(changed) = migrate(from.unwrap_or_default(), key, raw)
     {
         *raw = changed;

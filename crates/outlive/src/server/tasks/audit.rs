@@ -85,7 +85,7 @@ impl Queue {
 
 /// A task's id as it is written down: where the id is all that one needs to open the task, a digest
 /// of it.
-pub(in crate::server) fn shown(principal: &str, task: &str) -> String {
+pub(crate) fn shown(principal: &str, task: &str) -> String {
     match Principal::from_key(principal) {
         Some(principal) if !principal.is_anonymous() => task.to_owned(),
         _ => {

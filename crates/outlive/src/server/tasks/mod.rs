@@ -55,6 +55,7 @@ pub(super) use start::course;
 
 use super::{core::Core, durable::Token, sessions::SessionNotes, throttle::Throttle};
 use audit::Auditor;
+pub(crate) use audit::shown as name_in_audit;
 use peers::Peers;
 use runner::CallRunner;
 use witness::Witness;

@@ -63,6 +63,14 @@ impl Observer for Witness {
             // Why is in the log: it may say what the task was about.
             Seen::CleanedUp(Err(_)) => note("clean-up-failed", None),
             Seen::Undelivered => note("cancel-requested", Some("undelivered".to_owned())),
+            // Why is in the store: it may say what the task was about.
+            Seen::Kept(outcome) => {
+                let code = match outcome {
+                    TaskOutcome::Error(error) => Some(format!("error {}", error.code)),
+                    _ => None,
+                };
+                note("kept", code);
+            }
             Seen::Ended(outcome) => {
                 self.over(task);
                 self.count(|counters| counters.ended(outcome));

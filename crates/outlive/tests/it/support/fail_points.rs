@@ -65,7 +65,7 @@ impl Op {
     fn of(changes: &Changes, then: &Then) -> Self {
         match then {
             Then::Park { .. } => Self::Park,
-            Then::End { .. } => Self::End,
+            Then::Keep { .. } | Then::End { .. } => Self::End,
             Then::GoOn if !changes.asked.is_empty() => Self::Ask,
             Then::GoOn if !changes.entries.is_empty() => Self::Record,
             Then::GoOn if !changes.segments.is_empty() => Self::Emit,

@@ -145,7 +145,7 @@ async fn grace() {
 }
 
 /// What has happened to a task, but for looks.
-async fn events(store: &MemoryStore, id: &str) -> Vec<String> {
+pub(super) async fn events(store: &MemoryStore, id: &str) -> Vec<String> {
     // They are gathered before they are written.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let events = store.audit(Some(id), 0, 100).await.unwrap();

@@ -166,3 +166,20 @@ pub(super) async fn until(pipe: &mut Pipe, id: &str, status: &str) -> Value {
     }
     panic!("{id} never was {status}: {}", get(pipe, id).await);
 }
+
+/// Polls until a task is kept for an operator, and says why it is.
+pub(super) async fn until_kept(pipe: &mut Pipe, id: &str) -> String {
+    for _ in 0..500 {
+        let task = get(pipe, id).await;
+        let message = task["statusMessage"].as_str().unwrap_or_default();
+        if let Some(why) = message.strip_prefix("stopped, and kept for an operator: ") {
+            // What it has asked can be answered meanwhile.
+            let status = task["status"].as_str().unwrap_or_default();
+            assert!(["working", "input_required"].contains(&status), "{task}");
+            return why.to_owned();
+        }
+        assert!(task["error"].is_null() && task["result"].is_null(), "{task}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{id} never was kept: {}", get(pipe, id).await);
+}

@@ -24,6 +24,8 @@ pub(super) struct Row {
     pub(super) request: RawJson,
     pub(super) phase: Phase,
     pub(super) outcome: Option<TaskOutcome>,
+    /// How it ends if it is kept and nobody has it tried again.
+    pub(super) kept: Option<TaskOutcome>,
     pub(super) created: Millis,
     pub(super) updated: Millis,
     pub(super) lifetime: Lifetime,
@@ -147,6 +149,10 @@ impl Row {
 
     /// Its time depends on whether something is asked; `before` is how many questions were open.
     fn settle(&mut self, before: usize, now: Millis) {
+        // An answer does not shorten the time for which it is kept.
+        if self.kept.is_some() {
+            return;
+        }
         let (open, elapsed) = ((before, self.count_open()), now.saturating_sub(self.created));
         self.ttl = self.lifetime.when_asked(self.ttl, open, elapsed);
     }
@@ -159,6 +165,31 @@ impl Row {
             true => (Phase::Queued, Some(now)),
             false => (Phase::Parked, due),
         };
+    }
+
+    pub(super) fn keep(&mut self, outcome: TaskOutcome, hold: Duration, now: Millis) {
+        self.owner = None;
+        if self.cancel_requested.is_some() {
+            (self.phase, self.due) = (Phase::Queued, Some(now));
+            return;
+        }
+        (self.phase, self.due, self.kept) = (Phase::Kept, None, Some(outcome));
+        let held = now.saturating_sub(self.created).saturating_add(millis(hold));
+        self.ttl = self.ttl.map(|ttl| ttl.max(held));
+    }
+
+    /// Has a task tried again that is kept: its time begins anew.
+    pub(super) fn retry(&mut self, now: Millis) {
+        let elapsed = now.saturating_sub(self.created);
+        (self.phase, self.due, self.kept) = (Phase::Queued, Some(now), None);
+        (self.crashes, self.message) = (0, None);
+        self.lifetime.max = self.lifetime.max.saturating_add(elapsed);
+        let asks = self.count_open() > 0;
+        self.ttl = self.lifetime.ttl.map(|ttl| match asks {
+            true => ttl.max(self.lifetime.max),
+            false => ttl.saturating_add(elapsed),
+        });
+        self.touch(now);
     }
 
     pub(super) fn answers(&self) -> impl Iterator<Item = (&String, &RawJson)> {
@@ -199,6 +230,7 @@ impl Row {
             }
         }
         self.settle(open, now);
+        self.kept = None;
         // What ends late can still be read for a while.
         let kept = now.saturating_add(millis(retention));
         self.ttl = self.ttl.map(|ttl| ttl.max(kept.saturating_sub(self.created)));

@@ -16,7 +16,19 @@ pub(super) fn phase(column: i16) -> Result<Phase, Problem> {
         1 => Ok(Phase::Running),
         2 => Ok(Phase::Parked),
         3 => Ok(Phase::Ended),
+        4 => Ok(Phase::Kept),
         other => Err(unreadable("phase", &other)),
+    }
+}
+
+/// And back again.
+pub(super) fn phase_column(phase: Phase) -> i16 {
+    match phase {
+        Phase::Queued => 0,
+        Phase::Running => 1,
+        Phase::Parked => 2,
+        Phase::Ended => 3,
+        Phase::Kept => 4,
     }
 }
 

@@ -10,11 +10,14 @@ use crate::store::StoreError;
 
 /// What each version adds to the one before. What stands here is in databases all over the world: it
 /// is never changed, only followed.
-const STEPS: &[&[&str]] = &[&[
-    include_str!("schema/tables.sql"),
-    include_str!("schema/functions.sql"),
-    include_str!("schema/scheduling.sql"),
-]];
+const STEPS: &[&[&str]] = &[
+    &[
+        include_str!("schema/tables.sql"),
+        include_str!("schema/functions.sql"),
+        include_str!("schema/scheduling.sql"),
+    ],
+    &[include_str!("schema/keeping.sql"), include_str!("schema/operating.sql")],
+];
 
 /// Of all that want to do this in one database, one does: "outlive" in hexadecimal.
 const LOCK: i64 = 0x006f_7574_6c69_7665;
@@ -41,6 +44,23 @@ pub(super) async fn migrate(database: &Database, session: &mut Session) -> Resul
     }
     transaction.commit().await?;
     Ok(())
+}
+
+/// How many steps a schema has seen, and how many there are; `None` if there is none. Nothing is
+/// touched.
+pub(super) async fn look(
+    database: &Database,
+    session: &Session,
+) -> Result<(Option<usize>, usize), Problem> {
+    let is_there = "SELECT count(*) = 2 FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace
+                    WHERE nspname = $1 AND relkind = 'r' AND relname IN ('version', 'task')";
+    let name = &database.options.schema;
+    if !session.client.query_one(is_there, &[name]).await?.try_get::<_, bool>(0)? {
+        return Ok((None, STEPS.len()));
+    }
+    let row = session.client.query_one("SELECT number FROM version", &[]).await?;
+    let version: i32 = row.try_get(0)?;
+    Ok((Some(usize::try_from(version).unwrap_or(usize::MAX)), STEPS.len()))
 }
 
 /// How many steps a schema has seen, if it is one of ours or empty, and none that we do not know.

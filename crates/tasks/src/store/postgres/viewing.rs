@@ -14,10 +14,12 @@ use super::{
 use crate::store::{After, Census, Emitted, PageLimit, TaskId, View};
 
 macro_rules! seen {
-    ($which:literal) => {
+    ($more:literal, $which:literal) => {
         concat!(
             "SELECT id, kind, origin, phase, outcome, created, updated, lasts, message,
-             cancel_requested, q.names, q.bodies, progress FROM task t CROSS JOIN LATERAL (
+             cancel_requested, q.names, q.bodies, progress",
+            $more,
+            " FROM task t CROSS JOIN LATERAL (
                  SELECT array_agg(name ORDER BY place) AS names,
                      array_agg(body ORDER BY place) AS bodies
                  FROM question WHERE task = t.number AND state = 0 AND body IS NOT NULL) AS q ",
@@ -26,8 +28,11 @@ macro_rules! seen {
     };
 }
 
-pub(super) const VIEW: &str = seen!("WHERE id = $1 AND principal = $2");
+pub(super) use seen;
+
+pub(super) const VIEW: &str = seen!("", "WHERE id = $1 AND principal = $2");
 pub(super) const LIST: &str = seen!(
+    "",
     "WHERE principal = $1 AND listed AND (created, id) > ($2, $3)
      ORDER BY created, id LIMIT $4"
 );
@@ -45,7 +50,8 @@ pub(super) const EMITTED: &str = "SELECT t.phase = 3,
      WHERE t.id = $1 AND t.principal = $2";
 pub(super) const CENSUS: &str = "SELECT count(*) FILTER (WHERE phase = 0),
      count(*) FILTER (WHERE phase = 1), count(*) FILTER (WHERE phase = 2),
-     count(*) FILTER (WHERE phase = 3), now_ms($1) - min(due) FROM task";
+     count(*) FILTER (WHERE phase = 3), now_ms($1) - min(due),
+     count(*) FILTER (WHERE phase = 4) FROM task";
 
 pub(super) fn view(principal: &str, task: &TaskId) -> Call {
     Call::new(VIEW, values![owned(task.as_str()), owned(principal)])
@@ -73,10 +79,10 @@ pub(super) fn read_segments(rows: &[Row]) -> Result<Option<Emitted>, Problem> {
 }
 
 pub(super) fn read(rows: &[Row]) -> Result<Vec<View>, Problem> {
-    rows.iter().map(seen).collect()
+    rows.iter().map(seen_in).collect()
 }
 
-fn seen(row: &Row) -> Result<View, Problem> {
+pub(super) fn seen_in(row: &Row) -> Result<View, Problem> {
     let outcome = get::<Option<&str>>(row, 4)?.map(|outcome| from_json("outcome", outcome));
     let time = |column| Ok::<_, Problem>(get::<Option<i64>>(row, column)?.map(from_column));
     let names: Vec<String> = get::<Option<_>>(row, 10)?.unwrap_or_default();
@@ -114,6 +120,7 @@ pub(super) fn read_census(rows: &[Row]) -> Result<Census, Problem> {
         running: number(1)?,
         parked: number(2)?,
         ended: number(3)?,
+        kept: number(5)?,
         waiting: waiting.map(|waiting| Duration::from_millis(from_column(waiting))),
     })
 }

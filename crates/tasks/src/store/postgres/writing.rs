@@ -21,6 +21,11 @@ use crate::{
 pub(super) const WRITE: &str =
     "SELECT write_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
      $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)";
+/// As `WRITE` of one that goes on, and then it is kept.
+pub(super) const KEEP: &str =
+    "SELECT CASE WHEN write_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
+     $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)
+     THEN keep_task($1, $21, $22, $23) ELSE false END";
 pub(super) const WRITE_ALL: &str =
     "SELECT write_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
 pub(super) const LOCK: &str = "SELECT FROM task WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE";
@@ -44,6 +49,7 @@ pub(super) struct Waiting {
 enum Next {
     GoOn,
     Park { due: Option<i64>, seen: i64 },
+    Keep { outcome: String, hold: i64 },
     End { outcome: String, retention: i64, unfinished: bool },
 }
 
@@ -55,6 +61,9 @@ impl Writing {
         let then = match then {
             Then::GoOn => Next::GoOn,
             Then::Park { due, seen } => Next::Park { due: due.map(to_column), seen: count(*seen) },
+            Then::Keep { outcome, hold } => {
+                Next::Keep { outcome: to_json(outcome)?, hold: millis(*hold) }
+            }
             Then::End { outcome, retention } => Next::End {
                 outcome: to_json(outcome)?,
                 retention: millis(*retention),
@@ -78,7 +87,7 @@ impl Writing {
         let ends_well = match self.then {
             Next::GoOn => true,
             Next::End { unfinished, .. } => !unfinished,
-            Next::Park { .. } => false,
+            Next::Park { .. } | Next::Keep { .. } => false,
         };
         ends_well
             && forgotten.is_empty()
@@ -96,13 +105,15 @@ impl Writing {
         let (what, due, seen, outcome, retention) = match &self.then {
             Next::GoOn => (0, None, None, None, None),
             Next::Park { due, seen } => (1, *due, Some(*seen), None, None),
+            Next::Keep { outcome, hold } => (0, None, None, Some(outcome.clone()), Some(*hold)),
             Next::End { outcome, retention, unfinished } => {
                 (2 + i32::from(*unfinished), None, None, Some(outcome.clone()), Some(*retention))
             }
         };
         let names = |names: &[String]| array(names.iter().map(|name| owned(name)).collect());
+        let sql = if matches!(self.then, Next::Keep { .. }) { KEEP } else { WRITE };
         Ok(Call::new(
-            WRITE,
+            sql,
             values![
                 owned(lease.task.as_str()),
                 owned(lease.worker.as_str()),
@@ -158,7 +169,7 @@ pub(super) fn together<'a>(waiting: &'a [Waiting], shared: &Shared) -> Query<'a>
     let ends = || {
         each().map(|writing| match &writing.then {
             Next::End { outcome, retention, .. } => (Some(outcome.as_str()), Some(*retention)),
-            Next::GoOn | Next::Park { .. } => (None, None),
+            Next::GoOn | Next::Park { .. } | Next::Keep { .. } => (None, None),
         })
     };
     let entries = || {

@@ -11,6 +11,7 @@ pub(super) const QUEUED: i64 = 0;
 pub(super) const RUNNING: i64 = 1;
 pub(super) const PARKED: i64 = 2;
 pub(super) const ENDED: i64 = 3;
+pub(super) const KEPT: i64 = 4;
 
 pub(super) fn phase(column: i64) -> Result<Phase, Problem> {
     match column {
@@ -18,6 +19,7 @@ pub(super) fn phase(column: i64) -> Result<Phase, Problem> {
         RUNNING => Ok(Phase::Running),
         PARKED => Ok(Phase::Parked),
         ENDED => Ok(Phase::Ended),
+        KEPT => Ok(Phase::Kept),
         other => Err(unreadable("phase", &other)),
     }
 }
@@ -38,6 +40,17 @@ pub(super) fn raw(what: &str, column: String) -> Result<RawJson, Problem> {
 
 pub(super) fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// And back again.
+pub(super) fn phase_column(phase: Phase) -> i64 {
+    match phase {
+        Phase::Queued => QUEUED,
+        Phase::Running => RUNNING,
+        Phase::Parked => PARKED,
+        Phase::Ended => ENDED,
+        Phase::Kept => KEPT,
+    }
 }
 
 fn unreadable(what: &str, why: &dyn std::fmt::Display) -> Problem {

@@ -34,7 +34,7 @@ const CACHE_KIB: u32 = 8 << 10;
 const MAPPED_BYTES: u64 = 2 << 30;
 
 /// All statements there are, and some more.
-const STATEMENTS: usize = 64;
+const STATEMENTS: usize = 80;
 
 /// The file's full name. It is there from now on, for its user alone if it was not before.
 pub(super) fn file(path: &Path) -> Result<PathBuf, StoreError> {
@@ -99,6 +99,13 @@ pub(super) fn reader(path: &Path, options: &SqliteOptions) -> Result<Connection,
     // Answers with its value where it is known.
     let mapped = format!("PRAGMA mmap_size = {MAPPED_BYTES}");
     connection.query_row(&mapped, [], |_| Ok(())).optional()?;
+    Ok(connection)
+}
+
+/// A connection that reads a file as it is, whatever its tables are.
+pub(super) fn stranger(path: &Path, options: &SqliteOptions) -> Result<Connection, Problem> {
+    let connection = open(path, options)?;
+    connection.execute_batch("PRAGMA query_only = ON")?;
     Ok(connection)
 }
 

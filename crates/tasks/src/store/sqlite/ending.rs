@@ -9,7 +9,7 @@ use super::{
     answering::owned,
     auditing,
     clock::{millis, to_column},
-    column::{ENDED, RUNNING, count, to_json},
+    column::{ENDED, RUNNING, count, from_json, to_json},
     notes,
     problem::Problem,
     questions,
@@ -42,7 +42,8 @@ pub(super) const ASK_TO_STOP: &str = "UPDATE task SET
 pub(super) const PURGE: &str = "DELETE FROM task WHERE number IN
      (SELECT number FROM task WHERE purge <= ?1 AND due IS NULL ORDER BY purge LIMIT ?2)";
 pub(super) const EXPIRED: &str =
-    "SELECT number, id, phase, principal FROM task WHERE expires <= ?1 ORDER BY expires LIMIT ?2";
+    "SELECT number, id, phase, principal, CASE phase WHEN 4 THEN kept END FROM task
+     WHERE expires <= ?1 ORDER BY expires LIMIT ?2";
 
 /// A task that is to end.
 pub(super) struct Ending<'a> {
@@ -138,12 +139,14 @@ pub(super) fn sweep(
     batch.count(ENDED, -count(purged));
     let expired = all(connection, EXPIRED, (now, count(limit)), |row| {
         let task = (row.get::<_, String>(3)?, TaskId::new(row.get::<_, String>(1)?));
-        Ok(((row.get(0)?, row.get(2)?), task))
+        Ok(((row.get(0)?, row.get(2)?, row.get::<_, Option<String>>(4)?), task))
     })?;
-    for ((number, phase), (principal, task)) in &expired {
+    for ((number, phase, kept), (principal, task)) in &expired {
         let (number, phase, by) = (*number, *phase, By::Anybody);
         let ending = Ending { number, principal, phase, asks: true, by };
-        end(batch, &ending, &TaskOutcome::Expired, retention)?;
+        // What is kept ends as it would have, had it not been.
+        let kept = kept.as_deref().and_then(|kept| from_json("outcome", kept).ok());
+        end(batch, &ending, &kept.unwrap_or(TaskOutcome::Expired), retention)?;
         batch.changed(number, task, By::Anybody);
     }
     let swept =

@@ -83,7 +83,10 @@ pub(super) fn restore(
     })
 }
 
-fn entries(connection: &Connection, task: i64) -> Result<BTreeMap<String, Entry>, Problem> {
+pub(super) fn entries(
+    connection: &Connection,
+    task: i64,
+) -> Result<BTreeMap<String, Entry>, Problem> {
     let rows = all(connection, ENTRIES, [task], |row| {
         Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
     })?;

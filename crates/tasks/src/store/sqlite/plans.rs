@@ -4,8 +4,8 @@
 use rusqlite::Connection;
 
 use super::{
-    answering, auditing, change_log, claiming, creating, ending, journal, notes, questions, schema,
-    tally, viewing, writing,
+    answering, auditing, change_log, claiming, creating, ending, journal, notes, operating,
+    questions, schema, tally, viewing, writing,
 };
 
 const STATEMENTS: &[&str] = &[
@@ -52,6 +52,12 @@ const STATEMENTS: &[&str] = &[
     notes::REPLACE,
     notes::FORGET,
     notes::SWEEP,
+    operating::ONE,
+    operating::REQUEST,
+    operating::QUESTIONS,
+    operating::RETRY,
+    operating::PHASE,
+    operating::PURGE,
     questions::ASK,
     questions::WITHDRAW,
     questions::WITHDRAW_ALL,
@@ -71,6 +77,7 @@ const STATEMENTS: &[&str] = &[
     writing::FORGET_CRASHES,
     writing::IS_TO_STOP,
     writing::PARK,
+    writing::KEEP,
 ];
 
 fn tables() -> Connection {

@@ -23,7 +23,7 @@ pub(super) const WITHDRAW_ALL: &str = "UPDATE question SET state = 2 WHERE task 
 pub(super) const ANSWER: &str = "UPDATE question SET state = 1
      WHERE task = ?1 AND name = ?2 AND state = 0 AND outside = ?3 RETURNING key";
 pub(super) const LIFETIME: &str =
-    "SELECT open, created, ttl, base_ttl, max_ttl FROM task WHERE number = ?1";
+    "SELECT open, created, ttl, base_ttl, max_ttl, phase = 4 FROM task WHERE number = ?1";
 pub(super) const SETTLE: &str =
     "UPDATE task SET open = ?2, ttl = ?3, expires = created + ?3 WHERE number = ?1";
 pub(super) const OPEN_KEYS: &str =
@@ -75,12 +75,17 @@ pub(super) fn settle(
             ttl: row.get::<_, Option<i64>>(3)?.map(from_column),
             max: from_column(row.get(4)?),
         };
-        Ok((open, row.get::<_, i64>(1)?, row.get::<_, Option<i64>>(2)?, lifetime))
+        let ttl = row.get::<_, Option<i64>>(2)?.map(from_column);
+        Ok((open, row.get::<_, i64>(1)?, ttl, lifetime, row.get::<_, bool>(5)?))
     })?;
-    let Some((before, created, ttl, lifetime)) = row else { return Ok(()) };
+    let Some((before, created, ttl, lifetime, is_kept)) = row else { return Ok(()) };
     let open = (before + opened).saturating_sub(closed);
     let elapsed = from_column(batch.now() - created);
-    let ttl = lifetime.when_asked(ttl.map(from_column), (before, open), elapsed);
+    // An answer does not shorten the time for which it is kept.
+    let ttl = match is_kept {
+        true => ttl,
+        false => lifetime.when_asked(ttl, (before, open), elapsed),
+    };
     run(batch.connection, SETTLE, (task, count(open), ttl.map(to_column)))?;
     Ok(())
 }

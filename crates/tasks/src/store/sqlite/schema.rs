@@ -10,7 +10,7 @@ const APPLICATION: i64 = 0x6f75_746c;
 
 /// What each version of the tables adds to the one before. What stands here is in files all over
 /// the world: it is never changed, only followed.
-const STEPS: &[&str] = &[FIRST, SECOND, THIRD];
+const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH];
 
 /// Brings the tables up to date, in one transaction under the lock for writing: several processes
 /// may open a file at once, and one of them does it.
@@ -28,8 +28,28 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), Problem> {
     Ok(())
 }
 
+/// How many steps there are.
+pub(super) const KNOWN: usize = STEPS.len();
+
+/// How many steps a file has seen, if it is one of ours or empty. It is not touched.
+pub(super) fn look(connection: &Connection) -> Result<usize, Problem> {
+    seen(connection)
+}
+
 /// How many steps a file has seen, if it is one of ours or empty, and none that we do not know.
 fn version(connection: &Connection) -> Result<usize, Problem> {
+    match seen(connection)? {
+        version if version <= STEPS.len() => Ok(version),
+        version => Err(StoreError::Unreadable(format!(
+            "a newer version of this program has written it (its tables have version {version}, \
+             known here is {}); upgrade this program",
+            STEPS.len()
+        ))
+        .into()),
+    }
+}
+
+fn seen(connection: &Connection) -> Result<usize, Problem> {
     let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0));
     let application = number("PRAGMA application_id")?;
     let version = number("PRAGMA user_version")?;
@@ -38,15 +58,7 @@ fn version(connection: &Connection) -> Result<usize, Problem> {
         let what = "it is a database of another program; name another file";
         return Err(StoreError::Unreadable(what.to_owned()).into());
     }
-    match usize::try_from(version) {
-        Ok(version) if version <= STEPS.len() => Ok(version),
-        _ => Err(StoreError::Unreadable(format!(
-            "a newer version of this program has written it (its tables have version {version}, \
-             known here is {}); upgrade this program",
-            STEPS.len()
-        ))
-        .into()),
-    }
+    Ok(usize::try_from(version).unwrap_or(usize::MAX))
 }
 
 // Rows are numbered: what belongs to a task, and every index, repeats five bytes instead of the
@@ -192,6 +204,13 @@ DROP INDEX task_list;
 CREATE INDEX task_list ON task (principal, created) WHERE listed = 1;
 ALTER TABLE task ADD COLUMN clean_up INTEGER NOT NULL DEFAULT 0;
 DROP INDEX event_expires;
+";
+
+// A task that was stopped for an operator is in a phase of its own, 4, and says how it ends if nobody
+// has it tried again.
+const FOURTH: &str = "
+ALTER TABLE task ADD COLUMN kept TEXT;
+ALTER TABLE tally ADD COLUMN kept INTEGER NOT NULL DEFAULT 0;
 ";
 
 #[cfg(test)]

@@ -7,22 +7,22 @@ use rusqlite::Connection;
 
 use super::{
     clock::from_column,
-    column::{ENDED, PARKED, QUEUED, RUNNING},
+    column::{ENDED, KEPT, PARKED, QUEUED, RUNNING},
     problem::Problem,
     statement::{one, run},
 };
 use crate::store::Census;
 
 pub(super) const COUNT: &str = "UPDATE tally SET queued = queued + ?1, running = running + ?2,
-     parked = parked + ?3, ended = ended + ?4 WHERE number = 1";
+     parked = parked + ?3, ended = ended + ?4, kept = kept + ?5 WHERE number = 1";
 pub(super) const COUNTED: &str =
-    "SELECT queued, running, parked, ended, (SELECT min(due) FROM task WHERE due IS NOT NULL)
-     FROM tally WHERE number = 1";
+    "SELECT queued, running, parked, ended, (SELECT min(due) FROM task WHERE due IS NOT NULL),
+     kept FROM tally WHERE number = 1";
 
 /// How many more or fewer there are in each phase when a transaction is committed. Written once
 /// for all of its operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Moves([i64; 4]);
+pub(super) struct Moves([i64; 5]);
 
 impl Moves {
     /// Tasks have come into a phase, or with a number below zero have left it.
@@ -36,7 +36,8 @@ impl Moves {
     pub(super) fn write(self, connection: &Connection) -> Result<(), Problem> {
         if self != Self::default() {
             let of = |phase: i64| self.0[phase as usize];
-            run(connection, COUNT, (of(QUEUED), of(RUNNING), of(PARKED), of(ENDED)))?;
+            let moves = (of(QUEUED), of(RUNNING), of(PARKED), of(ENDED), of(KEPT));
+            run(connection, COUNT, moves)?;
         }
         Ok(())
     }
@@ -51,6 +52,7 @@ pub(super) fn census(connection: &Connection, now: i64) -> Result<Census, Proble
             running: from_column(row.get(1)?),
             parked: from_column(row.get(2)?),
             ended: from_column(row.get(3)?),
+            kept: from_column(row.get(5)?),
             waiting: waiting.map(|due| Duration::from_millis(from_column(now - due))),
         })
     })?;

@@ -13,21 +13,23 @@ use crate::store::{After, Emitted, PageLimit, TaskId, View};
 
 // One statement sees one state of the file. Who looks at a task that asks nothing reads one row.
 macro_rules! seen {
-    ($which:literal) => {
+    ($($which:literal),*) => {
         concat!(
             "SELECT id, kind, origin, phase, outcome, created, updated, ttl, message,
              cancel_requested, progress, CASE WHEN open > 0 THEN (
                  SELECT json_group_array(json_array(name, body) ORDER BY place) FROM question
                  WHERE question.task = task.number AND state = 0 AND outside = 0
-             ) END FROM task ",
-            $which
+             ) END",
+            $($which),*
         )
     };
 }
 
-pub(super) const VIEW: &str = seen!("WHERE id = ?1 AND principal = ?2");
+pub(super) use seen;
+
+pub(super) const VIEW: &str = seen!(" FROM task WHERE id = ?1 AND principal = ?2");
 pub(super) const LIST: &str = seen!(
-    "WHERE principal = ?1 AND listed = 1 AND (created, id) > (?2, ?3)
+    " FROM task WHERE principal = ?1 AND listed = 1 AND (created, id) > (?2, ?3)
      ORDER BY created, id LIMIT ?4"
 );
 
@@ -87,7 +89,7 @@ pub(super) fn list(
 }
 
 /// A row as it stands there.
-struct Seen {
+pub(super) struct Seen {
     id: String,
     kind: String,
     origin: String,
@@ -104,7 +106,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+    pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             id: row.get(0)?,
             kind: row.get(1)?,
@@ -121,7 +123,7 @@ impl Seen {
         })
     }
 
-    fn view(self) -> Result<View, Problem> {
+    pub(super) fn view(self) -> Result<View, Problem> {
         let outcome = self.outcome.map(|outcome| from_json("outcome", &outcome));
         let progress = self.progress.map(|progress| from_json("progress", &progress));
         let questions = self.questions.as_deref().map(questions);

@@ -1,8 +1,10 @@
 //! What a worker writes.
 
+use std::time::Duration;
+
 use super::{
-    clock::to_column,
-    column::{PARKED, QUEUED, RUNNING, count},
+    clock::{millis, to_column},
+    column::{KEPT, PARKED, QUEUED, RUNNING, count, to_json},
     ending::{self, Ending},
     journal,
     problem::Problem,
@@ -10,7 +12,7 @@ use super::{
     statement::{one, run},
     writer::Batch,
 };
-use crate::store::{By, Changes, Lease, Millis, StoreError, Then};
+use crate::store::{By, Changes, Lease, Millis, StoreError, TaskOutcome, Then};
 
 // Who has lost the task finds no row here, and writes nothing after it.
 pub(super) const HELD: &str = "SELECT number, principal, crashes, open, updated FROM task
@@ -22,6 +24,10 @@ pub(super) const IS_TO_STOP: &str =
     "SELECT cancel_requested IS NOT NULL FROM task WHERE number = ?1";
 pub(super) const PARK: &str =
     "UPDATE task SET phase = ?2, due = ?3, owner = NULL WHERE number = ?1";
+
+// Without a ttl the sum is NULL: it is kept for ever.
+pub(super) const KEEP: &str = "UPDATE task SET phase = 4, kept = ?2, due = NULL, owner = NULL,
+     ttl = max(ttl, ?3 + ?4 - created), expires = max(created + ttl, ?3 + ?4) WHERE number = ?1";
 
 /// How often a task that only records what it does has a new time of its last change. Nothing else
 /// of its row changes then, and a page that is not written costs nothing.
@@ -38,7 +44,7 @@ pub(super) fn write(
     let has_words = message.is_some() || progress.is_some();
     let has_time = match then {
         Then::GoOn => !asked.is_empty() || !withdrawn.is_empty() || updated + SECOND <= batch.now(),
-        Then::Park { .. } => true,
+        Then::Park { .. } | Then::Keep { .. } => true,
         // Its end is the change.
         Then::End { .. } => false,
     };
@@ -52,6 +58,7 @@ pub(super) fn write(
     match then {
         Then::GoOn => {}
         Then::Park { due, seen } => park(batch, number, *due, *seen)?,
+        Then::Keep { outcome, hold } => keep(batch, number, outcome, *hold)?,
         Then::End { outcome, retention } => {
             let asks = open > 0 || !changes.asked.is_empty();
             let by = By::Worker;
@@ -136,5 +143,24 @@ fn park(
     };
     run(batch.connection, PARK, (number, phase, due))?;
     batch.moved(RUNNING, phase);
+    Ok(())
+}
+
+/// Keeps a task for an operator, unless it was asked to stop: nobody would look at that.
+fn keep(
+    batch: &mut Batch<'_>,
+    number: i64,
+    outcome: &TaskOutcome,
+    hold: Duration,
+) -> Result<(), Problem> {
+    let is_to_stop = one(batch.connection, IS_TO_STOP, [number], |row| row.get(0))?;
+    if is_to_stop.unwrap_or_default() {
+        run(batch.connection, PARK, (number, QUEUED, Some(batch.now())))?;
+        batch.moved(RUNNING, QUEUED);
+        return Ok(());
+    }
+    let values = (number, to_json(outcome)?, batch.now(), millis(hold));
+    run(batch.connection, KEEP, values)?;
+    batch.moved(RUNNING, KEPT);
     Ok(())
 }

@@ -2,9 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use outlive_tasks::store::{PostgresOptions, PostgresStore, Store, StoreError};
+use outlive_tasks::store::{
+    Changes, Operated, Phase, PostgresOptions, PostgresStore, Retried, Store, StoreError, TaskId,
+    TaskOutcome, Then,
+};
 
-use super::{Schema, task, url};
+use super::{LEASE, OWNER, Schema, start, task, url};
 
 async fn refused(url: &str, options: PostgresOptions) -> StoreError {
     PostgresStore::connect_with(url, options).await.unwrap_err()
@@ -27,8 +30,28 @@ async fn a_newer_schema_is_refused_and_left_alone() {
     let error = refused(&url(), schema.options()).await;
     assert!(matches!(error, StoreError::Unreadable(_)));
     says(&error, &["version 99", "upgrade this program"]);
-    by_hand.batch_execute("UPDATE version SET number = 1").await.unwrap();
+    by_hand.batch_execute("UPDATE version SET number = 2").await.unwrap();
     schema.connect().await.create(task("a")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_schema_of_the_first_version_is_brought_up_to_date_with_what_it_holds() {
+    let schema = Schema::new();
+    let store = schema.connect().await;
+    store.create(task("before")).await.unwrap();
+    drop(store);
+    let back = "ALTER TABLE task DROP COLUMN kept;
+        DROP FUNCTION keep_task, find_tasks, retry_task, forget_tasks, purge_task, purge_ended;
+        UPDATE version SET number = 1";
+    schema.by_hand().await.batch_execute(back).await.unwrap();
+    let store = schema.connect().await;
+    let before = TaskId::new("before");
+    assert_eq!(store.view(OWNER, &before).await.unwrap().unwrap().phase, Phase::Queued);
+    let lease = start(&store, task("after")).await;
+    let then = Then::Keep { outcome: TaskOutcome::Expired, hold: LEASE };
+    store.write(&lease, Changes::default(), then).await.unwrap();
+    let retried = store.retry(&lease.task).await.unwrap();
+    assert_eq!(retried, Some(Retried::Queued(OWNER.to_owned())));
 }
 
 #[tokio::test]

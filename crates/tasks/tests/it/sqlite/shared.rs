@@ -7,7 +7,7 @@ use std::{
 
 use outlive_tasks::store::{
     Answerer, Changes, SqliteOptions, SqliteStore, Store, TaskId, Then, WorkerId,
-    contract::{Bench, checks},
+    contract::{Bench, checks, operated_checks},
 };
 use serde_json::json;
 
@@ -21,13 +21,13 @@ fn two(folder: &Folder) -> [SqliteStore; 2] {
 
 #[tokio::test]
 async fn the_contract_is_kept_by_two_handles_in_turn() {
-    for check in checks() {
+    for check in checks().into_iter().chain(operated_checks()) {
         let folder = Folder::new();
         let store = Arc::new(Alternating::new(two(&folder)));
         let clock = Arc::clone(&store);
         println!("{}", check.name);
         let advance = move |span| clock.handles.iter().for_each(|handle| handle.shift(span));
-        (check.run)(Bench::new(store, advance)).await;
+        (check.run)(Bench::operated(store, advance)).await;
         super::is_counted_right(&folder);
     }
 }

@@ -6,14 +6,15 @@ use std::{
 };
 
 use outlive::{
-    server::{Durable, Result, State, TaskPolicy, Tool},
-    tasks::{Phase, Store, WorkerId},
+    server::{Durable, Result, State, TaskConfig, TaskPolicy, Tool},
+    tasks::{Operator, Phase, Retried, Store, TaskId, WorkerId},
 };
 use serde_json::json;
 
 use super::super::{
+    cleaning::events,
     stage::{LEASE, MAX_TTL, Process, Stage, TTL, acknowledged, answer, parked, until_asked},
-    world::{Counts, get, modern, start, until},
+    world::{Counts, get, modern, start, until, until_kept},
 };
 use crate::support::{
     fail_points::{FailPoints, Op, after, before},
@@ -171,30 +172,83 @@ fn a_handler_that_was_changed_goes_on_over_what_the_old_one_has_recorded() {
         let id = run_and_die(&stage, "deploy", after(Op::Ask));
         (stage, id)
     };
-    let resume = |stage: &Stage, id: &str, tool: Tool, status: &str| {
-        Process::start().run(async {
-            let points = FailPoints::over(Arc::clone(&stage.store) as _);
-            let server = stage.builder(&points, |config| config).build().unwrap();
-            server.remove_tool("deploy");
-            server.add_tool(tool.task(TaskPolicy::Always)).unwrap();
-            until(&mut Pipe::open(&server), id, status).await
-        })
+    let resume = |stage: &Stage, tool: Tool| {
+        let points = FailPoints::over(Arc::clone(&stage.store) as _);
+        let server = stage.builder(&points, |config| config).build().unwrap();
+        server.remove_tool("deploy");
+        server.add_tool(tool.task(TaskPolicy::Always)).unwrap();
+        Pipe::open(&server)
     };
     let (stage, id) = asking();
-    let done = resume(&stage, &id, Tool::new("deploy", renamed), "completed");
+    let done = Process::start().run(async {
+        let mut pipe = resume(&stage, Tool::new("deploy", renamed));
+        until(&mut pipe, &id, "completed").await
+    });
     assert_eq!(text(&done["result"]), "shop:2 without a question", "what is new is done");
     assert!(done.get("inputRequests").is_none());
     // What cannot be read any more is not done again, and the author is told which it is.
     let (stage, id) = asking();
-    let failed = resume(&stage, &id, Tool::new("deploy", retyped), "failed");
-    assert!(failed["error"]["message"].as_str().unwrap().contains("`build`"), "{failed}");
+    Process::start().run(async {
+        let mut pipe = resume(&stage, Tool::new("deploy", retyped));
+        let why = until_kept(&mut pipe, &id).await;
+        assert!(why.contains("`build`"), "{why}");
+    });
 }
 
 // K-27
 #[test]
-fn a_task_that_takes_its_workers_with_it_is_given_up() {
+fn a_task_that_takes_its_workers_with_it_is_kept_for_an_operator_and_then_fails() {
     let stage = Stage::new();
-    let id = run_and_die(&stage, "gated", after(Op::Claim));
+    let id = lose_workers(&stage);
+    Process::start().run(async {
+        let mut pipe = Pipe::open(&stage.replica().0);
+        let why = until_kept(&mut pipe, &id).await;
+        assert!(why.contains("lost 5 times"), "{why}");
+        assert_eq!(events(&stage.store, &id).await.last().unwrap(), "kept");
+        stage.store.shift(Duration::from_secs(8 * 24 * 3600));
+        let failed = until(&mut pipe, &id, "failed").await;
+        assert_eq!(failed["error"]["code"], -32603);
+        let why = failed["error"]["message"].as_str().unwrap();
+        assert!(why.contains("lost 5 times"), "{why}");
+    });
+}
+
+// K-27
+#[test]
+fn a_task_that_takes_its_workers_with_it_fails_at_once_where_none_is_kept() {
+    let stage = Stage::new();
+    let id = lose_workers(&stage);
+    Process::start().run(async {
+        let points = FailPoints::over(Arc::clone(&stage.store) as _);
+        let at_once = |config: TaskConfig| config.engine(|engine| engine.hold = Duration::ZERO);
+        let server = stage.builder(&points, at_once).build().unwrap();
+        let failed = until(&mut Pipe::open(&server), &id, "failed").await;
+        assert_eq!(failed["error"]["code"], -32603);
+    });
+}
+
+#[test]
+fn a_task_that_was_kept_goes_on_when_an_operator_has_it_tried_again() {
+    let stage = Stage::new();
+    let id = lose_workers(&stage);
+    Process::start().run(async {
+        let mut pipe = Pipe::open(&stage.replica().0);
+        until_kept(&mut pipe, &id).await;
+        let operator = Operator::of(Arc::clone(&stage.store) as _);
+        let task = TaskId::new(id.clone());
+        let retried = operator.retry(&task).await.unwrap();
+        assert!(matches!(retried, Some(Retried::Queued(_))), "{retried:?}");
+        stage.gate.arrived().await;
+        stage.gate.open(1);
+        until(&mut pipe, &id, "completed").await;
+        let again = operator.retry(&task).await.unwrap();
+        assert_eq!(again, Some(Retried::NotKept(Phase::Ended)), "its client was told");
+    });
+}
+
+/// A task that has lost as many workers as it may.
+fn lose_workers(stage: &Stage) -> String {
+    let id = run_and_die(stage, "gated", after(Op::Claim));
     for _ in 2..=5 {
         let next = Process::start();
         next.run(async {
@@ -204,13 +258,7 @@ fn a_task_that_takes_its_workers_with_it_is_given_up() {
         });
         next.kill(&stage.store);
     }
-    Process::start().run(async {
-        let mut pipe = Pipe::open(&stage.replica().0);
-        let failed = until(&mut pipe, &id, "failed").await;
-        assert_eq!(failed["error"]["code"], -32603);
-        let why = failed["error"]["message"].as_str().unwrap();
-        assert!(why.contains("lost 5 times"), "{why}");
-    });
+    id
 }
 
 // K-27

@@ -1,0 +1,150 @@
+//! `outlive doctor`: checks what the program needs, and says what to do.
+//!
+//! - `folder`: the data folder, and sockets in it. `store`: where tasks are kept. `port`: where is
+//!   listened. `files`: outlive.toml, tokens, keys. `machine`: clock, locale, terminal.
+
+mod files;
+mod folder;
+mod machine;
+mod port;
+mod store;
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use console::style;
+use serde::Serialize;
+
+use crate::{
+    paths,
+    store::{block_on, own_url, plain},
+    trouble::{Kind, Result, Trouble},
+};
+
+/// Checks what this program needs, and says what to do.
+///
+/// Looks at the data folder, the store, the port, files with tokens and keys, the clock, and the terminal. It writes
+/// and forgets a note in the store and a file in the data folder; nothing else is changed.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  outlive doctor
+  outlive doctor tools.toml --listen 0.0.0.0:8000 --token-file callers.txt
+  outlive doctor --store postgres://outlive@db/outlive
+  outlive doctor --json | jq -r '.findings[] | select(.level == \"failure\") | .remedy'
+
+Exit codes: 0 nothing keeps the program from working, 1 something does.
+With --json it is one JSON object.")]
+pub(crate) struct Args {
+    /// The file with the tools; ./outlive.toml if it is there
+    file: Option<PathBuf>,
+    /// Where tasks are kept: sqlite:FILE or postgres://…
+    #[arg(long, value_name = "URL", env = "OUTLIVE_STORE", hide_env_values = true)]
+    store: Option<String>,
+    /// Where a server is to listen
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8000")]
+    listen: String,
+    /// The data folder
+    #[arg(long, value_name = "FOLDER")]
+    data: Option<PathBuf>,
+    /// The file with the tokens of callers
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// The file with the keys that seal what clients carry
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found about one thing.
+#[derive(Debug, Serialize)]
+pub(crate) struct Finding {
+    check: &'static str,
+    level: Level,
+    what: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Level {
+    Ok,
+    Warning,
+    Failure,
+}
+
+impl Finding {
+    fn ok(check: &'static str, what: impl Into<String>) -> Self {
+        Self { check, level: Level::Ok, what: what.into(), remedy: None }
+    }
+
+    fn warning(check: &'static str, what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { check, level: Level::Warning, what: what.into(), remedy: Some(remedy.into()) }
+    }
+
+    fn failure(check: &'static str, what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { check, level: Level::Failure, what: what.into(), remedy: Some(remedy.into()) }
+    }
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    healthy: bool,
+    findings: &'a [Finding],
+}
+
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    let began = machine::Began::now();
+    let data = match &args.data {
+        Some(data) => data.clone(),
+        None => paths::data()?,
+    };
+    let mut findings = folder::check(&data);
+    findings.extend(files::check(&args, &data));
+    findings.extend(block_on(async {
+        let mut findings = match args.store.clone().map_or_else(|| own_url(&data), Ok) {
+            Ok(url) => store::check(&url).await,
+            Err(several) => {
+                vec![Finding::warning("store", several.to_string(), "name one: --store URL")]
+            }
+        };
+        findings.push(port::check(&args.listen).await);
+        Ok(findings)
+    })?);
+    findings.extend(machine::check(&began));
+    let healthy = findings.iter().all(|finding| finding.level != Level::Failure);
+    say(&findings, healthy, args.json)?;
+    Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn say(findings: &[Finding], healthy: bool, json: bool) -> Result<()> {
+    let mut text = Vec::new();
+    let failed = |error: &dyn std::fmt::Display| Trouble::new(Kind::Failed, error);
+    if json {
+        let report = Report { healthy, findings };
+        serde_json::to_writer(&mut text, &report).map_err(|error| failed(&error))?;
+        text.push(b'\n');
+    }
+    for Finding { check, level, what, remedy } in findings.iter().filter(|_| !json) {
+        // Colours are left out by themselves where nobody sees them.
+        let word = match level {
+            Level::Ok => style("ok     ").green(),
+            Level::Warning => style("warning").yellow(),
+            Level::Failure => style("FAILURE").red().bold(),
+        };
+        let mut line = format!("{word}  {check:10}  {}\n", plain(what));
+        if let Some(remedy) = remedy {
+            line.push_str(&format!("{:21}try: {}\n", "", plain(remedy)));
+        }
+        text.extend(line.into_bytes());
+    }
+    match io::stdout().lock().write_all(&text) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(failed(&error)),
+        _ => Ok(()),
+    }
+}

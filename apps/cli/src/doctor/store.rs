@@ -1,0 +1,200 @@
+//! The store: there, with tables of this version, on a disk or a database that it can trust, and able to
+//! keep something.
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use outlive::tasks::{Probe, Product, StoreError, open, probe};
+use serde_json::value::to_raw_value;
+
+use super::Finding;
+use crate::store::{rough, wall_clock, without_password};
+
+const STORE: &str = "store";
+
+/// Above this, each step of a task is slow.
+const SLOW: Duration = Duration::from_millis(50);
+
+/// Above this, times that servers and the store speak of are not the same.
+const SKEW: u64 = 2_000;
+
+/// PostgreSQL's oldest version that has what is needed.
+const OLDEST: u32 = 14;
+
+pub(super) async fn check(url: &str) -> Vec<Finding> {
+    let place = without_password(url);
+    let asked = wall_clock();
+    let found = match probe(url).await {
+        Ok(found) => found,
+        Err(error) => return vec![unusable(&place, &error)],
+    };
+    let mut findings = vec![tables(&place, &found)];
+    match found.product {
+        Product::Memory => {
+            return vec![Finding::warning(
+                STORE,
+                "tasks are kept in memory, and lost with their server",
+                "sqlite:FILE or postgres://… keeps them",
+            )];
+        }
+        Product::Postgres => findings.extend(database(&found, asked)),
+        _ => {
+            let path = url.trim_start_matches("sqlite:").trim_start_matches("//");
+            findings.extend(disk(Path::new(path)));
+        }
+    }
+    if found.tables == Some(found.known) {
+        findings.push(note(url, &place).await);
+    }
+    findings
+}
+
+fn unusable(place: &str, error: &StoreError) -> Finding {
+    let what = error.to_string();
+    // It says what to do behind its last semicolon.
+    let (what, remedy) = match what.rsplit_once("; ") {
+        Some((what, remedy)) => (what.to_owned(), remedy.to_owned()),
+        None => (what, "name another store: --store URL".to_owned()),
+    };
+    let what = if what.contains(place) { what } else { format!("{place}: {what}") };
+    Finding::failure(STORE, what, remedy)
+}
+
+fn tables(place: &str, found: &Probe) -> Finding {
+    let Probe { product, version, tables, known, .. } = found;
+    let product = match product {
+        Product::Postgres => "PostgreSQL",
+        Product::Sqlite => "SQLite",
+        _ => "memory",
+    };
+    match tables {
+        None => Finding::ok(
+            STORE,
+            format!("{place} has no tables yet ({product} {version}); a server makes them"),
+        ),
+        Some(tables) if tables == known => Finding::ok(
+            STORE,
+            format!("{place} has tables of version {known} ({product} {version})"),
+        ),
+        Some(tables) if tables < known => Finding::warning(
+            STORE,
+            format!(
+                "{place} has tables of version {tables}, and this program uses version {known}"
+            ),
+            format!("when no server of the older version uses it: outlive store migrate {place}"),
+        ),
+        Some(tables) => Finding::failure(
+            STORE,
+            format!(
+                "{place} has tables of version {tables}, and this program knows version {known} only"
+            ),
+            "upgrade this program",
+        ),
+    }
+}
+
+fn database(found: &Probe, asked: u64) -> Vec<Finding> {
+    const CHECK: &str = "database";
+    let Probe { version, round_trip, .. } = found;
+    let major: Option<u32> = version.split('.').next().and_then(|major| major.trim().parse().ok());
+    let mut findings = Vec::new();
+    if major.is_some_and(|major| major < OLDEST) {
+        let what = format!("this is PostgreSQL {version}");
+        findings.push(Finding::failure(CHECK, what, format!("use PostgreSQL {OLDEST} or newer")));
+    }
+    let took = format!("it answers within {:.1} ms", round_trip.as_secs_f64() * 1e3);
+    findings.push(match *round_trip > SLOW {
+        true => {
+            Finding::warning(CHECK, took, "run servers near it: each step of a task waits for it")
+        }
+        false => Finding::ok(CHECK, took),
+    });
+    // It was asked somewhere between these two.
+    let now = wall_clock();
+    let apart = match found.time {
+        early if early < asked => asked - early,
+        late => late.saturating_sub(now),
+    };
+    findings.push(match apart {
+        0..SKEW => Finding::ok("clock", "the database's clock agrees with that of this machine"),
+        _ => Finding::warning(
+            "clock",
+            format!("the database's clock is {} away from that of this machine", rough(apart)),
+            "let both be set by NTP: times of leases and timers are the database's",
+        ),
+    });
+    findings
+}
+
+/// What keeps its log in memory that processes share works on a local disk only.
+#[cfg(target_os = "linux")]
+fn disk(path: &Path) -> Option<Finding> {
+    // NFS, SMB, CIFS, FUSE, 9P, Ceph, AFS, as the kernel numbers them.
+    const REMOTE: [(u64, &str); 9] = [
+        (0x6969, "NFS"),
+        (0x517b, "SMB"),
+        (0xff53_4d42, "CIFS"),
+        (0xfe53_4d42, "SMB"),
+        (0x6573_5546, "FUSE"),
+        (0x0102_1997, "9P"),
+        (0x00c3_6400, "Ceph"),
+        (0x5346_414f, "AFS"),
+        (0x0bd0_0bd0, "Lustre"),
+    ];
+    let full = std::path::absolute(path).ok()?;
+    let there = full.ancestors().find(|place| place.exists())?;
+    let disk = rustix::fs::statfs(there).ok()?;
+    #[expect(clippy::cast_sign_loss, reason = "it is a bit pattern, and signed on some machines")]
+    let kind = disk.f_type as u64 & 0xffff_ffff;
+    Some(match REMOTE.iter().find(|(number, _)| *number == kind) {
+        // Many of these are on this machine.
+        Some((_, "FUSE")) => Finding::warning(
+            "disk",
+            "the store is on a file system of a program (FUSE)",
+            "put it on a local disk if that one is on the network",
+        ),
+        Some((_, name)) => Finding::failure(
+            "disk",
+            format!("the store is on a network ({name}), where its log breaks"),
+            "put the file on a local disk, or use postgres://…",
+        ),
+        None => Finding::ok("disk", "the store is on a local disk"),
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn disk(_path: &Path) -> Option<Finding> {
+    None
+}
+
+/// Writes something, reads it back, and forgets it.
+async fn note(url: &str, place: &str) -> Finding {
+    let began = Instant::now();
+    let kept = async {
+        let store = open(url).await?;
+        let key = format!("doctor/{}-{}", std::process::id(), wall_clock());
+        let note =
+            to_raw_value(&key).map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        store.replace(&key, note.clone(), Duration::from_secs(60)).await?;
+        let back = store.kept(&key).await?;
+        store.forget(&key).await?;
+        Ok::<_, StoreError>(back.is_some_and(|back| back.get() == note.get()))
+    };
+    match kept.await {
+        Ok(true) => {
+            let took = began.elapsed().as_secs_f64() * 1e3;
+            Finding::ok(
+                STORE,
+                format!("a note was written and read back ({took:.0} ms with opening it)"),
+            )
+        }
+        Ok(false) => Finding::failure(
+            STORE,
+            format!("{place} did not give back what was written"),
+            "check its disk, and that nobody else writes to it",
+        ),
+        Err(error) => unusable(place, &error),
+    }
+}

@@ -1,0 +1,150 @@
+//! Which store is meant, and whether it may be touched: a look makes no store, and brings no tables
+//! up to date under a server of an older version.
+
+use std::{env, fs, path::Path};
+
+use outlive::tasks::{Operator, Probe, Product, StoreError, TaskId, probe};
+
+use crate::{
+    paths,
+    trouble::{Kind, Result, Trouble},
+};
+
+const SCHEMES: [&str; 4] = ["sqlite:", "postgres:", "postgresql:", "memory:"];
+
+/// The URL and the tasks of a command line: a URL comes first, and may be left out.
+pub(super) fn url_and_tasks(mut words: Vec<String>) -> Result<(String, Vec<TaskId>)> {
+    let is_url = |word: &String| SCHEMES.iter().any(|scheme| word.starts_with(scheme));
+    let url = match words.first().is_some_and(is_url) {
+        true => Some(words.remove(0)),
+        false => None,
+    };
+    if let Some(second) = words.iter().find(|word| is_url(word)) {
+        return Err(Trouble::usage(format_args!("{} is no task", without_password(second)))
+            .remedy("the URL of a store comes first, and there is one"));
+    }
+    Ok((url_or_own(url)?, words.into_iter().map(TaskId::new).collect()))
+}
+
+/// This URL, that of OUTLIVE_STORE, or that of the store in the data folder.
+pub(super) fn url_or_own(url: Option<String>) -> Result<String> {
+    let chosen = || env::var("OUTLIVE_STORE").ok().filter(|url| !url.is_empty());
+    match url.or_else(chosen) {
+        Some(url) => Ok(url),
+        None => own_url(&paths::data()?),
+    }
+}
+
+/// The URL of the store in a data folder, which may not be there yet. Each server has a folder of
+/// its own in it; where there are several stores, one has to be named.
+pub(crate) fn own_url(data: &Path) -> Result<String> {
+    let servers = fs::read_dir(data.join("servers")).into_iter().flatten().flatten();
+    let mut found: Vec<_> = servers.map(|folder| folder.path().join("tasks.db")).collect();
+    found.push(data.join("tasks.db"));
+    found.retain(|file| file.exists());
+    found.sort();
+    let url = |file: &Path| format!("sqlite:{}", file.display());
+    match &found[..] {
+        [] => Ok(url(&data.join("tasks.db"))),
+        [only] => Ok(url(only)),
+        [first, ..] => {
+            let all: Vec<_> = found.iter().map(|file| format!("\n  {}", url(file))).collect();
+            let what =
+                format!("there is more than one store in {}:{}", data.display(), all.concat());
+            Err(Trouble::usage(what)
+                .remedy(format_args!("name one: outlive store list {}", url(first))))
+        }
+    }
+}
+
+/// Opens a store whose tables are those of this program; none is made, and none is changed.
+pub(super) async fn open(url: &str) -> Result<Operator> {
+    let Probe { product, tables, known, .. } = look(url).await?;
+    let place = without_password(url);
+    let refused = |what: String| Err(Trouble::new(Kind::Failed, what));
+    match tables {
+        _ if product == Product::Memory => Err(Trouble::usage("a store in memory is in its server's process only")
+            .remedy("name the store of a server: sqlite:FILE or postgres://…")),
+        None => Err(Trouble::unreachable(format_args!("there is no store at {place}"))
+            .remedy("`outlive serve` makes one; or name another")),
+        Some(tables) if tables < known => refused(format!(
+            "the tables of {place} have version {tables}, and this program uses version {known}"
+        ))
+        .map_err(|trouble| {
+            trouble.remedy(format_args!(
+                "when all its servers are stopped or of this version: outlive store migrate {place}"
+            ))
+        }),
+        Some(tables) if tables > known => refused(format!(
+            "the tables of {place} have version {tables}, and this program knows version {known} only"
+        ))
+        .map_err(|trouble| trouble.remedy("upgrade this program")),
+        Some(_) => {
+            let operator = Operator::open(url).await.map_err(trouble)?;
+            Ok(operator.called(&user()))
+        }
+    }
+}
+
+/// Looks at a store without touching it.
+pub(super) async fn look(url: &str) -> Result<Probe> {
+    probe(url).await.map_err(trouble)
+}
+
+/// What a store says, as what this program says. It says itself what to do.
+pub(super) fn trouble(error: StoreError) -> Trouble {
+    Trouble::unreachable(error).remedy("`outlive doctor --store URL` looks closer")
+}
+
+/// Who uses this program, for those who look at what has happened.
+fn user() -> String {
+    let named = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| env::var(name).ok());
+    named.filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// A URL as it may be shown.
+pub(crate) fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let authority = match authority.rsplit_once('@') {
+        Some((user, host)) => format!("{}@{host}", user.split(':').next().unwrap_or_default()),
+        None => authority.to_owned(),
+    };
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    // A password may also stand among the parameters.
+    let shown = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("password="));
+    let shown: Vec<_> = shown.collect();
+    match shown.is_empty() {
+        true => format!("{scheme}://{authority}{path}"),
+        false => format!("{scheme}://{authority}{path}?{}", shown.join("&")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{url_and_tasks, without_password};
+
+    #[test]
+    fn a_password_is_not_shown() {
+        for (url, shown) in [
+            ("postgres://ada:secret@db:5432/tasks", "postgres://ada@db:5432/tasks"),
+            ("postgres://ada:s@e:c@db/t?sslmode=require", "postgres://ada@db/t?sslmode=require"),
+            ("postgres://db/t?password=secret", "postgres://db/t"),
+            ("postgres://db/t?user=a&password=secret&x=1", "postgres://db/t?user=a&x=1"),
+            ("postgres://ada:secret@db", "postgres://ada@db"),
+            ("sqlite:/srv/tasks.db", "sqlite:/srv/tasks.db"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
+    }
+
+    #[test]
+    fn a_url_comes_first_and_there_is_one() {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let (url, tasks) = url_and_tasks(words(&["sqlite:a.db", "one", "two"])).unwrap();
+        assert_eq!((url.as_str(), tasks.len()), ("sqlite:a.db", 2));
+        let second = url_and_tasks(words(&["sqlite:a.db", "postgres://ada:secret@db/t"]));
+        assert!(!second.unwrap_err().to_string().contains("secret"));
+    }
+}

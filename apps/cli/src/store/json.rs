@@ -1,0 +1,206 @@
+//! Tasks for programs. Times are those of the store, as RFC 3339 writes them.
+
+use outlive::{
+    tasks::{
+        Audit, Entry, Failure, Overseen, QuestionState, Questioned, Shown, TaskOutcome, Unanswered,
+    },
+    wire::{InputRequest, RawJson},
+};
+use serde::Serialize;
+
+use super::words::{outcome_word, phase_word, stamp, state};
+
+/// A task in a list.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Task<'a> {
+    id: &'a str,
+    tool: &'a str,
+    principal: &'a str,
+    phase: &'static str,
+    state: &'static str,
+    created: String,
+    updated: String,
+    expires: Option<String>,
+    due: Option<String>,
+    cancel_requested: Option<String>,
+    message: Option<&'a str>,
+    progress: Option<&'a RawJson>,
+    origin: &'a str,
+    questions: usize,
+    worker: Option<&'a str>,
+    claims: u64,
+    begun: bool,
+    crashes: u32,
+    /// How it ends if it is kept and nobody has it tried again.
+    kept: Option<Outcome<'a>>,
+    outcome: Option<Outcome<'a>>,
+}
+
+#[derive(Serialize)]
+struct Outcome<'a> {
+    how: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a outlive::wire::ErrorObject>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a RawJson>,
+}
+
+impl<'a> Outcome<'a> {
+    fn of(outcome: &'a TaskOutcome) -> Self {
+        let (error, result) = match outcome {
+            TaskOutcome::Error(error) => (Some(error), None),
+            TaskOutcome::Result(raw) => (None, Some(raw)),
+            TaskOutcome::Cancelled | TaskOutcome::Expired => (None, None),
+        };
+        Self { how: outcome_word(outcome), error, result }
+    }
+}
+
+impl<'a> Task<'a> {
+    pub(super) fn of(task: &'a Overseen) -> Self {
+        let view = &task.view;
+        Self {
+            id: view.id.as_str(),
+            tool: &view.kind,
+            principal: &task.principal,
+            phase: phase_word(view.phase),
+            state: state(task),
+            created: stamp(view.created),
+            updated: stamp(view.updated),
+            expires: view.ttl.map(|ttl| stamp(view.created.saturating_add(ttl))),
+            due: task.due.map(stamp),
+            cancel_requested: view.cancel_requested.map(stamp),
+            message: view.message.as_deref(),
+            progress: view.progress.as_ref(),
+            origin: &view.origin,
+            questions: view.questions.len(),
+            worker: task.owner.as_ref().map(|owner| owner.as_str()),
+            claims: task.epoch,
+            begun: task.begun,
+            crashes: task.crashes,
+            kept: task.kept.as_ref().map(Outcome::of),
+            outcome: view.outcome.as_ref().map(Outcome::of),
+        }
+    }
+}
+
+/// A task with all that belongs to it.
+#[derive(Serialize)]
+pub(super) struct Whole<'a> {
+    #[serde(flatten)]
+    task: Task<'a>,
+    request: &'a RawJson,
+    journal: Vec<Line<'a>>,
+    asked: Vec<Asked<'a>>,
+    segments: u64,
+    events: Vec<Event<'a>>,
+}
+
+impl<'a> Whole<'a> {
+    pub(super) fn of(shown: &'a Shown) -> Self {
+        let Shown { task, events, .. } = shown;
+        Self {
+            task: Task::of(&task.task),
+            request: &task.request,
+            journal: task.entries.iter().map(|(key, entry)| Line::of(key, entry)).collect(),
+            asked: task.questions.iter().map(Asked::of).collect(),
+            segments: task.segments,
+            events: events.iter().map(Event::of).collect(),
+        }
+    }
+}
+
+/// An entry of the journal.
+#[derive(Serialize)]
+pub(super) struct Line<'a> {
+    pub(super) key: &'a str,
+    pub(super) kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) value: Option<&'a RawJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) text: Option<String>,
+}
+
+impl<'a> Line<'a> {
+    /// Secrets are shown to nobody.
+    pub(super) fn of(key: &'a str, entry: &'a Entry) -> Self {
+        let (kind, value, text) = match entry {
+            Entry::Value(raw) => ("value", Some(raw), None),
+            Entry::Secret(_) => ("secret", None, None),
+            Entry::Answer(raw) => ("answer", Some(raw), None),
+            Entry::State(raw) => ("state", Some(raw), None),
+            Entry::Failed(Failure { message, .. }) => ("failed", None, Some(message.clone())),
+            Entry::Unanswered(Unanswered::TimedOut) => {
+                ("unanswered", None, Some("too late".to_owned()))
+            }
+            Entry::Unanswered(Unanswered::Refused { message, .. }) => {
+                ("unanswered", None, Some(message.clone()))
+            }
+            Entry::Due(at) => ("timer", None, Some(stamp(*at))),
+            Entry::Begun => ("begun", None, None),
+            // Whatever comes next may be a secret.
+            _ => ("unknown", None, None),
+        };
+        Self { key, kind, value, text }
+    }
+}
+
+#[derive(Serialize)]
+struct Asked<'a> {
+    key: &'a str,
+    name: &'a str,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<&'a InputRequest>,
+}
+
+impl<'a> Asked<'a> {
+    fn of(asked: &'a Questioned) -> Self {
+        Self {
+            key: &asked.key,
+            name: &asked.name,
+            state: question_word(asked.state),
+            due: asked.due.map(stamp),
+            request: asked.request.as_ref(),
+        }
+    }
+}
+
+pub(super) fn question_word(state: QuestionState) -> &'static str {
+    match state {
+        QuestionState::Open => "open",
+        QuestionState::Answered => "answered",
+        QuestionState::Withdrawn => "withdrawn",
+    }
+}
+
+#[derive(Serialize)]
+struct Event<'a> {
+    at: String,
+    what: &'a str,
+    principal: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<&'a str>,
+}
+
+impl<'a> Event<'a> {
+    fn of(audit: &'a Audit) -> Self {
+        let event = &audit.event;
+        Self {
+            at: stamp(audit.at),
+            what: &event.what,
+            principal: &event.principal,
+            cause: event.cause.as_deref(),
+        }
+    }
+}
+
+/// Prints one value on a line of its own.
+pub(super) fn print(value: &impl Serialize) -> crate::trouble::Result<()> {
+    use crate::trouble::{Kind, Trouble};
+    let text = serde_json::to_string(value).map_err(|error| Trouble::new(Kind::Failed, error))?;
+    super::list::say(&text)
+}

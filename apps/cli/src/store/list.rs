@@ -1,0 +1,156 @@
+//! `outlive store list`.
+
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+    time::Duration,
+};
+
+use outlive::tasks::{After, Filter, Operator, Overseen, Phase};
+
+use super::{
+    access, json, span,
+    words::{plain, rough, shortened, state, table, wall_clock},
+};
+use crate::trouble::{Kind, Result, Trouble};
+
+/// How many tasks are read at once.
+const PAGE: usize = 500;
+
+/// Lists tasks, newest first.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  outlive store list --phase kept
+  outlive store list postgres://outlive@db/outlive --tool deploy --older-than 2h
+  outlive store list --all --json | jq -r 'select(.state == \"failed\") | .id'
+
+With --json each task is a JSON object on a line of its own.")]
+pub(super) struct Args {
+    /// The store: sqlite:FILE or postgres://…
+    url: Option<String>,
+    #[command(flatten)]
+    which: Which,
+    /// List no more than so many
+    #[arg(long, default_value_t = 50, value_name = "COUNT")]
+    limit: usize,
+    /// List all of them
+    #[arg(long, conflicts_with = "limit")]
+    all: bool,
+    /// Print JSON lines
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which tasks are meant.
+#[derive(clap::Args)]
+pub(super) struct Which {
+    /// Only those in this phase
+    #[arg(long, value_enum)]
+    phase: Option<PhaseName>,
+    /// Only those of this tool
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+    /// Only those of this caller, as it stands in a list
+    #[arg(long, value_name = "NAME")]
+    principal: Option<String>,
+    /// Only those that were made longer ago: 90s, 15m, 36h, 30d
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    older_than: Option<Duration>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum PhaseName {
+    /// Waits for a worker
+    Queued,
+    /// A worker has it
+    Running,
+    /// Waits for an answer or a time
+    Parked,
+    /// Was stopped, and is kept for an operator
+    Kept,
+    /// Is over
+    Ended,
+}
+
+impl Which {
+    pub(super) fn filter(&self) -> Filter {
+        let phase = self.phase.map(|phase| match phase {
+            PhaseName::Queued => Phase::Queued,
+            PhaseName::Running => Phase::Running,
+            PhaseName::Parked => Phase::Parked,
+            PhaseName::Kept => Phase::Kept,
+            PhaseName::Ended => Phase::Ended,
+        });
+        let before = self.older_than.map(|span| {
+            wall_clock().saturating_sub(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
+        });
+        Filter { phase, kind: self.tool.clone(), principal: self.principal.clone(), before }
+    }
+}
+
+pub(super) async fn run(args: Args) -> Result<ExitCode> {
+    let operator = access::open(&access::url_or_own(args.url)?).await?;
+    let filter = args.which.filter();
+    let most = if args.all { usize::MAX } else { args.limit };
+    let (mut rows, mut after, mut left) = (Vec::new(), None, most);
+    while left > 0 {
+        let (page, next) = page(&operator, &filter, after.as_ref(), left.min(PAGE)).await?;
+        left -= page.len();
+        for task in &page {
+            match args.json {
+                true => json::print(&json::Task::of(task))?,
+                false => rows.push(row(task)),
+            }
+        }
+        after = match next {
+            Some(next) => Some(next),
+            None => break,
+        };
+    }
+    if !args.json {
+        match rows.is_empty() {
+            true => eprintln!("no such tasks"),
+            false => say(table(HEAD, &rows).trim_end())?,
+        }
+        if left == 0 {
+            eprintln!("there may be more: --all, or --limit COUNT");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Some tasks, and where the list goes on.
+pub(super) async fn page(
+    operator: &Operator,
+    filter: &Filter,
+    after: Option<&After>,
+    limit: usize,
+) -> Result<(Vec<Overseen>, Option<After>)> {
+    let page = operator.list(filter, after, limit).await.map_err(access::trouble)?;
+    let last = page.last().filter(|_| page.len() == limit);
+    let next = last.map(|last| After { created: last.view.created, id: last.view.id.clone() });
+    Ok((page, next))
+}
+
+const HEAD: [&str; 6] = ["TASK", "TOOL", "STATE", "AGE", "CALLER", "MESSAGE"];
+
+fn row(task: &Overseen) -> [String; 6] {
+    let view = &task.view;
+    [
+        plain(view.id.as_str()),
+        shortened(&plain(&view.kind), 30),
+        state(task).to_owned(),
+        rough(wall_clock().saturating_sub(view.created)),
+        shortened(&plain(&task.principal), 30),
+        shortened(&plain(view.message.as_deref().unwrap_or_default()), 60),
+    ]
+}
+
+/// Says a line on standard output. Whoever does not read on, as `head`, is no trouble.
+pub(super) fn say(text: &str) -> Result<()> {
+    match writeln!(io::stdout().lock(), "{text}") {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => Err(Trouble::new(Kind::Failed, error)),
+        Ok(()) => Ok(()),
+    }
+}

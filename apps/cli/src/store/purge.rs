@@ -1,0 +1,107 @@
+//! `outlive store purge`.
+
+use std::{process::ExitCode, time::Duration};
+
+use outlive::tasks::{Operator, Purged};
+use serde::Serialize;
+
+use super::{
+    access, json,
+    list::say,
+    show::no_task,
+    span,
+    words::{phase_word, plain, wall_clock},
+};
+use crate::trouble::{Result, Trouble};
+
+/// How many tasks are forgotten at once: servers write in between.
+const AT_ONCE: usize = 1_000;
+
+/// Forgets tasks that have ended, with all that belongs to them.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  outlive store purge TASK
+  outlive store purge postgres://outlive@db/outlive --ended-before 30d
+  outlive store purge TASK --force
+
+Servers forget what has ended by themselves, when its time to live is over. A task that has not ended is forgotten
+with --force only: whoever runs it stops, and its client is told that there is no such task. That a task was purged
+stays among its events. With --json each is a JSON object on a line of its own.")]
+pub(super) struct Args {
+    /// The store, if it is not the one in the data folder, and the tasks
+    #[arg(value_name = "URL TASK")]
+    words: Vec<String>,
+    /// All that have ended longer ago: 90s, 15m, 36h, 30d
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    ended_before: Option<Duration>,
+    /// Also those that have not ended, or are owed a clean-up
+    #[arg(long, conflicts_with = "ended_before")]
+    force: bool,
+    /// Print JSON lines
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Done<'a> {
+    id: &'a str,
+    purged: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Count {
+    purged: usize,
+}
+
+pub(super) async fn run(args: Args) -> Result<ExitCode> {
+    let (url, tasks) = access::url_and_tasks(args.words)?;
+    if tasks.is_empty() != args.ended_before.is_some() {
+        return Err(Trouble::usage("no tasks are named, or too many")
+            .remedy("name the tasks, or --ended-before SPAN for all that have ended by then"));
+    }
+    let operator = access::open(&url).await?;
+    if let Some(span) = args.ended_before {
+        return all_ended(&operator, span, args.json).await;
+    }
+    let mut all = true;
+    for task in &tasks {
+        let purged = operator.purge(task, args.force).await.map_err(access::trouble)?;
+        let why = match &purged {
+            Some(Purged::Gone(..)) => None,
+            Some(Purged::NotEnded(phase)) => {
+                Some(format!("it is {}; --force forgets it all the same", phase_word(*phase)))
+            }
+            Some(Purged::OwedCleanUp) => {
+                Some("its clean-up is not done; --force forgets it all the same".to_owned())
+            }
+            None => Some("there is no such task".to_owned()),
+        };
+        all &= why.is_none();
+        match (args.json, why) {
+            (true, why) => json::print(&Done { id: task.as_str(), purged: why.is_none(), why })?,
+            (false, None) => say(&format!("{} is gone", plain(task.as_str())))?,
+            (false, Some(_)) if purged.is_none() => drop(no_task(task.as_str()).tell()),
+            (false, Some(why)) => eprintln!("error: {} is not purged: {why}", plain(task.as_str())),
+        }
+    }
+    Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn all_ended(operator: &Operator, span: Duration, json: bool) -> Result<ExitCode> {
+    let before = wall_clock().saturating_sub(u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+    let mut purged = 0;
+    loop {
+        let gone = operator.purge_ended(before, AT_ONCE).await.map_err(access::trouble)?;
+        purged += gone;
+        if gone < AT_ONCE {
+            break;
+        }
+    }
+    match json {
+        true => json::print(&Count { purged })?,
+        false => say(&format!("{purged} tasks are gone"))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,107 @@
+//! `outlive store retry`.
+
+use std::process::ExitCode;
+
+use outlive::tasks::{Filter, Operator, Phase, Retried, TaskId};
+use serde::Serialize;
+
+use super::{
+    access, json,
+    list::{page, say},
+    show::no_task,
+    words::{phase_word, plain},
+};
+use crate::trouble::{Result, Trouble};
+
+/// Has tasks tried again that are kept: after repeated crashes, or because what they had recorded
+/// could not be read any more.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  outlive store retry TASK
+  outlive store retry postgres://outlive@db/outlive TASK TASK
+  outlive store retry --all-kept --tool deploy
+
+A task goes on from what it has recorded, under the same name; the next free server takes it. What has ended is
+refused, because its client was told and what has ended never changes: call the tool again. All others go on by
+themselves. With --json each task is a JSON object on a line of its own.")]
+pub(super) struct Args {
+    /// The store, if it is not the one in the data folder, and the tasks
+    #[arg(value_name = "URL TASK")]
+    words: Vec<String>,
+    /// All that are kept
+    #[arg(long)]
+    all_kept: bool,
+    /// With --all-kept, only those of this tool
+    #[arg(long, value_name = "NAME", requires = "all_kept")]
+    tool: Option<String>,
+    /// Print JSON lines
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Done<'a> {
+    id: &'a str,
+    retried: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'static str>,
+}
+
+pub(super) async fn run(args: Args) -> Result<ExitCode> {
+    let (url, mut tasks) = access::url_and_tasks(args.words)?;
+    if tasks.is_empty() != args.all_kept {
+        return Err(Trouble::usage("no tasks are named, or too many")
+            .remedy("name the tasks, or --all-kept for all that are kept"));
+    }
+    let operator = access::open(&url).await?;
+    if args.all_kept {
+        tasks = kept(&operator, args.tool).await?;
+    }
+    let mut all = true;
+    for task in &tasks {
+        let retried = operator.retry(task).await.map_err(access::trouble)?;
+        let why = match retried {
+            Some(Retried::Queued(_)) => None,
+            Some(Retried::NotKept(phase)) => Some(reason(phase)),
+            None => Some("there is no such task"),
+        };
+        all &= why.is_none();
+        match (args.json, why) {
+            (true, why) => {
+                json::print(&Done { id: task.as_str(), retried: why.is_none(), why })?;
+            }
+            (false, None) => say(&format!("{} is queued", plain(task.as_str())))?,
+            (false, Some(_)) if retried.is_none() => drop(no_task(task.as_str()).tell()),
+            (false, Some(why)) => {
+                eprintln!("error: {} is not tried again: {why}", plain(task.as_str()))
+            }
+        }
+    }
+    if tasks.is_empty() {
+        eprintln!("no task is kept");
+    }
+    Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn kept(operator: &Operator, tool: Option<String>) -> Result<Vec<TaskId>> {
+    let filter = Filter { phase: Some(Phase::Kept), kind: tool, ..Filter::default() };
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let (tasks, next) = page(operator, &filter, after.as_ref(), 500).await?;
+        all.extend(tasks.into_iter().map(|task| task.view.id));
+        after = match next {
+            Some(next) => Some(next),
+            None => return Ok(all),
+        };
+    }
+}
+
+fn reason(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Ended => "it has ended, and what has ended never changes; call the tool again",
+        Phase::Running => "a worker has it",
+        Phase::Queued => "it waits for a worker already",
+        Phase::Parked => "it waits for an answer or a time, and goes on by itself",
+        Phase::Kept => phase_word(Phase::Kept),
+    }
+}

@@ -1,0 +1,169 @@
+//! `outlive store show`.
+
+use std::{fmt::Write, process::ExitCode};
+
+use outlive::tasks::{Entry, Inspected, Overseen, Phase, Shown, TaskOutcome};
+
+use super::{
+    access,
+    json::{self, Line, question_word},
+    list::say,
+    words::{plain, shortened, state, table, wall_clock, when},
+};
+use crate::trouble::{Kind, Result, Trouble};
+
+/// How many characters of a value are shown, and how many events.
+const VALUE: usize = 100;
+const EVENTS: usize = 20;
+
+/// Shows a task: its journal, its questions, and what has happened to it.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  outlive store show TASK
+  outlive store show postgres://outlive@db/outlive TASK --full
+  outlive store show TASK --json | jq '.journal[] | select(.kind == \"answer\")'
+
+Values that a tool has recorded as secret are never shown. With --json it is one JSON object.")]
+pub(super) struct Args {
+    /// The store, if it is not the one in the data folder, and the task
+    #[arg(required = true, num_args = 1..=2, value_name = "URL TASK")]
+    words: Vec<String>,
+    /// Show values and events in full
+    #[arg(long)]
+    full: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(args: Args) -> Result<ExitCode> {
+    let (url, tasks) = access::url_and_tasks(args.words)?;
+    let [task] = &tasks[..] else {
+        return Err(Trouble::usage("one task is shown at a time")
+            .remedy("`outlive store list` shows their names"));
+    };
+    let operator = access::open(&url).await?;
+    let shown = operator.show(task).await.map_err(access::trouble)?;
+    let shown = shown.ok_or_else(|| no_task(task.as_str()))?;
+    match args.json {
+        true => json::print(&json::Whole::of(&shown))?,
+        false => say(page(&shown, args.full, wall_clock()).trim_end())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn no_task(task: &str) -> Trouble {
+    Trouble::new(Kind::Failed, format_args!("there is no task {}", plain(task)))
+        .remedy("`outlive store list --all` shows all there are")
+}
+
+/// A task for people.
+fn page(shown: &Shown, full: bool, now: u64) -> String {
+    let Inspected { task, request, entries, questions, segments, .. } = &shown.task;
+    let value = |text: &str| match full {
+        true => plain(text),
+        false => shortened(&plain(text), VALUE),
+    };
+    let mut page = head(task, now);
+    let _ = writeln!(page, "\nrequest\n  {}", value(request.get()));
+    if let Some(TaskOutcome::Result(raw)) = &task.view.outcome {
+        let _ = writeln!(page, "\nresult\n  {}", value(raw.get()));
+    }
+    section(&mut page, "journal", entries.iter().map(|(key, entry)| line(key, entry, &value)));
+    section(
+        &mut page,
+        "questions",
+        questions.iter().map(|asked| {
+            let due = asked.due.map(|due| format!("until {}", when(due, now)));
+            [plain(&asked.name), question_word(asked.state).to_owned(), due.unwrap_or_default()]
+        }),
+    );
+    let _ = writeln!(page, "\nsegments  {segments}");
+    let skipped = if full { 0 } else { shown.events.len().saturating_sub(EVENTS) };
+    section(
+        &mut page,
+        "events",
+        shown.events[skipped..].iter().map(|audit| {
+            let event = &audit.event;
+            let cause = event.cause.as_deref().map(|cause| format!(": {}", plain(cause)));
+            let what = format!("{}{}", plain(&event.what), cause.unwrap_or_default());
+            [when(audit.at, now), what, plain(&event.principal)]
+        }),
+    );
+    if skipped > 0 {
+        let _ = writeln!(page, "  and {skipped} before them: --full");
+    }
+    page
+}
+
+fn head(task: &Overseen, now: u64) -> String {
+    let view = &task.view;
+    let mut lines: Vec<[String; 2]> = Vec::new();
+    let mut say = |name: &str, text: String| lines.push([name.to_owned(), text]);
+    say("task", plain(view.id.as_str()));
+    say("tool", plain(&view.kind));
+    let why = match view.outcome.as_ref().or(task.kept.as_ref()) {
+        Some(TaskOutcome::Error(error)) => format!(": {} ({})", plain(&error.message), error.code),
+        _ => String::new(),
+    };
+    say("state", format!("{}{why}", state(task)));
+    say("caller", plain(&task.principal));
+    say("created", when(view.created, now));
+    say("changed", when(view.updated, now));
+    if let Some(ttl) = view.ttl {
+        let over = match view.phase {
+            Phase::Ended => "forgotten",
+            Phase::Kept => "fails",
+            _ => "expires",
+        };
+        say(over, when(view.created.saturating_add(ttl), now));
+    }
+    if let Some(due) = task.due {
+        say("due", when(due, now));
+    }
+    if let Some(asked) = view.cancel_requested {
+        say("cancelled", when(asked, now));
+    }
+    let owner = task.owner.as_ref().map_or("none", |owner| owner.as_str());
+    let lost = match task.crashes {
+        0 => String::new(),
+        crashes => format!(", {crashes} lost in a row"),
+    };
+    say("worker", format!("{} (claimed {} times{lost})", plain(owner), task.epoch));
+    if let Some(message) = &view.message {
+        say("message", plain(message));
+    }
+    if let Some(progress) = &view.progress {
+        say("progress", plain(progress.get()));
+    }
+    say("dialect", plain(&view.origin));
+    let width = lines.iter().map(|[name, _]| name.len()).max().unwrap_or_default();
+    lines.iter().fold(String::new(), |mut text, [name, value]| {
+        let _ = writeln!(text, "{name:width$}  {value}");
+        text
+    })
+}
+
+fn line(key: &str, entry: &Entry, value: impl Fn(&str) -> String) -> [String; 3] {
+    let Line { kind, value: raw, text, .. } = Line::of(key, entry);
+    let shown = match (raw, text) {
+        (Some(raw), _) => value(raw.get()),
+        (None, Some(text)) => value(&text),
+        (None, None) if kind == "secret" => "(not shown)".to_owned(),
+        (None, None) => String::new(),
+    };
+    [plain(key), kind.to_owned(), shown]
+}
+
+/// Rows under a name, if there are any.
+fn section(page: &mut String, name: &str, rows: impl Iterator<Item = [String; 3]>) {
+    let rows: Vec<_> = rows.collect();
+    if rows.is_empty() {
+        return;
+    }
+    let _ = writeln!(page, "\n{name}");
+    // The head of a table is for columns that are not plain by themselves.
+    for line in table(["", "", ""], &rows).lines().skip(1) {
+        let _ = writeln!(page, "  {line}");
+    }
+}

@@ -1,0 +1,179 @@
+//! `outlive doctor`.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpListener,
+    process::Output,
+};
+
+use outlive::{http::HttpConfig, server::Server};
+use serde_json::Value;
+
+use crate::store::{Folder, Place, err, out, outlive};
+
+/// A port that nobody else has.
+fn free_port() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    (listener, address)
+}
+
+fn doctor(folder: &Folder, args: &[&str]) -> Output {
+    outlive(&folder.0, &[&["doctor", "--json"], args].concat())
+}
+
+/// What was found about something, with the level before it.
+fn findings(output: &Output, check: &str) -> Vec<(String, String)> {
+    let report: Value =
+        serde_json::from_str(&out(output)).unwrap_or_else(|_| panic!("{}", err(output)));
+    let all = report["findings"].as_array().unwrap().iter();
+    let text = |finding: &Value, key: &str| finding[key].as_str().unwrap_or_default().to_owned();
+    all.filter(|finding| finding["check"] == check)
+        .map(|finding| {
+            (text(finding, "level"), text(finding, "what") + "; " + &text(finding, "remedy"))
+        })
+        .collect()
+}
+
+#[track_caller]
+fn finds(output: &Output, check: &str, level: &str, words: &str) {
+    let found = findings(output, check);
+    let fits = |(is, what): &(String, String)| is == level && what.contains(words);
+    assert!(found.iter().any(fits), "no {level} of {check} says `{words}`: {found:?}");
+}
+
+#[tokio::test]
+async fn where_all_is_well_it_says_so() {
+    let folder = Folder::new();
+    let (listener, address) = free_port();
+    drop(listener);
+    let healthy = doctor(&folder, &["--listen", &address]);
+    assert_eq!(healthy.status.code(), Some(0), "{}", out(&healthy));
+    finds(&healthy, "port", "ok", "is free");
+    finds(&healthy, "store", "ok", "no tables yet");
+    assert!(!folder.0.join("tasks.db").exists(), "nothing is made");
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0, "and nothing is left");
+    outlive(&folder.0, &["store", "migrate"]);
+    let healthy = doctor(&folder, &["--listen", &address]);
+    finds(&healthy, "store", "ok", "written and read back");
+    let text = outlive(&folder.0, &["doctor", "--listen", &address]);
+    assert_eq!(text.status.code(), Some(0));
+    assert!(out(&text).lines().any(|line| line.starts_with("ok") && line.contains("clock")));
+    assert!(!out(&text).contains('\u{1b}'), "no colours where nobody sees them");
+}
+
+#[tokio::test]
+async fn a_database_is_looked_at() {
+    let place = Place::database().await;
+    let (listener, address) = free_port();
+    drop(listener);
+    let args = ["--store", place.url.as_str(), "--listen", &address];
+    let before = doctor(&place.folder, &args);
+    finds(&before, "store", "ok", "no tables yet");
+    outlive(&place.folder.0, &["store", "migrate", &place.url]);
+    let after = doctor(&place.folder, &args);
+    assert_eq!(after.status.code(), Some(0), "{}", out(&after));
+    finds(&after, "store", "ok", "written and read back");
+    finds(&after, "database", "ok", "answers within");
+    finds(&after, "clock", "ok", "agrees");
+    let absent = doctor(&place.folder, &["--store", "postgres://ada:hunter2@127.0.0.1:1/d"]);
+    assert_eq!(absent.status.code(), Some(1));
+    finds(&absent, "store", "failure", "check");
+    assert!(!out(&absent).contains("hunter2"));
+}
+
+#[tokio::test]
+async fn a_port_is_taken_by_somebody() {
+    let folder = Folder::new();
+    let server = Server::builder("greeter", "3.1").build().unwrap();
+    let serving = server.serve_http("127.0.0.1:0", HttpConfig::new()).await.unwrap();
+    let url = serving.url();
+    let address = url.trim_start_matches("http://").split('/').next().unwrap().to_owned();
+    let args = ["--listen".to_owned(), address];
+    let (data, asked) = (folder.0.clone(), args.clone());
+    let ours = tokio::task::spawn_blocking(move || {
+        outlive(&data, &["doctor", "--json", &asked[0], &asked[1]])
+    });
+    let ours = ours.await.unwrap();
+    finds(&ours, "port", "warning", "the MCP server greeter 3.1");
+    assert_eq!(ours.status.code(), Some(0), "it may be the one that this is about");
+
+    let (listener, address) = free_port();
+    let stranger = std::thread::spawn(move || {
+        // It answers whoever asks with something else.
+        for connection in listener.incoming() {
+            let Ok(mut connection) = connection else { return };
+            let read = connection.read(&mut [0; 1024]).unwrap_or_default();
+            if read == 0 {
+                return;
+            }
+            let _ = connection.write_all(b"220 mail.example.com ready\r\n");
+        }
+    });
+    let taken = doctor(&folder, &["--listen", &address]);
+    finds(&taken, "port", "failure", "does not answer as an MCP server");
+    assert_eq!(taken.status.code(), Some(1));
+    // Whoever says nothing ends it.
+    drop(std::net::TcpStream::connect(&address));
+    stranger.join().unwrap();
+    let nowhere = doctor(&folder, &["--listen", "192.0.2.1:8000"]);
+    finds(&nowhere, "port", "failure", "no address of this machine");
+}
+
+#[test]
+fn what_is_wrong_is_said_with_what_to_do() {
+    let folder = Folder::new();
+    let file = |name: &str, text: &str| {
+        let path = folder.0.join(name);
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let toml = file("outlive.toml", "[server]\nname = \n");
+    let plain = file("plain", "");
+    let wrong = doctor(&folder, &[&toml]);
+    assert_eq!(wrong.status.code(), Some(1));
+    finds(&wrong, "file", "failure", "outlive.toml");
+    let no_folder = doctor(&folder, &["--data", &plain]);
+    finds(&no_folder, "data", "failure", "is no folder");
+    let long = folder.0.join("x".repeat(120)).display().to_string();
+    finds(&doctor(&folder, &["--data", &long]), "socket", "failure", "too long");
+    let future = doctor(&folder, &["--data", &folder.0.join("new/er").display().to_string()]);
+    finds(&future, "data", "ok", "will be made");
+    let diary = format!("sqlite:{}", file("diary", &"dear diary, ".repeat(1_000)));
+    finds(&doctor(&folder, &["--store", &diary]), "store", "failure", "name another file");
+    finds(&doctor(&folder, &["--store", "memory:"]), "store", "warning", "lost with their server");
+}
+
+#[cfg(unix)]
+#[test]
+fn files_and_folders_that_others_may_read_are_named() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    let tokens = folder.0.join("tokens");
+    fs::write(&tokens, "ada 0123456789abcdef\n").unwrap();
+    let key = folder.0.join("seal.key");
+    let mode = |path: &std::path::Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let look = || doctor(&folder, &["--token-file", &tokens.display().to_string()]);
+    outlive::server::SealKeys::from_file(&key).unwrap();
+    mode(&folder.0, 0o755);
+    mode(&tokens, 0o644);
+    mode(&key, 0o644);
+    let open = look();
+    finds(&open, "data", "warning", "chmod 700");
+    finds(&open, "tokens", "failure", "chmod 600");
+    finds(&open, "keys", "failure", "chmod 600");
+    assert_eq!(open.status.code(), Some(1));
+    assert!(!out(&open).contains("0123456789abcdef"));
+    mode(&folder.0, 0o700);
+    mode(&tokens, 0o600);
+    mode(&key, 0o600);
+    let shut = look();
+    finds(&shut, "data", "ok", "nobody else");
+    finds(&shut, "tokens", "ok", "its owner's alone");
+    finds(&shut, "keys", "ok", "has keys");
+    fs::write(&tokens, "ada short\n").unwrap();
+    finds(&look(), "tokens", "failure", "16 characters");
+}

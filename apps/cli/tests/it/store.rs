@@ -1,0 +1,169 @@
+//! `outlive store`, on a file and on a database.
+
+mod changing; // retry and purge
+mod listing; // list and show
+mod migrating; // tables of other versions
+mod serving; // with servers on the same store
+
+use std::{
+    env, fs,
+    path::PathBuf,
+    process::{self, Command, Output},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use outlive::{
+    tasks::{
+        Changes, Created, Entry, Lease, NewTask, Restored, Store, TaskId, TaskOutcome, Then,
+        WorkerId, open,
+    },
+    wire::{ErrorObject, RawJson},
+};
+use serde_json::{Value, json, value::to_raw_value};
+use tokio_postgres::NoTls;
+
+/// Runs the program with a data folder of its own.
+pub(crate) fn outlive(data: &std::path::Path, args: &[&str]) -> Output {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_outlive"));
+    program.args(args).env("OUTLIVE_DATA", data).env("USER", "grace").env_remove("OUTLIVE_STORE");
+    program.output().unwrap()
+}
+
+pub(crate) fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+pub(crate) fn err(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// What was printed, if all went well.
+#[track_caller]
+fn fine(output: &Output) -> String {
+    assert!(output.status.success(), "{}{}", out(output), err(output));
+    out(output)
+}
+
+/// The JSON on each line.
+#[track_caller]
+fn lines(output: &Output) -> Vec<Value> {
+    fine(output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A folder that is gone when the test is.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = env::temp_dir().join(format!("outlive-cli-{}-{number}", process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// An empty store, and the data folder of whoever looks after it.
+pub(crate) struct Place {
+    pub(crate) folder: Folder,
+    pub(crate) url: String,
+}
+
+impl Place {
+    fn file() -> Self {
+        let folder = Folder::new();
+        let url = format!("sqlite:{}", folder.0.join("tasks.db").display());
+        Self { folder, url }
+    }
+
+    /// A database of its own, on the server of the tests.
+    pub(crate) async fn database() -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let server = env::var("OUTLIVE_TEST_POSTGRES").expect(
+            "these tests need a database: run `cargo xtask test`, or start `cargo xtask postgres` \
+             and set OUTLIVE_TEST_POSTGRES to what it prints",
+        );
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("cli_{}_{number}", process::id());
+        let (client, connection) = tokio_postgres::connect(&server, NoTls).await.unwrap();
+        tokio::spawn(connection);
+        // One of an earlier process with the same number.
+        client.batch_execute(&format!("DROP DATABASE IF EXISTS {name}")).await.unwrap();
+        client.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
+        let (before, _) = server.rsplit_once('/').unwrap();
+        Self { folder: Folder::new(), url: format!("{before}/{name}") }
+    }
+
+    async fn both() -> [Self; 2] {
+        [Self::file(), Self::database().await]
+    }
+
+    async fn open(&self) -> Arc<dyn Store> {
+        open(&self.url).await.unwrap()
+    }
+
+    /// `outlive store` with the URL behind the command.
+    fn run(&self, command: &str, args: &[&str]) -> Output {
+        outlive(&self.folder.0, &[&["store", command, &self.url], args].concat())
+    }
+}
+
+fn raw(value: &Value) -> RawJson {
+    to_raw_value(value).unwrap()
+}
+
+fn task(id: &str, principal: &str, kind: &str) -> NewTask {
+    NewTask {
+        id: TaskId::new(id),
+        principal: principal.to_owned(),
+        kind: kind.to_owned(),
+        origin: "modern".to_owned(),
+        listed: true,
+        request: raw(&json!({"name": kind, "arguments": {"long": "x".repeat(500)}})),
+        ttl: Some(Duration::from_secs(600)),
+        max_ttl: Duration::from_secs(7200),
+        journal: Restored::default(),
+        worker: None,
+        once: None,
+        clean_up: false,
+        quota: 1_000,
+    }
+}
+
+/// Makes a task that a worker has which never says anything more.
+async fn start(store: &dyn Store, new: NewTask) -> Lease {
+    let worker = Some((WorkerId::new("worker-1"), Duration::from_secs(3600)));
+    match store.create(NewTask { worker, ..new }).await.unwrap() {
+        Created::New { lease: Some(lease), .. } => lease,
+        other => panic!("a lease was expected: {other:?}"),
+    }
+}
+
+async fn end(store: &dyn Store, lease: &Lease) {
+    let outcome = TaskOutcome::Result(raw(&json!({"content": [], "isError": true})));
+    let then = Then::End { outcome, retention: Duration::from_secs(3600) };
+    store.write(lease, Changes::default(), then).await.unwrap();
+}
+
+/// Has a task kept, as an engine does.
+async fn keep(store: &dyn Store, lease: &Lease) {
+    let message = "its worker was lost 5 times in a row".to_owned();
+    let outcome = TaskOutcome::Error(ErrorObject { code: -32603, message, data: None });
+    let then = Then::Keep { outcome, hold: Duration::from_secs(7 * 24 * 3600) };
+    let changes = Changes { message: Some("stopped".to_owned()), ..Changes::default() };
+    store.write(lease, changes, then).await.unwrap();
+}
+
+fn value(key: &str, json: &Value) -> (String, Entry) {
+    (key.to_owned(), Entry::Value(raw(json)))
+}

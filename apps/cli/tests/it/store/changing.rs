@@ -1,0 +1,90 @@
+//! What operators change: no more than the state machine allows, and it is written down.
+
+use outlive::tasks::{Phase, TaskId};
+use serde_json::json;
+
+use super::{Place, end, err, fine, keep, lines, out, start, task};
+
+const ADA: &str = "name:ada";
+
+#[tokio::test]
+async fn what_is_kept_is_queued_again_and_nothing_else_is() {
+    for place in Place::both().await {
+        let store = place.open().await;
+        for id in ["kept", "ended", "running", "other"] {
+            let lease = start(&*store, task(id, ADA, id)).await;
+            match id {
+                "kept" | "other" => keep(&*store, &lease).await,
+                "ended" => end(&*store, &lease).await,
+                _ => {}
+            }
+        }
+        let retried = place.run("retry", &["kept"]);
+        assert_eq!(fine(&retried), "kept is queued\n");
+        let view = store.view(ADA, &TaskId::new("kept")).await.unwrap().unwrap();
+        assert_eq!((view.phase, view.message), (Phase::Queued, None));
+        let shown = &lines(&place.run("show", &["kept", "--json"]))[0];
+        let last = shown["events"].as_array().unwrap().last().unwrap();
+        assert_eq!(
+            (&last["what"], &last["principal"]),
+            (&json!("retried"), &json!("operator:grace"))
+        );
+
+        for (id, why) in [
+            ("kept", "waits for a worker already"),
+            ("ended", "never changes; call the tool again"),
+            ("running", "a worker has it"),
+            ("nobody", "there is no task"),
+        ] {
+            let refused = place.run("retry", &[id]);
+            assert_eq!((refused.status.code(), out(&refused).as_str()), (Some(1), ""), "{id}");
+            assert!(err(&refused).contains(why), "{id}: {}", err(&refused));
+        }
+        let some = place.run("retry", &["ended", "--json"]);
+        let line: serde_json::Value = serde_json::from_str(&out(&some)).unwrap();
+        assert_eq!((&line["id"], &line["retried"]), (&json!("ended"), &json!(false)));
+        assert_eq!(some.status.code(), Some(1));
+
+        assert_eq!(fine(&place.run("retry", &["--all-kept", "--tool", "nothing"])), "");
+        assert_eq!(fine(&place.run("retry", &["--all-kept"])), "other is queued\n");
+        let wrong = place.run("retry", &[]);
+        assert_eq!(wrong.status.code(), Some(2));
+        assert!(err(&wrong).contains("--all-kept"));
+    }
+}
+
+#[tokio::test]
+async fn what_has_ended_is_purged_and_what_has_not_is_not() {
+    for place in Place::both().await {
+        let store = place.open().await;
+        for id in ["ended", "running", "kept", "left"] {
+            let lease = start(&*store, task(id, ADA, "deploy")).await;
+            match id {
+                "ended" | "left" => end(&*store, &lease).await,
+                "kept" => keep(&*store, &lease).await,
+                _ => {}
+            }
+        }
+        assert_eq!(fine(&place.run("purge", &["ended"])), "ended is gone\n");
+        for id in ["running", "kept"] {
+            let refused = place.run("purge", &[id]);
+            assert_eq!(refused.status.code(), Some(1));
+            assert!(err(&refused).contains(&format!("it is {id}; --force")), "{}", err(&refused));
+            assert!(store.view(ADA, &TaskId::new(id)).await.unwrap().is_some());
+        }
+        assert_eq!(fine(&place.run("purge", &["running", "--force"])), "running is gone\n");
+        assert!(store.view(ADA, &TaskId::new("running")).await.unwrap().is_none());
+        let events = store.audit(Some("running"), 0, 10).await.unwrap();
+        assert_eq!(events.last().unwrap().event.what, "purged", "that it was is known");
+        assert_eq!(events.last().unwrap().event.cause.as_deref(), Some("it was running"));
+
+        assert_eq!(fine(&place.run("purge", &["--ended-before", "1h"])), "0 tasks are gone\n");
+        let all = lines(&place.run("purge", &["--ended-before", "0s", "--json"]));
+        assert_eq!(all, [json!({"purged": 1})]);
+        let left = lines(&place.run("list", &["--json"]));
+        let left: Vec<_> = left.iter().map(|task| task["id"].as_str().unwrap()).collect();
+        assert_eq!(left, ["kept"]);
+        let wrong = place.run("purge", &["kept", "--ended-before", "1h"]);
+        assert_eq!(wrong.status.code(), Some(2));
+    }
+}

@@ -1,0 +1,154 @@
+//! What is seen: all principals, journals, no secrets, nothing that a terminal would obey.
+
+use std::time::Duration;
+
+use outlive::{
+    tasks::{Answerer, Asked, AuditEvent, Changes, Entry, Then},
+    wire::InputRequest,
+};
+use serde_json::json;
+
+use super::{Place, end, err, fine, keep, lines, out, raw, start, task, value};
+
+#[tokio::test]
+async fn tasks_of_all_are_listed_and_found_by_what_they_are() {
+    for place in Place::both().await {
+        let store = place.open().await;
+        store.create(task("one", "name:ada", "deploy")).await.unwrap();
+        let lease = start(&*store, task("two", "name:bob", "report")).await;
+        end(&*store, &lease).await;
+        let lease = start(&*store, task("three", "anonymous", "deploy")).await;
+        keep(&*store, &lease).await;
+        let table = fine(&place.run("list", &[]));
+        let head: Vec<_> = table.lines().next().unwrap().split_whitespace().collect();
+        assert_eq!(head, ["TASK", "TOOL", "STATE", "AGE", "CALLER", "MESSAGE"]);
+        for (id, words) in [
+            ("one", ["deploy", "queued", "name:ada"]),
+            ("two", ["report", "failed", "name:bob"]),
+            ("three", ["deploy", "kept", "anonymous"]),
+        ] {
+            let line = table.lines().find(|line| line.starts_with(id)).unwrap();
+            assert!(words.iter().all(|word| line.contains(word)), "{line}");
+        }
+        for (args, mut expected) in [
+            (vec!["--json"], vec!["one", "two", "three"]),
+            (vec!["--json", "--phase", "kept"], vec!["three"]),
+            (vec!["--json", "--tool", "deploy"], vec!["one", "three"]),
+            (vec!["--json", "--principal", "name:bob"], vec!["two"]),
+            (vec!["--json", "--older-than", "1h"], vec![]),
+            (vec!["--json", "--all"], vec!["one", "two", "three"]),
+        ] {
+            let tasks = lines(&place.run("list", &args));
+            let mut ids: Vec<_> = tasks.iter().map(|task| task["id"].as_str().unwrap()).collect();
+            ids.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(ids, expected, "{args:?}");
+        }
+        let kept = &lines(&place.run("list", &["--json", "--phase", "kept"]))[0];
+        assert_eq!((&kept["phase"], &kept["kept"]["how"]), (&json!("kept"), &json!("failed")));
+        assert!(kept["kept"]["error"]["message"].as_str().unwrap().contains("5 times"));
+        let limited = place.run("list", &["--limit", "2"]);
+        assert_eq!(fine(&limited).lines().count(), 3);
+        assert!(err(&limited).contains("--all"), "standard error says that there is more");
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_shown_with_its_journal_and_without_its_secrets() {
+    for place in Place::both().await {
+        let store = place.open().await;
+        let lease = start(&*store, task("t", "name:ada", "deploy")).await;
+        let ask = |key: &str, name: &str| Asked {
+            key: key.to_owned(),
+            name: name.to_owned(),
+            request: Some(InputRequest::ListRoots),
+            due: None,
+        };
+        let changes = Changes {
+            entries: vec![
+                value("build", &json!({"image": "shop:1", "layers": "y".repeat(300)})),
+                ("token".to_owned(), Entry::Secret(raw(&json!("hunter2")))),
+                ("soak".to_owned(), Entry::Due(1_798_761_599_000)),
+            ],
+            asked: vec![ask("approve", "approve"), ask("where", "where")],
+            ..Changes::default()
+        };
+        store.write(&lease, changes, Then::GoOn).await.unwrap();
+        let answer = vec![("approve".to_owned(), raw(&json!({"yes": true})))];
+        store.answer("name:ada", &lease.task, Answerer::Client, answer).await.unwrap();
+        let event = AuditEvent {
+            task: "t".to_owned(),
+            principal: "name:ada".to_owned(),
+            what: "created".to_owned(),
+            cause: None,
+        };
+        store.record(vec![event], Duration::from_secs(60)).await.unwrap();
+
+        let page = fine(&place.run("show", &["t"]));
+        for part in [
+            "state    running",
+            "caller   name:ada",
+            "worker-1 (claimed 1 times)",
+            "{\"image\":\"shop:1\"",
+            "2026-12-31T23:59:59.000Z",
+            "(not shown)",
+            "{\"yes\":true}",
+            "created",
+            "segments  0",
+        ] {
+            assert!(page.contains(part), "`{part}` is not in:\n{page}");
+        }
+        let question = page.lines().find(|line| line.trim().starts_with("where")).unwrap();
+        assert!(question.contains("open"), "{page}");
+        assert!(!page.contains(
+            "yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\"}"
+        ));
+        let full = fine(&place.run("show", &["t", "--full"]));
+        assert!(full.contains(&"y".repeat(300)) && full.contains(&"x".repeat(500)));
+        let whole = &lines(&place.run("show", &["t", "--json"]))[0];
+        let journal: Vec<_> = whole["journal"].as_array().unwrap().iter().collect();
+        let kinds: Vec<_> = journal.iter().map(|line| (&line["key"], &line["kind"])).collect();
+        let expected =
+            [("approve", "answer"), ("build", "value"), ("soak", "timer"), ("token", "secret")];
+        let expected = expected.map(|(key, kind)| (json!(key), json!(kind)));
+        assert!(kinds.iter().zip(&expected).all(|(a, b)| (a.0, a.1) == (&b.0, &b.1)), "{kinds:?}");
+        assert_eq!(whole["asked"][0]["state"], "answered");
+        assert_eq!(whole["events"][0]["what"], "created");
+        for shown in [&page, &full, &whole.to_string()] {
+            assert!(!shown.contains("hunter2"), "{shown}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_others_have_written_moves_no_terminal() {
+    let place = Place::file();
+    let store = place.open().await;
+    let evil = "\u{1b}]0;owned\u{7}\u{1b}[2J";
+    let lease = start(&*store, task("t", "name:ada", evil)).await;
+    let changes = Changes {
+        entries: vec![value(evil, &json!(evil))],
+        message: Some(evil.to_owned()),
+        ..Changes::default()
+    };
+    store.write(&lease, changes, Then::GoOn).await.unwrap();
+    for output in [place.run("list", &[]), place.run("show", &["t", "--full"])] {
+        let text = fine(&output);
+        assert!(text.contains("owned") && !text.contains(['\u{1b}', '\u{7}']), "{text:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_said() {
+    let place = Place::file();
+    let absent = place.run("list", &[]);
+    assert_eq!(absent.status.code(), Some(3));
+    assert!(err(&absent).contains("there is no store at"), "{}", err(&absent));
+    assert!(!place.folder.0.join("tasks.db").exists(), "a look makes none");
+    place.open().await;
+    let empty = place.run("list", &[]);
+    assert_eq!((fine(&empty).as_str(), err(&empty).as_str()), ("", "no such tasks\n"));
+    let unknown = place.run("show", &["nobody"]);
+    assert_eq!((unknown.status.code(), out(&unknown).as_str()), (Some(1), ""));
+    assert!(err(&unknown).contains("no task nobody") && err(&unknown).contains("try:"));
+}

@@ -1,0 +1,98 @@
+//! Tables of other versions: brought up to date by whom it is meant, and by nobody in passing.
+
+use serde_json::json;
+use tokio_postgres::NoTls;
+
+use super::{Folder, Place, err, fine, lines, out, outlive};
+
+/// Sets the version of a store's tables by hand.
+async fn set_version(place: &Place, version: u32) {
+    if place.url.starts_with("sqlite:") {
+        let file = place.folder.0.join("tasks.db");
+        let mut bytes = std::fs::read(&file).unwrap();
+        // Where SQLite's file format keeps `user_version`.
+        bytes[60..64].copy_from_slice(&version.to_be_bytes());
+        std::fs::write(&file, bytes).unwrap();
+        return;
+    }
+    let (client, connection) = tokio_postgres::connect(&place.url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let set = format!("UPDATE outlive.version SET number = {version}");
+    client.batch_execute(&set).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_store_is_made_and_brought_up_to_date() {
+    for place in Place::both().await {
+        let check = place.run("migrate", &["--check"]);
+        assert_eq!(check.status.code(), Some(1), "there is something to do");
+        assert!(out(&check).contains("no tables"));
+        let made = &lines(&place.run("migrate", &["--json"]))[0];
+        assert_eq!((&made["from"], &made["migrated"]), (&json!(null), &json!(true)));
+        let known = made["to"].as_u64().unwrap();
+        let again = fine(&place.run("migrate", &[]));
+        assert_eq!(again, format!("version {known}: nothing to do\n"));
+        assert_eq!(fine(&place.run("migrate", &["--check"])), again);
+    }
+}
+
+#[tokio::test]
+async fn tables_of_other_versions_are_left_alone() {
+    for place in Place::both().await {
+        fine(&place.run("migrate", &[]));
+        set_version(&place, 99).await;
+        for (command, args) in [("migrate", vec![]), ("list", vec![]), ("purge", vec!["t"])] {
+            let refused = place.run(command, &args);
+            assert_eq!(refused.status.code(), Some(1), "{command}");
+            assert!(err(&refused).contains("version 99"), "{}", err(&refused));
+            assert!(err(&refused).contains("upgrade this program"), "{}", err(&refused));
+        }
+        set_version(&place, 1).await;
+        for (command, args) in [("list", vec![]), ("retry", vec!["t"])] {
+            let refused = place.run(command, &args);
+            assert_eq!(refused.status.code(), Some(1), "{command}");
+            assert!(err(&refused).contains("have version 1"), "{}", err(&refused));
+            assert!(err(&refused).contains("outlive store migrate"), "{}", err(&refused));
+        }
+        let check = &place.run("migrate", &["--check", "--json"]);
+        let check: serde_json::Value = serde_json::from_str(&out(check)).unwrap();
+        assert_eq!((&check["from"], &check["migrated"]), (&json!(1), &json!(false)));
+    }
+}
+
+#[tokio::test]
+async fn a_store_need_not_be_named_where_there_is_one() {
+    let folder = Folder::new();
+    let run = |args: &[&str]| outlive(&folder.0, args);
+    fine(&run(&["store", "migrate"]));
+    assert!(folder.0.join("tasks.db").exists());
+    fine(&run(&["store", "list"]));
+    // A server has a folder of its own.
+    let server = folder.0.join("servers/demo");
+    std::fs::create_dir_all(&server).unwrap();
+    let url = format!("sqlite:{}", server.join("tasks.db").display());
+    fine(&run(&["store", "migrate", &url]));
+    let several = run(&["store", "list"]);
+    assert_eq!(several.status.code(), Some(2));
+    assert!(err(&several).contains(&url), "{}", err(&several));
+    std::fs::remove_file(folder.0.join("tasks.db")).unwrap();
+    fine(&run(&["store", "list"]));
+}
+
+#[test]
+fn what_is_no_store_is_said_without_its_password() {
+    let folder = Folder::new();
+    std::fs::write(folder.0.join("diary"), "dear diary, ".repeat(1_000)).unwrap();
+    let diary = format!("sqlite:{}", folder.0.join("diary").display());
+    for (url, code, says) in [
+        (diary.as_str(), 3, "name another file"),
+        ("redis://localhost", 3, "`sqlite:path/to/file`"),
+        ("memory:", 2, "in its server's process"),
+        ("postgres://ada:hunter2@127.0.0.1:1/d", 3, "check"),
+    ] {
+        let refused = outlive(&folder.0, &["store", "list", url]);
+        assert_eq!(refused.status.code(), Some(code), "{url}: {}", err(&refused));
+        assert!(err(&refused).contains(says), "{url}: {}", err(&refused));
+        assert!(!err(&refused).contains("hunter2"));
+    }
+}

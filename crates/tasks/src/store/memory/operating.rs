@@ -1,0 +1,141 @@
+//! What operators do with the tasks in memory.
+
+use super::{
+    MemoryStore, Row, Tasks, done,
+    row::{Question, State},
+};
+use crate::store::{
+    After, Answer, By, Filter, Inspected, Millis, Operated, Overseen, Phase, Purged, QuestionState,
+    Questioned, Retried, TaskId,
+};
+
+impl Operated for MemoryStore {
+    fn tasks<'a>(
+        &'a self,
+        filter: &'a Filter,
+        after: Option<&'a After>,
+        limit: usize,
+    ) -> Answer<'a, Vec<Overseen>> {
+        let tasks = self.lock();
+        let mut rows: Vec<(&TaskId, &Row)> = tasks
+            .by_id
+            .iter()
+            .filter(|(id, row)| {
+                let is_before = |after: &After| (row.created, *id) < (after.created, &after.id);
+                row.fits(filter) && after.is_none_or(is_before)
+            })
+            .collect();
+        rows.sort_by_key(|(id, row)| std::cmp::Reverse((row.created, (*id).clone())));
+        done(Ok(rows.into_iter().take(limit).map(|(id, row)| row.overseen(id)).collect()))
+    }
+
+    fn inspect<'a>(&'a self, task: &'a TaskId) -> Answer<'a, Option<Inspected>> {
+        done(Ok(self.lock().by_id.get(task).map(|row| row.inspected(task))))
+    }
+
+    fn retry<'a>(&'a self, task: &'a TaskId) -> Answer<'a, Option<Retried>> {
+        let now = self.now();
+        let mut tasks = self.lock();
+        let Some(row) = tasks.by_id.get_mut(task) else { return done(Ok(None)) };
+        if row.phase != Phase::Kept {
+            return done(Ok(Some(Retried::NotKept(row.phase))));
+        }
+        row.retry(now);
+        let principal = row.principal.clone();
+        drop(tasks);
+        self.tell(task, By::Anybody);
+        done(Ok(Some(Retried::Queued(principal))))
+    }
+
+    fn purge<'a>(&'a self, task: &'a TaskId, force: bool) -> Answer<'a, Option<Purged>> {
+        let mut tasks = self.lock();
+        let Some(row) = tasks.by_id.get(task) else { return done(Ok(None)) };
+        let purged = match row.phase {
+            phase if phase != Phase::Ended && !force => {
+                return done(Ok(Some(Purged::NotEnded(phase))));
+            }
+            _ if row.is_owed_clean_up() && !force => return done(Ok(Some(Purged::OwedCleanUp))),
+            phase => Purged::Gone(row.principal.clone(), phase),
+        };
+        tasks.forget([task]);
+        drop(tasks);
+        self.tell(task, By::Anybody);
+        done(Ok(Some(purged)))
+    }
+
+    fn purge_ended(&self, before: Millis, limit: usize) -> Answer<'_, Vec<(String, TaskId)>> {
+        let mut tasks = self.lock();
+        let is_old = |row: &Row| {
+            row.phase == Phase::Ended && row.updated < before && !row.is_owed_clean_up()
+        };
+        let old = tasks.by_id.iter().filter(|(_, row)| is_old(row)).take(limit);
+        let old: Vec<_> = old.map(|(id, row)| (row.principal.clone(), id.clone())).collect();
+        tasks.forget(old.iter().map(|(_, id)| id));
+        done(Ok(old))
+    }
+}
+
+impl Tasks {
+    fn forget<'a>(&mut self, tasks: impl IntoIterator<Item = &'a TaskId>) {
+        for task in tasks {
+            self.by_id.remove(task);
+        }
+        let by_id = &self.by_id;
+        self.by_key.retain(|_, (_, id)| by_id.contains_key(id));
+    }
+}
+
+impl Row {
+    fn fits(&self, filter: &Filter) -> bool {
+        let Filter { phase, kind, principal, before } = filter;
+        phase.is_none_or(|phase| phase == self.phase)
+            && kind.as_ref().is_none_or(|kind| *kind == self.kind)
+            && principal.as_ref().is_none_or(|principal| *principal == self.principal)
+            && before.is_none_or(|before| self.created < before)
+    }
+
+    /// What has ended is due for nothing else.
+    fn is_owed_clean_up(&self) -> bool {
+        self.phase == Phase::Ended && self.due.is_some()
+    }
+
+    fn overseen(&self, id: &TaskId) -> Overseen {
+        Overseen {
+            view: self.view(id),
+            principal: self.principal.clone(),
+            owner: self.owner.clone(),
+            epoch: self.epoch,
+            begun: self.begun,
+            crashes: self.crashes,
+            due: self.due,
+            kept: self.kept.clone(),
+        }
+    }
+
+    fn inspected(&self, id: &TaskId) -> Inspected {
+        Inspected {
+            task: self.overseen(id),
+            request: self.request.clone(),
+            entries: self.journal.entries.clone(),
+            questions: self.questions.iter().map(Question::questioned).collect(),
+            segments: self.journal.segments.len() as u64,
+        }
+    }
+}
+
+impl Question {
+    fn questioned(&self) -> Questioned {
+        let asked = self.asked.clone();
+        Questioned {
+            key: asked.key,
+            name: asked.name,
+            request: asked.request,
+            due: asked.due,
+            state: match self.state {
+                State::Open => QuestionState::Open,
+                State::Answered => QuestionState::Answered,
+                State::Withdrawn => QuestionState::Withdrawn,
+            },
+        }
+    }
+}

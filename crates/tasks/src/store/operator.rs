@@ -1,0 +1,140 @@
+//! What operators do with a store. A server names a principal in every call of [`Store`]; an
+//! operator names none, because it sees all.
+
+use std::collections::BTreeMap;
+
+use outlive_wire::{InputRequest, RawJson};
+
+use super::{After, Answer, Millis, Phase, Store, TaskId, TaskOutcome, View, WorkerId};
+use crate::Entry;
+
+/// A store that operators look after, also while servers use it. Never give it to a server's callers.
+pub trait Operated: Store {
+    /// Tasks of all principals, those that nobody can list among them: the newest first, from
+    /// before a place on. It may look through all there are.
+    fn tasks<'a>(
+        &'a self,
+        filter: &'a Filter,
+        after: Option<&'a After>,
+        limit: usize,
+    ) -> Answer<'a, Vec<Overseen>>;
+
+    /// All that is known of a task, in one consistent piece.
+    fn inspect<'a>(&'a self, task: &'a TaskId) -> Answer<'a, Option<Inspected>>;
+
+    /// Queues a task that is kept. It goes on from its journal, the workers that it has lost are
+    /// forgotten, and its time begins anew. One that is not kept stays as it is: what has ended
+    /// never changes, and all others go on by themselves.
+    fn retry<'a>(&'a self, task: &'a TaskId) -> Answer<'a, Option<Retried>>;
+
+    /// Forgets a task, and all that belongs to it, in one piece. One that has not ended, or is owed
+    /// a clean-up, only if it is forced to: whoever runs it has lost it then, and its client is told
+    /// that there is no such task.
+    fn purge<'a>(&'a self, task: &'a TaskId, force: bool) -> Answer<'a, Option<Purged>>;
+
+    /// Forgets tasks that have ended before a time and are owed nothing, so many at most, and says
+    /// which, and whose they were.
+    fn purge_ended(&self, before: Millis, limit: usize) -> Answer<'_, Vec<(String, TaskId)>>;
+}
+
+/// Which tasks an operator wants to see: those that all of this is true for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "read by stores, third parties' included")]
+pub struct Filter {
+    /// How far it is.
+    pub phase: Option<Phase>,
+    /// What it does.
+    pub kind: Option<String>,
+    /// Whom it belongs to.
+    pub principal: Option<String>,
+    /// It was made before this time.
+    pub before: Option<Millis>,
+}
+
+/// A task as an operator sees it.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
+pub struct Overseen {
+    /// What its owner sees.
+    pub view: View,
+    /// Whom it belongs to.
+    pub principal: String,
+    /// Who runs it, or cleans up after it.
+    pub owner: Option<WorkerId>,
+    /// How often it was claimed.
+    pub epoch: u64,
+    /// Whether it has run.
+    pub begun: bool,
+    /// How many workers were lost in a row without a new entry in the journal.
+    pub crashes: u32,
+    /// When somebody must look at it.
+    pub due: Option<Millis>,
+    /// How it ends if it is kept and nobody has it tried again.
+    pub kept: Option<TaskOutcome>,
+}
+
+/// All that is known of a task.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
+pub struct Inspected {
+    /// What stands in a list.
+    pub task: Overseen,
+    /// The request that it answers.
+    pub request: RawJson,
+    /// What it has recorded, and was answered.
+    pub entries: BTreeMap<String, Entry>,
+    /// What it has asked, in that order.
+    pub questions: Vec<Questioned>,
+    /// How many blocks it has emitted.
+    pub segments: u64,
+}
+
+/// A question, and what became of it.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
+pub struct Questioned {
+    /// Its key in the journal, under which an answer is recorded.
+    pub key: String,
+    /// Its name on the wire.
+    pub name: String,
+    /// What the client was asked; `None` if it is not the client that answers.
+    pub request: Option<InputRequest>,
+    /// When it is over.
+    pub due: Option<Millis>,
+    /// What became of it.
+    pub state: QuestionState,
+}
+
+/// What became of a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+pub enum QuestionState {
+    /// It waits for an answer.
+    Open,
+    /// It was answered.
+    Answered,
+    /// It is not asked any more.
+    Withdrawn,
+}
+
+/// What became of [`Operated::retry`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+pub enum Retried {
+    /// It waits for a worker. It belongs to this principal.
+    Queued(String),
+    /// It is not kept, but like this.
+    NotKept(Phase),
+}
+
+/// What became of [`Operated::purge`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+pub enum Purged {
+    /// It is gone. It belonged to this principal, and was like this.
+    Gone(String, Phase),
+    /// It has not ended.
+    NotEnded(Phase),
+    /// It is owed a clean-up, or somebody is at it.
+    OwedCleanUp,
+}

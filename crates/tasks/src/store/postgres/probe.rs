@@ -1,0 +1,33 @@
+//! Looks at a database without touching it.
+
+use tokio::time::Instant;
+
+use super::{PostgresOptions, connect::Database, problem::Problem, schema};
+use crate::store::{Probe, Product, StoreError};
+
+const TIME: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+     split_part(current_setting('server_version'), ' ', 1)";
+
+pub(in crate::store) async fn probe(url: &str) -> Result<Probe, StoreError> {
+    let database = Database::new(url, PostgresOptions::default())?;
+    look(&database).await.map_err(|problem| problem.with(&database.place))
+}
+
+async fn look(database: &Database) -> Result<Probe, Problem> {
+    let session = database.open(|_| {}).await?;
+    let (tables, known) = schema::look(database, &session).await?;
+    // Prepared before: what is measured is one way there and back.
+    let statement = session.client.prepare(TIME).await?;
+    let asked = Instant::now();
+    let row = session.client.query_one(&statement, &[]).await?;
+    let round_trip = asked.elapsed();
+    let time: i64 = row.try_get(0)?;
+    Ok(Probe {
+        product: Product::Postgres,
+        version: row.try_get(1)?,
+        tables,
+        known,
+        time: u64::try_from(time).unwrap_or_default(),
+        round_trip,
+    })
+}

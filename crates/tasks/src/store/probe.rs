@@ -1,0 +1,80 @@
+//! Looks at a store without touching it: whether it is there, and whether its tables are up to date.
+
+use std::time::Duration;
+
+use super::{
+    Millis, StoreError,
+    open::{Place, panicked},
+    sqlite,
+};
+
+/// What a store is and how it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Probe {
+    /// What keeps the tasks.
+    pub product: Product,
+    /// Its version.
+    pub version: String,
+    /// Which version its tables have; `None` if there are none yet.
+    pub tables: Option<usize>,
+    /// Which version of the tables this program uses.
+    pub known: usize,
+    /// Its time, in the middle of the look.
+    pub time: Millis,
+    /// How long one question to it and its answer took.
+    pub round_trip: Duration,
+}
+
+/// What keeps tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Product {
+    /// This process.
+    Memory,
+    /// A file.
+    Sqlite,
+    /// A database.
+    Postgres,
+}
+
+/// Looks at the store that a URL names. Nothing is made or changed.
+///
+/// # Errors
+///
+/// [`StoreError::Unavailable`] if it cannot be reached, or there is no such store; the message says
+/// what to do. [`StoreError::Unreadable`] if it is no store of this program.
+pub async fn probe(url: &str) -> Result<Probe, StoreError> {
+    match Place::of(url)? {
+        Place::Memory => Ok(Probe {
+            product: Product::Memory,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            tables: Some(0),
+            known: 0,
+            time: wall_clock(),
+            round_trip: Duration::ZERO,
+        }),
+        Place::Sqlite(path) => {
+            tokio::task::spawn_blocking(move || sqlite::probe(&path)).await.map_err(panicked)?
+        }
+        Place::Postgres => postgres(url).await,
+    }
+}
+
+#[cfg(feature = "postgres")]
+async fn postgres(url: &str) -> Result<Probe, StoreError> {
+    super::postgres::probe(url).await
+}
+
+#[cfg(not(feature = "postgres"))]
+#[expect(clippy::unused_async, reason = "the other one is")]
+async fn postgres(_url: &str) -> Result<Probe, StoreError> {
+    Err(super::open::not_built())
+}
+
+/// Milliseconds since 1970.
+pub(super) fn wall_clock() -> Millis {
+    use std::time::{SystemTime, UNIX_EPOCH};
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
