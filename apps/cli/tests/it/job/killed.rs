@@ -10,7 +10,7 @@ use std::{
 
 use outlive_cli::job::{How, JobSpec, Position, State};
 
-use super::{ID, Place, kill, line, lives, read, sh, until};
+use super::{ID, Place, kill, line, lives, ps, read, sh, until};
 
 /// Prints slowly enough to be interrupted.
 const COUNTER: &str = "i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo $i; sleep 0.005; done";
@@ -188,4 +188,19 @@ async fn a_supervisor_that_is_asked_to_end_ends_its_command_first() {
     rustix::process::kill_process(supervisor, rustix::process::Signal::TERM).unwrap();
     assert_eq!(read(&mut job).await.1.how, How::Lost);
     assert!(!lives(&command));
+}
+
+#[tokio::test]
+async fn what_is_meant_for_servers_does_not_end_a_supervisor() {
+    let place = Place::new();
+    let mut job = place.start(&sh("echo begun; sleep 0.2; echo end")).await;
+    assert_eq!(line(&mut job).await, "begun");
+    let supervisor = rustix::process::Pid::from_raw(place.supervisor()).unwrap();
+    for signal in [rustix::process::Signal::HUP, rustix::process::Signal::INT] {
+        rustix::process::kill_process(supervisor, signal).unwrap();
+    }
+    let (lines, exit) = read(&mut job).await;
+    assert_eq!((lines, exit.how), (vec!["end".to_owned()], How::Code(0)));
+    // And it is gone in the end, without a trace in the table of processes.
+    until(|| ps("stat", supervisor.as_raw_nonzero().get()).is_empty()).await;
 }
