@@ -10,7 +10,11 @@ use std::{
 
 use outlive_cli::job::{Event, How, JobSpec, Position, State};
 
-use super::{ID, Place, kill, line, lives, ps, read, sh, until};
+use super::{
+    ID, Place, kill, line, lives, ps,
+    questions::{ASK, asks},
+    read, sh, until,
+};
 
 /// Prints slowly enough to be interrupted.
 const COUNTER: &str = "i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo $i; sleep 0.005; done";
@@ -254,12 +258,13 @@ async fn a_supervisor_that_is_asked_to_end_ends_its_command_first() {
 #[tokio::test]
 async fn what_is_meant_for_servers_does_not_end_a_supervisor() {
     let place = Place::new();
-    let mut job = place.start(&sh("echo begun; sleep 0.2; echo end")).await;
-    assert_eq!(line(&mut job).await, "begun");
+    let mut job = place.start(&asks(&format!("{ASK}; read go; echo end"))).await;
+    line(&mut job).await;
     let supervisor = rustix::process::Pid::from_raw(place.supervisor()).unwrap();
     for signal in [rustix::process::Signal::HUP, rustix::process::Signal::INT] {
         rustix::process::kill_process(supervisor, signal).unwrap();
     }
+    job.answer(1, "go").await.unwrap();
     let (lines, exit) = read(&mut job).await;
     assert_eq!((lines, exit.how), (vec!["end".to_owned()], How::Code(0)));
     // And it is gone in the end, without a trace in the table of processes.
