@@ -1,9 +1,12 @@
 //! The folder of a job: what stands in it, and what can be told from it without asking anybody.
 
 use std::{
-    fs::{self, DirBuilder, File},
+    fs::{self, DirBuilder, DirEntry, File},
     io::{self, ErrorKind, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::{
+        fs::{DirBuilderExt, OpenOptionsExt},
+        net::UnixStream,
+    },
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -196,6 +199,31 @@ impl Folder {
         self.write(NOTE, note.as_bytes())
     }
 
+    /// Removes the folder. It is first moved away: half a job would be one that nobody has begun.
+    pub(super) fn remove(&self) -> io::Result<()> {
+        if let Some(socket) = self.control()? {
+            let _ = fs::remove_file(socket);
+        }
+        let old = self.jobs().join(format!(".old-{}", random_name()));
+        fs::rename(&self.path, &old)?;
+        // A server that begins removes it too.
+        fs::remove_dir_all(old).or_else(|error| match error.kind() {
+            ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        })
+    }
+
+    /// Removes the folder of a job that nobody has begun, and returns whether it was so. As long as it has the lock, no
+    /// supervisor begins; afterwards there is nothing to begin.
+    pub(super) fn remove_unless_begun(&self) -> io::Result<bool> {
+        let Some(_lock) = self.hold()? else { return Ok(false) };
+        if self.begun()?.is_some() {
+            return Ok(false);
+        }
+        self.remove()?;
+        Ok(true)
+    }
+
     /// A file that grows at its end.
     pub(super) fn append_to(&self, name: &str) -> io::Result<File> {
         private().append(true).create(true).open(self.file(name))
@@ -265,36 +293,29 @@ pub(super) fn make(jobs: &Path, id: &str, spec: &JobSpec) -> io::Result<()> {
     }
 }
 
-/// Removes the folder of a job. It is first moved away: half a job would be one that nobody has begun.
-pub(super) fn remove(folder: &Folder) -> io::Result<()> {
-    if let Some(socket) = folder.control()? {
-        let _ = fs::remove_file(socket);
-    }
-    let old = folder.jobs().join(format!(".old-{}", random_name()));
-    fs::rename(folder.path(), &old)?;
-    fs::remove_dir_all(old)
-}
-
-/// Removes what those left behind who were killed while they made or removed a folder.
+/// Removes what those left behind who were killed in the middle of something.
 pub(super) fn tidy(jobs: &Path) -> io::Result<()> {
-    /// Longer than it takes to make a folder, on any disk.
-    const ABANDONED: Duration = Duration::from_secs(3600);
-    for entry in fs::read_dir(jobs)? {
-        let entry = entry?;
+    // Another server may do the same, so what cannot be removed is gone.
+    for entry in fs::read_dir(jobs)?.flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        let is_new_for_long = || {
-            let age = entry.metadata().ok()?.modified().ok()?.elapsed().ok()?;
-            Some(age > ABANDONED)
-        };
-        if name.starts_with(".old-")
-            || name.starts_with(".new-") && is_new_for_long().unwrap_or(false)
-        {
-            // Another server may do the same.
+        if name.starts_with(".old-") || name.starts_with(".new-") && is_abandoned(&entry) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
+    for entry in fs::read_dir(sockets(jobs))?.flatten() {
+        if is_abandoned(&entry) && UnixStream::connect(entry.path()).is_err() {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
     Ok(())
+}
+
+/// Whether it is older than it takes to make a folder or a socket, on any disk.
+fn is_abandoned(entry: &DirEntry) -> bool {
+    const AFTER: Duration = Duration::from_secs(3600);
+    let modified = entry.metadata().and_then(|metadata| metadata.modified());
+    modified.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > AFTER))
 }
 
 /// The folder of the supervisors' sockets.

@@ -1,8 +1,7 @@
 //! A job as a server sees it: reads what it prints, answers, ends it.
 
 use std::{
-    fs::{self, File},
-    io,
+    fs, io,
     os::unix::{fs::MetadataExt, process::CommandExt},
     path::{Path, PathBuf},
     process::Stdio,
@@ -55,6 +54,7 @@ impl Job {
     #[must_use]
     pub fn at(mut self, position: Position) -> Self {
         self.lines = Lines::new(self.access.folder.file("out"), position);
+        self.after = 0;
         self
     }
 
@@ -130,6 +130,10 @@ impl Job {
                 patience = Patience::new();
             }
             patience.wait(&self.access).await?;
+        }
+        // Who has forgotten it has seen its end.
+        if !self.access.folder.exists() {
+            return Ok(());
         }
         self.access.reach().await.map(drop)
     }
@@ -248,28 +252,30 @@ impl Access {
         let folder = &self.folder;
         let problem = || Error::io("settle", folder.path());
         let grace = folder.spec().map_err(problem())?.end_grace;
-        processes::end_left_behind(folder, grace).await.map_err(problem())?;
+        let is_gone = processes::end_left_behind(folder, grace).await.map_err(problem())?;
         if let Some(socket) = folder.control().map_err(problem())? {
             let _ = fs::remove_file(socket);
         }
         let stderr_tail = output::text(&fs::read(folder.file("err")).unwrap_or_default());
         // Another may have settled it meanwhile.
         if folder.exit().map_err(problem())?.is_none() {
-            let exit = Exit { stderr_tail, ..Exit::silent(How::Lost, now()) };
+            let trouble = (!is_gone).then(|| processes::LEFT.to_owned());
+            let exit = Exit { stderr_tail, trouble, ..Exit::silent(How::Lost, now()) };
             folder.set_exit(&exit).map_err(problem())?;
         }
         Ok(())
     }
 }
 
-/// How long is waited for a supervisor that lives but does not listen. It does at once, unless its socket was removed.
+/// How long is waited for a supervisor that lives but does not listen. It does as soon as it has begun, unless its socket
+/// was removed.
 struct Patience {
     until: Instant,
 }
 
 impl Patience {
     fn new() -> Self {
-        Self { until: Instant::now() + Duration::from_secs(10) }
+        Self { until: Instant::now() + Duration::from_secs(30) }
     }
 
     async fn wait(&self, access: &Access) -> Result<()> {
@@ -293,7 +299,7 @@ fn this_program() -> io::Result<PathBuf> {
     const RUNNING: &str = "/proc/self/exe";
     let path = std::env::current_exe()?;
     let is_same = |running: &Path| {
-        let (running, named) = (File::open(running)?.metadata()?, fs::metadata(&path)?);
+        let (running, named) = (fs::metadata(running)?, fs::metadata(&path)?);
         io::Result::Ok((running.dev(), running.ino()) == (named.dev(), named.ino()))
     };
     match is_same(Path::new(RUNNING)) {

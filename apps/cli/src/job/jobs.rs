@@ -73,7 +73,7 @@ impl Jobs {
         Job::open(access).await.map(Some)
     }
 
-    /// All jobs.
+    /// All jobs, but for those that cannot be read: they must not hide the others.
     pub fn list(&self) -> Result<Vec<JobInfo>> {
         let problem = || Error::io("list the jobs in", &self.folder);
         let mut jobs = Vec::new();
@@ -85,7 +85,7 @@ impl Jobs {
                 Ok(info) => jobs.push(info),
                 // Forgotten meanwhile.
                 Err(_) if !folder.exists() => {}
-                Err(error) => return Err(Error::io("look into", folder.path())(error)),
+                Err(error) => tracing::warn!(job = id, %error, "a job cannot be read"),
             }
         }
         Ok(jobs)
@@ -98,10 +98,12 @@ impl Jobs {
             return Ok(());
         }
         let problem = || Error::io("forget", folder.path());
-        match folder.stage().map_err(problem())? {
-            Stage::Over(_) | Stage::Waiting => folder::remove(&folder).map_err(problem()),
-            Stage::Running | Stage::Lost => Err(Error::NotOver(id.to_owned())),
-        }
+        let removed = match folder.stage().map_err(problem())? {
+            Stage::Over(_) => folder.remove().map(|()| true),
+            Stage::Waiting => folder.remove_unless_begun(),
+            Stage::Running | Stage::Lost => Ok(false),
+        };
+        if removed.map_err(problem())? { Ok(()) } else { Err(Error::NotOver(id.to_owned())) }
     }
 
     fn access(&self, id: &str) -> Result<Access> {

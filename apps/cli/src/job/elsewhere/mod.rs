@@ -173,6 +173,7 @@ impl Job {
     #[must_use]
     pub fn at(mut self, position: Position) -> Self {
         self.lines = Lines::new(self.folder.join(run::OUT), position);
+        self.after = 0;
         self
     }
 

@@ -152,3 +152,16 @@ fn the_file_of_standard_error_stays_small_and_has_its_end() {
     assert!(kept.ends_with(b"49998\n49999\n"));
     assert_eq!(tail.text(), super::text(&kept));
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_told_of_and_stops_nobody() {
+    let full = File::options().append(true).open("/dev/full").unwrap();
+    let mut output = Output::new(full, &JobSpec::new(["true"]));
+    output.push(b"one\ntwo\n");
+    output.push(b"three\n");
+    assert_eq!(output.written(), 0);
+    let (dropped, trouble) = output.close();
+    assert_eq!(dropped, Dropped { bytes: 14, lines: 3 });
+    assert!(trouble.unwrap().contains("make room"));
+}

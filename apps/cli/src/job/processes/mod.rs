@@ -33,6 +33,14 @@ pub(super) use system::{become_reaper, reap_adopted};
 /// children.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// How long what was ended may go on before it is told of instead of waited for: it may belong to another user, or
+/// wait for a disk that never answers.
+pub(super) const GIVE_UP_AFTER: Duration = Duration::from_secs(10);
+
+/// What is told then.
+pub(super) const LEFT: &str =
+    "some of its processes could not be ended; look for them with `ps`, they may be another user's";
+
 /// All processes of a command.
 #[derive(Debug)]
 pub(super) struct Family {
@@ -93,16 +101,22 @@ impl Family {
         self.signal(&[Signal::KILL]);
     }
 
-    /// Asks all of them to end, ends those that have not after a while, and waits until none is left.
-    async fn end_all(&self, grace: Duration) {
+    /// Asks all of them to end, ends those that have not after a while, and waits until none is left. Returns whether
+    /// that came true.
+    async fn end_all(&self, grace: Duration) -> bool {
         let hard = later(grace);
         self.ask_to_end();
         while !self.is_gone() {
-            if Instant::now() >= hard {
+            let now = Instant::now();
+            if now >= hard + GIVE_UP_AFTER {
+                return false;
+            }
+            if now >= hard {
                 self.end();
             }
             sleep(LOOK_EVERY).await;
         }
+        true
     }
 
     fn signal(&self, signals: &[Signal]) {
@@ -124,13 +138,13 @@ pub(super) fn later(by: Duration) -> Instant {
     Instant::now() + by.min(YEAR)
 }
 
-/// Ends what is left of a command whose supervisor was killed.
-pub(super) async fn end_left_behind(folder: &Folder, grace: Duration) -> io::Result<()> {
-    let Some(begun) = folder.begun()? else { return Ok(()) };
-    if let Some(family) = Family::left_behind(&begun, folder.child()?.as_ref()) {
-        family.end_all(grace).await;
+/// Ends what is left of a command whose supervisor was killed. Returns whether nothing is left then.
+pub(super) async fn end_left_behind(folder: &Folder, grace: Duration) -> io::Result<bool> {
+    let Some(begun) = folder.begun()? else { return Ok(true) };
+    match Family::left_behind(&begun, folder.child()?.as_ref()) {
+        Some(family) => Ok(family.end_all(grace).await),
+        None => Ok(true),
     }
-    Ok(())
 }
 
 /// How the command ended, once it has. It is not asked to leave the table of processes: so its number, which is that

@@ -110,7 +110,7 @@ async fn serve(
             let _ = requests.send(Request::End).await;
             tell(read.into_inner().into_inner(), write, news).await;
         }
-        What::Answer { number, line, .. } => {
+        What::Answer { number, line } => {
             let (taken, answer) = oneshot::channel();
             let _ = requests.send(Request::Answer { number, line, taken }).await;
             if let Ok(answer) = answer.await

@@ -22,7 +22,7 @@ use super::{
         folder::Folder,
         output::{Output, Questions, Tail},
         pipes::{Stderr, Stdout, Writing},
-        processes::{self, Family, LOOK_EVERY},
+        processes::{self, Family, GIVE_UP_AFTER, LEFT, LOOK_EVERY},
         server_lock,
         wire::{News, Taken},
     },
@@ -32,9 +32,6 @@ use super::{
 
 /// How long others may hold the command's output open after it has exited.
 const LINGER: Duration = Duration::from_secs(1);
-/// How long what was ended may go on before it is told of instead of waited for: it may belong to another user, or
-/// wait for a disk that never answers.
-const GIVE_UP_AFTER: Duration = Duration::from_secs(10);
 /// How many wishes of servers may wait. They are served at once.
 const MAX_REQUESTS: usize = 16;
 /// How often a pipe is emptied at the end: more often than the largest needs, but not for ever, because a stranger may
@@ -57,8 +54,11 @@ pub(super) struct Run<'f> {
 #[derive(Debug)]
 struct Signals {
     child: Signal,
-    /// What is sent when the machine or the session is shut down.
-    end: [Signal; 3],
+    /// The machine is shut down, or somebody wants the supervisor to end.
+    terminate: Signal,
+    /// Heard and ignored: they are sent to all processes of a name, to make servers read their files again, or to all
+    /// of a terminal.
+    _ignored: [Signal; 2],
 }
 
 impl<'f> Run<'f> {
@@ -67,11 +67,8 @@ impl<'f> Run<'f> {
         let tail = Tail::new(folder.append_to("err")?);
         let signals = Signals {
             child: signal(SignalKind::child())?,
-            end: [
-                signal(SignalKind::terminate())?,
-                signal(SignalKind::hangup())?,
-                signal(SignalKind::interrupt())?,
-            ],
+            terminate: signal(SignalKind::terminate())?,
+            _ignored: [signal(SignalKind::hangup())?, signal(SignalKind::interrupt())?],
         };
         Ok(Self { folder, spec, control, output, tail, signals })
     }
@@ -132,13 +129,9 @@ struct Watch<'a> {
     /// How the command itself ended.
     ending: Option<How>,
     phase: Phase,
-    /// That somebody could not be ended.
-    left: Option<String>,
+    /// Whether somebody could not be ended.
+    is_left: bool,
 }
-
-/// What is said then.
-const LEFT: &str =
-    "some of its processes could not be ended; look for them with `ps`, they may be another user's";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -188,7 +181,7 @@ impl<'a> Watch<'a> {
             ended_by: None,
             ending: None,
             phase: Phase::Running,
-            left: None,
+            is_left: false,
             spec,
         }
     }
@@ -198,7 +191,6 @@ impl<'a> Watch<'a> {
         mut signals: Signals,
         mut requests: mpsc::Receiver<Request>,
     ) -> Exit {
-        let [terminate, hang_up, interrupt] = &mut signals.end;
         let mut look_for_server = self.look_for_server_at();
         while self.phase != Phase::Over {
             let (deadline, look) = (self.clock.deadline(), self.look_at());
@@ -213,9 +205,7 @@ impl<'a> Watch<'a> {
                 }
                 () = self.stdin.write() => {}
                 _ = signals.child.recv() => self.see_who_ended(),
-                _ = terminate.recv() => self.end(How::Lost),
-                _ = hang_up.recv() => self.end(How::Lost),
-                _ = interrupt.recv() => self.end(How::Lost),
+                _ = signals.terminate.recv() => self.end(How::Lost),
                 Some(request) = requests.recv() => self.serve(request),
                 () = until(deadline), if self.phase == Phase::Running => {
                     self.end(How::TimedOut);
@@ -336,7 +326,7 @@ impl<'a> Watch<'a> {
                     return;
                 }
                 if now >= hard + GIVE_UP_AFTER {
-                    self.left = Some(LEFT.to_owned());
+                    self.is_left = true;
                     self.phase = Phase::Over;
                     return;
                 }
@@ -380,7 +370,7 @@ impl<'a> Watch<'a> {
             stderr_tail: self.tail.text(),
             bytes_dropped: dropped.bytes,
             lines_dropped: dropped.lines,
-            trouble: trouble.or(self.left),
+            trouble: trouble.or(self.is_left.then(|| LEFT.to_owned())),
             at: now(),
         }
     }

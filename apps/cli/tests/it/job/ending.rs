@@ -73,9 +73,13 @@ async fn children_that_it_leaves_behind_are_ended() {
 #[cfg(target_os = "linux")]
 async fn children_in_sessions_of_their_own_are_ended() {
     let place = Place::new();
-    let mut spec = sh(
-        "setsid sh -c 'trap \"\" TERM; echo $$; setsid sleep 1000 & echo $!; wait' & sleep 0.2; exit 4",
-    );
+    let ready = place.data.join("ready");
+    let ready = ready.display();
+    let daemon =
+        format!("trap \"\" TERM; echo $$; setsid sleep 1000 & echo $!; touch {ready}; wait");
+    let mut spec = sh(&format!(
+        "setsid sh -c '{daemon}' & while ! test -e {ready}; do sleep 0.01; done; exit 4"
+    ));
     spec.end_grace = Duration::from_millis(100);
     let (lines, exit) = place.run(&spec).await;
     assert_eq!(exit.how, How::Code(4));
@@ -99,7 +103,7 @@ async fn a_command_that_closes_its_output_runs_on() {
 async fn who_runs_too_long_is_ended() {
     let place = Place::new();
     let mut spec = sh("echo $$; sleep 1000");
-    spec.time_limit = Some(Duration::from_millis(200));
+    spec.time_limit = Some(Duration::from_secs(1));
     let (lines, exit) = place.run(&spec).await;
     assert_eq!(exit.how, How::TimedOut);
     assert!(!lives(&lines[0]));

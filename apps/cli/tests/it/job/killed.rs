@@ -8,9 +8,13 @@ use std::{
     time::Duration,
 };
 
-use outlive_cli::job::{How, JobSpec, Position, State};
+use outlive_cli::job::{Event, How, JobSpec, Position, State};
 
-use super::{ID, Place, kill, line, lives, read, sh, until};
+use super::{
+    ID, Place, kill, line, lives, ps,
+    questions::{ASK, asks},
+    read, sh, until,
+};
 
 /// Prints slowly enough to be interrupted.
 const COUNTER: &str = "i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo $i; sleep 0.005; done";
@@ -52,6 +56,48 @@ async fn a_command_goes_on_when_its_server_is_killed_and_is_read_on() {
     let expected: Vec<String> = (21..=200).map(|number| number.to_string()).collect();
     assert_eq!(lines, expected);
     assert_eq!(exit.how, How::Code(0));
+}
+
+/// Prints ten thousand lines in about three seconds.
+const MANY: &str =
+    "i=0; while [ $i -lt 10000 ]; do i=$((i+1)); echo $i; [ $((i%100)) -ne 0 ] || sleep 0.03; done";
+
+#[tokio::test]
+async fn fifty_servers_that_are_killed_read_each_line_once() {
+    /// Reads on after what others have read, and writes down what it reads.
+    async fn read_on(place: &Place) -> How {
+        let mut seen =
+            fs::File::options().append(true).create(true).open(place.data.join("seen")).unwrap();
+        let count = fs::read_to_string(place.data.join("seen")).unwrap().lines().count();
+        let mut job = place.start(&sh(MANY)).await.after_line(count as u64);
+        loop {
+            match job.next().await.unwrap() {
+                // One write, which is done or not done when the process is killed.
+                Event::Line(line) => seen.write_all(&[&line.bytes[..], b"\n"].concat()).unwrap(),
+                Event::Status(_) => {}
+                Event::Exit(exit) => return exit.how,
+            }
+        }
+    }
+    if let Some(data) = env::var_os(ROLE) {
+        let place = Place::at(data.into());
+        read_on(&place).await;
+        // The folder is the other's.
+        mem::forget(place);
+        return;
+    }
+    let place = Place::new();
+    for kill in 0..50 {
+        let mut server = start_again("fifty_servers_that_are_killed_read_each_line_once", &place);
+        // The delay is where it is killed.
+        tokio::time::sleep(Duration::from_millis(20 + kill % 17 * 3)).await;
+        server.kill().unwrap();
+        server.wait().unwrap();
+    }
+    assert_eq!(read_on(&place).await, How::Code(0));
+    let seen = fs::read_to_string(place.data.join("seen")).unwrap();
+    let expected: Vec<String> = (1..=10_000).map(|number| number.to_string()).collect();
+    assert!(seen.lines().eq(expected), "lines are missing, or there twice");
 }
 
 /// Leaves a trace for each time that it is run.
@@ -131,6 +177,25 @@ async fn several_read_the_same_job_each_from_its_own_place() {
 }
 
 #[tokio::test]
+async fn more_readers_than_a_supervisor_serves_at_once_read_all_in_the_end() {
+    let place = Place::new();
+    let mut first = place.start(&sh("echo one; sleep 0.3; echo two")).await;
+    assert_eq!(line(&mut first).await, "one");
+    let mut readers = tokio::task::JoinSet::new();
+    for _ in 0..100 {
+        let jobs = place.jobs.clone();
+        readers.spawn(async move {
+            let mut job = jobs.find(ID).await.unwrap().unwrap();
+            read(&mut job).await.0
+        });
+    }
+    drop(first);
+    for lines in readers.join_all().await {
+        assert_eq!(lines, ["one", "two"]);
+    }
+}
+
+#[tokio::test]
 async fn when_the_supervisor_is_killed_the_job_is_lost_and_nothing_is_left() {
     let place = Place::new();
     // One child ignores the request to end, and all go on without their output.
@@ -188,4 +253,20 @@ async fn a_supervisor_that_is_asked_to_end_ends_its_command_first() {
     rustix::process::kill_process(supervisor, rustix::process::Signal::TERM).unwrap();
     assert_eq!(read(&mut job).await.1.how, How::Lost);
     assert!(!lives(&command));
+}
+
+#[tokio::test]
+async fn what_is_meant_for_servers_does_not_end_a_supervisor() {
+    let place = Place::new();
+    let mut job = place.start(&asks(&format!("{ASK}; read go; echo end"))).await;
+    line(&mut job).await;
+    let supervisor = rustix::process::Pid::from_raw(place.supervisor()).unwrap();
+    for signal in [rustix::process::Signal::HUP, rustix::process::Signal::INT] {
+        rustix::process::kill_process(supervisor, signal).unwrap();
+    }
+    job.answer(1, "go").await.unwrap();
+    let (lines, exit) = read(&mut job).await;
+    assert_eq!((lines, exit.how), (vec!["end".to_owned()], How::Code(0)));
+    // And it is gone in the end, without a trace in the table of processes.
+    until(|| ps("stat", supervisor.as_raw_nonzero().get()).is_empty()).await;
 }

@@ -50,6 +50,15 @@ async fn a_claim_that_came_to_nothing_is_taken_up_by_who_finds_it() {
 }
 
 #[tokio::test]
+async fn a_claim_that_came_to_nothing_can_be_forgotten() {
+    let place = Place::new();
+    fs::create_dir(place.data.join("jobs").join(ID)).unwrap();
+    fs::write(place.file("spec.json"), serde_json::to_vec(&sh("echo done")).unwrap()).unwrap();
+    place.jobs.forget(ID).unwrap();
+    assert!(place.jobs.find(ID).await.unwrap().is_none());
+}
+
+#[tokio::test]
 async fn what_may_have_been_started_is_not_started_again() {
     let place = Place::new();
     // What is left by a supervisor that was killed right before it started the command.
@@ -146,6 +155,8 @@ async fn what_is_over_can_be_forgotten_and_what_runs_cannot() {
     assert!(place.jobs.list().unwrap().is_empty());
     assert!(place.jobs.find(ID).await.unwrap().is_none());
     place.jobs.forget(ID).unwrap();
+    // It has ended, which is all that is wanted.
+    job.end().await.unwrap();
 }
 
 #[tokio::test]
