@@ -2,7 +2,9 @@
 
 use std::{process::ExitCode, sync::Arc};
 
-use outlive::client::{Client, Error, GaveUp, SavedCall, Stage, TaskHandle, TaskSnapshot};
+use outlive::client::{
+    Client, Error, GaveUp, SavedCall, Stage, TaskHandle, TaskSnapshot, TaskStatus,
+};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -166,7 +168,7 @@ pub(super) async fn answer(which: &Which, prepared: Prepared) -> Result<ExitCode
         Begun::Left(left) => (left, None),
         Begun::Handle(mut handle) => {
             let seen = handle.look().await.map_err(|error| trouble(&error, None))?;
-            if !seen.is_some_and(|task| task.status.as_str() == "input_required") {
+            if seen.is_none_or(|task| task.status != TaskStatus::InputRequired) {
                 resumed.screen.talk("it asks nothing");
                 resumed.client.close().await;
                 return Ok(ExitCode::SUCCESS);

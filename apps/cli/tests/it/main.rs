@@ -1,4 +1,5 @@
 //! The program as its users have it: its own binary, started for each test.
 
-// `outlive call`, `outlive tasks` and `outlive inspect`, piped and at a terminal.
-mod call;
+#![allow(clippy::unwrap_used, reason = "all of this is tests, helpers included")]
+
+mod call; // `outlive call`, `outlive tasks` and `outlive inspect`, piped and at a terminal
