@@ -17,6 +17,7 @@ mod process;
 mod soak;
 mod test;
 mod tidy;
+mod tmux;
 mod tools;
 
 use std::process::ExitCode;

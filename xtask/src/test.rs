@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 use crate::postgres::{self, Postgres, Programs};
 use crate::tools::{self, Tool};
-use crate::{clients, conformance, crash, examples, interop, process, soak, tidy};
+use crate::{clients, conformance, crash, examples, interop, process, soak, tidy, tmux};
 
 struct Step {
     name: &'static str,
@@ -21,7 +21,7 @@ enum Run {
     Cargo(&'static [&'static str]),
     /// A cargo command that is not part of cargo.
     Tool(&'static Tool, &'static [&'static str]),
-    /// The tests, with a database that is started for them.
+    /// The tests, with a database that is started for them, and a terminal.
     Tests(&'static [&'static str]),
     /// The tests, with a database of the pinned package.
     TestsPackaged(&'static [&'static str]),
@@ -145,6 +145,7 @@ impl Run {
                 process::run(&mut process::cargo(args))
             }
             Self::Tests(args) => {
+                tmux::ensure()?;
                 let programs = Programs::find()?;
                 run_tests(args, &programs)
             }

@@ -61,6 +61,8 @@ pub(crate) struct Attendant {
     asked: mpsc::Receiver<Asked>,
     interrupts: mpsc::Receiver<()>,
     _listening: JoinSet<()>,
+    /// What the user has chosen before it was a task.
+    left: Option<Left>,
     came: usize,
     has_answered: bool,
     cancels: bool,
@@ -90,6 +92,7 @@ impl Attendant {
             asked,
             interrupts,
             _listening: listening,
+            left: None,
             came: 0,
             has_answered: false,
             cancels: false,
@@ -114,7 +117,17 @@ impl Attendant {
             match left {
                 // There is nothing to leave alone yet.
                 Some(Left::Detached) => self.detaches = true,
-                Some(left) => return Ok(Begun::Left(left)),
+                Some(left) => {
+                    // Meanwhile it may have become a task, which has to be told.
+                    return Ok(tokio::select! {
+                        biased;
+                        Ok(handle) = &mut starting => {
+                            self.left = Some(left);
+                            Begun::Handle(handle)
+                        }
+                        () = std::future::ready(()) => Begun::Left(left),
+                    });
+                }
                 None => {}
             }
         }
@@ -127,7 +140,9 @@ impl Attendant {
         }
         let mut events = handle.events().answering();
         loop {
-            let left = {
+            let left = if let Some(left) = self.left.take() {
+                Some(left)
+            } else {
                 // Kept while a question is answered: on some wires the question is part of it.
                 let mut next = pin!(events.next());
                 loop {

@@ -33,7 +33,7 @@ impl Prepared {
     pub(crate) fn fill(&self, question: &Question) -> Result<Filled> {
         let Ask::Form(form) = &question.ask else { return Ok(self.without_words()) };
         let fields = fields(question);
-        let mut values = self.from_file()?;
+        let mut values = self.on_file()?;
         values.retain(|name, _| fields.iter().any(|field| field.name == *name));
         let words: Vec<String> = self
             .answers
@@ -73,7 +73,7 @@ impl Prepared {
         }
     }
 
-    fn from_file(&self) -> Result<Map<String, Value>> {
+    fn on_file(&self) -> Result<Map<String, Value>> {
         let Some(file) = &self.file else { return Ok(Map::new()) };
         let place = file.display();
         let text = fs::read_to_string(file).map_err(|error| {

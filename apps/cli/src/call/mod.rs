@@ -151,7 +151,13 @@ async fn call(args: Args) -> Result<ExitCode> {
     screen.begin(name);
     let came = attend(&mut attendant, starting.into_future()).await;
     screen.end();
-    let outcome = Outcome { screen: &screen, handles: &handles, is_json: args.json, keeps: false };
+    let outcome = Outcome {
+        screen: &screen,
+        handles: &handles,
+        is_json: args.json,
+        keeps: false,
+        elsewhere: None,
+    };
     let code = match came {
         Ok((left, handle)) => outcome.tell(left, handle.as_ref(), args.detach).await,
         Err(trouble) => Err(outcome.failed(trouble)),

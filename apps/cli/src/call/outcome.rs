@@ -23,6 +23,8 @@ pub(crate) struct Outcome<'a> {
     pub(crate) is_json: bool,
     /// Whether the handle is kept after the result was shown.
     pub(crate) keeps: bool,
+    /// The server, if it is a task of one's that is not written down here.
+    pub(crate) elsewhere: Option<&'a str>,
 }
 
 impl Outcome<'_> {
@@ -127,12 +129,9 @@ impl Outcome<'_> {
 
     /// How to go on, as talk.
     fn go_on(&self, saved: &SavedCall) {
-        let handle = short(&saved.id);
-        self.screen.talk(&format!(
-            "`{}` goes on. See how far it is: outlive tasks watch {handle}\n\
-             Wait for its result:          outlive tasks result {handle}",
-            saved.tool
-        ));
+        let (get, result) = (self.command("get", saved), self.command("result", saved));
+        self.screen
+            .talk(&format!("it goes on; see how far it is: {get}\nwait for its result: {result}"));
     }
 
     /// A task that is left keeps its handle; anything else is over.
@@ -144,11 +143,19 @@ impl Outcome<'_> {
         otherwise: &str,
     ) -> Trouble {
         match saved.filter(|saved| task_id(saved).is_some()) {
-            Some(saved) => trouble.remedy(format!("outlive tasks {how} {}", short(&saved.id))),
+            Some(saved) => trouble.remedy(self.command(how, saved)),
             None => {
                 self.strike(saved);
                 trouble.remedy(otherwise)
             }
+        }
+    }
+
+    /// The command that goes on with a call.
+    fn command(&self, how: &str, saved: &SavedCall) -> String {
+        match self.elsewhere {
+            Some(server) => format!("outlive tasks {how} {} --server '{server}'", saved.id),
+            None => format!("outlive tasks {how} {}", short(&saved.id)),
         }
     }
 

@@ -2,12 +2,14 @@
 //! bottom of it.
 
 use std::{
+    fmt,
     io::{self, IsTerminal, Write},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use console::{Term, truncate_str};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 /// How many steps a bar has, whatever it counts.
 const STEPS: f64 = 1_000.0;
@@ -136,14 +138,15 @@ impl State {
             bar.enable_steady_tick(TICK);
             bar
         });
+        let message = view.message.clone();
         match view.part {
             Some(part) => {
-                bar.set_style(style("[{bar:24}] {percent:>3}%  {wide_msg}").progress_chars("=> "));
+                let style = style("[{bar:24}] {percent:>3}%  {fit}", 33, message);
+                bar.set_style(style.progress_chars("=> "));
                 bar.set_position((part * STEPS) as u64);
             }
-            None => bar.set_style(style("{spinner} {wide_msg}")),
+            None => bar.set_style(style("{spinner} {fit}", 2, message)),
         }
-        bar.set_message(view.message.clone());
     }
 
     fn clear(&mut self) {
@@ -183,8 +186,19 @@ pub(crate) fn shown_lines(text: &str) -> String {
     plain.chars().filter(|char| !char.is_control() || matches!(char, '\n' | '\t')).collect()
 }
 
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).expect("the template is written here")
+/// A style whose `{fit}` is the message, as much of it as fits behind so many columns when it is drawn.
+/// The last columns stay free: a terminal writes `^C` there, and must not begin another line for it. And
+/// no line is longer than most terminals are wide: one that becomes narrower folds it, for good.
+fn style(template: &str, before: usize, message: String) -> ProgressStyle {
+    const FREE: usize = 3;
+    const WIDEST: usize = 80;
+    let style = ProgressStyle::with_template(template).expect("the template is written here");
+    style.with_key("fit", move |_: &ProgressState, out: &mut dyn fmt::Write| {
+        let width = usize::from(Term::stderr().size().1).min(WIDEST);
+        let room = width.saturating_sub(before + FREE);
+        // Writing to memory does not fail.
+        let _ = out.write_str(&truncate_str(&message, room, "…"));
+    })
 }
 
 #[cfg(test)]

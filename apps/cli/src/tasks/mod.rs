@@ -40,9 +40,22 @@ enum Command {
     Get(One),
     Watch(watch::Args),
     Answer(Answer),
+    /// Asks a task to stop, and waits until it has
     Cancel(One),
     Result(WithResult),
     Forget(Forget),
+}
+
+/// Which call is meant, and how to get to its server.
+#[derive(clap::Args)]
+struct Which {
+    /// Which call: its handle, or the beginning of it
+    handle: Option<String>,
+    /// Means the task of this name at a server, in place of what is written down here
+    #[arg(long, value_name = "SERVER", requires = "handle")]
+    server: Option<String>,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 /// Shows how far a task is
@@ -52,13 +65,11 @@ enum Command {
     after_help = "Example:\n  outlive tasks get 3f2a91c0 --json"
 )]
 struct One {
-    /// Which call
-    handle: Option<String>,
+    #[command(flatten)]
+    which: Which,
     /// Prints JSON
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    connection: Connection,
 }
 
 /// Answers what a task asks: in a form, or with --answer
@@ -69,12 +80,10 @@ struct One {
                   outlive tasks answer 3f2a91c0 --answer yes=true\n  outlive tasks answer 3f2a91c0 --decline"
 )]
 struct Answer {
-    /// Which call
-    handle: Option<String>,
+    #[command(flatten)]
+    which: Which,
     #[command(flatten)]
     prepared: Prepared,
-    #[command(flatten)]
-    connection: Connection,
 }
 
 /// Waits for a task and prints its result, as `outlive call` would have
@@ -84,8 +93,8 @@ struct Answer {
     after_help = "Examples:\n  outlive tasks result 3f2a91c0\n  outlive tasks result 3f2a91c0 --json --keep"
 )]
 struct WithResult {
-    /// Which call
-    handle: Option<String>,
+    #[command(flatten)]
+    which: Which,
     /// Prints the whole result as JSON
     #[arg(long)]
     json: bool,
@@ -97,8 +106,6 @@ struct WithResult {
     timeout: Option<std::time::Duration>,
     #[command(flatten)]
     prepared: Prepared,
-    #[command(flatten)]
-    connection: Connection,
 }
 
 /// Strikes a handle, and leaves the task alone
@@ -113,17 +120,11 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     match args.command {
         Command::List(args) => block_on(Box::pin(list::run(args))),
         Command::Watch(args) => block_on(Box::pin(watch::run(args))),
-        Command::Get(One { handle, json, connection }) => {
-            block_on(Box::pin(resume::get(handle.as_deref(), json, &connection)))
+        Command::Get(One { which, json }) => block_on(Box::pin(resume::get(&which, json))),
+        Command::Answer(Answer { which, prepared }) => {
+            block_on(Box::pin(resume::answer(&which, prepared)))
         }
-        Command::Answer(args) => block_on(Box::pin(resume::answer(
-            args.handle.as_deref(),
-            args.prepared,
-            &args.connection,
-        ))),
-        Command::Cancel(One { handle, json, connection }) => {
-            block_on(Box::pin(resume::cancel(handle.as_deref(), json, &connection)))
-        }
+        Command::Cancel(One { which, json }) => block_on(Box::pin(resume::cancel(&which, json))),
         Command::Result(args) => block_on(Box::pin(resume::result(args))),
         Command::Forget(Forget { handle }) => {
             let handles = Handles::open()?;

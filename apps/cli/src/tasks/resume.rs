@@ -2,11 +2,13 @@
 
 use std::{process::ExitCode, sync::Arc};
 
-use outlive::client::{Client, Error, GaveUp, SavedCall, Stage, TaskHandle, TaskSnapshot};
+use outlive::client::{
+    Client, Error, GaveUp, SavedCall, Stage, TaskHandle, TaskSnapshot, TaskStatus,
+};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{WithResult, list::described};
+use super::{Which, WithResult, list::described};
 use crate::{
     call::{
         attend::{Attendant, Begun, Left},
@@ -14,7 +16,7 @@ use crate::{
         handles::{Handles, short},
         outcome::Outcome,
         screen::{Screen, shown},
-        server::{Connection, Server, trouble},
+        server::{Server, trouble},
         show,
     },
     trouble::{Kind, Result, Trouble},
@@ -24,42 +26,70 @@ use crate::{
 struct Resumed {
     screen: Arc<Screen>,
     handles: Handles,
-    saved: SavedCall,
+    taken: Taken,
     client: Client,
     attendant: Attendant,
 }
 
+/// What is taken up.
+#[derive(Clone)]
+enum Taken {
+    /// A call that is written down here.
+    Saved(Box<SavedCall>),
+    /// A task of a server, by its name.
+    Task(String),
+}
+
 impl Resumed {
-    async fn connect(
-        named: Option<&str>,
-        connection: &Connection,
-        prepared: Prepared,
-    ) -> Result<Self> {
+    async fn connect(which: &Which, prepared: Prepared) -> Result<Self> {
         let (screen, handles) = (Screen::new(), Handles::open()?);
-        let saved = handles.find(named)?;
-        let server = Server::read(&saved.server)?;
+        let (server, taken) = match (&which.server, &which.handle) {
+            (Some(server), Some(task)) => (Server::read(server)?, Taken::Task(task.clone())),
+            _ => {
+                let saved = handles.find(which.handle.as_deref())?;
+                (Server::read(&saved.server)?, Taken::Saved(Box::new(saved)))
+            }
+        };
         let (desk, asked) = Desk::new();
         let book = handles.clone();
-        let client = connection
-            .connect(&server, &screen, |builder| builder.answerer(desk).notebook(book))
-            .await?;
+        let connecting = which
+            .connection
+            .connect(&server, &screen, |builder| builder.answerer(desk).notebook(book));
+        let client = connecting.await?;
         let attendant = Attendant::new(&screen, asked, prepared);
-        Ok(Self { screen, handles, saved, client, attendant })
+        Ok(Self { screen, handles, taken, client, attendant })
+    }
+
+    /// What this is called where the user is told how to go on.
+    fn name(&self) -> &str {
+        match &self.taken {
+            Taken::Saved(saved) => short(&saved.id),
+            Taken::Task(id) => id,
+        }
+    }
+
+    /// Strikes the handle, if there is one.
+    fn forget(&self) {
+        if let Taken::Saved(saved) = &self.taken {
+            self.handles.forget(&saved.id);
+        }
     }
 
     /// A handle on it. A call of which nothing was heard is made again, if that does no harm.
     async fn begin(&mut self) -> Result<Begun> {
-        if let Stage::Calling(_) = self.saved.stage
-            && self.saved.key.is_none()
-            && !self.saved.idempotent
+        let saved = match &self.taken {
+            Taken::Task(id) => return self.attendant.begin(self.client.task(id)).await,
+            Taken::Saved(saved) => (**saved).clone(),
+        };
+        if let Stage::Calling(_) = saved.stage
+            && saved.key.is_none()
+            && !saved.idempotent
         {
-            let error = Error::from(GaveUp::MaybeExecuted(self.saved.tool.clone()));
-            let handle = short(&self.saved.id);
-            return Err(
-                Trouble::new(Kind::Failed, error).remedy(format!("outlive tasks forget {handle}"))
-            );
+            let error = Error::from(GaveUp::MaybeExecuted(saved.tool.clone()));
+            let remedy = format!("outlive tasks forget {}", self.name());
+            return Err(Trouble::new(Kind::Failed, error).remedy(remedy));
         }
-        self.attendant.begin(self.client.resume(self.saved.clone())).await
+        self.attendant.begin(self.client.resume(saved)).await
     }
 
     async fn handle(&mut self) -> Result<TaskHandle> {
@@ -68,48 +98,46 @@ impl Resumed {
             Begun::Left(Left::Interrupted) => Err(Trouble::new(Kind::Interrupted, "interrupted")),
             Begun::Left(_) => {
                 Err(Trouble::new(Kind::Unanswered, "the call is not a task yet, and asks")
-                    .remedy(format!("outlive tasks answer {}", short(&self.saved.id))))
+                    .remedy(format!("outlive tasks answer {}", self.name())))
             }
         }
     }
 }
 
 /// `outlive tasks get`.
-pub(super) async fn get(
-    named: Option<&str>,
-    is_json: bool,
-    connection: &Connection,
-) -> Result<ExitCode> {
-    let (screen, handles) = (Screen::new(), Handles::open()?);
-    let saved = handles.find(named)?;
-    let snapshot = match saved.stage {
-        Stage::Task(_) => {
-            let mut resumed =
-                Resumed::connect(Some(&saved.id), connection, Prepared::default()).await?;
-            let handle = resumed.handle().await?;
-            let snapshot = handle.look().await.map_err(|error| trouble(&error, None))?;
-            resumed.client.close().await;
-            snapshot
+pub(super) async fn get(which: &Which, is_json: bool) -> Result<ExitCode> {
+    let screen = Screen::new();
+    if which.server.is_none() {
+        // What is over needs no server.
+        let saved = Handles::open()?.find(which.handle.as_deref())?;
+        if !matches!(saved.stage, Stage::Task(_)) {
+            tell(&screen, &seen(&saved, None), is_json);
+            return Ok(ExitCode::SUCCESS);
         }
-        _ => None,
-    };
-    let seen = seen(&saved, snapshot.as_ref());
+    }
+    let mut resumed = Resumed::connect(which, Prepared::default()).await?;
+    let handle = resumed.handle().await?;
+    let snapshot = handle.look().await.map_err(|error| trouble(&error, None))?;
+    tell(&screen, &seen(&handle.save().await, snapshot.as_ref()), is_json);
+    if snapshot.is_some_and(|snapshot| snapshot.questions.is_some_and(|it| !it.is_empty())) {
+        screen.talk(&format!("it asks: outlive tasks answer {}", resumed.name()));
+    }
+    resumed.client.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell(screen: &Screen, seen: &Value, is_json: bool) {
     if is_json {
-        screen.data(&format!("{seen:#}"));
-        return Ok(ExitCode::SUCCESS);
+        return screen.data(&format!("{seen:#}"));
     }
     let members = seen.as_object().into_iter().flatten();
-    for (name, value) in members.filter(|(_, value)| !value.is_null()) {
+    for (name, value) in members.filter(|(_, value)| !value.is_null() && **value != "") {
         let value = match value {
             Value::String(text) => shown(text),
             other => other.to_string(),
         };
         screen.data(&format!("{name:<12}{value}"));
     }
-    if snapshot.is_some_and(|snapshot| snapshot.questions.is_some_and(|it| !it.is_empty())) {
-        screen.talk(&format!("it asks: outlive tasks answer {}", short(&saved.id)));
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// A call and its task, as plain JSON.
@@ -131,12 +159,8 @@ pub(super) fn seen(saved: &SavedCall, snapshot: Option<&TaskSnapshot>) -> Value 
 }
 
 /// `outlive tasks answer`.
-pub(super) async fn answer(
-    named: Option<&str>,
-    prepared: Prepared,
-    connection: &Connection,
-) -> Result<ExitCode> {
-    let mut resumed = Resumed::connect(named, connection, prepared).await?;
+pub(super) async fn answer(which: &Which, prepared: Prepared) -> Result<ExitCode> {
+    let mut resumed = Resumed::connect(which, prepared).await?;
     resumed.attendant.only_answers = true;
     resumed.attendant.shows_parts = false;
     let begun = resumed.begin().await?;
@@ -144,7 +168,7 @@ pub(super) async fn answer(
         Begun::Left(left) => (left, None),
         Begun::Handle(mut handle) => {
             let seen = handle.look().await.map_err(|error| trouble(&error, None))?;
-            if !seen.is_some_and(|task| task.status.as_str() == "input_required") {
+            if seen.is_none_or(|task| task.status != TaskStatus::InputRequired) {
                 resumed.screen.talk("it asks nothing");
                 resumed.client.close().await;
                 return Ok(ExitCode::SUCCESS);
@@ -157,25 +181,26 @@ pub(super) async fn answer(
         Left::Done(..) => Left::Answered,
         left => left,
     };
-    let outcome =
-        Outcome { screen: &resumed.screen, handles: &resumed.handles, is_json: false, keeps: true };
+    let outcome = Outcome {
+        screen: &resumed.screen,
+        handles: &resumed.handles,
+        is_json: false,
+        keeps: true,
+        elsewhere: which.server.as_deref(),
+    };
     let code = outcome.tell(told, handle.as_ref(), false).await;
     resumed.client.close().await;
     code
 }
 
 /// `outlive tasks cancel`.
-pub(super) async fn cancel(
-    named: Option<&str>,
-    is_json: bool,
-    connection: &Connection,
-) -> Result<ExitCode> {
-    let mut resumed = Resumed::connect(named, connection, Prepared::default()).await?;
+pub(super) async fn cancel(which: &Which, is_json: bool) -> Result<ExitCode> {
+    let mut resumed = Resumed::connect(which, Prepared::default()).await?;
     let mut handle = resumed.handle().await?;
     let left = resumed.attendant.cancel(&mut handle).await?;
     let state = match left {
         Left::Cancelled => {
-            resumed.handles.forget(&resumed.saved.id);
+            resumed.forget();
             "cancelled"
         }
         Left::Interrupted => return Err(Trouble::new(Kind::Interrupted, "interrupted")),
@@ -183,13 +208,12 @@ pub(super) async fn cancel(
     };
     resumed.client.close().await;
     match is_json {
-        true => resumed
+        true => {
+            resumed.screen.data(&format!("{:#}", json!({"handle": resumed.name(), "state": state})))
+        }
+        false if state == "done" => resumed
             .screen
-            .data(&format!("{:#}", json!({"handle": resumed.saved.id, "state": state}))),
-        false if state == "done" => resumed.screen.talk(&format!(
-            "it was over before: outlive tasks result {}",
-            short(&resumed.saved.id)
-        )),
+            .talk(&format!("it was over before: outlive tasks result {}", resumed.name())),
         false => resumed.screen.talk("cancelled"),
     }
     Ok(ExitCode::SUCCESS)
@@ -197,11 +221,14 @@ pub(super) async fn cancel(
 
 /// `outlive tasks result`.
 pub(super) async fn result(args: WithResult) -> Result<ExitCode> {
-    let mut resumed =
-        Resumed::connect(args.handle.as_deref(), &args.connection, args.prepared).await?;
+    let mut resumed = Resumed::connect(&args.which, args.prepared).await?;
     resumed.attendant.shows_parts = !args.json;
     resumed.attendant.deadline = args.timeout.map(|timeout| Instant::now() + timeout);
-    resumed.screen.begin(&resumed.saved.tool);
+    let what = match &resumed.taken {
+        Taken::Saved(saved) => saved.tool.clone(),
+        Taken::Task(id) => id.clone(),
+    };
+    resumed.screen.begin(&what);
     let came = match resumed.begin().await? {
         Begun::Left(left) => Ok((left, None)),
         Begun::Handle(mut handle) => {
@@ -215,6 +242,7 @@ pub(super) async fn result(args: WithResult) -> Result<ExitCode> {
         handles: &resumed.handles,
         is_json: args.json,
         keeps: args.keep,
+        elsewhere: args.which.server.as_deref(),
     };
     let code = match came {
         Ok((left, handle)) => outcome.tell(left, handle.as_ref(), false).await,

@@ -15,7 +15,10 @@ use std::{
 use outlive_wire::{CallToolResult, ErrorObject, RawJson};
 use serde::{Deserialize, Serialize};
 
-use super::error::{GaveUp, Result};
+use super::{
+    core::Core,
+    error::{GaveUp, Result},
+};
 
 /// Where calls are written down.
 pub trait Notebook: Send + Sync + 'static {
@@ -116,6 +119,21 @@ pub struct SavedAnswer {
 }
 
 impl SavedCall {
+    /// A task of which nothing else is known: no tool has an empty name.
+    pub(crate) fn of_task(core: &Core, task: SavedTask) -> Self {
+        Self {
+            id: task.id.clone(),
+            server: core.dispatch.label().to_string(),
+            account: core.settings.account.clone(),
+            tool: String::new(),
+            arguments: RawJson::default(),
+            key: None,
+            idempotent: false,
+            stage: Stage::Task(task),
+            answers: BTreeMap::new(),
+        }
+    }
+
     pub(crate) fn note_round(&mut self, round: Round) {
         if matches!(self.stage, Stage::Calling(_)) {
             self.stage = Stage::Calling(Some(round));

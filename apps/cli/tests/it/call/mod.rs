@@ -1,16 +1,9 @@
 //! The client side of the program, against a real server (`examples/stage.rs`), on both eras.
 
-// Answers to questions without a terminal.
-mod answers;
-// Arguments, results, errors, exit codes.
-mod calls;
-// What a server has.
-mod inspect;
-// A server and the program, started for a test.
-mod stage;
-// What is written down, and gone on with.
-mod tasks;
-// At a terminal: bars, forms, Ctrl-C.
-mod terminal;
-// A terminal to look at.
-mod tmux;
+mod answers; // answers to questions without a terminal
+mod calls; // arguments, results, errors, exit codes
+mod inspect; // what a server has
+mod stage; // a server and the program, started for a test
+mod tasks; // what is written down, and gone on with
+mod terminal; // at a terminal: bars, forms, Ctrl-C
+mod tmux; // a terminal to look at

@@ -173,6 +173,16 @@ fn a_server_that_lists_is_asked() {
     let listed = outlive.json(&[&list[..], &known].concat());
     assert_eq!(listed[0]["status"], "input_required", "{listed}");
     assert_eq!(listed[0]["taskId"], outlive.written()[0]["task"]);
+    // Whoever has its name can see it, answer it and have its result, without a handle.
+    let name = listed[0]["taskId"].as_str().unwrap();
+    let there = ["--server", stage.url.as_str(), "--version", "2025-11-25"];
+    let there = [&there[..], &known].concat();
+    let seen = outlive.json(&[&["tasks", "get", name, "--json"][..], &there].concat());
+    assert_eq!((&seen["task"], &seen["state"]), (&json!(name), &json!("input_required")), "{seen}");
+    let answers = ["--answer", "name=Ada", "--answer", "size=Small", "--answer", "gift=no"];
+    let result = ["tasks", "result", name, "--answer", "extras=Milk"];
+    let ran = outlive.run(&[&result[..], &answers, &there].concat());
+    assert!(ran.code == 0 && ran.out.contains("Ada"), "{ran:?}");
     let newer = ["tasks", "list", "--server", stage.url.as_str(), "--version", "2026-07-28"];
     let ran = outlive.run(&[&newer[..], &known].concat());
     assert!(ran.code == 2 && ran.err.contains("does not list tasks"), "{ran:?}");

@@ -22,8 +22,8 @@ impl World {
     /// A call that stops in the middle, as a task.
     fn counting(&self) -> Terminal {
         let terminal = self.call(&["count", "to=4", &self.hold()]);
-        // Said by the task: a call that is none yet would say so for a fifth of a second.
-        self.outlive.until_task();
+        // Only a task says something before it is over.
+        terminal.until("line 2");
         terminal.until("50%");
         terminal
     }
@@ -57,14 +57,18 @@ fn a_bar_shows_how_far_a_task_is_below_what_it_has_said() {
 fn a_bar_fits_a_terminal_that_becomes_narrow() {
     let world = World::new();
     let terminal = world.counting();
-    terminal.resize("40", "20");
-    // The next drawing is by the new size; what the terminal itself has folded before is its own.
-    let screen = terminal.until_that("one bar is there", |screen| count(screen, "50%") == 1);
-    assert!(screen.lines().all(|line| line.chars().count() <= 40), "{screen}");
-    terminal.resize("100", "30");
+    terminal.resize("60", "30");
+    let screen = terminal.until("50%  2 of 4  counting");
+    assert_eq!(count(&screen, "50%"), 1, "{screen}");
+    // Narrower than what is drawn: the next drawing is cut.
+    terminal.resize("40", "30");
+    terminal.until("50%  2 o…");
     world.outlive.folder.touch("hold");
-    let screen = terminal.until("EXIT:0");
-    assert_eq!(count(&screen, "line 4"), 1, "{screen}");
+    terminal.until("EXIT:0");
+    let screen = terminal.history();
+    for line in ["line 1", "line 2", "line 3", "line 4"] {
+        assert_eq!(count(&screen, line), 1, "{screen}");
+    }
 }
 
 #[test]

@@ -65,7 +65,12 @@ impl Terminal {
         self.tmux(&["capture-pane", "-p"])
     }
 
-    /// The same, with the colours it has.
+    /// The same, and what has stood there before: a terminal that becomes smaller pushes lines out.
+    pub(crate) fn history(&self) -> String {
+        self.tmux(&["capture-pane", "-p", "-S", "-"])
+    }
+
+    /// What stands on the screen, with the colours it has.
     pub(crate) fn colours(&self) -> String {
         self.tmux(&["capture-pane", "-p", "-e"])
     }

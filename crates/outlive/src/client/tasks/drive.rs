@@ -34,7 +34,7 @@ pub enum TaskEvent {
     /// It has emitted something: part of its result, in order, each part once. Comes where the
     /// client said [`partial_results`](crate::client::ClientBuilder::partial_results) and the server
     /// has the extension; what had not come when the task ended is in the result alone.
-    Partial(Segment),
+    Partial(Box<Segment>),
     /// It is over, with a result. Its content begins with everything that came in parts.
     Done(Box<CallToolResult>),
 }

@@ -38,7 +38,8 @@ impl<'a> TaskEvents<'a> {
         }
         loop {
             if let Some((number, block)) = self.tracker.give() {
-                return Some(segment(number, block).map(TaskEvent::Partial));
+                let segment = segment(number, block).map(Box::new);
+                return Some(segment.map(TaskEvent::Partial));
             }
             let event = tokio::select! {
                 biased;

@@ -309,6 +309,20 @@ impl Client {
         }
     }
 
+    /// A handle on a task by its name, whoever has made it: one that a server lists, for instance. It is
+    /// not written down. Whether there is such a task is found out by whoever looks.
+    ///
+    /// # Errors
+    ///
+    /// When the server cannot be reached.
+    pub async fn task(&self, id: impl Into<String>) -> Result<TaskHandle> {
+        let era = self.core.established().await?.era;
+        let task =
+            SavedTask { id: id.into(), version: era.version().to_string(), ttl: None, poll: None };
+        let record = Record::new(None, SavedCall::of_task(&self.core, task.clone()));
+        Ok(TaskHandle::of(&self.core, record, State::Task(task, era, None)))
+    }
+
     /// Everything that the notebook has of this server and account.
     ///
     /// # Errors
