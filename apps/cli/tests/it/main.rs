@@ -1,4 +1,6 @@
-//! The program, run as its users run it.
+//! The program `outlive`, and what runs below it, as real processes.
+
+#![allow(clippy::unwrap_used, reason = "all of this is tests, helpers included")]
 
 mod doctor; // outlive doctor
 mod store; // outlive store
