@@ -19,13 +19,21 @@ pub(super) fn check(args: &Args, data: &Path) -> Vec<Finding> {
     if let Some(file) = &args.token_file {
         findings.push(tokens(file));
     }
-    let own = data.join("seal.key");
-    match (&args.key_file, own.exists()) {
-        (Some(file), _) => findings.push(keys(file)),
-        (None, true) => findings.push(keys(&own)),
-        (None, false) => {}
+    match &args.key_file {
+        Some(file) => findings.push(keys(file)),
+        None => findings.extend(own_keys(data).iter().map(|file| keys(file))),
     }
     findings
+}
+
+/// The key files that are in a data folder: each server has its own.
+fn own_keys(data: &Path) -> Vec<PathBuf> {
+    let servers = fs::read_dir(data.join("servers")).into_iter().flatten().flatten();
+    let folders = servers.map(|server| server.path()).chain([data.to_owned()]);
+    let mut found: Vec<_> = folders.map(|folder| folder.join("seal.key")).collect();
+    found.retain(|file| file.exists());
+    found.sort();
+    found
 }
 
 /// Whether a file with tools can be read, and is what it should be.

@@ -98,6 +98,7 @@ struct Report<'a> {
     findings: &'a [Finding],
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "as all commands are run")]
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let began = machine::Began::now();
     let data = match &args.data {

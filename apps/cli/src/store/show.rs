@@ -69,7 +69,7 @@ fn page(shown: &Shown, full: bool, now: u64) -> String {
     if let Some(TaskOutcome::Result(raw)) = &task.view.outcome {
         let _ = writeln!(page, "\nresult\n  {}", value(raw.get()));
     }
-    section(&mut page, "journal", entries.iter().map(|(key, entry)| line(key, entry, &value)));
+    section(&mut page, "journal", entries.iter().map(|(key, entry)| line(key, entry, value)));
     section(
         &mut page,
         "questions",

@@ -9,6 +9,7 @@ mod legacy_rules; // what it says, line by line
 mod modern; // the extension of 2026-07-28
 mod modern_rules; // what it says, line by line
 mod once; // what is done once, however often it is asked for
+mod operating; // what operators see and do
 mod outside; // work that is done elsewhere
 mod peers; // how many each address may have
 mod races; // two things at once

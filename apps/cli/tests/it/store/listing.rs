@@ -100,9 +100,7 @@ async fn a_task_is_shown_with_its_journal_and_without_its_secrets() {
         }
         let question = page.lines().find(|line| line.trim().starts_with("where")).unwrap();
         assert!(question.contains("open"), "{page}");
-        assert!(!page.contains(
-            "yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\"}"
-        ));
+        assert!(!page.contains(&"y".repeat(300)), "values are shortened");
         let full = fine(&place.run("show", &["t", "--full"]));
         assert!(full.contains(&"y".repeat(300)) && full.contains(&"x".repeat(500)));
         let whole = &lines(&place.run("show", &["t", "--json"]))[0];

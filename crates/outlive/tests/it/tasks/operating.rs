@@ -1,0 +1,86 @@
+//! What operators see of tasks, and do to them, while servers run.
+
+use std::sync::Arc;
+
+use outlive::{
+    server::{Durable, Principal, Result, Secret, TaskConfig, TaskPolicy, Tool},
+    tasks::{Entry, Filter, MemoryStore, Operator, Phase, Purged, Store, TaskId},
+};
+use serde_json::json;
+
+use super::world::{Counts, builder, modern, start, until};
+use crate::support::pipe::{Pipe, error, text};
+
+async fn login(cx: Durable) -> Result<String> {
+    let token: Secret<String> =
+        cx.step("token", async || Ok(Secret::new("hunter2".to_owned()))).await?;
+    let user: String = cx.step("user", async || Ok("ada".to_owned())).await?;
+    Ok(format!("{user}: {} letters", token.expose().len()))
+}
+
+fn server(store: &Arc<MemoryStore>) -> outlive::server::Server {
+    let config = TaskConfig::new(Arc::clone(store) as _);
+    let login = Tool::new("login", login).task(TaskPolicy::Always);
+    builder(config, &Counts::default()).tool(login).build().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_that_a_task_has_recorded_is_known_as_one() {
+    let store = Arc::new(MemoryStore::new());
+    let mut pipe = Pipe::open(&server(&store));
+    let id = start(&mut pipe, "login", json!({})).await;
+    let done = until(&mut pipe, &id, "completed").await;
+    assert_eq!(text(&done["result"]), "ada: 7 letters");
+    let operator = Operator::of(Arc::clone(&store) as _);
+    let shown = operator.show(&TaskId::new(id)).await.unwrap().unwrap();
+    let entries = &shown.task.entries;
+    assert!(matches!(entries["token"], Entry::Secret(_)), "{entries:?}");
+    assert!(matches!(entries["user"], Entry::Value(_)), "{entries:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_happened_is_found_also_where_the_id_is_not_written_down() {
+    let store = Arc::new(MemoryStore::new());
+    let server = server(&store);
+    let operator = Operator::of(Arc::clone(&store) as _).called("ada");
+    for principal in [Principal::named("bob"), Principal::ANONYMOUS] {
+        let mut pipe = Pipe::open_as(&server, principal.clone());
+        let id = TaskId::new(start(&mut pipe, "deploy", json!({})).await);
+        until(&mut pipe, id.as_str(), "input_required").await;
+        // They are gathered before they are written.
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        let shown = operator.show(&id).await.unwrap().unwrap();
+        assert_eq!(shown.task.task.principal, principal.key());
+        assert_eq!(shown.events[0].event.what, "created", "{:?}", shown.events);
+        assert!(shown.task.questions.iter().any(|asked| asked.name == "approve"));
+
+        let refused = operator.purge(&id, false).await.unwrap();
+        assert!(matches!(refused, Some(Purged::NotEnded(_))), "{refused:?}");
+        let gone = operator.purge(&id, true).await.unwrap();
+        assert!(matches!(gone, Some(Purged::Gone(..))), "{gone:?}");
+        let unknown = modern(&mut pipe, "tasks/get", json!({"taskId": id.as_str()})).await;
+        assert_eq!(error(&unknown)["code"], -32602);
+        let events = store.audit(Some(&shown.events[0].event.task), 0, 100).await.unwrap();
+        let purged = events.iter().find(|audit| audit.event.what == "purged").unwrap();
+        assert_eq!(purged.event.principal, "operator:ada");
+    }
+    let left = operator.list(&Filter::default(), None, 10).await.unwrap();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_for_operators_has_tasks_that_nobody_else_can_list() {
+    let store = Arc::new(MemoryStore::new());
+    let server = server(&store);
+    for principal in [Principal::named("bob"), Principal::ANONYMOUS] {
+        let mut pipe = Pipe::open_as(&server, principal);
+        let id = start(&mut pipe, "login", json!({})).await;
+        until(&mut pipe, &id, "completed").await;
+    }
+    let operator = Operator::of(Arc::clone(&store) as _);
+    let ended = Filter { phase: Some(Phase::Ended), ..Filter::default() };
+    let tasks = operator.list(&ended, None, 10).await.unwrap();
+    let mut principals: Vec<_> = tasks.iter().map(|task| task.principal.as_str()).collect();
+    principals.sort_unstable();
+    assert_eq!(principals, ["anonymous", "name:bob"]);
+}
