@@ -50,6 +50,11 @@ impl Trouble {
         self
     }
 
+    /// What the user can do about it, if that is known.
+    pub(crate) fn next_step(&self) -> Option<&str> {
+        self.remedy.as_deref()
+    }
+
     /// Says it on standard error.
     pub(crate) fn tell(&self) -> ExitCode {
         eprintln!("error: {}", self.what);

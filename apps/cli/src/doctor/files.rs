@@ -1,59 +1,66 @@
 //! Files: outlive.toml, tokens of callers, keys that seal.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{env, fs, path::Path};
 
 use outlive::{http::StaticTokens, server::SealKeys};
 
-use super::{Args, Finding};
+use super::{Finding, Plan};
+use crate::{
+    serve::{self, config::Config},
+    trouble::Trouble,
+};
 
-pub(super) fn check(args: &Args, data: &Path) -> Vec<Finding> {
+pub(super) fn check(plan: &Plan) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let here = || Some(PathBuf::from("outlive.toml")).filter(|file| file.exists());
-    match args.file.clone().or_else(here) {
-        Some(file) => findings.push(check_file(&file)),
-        None => findings.push(Finding::ok("file", "no outlive.toml here: a demo is served")),
+    match &plan.file {
+        Some((file, config)) => findings.extend(tools(file, config.as_ref())),
+        None => findings.push(Finding::ok(FILE, "no outlive.toml here: a demo is served")),
     }
-    if let Some(file) = &args.token_file {
+    if let Some(file) = &plan.token_file {
         findings.push(tokens(file));
     }
-    match &args.key_file {
-        Some(file) => findings.push(keys(file)),
-        None => findings.extend(own_keys(data).iter().map(|file| keys(file))),
+    let own = plan.data.join("seal.key");
+    match (&plan.key_file, own.exists()) {
+        (Some(file), _) => findings.push(keys(file)),
+        (None, true) => findings.push(keys(&own)),
+        (None, false) => {}
     }
     findings
 }
 
-/// The key files that are in a data folder: each server has its own.
-fn own_keys(data: &Path) -> Vec<PathBuf> {
-    let servers = fs::read_dir(data.join("servers")).into_iter().flatten().flatten();
-    let folders = servers.map(|server| server.path()).chain([data.to_owned()]);
-    let mut found: Vec<_> = folders.map(|folder| folder.join("seal.key")).collect();
-    found.retain(|file| file.exists());
-    found.sort();
-    found
-}
+const FILE: &str = "file";
 
-/// Whether a file with tools can be read, and is what it should be.
-pub(crate) fn check_file(file: &Path) -> Finding {
-    const CHECK: &str = "file";
-    let place = file.display();
-    let text = match fs::read_to_string(file) {
-        Ok(text) => text,
-        Err(error) => {
-            let what = format!("{place} cannot be read: {error}");
-            return Finding::failure(CHECK, what, "name another file, or none");
+/// Whether the file with tools is what it should be, and their programs are there.
+fn tools(file: &Path, config: std::result::Result<&Config, &Trouble>) -> Vec<Finding> {
+    let config = match config {
+        Ok(config) => config,
+        Err(trouble) => {
+            let remedy = trouble.next_step().unwrap_or("correct it: the line is named");
+            return vec![Finding::failure(FILE, trouble.to_string(), remedy)];
         }
     };
-    match text.parse::<toml::Table>() {
-        Ok(_) => Finding::ok(CHECK, format!("{place} is TOML")),
-        Err(error) => {
-            let what = format!("{place}: {}", error.to_string().trim_end());
-            Finding::failure(CHECK, what, "correct it: the line is named")
+    let tools = config.tools.len();
+    let mut findings = vec![Finding::ok(FILE, format!("{} has {tools} tools", file.display()))];
+    for tool in &config.tools {
+        let folder = serve::folder_of(tool, Some(file));
+        if !folder.is_dir() {
+            let what = format!("the folder of `{}` is not there: {}", tool.name, folder.display());
+            findings.push(Finding::failure(FILE, what, "make it, or name another with `folder`"));
+        } else if !is_there(tool.program(), &folder) {
+            let what = format!("`{}` runs `{}`, which is not there", tool.name, tool.program());
+            findings.push(Finding::failure(FILE, what, "install it, or write its whole path"));
         }
     }
+    findings
+}
+
+/// Whether a program would be found: by its path, or by its name in one of the folders of PATH.
+fn is_there(program: &str, folder: &Path) -> bool {
+    if program.contains('/') {
+        return folder.join(program).is_file();
+    }
+    let paths = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&paths).any(|place| place.join(program).is_file())
 }
 
 fn tokens(file: &Path) -> Finding {

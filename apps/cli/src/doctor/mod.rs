@@ -20,6 +20,7 @@ use serde::Serialize;
 
 use crate::{
     paths,
+    serve::config::{self, Config},
     store::{block_on, own_url, plain},
     trouble::{Kind, Result, Trouble},
 };
@@ -44,8 +45,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL", env = "OUTLIVE_STORE", hide_env_values = true)]
     store: Option<String>,
     /// Where a server is to listen
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8000")]
-    listen: String,
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<String>,
     /// The data folder
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
@@ -99,27 +100,65 @@ struct Report<'a> {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "as all commands are run")]
+/// What `outlive serve` would use: what the command line says, then the file, then the defaults.
+struct Plan {
+    file: Option<(PathBuf, Result<Config>)>,
+    data: PathBuf,
+    store: Option<String>,
+    listen: String,
+    token_file: Option<PathBuf>,
+    key_file: Option<PathBuf>,
+    json: bool,
+}
+
+impl Plan {
+    fn of(args: Args) -> Result<Self> {
+        let here = || Some(PathBuf::from("outlive.toml")).filter(|file| file.exists());
+        let file = args.file.or_else(here);
+        let data = match (args.data, &file) {
+            (Some(data), _) => data,
+            (None, Some(file)) if file.exists() => paths::of_server(Some(file))?,
+            (None, _) => paths::of_server(None)?,
+        };
+        let file = file.map(|file| {
+            let config = config::load(&file);
+            (file, config)
+        });
+        let config = file.as_ref().and_then(|(_, config)| config.as_ref().ok());
+        let server = config.map(|config| &config.server);
+        Ok(Self {
+            data,
+            store: args.store.or_else(|| config.and_then(|config| config.tasks.store.clone())),
+            listen: args
+                .listen
+                .or_else(|| server.map(|server| server.listen.clone()))
+                .unwrap_or_else(|| config::LISTEN.to_owned()),
+            token_file: args.token_file.or_else(|| server.and_then(|server| server.token_file.clone())),
+            key_file: args.key_file.or_else(|| server.and_then(|server| server.seal_key_file.clone())),
+            json: args.json,
+            file,
+        })
+    }
+}
+
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let began = machine::Began::now();
-    let data = match &args.data {
-        Some(data) => data.clone(),
-        None => paths::data()?,
-    };
-    let mut findings = folder::check(&data);
-    findings.extend(files::check(&args, &data));
+    let plan = Plan::of(args)?;
+    let mut findings = folder::check(&plan.data);
+    findings.extend(files::check(&plan));
     findings.extend(block_on(async {
-        let mut findings = match args.store.clone().map_or_else(|| own_url(&data), Ok) {
+        let mut findings = match plan.store.clone().map_or_else(|| own_url(&plan.data), Ok) {
             Ok(url) => store::check(&url).await,
             Err(several) => {
                 vec![Finding::warning("store", several.to_string(), "name one: --store URL")]
             }
         };
-        findings.push(port::check(&args.listen).await);
+        findings.push(port::check(&plan.listen).await);
         Ok(findings)
     })?);
     findings.extend(machine::check(&began));
     let healthy = findings.iter().all(|finding| finding.level != Level::Failure);
-    say(&findings, healthy, args.json)?;
+    say(&findings, healthy, plan.json)?;
     Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

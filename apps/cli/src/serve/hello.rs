@@ -10,7 +10,7 @@ use super::{
     config::{ServerConfig, TaskMode, ToolConfig},
     runner::Runner,
 };
-use crate::job::State;
+use crate::{job::State, store::without_password};
 
 pub(super) struct Hello {
     name: String,
@@ -118,29 +118,5 @@ pub(super) fn goodbye(runner: &Runner) {
         _ => {
             eprintln!("{running} commands go on without the server; start it again to see them end")
         }
-    }
-}
-
-/// A URL for everybody's eyes.
-fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    match rest.split_once('@') {
-        Some((user, place)) => {
-            let user = user.split_once(':').map_or(user, |(user, _)| user);
-            format!("{scheme}://{user}@{place}")
-        }
-        None => url.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::without_password;
-
-    #[test]
-    fn passwords_are_not_shown() {
-        assert_eq!(without_password("postgres://ada:secret@db/x"), "postgres://ada@db/x");
-        assert_eq!(without_password("postgres://db/x"), "postgres://db/x");
-        assert_eq!(without_password("sqlite:a@b.db"), "sqlite:a@b.db");
     }
 }

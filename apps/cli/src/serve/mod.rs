@@ -39,7 +39,7 @@ use outlive::{
 use tokio::{runtime::Runtime, task::AbortHandle};
 
 use self::{
-    config::{Config, ServerConfig, TasksConfig},
+    config::{Config, ServerConfig, TasksConfig, ToolConfig},
     hello::Hello,
     host::Host,
     runner::Runner,
@@ -249,6 +249,12 @@ async fn open_store(tasks: &TasksConfig, data: &Path) -> Result<(String, Arc<dyn
 /// Whether other machines may use the store.
 fn is_shared(url: &str) -> bool {
     url.starts_with("postgres:") || url.starts_with("postgresql:")
+}
+
+/// Where the command of a tool runs.
+pub(crate) fn folder_of(tool: &ToolConfig, file: Option<&Path>) -> PathBuf {
+    let base = base_of(file);
+    tool.folder.as_ref().map_or_else(|| base.clone(), |folder| base.join(folder))
 }
 
 /// Where relative folders and programs begin: where the file is.

@@ -69,13 +69,19 @@ pub(super) fn panicked(_: tokio::task::JoinError) -> StoreError {
 
 #[cfg(feature = "postgres")]
 async fn postgres(url: &str) -> Result<Arc<dyn Operated>, StoreError> {
+    let (url, options) = postgres_options(url);
+    Ok(Arc::new(super::PostgresStore::connect_with(&url, options).await?))
+}
+
+/// The URL for the driver, and what else it says.
+#[cfg(feature = "postgres")]
+pub(super) fn postgres_options(url: &str) -> (String, super::PostgresOptions) {
     let (url, schema) = split_schema(url);
     let options = super::PostgresOptions::new();
-    let options = match schema {
-        Some(schema) => options.with_schema(schema),
-        None => options,
-    };
-    Ok(Arc::new(super::PostgresStore::connect_with(&url, options).await?))
+    match schema {
+        Some(schema) => (url, options.with_schema(schema)),
+        None => (url, options),
+    }
 }
 
 /// Takes our own parameter out of a URL: the driver refuses those that it does not know.

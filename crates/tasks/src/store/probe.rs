@@ -63,7 +63,8 @@ pub async fn probe(url: &str) -> Result<Probe, StoreError> {
 
 #[cfg(feature = "postgres")]
 async fn postgres(url: &str) -> Result<Probe, StoreError> {
-    super::postgres::probe(url).await
+    let (url, options) = super::open::postgres_options(url);
+    super::postgres::probe(&url, options).await
 }
 
 #[cfg(not(feature = "postgres"))]

@@ -232,6 +232,14 @@ impl Template {
         Self(words.iter().map(word).map(Part::Word).collect())
     }
 
+    /// The program.
+    pub(crate) fn program(&self) -> &str {
+        match self.0.first() {
+            Some(Part::Word(word)) => word.literal().unwrap_or_default(),
+            _ => "",
+        }
+    }
+
     /// The command line for what a caller has given.
     pub(crate) fn fill(
         &self,

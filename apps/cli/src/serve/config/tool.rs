@@ -135,6 +135,11 @@ impl ToolConfig {
         argument::schema(&self.arguments)
     }
 
+    /// What is run.
+    pub(crate) fn program(&self) -> &str {
+        self.command.program()
+    }
+
     /// The command line for what a caller has given.
     pub(crate) fn ready(&self, values: serde_json::Map<String, Json>) -> Result<Ready, Refused> {
         let given = Given::new(&self.arguments, values);

@@ -8,8 +8,11 @@ use crate::store::{Probe, Product, StoreError};
 const TIME: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
      split_part(current_setting('server_version'), ' ', 1)";
 
-pub(in crate::store) async fn probe(url: &str) -> Result<Probe, StoreError> {
-    let database = Database::new(url, PostgresOptions::default())?;
+pub(in crate::store) async fn probe(
+    url: &str,
+    options: PostgresOptions,
+) -> Result<Probe, StoreError> {
+    let database = Database::new(url, options)?;
     look(&database).await.map_err(|problem| problem.with(&database.place))
 }
 
