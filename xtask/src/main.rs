@@ -14,6 +14,7 @@ mod fuzz;
 mod interop;
 mod postgres;
 mod process;
+mod program;
 mod soak;
 mod test;
 mod tidy;
@@ -55,6 +56,7 @@ usage: cargo xtask COMMAND
   killed-clients  clients that are killed at any moment of a task, and the processes that go on with it
                  --runs N
                  --seed N                   the same moments again
+  program      what the released program weighs, and what it costs to start
   postgres     a database for tests that are run by hand, until Ctrl-C
                  --wheel                    the pinned package, whatever the system has
   soak         hours of traffic in minutes; arguments are passed on
@@ -78,6 +80,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("conformance") => conformance::run(args),
         Some("clients") => clients::run(args),
         Some("interop") => interop::run(args),
+        Some("program") => program::run(args),
         Some("examples") => examples::run(args),
         Some("bench") => bench::run(args),
         Some("crash") => crash::run(args),

@@ -99,7 +99,6 @@ struct Report<'a> {
     findings: &'a [Finding],
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "as all commands are run")]
 /// What `outlive serve` would use: what the command line says, then the file, then the defaults.
 struct Plan {
     file: Option<(PathBuf, Result<Config>)>,
@@ -133,8 +132,12 @@ impl Plan {
                 .listen
                 .or_else(|| server.map(|server| server.listen.clone()))
                 .unwrap_or_else(|| config::LISTEN.to_owned()),
-            token_file: args.token_file.or_else(|| server.and_then(|server| server.token_file.clone())),
-            key_file: args.key_file.or_else(|| server.and_then(|server| server.seal_key_file.clone())),
+            token_file: args
+                .token_file
+                .or_else(|| server.and_then(|server| server.token_file.clone())),
+            key_file: args
+                .key_file
+                .or_else(|| server.and_then(|server| server.seal_key_file.clone())),
             json: args.json,
             file,
         })

@@ -3,4 +3,5 @@
 mod addresses; // where a server listens, and to whom
 mod browsers; // Host, Origin, CORS
 mod callers; // authenticators
+mod pages; // health checks and metrics
 mod token_file; // names and tokens from a file

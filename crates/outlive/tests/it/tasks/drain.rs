@@ -109,3 +109,38 @@ async fn a_run_that_nobody_can_resume_may_end() {
     let done = super::world::get(&mut pipe, &id).await;
     assert_eq!(text(&done["result"]), "rested", "{done}");
 }
+
+/// Which replica it is.
+struct Replica(&'static str);
+
+/// Goes on at the second replica only, and knows which ones it has been at.
+async fn moves(cx: Durable, replica: State<Replica>) -> Result<String> {
+    let mut been = 0;
+    while cx.recorded::<String>(("at", been))?.is_some() {
+        been += 1;
+    }
+    cx.step(("at", been), async || Ok(replica.0.to_owned())).await?;
+    if replica.0 != "second" {
+        cx.shed().after(Duration::from_millis(20)).await?;
+    }
+    Ok(format!("begun at {}", cx.recorded::<String>(("at", 0))?.unwrap_or_default()))
+}
+
+#[tokio::test]
+async fn a_task_that_sheds_goes_on_with_whoever_is_first() {
+    let store = Arc::new(MemoryStore::new());
+    let serve = |name| {
+        Server::builder("moves", "1")
+            .tasks(TaskConfig::new(Arc::clone(&store) as _))
+            .state(Replica(name))
+            .tool(Tool::new("moves", moves).task(TaskPolicy::Always))
+            .build()
+            .unwrap()
+    };
+    let (first, second) = (serve("first"), serve("second"));
+    let mut pipe = Pipe::open(&first);
+    let id = start(&mut pipe, "moves", json!({})).await;
+    let _other = Pipe::open(&second);
+    let done = until(&mut pipe, &id, "completed").await;
+    assert_eq!(text(&done["result"]), "begun at first");
+}

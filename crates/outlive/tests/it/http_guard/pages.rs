@@ -1,0 +1,24 @@
+//! Pages beside the endpoint.
+
+use http::StatusCode;
+use outlive::http::{HttpConfig, StaticTokens};
+
+use crate::support::http::{MODERN, Request, TestServer};
+
+#[tokio::test]
+async fn a_page_is_read_without_a_token_and_by_those_who_may_reach_the_server() {
+    let config = HttpConfig::new()
+        .authenticator(StaticTokens::new().with("anna", "annas-token-0123456789"))
+        .page("/healthz", || async { (StatusCode::OK, "alive".to_owned()) })
+        .page("/readyz", || async { (StatusCode::SERVICE_UNAVAILABLE, "wait".to_owned()) });
+    let server = TestServer::with(config).await;
+    let page = |path: &str| Request::new("GET", MODERN).target(path);
+    let alive = server.send(&page("/healthz")).await;
+    assert_eq!((alive.status(), &alive.body[..]), (200, &b"alive"[..]));
+    assert_eq!(alive.header("cache-control"), Some("no-store"));
+    assert_eq!(server.send(&page("/readyz")).await.status(), 503);
+    assert_eq!(server.send(&page("/healthz/x")).await.status(), 401);
+    assert_eq!(server.send(&Request::new("POST", MODERN).target("/healthz")).await.status(), 405);
+    let stranger = page("/healthz").header("host", "evil.example");
+    assert_eq!(server.send(&stranger).await.status(), 403);
+}
