@@ -326,9 +326,9 @@ command = ["sh", "-c", "printf '@outlive {\"progress\": 1, \"total\": 2, \"messa
 "#,
     );
     let client = place.client().await;
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (tell, mut told) = tokio::sync::mpsc::channel(16);
     let call = client.call_tool("pack", json!({})).on_progress(move |progress| {
-        let _ = tell.send(progress);
+        let _ = tell.try_send(progress);
     });
     assert_eq!(texts(&call.await.unwrap()), "@outlive no mark\npacked");
     let progress = told.recv().await.unwrap();
