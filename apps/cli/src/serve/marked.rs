@@ -13,13 +13,13 @@
 //! this is a line like any other.
 
 use outlive::{
-    server::{Durable, Error, Reply, Result},
+    server::{Durable, Error, Reply},
     wire::RequestedSchema,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 
-use crate::job::MARKER;
+use crate::job::{Ask, MARKER};
 
 /// A marked line.
 #[derive(Debug)]
@@ -39,85 +39,64 @@ pub(super) struct Progress {
     pub(super) message: String,
 }
 
-/// A question.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Ask {
-    ask: String,
-    /// The form's fields, as JSON Schema has them; without any it is yes or no.
-    #[serde(default)]
-    fields: Option<Map<String, Json>>,
-    /// Which of them must be filled in; without it, those that have no default.
-    #[serde(default)]
-    required: Option<Vec<String>>,
-    /// A page to send the user to, instead of a form.
-    #[serde(default)]
-    url: Option<String>,
-}
-
 /// Reads a line. `None` if it is a line like any other.
 pub(super) fn read(line: &str) -> Option<Marked> {
     let said = line.strip_prefix(MARKER)?;
-    let progress = serde_json::from_str(said).map(Marked::Progress);
-    progress.or_else(|_| serde_json::from_str(said).map(Marked::Ask)).ok()
+    let progress = serde_json::from_str(said).ok().map(Marked::Progress);
+    progress.or_else(|| Ask::read(line.as_bytes()).map(Marked::Ask))
 }
 
-impl Ask {
-    /// Asks the user; what comes back is the line for the command.
-    pub(super) async fn put(&self, cx: &Durable, number: u32) -> Result<String> {
-        let key = ("question", number);
-        let reply = match &self.url {
-            Some(url) => {
-                cx.elicit_url(key, &self.ask, url).reply().await.map(|reply| match reply {
-                    Reply::Accepted(()) => Reply::Accepted(Map::new()),
-                    Reply::Declined => Reply::Declined,
-                    Reply::Cancelled => Reply::Cancelled,
-                })
+/// Asks the user; what comes back is the line for the command.
+pub(super) async fn put(ask: &Ask, cx: &Durable, number: u32) -> String {
+    let key = ("question", number);
+    let reply = match &ask.url {
+        Some(url) => cx.elicit_url(key, &ask.ask, url).reply().await.map(|reply| match reply {
+            Reply::Accepted(()) => Reply::Accepted(Map::new()),
+            Reply::Declined => Reply::Declined,
+            Reply::Cancelled => Reply::Cancelled,
+        }),
+        None => match schema(ask) {
+            Ok(schema) => cx.elicit_with::<Map<String, Json>>(key, &ask.ask, schema).reply().await,
+            Err(error) => {
+                Err(Error::new(format!("the command asks for something that is no form: {error}")))
             }
-            None => match self.schema() {
-                Ok(schema) => {
-                    cx.elicit_with::<Map<String, Json>>(key, &self.ask, schema).reply().await
-                }
-                Err(error) => Err(Error::new(format!(
-                    "the command asks for something that is no form: {error}"
-                ))),
-            },
-        };
-        Ok(match reply {
-            Ok(Reply::Accepted(mut content)) => {
-                // In the order of the question, so that a script can read it with a pattern.
-                let order = self.fields.iter().flatten().map(|(name, _)| name);
-                let mut sorted: Map<String, Json> =
-                    order.filter_map(|name| Some((name.clone(), content.remove(name)?))).collect();
-                sorted.extend(content);
-                json!({"action": "accept", "content": sorted}).to_string()
-            }
-            Ok(Reply::Declined) => json!({"action": "decline"}).to_string(),
-            Ok(Reply::Cancelled) => json!({"action": "cancel"}).to_string(),
-            // Nobody was asked: the command can go on without, if it knows how.
-            Err(error) => json!({"action": "cancel", "reason": error.to_string()}).to_string(),
-        })
+        },
+    };
+    match reply {
+        Ok(Reply::Accepted(mut content)) => {
+            // In the order of the question, so that a script can read it with a pattern.
+            let order = ask.fields.iter().flatten().map(|(name, _)| name);
+            let mut sorted: Map<String, Json> =
+                order.filter_map(|name| Some((name.clone(), content.remove(name)?))).collect();
+            sorted.extend(content);
+            json!({"action": "accept", "content": sorted}).to_string()
+        }
+        Ok(Reply::Declined) => json!({"action": "decline"}).to_string(),
+        Ok(Reply::Cancelled) => json!({"action": "cancel"}).to_string(),
+        // Nobody was asked: the command can go on without, if it knows how.
+        Err(error) => json!({"action": "cancel", "reason": error.to_string()}).to_string(),
     }
+}
 
-    fn schema(&self) -> serde_json::Result<RequestedSchema> {
-        let yes_or_no = || {
-            let field = json!({"type": "boolean", "title": "Yes"});
-            Map::from_iter([("yes".to_owned(), field)])
-        };
-        let fields = self.fields.clone().unwrap_or_else(yes_or_no);
-        let without_default = || {
-            let needed = fields.iter().filter(|(_, field)| field.get("default").is_none());
-            needed.map(|(name, _)| name.clone()).collect()
-        };
-        let required = self.required.clone().unwrap_or_else(without_default);
-        let schema = json!({"type": "object", "properties": fields, "required": required});
-        serde_json::from_value(schema)
-    }
+/// The form; without fields it is yes or no. What has no default must be filled in, unless the command says which.
+fn schema(ask: &Ask) -> serde_json::Result<RequestedSchema> {
+    let yes_or_no = || {
+        let field = json!({"type": "boolean", "title": "Yes"});
+        Map::from_iter([("yes".to_owned(), field)])
+    };
+    let fields = ask.fields.clone().unwrap_or_else(yes_or_no);
+    let without_default = || {
+        let needed = fields.iter().filter(|(_, field)| field.get("default").is_none());
+        needed.map(|(name, _)| name.clone()).collect()
+    };
+    let required = ask.required.clone().unwrap_or_else(without_default);
+    let schema = json!({"type": "object", "properties": fields, "required": required});
+    serde_json::from_value(schema)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Marked, read};
+    use super::{Marked, read, schema};
 
     #[test]
     fn what_is_not_marked_is_a_line() {
@@ -144,7 +123,7 @@ mod tests {
         let Some(Marked::Ask(ask)) = read("@outlive {\"ask\": \"Go?\"}") else {
             panic!("that asks")
         };
-        let schema = ask.schema().expect("is a form");
+        let schema = schema(&ask).expect("is a form");
         assert_eq!(schema.required.as_deref(), Some(&["yes".to_owned()][..]));
     }
 
@@ -152,6 +131,6 @@ mod tests {
     fn fields_with_a_default_may_stay_empty() {
         let line = "@outlive {\"ask\": \"Go?\", \"fields\": {\"a\": {\"type\": \"string\"}, \"b\": {\"type\": \"integer\", \"default\": 1}}}";
         let Some(Marked::Ask(ask)) = read(line) else { panic!("that asks") };
-        assert_eq!(ask.schema().expect("is a form").required, Some(vec!["a".to_owned()]));
+        assert_eq!(schema(&ask).expect("is a form").required, Some(vec!["a".to_owned()]));
     }
 }

@@ -8,12 +8,12 @@ use serde_json::value::RawValue;
 
 use super::super::{
     config::{Output, ToolConfig, in_words},
-    marked::{self, Ask, Marked},
+    marked::{self, Marked},
     runner::{Attendance, Runner},
     text::{Decoder, one_line},
 };
 use super::unreachable;
-use crate::job::{Event, Exit, How, Job};
+use crate::job::{Ask, Event, Exit, How, Job};
 
 /// How an attempt ended.
 pub(super) enum Ended {
@@ -91,11 +91,11 @@ async fn answer(
         let number = gathered.questions;
         attendance.asks(true);
         let line = {
-            let mut put = pin!(ask.put(run, number));
+            let mut put = pin!(marked::put(&ask, run, number));
             loop {
                 let event = tokio::select! {
                     biased;
-                    line = put.as_mut() => break line?,
+                    line = put.as_mut() => break line,
                     event = job.next() => event.map_err(unreachable)?,
                     () = run.cancelled() => return Ok(Asked::Cancelled),
                 };

@@ -31,7 +31,7 @@ fn file(task: &str) -> String {
 fn answers() -> Answers {
     Answers::new().form(|question| async move {
         match message(&question) {
-            "What?" => Answer::accept(json!({"what": "coffee; rm -rf /", "size": 2})),
+            "What?" => Answer::accept(json!({"what": "coffee; touch pwned", "size": 2})),
             "Sure?" => Answer::Decline,
             other => panic!("asked something else: {other}"),
         }
@@ -46,7 +46,7 @@ fn message(question: &Question) -> &str {
 }
 
 const SAID: &str = r#"welcome
-got {"action":"accept","content":{"size":2,"what":"coffee; rm -rf /"}}
+got {"action":"accept","content":{"size":2,"what":"coffee; touch pwned"}}
 got {"action":"decline"}"#;
 
 #[tokio::test]
