@@ -56,6 +56,8 @@ pub(crate) struct Drive {
     answers: bool,
     /// What was seen and is not dealt with yet: whoever waits for that may be dropped.
     seen: Option<TaskSnapshot>,
+    /// What was answered and is not given yet, for the same reason.
+    settled: Vec<(String, bool, Settled)>,
 }
 
 impl std::fmt::Debug for Drive {
@@ -89,6 +91,7 @@ impl Drive {
             grace: None,
             answers: true,
             seen: None,
+            settled: Vec::new(),
         }
     }
 
@@ -109,6 +112,9 @@ impl Drive {
     /// The next thing that happens. Can be dropped while it waits.
     pub(crate) async fn next(&mut self) -> Result<TaskEvent> {
         loop {
+            if !self.settled.is_empty() {
+                self.give_settled().await?;
+            }
             if let Some(snapshot) = self.seen.clone() {
                 let event = self.seen(snapshot).await;
                 self.seen = None;
@@ -123,7 +129,7 @@ impl Drive {
                 Some(settled) = self.asking.join_next(), if !self.asking.is_empty() => {
                     let settled = settled
                         .map_err(|_| GaveUp::BadAnswer("the answerer panicked".to_owned()))?;
-                    self.answered(settled).await?;
+                    self.settled.push(settled);
                 }
                 () = until(grace) => return Err(self.over(cancelled_task(&self.id)).await),
                 () = until(last) => {
@@ -247,38 +253,47 @@ impl Drive {
         Ok(Some(TaskEvent::Status(Box::new(snapshot))))
     }
 
-    /// An answer is ready: it goes out with those that are ready right after it.
-    async fn answered(&mut self, first: (String, bool, Settled)) -> Result<()> {
-        let mut ready = vec![first];
+    /// Answers are ready: they go out with those that are ready right after them.
+    async fn give_settled(&mut self) -> Result<()> {
         let together = Instant::now() + TOGETHER;
         while !self.asking.is_empty() {
             match tokio::time::timeout_at(together, self.asking.join_next()).await {
-                Ok(Some(Ok(settled))) => ready.push(settled),
+                Ok(Some(Ok(settled))) => self.settled.push(settled),
                 _ => break,
             }
         }
-        let mut answers = Vec::new();
-        for (key, is_for_user, settled) in ready {
+        let (mut answers, mut unanswered) = (Vec::new(), None);
+        for (key, is_for_user, settled) in &self.settled {
             match settled {
-                Settled::Send(json) => answers.push((key, json)),
+                Settled::Send(json) => answers.push((key.clone(), json.clone())),
                 // The server should not have asked; a user who cannot be asked has closed it.
-                Settled::Undeclared(kind) if is_for_user => {
+                Settled::Undeclared(kind) if *is_for_user => {
                     tracing::warn!(task = self.id, kind, "a task asked for what was not declared");
-                    answers.push((key, cancelled()));
+                    answers.push((key.clone(), cancelled()));
                 }
                 Settled::Undeclared(kind) => {
-                    self.cancel().await?;
                     let why = format!("the task asked for {kind}, which nobody here can give");
-                    return Err(GaveUp::Unanswered(why).into());
+                    unanswered = Some(GaveUp::Unanswered(why));
                 }
-                Settled::Refused(why) => {
-                    self.cancel().await?;
-                    return Err(GaveUp::Unanswered(why).into());
+                Settled::Refused(why) => unanswered = Some(GaveUp::Unanswered(why.clone())),
+                Settled::Bad(why) => {
+                    let why = GaveUp::BadAnswer(why.clone());
+                    self.settled.clear();
+                    return Err(why.into());
                 }
-                Settled::Bad(why) => return Err(GaveUp::BadAnswer(why).into()),
             }
         }
-        self.give(answers).await
+        if let Some(why) = unanswered {
+            self.cancel().await?;
+            self.settled.clear();
+            return Err(why.into());
+        }
+        // Once they are noted they may be given twice, but not lost.
+        let given = self.give(answers).await;
+        if !given.as_ref().is_err_and(Error::is_transient) {
+            self.settled.clear();
+        }
+        given
     }
 
     /// Gives answers: noted first, then sent until they are taken.

@@ -315,3 +315,39 @@ async fn events_of_a_task_have_its_progress_and_what_it_emits() {
     assert_eq!(texts(&result), "a box\nsent: true", "it begins with what was emitted");
     assert!(events.next().await.is_none());
 }
+
+/// Emits for as long as its user thinks.
+async fn chatty(cx: Durable) -> outlive::server::Result<String> {
+    let ticking = async {
+        loop {
+            cx.emit("tick").await?;
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::select! {
+        sure = cx.elicit::<Sure>("sure", "Enough?") => Ok(format!("said: {}", sure?.yes)),
+        stopped = ticking => stopped,
+    }
+}
+
+#[tokio::test]
+async fn an_answer_is_not_lost_among_what_is_emitted() {
+    let server = Server::builder("chats", "1")
+        .tasks(TaskConfig::volatile().partials(true))
+        .tool(Tool::new("chatty", chatty).task(TaskPolicy::Always))
+        .build()
+        .unwrap();
+    let yes = Answers::new().form(|_| async { Answer::accept(json!({"yes": true})) });
+    let client = streaming().answerer(yes).connect(&server).await.unwrap();
+    let mut handle = client.start_tool("chatty", json!({})).await.unwrap();
+    let mut events = handle.events().answering();
+    let ending = async {
+        loop {
+            if let TaskEvent::Done(result) = events.next().await.unwrap().unwrap() {
+                return texts(&result);
+            }
+        }
+    };
+    let said = tokio::time::timeout(Duration::from_secs(20), ending).await.expect("it ends");
+    assert!(said.ends_with("said: true"), "{said}");
+}
