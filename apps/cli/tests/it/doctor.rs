@@ -55,7 +55,8 @@ async fn where_all_is_well_it_says_so() {
     assert!(!folder.0.join("tasks.db").exists(), "nothing is made");
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0, "and nothing is left");
     outlive(&folder.0, &["store", "migrate"]);
-    let healthy = doctor(&folder, &["--listen", &address]);
+    let data = folder.0.display().to_string();
+    let healthy = doctor(&folder, &["--listen", &address, "--data", &data]);
     finds(&healthy, "store", "ok", "written and read back");
     let text = outlive(&folder.0, &["doctor", "--listen", &address]);
     assert_eq!(text.status.code(), Some(0));
@@ -133,7 +134,17 @@ fn what_is_wrong_is_said_with_what_to_do() {
     let plain = file("plain", "");
     let wrong = doctor(&folder, &[&toml]);
     assert_eq!(wrong.status.code(), Some(1));
-    finds(&wrong, "file", "failure", "outlive.toml");
+    finds(&wrong, "file", "failure", "outlive.toml:2:");
+    let toml = file(
+        "outlive.toml",
+        "[server]\nlisten = \"192.0.2.1:8000\"\n[tools.a]\ndescription = \"d\"\ncommand = [\"no-such-program\"]\n\
+         [tools.b]\ndescription = \"d\"\ncommand = [\"true\"]\nfolder = \"nowhere\"\n",
+    );
+    let wrong = doctor(&folder, &[&toml]);
+    finds(&wrong, "file", "ok", "has 2 tools");
+    finds(&wrong, "file", "failure", "`a` runs `no-such-program`");
+    finds(&wrong, "file", "failure", "the folder of `b` is not there");
+    finds(&wrong, "port", "failure", "no address of this machine");
     let no_folder = doctor(&folder, &["--data", &plain]);
     finds(&no_folder, "data", "failure", "is no folder");
     let long = folder.0.join("x".repeat(120)).display().to_string();
@@ -156,7 +167,10 @@ fn files_and_folders_that_others_may_read_are_named() {
     let mode = |path: &std::path::Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };
-    let look = || doctor(&folder, &["--token-file", &tokens.display().to_string()]);
+    let look = || {
+        let (data, tokens) = (folder.0.display().to_string(), tokens.display().to_string());
+        doctor(&folder, &["--data", &data, "--token-file", &tokens])
+    };
     outlive::server::SealKeys::from_file(&key).unwrap();
     mode(&folder.0, 0o755);
     mode(&tokens, 0o644);
