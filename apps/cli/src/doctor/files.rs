@@ -42,7 +42,7 @@ fn tools(file: &Path, config: std::result::Result<&Config, &Trouble>) -> Vec<Fin
     let tools = config.tools.len();
     let mut findings = vec![Finding::ok(FILE, format!("{} has {tools} tools", file.display()))];
     for tool in &config.tools {
-        let folder = serve::folder_of(tool, Some(file));
+        let folder = tool.folder_in(&serve::base_of(Some(file)));
         if !folder.is_dir() {
             let what = format!("the folder of `{}` is not there: {}", tool.name, folder.display());
             findings.push(Finding::failure(FILE, what, "make it, or name another with `folder`"));

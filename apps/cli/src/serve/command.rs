@@ -7,7 +7,13 @@
 
 mod follow;
 
-use std::{collections::BTreeSet, error::Error as _, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    error::Error as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use outlive::server::{CallToolResult, CleanUp, Durable, Error, Result};
 use serde_json::{Map, Value as Json};
@@ -24,8 +30,8 @@ use crate::job::{self, JobSpec};
 /// A tool of the file, ready to be called.
 pub(super) struct Command {
     config: ToolConfig,
-    /// Where the file is: relative folders begin there.
-    base: PathBuf,
+    /// Where its command runs.
+    folder: PathBuf,
     places: Arc<Semaphore>,
     runner: Arc<Runner>,
 }
@@ -41,9 +47,9 @@ const PASSED_ON: [&str; 11] = [
 ];
 
 impl Command {
-    pub(super) fn new(config: ToolConfig, base: PathBuf, runner: Arc<Runner>) -> Self {
+    pub(super) fn new(config: ToolConfig, base: &Path, runner: Arc<Runner>) -> Self {
         let places = Arc::new(Semaphore::new(config.concurrency as usize));
-        Self { config, base, places, runner }
+        Self { folder: config.folder_in(base), config, places, runner }
     }
 
     /// Runs the command for a call.
@@ -112,10 +118,7 @@ impl Command {
     /// A place among the commands that may run at once; one that runs already needs none.
     async fn place(&self, run: &Durable, id: &str) -> Result<Option<OwnedSemaphorePermit>> {
         let free = Arc::clone(&self.places).try_acquire_owned().ok();
-        let runs = || async {
-            Ok::<_, Error>(self.runner.jobs.find(id).await.map_err(unreachable)?.is_some())
-        };
-        if free.is_some() || runs().await? {
+        if free.is_some() || self.runner.jobs.find(id).await.map_err(unreachable)?.is_some() {
             return Ok(free);
         }
         run.status(format!("waits: {} run already", self.config.concurrency));
@@ -126,36 +129,30 @@ impl Command {
     }
 
     fn spec(&self, ready: Ready) -> JobSpec {
-        let ToolConfig { folder, pass_env, inherit_env, .. } = &self.config;
+        let ToolConfig { pass_env, inherit_env, end_grace, .. } = &self.config;
         let mut env: Vec<(String, String)> = Vec::new();
         if !*inherit_env {
             let names: BTreeSet<&str> =
                 PASSED_ON.into_iter().chain(pass_env.iter().map(String::as_str)).collect();
-            env.extend(
-                names
-                    .into_iter()
-                    .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?))),
-            );
+            let set = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
+            env.extend(names.into_iter().filter_map(set));
         }
         env.extend(ready.env);
+        let shared = self.runner.shared_store.is_some();
+        let orphan_after = shared.then(|| orphan_after(self.runner.lost_after));
         JobSpec {
             argv: ready.argv,
             env,
             clear_env: !inherit_env,
-            folder: Some(
-                folder.as_ref().map_or_else(|| self.base.clone(), |folder| self.base.join(folder)),
-            ),
+            folder: Some(self.folder.clone()),
             stdin: ready.stdin,
             asks: self.config.asks,
             time_limit: Some(self.config.time_limit),
             max_output_bytes: self.config.max_output,
             max_output_lines: self.config.max_lines,
-            end_grace: self.config.end_grace,
-            orphan_after: self
-                .runner
-                .shared_store
-                .is_some()
-                .then(|| orphan_after(self.runner.lost_after)),
+            // It has to be over before others take it for lost.
+            end_grace: orphan_after.map_or(*end_grace, |longest| longest.min(*end_grace)),
+            orphan_after,
         }
     }
 

@@ -39,7 +39,7 @@ use outlive::{
 use tokio::{runtime::Runtime, task::AbortHandle};
 
 use self::{
-    config::{Config, ServerConfig, TasksConfig, ToolConfig},
+    config::{Config, ServerConfig, TasksConfig},
     hello::Hello,
     host::Host,
     runner::Runner,
@@ -251,14 +251,8 @@ fn is_shared(url: &str) -> bool {
     url.starts_with("postgres:") || url.starts_with("postgresql:")
 }
 
-/// Where the command of a tool runs.
-pub(crate) fn folder_of(tool: &ToolConfig, file: Option<&Path>) -> PathBuf {
-    let base = base_of(file);
-    tool.folder.as_ref().map_or_else(|| base.clone(), |folder| base.join(folder))
-}
-
 /// Where relative folders and programs begin: where the file is.
-fn base_of(file: Option<&Path>) -> PathBuf {
+pub(crate) fn base_of(file: Option<&Path>) -> PathBuf {
     let folder = file.and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())

@@ -75,7 +75,7 @@ impl Tools {
 
     fn tool(&self, config: &ToolConfig) -> Tool {
         let runner = Arc::clone(&self.runner);
-        let command = Arc::new(Command::new(config.clone(), self.base.clone(), runner));
+        let command = Arc::new(Command::new(config.clone(), &self.base, runner));
         let call = {
             let command = Arc::clone(&command);
             move |cx: Durable, params: RawParams| {

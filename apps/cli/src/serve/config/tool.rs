@@ -1,6 +1,10 @@
 //! One tool of the file: a command, and everything that is said about it.
 
-use std::{collections::BTreeSet, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use serde_json::Value as Json;
 
@@ -20,7 +24,7 @@ pub(crate) struct ToolConfig {
     pub(crate) arguments: Vec<Argument>,
     command: Template,
     shell: bool,
-    pub(crate) folder: Option<PathBuf>,
+    folder: Option<PathBuf>,
     env: Vec<(String, Word)>,
     pub(crate) pass_env: Vec<String>,
     pub(crate) inherit_env: bool,
@@ -133,6 +137,11 @@ impl ToolConfig {
     /// The schema of its arguments.
     pub(crate) fn input_schema(&self) -> Json {
         argument::schema(&self.arguments)
+    }
+
+    /// Where it is run: relative folders begin where the file is.
+    pub(crate) fn folder_in(&self, base: &Path) -> PathBuf {
+        self.folder.as_ref().map_or_else(|| base.to_owned(), |folder| base.join(folder))
     }
 
     /// What is run.
