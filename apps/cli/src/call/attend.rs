@@ -35,6 +35,8 @@ pub(crate) enum Left {
     Unanswered(String),
     /// It asked, and was answered; nothing more was wanted.
     Answered,
+    /// It asked, and what was prepared for that is no answer.
+    Misanswered(Trouble),
 }
 
 /// What became of a call that was begun.
@@ -228,7 +230,11 @@ impl Attendant {
             // It is about to end, and wants no answer any more.
             return Ok(None);
         }
-        let known = match self.prepared.fill(&question)? {
+        let filled = match self.prepared.fill(&question) {
+            Ok(filled) => filled,
+            Err(trouble) => return Ok(Some(Left::Misanswered(trouble))),
+        };
+        let known = match filled {
             Filled::Answer(answer) => {
                 self.has_answered = true;
                 let _ = reply.send(answer);

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use outlive::{
-    client::{SavedCall, TaskHandle},
+    client::{SavedCall, Stage, TaskHandle},
     wire::CallToolResult,
 };
 use serde_json::json;
@@ -72,12 +72,19 @@ impl Outcome<'_> {
                 }
                 Ok(interrupted())
             }
+            Left::Misanswered(trouble) => {
+                match saved.as_ref().filter(|saved| task_id(saved).is_some()) {
+                    Some(saved) => self.go_on(saved),
+                    None => self.strike(saved.as_ref()),
+                }
+                Err(trouble)
+            }
             Left::TimedOut => {
                 let trouble = Trouble::unreachable("there was no result in time");
                 Err(self.left(
                     trouble,
                     saved.as_ref(),
-                    "watch",
+                    "result",
                     "the call was cancelled; give it more with --timeout",
                 ))
             }
@@ -99,10 +106,13 @@ impl Outcome<'_> {
     /// A failure: one that ended the call, or one that leaves a task behind.
     pub(crate) fn failed(&self, trouble: Trouble) -> Trouble {
         let Some(saved) = self.handles.mine() else { return trouble };
-        if saved.is_over() {
-            self.handles.forget(&saved.id);
-        } else {
-            self.go_on(&saved);
+        match saved.stage {
+            Stage::Done(_) | Stage::Failed(_) => self.handles.forget(&saved.id),
+            Stage::Task(_) => self.go_on(&saved),
+            _ => {
+                let result = self.command("result", &saved);
+                self.screen.talk(&format!("it may have been done; go on with it: {result}"));
+            }
         }
         trouble
     }

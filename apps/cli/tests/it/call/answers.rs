@@ -62,6 +62,7 @@ fn an_answer_that_does_not_fit_is_refused() {
     ] {
         let ran = outlive.run(&["call", &stage.url, "order", "--answer", answer]);
         assert!(ran.code == 2 && ran.err.contains(why), "{answer}: {ran:?}");
+        assert!(outlive.written().is_empty(), "there is nothing to go on with");
     }
 }
 

@@ -182,7 +182,7 @@ fn a_call_that_takes_too_long_is_left() {
     assert!(ran.code == 3 && ran.err.contains("--timeout"), "{ran:?}");
     assert!(outlive.written().is_empty(), "it was cancelled");
     let ran = outlive.run(&["call", &stage.url, "count", "to=2", &hold, "--timeout", "1s"]);
-    assert!(ran.code == 3 && ran.err.contains("outlive tasks watch "), "{ran:?}");
+    assert!(ran.code == 3 && ran.err.contains("outlive tasks result "), "{ran:?}");
     assert_eq!(outlive.written().len(), 1, "a task goes on");
 }
 
