@@ -75,7 +75,8 @@ impl Hello {
         let width = self.tools.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
         for (index, (name, task)) in self.tools.iter().enumerate() {
             let label = if index == 0 { "tools" } else { "" };
-            eprintln!("  {label:<6} {name:<width$}  {}", style(task).for_stderr().dim());
+            let line = format!("  {label:<6} {name:<width$}  {}", style(task).for_stderr().dim());
+            eprintln!("{}", line.trim_end());
         }
         eprintln!("  data   {}", self.data.display());
         eprintln!("  store  {}\n", self.store);
