@@ -13,7 +13,7 @@ use std::{
 };
 
 use outlive::{
-    server::Principal,
+    server::Cx,
     tasks::{Store, TaskId},
 };
 use serde::{Deserialize, Serialize};
@@ -71,14 +71,14 @@ impl Runner {
         Ok(Self { jobs, host, shared_store, lost_after, attended, ending: Mutex::default() })
     }
 
-    /// Follows a job.
-    pub(super) fn attend(self: &Arc<Self>, id: String) -> io::Result<Attendance> {
+    /// Follows a job, for a call.
+    pub(super) fn attend(self: &Arc<Self>, id: String, call: &Cx) -> io::Result<Attendance> {
         fs::create_dir_all(&self.attended)?;
         let file = File::create(self.attended.join(&id))?;
         // Who looks whether it is locked holds it for an instant.
         file.lock_shared()?;
-        let runner = Arc::clone(self);
-        Ok(Attendance { runner, id, task: None, asks: false, over: None, _locked: file })
+        let (runner, call) = (Arc::clone(self), call.clone());
+        Ok(Attendance { runner, id, call, labelled: false, asks: false, over: None, _locked: file })
     }
 
     pub(super) fn is_attended(&self, id: &str) -> bool {
@@ -133,7 +133,9 @@ impl Runner {
 pub(super) struct Attendance {
     runner: Arc<Runner>,
     id: String,
-    task: Option<String>,
+    call: Cx,
+    /// Whether it is written on the job which task it belongs to.
+    labelled: bool,
     asks: bool,
     /// Set when the job has been read to its end: whether the call ends with it.
     over: Option<bool>,
@@ -142,17 +144,22 @@ pub(super) struct Attendance {
 
 impl Attendance {
     /// Writes on the job which task it belongs to, once there is one.
-    pub(super) fn belongs_to(&mut self, task: Option<String>, principal: &Principal, job: &Job) {
-        if self.task.is_some() {
+    pub(super) fn label(&mut self, job: &Job) {
+        if self.labelled {
             return;
         }
-        let Some(task) = task else { return };
-        let owner = Owner { principal: principal.key().to_owned(), task };
+        let Some(task) = self.call.task_id() else { return };
+        let owner = Owner { principal: self.call.principal().key().to_owned(), task };
         let note = serde_json::to_string(&owner).unwrap_or_default();
         match job.set_note(&note) {
-            Ok(()) => self.task = Some(owner.task),
+            Ok(()) => self.labelled = true,
             Err(error) => tracing::warn!(job = self.id, %error, "a job could not be labelled"),
         }
+    }
+
+    /// Whether it is a task's, and that is written on it.
+    pub(super) fn is_labelled(&self) -> bool {
+        self.labelled
     }
 
     /// Says whether a question is out: the call may be dropped and come back with the answer.
@@ -169,13 +176,14 @@ impl Attendance {
 impl Drop for Attendance {
     fn drop(&mut self) {
         let id = std::mem::take(&mut self.id);
-        match (&self.task, self.over) {
-            // A task is stored before its result is; until then it may run again.
-            (Some(_), _) => {}
-            (None, Some(false)) => {}
-            (None, None) if self.asks => {}
+        // A task is stored before its result is; until then it may run again.
+        let is_task = self.call.task_id().is_some();
+        match self.over {
+            _ if is_task => {}
+            Some(false) => {}
+            None if self.asks => {}
             // It is over, or its caller has left, and nobody can come back to it.
-            (None, Some(true) | None) => self.runner.end_in_the_background(id),
+            Some(true) | None => self.runner.end_in_the_background(id),
         }
     }
 }

@@ -33,15 +33,15 @@ pub(super) async fn follow(
     mut job: Job,
     id: String,
 ) -> Result<Ended> {
-    let mut attendance = runner.attend(id)?;
+    let mut attendance = runner.attend(id, run)?;
     let mut gathered = Gathered::new(run, config);
     let exit = loop {
-        attendance.belongs_to(run.task_id(), run.principal(), &job);
+        attendance.label(&job);
         let event = tokio::select! {
             event = job.next() => event.map_err(unreachable)?,
             () = run.cancelled() => return cancelled(&job, attendance).await,
-            // Nothing happens, but somebody may be able to read what there is.
-            () = tokio::time::sleep(LOOK), if gathered.holds_back() => {
+            // Nothing happens, but it may have become a task, and somebody may be able to read what there is.
+            () = tokio::time::sleep(LOOK), if !attendance.is_labelled() => {
                 gathered.let_go(run).await?;
                 continue;
             }

@@ -1,4 +1,4 @@
-//! A server that is killed again and again while a command prints.
+//! Servers that are killed or stopped while commands run.
 
 use std::{fs, time::Duration};
 
@@ -49,5 +49,29 @@ max_output = "1 MiB"
     let expected: Vec<String> = (1..=10_000).map(|number| number.to_string()).collect();
     assert_eq!(result.is_error, None);
     assert!(texts(&result) == expected.join("\n"), "{} blocks", result.content.len());
+    assert_eq!(place.read("runs"), "run\n");
+}
+
+#[tokio::test]
+async fn a_server_that_is_stopped_leaves_the_commands_of_tasks_alone() {
+    let mut place = Place::new(
+        r#"
+[tools.quiet]
+description = "Says nothing until the end, after it has become a task."
+command = ["sh", "-c", "echo run >> runs; while [ ! -e go ]; do sleep 0.05; done; echo 42"]
+output = "json"
+task_after = "100ms"
+"#,
+    );
+    let client = place.client().await;
+    let mut task = client.start_tool("quiet", json!({})).await.unwrap();
+    assert!(task.task_id().is_some());
+    place.stop();
+    assert!(place.log().contains("1 command goes on without the server"), "{}", place.log());
+    place.start();
+    fs::write(place.folder.join("go"), "").unwrap();
+    let result = tokio::time::timeout(Duration::from_secs(30), task.wait()).await;
+    let result = result.expect("it ends").unwrap();
+    assert_eq!(texts(&result), "42");
     assert_eq!(place.read("runs"), "run\n");
 }

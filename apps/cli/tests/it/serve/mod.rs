@@ -98,6 +98,14 @@ impl Place {
         server.process.wait().unwrap();
     }
 
+    /// Stops the server, as a person or the system would.
+    pub(crate) fn stop(&mut self) {
+        let server = self.server.as_mut().expect("it runs");
+        let stopped = Command::new("kill").arg(server.process.id().to_string()).status();
+        assert!(stopped.unwrap().success());
+        assert!(server.process.wait().unwrap().success(), "{}", self.log());
+    }
+
     pub(crate) fn url(&self) -> &str {
         &self.server.as_ref().expect("it runs").url
     }
