@@ -7,7 +7,7 @@
 //! Everything that matters is in the job's folder (`folder.rs`), and survives all processes:
 //!
 //! ```text
-//! <data>/server.lock        held by every server that is there
+//! <data>/server.pulse       touched by every server that is there, and knows that its store is
 //! <data>/jobs/.ctl/…        the sockets of supervisors; the names are short, because those of sockets must be
 //! <data>/jobs/<id>/
 //!     spec.json             what to run
@@ -47,7 +47,7 @@ mod output;
 mod pipes;
 #[cfg(unix)]
 mod processes;
-mod server_lock;
+mod pulse;
 mod spec;
 #[cfg(unix)]
 mod supervisor;
@@ -66,7 +66,7 @@ pub use jobs::Jobs;
 pub use ask::{Ask, MARKER};
 pub use error::{Error, Result};
 pub use lines::{Line, Position};
-pub use server_lock::{ServerLock, server_lock};
+pub use pulse::beat;
 pub use spec::{Event, Exit, How, JobInfo, JobSpec, State};
 #[cfg(unix)]
 pub(crate) use supervisor::{SuperviseArgs, supervise};

@@ -22,7 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use self::follow::{Ended, follow};
 use super::{
     config::{OnCrash, Ready, ToolConfig},
-    host::{Host, orphan_after},
+    host::{Host, longest_end, orphan_after},
     runner::Runner,
 };
 use crate::job::{self, JobSpec};
@@ -138,8 +138,7 @@ impl Command {
             env.extend(names.into_iter().filter_map(set));
         }
         env.extend(ready.env);
-        let shared = self.runner.shared_store.is_some();
-        let orphan_after = shared.then(|| orphan_after(self.runner.lost_after));
+        let lost_after = self.runner.shared_store.is_some().then_some(self.runner.lost_after);
         JobSpec {
             argv: ready.argv,
             env,
@@ -151,8 +150,8 @@ impl Command {
             max_output_bytes: self.config.max_output,
             max_output_lines: self.config.max_lines,
             // It has to be over before others take it for lost.
-            end_grace: orphan_after.map_or(*end_grace, |longest| longest.min(*end_grace)),
-            orphan_after,
+            end_grace: lost_after.map_or(*end_grace, |lost| longest_end(lost).min(*end_grace)),
+            orphan_after: lost_after.map(orphan_after),
         }
     }
 

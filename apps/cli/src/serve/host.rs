@@ -15,9 +15,9 @@ use std::{
 
 use outlive::tasks::Store;
 use serde_json::value::RawValue;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::job::{ServerLock, server_lock};
+use crate::job;
 
 /// The machine, or rather the data folder: commands are found by whoever has it.
 #[derive(Clone, Debug)]
@@ -47,43 +47,41 @@ impl Host {
         !matches!(store.kept(&key(id)).await, Ok(None))
     }
 
-    /// Says that this machine lives, for as long as it is polled. While the store cannot be told,
-    /// the lock is given back: commands that others may take for lost end.
+    /// Says that this machine lives, for as long as it is polled: to the others in the store, and then
+    /// to its own commands. Those of a server that cannot tell the store end in time.
     pub(super) async fn live(self, store: Arc<dyn Store>, lost_after: Duration) {
-        let mut lock: Option<ServerLock> = None;
-        let mut told = Instant::now();
-        let mut pulse = interval(lost_after / 6);
-        pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let often = lost_after / 12;
+        let mut pulses = interval(often);
+        pulses.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            pulse.tick().await;
+            pulses.tick().await;
             let note = RawValue::from_string("true".to_owned()).expect("this is JSON");
-            match store.replace(&key(&self.id), note, lost_after).await {
-                Ok(()) => {
-                    told = Instant::now();
-                    if lock.is_none() {
-                        lock = server_lock(&self.data)
-                            .inspect_err(
-                                |error| tracing::warn!(%error, "the data folder cannot be locked"),
-                            )
-                            .ok();
+            let key = key(&self.id);
+            match timeout(often, store.replace(&key, note, lost_after)).await {
+                Ok(Ok(())) => {
+                    if let Err(error) = job::beat(&self.data) {
+                        tracing::error!(%error, "the data folder cannot be written; commands end");
                     }
                 }
-                Err(error) if told.elapsed() > lost_after / 3 => {
-                    if lock.take().is_some() {
-                        tracing::warn!(%error, "the store is out of reach; commands end, since others may run them again");
-                    }
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "the store is out of reach; commands end if it stays so")
                 }
-                Err(error) => {
-                    tracing::debug!(%error, "the store could not be told that this server lives")
-                }
+                Err(_) => tracing::warn!("the store does not answer; commands end if it stays so"),
             }
         }
     }
 }
 
-/// For how long a command goes on without a server: well before others take it for lost.
+/// For how long a command goes on without a server, in parts of the time after which others take it
+/// for lost: a twelfth until the store has not answered, four without a pulse, one to notice it, and
+/// two to end. A third is left for what nobody has thought of.
 pub(super) fn orphan_after(lost_after: Duration) -> Duration {
     lost_after / 3
+}
+
+/// How long a command may take to end then.
+pub(super) fn longest_end(lost_after: Duration) -> Duration {
+    lost_after / 6
 }
 
 fn key(id: &str) -> String {

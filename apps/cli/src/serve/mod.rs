@@ -46,7 +46,6 @@ use self::{
     tools::Tools,
 };
 use crate::{
-    job::server_lock,
     paths,
     trouble::{Kind, Result, Trouble},
 };
@@ -124,11 +123,6 @@ async fn serve(args: Args) -> Result<()> {
         tools.build(builder(&server, &tasks, &data, Arc::clone(&store), longest_end)?, configs);
     let built = built.build().map_err(Trouble::usage)?;
 
-    // Commands see by it that a server is there; on a shared store it also has to be heard of.
-    let _lock = match &shared {
-        None => Some(server_lock(&data).map_err(|error| unusable(&data, &error))?),
-        Some(_) => None,
-    };
     let _living = shared.map(|store| in_background(host.live(store, tasks.lost_after)));
     let _tidying = in_background(janitor::tidy(Arc::clone(&runner), Arc::clone(&store)));
     let _reloading = file.map(|file| in_background(reload::follow(file, built.clone(), tools)));

@@ -2,7 +2,13 @@
 //!
 //! One loop: what is printed, what is asked and answered, the time, the servers, and the processes.
 
-use std::{future::pending, io, os::unix::process::CommandExt, process::Child, time::Duration};
+use std::{
+    future::pending,
+    io,
+    os::unix::process::CommandExt,
+    process::Child,
+    time::{Duration, SystemTime},
+};
 
 use rustix::process::Pid;
 use tokio::{
@@ -23,7 +29,7 @@ use super::{
         output::{Output, Questions, Tail},
         pipes::{Stderr, Stdout, Writing},
         processes::{self, Family, GIVE_UP_AFTER, LEFT, LOOK_EVERY},
-        server_lock,
+        pulse,
         wire::{News, Taken},
     },
     control::{Control, Request},
@@ -123,6 +129,8 @@ struct Watch<'a> {
     news: &'a watch::Sender<News>,
     clock: Clock,
     dialogue: Dialogue,
+    /// The pulse of the server as it was last, and when that was seen first.
+    server_pulse: Option<SystemTime>,
     server_seen: Instant,
     /// Why it was ended, if it was.
     ended_by: Option<How>,
@@ -177,6 +185,7 @@ impl<'a> Watch<'a> {
             news,
             clock: Clock::start(spec.time_limit),
             dialogue: Dialogue::default(),
+            server_pulse: None,
             server_seen: Instant::now(),
             ended_by: None,
             ending: None,
@@ -346,7 +355,9 @@ impl<'a> Watch<'a> {
 
     fn look_for_server(&mut self) {
         let data = self.folder.jobs().parent();
-        if data.is_some_and(server_lock::is_held) {
+        let pulse = data.and_then(pulse::last);
+        if pulse != self.server_pulse {
+            self.server_pulse = pulse;
             self.server_seen = Instant::now();
         } else if self.spec.orphan_after.is_some_and(|after| self.server_seen.elapsed() >= after) {
             self.end(How::Orphaned);

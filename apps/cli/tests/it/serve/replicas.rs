@@ -9,7 +9,7 @@ use super::{Place, builder, until};
 
 const FILE: &str = r#"
 [tasks]
-lost_after = "3s"
+lost_after = "12s"
 
 [tools.fails]
 description = "Is not run again."
