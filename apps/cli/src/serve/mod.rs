@@ -131,16 +131,27 @@ async fn serve(args: Args) -> Result<()> {
         hello.on_stdio();
         built.serve_stdio().await.map_err(|error| Trouble::new(Kind::Failed, error))?;
     } else {
-        let serving =
-            built.serve_http(server.listen.as_str(), http(&server, &built)?).await.map_err(
-                |error| Trouble::usage(error).remedy("outlive serve --listen 127.0.0.1:PORT"),
-            )?;
+        let serving = built
+            .serve_http(server.listen.as_str(), http(&server, &built)?)
+            .await
+            .map_err(|error| no_listener(&server, &error))?;
         hello.at(&serving.url(), args.json);
         serving.until_stopped().await.map_err(|error| Trouble::new(Kind::Failed, error))?;
     }
     runner.settled().await;
     hello::goodbye(&runner);
     Ok(())
+}
+
+/// Why nobody can be served at an address, in the words of this program.
+fn no_listener(server: &ServerConfig, error: &io::Error) -> Trouble {
+    if !error.to_string().contains("no authenticator") {
+        return Trouble::usage(error).remedy("outlive serve --listen 127.0.0.1:PORT");
+    }
+    let listen = &server.listen;
+    Trouble::usage(format_args!("others can reach {listen}, and callers need no token there")).remedy(
+        "--token-file FILE; or --listen 127.0.0.1:PORT; or `open_to_anyone = true` in [server], if that is meant",
+    )
 }
 
 /// What the command line says counts more than what the file says.

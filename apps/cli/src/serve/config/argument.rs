@@ -112,8 +112,8 @@ pub(super) fn is_name(name: &str) -> bool {
 
 fn kind(section: &mut Section<'_>, schema: &mut Map<String, Json>) -> Result<Kind> {
     let Some(value) = section.take("type") else {
-        let what = format_args!("`{}` has no type", section.path()).to_string();
-        return Err(Problem::at(section.line, what).remedy(format_args!("type = one of {KINDS}")));
+        let what = format!("`{}` has no type", section.path());
+        return Err(section.lacks("type", what).or_remedy(format_args!("type = one of {KINDS}")));
     };
     let (line, name) = (value.line, String::read(value)?);
     let items = section.take("items");

@@ -3,7 +3,7 @@
 //! A section remembers which keys it was asked for, so that what is left over is a mistake of the
 //! author, and can be answered with the keys that there are.
 
-use std::{fmt, ops::Range, path::Path};
+use std::{borrow::Cow, fmt, ops::Range, path::Path};
 
 use toml::{
     Spanned,
@@ -30,6 +30,11 @@ impl Problem {
     pub(crate) fn remedy(mut self, remedy: impl fmt::Display) -> Self {
         self.remedy = Some(remedy.to_string());
         self
+    }
+
+    /// What to write, if it is not known better.
+    pub(crate) fn or_remedy(self, remedy: impl fmt::Display) -> Self {
+        if self.remedy.is_some() { self } else { self.remedy(remedy) }
     }
 
     /// Says it for the file it is in.
@@ -279,10 +284,19 @@ impl<'t> Section<'t> {
         self.take(key).map(Value::section).transpose()
     }
 
+    /// A key that has to be there is not; perhaps it was meant by one that nobody knows.
+    pub(crate) fn lacks(&self, key: &'static str, what: impl fmt::Display) -> Problem {
+        let meant = self.table.keys().find(|written| nearest(written.get_ref(), &[key]).is_some());
+        match meant {
+            Some(written) => self.unknown(written),
+            None => Problem::at(self.line, what),
+        }
+    }
+
     /// What is inside, whatever it is called; in the order of the file.
     pub(crate) fn entries(self) -> Vec<(String, Value<'t>)> {
         let Self { table, lines, path, .. } = self;
-        let entry = |(key, value): (Spanned<std::borrow::Cow<'t, str>>, Spanned<DeValue<'t>>)| {
+        let entry = |(key, value): (Spanned<Cow<'t, str>>, Spanned<DeValue<'t>>)| {
             let name = key.into_inner().into_owned();
             let path = join(&path, &name);
             (name, Value::new(value, lines, path))
@@ -292,15 +306,21 @@ impl<'t> Section<'t> {
 
     /// Nothing may be left that nobody has asked for. Returns what was asked for.
     pub(crate) fn finish(self) -> Result<Vec<&'static str>> {
-        let Some((key, _)) = self.table.iter().next() else { return Ok(self.asked) };
+        match self.table.keys().next() {
+            None => Ok(self.asked),
+            Some(key) => Err(self.unknown(key)),
+        }
+    }
+
+    fn unknown(&self, key: &Spanned<Cow<'t, str>>) -> Problem {
         let line = self.lines.of(&key.span());
         let place =
             if self.path.is_empty() { "here".to_owned() } else { format!("in [{}]", self.path) };
         let problem = Problem::at(line, format_args!("`{}` means nothing {place}", key.get_ref()));
-        Err(problem.remedy(match nearest(key.get_ref(), &self.asked) {
+        problem.remedy(match nearest(key.get_ref(), &self.asked) {
             Some(meant) => format!("`{meant}`?"),
             None => format!("one of: {}", self.asked.join(", ")),
-        }))
+        })
     }
 
     fn join(&self, key: &str) -> String {

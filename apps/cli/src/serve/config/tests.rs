@@ -99,6 +99,11 @@ fn mistakes_name_their_line() {
             1,
             "cannot be the name of a tool",
         ),
+        (
+            "[tools.t]\ndescription = \"d\"\ncomand = [\"c\"]\n",
+            3,
+            "`comand` means nothing in [tools.t]",
+        ),
         ("[server]\nport = 1\n", 2, "`port` means nothing in [server]"),
         ("[server]\ntrust_proxies = [\n  \"proxy\",\n]\n", 3, "is no address"),
     ] {

@@ -95,8 +95,9 @@ impl ToolConfig {
         let arguments = arguments(&mut section, asked)?;
         let (command, shell) = command(&mut section, &arguments)?;
         let description = section.read::<String>("description")?.ok_or_else(|| {
-            Problem::at(line, format_args!("the tool `{name}` has no description"))
-                .remedy("description = \"what it does, for the model that chooses\"")
+            section
+                .lacks("description", format_args!("the tool `{name}` has no description"))
+                .or_remedy("description = \"what it does, for the model that chooses\"")
         })?;
         let read_only = section.read("read_only")?;
         let idempotent = section.read("idempotent")?;
@@ -201,10 +202,9 @@ fn arguments(section: &mut Section<'_>, asked: &mut Asked) -> Result<Vec<Argumen
 fn command(section: &mut Section<'_>, arguments: &[Argument]) -> Result<(Template, bool)> {
     let shell = section.read("shell")?.unwrap_or(false);
     let Some(command) = section.take("command") else {
-        let what = format_args!("[{}] has no command", section.path()).to_string();
-        return Err(
-            Problem::at(section.line, what).remedy("command = [\"program\", \"{argument}\", …]")
-        );
+        let what = format!("[{}] has no command", section.path());
+        let lacking = section.lacks("command", what);
+        return Err(lacking.or_remedy("command = [\"program\", \"{argument}\", …]"));
     };
     let line = command.line;
     match (shell, command.is_string()) {

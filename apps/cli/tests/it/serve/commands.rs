@@ -335,3 +335,16 @@ command = ["sh", "-c", "printf '@outlive {\"progress\": 1, \"total\": 2, \"messa
     assert_eq!((progress.progress, progress.total), (1.0, Some(2.0)));
     assert_eq!(progress.message.as_deref(), Some("packing"));
 }
+
+#[test]
+fn an_address_that_others_can_reach_needs_tokens() {
+    let place = Place::unserved("[tools.t]\ndescription = \"d\"\ncommand = [\"true\"]\n");
+    let refused = std::process::Command::new(env!("CARGO_BIN_EXE_outlive"))
+        .args(["serve", "--listen", "0.0.0.0:0", "--data", "data"])
+        .current_dir(&place.folder)
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(said.contains("callers need no token") && said.contains("--token-file"), "{said}");
+}

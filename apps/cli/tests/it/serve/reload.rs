@@ -46,7 +46,7 @@ async fn a_mistake_is_told_and_changes_nothing() {
     let client = place.client().await;
     place.write("[tools.old]\ndescription = \"d\"\ncomand = [\"echo\"]\n");
     until("it is told", || {
-        place.log().contains("outlive.toml:1: [tools.old] has no command").then_some(())
+        place.log().contains("outlive.toml:3: `comand` means nothing in [tools.old]").then_some(())
     })
     .await;
     assert_eq!(texts(&client.call_tool("old", json!({})).await.unwrap()), "old");
