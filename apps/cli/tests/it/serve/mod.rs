@@ -9,6 +9,7 @@ mod reload; // a file that changes
 mod replicas; // two servers on one database
 
 use std::{
+    collections::BTreeSet,
     fs,
     io::{BufRead, BufReader},
     path::PathBuf,
@@ -132,16 +133,30 @@ impl Place {
 
     /// The processes whose environment has the mark of this place: commands and their children.
     pub(crate) fn left_over(&self) -> Vec<String> {
-        let mark = format!("{}=", self.mark()).into_bytes();
-        let mut found = Vec::new();
-        for entry in fs::read_dir("/proc").unwrap().flatten() {
-            let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
-            if environment.windows(mark.len()).any(|window| window == mark) {
-                let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-                found.push(String::from_utf8_lossy(&line).replace('\0', " "));
-            }
-        }
-        found
+        let line = |(process, _): (PathBuf, String)| {
+            let line = fs::read(process.join("cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).replace('\0', " ")
+        };
+        self.marked().map(line).collect()
+    }
+
+    /// The jobs that those processes belong to.
+    pub(crate) fn running_jobs(&self) -> BTreeSet<String> {
+        let job = |(_, environment): (PathBuf, String)| {
+            let mut variables = environment.split('\0');
+            variables.find_map(|variable| variable.strip_prefix("OUTLIVE_JOB=").map(str::to_owned))
+        };
+        self.marked().filter_map(job).collect()
+    }
+
+    /// Processes and their environments.
+    fn marked(&self) -> impl Iterator<Item = (PathBuf, String)> {
+        let mark = format!("{}=", self.mark());
+        fs::read_dir("/proc").unwrap().flatten().filter_map(move |process| {
+            let environment = fs::read(process.path().join("environ")).ok()?;
+            let environment = String::from_utf8_lossy(&environment).into_owned();
+            environment.contains(&mark).then(|| (process.path(), environment))
+        })
     }
 }
 

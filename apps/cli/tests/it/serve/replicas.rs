@@ -81,7 +81,7 @@ async fn a_command_whose_machine_is_gone_is_run_again_where_that_is_meant() {
     first.kill();
     until("it runs again", || (place.read("runs") == "run\nrun\n").then_some(())).await;
     // By then the first one has been ended: never are there two.
-    assert_eq!(place.left_over().iter().filter(|line| line.starts_with("sh ")).count(), 1);
+    assert_eq!(place.running_jobs().len(), 1);
     fs::write(place.folder.join("go"), "").unwrap();
     let result =
         tokio::time::timeout(Duration::from_secs(40), task.wait()).await.expect("it ends").unwrap();
@@ -102,4 +102,15 @@ async fn a_machine_that_comes_back_in_time_keeps_its_command() {
         tokio::time::timeout(Duration::from_secs(60), task.wait()).await.expect("it ends").unwrap();
     assert_eq!(texts(&result), "begun\ndone");
     assert_eq!(place.read("runs"), "run\n");
+}
+
+/// It holds its leases and its locks, so nothing but the missing pulse tells.
+#[tokio::test]
+async fn the_command_of_a_server_that_is_frozen_ends_before_others_may_begin_it_again() {
+    let (place, first, _second, client) = two().await;
+    let _task = begin("again", &place, &first, &client).await;
+    let mut freeze = std::process::Command::new("kill");
+    assert!(freeze.args(["-STOP", &first.pid().to_string()]).status().unwrap().success());
+    until("it is ended", || place.left_over().is_empty().then_some(())).await;
+    assert_eq!(place.read("runs"), "run\n", "nobody else has begun it");
 }
