@@ -25,7 +25,7 @@ pub enum Seen<'a> {
     Written(Duration),
     /// A task waits without a worker.
     Parked,
-    /// A task was given to other workers, because this one stops.
+    /// A task was given to other workers, because this one stops or its run asked for it.
     HandedOver,
     /// A task was stopped, and is kept for an operator; it ends so if nobody has it tried again.
     Kept(&'a TaskOutcome),
