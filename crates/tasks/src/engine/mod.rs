@@ -12,6 +12,7 @@ mod room;
 mod schedule;
 mod seen;
 mod untold;
+mod waited;
 
 use std::{
     collections::HashMap,
