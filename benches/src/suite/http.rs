@@ -38,7 +38,7 @@ pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<
     let modern = modern_call();
     let modern_at =
         |path| vec![http_request("POST", path, MODERN_CALL_HEADERS, &modern); CONNECTIONS];
-    let full_calls = vec![http_request("POST", "/mcp", FULL_CALL_HEADERS, &modern); CONNECTIONS];
+    let full_at = |path| vec![http_request("POST", path, FULL_CALL_HEADERS, &modern); CONNECTIONS];
     // With the headers that calls in a session have, though there is none.
     let legacy_control = vec![legacy_request("/legacy", &"0".repeat(32)); CONNECTIONS];
     let mut targets = vec![
@@ -52,8 +52,8 @@ pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<
             in_sessions(outlive_address)?,
         )?,
         Http::open("Outlive, Durable", &durable, durable_address, modern_at("/mcp"))?,
-        Http::open("control, more headers", &control, control_address, full_calls.clone())?,
-        Http::open("Outlive, token, 10,000 tools", &full, full_address, full_calls)?,
+        Http::open("control, token, page", &control, control_address, full_at("/page"))?,
+        Http::open("Outlive, token, page, 10,000 tools", &full, full_address, full_at("/mcp"))?,
     ];
     let pairs = [
         [CONTROL, OUTLIVE],
