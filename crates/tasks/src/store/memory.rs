@@ -238,7 +238,7 @@ impl Store for MemoryStore {
     fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()> {
         let now = self.now();
         let mut tasks = self.lock();
-        if !tasks.get(&lease.task).is_some_and(|row| row.is_held_by(lease)) {
+        if tasks.get(&lease.task).is_none_or(|row| !row.is_held_by(lease)) {
             return done(Err(StoreError::Lost));
         }
         let is_seen = changes.are_seen() || !matches!(then, Then::GoOn);
@@ -265,7 +265,7 @@ impl Store for MemoryStore {
     fn clean_up<'a>(&'a self, lease: &'a Lease, now: Cleaning) -> Answer<'a, ()> {
         let time = self.now();
         let mut tasks = self.lock();
-        if !tasks.get(&lease.task).is_some_and(|row| row.is_owed(lease, now)) {
+        if tasks.get(&lease.task).is_none_or(|row| !row.is_owed(lease, now)) {
             return done(Err(StoreError::Lost));
         }
         tasks.change(&lease.task, |row| {
@@ -294,7 +294,7 @@ impl Store for MemoryStore {
     ) -> Answer<'a, Option<usize>> {
         let now = self.now();
         let mut tasks = self.lock();
-        if !tasks.get(task).is_some_and(|row| row.principal == principal) {
+        if tasks.get(task).is_none_or(|row| row.principal != principal) {
             return done(Ok(None));
         }
         let taken = tasks.change(task, |row| match row.phase {
@@ -317,7 +317,7 @@ impl Store for MemoryStore {
     ) -> Answer<'a, Option<Cancelled>> {
         let now = self.now();
         let mut tasks = self.lock();
-        if !tasks.get(task).is_some_and(|row| row.principal == principal) {
+        if tasks.get(task).is_none_or(|row| row.principal != principal) {
             return done(Ok(None));
         }
         let cancelled = tasks.change(task, |row| match row.phase {

@@ -318,12 +318,15 @@ impl Store for PostgresStore {
     }
 
     fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()> {
-        Box::pin(async move {
-            let writing = Writing::new(lease.clone(), changes, &then)?;
-            if writing.is_plain() {
-                return self.writers.write_plain(writing).await;
+        let writing = match Writing::new(lease.clone(), changes, &then) {
+            // Most are; a future that carried everything would be made for each.
+            Ok(writing) if writing.is_plain() => {
+                return Box::pin(self.writers.write_plain(writing));
             }
-            let (task, call) = (lease.task.clone(), writing.alone(&self.shared)?);
+            other => other.map(Box::new),
+        };
+        Box::pin(async move {
+            let (task, call) = (lease.task.clone(), writing?.alone(&self.shared)?);
             let read = move |rows: Vec<_>| {
                 writing::read(&rows)?;
                 Ok(Said::changing((), &task, By::Worker))

@@ -21,6 +21,10 @@ use crate::store::{By, Created, StoreError, TaskId};
 /// How many operations share a commit. More would save nothing and keep others waiting.
 const MOST: usize = 512;
 
+/// When that many new tasks wait, one half of them is on its way while the other is committed. With fewer
+/// a commit costs more than the waiting.
+const WORTH_HALVING: usize = 32;
+
 #[derive(Default)]
 pub(super) struct Batch {
     #[expect(clippy::vec_box, reason = "they come in boxes, and are sorted")]
@@ -49,7 +53,6 @@ impl Batch {
     pub(super) fn fill(
         &mut self,
         first: Work,
-        most: usize,
         mut more: impl FnMut() -> Option<Work>,
     ) -> Option<Work> {
         let mut names = Names::default();
@@ -61,7 +64,7 @@ impl Batch {
                 break;
             }
             self.push(work);
-            next = if alone || self.len() >= most.min(MOST) { None } else { more() };
+            next = if alone || self.len() >= MOST { None } else { more() };
         }
         self.calls.sort_by(|one, other| one.order.cmp(&other.order));
         self.creations.sort_by(|one, other| one.task.principal.cmp(&other.task.principal));
@@ -88,6 +91,13 @@ impl Batch {
     /// Whether it is of nothing but tasks that can be copied into their table.
     pub(super) fn can_be_copied(&self) -> bool {
         self.len() == self.creations.len() && self.creations.iter().all(|one| one.is_plain())
+    }
+
+    /// Leaves half of the tasks that are to be made for another batch, if that is worth a commit.
+    pub(super) fn halve(&mut self) -> Option<Self> {
+        let half = self.creations.len().div_ceil(2);
+        let is_worth_it = half * 2 >= WORTH_HALVING;
+        is_worth_it.then(|| Self { creations: self.creations.split_off(half), ..Self::default() })
     }
 
     /// The statements that come before the calls: one for everything that can be done together.

@@ -5,6 +5,7 @@
 //! overtaken. A batch that does not go through is done the other way.
 
 use std::{
+    collections::VecDeque,
     pin::Pin,
     sync::{Arc, atomic::Ordering},
 };
@@ -16,7 +17,7 @@ use super::{
     connect::Session,
     copying::{self, Begun},
     problem::{Problem, Reach},
-    writer::{Lane, Queue, Trouble, command},
+    writer::{Lane, Trouble, command},
 };
 
 /// A batch that is being committed.
@@ -71,7 +72,9 @@ impl Lane {
         let mut undone: Vec<Undone> = Vec::new();
         let mut is_lost = false;
         let mut flying: Option<Flying<'_>> = None;
-        let mut waiting = Some(first);
+        let mut first = first;
+        let second = first.halve();
+        let mut waiting = VecDeque::from_iter([Some(first), second].into_iter().flatten());
         loop {
             let (queue, telling, commits) = (&mut self.queue, &self.telling, &self.commits);
             let (landing, sent) = match flying.take() {
@@ -96,7 +99,7 @@ impl Lane {
                 if let Some(sent) = sent {
                     let _ = sent.await;
                 }
-                let batch = match waiting.take() {
+                let batch = match waiting.pop_front() {
                     None if may_go_on => queue.more(),
                     waiting => waiting,
                 };
@@ -128,6 +131,7 @@ impl Lane {
                 Next::Otherwise(batch, problem) => {
                     is_lost |= problem.is_some_and(|it| it.reach() == Reach::Connection);
                     undone.push((batch, None));
+                    undone.extend(waiting.into_iter().map(|batch| (batch, None)));
                     break;
                 }
             }
@@ -138,13 +142,5 @@ impl Lane {
     async fn roll_back(&self, session: &Session) -> bool {
         let patience = self.shared.database.patience();
         matches!(timeout(patience, command(session, "ROLLBACK")).await, Ok(Ok(_)))
-    }
-}
-
-impl Queue {
-    /// All that waits, if something does.
-    fn more(&mut self) -> Option<Batch> {
-        let first = self.next.take().or_else(|| self.queued.try_recv().ok())?;
-        Some(self.batch(first))
     }
 }

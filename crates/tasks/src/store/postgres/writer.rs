@@ -140,12 +140,17 @@ impl Writers {
     }
 
     /// Has something written to a task that can share a statement with others.
-    pub(super) async fn write_plain(&self, writing: Writing) -> Result<(), StoreError> {
+    pub(super) fn write_plain(
+        &self,
+        writing: Writing,
+    ) -> impl Future<Output = Result<(), StoreError>> {
         let (answer, answered) = oneshot::channel();
         let lane = self.lane(writing.task().as_str());
         let work = Work::Write(Box::new(Waiting { writing, answer }));
-        lane.send(work).await.map_err(|_| gone())?;
-        answered.await.map_err(|_| gone())?
+        async move {
+            lane.send(work).await.map_err(|_| gone())?;
+            answered.await.map_err(|_| gone())?
+        }
     }
 
     /// How often something was committed.
@@ -176,39 +181,30 @@ pub(super) struct Lane {
 
 /// What is to be done.
 pub(super) struct Queue {
-    pub(super) queued: mpsc::Receiver<Work>,
+    queued: mpsc::Receiver<Work>,
     /// What did not fit into the batch before.
-    pub(super) next: Option<Work>,
+    next: Option<Work>,
 }
 
-/// When that many wait and nothing is on its way, half of them are left for the next batch, which is on
-/// its way while the first is committed. With fewer a commit costs more than the waiting.
-const WORTH_HALVING: usize = 32;
-
 impl Queue {
-    /// What can be done at once, when nothing is on its way. `None` when there will be nothing more.
+    /// What can be done together. `None` when there will be nothing more.
     async fn first(&mut self) -> Option<Batch> {
         let first = match self.next.take() {
             Some(first) => first,
             None => self.queued.recv().await?,
         };
-        let waiting = self.queued.len() + 1;
-        Some(
-            self.batch_of(
-                first,
-                if waiting < WORTH_HALVING { waiting } else { waiting.div_ceil(2) },
-            ),
-        )
+        Some(self.batch(first))
     }
 
-    /// All that can be done together with this.
-    pub(super) fn batch(&mut self, first: Work) -> Batch {
-        self.batch_of(first, usize::MAX)
+    /// What can be done together, if something waits.
+    pub(super) fn more(&mut self) -> Option<Batch> {
+        let first = self.next.take().or_else(|| self.queued.try_recv().ok())?;
+        Some(self.batch(first))
     }
 
-    fn batch_of(&mut self, first: Work, most: usize) -> Batch {
+    fn batch(&mut self, first: Work) -> Batch {
         let mut batch = Batch::default();
-        self.next = batch.fill(first, most, || self.queued.try_recv().ok());
+        self.next = batch.fill(first, || self.queued.try_recv().ok());
         batch
     }
 
