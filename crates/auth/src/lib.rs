@@ -1,0 +1,10 @@
+//! OAuth for MCP: who may call a server, and how a client gets to.
+//!
+//! - [`jose`]: signed tokens and the keys that sign them.
+//! - [`server`]: the resource server, which names the callers of a server by their tokens.
+//!
+//! Tokens and keys are secrets: none of the types here shows one in `Debug`, in an error or in a log.
+
+pub mod jose;
+mod json;
+pub mod server;
