@@ -1,3 +1,5 @@
 //! Behaviour of the crate, by subject.
 
+#![allow(clippy::unwrap_used, reason = "all of this is tests, helpers included")]
+
 mod jose; // signed tokens and their keys, held against the examples of the RFCs
