@@ -1,3 +1,6 @@
-//! Tests of authorization, by behaviour, over real sockets.
+//! Behaviour of the crate, by subject.
+
+#![allow(clippy::unwrap_used, reason = "all of this is tests, helpers included")]
 
 mod fetch; // documents of others: what is fetched, and what is not
+mod jose; // signed tokens and their keys, held against the examples of the RFCs
