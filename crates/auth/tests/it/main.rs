@@ -2,4 +2,5 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is tests, helpers included")]
 
+mod fetch; // documents of others: what is fetched, and from where
 mod jose; // signed tokens and their keys, held against the examples of the RFCs

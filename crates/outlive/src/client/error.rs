@@ -157,6 +157,7 @@ impl Error {
             Self::Transport(error) => !matches!(
                 error.kind(),
                 TransportErrorKind::Address(_)
+                    | TransportErrorKind::OutOfReach(_)
                     | TransportErrorKind::Tls
                     | TransportErrorKind::TooLarge(_)
                     | TransportErrorKind::Start

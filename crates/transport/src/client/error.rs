@@ -1,6 +1,6 @@
 //! What can go wrong between a client and the server it talks to, short of what either says.
 
-use std::{error::Error, fmt, io};
+use std::{error::Error, fmt, io, net::IpAddr};
 
 /// A message could not be brought over, or its answer not back.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub enum TransportErrorKind {
     Address(String),
     /// Nobody answers at the address.
     Connect,
+    /// The host is at an address where requests may not go.
+    OutOfReach(IpAddr),
     /// The server's certificate cannot be trusted, or TLS failed otherwise.
     Tls,
     /// The connection was closed, or the process ended.
@@ -71,6 +73,9 @@ impl fmt::Display for TransportError {
             TransportErrorKind::Connect => f.write_str(
                 "could not connect; check that the server runs and the address is right",
             ),
+            TransportErrorKind::OutOfReach(ip) => {
+                write!(f, "the host is at {ip}, where requests may not go")
+            }
             TransportErrorKind::Tls => f.write_str(
                 "TLS failed; check the server's certificate, or name the roots to trust",
             ),

@@ -13,7 +13,7 @@ pub use address::Address;
 pub use http_sse::HttpSse;
 pub use reply::HttpReply;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri, header};
@@ -34,6 +34,9 @@ pub struct HttpOptions {
     pub idle_connections: usize,
     /// PEM file of the certificates to trust for `https:`; the system's otherwise.
     pub roots: Option<std::path::PathBuf>,
+    /// Which addresses may be connected to, asked of each that the host's name stands for; any if
+    /// there is none. For URLs that others have chosen.
+    pub admits: Option<fn(IpAddr) -> bool>,
 }
 
 impl Default for HttpOptions {
@@ -43,6 +46,7 @@ impl Default for HttpOptions {
             message_bytes: 16 << 20,
             idle_connections: 32,
             roots: None,
+            admits: None,
         }
     }
 }
@@ -129,7 +133,12 @@ impl HttpLink {
         self.send(Method::DELETE, headers, Bytes::new()).await
     }
 
-    async fn send(
+    /// Sends a request with nothing but the given headers.
+    ///
+    /// # Errors
+    ///
+    /// When there is no answer at all.
+    pub async fn send(
         &self,
         method: Method,
         headers: HeaderMap,
