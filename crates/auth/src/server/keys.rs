@@ -59,9 +59,9 @@ pub(super) struct Keys {
 #[derive(Default)]
 struct State {
     keys: Option<Arc<JwkSet>>,
-    /// When they came.
+    /// When they were asked for.
     fetched: Option<Instant>,
-    /// When they were last asked for, with or without success.
+    /// When somebody last asked, with or without success.
     tried: Option<Instant>,
 }
 
@@ -143,22 +143,21 @@ impl Keys {
 
     async fn refresh(&self) {
         let _fetching = self.fetching.lock().await;
+        let begun = self.clock.now();
         {
-            let now = self.clock.now();
             let mut state = self.state();
-            if !self.may_ask(&state, now) {
+            if !self.may_ask(&state, begun) {
                 // Whoever had the lock before us has done it.
                 return;
             }
             // Before, not after: a fetch that is given up counts as well.
-            state.tried = Some(now);
+            state.tried = Some(begun);
         }
         match self.fetch().await {
             Ok(keys) => {
-                let now = self.clock.now();
                 let mut state = self.state();
                 state.keys = Some(Arc::new(keys));
-                state.fetched = Some(now);
+                state.fetched = Some(begun);
             }
             Err(error) => {
                 tracing::warn!(issuer = &*self.issuer, %error, "could not fetch the keys of an issuer");

@@ -4,3 +4,4 @@
 
 mod fetch; // documents of others: what is fetched, and from where
 mod jose; // signed tokens and their keys, held against the examples of the RFCs
+mod server; // the resource server, over real sockets: who is let in, and what others are told

@@ -10,11 +10,14 @@ use outlive_protocol::{Fault, Principal, Scopes};
 /// Who may know of a tool, resource, template or prompt, and who may use it.
 #[derive(Clone, Default)]
 pub(super) struct Access {
-    visible: Option<Arc<dyn Fn(&Principal) -> bool + Send + Sync>>,
+    visible: Option<Arc<Judges>>,
     needed: Scopes,
     /// Whether it is in the lists of those who lack a scope for it.
     listed: bool,
 }
+
+/// Whether something exists for a caller.
+type Judges = dyn Fn(&Principal) -> bool + Send + Sync;
 
 impl Access {
     pub(super) fn show_if(&mut self, visible: impl Fn(&Principal) -> bool + Send + Sync + 'static) {
