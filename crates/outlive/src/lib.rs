@@ -103,3 +103,8 @@ mod operating_page {}
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/client.md")]
 mod client_page {}
+
+/// And that of the page about authorization.
+#[cfg(all(doctest, feature = "auth"))]
+#[doc = include_str!("../../../docs/authorization.md")]
+mod authorization_page {}

@@ -21,11 +21,11 @@ use crate::{
 };
 
 /// After how long keys are fetched again while the old ones still serve.
-const FRESH: Duration = Duration::from_secs(10 * 60);
+const FRESH: Duration = Duration::from_secs(600);
 
 /// For how long keys serve when no others can be fetched. An outage of the issuer should not be ours;
 /// a key that was withdrawn should not live for ever.
-const STALE: Duration = Duration::from_secs(24 * 60 * 60);
+const STALE: Duration = Duration::from_secs(86_400);
 
 /// The pause between two fetches, whatever the reason.
 const PAUSE: Duration = Duration::from_secs(10);
