@@ -198,7 +198,7 @@ impl Source {
         held: &Held,
     ) -> Result<(), OAuthError> {
         let Some(refresh) = &held.refresh else { return Ok(()) };
-        let client = match self.configured(server)?.or_else(|| self.document(server)) {
+        let client = match self.named(server)? {
             Some(client) => Some(client),
             None => self.registered(server).await?,
         };
@@ -245,7 +245,7 @@ impl Source {
         let fetch = self.fetch().await;
         let server = self.server_of(fetch, held).await?;
         let Some(url) = server.revocation_endpoint.as_deref() else { return Ok(()) };
-        let client = match self.configured(&server)?.or_else(|| self.document(&server)) {
+        let client = match self.named(&server)? {
             Some(client) => Some(client),
             None => self.registered(&server).await?,
         };
@@ -311,7 +311,7 @@ impl Source {
         redirect_uri: &str,
         with_dpop: bool,
     ) -> Result<Registered, OAuthError> {
-        if let Some(client) = self.configured(server)?.or_else(|| self.document(server)) {
+        if let Some(client) = self.named(server)? {
             return Ok(client);
         }
         let now = seconds(self.now());
@@ -326,6 +326,14 @@ impl Source {
         let client = Registered::register(fetch, server, name, redirect_uri, with_dpop).await?;
         self.put(&registration(&server.issuer), client.write()).await?;
         Ok(client)
+    }
+
+    /// The client that this server knows without being told: by hand, or by a document.
+    fn named(&self, server: &ServerMetadata) -> Result<Option<Registered>, OAuthError> {
+        match self.configured(server)? {
+            Some(client) => Ok(Some(client)),
+            None => self.document(server),
+        }
     }
 
     /// The client that was registered by hand.
@@ -351,16 +359,22 @@ impl Source {
     }
 
     /// The client that publishes a document about itself.
-    fn document(&self, server: &ServerMetadata) -> Option<Registered> {
-        let url = self.settings.document.as_ref()?;
-        server.client_id_metadata_document_supported.then(|| Registered {
+    fn document(&self, server: &ServerMetadata) -> Result<Option<Registered>, OAuthError> {
+        let Some(url) = &self.settings.document else { return Ok(None) };
+        if !server.client_id_metadata_document_supported {
+            return Ok(None);
+        }
+        if !Place::parse(url).is_some_and(|place| place.is_tls() && !place.path().is_empty()) {
+            return Err(OAuthError::BadDocument { url: url.clone() });
+        }
+        Ok(Some(Registered {
             id: url.clone(),
             secret: None,
             method: Method::None,
             redirect_uri: None,
             secret_expires: 0,
             by: By::Document,
-        })
+        }))
     }
 
     /// The client as it has registered itself with this server; with another one it is nobody.

@@ -90,16 +90,16 @@ impl Prover {
         self.key.sign_with_key("dpop+jwt", &claims)
     }
 
-    /// Takes what the next proof has to hold; whether that is news.
-    pub(super) fn heard(&self, url: &str, nonce: &str) -> bool {
+    /// Takes what the next proof has to hold.
+    pub(super) fn heard(&self, url: &str, nonce: &str) {
         /// More servers than one token is for.
         const MOST: usize = 16;
-        let Some(place) = Place::parse(url) else { return false };
+        let Some(place) = Place::parse(url) else { return };
         let mut nonces = self.nonces();
         if nonces.len() >= MOST {
             nonces.clear();
         }
-        nonces.insert(place.origin().to_owned(), nonce.to_owned()).as_deref() != Some(nonce)
+        nonces.insert(place.origin().to_owned(), nonce.to_owned());
     }
 
     fn nonces(&self) -> std::sync::MutexGuard<'_, HashMap<String, String>> {

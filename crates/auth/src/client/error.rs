@@ -60,6 +60,12 @@ pub enum OAuthError {
         /// The authorization server.
         issuer: String,
     },
+    /// The address of the client's document about itself cannot be one.
+    #[error("`{url}` cannot be a client's id; it has to be an https: URL with a path")]
+    BadDocument {
+        /// The address that is configured.
+        url: String,
+    },
     /// An authorization server refused something.
     #[error("{what} was refused: {refusal}")]
     Refused {

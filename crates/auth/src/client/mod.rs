@@ -41,6 +41,7 @@ pub use grant::Enterprise;
 pub use login::{Login, LoopbackLogin, PastedLogin, Prepared, Redirected};
 pub use oauth::{LoggedIn, OAuth};
 pub use outlive_transport::client::Secret;
+pub use registered::client_metadata_document;
 pub use store::{CredentialStore, FileStore, MemoryStore, StoreError};
 
 use crate::jose::{KeyError, encode_base64url};

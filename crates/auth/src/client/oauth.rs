@@ -13,15 +13,15 @@ use outlive_transport::client::{
 use tokio::sync::OnceCell;
 
 use super::{
-    builder::OAuthBuilder, error::OAuthError, held::Held, metadata::ServerMetadata, place::Place,
-    scopes::Scopes,
+    builder::OAuthBuilder, error::OAuthError, grant::Grant, held::Held, metadata::ServerMetadata,
+    place::Place, scopes::Scopes,
 };
 use crate::fetch::{Fetch, Reach, is_loopback_host};
 
 /// So many seconds before its end a token is renewed, if it can be.
 const EARLY: u64 = 30;
 
-/// How often a request is sent again because its token has too few scopes.
+/// How often a request is sent again for more scopes, or for another nonce.
 const STEPS: u32 = 3;
 
 /// Gets tokens for one MCP server, and keeps them good. Clones share everything.
@@ -69,6 +69,18 @@ impl OAuth {
             state: Mutex::default(),
             gate: tokio::sync::Mutex::default(),
         }))
+    }
+
+    /// The extension of the protocol that this way to a token belongs to, for clients that declare
+    /// what they can do.
+    pub fn extension(&self) -> Option<&'static str> {
+        match &self.0.settings.grant {
+            Grant::ClientCredentials => Some("io.modelcontextprotocol/oauth-client-credentials"),
+            Grant::Enterprise(_) => {
+                Some("io.modelcontextprotocol/enterprise-managed-authorization")
+            }
+            Grant::Code | Grant::Workload(_) => None,
+        }
     }
 
     /// Logs in now, whether there is a token or not.
@@ -240,8 +252,11 @@ impl Source {
         }
         let held = self.current();
         let prover = held.as_ref().and_then(|held| held.prover.as_ref());
-        let is_news = match (prover, answer.dpop_nonce()) {
-            (Some(prover), Some(nonce)) => prover.heard(answer.request.url, nonce),
+        let has_nonce = match (prover, answer.dpop_nonce()) {
+            (Some(prover), Some(nonce)) => {
+                prover.heard(answer.request.url, nonce);
+                true
+            }
             _ => false,
         };
         let challenges = answer.challenges();
@@ -251,7 +266,12 @@ impl Source {
             (held, sent) => held.is_none() && sent.is_none(),
         };
         match answer.status {
-            StatusCode::UNAUTHORIZED if says("use_dpop_nonce") && is_news => Ok(true),
+            // Nothing is wrong with the token.
+            StatusCode::UNAUTHORIZED
+                if says("use_dpop_nonce") && has_nonce && answer.attempt <= STEPS =>
+            {
+                Ok(true)
+            }
             // Somebody else has got another one meanwhile.
             StatusCode::UNAUTHORIZED if !is_held && held.is_some() => Ok(true),
             StatusCode::UNAUTHORIZED => {
