@@ -182,6 +182,8 @@ pub(crate) struct Ways {
     pub(crate) expires_in: Option<u64>,
     /// Whether refresh tokens are given.
     pub(crate) refreshes: bool,
+    /// The scopes that tokens have, whatever was asked for; and whether that is told.
+    pub(crate) granted: Option<(&'static str, bool)>,
     /// What a registration is answered with, beside the id.
     pub(crate) registration: Value,
     /// Status and body in place of a registration.
@@ -196,6 +198,7 @@ impl Default for Ways {
             challenge: None,
             expires_in: Some(3600),
             refreshes: true,
+            granted: None,
             registration: json!({}),
             no_registration: None,
         }
@@ -270,7 +273,8 @@ fn patch(mut document: Value, with: &Value) -> Value {
 fn protected(base: &str, issuer: &str, seen: &Seen, ways: &Ways, book: &Mutex<Book>) -> Answer {
     if seen.path == "/.well-known/oauth-protected-resource/mcp" {
         let usual = json!({"resource": format!("{base}/mcp"), "authorization_servers": [issuer]});
-        return answer(200, patch(usual, &ways.resource));
+        let whole = patch(usual, &ways.resource).to_string().replace("BASE", base);
+        return answer(200, serde_json::from_str(&whole).unwrap());
     }
     if seen.path != "/mcp" {
         return answer(404, Value::Null);
@@ -362,8 +366,12 @@ fn token(seen: &Seen, ways: &Ways, book: &mut Book) -> Answer {
     book.made += 1;
     let (token, refresh) =
         (format!("secret-token-{}", book.made), format!("secret-refresh-{}", book.made));
-    book.good.insert(token.clone(), scopes);
+    let scopes = ways.granted.map_or(scopes, |(granted, _)| granted.to_owned());
     let mut given = json!({"access_token": token, "token_type": "bearer"});
+    if ways.granted.is_some_and(|(_, is_told)| is_told) {
+        given["scope"] = json!(scopes);
+    }
+    book.good.insert(token.clone(), scopes);
     if let Some(span) = ways.expires_in {
         given["expires_in"] = json!(span);
     }
