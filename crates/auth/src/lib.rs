@@ -7,6 +7,7 @@
 //!
 //! Tokens and keys are secrets: none of the types here shows one in `Debug`, in an error or in a log.
 
+pub mod client;
 pub mod fetch;
 pub mod jose;
 mod json;

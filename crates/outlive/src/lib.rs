@@ -35,6 +35,10 @@ pub mod testing;
 /// Streamable HTTP, and HTTP+SSE beside it.
 pub use outlive_transport::http;
 
+/// OAuth, for both ends.
+#[cfg(feature = "auth")]
+pub use outlive_auth as auth;
+
 /// A transport of your own, message by message.
 pub use outlive_transport::messages;
 
@@ -57,10 +61,6 @@ pub mod tasks {
     #[cfg(feature = "postgres")]
     pub use outlive_tasks::store::{PostgresOptions, PostgresStore};
 }
-
-/// OAuth: who may call a server, and how a client gets to.
-#[cfg(feature = "auth")]
-pub use outlive_auth as auth;
 
 /// The protocol's own types.
 pub use outlive_wire as wire;

@@ -266,6 +266,11 @@ impl fmt::Debug for Fetched {
 }
 
 impl Fetched {
+    /// Its status, as the error that it may be.
+    pub fn refusal(&self) -> FetchError {
+        FetchError::at(&self.url, FetchErrorKind::Status(self.status.as_u16()))
+    }
+
     /// The body of a success, as JSON.
     ///
     /// # Errors
@@ -273,7 +278,7 @@ impl Fetched {
     /// When the status is no success, or the body not what it should be.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, FetchError> {
         if !self.status.is_success() {
-            return Err(FetchError::at(&self.url, FetchErrorKind::Status(self.status.as_u16())));
+            return Err(self.refusal());
         }
         serde_json::from_slice(&self.body).map_err(|error| {
             // serde's own text may quote the body.

@@ -2,6 +2,8 @@
 
 use std::{error::Error, fmt, io, net::IpAddr};
 
+use super::TokenError;
+
 /// A message could not be brought over, or its answer not back.
 #[derive(Debug)]
 pub struct TransportError {
@@ -35,6 +37,8 @@ pub enum TransportErrorKind {
     Status(u16),
     /// The program could not be started.
     Start,
+    /// There is no token for it. Whatever was sent before was refused.
+    Token(TokenError),
 }
 
 impl TransportError {
@@ -87,6 +91,7 @@ impl fmt::Display for TransportError {
             ),
             TransportErrorKind::Malformed(what) => write!(f, "what came back is malformed: {what}"),
             TransportErrorKind::Status(status) => write!(f, "the server answered HTTP {status}"),
+            TransportErrorKind::Token(error) => error.fmt(f),
             TransportErrorKind::Start => {
                 f.write_str("the program could not be started; check its path and permissions")
             }
