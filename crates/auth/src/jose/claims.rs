@@ -20,6 +20,9 @@ pub struct Claims<'a> {
     /// For whom it is meant.
     #[serde(borrow, default)]
     pub aud: Audience<'a>,
+    /// For which resources it is meant, as some providers write beside `aud`.
+    #[serde(borrow, default)]
+    pub resource: Option<Words<'a>>,
     /// Until when it is valid.
     #[serde(default, deserialize_with = "seconds")]
     pub exp: Option<i64>,
