@@ -9,6 +9,7 @@ use std::{
         Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -18,12 +19,12 @@ use outlive_protocol::{
     era::client::{ClientEra, Declared, Outgoing},
 };
 use outlive_transport::client::{
-    TokenRequest, Tokens, child::Process, http::HttpLink, http::HttpOptions, pipe::PipeLink,
+    TokenRequest, child::Process, http::HttpLink, http::HttpOptions, pipe::PipeLink,
 };
 use outlive_wire::{Implementation, Method, RequestId, ServerCapabilities};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
-use tokio::task::AbortHandle;
+use tokio::{task::AbortHandle, time::Instant};
 
 use crate::hex::hex;
 
@@ -170,9 +171,10 @@ impl Core {
         Ok(token.map(|token| hex(&Sha256::digest(token.value().expose()))))
     }
 
-    /// Whether somebody is getting a token, which may be a matter of logging in.
-    pub(crate) fn is_authorizing(&self) -> bool {
-        self.settings.http.tokens.as_ref().is_some_and(Tokens::is_asked)
+    /// Until when a request that may take so long has time after all: somebody may be logging in, and
+    /// that is not the server's time.
+    pub(crate) fn more_time(&self, span: Duration) -> Option<Instant> {
+        self.settings.http.tokens.as_ref()?.more_time(span)
     }
 
     /// The headers that every HTTP request has, whatever it says.

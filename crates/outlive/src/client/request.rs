@@ -188,10 +188,9 @@ pub(crate) async fn once(
         tokio::select! {
             biased;
             opened = &mut opening => break opened?,
-            // Somebody may be logging in; that is not the server's time.
-            () = &mut alarm => match core.is_authorizing() {
-                true => alarm.as_mut().reset(Instant::now() + span),
-                false => return Err(timed_out()),
+            () = &mut alarm => match core.more_time(span) {
+                Some(until) => alarm.as_mut().reset(until),
+                None => return Err(timed_out()),
             },
         }
     };

@@ -5,13 +5,12 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use tokio::time::Instant;
 
 use super::{Challenge, Secret};
 
@@ -188,7 +187,15 @@ impl Eq for TokenError {}
 #[derive(Clone)]
 pub struct Tokens {
     source: Arc<dyn DynTokenSource>,
-    asking: Arc<AtomicUsize>,
+    // A std mutex: nothing awaits while it is held.
+    refused: Arc<Mutex<Refused>>,
+}
+
+/// Refusals that the source is dealing with, and when the last one was dealt with.
+#[derive(Default)]
+struct Refused {
+    open: usize,
+    last: Option<Instant>,
 }
 
 impl fmt::Debug for Tokens {
@@ -200,7 +207,7 @@ impl fmt::Debug for Tokens {
 impl Tokens {
     /// Shares a source.
     pub fn new(source: impl TokenSource) -> Self {
-        Self { source: Arc::new(source), asking: Arc::default() }
+        Self { source: Arc::new(source), refused: Arc::default() }
     }
 
     /// The token for a request.
@@ -209,13 +216,16 @@ impl Tokens {
     ///
     /// Those of the source.
     pub async fn token(&self, request: &TokenRequest<'_>) -> Result<Option<Token>, TokenError> {
-        let _asking = Asking::begin(&self.asking);
         self.source.token(request).await
     }
 
-    /// Whether somebody waits for the source at the moment.
-    pub fn is_asked(&self) -> bool {
-        self.asking.load(Ordering::Relaxed) > 0
+    /// Until when a request that may take so long has time, if that is not over yet because the
+    /// source is dealing with a refusal, or was until just now.
+    pub fn more_time(&self, span: Duration) -> Option<Instant> {
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let from = if refused.open > 0 { Some(now) } else { refused.last };
+        from.map(|from| from + span).filter(|until| *until > now)
     }
 
     /// The headers of a request, and the token in them.
@@ -237,24 +247,26 @@ impl Tokens {
         if !is_refused && !answer.headers.contains_key(DPOP_NONCE) {
             return Ok(false);
         }
-        let _asking = Asking::begin(&self.asking);
+        let _dealing = is_refused.then(|| Dealing::begin(&self.refused));
         Ok(self.source.answered(answer).await? && is_refused)
     }
 }
 
-/// Counts for as long as it is there.
-struct Asking<'a>(&'a AtomicUsize);
+/// A refusal that is being dealt with, for as long as it is there.
+struct Dealing<'a>(&'a Mutex<Refused>);
 
-impl<'a> Asking<'a> {
-    fn begin(count: &'a AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(count)
+impl<'a> Dealing<'a> {
+    fn begin(refused: &'a Mutex<Refused>) -> Self {
+        refused.lock().unwrap_or_else(PoisonError::into_inner).open += 1;
+        Self(refused)
     }
 }
 
-impl Drop for Asking<'_> {
+impl Drop for Dealing<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        let mut refused = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.open -= 1;
+        refused.last = Some(Instant::now());
     }
 }
 
