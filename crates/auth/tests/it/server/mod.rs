@@ -7,4 +7,4 @@ mod keys; // the keys of an issuer: rotation, made-up names, outages
 mod metadata; // what anybody may read
 mod principals; // who a caller is to the rest of the server
 mod scopes; // what a caller may see and do
-mod support; // a protected server, an issuer, and a client made of bytes
+pub(crate) mod support; // a protected server, an issuer, and a client made of bytes

@@ -213,20 +213,29 @@ impl Sent {
     }
 
     pub(crate) fn modern(method: &str, name: Option<(&str, &str)>) -> Self {
-        let mut params = json!({"_meta": {
-            "io.modelcontextprotocol/protocolVersion": MODERN,
-            "io.modelcontextprotocol/clientInfo": {"name": "probe", "version": "1"},
-            "io.modelcontextprotocol/clientCapabilities": {},
-        }});
+        let params = match name {
+            Some((member, value)) => json!({ member: value }),
+            None => json!({}),
+        };
+        Self::modern_with(method, params, json!({}))
+    }
+
+    /// A request of 2026-07-28 of a client that can do this.
+    pub(crate) fn modern_with(method: &str, mut params: Value, capabilities: Value) -> Self {
         let mut request = Self::new("POST", "/mcp")
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream")
             .header("mcp-protocol-version", MODERN)
             .header("mcp-method", method);
-        if let Some((member, value)) = name {
-            params[member] = json!(value);
-            request = request.header("mcp-name", value);
+        let name = ["name", "uri", "taskId"].into_iter().find_map(|member| params[member].as_str());
+        if let Some(name) = name {
+            request = request.header("mcp-name", name);
         }
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientInfo": {"name": "probe", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": capabilities,
+        });
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         request.body = message.to_string();
         request
@@ -305,7 +314,23 @@ impl Got {
     }
 }
 
-pub(crate) async fn exchange(address: SocketAddr, request: &Sent) -> Got {
+/// Sends a request, and returns the id of the first event of the stream that answers it.
+pub(crate) async fn first_event(address: SocketAddr, request: &Sent) -> String {
+    let mut stream = begin(address, request).await;
+    let mut text = String::new();
+    loop {
+        let mut chunk = [0; 1024];
+        let read = stream.read(&mut chunk).await.unwrap();
+        assert!(read > 0, "no event: {text}");
+        text.push_str(str::from_utf8(&chunk[..read]).unwrap());
+        let id = text.split_once("\nid: ").and_then(|(_, rest)| rest.split_once('\n'));
+        if let Some((id, _)) = id {
+            return id.trim().to_owned();
+        }
+    }
+}
+
+async fn begin(address: SocketAddr, request: &Sent) -> TcpStream {
     let mut out = format!("{} {} HTTP/1.1\r\n", request.verb, request.target);
     for (name, value) in &request.headers {
         out.push_str(&format!("{name}: {value}\r\n"));
@@ -315,6 +340,11 @@ pub(crate) async fn exchange(address: SocketAddr, request: &Sent) -> Got {
     out.push_str(&request.body);
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(out.as_bytes()).await.unwrap();
+    stream
+}
+
+pub(crate) async fn exchange(address: SocketAddr, request: &Sent) -> Got {
+    let mut stream = begin(address, request).await;
     let mut bytes = Vec::new();
     let read = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut bytes));
     read.await.expect("an answer within 10 seconds").unwrap();
