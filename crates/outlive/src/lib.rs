@@ -58,10 +58,6 @@ pub mod tasks {
     pub use outlive_tasks::store::{PostgresOptions, PostgresStore};
 }
 
-/// OAuth: who may call a server, and how a client gets to.
-#[cfg(feature = "auth")]
-pub use outlive_auth as auth;
-
 /// The protocol's own types.
 pub use outlive_wire as wire;
 

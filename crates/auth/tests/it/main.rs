@@ -1,7 +1,9 @@
 //! Behaviour of the crate, by subject.
 
 #![allow(clippy::unwrap_used, reason = "all of this is tests, helpers included")]
+#![allow(clippy::needless_pass_by_value, reason = "tests hand over a `json!` where they write it")]
 
+mod both; // our client at our server, with an issuer of signed tokens between them
 mod client; // the OAuth client
 mod fetch; // documents of others: what is fetched, and what is not
 mod jose; // signed tokens and their keys, held against the examples of the RFCs

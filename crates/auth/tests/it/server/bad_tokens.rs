@@ -1,11 +1,14 @@
 //! The table of bad tokens: every one with its exact status, header and error, and none of them
 //! reaches a handler. Those of proofs and of introspection stand in `dpop` and `introspection`.
 
+use outlive::http::{Authenticator as _, Verdict};
 use outlive_auth::jose::{Algorithm, SigningKey, encode_base64url};
 use ring::hmac;
 use serde_json::{Value, json};
 
-use super::support::{METADATA, Protected, RESOURCE, Sent, Signer, StandingClock, changed};
+use super::support::{
+    METADATA, Protected, RESOURCE, Sent, Signer, StandingClock, builder, changed,
+};
 
 const NO_TOKEN: &str = "Bearer resource_metadata=\"https://mcp.example/.well-known/oauth-protected-resource/mcp\", scope=\"mcp\"";
 const INVALID: &str = "Bearer error=\"invalid_token\", error_description=\"the token is not valid here; get a new one\", resource_metadata=\"https://mcp.example/.well-known/oauth-protected-resource/mcp\", scope=\"mcp\"";
@@ -211,4 +214,33 @@ async fn clocks_may_be_a_little_apart() {
     assert_eq!(server.call("whoami", &token).await.status, 200);
     clock.advance(std::time::Duration::from_secs(1));
     assert_eq!(server.call("whoami", &token).await.challenge(), INVALID);
+}
+
+/// Judged without a socket, because there are so many of them.
+#[test]
+fn no_change_of_a_single_sign_goes_unnoticed() {
+    let clock = StandingClock::new();
+    let signer = Signer::new(&clock);
+    let auth = builder(&signer).build().unwrap();
+    let is_let_in = |token: &str| {
+        let request =
+            http::Request::post("/mcp").header("authorization", format!("Bearer {token}"));
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        match auth.authenticate(&parts) {
+            Verdict::Now(verdict) => verdict.is_ok(),
+            Verdict::Later(_) => panic!("nobody has to be asked"),
+        }
+    };
+    let good = signer.token(json!({}));
+    for (at, original) in good.char_indices() {
+        for other in "AaZz09-_.=~".chars().filter(|other| *other != original) {
+            let mut changed = good.clone();
+            changed.replace_range(at..=at, &other.to_string());
+            assert!(!is_let_in(&changed), "{other} in place of {original} at {at}");
+        }
+        let (front, rest) = good.split_at(at);
+        assert!(!is_let_in(&format!("{front}{}", &rest[1..])), "without {original} at {at}");
+        assert!(!is_let_in(&format!("{front}{original}{rest}")), "twice {original} at {at}");
+    }
+    assert!(is_let_in(&good));
 }
