@@ -15,7 +15,7 @@ use super::{
     dpop::Proofs,
     hierarchy::Hierarchy,
     issuer::{Check, Issuer},
-    keys::Keys,
+    keys::{Keys, Source},
     known::Known,
     metadata::{About, Metadata},
     nonce::Nonces,
@@ -73,7 +73,7 @@ pub enum ConfigError {
         /// Which one.
         issuer: String,
         /// What is wrong with it.
-        why: &'static str,
+        why: String,
     },
     /// There were no random bytes for a key.
     #[error("the system gave no random bytes")]
@@ -227,8 +227,10 @@ impl ResourceServerBuilder {
         if self.issuers.is_empty() {
             return Err(ConfigError::NoIssuer);
         }
+        let fetch = Arc::new(self.fetch.unwrap_or_else(|| Fetch::new().reach(Reach::Local)));
         for (index, issuer) in self.issuers.iter().enumerate() {
-            check(issuer, &self.issuers[..index])?;
+            let bad = |why| ConfigError::Issuer { issuer: issuer.id.to_string(), why };
+            check(issuer, &self.issuers[..index], &fetch).map_err(bad)?;
         }
         let scheme = if self.proof_required { Scheme::Dpop } else { Scheme::Bearer };
         let algorithms = Algorithms::ALL;
@@ -251,7 +253,6 @@ impl ResourceServerBuilder {
                 Some(Nonces::new(secret.as_deref(), span).ok_or(ConfigError::NoRandomness)?)
             }
         };
-        let fetch = Arc::new(self.fetch.unwrap_or_else(|| Fetch::new().reach(Reach::Local)));
         let (clock, keep) = (self.clock, seconds(self.keep));
         let trust = |issuer: Issuer| {
             let keys = match &issuer.check {
@@ -295,18 +296,25 @@ impl ResourceServerBuilder {
     }
 }
 
-fn check(issuer: &Issuer, before: &[Issuer]) -> Result<(), ConfigError> {
-    let bad = |why| Err(ConfigError::Issuer { issuer: issuer.id.to_string(), why });
+fn check(issuer: &Issuer, before: &[Issuer], fetch: &Fetch) -> Result<(), String> {
     if ResourceUri::parse(&issuer.id).is_err() {
-        return bad("it must be an `https:` URI without query and fragment");
+        return Err("it must be an `https:` URI without query and fragment".to_owned());
     }
     if before.iter().any(|other| other.id == issuer.id) {
-        return bad("it is there twice");
+        return Err("it is there twice".to_owned());
     }
+    let asked = match &issuer.check {
+        Check::Introspection(asking) => Some(asking.url()),
+        Check::Keys(Source::Url(url)) => Some(&**url),
+        Check::Keys(Source::Issuer) => Some(&*issuer.id),
+        Check::Keys(Source::Fixed(_)) => None,
+    };
     if issuer.any_audience && !matches!(issuer.check, Check::Introspection(_)) {
-        return bad("a signed token has to say for whom it is; name it with `.audience(…)`");
+        let why = "a signed token has to say for whom it is; name that with `.audience(…)`";
+        return Err(why.to_owned());
     }
-    Ok(())
+    // Now, rather than when the first caller comes.
+    asked.map_or(Ok(()), |url| fetch.check(url).map_err(|error| error.to_string()))
 }
 
 /// Whether a client wants to stay logged in is between it and the issuer.

@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
+use outlive_transport::client::Secret;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
@@ -44,14 +45,18 @@ struct State {
 }
 
 impl Asking {
-    pub(super) fn new(url: String, client: &str, secret: &str) -> Self {
-        let pair = format!("{}:{}", form::escaped(client), form::escaped(secret));
+    pub(super) fn new(url: String, client: &str, secret: &Secret) -> Self {
+        let pair = format!("{}:{}", form::escaped(client), form::escaped(secret.expose()));
         let mut credentials =
             HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair))).ok();
         if let Some(credentials) = &mut credentials {
             credentials.set_sensitive(true);
         }
         Self { url: url.into(), credentials, turns: Arc::new(Semaphore::new(AT_ONCE)) }
+    }
+
+    pub(super) fn url(&self) -> &str {
+        &self.url
     }
 
     /// What the issuer says about a token, as JSON; `None` if it is not active.

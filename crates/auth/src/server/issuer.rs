@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
+use outlive_transport::client::Secret;
+
 use super::{introspect::Asking, keys::Source};
 use crate::jose::{Algorithm, Algorithms, JwkSet};
 
@@ -16,6 +18,7 @@ pub struct Issuer {
     pub(super) algorithms: Algorithms,
     pub(super) audiences: Vec<String>,
     pub(super) any_audience: bool,
+    pub(super) client: Option<Box<str>>,
     pub(super) tenant: Option<Box<str>>,
     pub(super) strict_kind: bool,
 }
@@ -38,6 +41,7 @@ impl Issuer {
             algorithms: Algorithms::ALL,
             audiences: Vec::new(),
             any_audience: false,
+            client: None,
             tenant: None,
             strict_kind: false,
         }
@@ -62,7 +66,7 @@ impl Issuer {
         mut self,
         url: impl Into<String>,
         client_id: impl Into<String>,
-        client_secret: impl Into<String>,
+        client_secret: impl Into<Secret>,
     ) -> Self {
         let asking = Asking::new(url.into(), &client_id.into(), &client_secret.into());
         self.check = Check::Introspection(asking);
@@ -86,6 +90,13 @@ impl Issuer {
     /// that issues tokens for this server alone.
     pub fn for_this_server_only(mut self) -> Self {
         self.any_audience = true;
+        self
+    }
+
+    /// The claim that names the client, for issuers that have neither `client_id` nor `azp`. A token
+    /// without it is refused.
+    pub fn client_claim(mut self, claim: impl Into<String>) -> Self {
+        self.client = Some(claim.into().into_boxed_str());
         self
     }
 

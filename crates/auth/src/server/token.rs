@@ -15,7 +15,7 @@ use super::{
     resource_uri::ResourceUri,
 };
 use crate::{
-    jose::{Claims, Header, Words},
+    jose::{Claims, Header},
     json,
 };
 
@@ -75,7 +75,7 @@ impl Rules {
             self.resource.is_named_by(name) || issuer.audiences.iter().any(|ours| ours == name)
         };
         let meant = claims.aud.texts().any(is_ours)
-            || issuer.any_audience && matches!(claims.aud, Words::None);
+            || issuer.any_audience && claims.aud.texts().next().is_none();
         if !meant {
             return Err("it is for another audience");
         }
@@ -101,7 +101,10 @@ impl Rules {
         let filled = |claim: &Option<Cow<'_, str>>| {
             claim.as_deref().filter(|text| !text.is_empty()).map(str::to_owned)
         };
-        let client = filled(&claims.client_id).or_else(|| filled(&claims.azp));
+        let client = match &issuer.client {
+            None => filled(&claims.client_id).or_else(|| filled(&claims.azp)),
+            Some(claim) => Some(text_claim(said, claim).ok_or("it does not name a client")?),
+        };
         let subject = filled(&claims.sub).or_else(|| client.clone());
         let subject = subject.ok_or("it does not say whose it is")?;
         let tenant = match &issuer.tenant {

@@ -92,6 +92,8 @@ async fn an_issuer_for_this_server_alone_need_not_name_it() {
     let server = Protected::with(builder(alone, &clock)).await;
     site.publish("/introspect", 200, active(&clock, json!({"aud": null})));
     assert_eq!(server.call("whoami", "one").await.status, 200);
+    site.publish("/introspect", 200, active(&clock, json!({"aud": []})));
+    assert_eq!(server.call("whoami", "none").await.status, 200);
     // If it does say for whom a token is, that counts.
     site.publish("/introspect", 200, active(&clock, json!({"aud": "https://other.example"})));
     assert_eq!(server.call("whoami", "two").await.status, 401);

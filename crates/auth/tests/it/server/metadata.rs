@@ -104,6 +104,15 @@ fn a_server_that_could_trust_nobody_is_not_built() {
             .fold(ResourceServer::builder(RESOURCE), |server, id| server.issuer(Issuer::new(id)));
         assert!(matches!(server.build(), Err(ConfigError::Issuer { .. })));
     }
+    // What would be fetched in the open is refused now, and not when the first caller comes.
+    for open in [
+        Issuer::new("http://id.example"),
+        Issuer::new(ISSUER).keys_at("http://id.example/keys"),
+        Issuer::new(ISSUER).introspection("http://id.example/i", "a", "b"),
+    ] {
+        let error = ResourceServer::builder(RESOURCE).issuer(open).build().unwrap_err();
+        assert!(error.to_string().contains("https:"), "{error}");
+    }
     let careless = Issuer::new(ISSUER).for_this_server_only();
     let careless = ResourceServer::builder(RESOURCE).issuer(careless).build();
     assert!(matches!(careless, Err(ConfigError::Issuer { .. })));

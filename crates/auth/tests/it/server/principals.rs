@@ -57,6 +57,19 @@ async fn a_tenant_is_a_part_of_the_caller_where_it_is_configured() {
     assert_eq!(ISSUER, "https://id.example");
 }
 
+#[tokio::test]
+async fn a_client_may_have_another_claim() {
+    let clock = StandingClock::new();
+    let signer = Signer::new(&clock);
+    let builder = ResourceServer::builder(RESOURCE)
+        .issuer(signer.issuer().client_claim("cid"))
+        .clock(Arc::new(clock.clone()));
+    let server = Protected::with(builder).await;
+    let got = server.call("whoami", &signer.token(json!({"cid": "other"}))).await;
+    assert_eq!(name(&got.text()), "https://id.example|ann|other");
+    assert_eq!(server.call("whoami", &signer.token(json!({}))).await.status, 401);
+}
+
 // ARS-11
 #[tokio::test]
 async fn a_handler_never_sees_the_token() {
