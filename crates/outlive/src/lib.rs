@@ -35,6 +35,10 @@ pub mod testing;
 /// Streamable HTTP, and HTTP+SSE beside it.
 pub use outlive_transport::http;
 
+/// OAuth, for both ends.
+#[cfg(feature = "auth")]
+pub use outlive_auth as auth;
+
 /// A transport of your own, message by message.
 pub use outlive_transport::messages;
 

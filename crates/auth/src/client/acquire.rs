@@ -15,7 +15,7 @@ use super::{
     metadata::{ResourceMetadata, ServerMetadata},
     oauth::{Kind, Source, Why},
     place::Place,
-    registered::{By, Method, Registered},
+    registered::Registered,
     scopes::Scopes,
     token_endpoint::{Given, TokenEndpoint},
 };
@@ -142,8 +142,9 @@ impl Source {
         let asked = Asked { resource: &found.resource, scopes: &scopes };
         let (client, given) = match &self.settings.grant {
             Grant::Code => {
-                let login = self.settings.login.as_ref().ok_or_else(|| {
-                    OAuthError::LoginRequired { server: self.settings.server.clone() }
+                let login = self.settings.login.as_ref().filter(|_| !why.is_quiet);
+                let login = login.ok_or_else(|| OAuthError::LoginRequired {
+                    server: self.settings.server.clone(),
                 })?;
                 let endpoints = Endpoints::of(fetch, server)?;
                 let known = self.registered(server).await?;
@@ -153,12 +154,8 @@ impl Source {
                 let client = self.client(fetch, server, known, &redirect_uri, wants_key).await?;
                 let at = self.endpoint(fetch, server, endpoints.token, &client, prover.as_deref());
                 let given = log_in(server, &endpoints, prepared, &at, &asked).await;
-                if let Err(OAuthError::Refused { refusal, .. }) = &given
-                    && refusal.code == "invalid_client"
-                    && client.by == By::Itself
-                {
-                    // It is not known there any more; the next login registers it again.
-                    self.remove(&registration(&server.issuer)).await?;
+                if let Err(error) = &given {
+                    self.disown(server, &client, error).await?;
                 }
                 let given = given?;
                 (client, given)
@@ -169,7 +166,7 @@ impl Source {
                     client.ok_or(OAuthError::NoRegistration { issuer: server.issuer.clone() })?;
                 let url = token_endpoint(server)?;
                 let at = self.endpoint(fetch, server, url, &client, prover.as_deref());
-                let given = grant.run(&at, &asked).await?;
+                let given = grant.run(&self.own_fetch(), &at, &asked).await?;
                 (client, given)
             }
         };
@@ -213,7 +210,13 @@ impl Source {
             ("refresh_token", refresh.expose().to_owned()),
             ("resource", held.resource.clone()),
         ];
-        let given = at.ask("renewing the token", fields).await?;
+        let given = match at.ask("renewing the token", fields).await {
+            Ok(given) => given,
+            Err(error) => {
+                self.disown(server, &client, &error).await?;
+                return Err(error);
+            }
+        };
         let now = seconds(self.now());
         let renewed = Held {
             prover: binding(server, &given, held.prover.clone())?,
@@ -302,87 +305,6 @@ impl Source {
         TokenEndpoint { fetch, url, issuer: &server.issuer, client, key, prover, now: self.now() }
     }
 
-    /// The client for a login: registered by hand, else by a document, else by itself.
-    async fn client(
-        &self,
-        fetch: &Fetch,
-        server: &ServerMetadata,
-        known: Option<Registered>,
-        redirect_uri: &str,
-        with_dpop: bool,
-    ) -> Result<Registered, OAuthError> {
-        if let Some(client) = self.named(server)? {
-            return Ok(client);
-        }
-        let now = seconds(self.now());
-        let fits = |known: &Registered| {
-            known.redirect_uri.as_deref() == Some(redirect_uri)
-                && (known.secret_expires == 0 || known.secret_expires > now)
-        };
-        if let Some(known) = known.filter(fits) {
-            return Ok(known);
-        }
-        let name = &self.settings.name;
-        let client = Registered::register(fetch, server, name, redirect_uri, with_dpop).await?;
-        self.put(&registration(&server.issuer), client.write()).await?;
-        Ok(client)
-    }
-
-    /// The client that this server knows without being told: by hand, or by a document.
-    fn named(&self, server: &ServerMetadata) -> Result<Option<Registered>, OAuthError> {
-        match self.configured(server)? {
-            Some(client) => Ok(Some(client)),
-            None => self.document(server),
-        }
-    }
-
-    /// The client that was registered by hand.
-    fn configured(&self, server: &ServerMetadata) -> Result<Option<Registered>, OAuthError> {
-        let Some(client) = &self.settings.client else { return Ok(None) };
-        let wanted: &[Method] = match (&client.key, &client.secret) {
-            (Some(_), _) => &[Method::Key],
-            (None, Some(_)) => &[Method::Basic, Method::Post],
-            (None, None) => &[Method::None],
-        };
-        Ok(Some(Registered {
-            id: client.id.clone(),
-            secret: client.secret.clone(),
-            method: match wanted {
-                // Nothing has to be shown, so nothing has to be taken.
-                [Method::None] => Method::None,
-                wanted => Method::choose(server, wanted)?,
-            },
-            redirect_uri: None,
-            secret_expires: 0,
-            by: By::Hand,
-        }))
-    }
-
-    /// The client that publishes a document about itself.
-    fn document(&self, server: &ServerMetadata) -> Result<Option<Registered>, OAuthError> {
-        let Some(url) = &self.settings.document else { return Ok(None) };
-        if !server.client_id_metadata_document_supported {
-            return Ok(None);
-        }
-        if !Place::parse(url).is_some_and(|place| place.is_tls() && !place.path().is_empty()) {
-            return Err(OAuthError::BadDocument { url: url.clone() });
-        }
-        Ok(Some(Registered {
-            id: url.clone(),
-            secret: None,
-            method: Method::None,
-            redirect_uri: None,
-            secret_expires: 0,
-            by: By::Document,
-        }))
-    }
-
-    /// The client as it has registered itself with this server; with another one it is nobody.
-    async fn registered(&self, server: &ServerMetadata) -> Result<Option<Registered>, OAuthError> {
-        let kept = self.get(&registration(&server.issuer)).await?;
-        Ok(kept.as_ref().and_then(Registered::read))
-    }
-
     async fn keep(&self, held: Held) -> Result<(), OAuthError> {
         let kept = held.write();
         // Held first: a store that fails does not take away what was got.
@@ -415,25 +337,20 @@ impl Source {
         format!("tokens {server}")
     }
 
-    async fn get(&self, name: &str) -> Result<Option<Secret>, OAuthError> {
+    pub(super) async fn get(&self, name: &str) -> Result<Option<Secret>, OAuthError> {
         let (store, name) = (Arc::clone(&self.settings.store), name.to_owned());
         Ok(blocking(move || store.get(&name)).await??)
     }
 
-    async fn put(&self, name: &str, value: Secret) -> Result<(), OAuthError> {
+    pub(super) async fn put(&self, name: &str, value: Secret) -> Result<(), OAuthError> {
         let (store, name) = (Arc::clone(&self.settings.store), name.to_owned());
         Ok(blocking(move || store.put(&name, &value)).await??)
     }
 
-    async fn remove(&self, name: &str) -> Result<(), OAuthError> {
+    pub(super) async fn remove(&self, name: &str) -> Result<(), OAuthError> {
         let (store, name) = (Arc::clone(&self.settings.store), name.to_owned());
         Ok(blocking(move || store.remove(&name)).await??)
     }
-}
-
-/// Where a registration is kept.
-fn registration(issuer: &str) -> String {
-    format!("client {issuer}")
 }
 
 async fn blocking<T: Send + 'static>(

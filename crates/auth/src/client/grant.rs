@@ -62,6 +62,7 @@ impl Enterprise {
     /// The assertion that the server's authorization server takes.
     async fn exchange(
         &self,
+        fetch: &Fetch,
         at: &TokenEndpoint<'_>,
         asked: &Asked<'_>,
     ) -> Result<Secret, OAuthError> {
@@ -73,10 +74,8 @@ impl Enterprise {
             secret_expires: 0,
             by: By::Hand,
         };
-        // Whoever configured this provider has chosen where it is.
-        let fetch = Fetch::new().reach(crate::fetch::Reach::Anywhere);
         let provider = TokenEndpoint {
-            fetch: &fetch,
+            fetch,
             url: &self.token_endpoint,
             issuer: &self.token_endpoint,
             client: &client,
@@ -119,16 +118,17 @@ impl Asked<'_> {
 }
 
 impl Grant {
-    /// Gets a token without anybody's help.
+    /// Gets a token without anybody's help. `own` fetches what is configured here.
     pub(super) async fn run(
         &self,
+        own: &Fetch,
         at: &TokenEndpoint<'_>,
         asked: &Asked<'_>,
     ) -> Result<Given, OAuthError> {
         let assertion = match self {
             Self::Code | Self::ClientCredentials => None,
             Self::Workload(assertion) => Some(assertion.get().await?),
-            Self::Enterprise(enterprise) => Some(enterprise.exchange(at, asked).await?),
+            Self::Enterprise(enterprise) => Some(enterprise.exchange(own, at, asked).await?),
         };
         let mut fields: Fields<'_> = match assertion {
             None => vec![("grant_type", "client_credentials".to_owned())],

@@ -25,6 +25,7 @@ mod dpop;
 mod error;
 mod grant;
 mod held;
+mod identity;
 mod login;
 mod metadata;
 mod oauth;

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use outlive_transport::client::{
     Challenge, Secret, Token, TokenAnswer, TokenError, TokenRequest, TokenSource,
 };
@@ -167,6 +167,8 @@ pub(super) struct Why {
     pub(super) scopes: Option<Scopes>,
     /// Whether it wants tokens that are bound to a key.
     pub(super) dpop: bool,
+    /// Whether nobody is to be asked to log in: streams and farewells are not worth a browser.
+    pub(super) is_quiet: bool,
     pub(super) kind: Kind,
 }
 
@@ -201,6 +203,7 @@ impl Why {
             // Not if it would take either.
             dpop: challenges.iter().any(|it| it.is("DPoP"))
                 && !challenges.iter().any(|it| it.is("Bearer")),
+            is_quiet: answer.request.method != Method::POST,
             kind,
         }
     }
@@ -322,9 +325,12 @@ impl Source {
                 }
             }
             let got = Box::pin(source.acquire(&why)).await;
-            let mut state = source.state();
-            state.finished += 1;
-            state.last = got.as_ref().err().cloned();
+            // Who may ask for a login is not content with the word of one who may not.
+            if got.is_ok() || !why.is_quiet {
+                let mut state = source.state();
+                state.finished += 1;
+                state.last = got.as_ref().err().cloned();
+            }
             got
         });
         let interrupted = |_| Err(OAuthError::Login("it was interrupted; try again".to_owned()));
@@ -395,16 +401,25 @@ impl Source {
                     (None, Some(server)) => reach_of(server).await,
                     (None, None) => Reach::Public,
                 };
-                let mut fetch = Fetch::new().reach(reach);
-                if self.settings.plain_http {
-                    fetch = fetch.plain_http();
-                }
-                match &self.settings.roots {
-                    Some(roots) => fetch.root_certificates(roots),
-                    None => fetch,
-                }
+                self.fetching(reach)
             })
             .await
+    }
+
+    /// Fetches what is configured here: whoever did that has chosen where it is.
+    pub(super) fn own_fetch(&self) -> Fetch {
+        self.fetching(Reach::Anywhere)
+    }
+
+    fn fetching(&self, reach: Reach) -> Fetch {
+        let mut fetch = Fetch::new().reach(reach);
+        if self.settings.plain_http {
+            fetch = fetch.plain_http();
+        }
+        match &self.settings.roots {
+            Some(roots) => fetch.root_certificates(roots),
+            None => fetch,
+        }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {

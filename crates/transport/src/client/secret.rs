@@ -35,3 +35,9 @@ impl From<&str> for Secret {
         Self(text.to_owned())
     }
 }
+
+impl From<&String> for Secret {
+    fn from(text: &String) -> Self {
+        Self(text.clone())
+    }
+}

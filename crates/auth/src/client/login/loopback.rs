@@ -10,6 +10,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     process::Command,
+    task::JoinSet,
 };
 
 use super::{Login, Prepared, Redirected};
@@ -120,30 +121,50 @@ impl Login for LoopbackLogin {
     }
 }
 
-/// Waits for the redirect that belongs to this login.
+/// Waits for the redirect that belongs to this login. Connections are looked at side by side: a
+/// browser opens some that it does not use.
 async fn wait(listener: &TcpListener, state: Option<&str>) -> Result<Redirected, OAuthError> {
+    /// More than a browser opens; others wait until one of these is through.
+    const MOST: usize = 16;
+    let mut open = JoinSet::new();
     loop {
-        let (mut stream, _) =
-            listener.accept().await.map_err(|error| OAuthError::Login(error.to_string()))?;
-        // A browser may open connections that it does not use; they hold nobody up for long.
-        let Ok(Some(target)) = tokio::time::timeout(READING, head(&mut stream)).await else {
-            continue;
-        };
-        let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-        let redirected = Redirected::from_query(query);
-        if path != PATH {
-            answer(&mut stream, "404 Not Found", "There is nothing here.").await;
-        } else if redirected.is_empty() || redirected.get("state") != state {
-            answer(&mut stream, "400 Bad Request", "This is not the login that was begun.").await;
-        } else {
-            let text = match redirected.get("error") {
-                None => "You are logged in. You may close this page.",
-                Some(_) => "You are not logged in. You may close this page.",
-            };
-            answer(&mut stream, "200 OK", text).await;
-            return Ok(redirected);
+        tokio::select! {
+            accepted = listener.accept(), if open.len() < MOST => {
+                let (stream, _) = accepted.map_err(|error| OAuthError::Login(error.to_string()))?;
+                let state = state.map(str::to_owned);
+                open.spawn(async move {
+                    let serving = serve(stream, state.as_deref());
+                    tokio::time::timeout(READING, serving).await.ok().flatten()
+                });
+            }
+            Some(served) = open.join_next() => {
+                if let Ok(Some(redirected)) = served {
+                    return Ok(redirected);
+                }
+            }
         }
     }
+}
+
+/// Answers one request; what it brings, if it is the one that is waited for.
+async fn serve(mut stream: TcpStream, state: Option<&str>) -> Option<Redirected> {
+    let target = head(&mut stream).await?;
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let redirected = Redirected::from_query(query);
+    if path != PATH {
+        answer(&mut stream, "404 Not Found", "There is nothing here.").await;
+        return None;
+    }
+    if redirected.is_empty() || redirected.get("state") != state {
+        answer(&mut stream, "400 Bad Request", "This is not the login that was begun.").await;
+        return None;
+    }
+    let text = match redirected.get("error") {
+        None => "You are logged in. You may close this page.",
+        Some(_) => "You are not logged in. You may close this page.",
+    };
+    answer(&mut stream, "200 OK", text).await;
+    Some(redirected)
 }
 
 /// What a GET asks for; `None` if it is none.

@@ -311,3 +311,31 @@ async fn a_secret_that_expires_is_replaced_by_registering_again() {
     assert_eq!(post(&link, "").await.unwrap(), 200);
     assert_eq!(world.issuer.all("/register").len(), 2);
 }
+
+#[tokio::test]
+async fn a_client_that_is_not_known_any_more_registers_again() {
+    let world = World::new().await;
+    let link = link(&world.url(), &world.oauth().build());
+    assert_eq!(post(&link, "").await.unwrap(), 200);
+    world.expire();
+    world.book.lock().unwrap().refuse = vec![(401, "invalid_client")];
+    assert_eq!(post(&link, "").await.unwrap(), 200);
+    assert_eq!((world.issuer.all("/register").len(), world.logins()), (2, 2));
+}
+
+#[tokio::test]
+async fn only_what_somebody_wants_done_opens_a_browser() {
+    let world = World::new().await;
+    let link = link(&world.url(), &world.oauth().build());
+    // A stream, or a farewell, is not worth one.
+    let headers = http::HeaderMap::new;
+    assert!(link.get(headers()).await.is_err());
+    assert!(link.delete(headers()).await.is_err());
+    assert_eq!(world.logins(), 0);
+    assert_eq!(post(&link, "").await.unwrap(), 200);
+    assert_eq!(link.get(headers()).await.unwrap().status, 200);
+    // What can be renewed in silence is.
+    world.expire();
+    assert_eq!(link.get(headers()).await.unwrap().status, 200);
+    assert_eq!(world.logins(), 1);
+}

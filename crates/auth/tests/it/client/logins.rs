@@ -35,6 +35,9 @@ async fn a_browser_comes_back_on_a_port_of_this_machine() {
     }
     let said = location(&place.replace("/callback", "/favicon.ico")).await;
     assert!(said.starts_with("HTTP/1.1 404 "), "{said}");
+    // Nor is it held up by a connection that is not used.
+    let (host, _) = place.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let _idle = tokio::net::TcpStream::connect(host).await.unwrap();
     assert!(!posting.is_finished());
     let said = location(&back).await;
     assert!(
@@ -44,7 +47,6 @@ async fn a_browser_comes_back_on_a_port_of_this_machine() {
     assert!(said.contains("default-src 'none'") && !said.contains("code-"), "{said}");
     assert_eq!(posting.await.unwrap(), 200);
     // The port was for this login.
-    let (host, _) = place.strip_prefix("http://").unwrap().split_once('/').unwrap();
     assert!(tokio::net::TcpStream::connect(host).await.is_err());
 }
 
