@@ -2,7 +2,11 @@
 //! tasks, sessions, cursors, event ids and sealed states. Whatever it is answers like what does not
 //! exist, and its owner notices nothing.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::Arc,
+    time::Duration,
+};
 
 use outlive::{
     http::{HttpConfig, Serving},
@@ -229,10 +233,10 @@ async fn nobody_reaches_what_is_not_theirs(stores: [Arc<dyn Store>; 2]) {
         let (which, replica) = (world.random(attempts.len()), world.random(2));
         let (handle, request) = &attempts[which];
         let token = &callers[stranger].token;
-        if !missing.contains_key(&(stranger, which, replica)) {
+        if let Entry::Vacant(first) = missing.entry((stranger, which, replica)) {
             let nobodys = unknown(&mut world, handle);
             let got = world.send(replica, &request(&nobodys).bearer(token)).await;
-            missing.insert((stranger, which, replica), seen(&got, &nobodys));
+            first.insert(seen(&got, &nobodys));
         }
         let got = world.send(replica, &request(handle).bearer(token)).await;
         assert_eq!(
