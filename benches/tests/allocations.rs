@@ -65,3 +65,35 @@ fn a_call_of_a_handler_that_could_ask() {
         check(path.and_then(Path::to_durable), CALL);
     }
 }
+
+/// A token that was found good before: a hash and a look-up, for every request.
+#[test]
+fn a_caller_with_a_known_token() {
+    use outlive::{
+        auth::{
+            jose::{Algorithm, JwkSet, SigningKey},
+            server::{Issuer, ResourceServer},
+        },
+        http::{Authenticator as _, Verdict},
+    };
+
+    let key = SigningKey::generate(Algorithm::Es256).expect("a key");
+    let issuer = Issuer::new("https://id.example").keys(JwkSet::new([key.public()]));
+    let auth = ResourceServer::builder("https://mcp.example/mcp")
+        .issuer(issuer)
+        .scopes(["mcp"])
+        .build()
+        .expect("a resource server");
+    let claims = serde_json::json!({
+        "iss": "https://id.example", "sub": "ann", "client_id": "app", "scope": "mcp read write",
+        "aud": "https://mcp.example/mcp", "exp": u32::MAX,
+    });
+    let token = key.sign("at+jwt", &claims).expect("a token");
+    let request = http::Request::post("/mcp").header("authorization", format!("Bearer {token}"));
+    let (parts, ()) = request.body(()).expect("a request").into_parts();
+    assert!(matches!(auth.authenticate(&parts), Verdict::Now(Ok(_))), "it is good");
+    let seen = allocation_counter::measure(|| {
+        assert!(matches!(auth.authenticate(&parts), Verdict::Now(Ok(_))), "it is still good");
+    });
+    assert_eq!(seen.count_total, 0, "a token that is known costs no memory");
+}

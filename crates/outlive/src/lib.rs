@@ -35,6 +35,10 @@ pub mod testing;
 /// Streamable HTTP, and HTTP+SSE beside it.
 pub use outlive_transport::http;
 
+/// OAuth, for both ends.
+#[cfg(feature = "auth")]
+pub use outlive_auth as auth;
+
 /// A transport of your own, message by message.
 pub use outlive_transport::messages;
 
@@ -99,3 +103,8 @@ mod operating_page {}
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/client.md")]
 mod client_page {}
+
+/// And that of the page about authorization.
+#[cfg(all(doctest, feature = "auth"))]
+#[doc = include_str!("../../../docs/authorization.md")]
+mod authorization_page {}

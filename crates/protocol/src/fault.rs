@@ -4,6 +4,8 @@ use std::{borrow::Cow, fmt, time::Duration};
 
 use outlive_wire::{ErrorObject, RawJson};
 
+use crate::Scopes;
+
 /// A refusal. Its text goes to the peer, so it says what to do and holds nothing private.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -37,6 +39,11 @@ pub enum Fault {
         name: String,
         /// A name that is close to it.
         meant: Option<String>,
+    },
+    /// The caller is known, and its token does not give it leave to do this.
+    MissingScopes {
+        /// All that this operation needs, those that the caller has included.
+        needed: Scopes,
     },
     /// A mirrored header differs from the body, is missing or malformed.
     HeaderMismatch(Cow<'static, str>),
@@ -117,6 +124,9 @@ impl fmt::Display for Fault {
             Self::UnknownPrompt { name, meant } => {
                 write!(f, "unknown prompt `{}`", short(name))?;
                 did_you_mean(f, meant)
+            }
+            Self::MissingScopes { needed } => {
+                write!(f, "the token does not have all the scopes that this needs: {needed}")
             }
             Self::MissingCapability { required } => {
                 write!(f, "the client must declare these capabilities: {}", required.get())

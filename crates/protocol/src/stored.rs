@@ -7,7 +7,7 @@ use bytes::Bytes;
 use outlive_wire::{LoggingLevel, RawJson};
 use serde::{Deserialize, Serialize};
 
-use crate::{Arrival, Call, Fault, Principal, Profile, Session, Wants, era};
+use crate::{Arrival, Call, Fault, Principal, Profile, Scopes, Session, Wants, era};
 
 /// Everything about a call that its handler may ask for, except the HTTP request that brought it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -22,6 +22,9 @@ pub struct StoredCall {
     /// What a legacy handshake said the client is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     info: Option<RawJson>,
+    /// What its caller had leave to do when it came.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    scopes: Vec<String>,
 }
 
 impl StoredCall {
@@ -38,16 +41,18 @@ impl StoredCall {
             message: serde_json::from_slice(&call.message)?,
             capabilities: session.map(|session| raw(session.client_capabilities())).transpose()?,
             info: session.and_then(|session| session.client_info()).map(raw).transpose()?,
+            scopes: call.principal().scopes().iter().map(str::to_owned).collect(),
         })
     }
 
-    /// The call again, for the principal it belongs to.
+    /// The call again, for the principal it belongs to, with the leave that it came with.
     ///
     /// # Errors
     ///
     /// When it is of a revision that is not served any more.
     pub fn restore(&self, principal: Principal, profile: &Profile) -> Result<Arc<Call>, Fault> {
         let message = Bytes::copy_from_slice(self.message.get().as_bytes());
+        let principal = principal.with_scopes(Scopes::of(&self.scopes));
         let arrival = Arrival::of(principal.clone());
         era::restore(&self.version, &message, arrival, |era| {
             let text = |raw: &RawJson| Box::from(raw.get());

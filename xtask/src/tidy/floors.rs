@@ -29,11 +29,18 @@ const FLOORS: &[Floor] = &[
             "outlive-transport",
             "outlive-tasks",
             "outlive-macros",
+            "outlive-auth",
         ],
         never: &[],
     },
     Floor { manifest: MANIFESTS[4], uses: &[], never: &[] },
     Floor { manifest: MANIFESTS[5], uses: &["outlive-wire"], never: &["hyper", "http"] },
+    // Authorization sees requests and principals, never tasks or handlers.
+    Floor {
+        manifest: MANIFESTS[7],
+        uses: &["outlive-wire", "outlive-protocol", "outlive-transport"],
+        never: &["rusqlite"],
+    },
     // The program uses the facade only: where it needs more, the facade is incomplete.
     Floor { manifest: MANIFESTS[6], uses: &["outlive"], never: &[] },
 ];
@@ -46,6 +53,7 @@ pub(super) const MANIFESTS: &[&str] = &[
     "crates/macros/Cargo.toml",
     "crates/tasks/Cargo.toml",
     "apps/cli/Cargo.toml",
+    "crates/auth/Cargo.toml",
 ];
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {

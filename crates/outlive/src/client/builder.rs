@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use outlive_protocol::era::client::{Declared, client_era};
-use outlive_transport::client::http::HttpOptions;
+use outlive_transport::client::{Secret, StaticToken, TokenSource, Tokens, http::HttpOptions};
 use outlive_wire::{
     ClientCapabilities, ElicitationCapability, Implementation, JsonObject, RootsCapability,
     SamplingCapability, Version,
@@ -22,7 +22,6 @@ use super::{
     notebook::Notebook,
     stream::PARTIALS,
     target::Target,
-    token::{DynTokenSource, StaticToken, TokenSource},
 };
 
 /// Makes clients.
@@ -37,7 +36,7 @@ pub struct ClientBuilder {
     limits: ClientLimits,
     version: Option<Version>,
     eras: EraMemory,
-    token: Option<Arc<dyn DynTokenSource>>,
+    tokens: Option<Tokens>,
     headers: HeaderMap,
     roots: Option<std::path::PathBuf>,
     http_sse: bool,
@@ -66,7 +65,7 @@ impl ClientBuilder {
             limits: ClientLimits::default(),
             version: None,
             eras: EraMemory::shared(),
-            token: None,
+            tokens: None,
             headers: HeaderMap::new(),
             roots: None,
             http_sse: true,
@@ -128,13 +127,13 @@ impl ClientBuilder {
     }
 
     /// The bearer token for HTTP.
-    pub fn token(self, token: impl Into<String>) -> Self {
+    pub fn token(self, token: impl Into<Secret>) -> Self {
         self.token_source(StaticToken::new(token))
     }
 
-    /// Where bearer tokens for HTTP come from.
+    /// Where tokens for HTTP come from.
     pub fn token_source(mut self, source: impl TokenSource) -> Self {
-        self.token = Some(Arc::new(source));
+        self.tokens = Some(Tokens::new(source));
         self
     }
 
@@ -212,6 +211,7 @@ impl ClientBuilder {
         http.connect_timeout = self.limits.connect_timeout;
         http.message_bytes = self.limits.message_bytes;
         http.roots = self.roots;
+        http.tokens = self.tokens;
         let dispatch = Arc::new(Dispatch::new(
             self.label.unwrap_or_else(|| target.label()),
             self.answerer,
@@ -221,7 +221,6 @@ impl ClientBuilder {
             limits: self.limits,
             pinned: self.version.and_then(|version| client_era(version.as_str())),
             eras: self.eras,
-            token: self.token,
             headers: self.headers,
             http,
             with_http_sse: self.http_sse,

@@ -43,7 +43,7 @@ struct Kept {
 struct Key {
     method: String,
     params: String,
-    /// The token it was asked with, unless anybody may see the result.
+    /// A digest of the token it was asked with, unless anybody may see the result.
     caller: Option<String>,
 }
 
@@ -65,7 +65,7 @@ impl Cached {
     /// The result of a request: kept if it is fresh, asked for otherwise.
     pub(crate) async fn fetch(core: &Arc<Core>, wanted: Wanted) -> Result<Self> {
         let cache = core.dispatch.cache();
-        let caller = core.caller().await;
+        let caller = core.caller().await?;
         if let Some(kept) = cache.get(&wanted, caller.as_deref()) {
             return Ok(Self(kept));
         }

@@ -9,20 +9,24 @@ use std::{
         Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use outlive_protocol::{
     Incoming,
     era::client::{ClientEra, Declared, Outgoing},
 };
 use outlive_transport::client::{
-    child::Process, http::HttpLink, http::HttpOptions, pipe::PipeLink,
+    TokenRequest, child::Process, http::HttpLink, http::HttpOptions, pipe::PipeLink,
 };
 use outlive_wire::{Implementation, Method, RequestId, ServerCapabilities};
 use serde_json::value::RawValue;
-use tokio::task::AbortHandle;
+use sha2::{Digest, Sha256};
+use tokio::{task::AbortHandle, time::Instant};
+
+use crate::hex::hex;
 
 use super::{
     detect::{self, EraMemory},
@@ -31,7 +35,6 @@ use super::{
     limits::ClientLimits,
     notebook::Notebook,
     target::Target,
-    token::{Challenge, DynTokenSource},
 };
 
 /// The header that names a legacy session.
@@ -46,7 +49,6 @@ pub(crate) struct Settings {
     pub(crate) limits: ClientLimits,
     pub(crate) pinned: Option<&'static dyn ClientEra>,
     pub(crate) eras: EraMemory,
-    pub(crate) token: Option<Arc<dyn DynTokenSource>>,
     pub(crate) headers: HeaderMap,
     pub(crate) http: HttpOptions,
     pub(crate) with_http_sse: bool,
@@ -159,28 +161,27 @@ impl Core {
         }
     }
 
-    /// The token that requests have now: as whom a result was asked for.
-    pub(crate) async fn caller(&self) -> Option<String> {
-        match &self.settings.token {
-            Some(source) => source.token(None).await,
-            None => None,
-        }
+    /// As whom requests are made now: a digest of their token.
+    pub(crate) async fn caller(&self) -> Result<Option<String>> {
+        let (Some(tokens), Target::Url(url)) = (&self.settings.http.tokens, &self.target) else {
+            return Ok(None);
+        };
+        let token = tokens.token(&TokenRequest::new(&http::Method::POST, url)).await;
+        let token = token.map_err(GaveUp::NoToken)?;
+        Ok(token.map(|token| hex(&Sha256::digest(token.value().expose()))))
+    }
+
+    /// Until when a request that may take so long has time after all: somebody may be logging in, and
+    /// that is not the server's time.
+    pub(crate) fn more_time(&self, span: Duration) -> Option<Instant> {
+        self.settings.http.tokens.as_ref()?.more_time(span)
     }
 
     /// The headers that every HTTP request has, whatever it says.
-    pub(crate) async fn base_headers(&self, refused: Option<Challenge>) -> HeaderMap {
+    pub(crate) fn base_headers(&self) -> HeaderMap {
         let mut headers = self.settings.headers.clone();
         // For those that a call has, so that they are put into one piece of memory.
         headers.reserve(USUAL_HEADERS);
-        if let Some(source) = &self.settings.token {
-            let token = source.token(refused).await;
-            let value =
-                token.and_then(|token| HeaderValue::try_from(format!("Bearer {token}")).ok());
-            if let Some(mut value) = value {
-                value.set_sensitive(true);
-                headers.insert(header::AUTHORIZATION, value);
-            }
-        }
         headers
     }
 }
@@ -272,8 +273,8 @@ impl Established {
     }
 
     /// The headers of an HTTP request in this connection.
-    pub(crate) async fn headers(&self, core: &Core, refused: Option<Challenge>) -> HeaderMap {
-        let mut headers = core.base_headers(refused).await;
+    pub(crate) fn headers(&self, core: &Core) -> HeaderMap {
+        let mut headers = core.base_headers();
         if let Link::Http { session: Some(session), .. } = &self.link {
             headers.insert(SESSION, session.clone());
         }
@@ -285,7 +286,7 @@ impl Established {
         match &self.link {
             Link::Pipe { pipe, .. } => Ok(pipe.send(message).await?),
             Link::Http { link, .. } => {
-                let mut headers = self.headers(core, None).await;
+                let mut headers = self.headers(core);
                 self.era.plain_headers(&mut headers);
                 let mut reply = link.post(headers, message).await?;
                 let _ = reply.bytes().await;
@@ -354,7 +355,7 @@ impl Established {
             .for_each(|task| task.abort());
         match &self.link {
             Link::Http { link, session: Some(_) } => {
-                let mut headers = self.headers(core, None).await;
+                let mut headers = self.headers(core);
                 self.era.plain_headers(&mut headers);
                 let deleting =
                     tokio::time::timeout(core.limits().connect_timeout, link.delete(headers));

@@ -395,7 +395,7 @@ async fn open_stream(core: &Arc<Core>, made: &Arc<Established>) {
     if !may_tell && core.dispatch.answerer().is_none() {
         return;
     }
-    let mut headers = made.headers(core, None).await;
+    let mut headers = made.headers(core);
     made.era.plain_headers(&mut headers);
     let opened = tokio::time::timeout(core.limits().connect_timeout, link.get(headers)).await;
     // Most servers have none, and say so with 405.

@@ -343,7 +343,7 @@ async fn reopen(
         if *breaks > core.limits().resumptions {
             return None;
         }
-        let mut headers = here.headers(&core, None).await;
+        let mut headers = here.headers(&core);
         here.era.plain_headers(&mut headers);
         if let Some(last) = last {
             headers.insert(LAST_EVENT, last.clone());

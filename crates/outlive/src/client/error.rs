@@ -3,7 +3,7 @@
 
 use std::{error, fmt, time::Duration};
 
-use outlive_transport::client::{TransportError, TransportErrorKind};
+use outlive_transport::client::{TokenError, TransportError, TransportErrorKind};
 use outlive_wire::{ErrorObject, RawJson, code};
 
 /// A result of the client.
@@ -110,6 +110,9 @@ pub enum GaveUp {
     NotOurs(String),
     /// The result does not fit the schema that the server gave for it.
     SchemaViolated(String),
+    /// There is no token that the server would take, and the source of tokens cannot get one. Its
+    /// error says what to do.
+    NoToken(TokenError),
     /// The client was closed.
     Closed,
 }
@@ -157,6 +160,7 @@ impl Error {
             Self::Transport(error) => !matches!(
                 error.kind(),
                 TransportErrorKind::Address(_)
+                    | TransportErrorKind::OutOfReach(_)
                     | TransportErrorKind::Tls
                     | TransportErrorKind::TooLarge(_)
                     | TransportErrorKind::Start
@@ -204,7 +208,10 @@ impl From<Refused> for Error {
 
 impl From<TransportError> for Error {
     fn from(error: TransportError) -> Self {
-        Self::Transport(error)
+        match error.kind() {
+            TransportErrorKind::Token(error) => GaveUp::NoToken(error.clone()).into(),
+            _ => Self::Transport(error),
+        }
     }
 }
 
@@ -287,6 +294,7 @@ impl fmt::Display for GaveUp {
             Self::Notebook(why) => write!(f, "what calls are doing cannot be written down: {why}"),
             Self::NotOurs(why) => write!(f, "{why}; resume it where it was saved"),
             Self::SchemaViolated(why) => write!(f, "the result does not fit its schema: {why}"),
+            Self::NoToken(why) => why.fmt(f),
             Self::Closed => f.write_str("the client is closed; connect another one"),
         }
     }

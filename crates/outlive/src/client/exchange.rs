@@ -7,7 +7,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderName, HeaderValue, StatusCode};
 use outlive_protocol::{Incoming, IncomingKind, era::client::Outgoing};
 use outlive_transport::client::{
     TransportError, TransportErrorKind,
@@ -19,7 +19,6 @@ use outlive_wire::{ErrorObject, Method};
 use super::{
     core::{Core, Established, Link, SESSION},
     error::{Error, Reason, Refused},
-    token::Challenge,
 };
 
 pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -257,7 +256,7 @@ impl Exchange {
             let backing_off = 1 << (position.breaks - 1).min(5);
             let wait = position.retry.unwrap_or(RETRY * backing_off);
             tokio::time::sleep(wait).await;
-            let mut headers = self.here.headers(&self.core, None).await;
+            let mut headers = self.here.headers(&self.core);
             self.here.era.plain_headers(&mut headers);
             headers.insert(LAST_EVENT, last.clone());
             match link.get(headers).await {
@@ -309,7 +308,7 @@ impl Drop for Unanswered<'_> {
     }
 }
 
-/// Sends a request over HTTP; with another token if the first is refused.
+/// Sends a request over HTTP.
 async fn post(
     core: &Core,
     here: &Established,
@@ -317,35 +316,19 @@ async fn post(
     request: &Outgoing<'_>,
     message: Bytes,
 ) -> Result<HttpReply, Failed> {
-    let mut challenge = None;
-    loop {
-        let was_refused = challenge.is_some();
-        let mut headers = here.headers(core, challenge.take()).await;
-        here.era.headers(request, &mut headers);
-        let had_session = headers.contains_key(SESSION);
-        let had_token = headers.contains_key(header::AUTHORIZATION);
-        let mut reply = link.post(headers, message.clone()).await?;
-        let status = reply.status;
-        if status.is_success() {
-            return Ok(reply);
-        }
-        if status == StatusCode::NOT_FOUND && had_session {
-            let _ = reply.bytes().await;
-            return Err(Failed::SessionGone);
-        }
-        if status == StatusCode::UNAUTHORIZED
-            && core.settings.token.is_some()
-            && !was_refused
-            && had_token
-        {
-            let said = reply.headers.get(header::WWW_AUTHENTICATE);
-            let said = said.and_then(|said| said.to_str().ok()).unwrap_or_default();
-            challenge = Some(Challenge::new(said));
-            let _ = reply.bytes().await;
-            continue;
-        }
-        return Err(refusal(&mut reply).await);
+    let mut headers = here.headers(core);
+    here.era.headers(request, &mut headers);
+    let had_session = headers.contains_key(SESSION);
+    let mut reply = link.post(headers, message).await?;
+    let status = reply.status;
+    if status.is_success() {
+        return Ok(reply);
     }
+    if status == StatusCode::NOT_FOUND && had_session {
+        let _ = reply.bytes().await;
+        return Err(Failed::SessionGone);
+    }
+    Err(refusal(&mut reply).await)
 }
 
 /// Reads a response that is no success.

@@ -51,7 +51,6 @@ mod stream;
 mod subscription;
 mod target;
 mod tasks;
-mod token;
 mod tools;
 mod tracker;
 
@@ -73,6 +72,7 @@ pub use outlive_protocol::{
     era::client::{TaskSnapshot, TaskStatus},
 };
 pub use outlive_transport::client::{
+    Challenge, Secret, StaticToken, Token, TokenAnswer, TokenError, TokenRequest, TokenSource,
     TransportError, TransportErrorKind,
     child::{Program, Stderr},
 };
@@ -81,7 +81,6 @@ pub use stream::{Segment, StreamTool, ToolStream};
 pub use subscription::{Filter, Subscription};
 pub use target::{Opened, Target};
 pub use tasks::{TaskEvent, TaskEvents, TaskHandle};
-pub use token::{Challenge, StaticToken, TokenSource};
 pub use tools_text::texts;
 
 mod tools_text {

@@ -183,10 +183,16 @@ pub(crate) async fn once(
     let span = waiting.timeout.unwrap_or(waiting.total).min(waiting.total);
     let mut alarm = pin!(tokio::time::sleep_until(begun + span));
     let timed_out = || Failed::from(Error::from(GaveUp::TimedOut(begun.elapsed())));
-    let mut exchange = tokio::select! {
-        biased;
-        opened = Exchange::open(core, here, &request) => opened?,
-        () = &mut alarm => return Err(timed_out()),
+    let mut opening = pin!(Exchange::open(core, here, &request));
+    let mut exchange = loop {
+        tokio::select! {
+            biased;
+            opened = &mut opening => break opened?,
+            () = &mut alarm => match core.more_time(span) {
+                Some(until) => alarm.as_mut().reset(until),
+                None => return Err(timed_out()),
+            },
+        }
     };
     // Made for the first question: most requests are answered without one.
     let mut asked: Option<JoinSet<()>> = None;

@@ -11,6 +11,7 @@ use super::{
     cx::Arguments,
     extract::{Extract, Rejection, RejectionKind},
     handler::Handler,
+    registry::Entry as _,
 };
 
 /// The specification's bound on what one answer may hold.
@@ -106,6 +107,7 @@ fn find(core: &Core, call: &Call) -> Result<Option<Completer>, Fault> {
                     name: name.clone(),
                     meant: core.prompts.close_to(name, call.principal()),
                 })?;
+            entry.access().check(call.principal())?;
             let known = entry.info.arguments.iter().flatten().any(|known| known.name == *argument);
             known
                 .then(|| entry.completers.get(argument))
@@ -113,7 +115,11 @@ fn find(core: &Core, call: &Call) -> Result<Option<Completer>, Fault> {
         }
         CompletionReference::Resource(resource) => {
             let uri = &resource.uri;
-            match core.templates.get(uri, call.principal()) {
+            let template = core.templates.get(uri, call.principal());
+            if let Some(entry) = &template {
+                entry.access().check(call.principal())?;
+            }
+            match template {
                 Some(entry) if entry.has_variable(argument) => Ok(entry.completers.get(argument)),
                 Some(_) => Err(unknown(&format!("resource template `{uri}`"))),
                 None if core.resources.get(uri, call.principal()).is_some() => Ok(None),

@@ -8,6 +8,7 @@
 //! - [`Server`]: serves stdio, HTTP and streams, and can be changed while it runs.
 //! - [`Error`]: what handlers fail with; [`Fault`] for refusals.
 
+mod access;
 mod builder;
 mod completion;
 mod conversation;
@@ -55,7 +56,9 @@ pub use handler::Handler;
 pub use layer::{BoxCall, BoxError};
 pub use metrics::{Latency, Metrics};
 pub use outlive_protocol::Completed;
-pub use outlive_protocol::{Call, Clock, Fault, Limits, Notice, Outcome, Principal, Session};
+pub use outlive_protocol::{
+    Call, Clock, Fault, Limits, Notice, Outcome, Principal, Scopes, Session,
+};
 pub use outlive_tasks::{IntoKey, Key, Misuse};
 pub use outlive_wire::{
     Annotations, CacheHints, CacheScope, CallToolResult, ContentBlock, GetPromptResult, Icon,

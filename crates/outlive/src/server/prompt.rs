@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{
     BuildError, Cx, Error, Next, Result,
+    access::Access,
     completion::{Completers, IntoSuggestions},
     core::Core,
     cx::Arguments,
@@ -15,7 +16,7 @@ use super::{
     extract::{Needs, RejectionKind},
     handler::Handler,
     output::Returned,
-    registry::{Entry, Visibility},
+    registry::Entry,
     schema::Schema,
     text_args::TextArgs,
 };
@@ -32,7 +33,7 @@ pub struct Prompt {
     handler: PromptHandler,
     needs: Needs,
     completers: Completers,
-    visibility: Visibility,
+    access: Access,
 }
 
 impl Prompt {
@@ -57,7 +58,7 @@ impl Prompt {
             handler: Box::new(start),
             needs: H::needs(),
             completers: Completers::default(),
-            visibility: None,
+            access: Access::default(),
         }
     }
 
@@ -106,7 +107,22 @@ impl Prompt {
         mut self,
         visible: impl Fn(&Principal) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.visibility = Some(Arc::new(visible));
+        self.access.show_if(visible);
+        self
+    }
+
+    /// Needs these scopes, all of them: a call without them is refused, and the client is told which
+    /// to ask for. It is not in the lists of callers who lack one; see also
+    /// [`listed_always`](Self::listed_always). The local user, on stdio, needs none.
+    pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.access.need(scopes);
+        self
+    }
+
+    /// Is in the lists also of callers who lack a scope for it, so that their clients can ask for
+    /// that when it is used.
+    pub fn listed_always(mut self) -> Self {
+        self.access.list_always();
         self
     }
 
@@ -130,7 +146,7 @@ impl Prompt {
             info: Arc::new(self.info),
             handler: self.handler,
             completers: self.completers,
-            visibility: self.visibility,
+            access: self.access,
         })
     }
 }
@@ -140,7 +156,7 @@ pub(super) struct PromptEntry {
     pub(super) info: Arc<outlive_wire::Prompt>,
     handler: PromptHandler,
     pub(super) completers: Completers,
-    visibility: Visibility,
+    access: Access,
 }
 
 impl Entry for PromptEntry {
@@ -148,8 +164,8 @@ impl Entry for PromptEntry {
         &self.info.name
     }
 
-    fn visible_to(&self, principal: &Principal) -> bool {
-        self.visibility.as_ref().is_none_or(|visible| visible(principal))
+    fn access(&self) -> &Access {
+        &self.access
     }
 }
 
@@ -169,6 +185,7 @@ fn find(core: &Core, call: &Call) -> Result<(Arc<PromptEntry>, TextArgs), Fault>
         let meant = core.prompts.close_to(&name, call.principal());
         return Err(Fault::UnknownPrompt { name: name.into_owned(), meant });
     };
+    entry.access.check(call.principal())?;
     let texts: std::collections::BTreeMap<String, String> = serde_json::from_str(call.arguments()?)
         .map_err(|error| {
             Fault::invalid_params(format!("`params.arguments` must be texts: {error}"))

@@ -11,17 +11,16 @@ use std::{
 
 use outlive_protocol::{Bus, Change, Clock, Principal};
 
+use super::access::Access;
+
 /// Something that is registered by name.
 pub(super) trait Entry: Send + Sync + 'static {
     /// Its name, unique in its registry.
     fn key(&self) -> &str;
 
-    /// Whether this caller may know of it.
-    fn visible_to(&self, principal: &Principal) -> bool;
+    /// Who may know of it, and who may use it.
+    fn access(&self) -> &Access;
 }
-
-/// Who may know of something.
-pub(super) type Visibility = Option<Arc<dyn Fn(&Principal) -> bool + Send + Sync>>;
 
 /// Tools, resources, templates or prompts. Lists come in the order of registration; replacing an
 /// entry keeps its place.
@@ -72,11 +71,11 @@ impl<E: Entry> Registry<E> {
         true
     }
 
-    /// The entry of this name, if the caller may know of it.
+    /// The entry of this name, if the caller may know of it. Whether it may use it is another question.
     pub(super) fn get(&self, name: &str, principal: &Principal) -> Option<Arc<E>> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         let (_, entry) = entries.by_name.get(name)?;
-        entry.visible_to(principal).then(|| Arc::clone(entry))
+        entry.access().is_visible_to(principal).then(|| Arc::clone(entry))
     }
 
     /// Whether there is an entry of this name, for anyone.
@@ -93,8 +92,10 @@ impl<E: Entry> Registry<E> {
     ) -> (Vec<Arc<E>>, Option<u64>) {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         let from = after.map_or(0, |place| place.saturating_add(1));
-        let mut visible =
-            entries.in_order.range(from..).filter(|(_, entry)| entry.visible_to(principal));
+        let mut visible = entries
+            .in_order
+            .range(from..)
+            .filter(|(_, entry)| entry.access().is_listed_for(principal));
         let mut page = Vec::new();
         let mut last = None;
         for (place, entry) in visible.by_ref().take(size) {
@@ -112,7 +113,9 @@ impl<E: Entry> Registry<E> {
         pick: impl Fn(&Arc<E>) -> Option<T>,
     ) -> Option<T> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
-        entries.in_order.values().filter(|entry| entry.visible_to(principal)).find_map(pick)
+        let mut visible =
+            entries.in_order.values().filter(|entry| entry.access().is_visible_to(principal));
+        visible.find_map(pick)
     }
 
     /// A visible name that is close to a wrong one, for the message about it.
@@ -126,7 +129,7 @@ impl<E: Entry> Registry<E> {
             .in_order
             .values()
             .take(1_000)
-            .filter(|entry| entry.visible_to(principal))
+            .filter(|entry| entry.access().is_listed_for(principal))
             .map(|entry| (distance(wrong, entry.key()), entry))
             .filter(|(distance, _)| *distance <= 1 + wrong.len() / 5)
             .min_by_key(|(distance, _)| *distance)

@@ -8,6 +8,7 @@ use outlive_wire::{Annotations, CacheHints, Icon, Meta, ReadResourceResult, Reso
 
 use super::{
     BuildError, Cx, Error, Next, Result,
+    access::Access,
     completion::Completers,
     core::Core,
     cx::Arguments,
@@ -15,7 +16,7 @@ use super::{
     extract::{Needs, RejectionKind},
     handler::Handler,
     output::Returned,
-    registry::{Entry, Visibility},
+    registry::Entry,
     uri_template::UriTemplate,
 };
 
@@ -27,7 +28,7 @@ struct Common {
     handler: ReadHandler,
     needs: Needs,
     mime_type: Option<String>,
-    visibility: Visibility,
+    access: Access,
     cache: Option<CacheHints>,
 }
 
@@ -89,7 +90,22 @@ macro_rules! shared_setters {
             mut self,
             visible: impl Fn(&Principal) -> bool + Send + Sync + 'static,
         ) -> Self {
-            self.common.visibility = Some(Arc::new(visible));
+            self.common.access.show_if(visible);
+            self
+        }
+
+        /// Needs these scopes, all of them: a call without them is refused, and the client is told which
+        /// to ask for. It is not in the lists of callers who lack one; see also
+        /// [`listed_always`](Self::listed_always). The local user, on stdio, needs none.
+        pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+            self.common.access.need(scopes);
+            self
+        }
+
+        /// Is in the lists also of callers who lack a scope for it, so that their clients can ask for
+        /// that when it is used.
+        pub fn listed_always(mut self) -> Self {
+            self.common.access.list_always();
             self
         }
 
@@ -195,13 +211,9 @@ impl Common {
             handler: Box::new(start),
             needs: H::needs(),
             mime_type: None,
-            visibility: None,
+            access: Access::default(),
             cache: None,
         }
-    }
-
-    fn visible_to(&self, principal: &Principal) -> bool {
-        self.visibility.as_ref().is_none_or(|visible| visible(principal))
     }
 }
 
@@ -231,8 +243,8 @@ impl Entry for ResourceEntry {
         &self.info.uri
     }
 
-    fn visible_to(&self, principal: &Principal) -> bool {
-        self.common.visible_to(principal)
+    fn access(&self) -> &Access {
+        &self.common.access
     }
 }
 
@@ -241,15 +253,20 @@ impl Entry for TemplateEntry {
         &self.info.uri_template
     }
 
-    fn visible_to(&self, principal: &Principal) -> bool {
-        self.common.visible_to(principal)
+    fn access(&self) -> &Access {
+        &self.common.access
     }
 }
 
-/// Whether this caller can read the URI.
-pub(super) fn exists(core: &Core, uri: &str, principal: &Principal) -> bool {
-    core.resources.get(uri, principal).is_some()
-        || core.templates.find(principal, |entry| entry.template.matches(uri)).is_some()
+/// Whether this caller can read the URI: `false` if it does not exist, a fault if it lacks a scope.
+pub(super) fn readable(core: &Core, uri: &str, principal: &Principal) -> Result<bool, Fault> {
+    if let Some(entry) = core.resources.get(uri, principal) {
+        return entry.common.access.check(principal).map(|()| true);
+    }
+    let fits = |entry: &Arc<TemplateEntry>| {
+        entry.template.matches(uri).map(|_| entry.common.access.check(principal))
+    };
+    core.templates.find(principal, fits).map_or(Ok(false), |checked| checked.map(|()| true))
 }
 
 /// Reads a resource: by its URI, or by the first template that fits.
@@ -263,6 +280,9 @@ pub(super) fn read(core: &Arc<Core>, call: Arc<Call>) -> Work {
     }
     let principal = call.principal();
     if let Some(entry) = core.resources.get(&uri, principal) {
+        if let Err(fault) = entry.common.access.check(principal) {
+            return Box::pin(ready(Err(fault)));
+        }
         let cx = Cx::new(call, Arc::clone(core), Arguments::Text(Arc::default()));
         return keep(
             entry.common.cache,
@@ -275,6 +295,9 @@ pub(super) fn read(core: &Arc<Core>, call: Arc<Call>) -> Work {
         .find(principal, |entry| Some((Arc::clone(entry), entry.template.matches(&uri)?)));
     match found {
         Some((entry, variables)) => {
+            if let Err(fault) = entry.common.access.check(principal) {
+                return Box::pin(ready(Err(fault)));
+            }
             let cx = Cx::new(call, Arc::clone(core), Arguments::Text(Arc::new(variables)));
             keep(
                 entry.common.cache,

@@ -166,7 +166,7 @@ fn honour(
         )));
     }
     if let Some(uris) = &mut uris {
-        uris.retain(|uri| resource::exists(core, uri, call.principal()));
+        uris.retain(|uri| resource::readable(core, uri, call.principal()).unwrap_or(false));
     }
     let wants = Wants {
         lists,
@@ -185,7 +185,7 @@ fn honour(
 /// Answers the legacy `resources/subscribe`.
 pub(super) fn subscribe(core: &Core, call: &Call) -> Result<Answer, Fault> {
     let uri = call.uri()?;
-    if !resource::exists(core, &uri, call.principal()) {
+    if !resource::readable(core, &uri, call.principal())? {
         return Err(Fault::UnknownResource { uri: uri.into_owned() });
     }
     let limit = core.profile.limits.subscriptions;

@@ -15,12 +15,12 @@ use serde_json::value::RawValue;
 
 use super::{
     BuildError, Cx, RateLimit,
+    access::Access,
     core::Core,
     durable::{Resume, Upgrade},
     extract::Needs,
     handler::Handler,
     output::{IntoToolResult, OutputSchema},
-    registry::Visibility,
     schema::Schema,
     tasks::{Hook, IntoCleanedUp, OnCrash, TaskPolicy},
     throttle::Throttle,
@@ -58,7 +58,7 @@ pub struct Tool {
     output: Option<OutputSchema>,
     written_input: Option<RawJson>,
     written_output: Option<RawJson>,
-    visibility: Visibility,
+    access: Access,
     rate: Option<RateLimit>,
     concurrency: Option<u32>,
     rate_per_caller: Option<RateLimit>,
@@ -96,7 +96,7 @@ impl Tool {
             output: H::Output::output_schema(),
             written_input: None,
             written_output: None,
-            visibility: None,
+            access: Access::default(),
             rate: None,
             concurrency: None,
             rate_per_caller: None,
@@ -180,7 +180,22 @@ impl Tool {
         mut self,
         visible: impl Fn(&Principal) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.visibility = Some(Arc::new(visible));
+        self.access.show_if(visible);
+        self
+    }
+
+    /// Needs these scopes, all of them: a call without them is refused, and the client is told which
+    /// to ask for. It is not in the lists of callers who lack one; see also
+    /// [`listed_always`](Self::listed_always). The local user, on stdio, needs none.
+    pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.access.need(scopes);
+        self
+    }
+
+    /// Is in the lists also of callers who lack a scope for it, so that their clients can ask for
+    /// that when it is used.
+    pub fn listed_always(mut self) -> Self {
+        self.access.list_always();
         self
     }
 
@@ -388,7 +403,7 @@ impl Tool {
             typed_input,
             output,
             typed_output: self.written_output.is_none(),
-            visibility: self.visibility,
+            access: self.access,
         })
     }
 }

@@ -13,4 +13,5 @@ mod script; // peers that are scripts
 mod stream; // partial results
 mod task_rules; // what it does about a task, message by message
 mod tasks; // calls that go on by themselves
+mod tokens; // where tokens come from, and what their source hears
 mod wire; // the bytes that are sent, and which generation is found

@@ -30,6 +30,13 @@ fn the_page_of_limits_knows_postgres() {
     check(&read("docs/limits.md"), "`PostgresOptions`", &defaults);
 }
 
+#[cfg(feature = "auth")]
+#[test]
+fn the_page_of_limits_knows_authorization() {
+    let defaults = outlive::auth::server::ResourceServer::builder("https://mcp.example/mcp");
+    check(&read("docs/limits.md"), "`ResourceServer`", &defaults);
+}
+
 #[test]
 fn the_page_of_limits_knows_the_constants() {
     let page = read("docs/limits.md");

@@ -1,7 +1,7 @@
 //! What a caller sees. What is hidden from one answers exactly like what does not exist.
 
 use outlive::server::{
-    Partial, Principal, Prompt, PromptArgument, Resource, ResourceTemplate, Server, Tool,
+    Partial, Principal, Prompt, PromptArgument, Resource, ResourceTemplate, Scopes, Server, Tool,
 };
 use serde_json::{Value, json};
 
@@ -216,4 +216,68 @@ async fn a_hidden_entry_still_holds_its_name() {
     let builder = Server::builder("test", "1").tool(tool("a").visible_to(is_ann)).tool(tool("b"));
     let refused = builder.build().unwrap_err().to_string();
     assert!(refused.starts_with("tool `same`: there is another one"), "{refused}");
+}
+
+/// Scopes are no secret: who lacks one is told which, whatever it is for and however it is reached.
+// ARS-07, ARS-08
+#[tokio::test(start_paused = true)]
+async fn who_lacks_a_scope_is_told_which() {
+    let suggest = async |_: Partial| vec!["secret"];
+    let server = Server::builder("test", "1")
+        .tool(Tool::new("open", async || "open"))
+        .tool(Tool::new("secret", async || "secret").scopes(["a", "b"]))
+        .resource(Resource::new("mem://open", "open", async || "open"))
+        .resource(Resource::new("mem://secret", "secret", async || "secret").scopes(["a", "b"]))
+        .resource_template(ResourceTemplate::new("open://{x}", "open", async || "open"))
+        .resource_template(
+            ResourceTemplate::new("secret://{x}", "secret", async || "secret")
+                .complete("x", suggest)
+                .scopes(["a", "b"]),
+        )
+        .prompt(Prompt::new("open", async || "open"))
+        .prompt(
+            Prompt::new("secret", async || "secret")
+                .argument(PromptArgument::new("x"))
+                .complete("x", suggest)
+                .scopes(["a", "b"]),
+        )
+        .build()
+        .unwrap();
+    let with = |scopes: &[&str]| ann().with_scopes(Scopes::of(scopes));
+    for version in REVISIONS {
+        for (caller, may) in [
+            (with(&["a"]), false),
+            (with(&["a", "b", "c"]), true),
+            (bob(), false),
+            (Principal::ANONYMOUS, false),
+            // On stdio the caller is the user who owns the process.
+            (Principal::LOCAL, true),
+        ] {
+            let mut pipe = Pipe::speaking_as(&server, version, caller.clone()).await;
+            for list in LISTS {
+                let expected: &[&str] = if may { &["open", "secret"] } else { &["open"] };
+                assert_eq!(names(&mut pipe, list).await, expected, "{version}: {caller:?}");
+            }
+            for (method, params) in requests("secret") {
+                if may {
+                    pipe.result(method, params).await;
+                    continue;
+                }
+                let error = pipe.error(method, params).await;
+                assert_eq!(
+                    error,
+                    json!({
+                        "code": -32600,
+                        "message": "the token does not have all the scopes that this needs: a b",
+                        "data": {"reason": "insufficient_scope", "scope": "a b"},
+                    }),
+                    "{version}: {method}"
+                );
+            }
+            // A slip of the pen names only what the caller may use.
+            let slip = pipe.error("tools/call", json!({"name": "secrte"})).await;
+            let meant = slip["message"].as_str().unwrap().contains("did you mean `secret`?");
+            assert_eq!(meant, may, "{version}: {slip}");
+        }
+    }
 }

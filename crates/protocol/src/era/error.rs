@@ -13,7 +13,9 @@ pub(super) const BUSY: i32 = 429;
 pub(super) fn common(fault: &Fault) -> (i32, Option<RawJson>) {
     let code = match fault {
         Fault::Parse(_) => code::PARSE,
-        Fault::InvalidRequest(_) | Fault::UnknownSession => code::INVALID_REQUEST,
+        Fault::InvalidRequest(_) | Fault::UnknownSession | Fault::MissingScopes { .. } => {
+            code::INVALID_REQUEST
+        }
         Fault::UnknownMethod { .. } => code::METHOD_NOT_FOUND,
         Fault::InvalidParams(_)
         | Fault::UnknownTool { .. }
@@ -44,7 +46,15 @@ fn common_data(fault: &Fault) -> Option<RawJson> {
     struct Reason {
         reason: &'static str,
     }
+    #[derive(Serialize)]
+    struct Needed {
+        reason: &'static str,
+        scope: String,
+    }
     match fault {
+        Fault::MissingScopes { needed } => {
+            to_raw_value(&Needed { reason: "insufficient_scope", scope: needed.to_string() }).ok()
+        }
         Fault::UnusableState => to_raw_value(&Reason { reason: "request_state_invalid" }).ok(),
         Fault::UnknownResource { uri } => to_raw_value(&Uri { uri }).ok(),
         Fault::Busy { retry_after } | Fault::Unavailable { retry_after } => {

@@ -1,6 +1,8 @@
 //! What can go wrong between a client and the server it talks to, short of what either says.
 
-use std::{error::Error, fmt, io};
+use std::{error::Error, fmt, io, net::IpAddr};
+
+use super::TokenError;
 
 /// A message could not be brought over, or its answer not back.
 #[derive(Debug)]
@@ -19,6 +21,8 @@ pub enum TransportErrorKind {
     Address(String),
     /// Nobody answers at the address.
     Connect,
+    /// The host is at an address where requests may not go.
+    OutOfReach(IpAddr),
     /// The server's certificate cannot be trusted, or TLS failed otherwise.
     Tls,
     /// The connection was closed, or the process ended.
@@ -33,6 +37,8 @@ pub enum TransportErrorKind {
     Status(u16),
     /// The program could not be started.
     Start,
+    /// There is no token for it. Whatever was sent before was refused.
+    Token(TokenError),
 }
 
 impl TransportError {
@@ -71,6 +77,9 @@ impl fmt::Display for TransportError {
             TransportErrorKind::Connect => f.write_str(
                 "could not connect; check that the server runs and the address is right",
             ),
+            TransportErrorKind::OutOfReach(ip) => {
+                write!(f, "the host is at {ip}, where requests may not go")
+            }
             TransportErrorKind::Tls => f.write_str(
                 "TLS failed; check the server's certificate, or name the roots to trust",
             ),
@@ -82,6 +91,7 @@ impl fmt::Display for TransportError {
             ),
             TransportErrorKind::Malformed(what) => write!(f, "what came back is malformed: {what}"),
             TransportErrorKind::Status(status) => write!(f, "the server answered HTTP {status}"),
+            TransportErrorKind::Token(error) => error.fmt(f),
             TransportErrorKind::Start => {
                 f.write_str("the program could not be started; check its path and permissions")
             }

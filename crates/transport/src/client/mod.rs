@@ -5,11 +5,17 @@
 //! [`http`] every request has a stream of its own. Neither knows a revision: what is written, and
 //! what an answer means, is for the eras.
 
+mod challenge;
 pub mod child;
 mod error;
 pub mod http;
 pub mod pipe;
+mod secret;
 #[cfg(feature = "tls")]
 mod tls;
+mod token;
 
+pub use challenge::Challenge;
 pub use error::{TransportError, TransportErrorKind};
+pub use secret::Secret;
+pub use token::{StaticToken, Token, TokenAnswer, TokenError, TokenRequest, TokenSource, Tokens};

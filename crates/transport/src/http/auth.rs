@@ -1,15 +1,49 @@
 //! Who is calling, judged by the request alone. Every request is judged; nothing is inherited
-//! from a connection or a session.
+//! from a connection or a session. What the caller has shown goes no further than this: handlers
+//! see the request without it.
 
-use std::{future::Future, pin::Pin};
+use std::{borrow::Cow, fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use http::{HeaderValue, request::Parts};
-use outlive_protocol::Principal;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, request::Parts};
+use outlive_protocol::{Principal, Scopes};
+
+/// The header in which callers prove that they have the key of their token (RFC 9449).
+pub(super) const DPOP: HeaderName = HeaderName::from_static("dpop");
 
 /// Names the caller of a request, or refuses it.
 pub trait Authenticator: Send + Sync + 'static {
     /// Judges a request by its head.
     fn authenticate<'a>(&'a self, parts: &'a Parts) -> Verdict<'a>;
+
+    /// A JSON document that anybody may read at this path, for those who have yet to find out how
+    /// to be let in. Asked about paths below `/.well-known/` only.
+    fn document(&self, path: &str) -> Option<Bytes> {
+        let _ = path;
+        None
+    }
+
+    /// What a caller is told who needs all of these scopes and does not have them: values of
+    /// `WWW-Authenticate`.
+    fn missing_scopes(&self, principal: &Principal, needed: &Scopes) -> Vec<HeaderValue> {
+        let _ = principal;
+        let challenge = format!(r#"Bearer error="insufficient_scope", scope="{needed}""#);
+        HeaderValue::try_from(challenge).into_iter().collect()
+    }
+}
+
+impl<A: Authenticator + ?Sized> Authenticator for Arc<A> {
+    fn authenticate<'a>(&'a self, parts: &'a Parts) -> Verdict<'a> {
+        (**self).authenticate(parts)
+    }
+
+    fn document(&self, path: &str) -> Option<Bytes> {
+        (**self).document(path)
+    }
+
+    fn missing_scopes(&self, principal: &Principal, needed: &Scopes) -> Vec<HeaderValue> {
+        (**self).missing_scopes(principal, needed)
+    }
 }
 
 /// The judgement, now or later. Most need no waiting, and then none is paid for.
@@ -21,8 +55,8 @@ pub enum Verdict<'a> {
     Later(Pin<Box<dyn Future<Output = Result<Principal, Denied>> + Send + 'a>>),
 }
 
-impl std::fmt::Debug for Verdict<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Verdict<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Now(result) => f.debug_tuple("Now").field(result).finish(),
             Self::Later(_) => f.write_str("Later(…)"),
@@ -31,32 +65,90 @@ impl std::fmt::Debug for Verdict<'_> {
 }
 
 /// Why a request was not let in. Tells the caller what to do and an attacker nothing.
+// Boxed, so that a verdict is small: most let somebody in.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Denied {
-    /// 401: there is no valid credential. The value becomes `WWW-Authenticate`.
-    Unauthenticated {
-        /// How to authenticate.
-        challenge: HeaderValue,
-    },
-    /// 403: the caller is known, and may not.
-    Forbidden {
-        /// What is missing, if it can be got.
-        challenge: Option<HeaderValue>,
-    },
+pub struct Denied(Box<Refusal>);
+
+#[derive(Clone, Debug)]
+struct Refusal {
+    status: StatusCode,
+    message: Cow<'static, str>,
+    headers: HeaderMap,
 }
 
 impl Denied {
+    /// 400: what should name the caller cannot be understood.
+    pub fn malformed(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message.into())
+    }
+
+    /// 401: there is no valid credential. The value becomes `WWW-Authenticate`.
+    pub fn unauthenticated(challenge: HeaderValue) -> Self {
+        let message = "send a valid token in the Authorization header";
+        Self::new(StatusCode::UNAUTHORIZED, message.into()).with_challenge(challenge)
+    }
+
+    /// 403: the caller is known, and may not.
+    pub fn forbidden() -> Self {
+        Self::new(StatusCode::FORBIDDEN, "this caller may not do that".into())
+    }
+
+    /// 429: the caller does that too often.
+    pub fn busy(retry_after: Duration) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "too many requests".into()).retry(retry_after)
+    }
+
+    /// 503: whoever knows the caller cannot be asked. That says nothing about the credential.
+    pub fn unavailable(retry_after: Duration) -> Self {
+        let message = "callers cannot be told apart at the moment; try again later";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, message.into()).retry(retry_after)
+    }
+
     /// 401 with a bearer challenge, for requests without a token.
     pub fn no_token() -> Self {
-        Self::Unauthenticated { challenge: HeaderValue::from_static("Bearer") }
+        Self::unauthenticated(HeaderValue::from_static("Bearer"))
     }
 
     /// 401 with a bearer challenge, for tokens that are unknown or no longer valid.
     pub fn invalid_token() -> Self {
-        Self::Unauthenticated {
-            challenge: HeaderValue::from_static(r#"Bearer error="invalid_token""#),
-        }
+        Self::unauthenticated(HeaderValue::from_static(r#"Bearer error="invalid_token""#))
+    }
+
+    /// Adds a `WWW-Authenticate`: one more way to be let in.
+    #[must_use]
+    pub fn with_challenge(self, challenge: HeaderValue) -> Self {
+        self.with_header(header::WWW_AUTHENTICATE, challenge)
+    }
+
+    /// Adds a header to the answer.
+    #[must_use]
+    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.0.headers.append(name, value);
+        self
+    }
+
+    /// The status of the answer.
+    pub fn status(&self) -> StatusCode {
+        self.0.status
+    }
+
+    /// The headers of the answer.
+    pub fn headers(&self) -> &HeaderMap {
+        &self.0.headers
+    }
+
+    /// What the answer says.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    fn new(status: StatusCode, message: Cow<'static, str>) -> Self {
+        Self(Box::new(Refusal { status, message, headers: HeaderMap::new() }))
+    }
+
+    fn retry(self, after: Duration) -> Self {
+        let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
+        self.with_header(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)))
     }
 }
 

@@ -5,10 +5,11 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use super::Body;
 
 /// What a page may send, besides `Mcp-Param-*`, whose names are the tools' own.
-const SENDS: [&str; 9] = [
+const SENDS: [&str; 10] = [
     "accept",
     "authorization",
     "content-type",
+    "dpop",
     "last-event-id",
     "mcp-method",
     "mcp-name",
@@ -17,7 +18,7 @@ const SENDS: [&str; 9] = [
     "x-requested-with",
 ];
 const READS: HeaderValue =
-    HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate, Retry-After");
+    HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce, Retry-After");
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
 const A_DAY: HeaderValue = HeaderValue::from_static("86400");
 

@@ -1,7 +1,7 @@
 //! Whole responses: answers, refusals and what the transport itself has to say.
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderValue, Method, Response, StatusCode, header};
 use outlive_protocol::Refusal;
 
 use super::{Body, Denied};
@@ -61,21 +61,37 @@ pub(super) fn method_not_allowed(allowed: &'static str) -> Response<Body> {
 }
 
 /// Somebody who is not let in.
-pub(super) fn denied(denied: Denied) -> Response<Body> {
-    let (status, message, challenge) = match denied {
-        Denied::Unauthenticated { challenge } => (
-            StatusCode::UNAUTHORIZED,
-            "send a valid token in the Authorization header",
-            Some(challenge),
-        ),
-        Denied::Forbidden { challenge } => {
-            (StatusCode::FORBIDDEN, "this caller may not do that", challenge)
-        }
-    };
-    let mut response = problem(status, message);
-    if let Some(challenge) = challenge {
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+pub(super) fn denied(denied: &Denied) -> Response<Body> {
+    let mut response = problem(denied.status(), denied.message());
+    for (name, value) in denied.headers() {
+        response.headers_mut().append(name, value.clone());
     }
+    response
+}
+
+/// A document for everybody, web pages of any origin included: it says nothing that is secret, and
+/// they need it before they can ask for more.
+pub(super) fn document(method: &Method, document: Bytes) -> Response<Body> {
+    let mut response = match *method {
+        Method::GET | Method::HEAD => {
+            let mut response = Response::new(Body::full(document));
+            let headers = response.headers_mut();
+            headers.insert(header::CONTENT_TYPE, JSON);
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));
+            response
+        }
+        Method::OPTIONS => {
+            let mut response = empty(StatusCode::NO_CONTENT);
+            let headers = response.headers_mut();
+            let any = HeaderValue::from_static("*");
+            headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET"));
+            headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, any);
+            response
+        }
+        _ => method_not_allowed("GET"),
+    };
+    let any = HeaderValue::from_static("*");
+    response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, any);
     response
 }
 

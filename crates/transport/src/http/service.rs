@@ -19,7 +19,9 @@ use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode, header,
 use outlive_protocol::{Endpoint, Principal, Session};
 
 use super::{
-    Allow, Body, HttpConfig, Verdict, cors, delete, external, get, guard, http_sse, pages, peer,
+    Allow, Body, HttpConfig, Verdict,
+    auth::DPOP,
+    cors, delete, external, get, guard, http_sse, pages, peer,
     portable::Named,
     post::{self, Head},
     reply,
@@ -140,6 +142,9 @@ impl HttpService {
                 "this Host is not served here; allow it with `allow_host` if it should be",
             );
         }
+        if let Some(document) = shared.document(parts.uri.path()) {
+            return reply::document(&parts.method, document);
+        }
         if !guard::origin_allowed(&shared.config.origins, headers) {
             return reply::problem(
                 StatusCode::FORBIDDEN,
@@ -168,7 +173,7 @@ impl HttpService {
 
     async fn authenticated<B>(
         &self,
-        parts: Box<Parts>,
+        mut parts: Box<Parts>,
         peer: Option<IpAddr>,
         body: B,
     ) -> Response<Body>
@@ -183,10 +188,14 @@ impl HttpService {
                     Verdict::Now(verdict) => verdict,
                     Verdict::Later(verdict) => verdict.await,
                 };
-                match verdict {
+                let principal = match verdict {
                     Ok(principal) => principal,
-                    Err(denied) => return reply::denied(denied),
-                }
+                    Err(denied) => return reply::denied(&denied),
+                };
+                // A token is for us and nobody else: what handlers do not have they cannot pass on.
+                parts.headers.remove(header::AUTHORIZATION);
+                parts.headers.remove(DPOP);
+                principal
             }
         };
         self.route(Head { parts, principal, peer }, body).await
@@ -250,6 +259,12 @@ impl Shared {
 
     pub(super) fn now(&self) -> Instant {
         self.endpoint.profile().clock.now()
+    }
+
+    /// What anybody may read at a path, to find out how to be let in.
+    fn document(&self, path: &str) -> Option<Bytes> {
+        let authenticator = self.config.authenticator.as_ref()?;
+        path.starts_with("/.well-known/").then(|| authenticator.document(path))?
     }
 
     pub(super) fn keeps_sessions(&self) -> bool {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use http::request::Parts;
-use outlive_protocol::Principal;
+use outlive_protocol::{Principal, Scopes};
 use sha2::{Digest, Sha256};
 
 use super::auth::{Authenticator, Denied, Verdict, bearer};
@@ -30,6 +30,19 @@ impl StaticTokens {
     #[must_use]
     pub fn with(mut self, name: &str, token: &str) -> Self {
         self.0.insert(Sha256::digest(token.as_bytes()).into(), Principal::named(name));
+        self
+    }
+
+    /// Adds a caller who may do what these scopes allow.
+    #[must_use]
+    pub fn with_scopes<S: AsRef<str>>(
+        mut self,
+        name: &str,
+        token: &str,
+        scopes: impl IntoIterator<Item = S>,
+    ) -> Self {
+        let principal = Principal::named(name).with_scopes(Scopes::of(scopes));
+        self.0.insert(Sha256::digest(token.as_bytes()).into(), principal);
         self
     }
 

@@ -123,7 +123,7 @@ pub(super) async fn over_http_sse(
     link: &HttpLink,
     era: &'static dyn ClientEra,
 ) -> Result<Arc<Established>> {
-    let headers = core.base_headers(None).await;
+    let headers = core.base_headers();
     let limits = core.limits();
     let opening = tokio::time::timeout(limits.connect_timeout, HttpSse::open(link, headers));
     let opened = opening.await.map_err(|_| GaveUp::TimedOut(limits.connect_timeout))??;

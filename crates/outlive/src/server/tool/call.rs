@@ -57,6 +57,7 @@ fn prepare(core: &Core, call: &Call) -> Result<Prepared, Fault> {
         let meant = core.tools.close_to(&name, call.principal());
         return Err(Fault::UnknownTool { name: name.into_owned(), meant });
     };
+    entry.access.check(call.principal())?;
     // Before anything is checked: calls that do not fit count too, and cost their sender as much.
     let permits = core.enter(&entry, call)?;
     let arguments = call.arguments()?;

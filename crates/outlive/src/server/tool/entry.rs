@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use outlive_protocol::{Fault, Principal, Work};
+use outlive_protocol::{Fault, Work};
 
 use super::ToolHandler;
 use crate::server::{
     Cx,
+    access::Access,
     durable::{Upgrade, fingerprint},
-    registry::{Entry, Visibility},
+    registry::Entry,
     schema::Schema,
     tasks::{Hook, OnCrash, TaskPolicy},
     throttle::Throttle,
@@ -31,7 +32,7 @@ pub(in crate::server) struct ToolEntry {
     pub(super) typed_input: bool,
     pub(super) output: Option<Schema>,
     pub(super) typed_output: bool,
-    pub(super) visibility: Visibility,
+    pub(super) access: Access,
     pub(super) all: Option<Arc<Throttle>>,
     pub(super) each: Option<Arc<Throttle>>,
 }
@@ -109,7 +110,7 @@ impl Entry for ToolEntry {
         &self.info.name
     }
 
-    fn visible_to(&self, principal: &Principal) -> bool {
-        self.visibility.as_ref().is_none_or(|visible| visible(principal))
+    fn access(&self) -> &Access {
+        &self.access
     }
 }

@@ -9,7 +9,10 @@ use std::{
 };
 
 use outlive::{
-    client::{Answer, Answers, Challenge, Error, Filter, GaveUp, Reason, TokenSource, texts},
+    client::{
+        Answer, Answers, Error, Filter, GaveUp, Reason, Token, TokenError, TokenRequest,
+        TokenSource, texts,
+    },
     wire::Version,
 };
 use serde_json::{Value, json};
@@ -333,8 +336,8 @@ async fn pages_may_have_any_size() {
 struct Tokens(Arc<AtomicUsize>);
 
 impl TokenSource for Tokens {
-    async fn token(&self, _: Option<Challenge>) -> Option<String> {
-        Some(format!("token-{}", self.0.load(Ordering::SeqCst)))
+    async fn token(&self, _: &TokenRequest<'_>) -> Result<Option<Token>, TokenError> {
+        Ok(Some(Token::bearer(format!("token-{}", self.0.load(Ordering::SeqCst)))))
     }
 }
 

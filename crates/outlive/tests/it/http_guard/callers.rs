@@ -84,12 +84,10 @@ impl Authenticator for ByQuery {
                 Ok(Principal::named("latecomer"))
             })),
             "late_no" => Verdict::Later(Box::pin(async { Err(Denied::no_token()) })),
-            "scope" => Verdict::Now(Err(Denied::Forbidden {
-                challenge: Some(
-                    r#"Bearer error="insufficient_scope", scope="write""#.parse().unwrap(),
-                ),
-            })),
-            "never" => Verdict::Now(Err(Denied::Forbidden { challenge: None })),
+            "scope" => Verdict::Now(Err(Denied::forbidden().with_challenge(
+                r#"Bearer error="insufficient_scope", scope="write""#.parse().unwrap(),
+            ))),
+            "never" => Verdict::Now(Err(Denied::forbidden())),
             name => Verdict::Now(Ok(Principal::named(name))),
         }
     }

@@ -10,7 +10,7 @@ use std::{
 
 use outlive::{
     http::HttpConfig,
-    server::{Durable, Result, Server, State, TaskConfig, TaskPolicy, Tool},
+    server::{Durable, Principal, Result, Scopes, Server, State, TaskConfig, TaskPolicy, Tool},
     tasks::MemoryStore,
 };
 use serde_json::json;
@@ -143,4 +143,33 @@ async fn a_task_that_sheds_goes_on_with_whoever_is_first() {
     let _other = Pipe::open(&second);
     let done = until(&mut pipe, &id, "completed").await;
     assert_eq!(text(&done["result"]), "begun at first");
+}
+
+/// What a caller may do comes with its call, wherever that goes on; who it is with the task.
+#[tokio::test]
+async fn a_task_keeps_the_scopes_that_its_call_came_with() {
+    let store = Arc::new(MemoryStore::new());
+    let says = async |cx: Durable, replica: State<Replica>| -> Result<String> {
+        if replica.0 != "second" {
+            cx.shed().after(Duration::from_millis(20)).await?;
+        }
+        Ok(format!("{} may {}", cx.principal(), cx.principal().scopes()))
+    };
+    let serve = |name| {
+        Server::builder("scoped", "1")
+            .tasks(TaskConfig::new(Arc::clone(&store) as _))
+            .state(Replica(name))
+            .tool(Tool::new("says", says).task(TaskPolicy::Always).scopes(["work"]))
+            .build()
+            .unwrap()
+    };
+    let (first, second) = (serve("first"), serve("second"));
+    let ann = || Principal::named("ann").with_scopes(Scopes::of(["work", "more"]));
+    let mut pipe = Pipe::open_as(&first, ann());
+    let id = start(&mut pipe, "says", json!({})).await;
+    let _other = Pipe::open(&second);
+    // Another token of the same caller, which may not do it again, may ask how it went.
+    let mut later = Pipe::open_as(&second, Principal::named("ann"));
+    let done = until(&mut later, &id, "completed").await;
+    assert_eq!(text(&done["result"]), "ann may more work");
 }

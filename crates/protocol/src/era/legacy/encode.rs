@@ -61,6 +61,7 @@ pub(super) fn refuse(id: Option<&str>, fault: &Fault, out: &mut Vec<u8>) -> u16 
     error::write(id, code, fault, data, out);
     match fault {
         Fault::Parse(_) | Fault::InvalidRequest(_) => 400,
+        Fault::MissingScopes { .. } => 403,
         Fault::UnknownSession => 404,
         _ => 200,
     }

@@ -112,6 +112,7 @@ fn status(fault: &Fault) -> u16 {
     match fault {
         Fault::UnknownMethod { .. } => 404,
         Fault::Parse(_) | Fault::InvalidRequest(_) => 400,
+        Fault::MissingScopes { .. } => 403,
         Fault::Busy { .. } => 429,
         Fault::Unavailable { .. } => 503,
         _ => 200,

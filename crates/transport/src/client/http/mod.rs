@@ -13,14 +13,18 @@ pub use address::Address;
 pub use http_sse::HttpSse;
 pub use reply::HttpReply;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri, header};
 
-use super::{TransportError, TransportErrorKind};
+use super::{TokenAnswer, TokenRequest, Tokens, TransportError, TransportErrorKind};
 use pool::Pool;
 use request_body::RequestBody;
+
+/// How often a request is sent, whatever the source of tokens says: a nonce, a new token, and scopes
+/// that are asked for one after the other.
+const ATTEMPTS: u32 = 8;
 
 /// How connections are made.
 #[derive(Clone, Debug)]
@@ -34,6 +38,11 @@ pub struct HttpOptions {
     pub idle_connections: usize,
     /// PEM file of the certificates to trust for `https:`; the system's otherwise.
     pub roots: Option<std::path::PathBuf>,
+    /// Which addresses may be connected to, asked of each that the host's name stands for; any if
+    /// there is none. For URLs that others have chosen.
+    pub admits: Option<fn(IpAddr) -> bool>,
+    /// Where the tokens of requests come from; they go without if there is none.
+    pub tokens: Option<Tokens>,
 }
 
 impl Default for HttpOptions {
@@ -43,6 +52,8 @@ impl Default for HttpOptions {
             message_bytes: 16 << 20,
             idle_connections: 32,
             roots: None,
+            admits: None,
+            tokens: None,
         }
     }
 }
@@ -129,7 +140,54 @@ impl HttpLink {
         self.send(Method::DELETE, headers, Bytes::new()).await
     }
 
-    async fn send(
+    /// Sends a request with the given headers, and a token if there is a source of them. With
+    /// another one if the source has it sent again.
+    ///
+    /// # Errors
+    ///
+    /// When there is no answer at all, or no token.
+    pub async fn send(
+        &self,
+        method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<HttpReply, TransportError> {
+        match &self.options.tokens {
+            None => self.send_once(method, headers, body).await,
+            // In a box, so that requests without tokens have no room for getting them.
+            Some(tokens) => Box::pin(self.send_with(tokens, method, headers, body)).await,
+        }
+    }
+
+    async fn send_with(
+        &self,
+        tokens: &Tokens,
+        method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<HttpReply, TransportError> {
+        let refused = |error| TransportError::unsent(TransportErrorKind::Token(error));
+        let url = self.address.url();
+        let request = TokenRequest::new(&method, &url);
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let mut headers = headers.clone();
+            let token = tokens.authorize(&request, &mut headers).await.map_err(refused)?;
+            let mut reply = self.send_once(method.clone(), headers, body.clone()).await?;
+            let (status, token) = (reply.status, token.as_ref());
+            let answer = TokenAnswer { request, token, attempt, status, headers: &reply.headers };
+            match tokens.answered(&answer).await {
+                Ok(true) if attempt < ATTEMPTS => drop(reply.bytes().await),
+                Ok(_) => return Ok(reply),
+                // Who was let in is not turned away because of what comes next.
+                Err(_) if status.is_success() => return Ok(reply),
+                Err(error) => return Err(refused(error)),
+            }
+        }
+    }
+
+    async fn send_once(
         &self,
         method: Method,
         headers: HeaderMap,

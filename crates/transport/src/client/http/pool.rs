@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    net::{IpAddr, SocketAddr},
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -26,6 +27,7 @@ pub(super) struct Pool {
     port: u16,
     most_idle: usize,
     timeout: Duration,
+    admits: Option<fn(IpAddr) -> bool>,
     #[cfg(feature = "tls")]
     tls: Option<crate::client::tls::Tls>,
 }
@@ -50,6 +52,7 @@ impl Pool {
             port: address.port(),
             most_idle: options.idle_connections,
             timeout: options.connect_timeout,
+            admits: options.admits,
             #[cfg(feature = "tls")]
             tls: match address.is_tls() {
                 true => Some(crate::client::tls::Tls::new(address, options.roots.as_deref())?),
@@ -89,9 +92,7 @@ impl Pool {
     }
 
     async fn connect(&self) -> Result<Connection, TransportError> {
-        let stream = TcpStream::connect((self.host.as_str(), self.port))
-            .await
-            .map_err(|error| TransportError::unsent(TransportErrorKind::Connect).because(error))?;
+        let stream = self.reach().await?;
         // Messages are small and somebody waits for each.
         let _ = stream.set_nodelay(true);
         #[cfg(feature = "tls")]
@@ -99,6 +100,25 @@ impl Pool {
             return shake_hands(tls.connect(stream).await?).await;
         }
         shake_hands(stream).await
+    }
+
+    /// Connects to the host. The address that was judged is the one that is connected to: a name that
+    /// stands for another one a moment later changes nothing.
+    async fn reach(&self) -> Result<TcpStream, TransportError> {
+        let broken = |error| TransportError::unsent(TransportErrorKind::Connect).because(error);
+        let place = (self.host.as_str(), self.port);
+        let Some(admits) = self.admits else {
+            return TcpStream::connect(place).await.map_err(broken);
+        };
+        let found: Vec<SocketAddr> =
+            tokio::net::lookup_host(place).await.map_err(broken)?.collect();
+        let (may, not): (Vec<SocketAddr>, _) = found.into_iter().partition(|it| admits(it.ip()));
+        match (may.is_empty(), not.first()) {
+            (true, Some(first)) => {
+                Err(TransportError::unsent(TransportErrorKind::OutOfReach(first.ip())))
+            }
+            _ => TcpStream::connect(may.as_slice()).await.map_err(broken),
+        }
     }
 }
 

@@ -99,10 +99,15 @@ pub(in crate::http) async fn one(
 ) -> Response<Body> {
     // Most calls are ready when they are first asked: nothing is made for those.
     let first = poll_fn(|cx| Poll::Ready(run.poll_message(cx))).await;
-    if takes.json
-        && let Poll::Ready(Some(message @ Message::Last(_))) = first
-    {
-        return whole(&run, message);
+    match first {
+        Poll::Ready(Some(message @ Message::Last(_))) if takes.json => {
+            return whole(shared, &run, message);
+        }
+        // A stream has no status, and this one is an instruction to the client.
+        Poll::Ready(Some(message @ Message::Last(Err(Fault::MissingScopes { .. })))) => {
+            return whole(shared, &run, message);
+        }
+        _ => {}
     }
     Box::pin(wait(shared, run, first, entry, takes)).await
 }
@@ -116,7 +121,7 @@ async fn wait(
     takes: Takes,
 ) -> Response<Body> {
     if !matches!(first, Poll::Ready(None | Some(Message::Last(_)))) && is_crowded(shared, &run) {
-        return whole(&run, Message::Last(Err(TOO_MANY)));
+        return whole(shared, &run, Message::Last(Err(TOO_MANY)));
     }
     let mut running = Running::new(run, shared);
     let first = match first {
@@ -139,7 +144,7 @@ async fn wait(
             if takes.json && (!takes.events || matches!(message, Message::Last(_))) =>
         {
             let Some(run) = running.run() else { return reply::accepted() };
-            let response = whole(run, message);
+            let response = whole(shared, run, message);
             running.end();
             response
         }
@@ -300,8 +305,14 @@ async fn last_word(running: &mut Running, mut said: Option<Notify>) -> First {
     }
 }
 
-fn whole(run: &Run, message: Message) -> Response<Body> {
+fn whole(shared: &Shared, run: &Run, message: Message) -> Response<Body> {
     let mut out = Vec::with_capacity(512);
+    let challenges = match (&message, &shared.config.authenticator) {
+        (Message::Last(Err(Fault::MissingScopes { needed })), Some(authenticator)) => {
+            authenticator.missing_scopes(run.call().principal(), needed)
+        }
+        _ => Vec::new(),
+    };
     let retry = match &message {
         Message::Last(Err(Fault::Busy { retry_after } | Fault::Unavailable { retry_after })) => {
             Some(*retry_after)
@@ -314,6 +325,9 @@ fn whole(run: &Run, message: Message) -> Response<Body> {
         _ => 200,
     };
     let mut response = reply::json(status, out);
+    for challenge in challenges {
+        response.headers_mut().append(header::WWW_AUTHENTICATE, challenge);
+    }
     if let Some(retry) = retry {
         let seconds = retry.as_secs() + u64::from(retry.subsec_nanos() > 0);
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));

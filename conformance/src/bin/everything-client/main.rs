@@ -3,6 +3,8 @@
 //! The suite starts it with the address of its server as the last argument, names the scenario and
 //! the revision in the environment, and watches what it sends.
 
+mod authorization;
+
 use std::{env, error::Error};
 
 use outlive::{
@@ -23,7 +25,11 @@ async fn main() -> Done {
         Err(_) => Value::Null,
     };
     let version = Version::parse(&version);
-    let client = connecting(&scenario, version).connect(url).await?;
+    let mut builder = connecting(&scenario, version);
+    if scenario.starts_with("auth/") {
+        builder = builder.token_source(authorization::oauth(&scenario, &url, &context)?);
+    }
+    let client = builder.connect(url).await?;
     play(&scenario, &client, &context).await?;
     client.close().await;
     Ok(())
@@ -100,6 +106,9 @@ async fn play(scenario: &str, client: &Client, context: &Value) -> Done {
             let tool = named("json_schema_2020_12_tool").ok_or("the tool is not listed")?;
             let schema = &tool.input_schema;
             client.call_tool("json_schema_echo", json!({"schema": schema})).await?;
+        }
+        scenario if scenario.starts_with("auth/") => {
+            client.call_tool("test-tool", json!({})).await?;
         }
         // Listing is all that it takes: `initialize`, `request-metadata`, `json-schema-ref-no-deref`.
         _ => {}

@@ -1,0 +1,386 @@
+//! From a refusal to a token: who protects the server, who we are there, how a token is got, and
+//! where it is kept.
+
+use std::sync::Arc;
+
+use outlive_transport::client::Secret;
+
+use super::{
+    code::{Endpoints, log_in, token_endpoint},
+    discovery,
+    dpop::{ALGORITHM, Prover, seconds},
+    error::OAuthError,
+    grant::{Asked, Grant},
+    held::{Held, Since},
+    metadata::{ResourceMetadata, ServerMetadata},
+    oauth::{Kind, Source, Why},
+    place::Place,
+    registered::Registered,
+    scopes::Scopes,
+    token_endpoint::{Given, TokenEndpoint},
+};
+use crate::fetch::Fetch;
+
+/// Who protects the server, and what it has said of itself.
+struct Found {
+    server: ServerMetadata,
+    /// What tokens are for, as the server has written it.
+    resource: String,
+    metadata: Option<ResourceMetadata>,
+}
+
+impl Source {
+    /// Gets a token and keeps it. Only by whoever holds the gate.
+    pub(super) async fn acquire(&self, why: &Why) -> Result<(), OAuthError> {
+        self.secure()?;
+        // Another process may have got one meanwhile, and used up what ours is renewed with.
+        self.reload().await?;
+        let mut held = self.current();
+        if let (Some(held), Some(refused)) = (&held, &why.refused)
+            && held.token != *refused
+        {
+            return Ok(());
+        }
+        let fetch = self.fetch().await;
+        if why.kind == Kind::Expiring {
+            let Some(held) = held else { return Ok(()) };
+            let server = self.server_of(fetch, &held).await?;
+            return match self.refresh(fetch, &server, &held).await {
+                Err(error) if is_final(&error) => self.forget().await,
+                refreshed => refreshed,
+            };
+        }
+        let found = self.discover(fetch, why, held.as_deref()).await?;
+        if held.as_ref().is_some_and(|held| held.issuer != found.server.issuer) {
+            // What one authorization server has given is nothing to another.
+            self.forget().await?;
+            held = None;
+        }
+        if let Some(held) = &held
+            && why.kind == Kind::Refused
+            && held.refresh.is_some()
+            && !held.is_just_refreshed(self.now())
+        {
+            match self.refresh(fetch, &found.server, held).await {
+                Err(error) if is_final(&error) => self.forget().await?,
+                refreshed => return refreshed,
+            }
+        }
+        let scopes = self.choose_scopes(why, &found, held.as_deref());
+        self.grant(fetch, &found, scopes, why).await
+    }
+
+    /// Finds out who protects the server.
+    async fn discover(
+        &self,
+        fetch: &Fetch,
+        why: &Why,
+        held: Option<&Held>,
+    ) -> Result<Found, OAuthError> {
+        let server = self.place()?;
+        let metadata = discovery::resource(fetch, server, why.metadata.as_deref()).await?;
+        let issuers = metadata.as_ref().map_or(&[][..], |it| &it.authorization_servers);
+        let known = |issuer: &&String| issuers.contains(issuer);
+        let configured = self.settings.issuer.as_ref();
+        let chosen = configured.filter(known);
+        let chosen = chosen.or_else(|| held.map(|held| &held.issuer).filter(known));
+        let found = match chosen.or(issuers.first()) {
+            Some(issuer) => discovery::server(fetch, issuer).await?,
+            None => discovery::assumed(fetch, server).await?,
+        };
+        if self.settings.client.is_some()
+            && let Some(from) = self.bound_to()
+            && from != found.issuer
+        {
+            let (server, to) = (self.settings.server.clone(), found.issuer);
+            return Err(OAuthError::Moved { server, from, to });
+        }
+        self.note_server(&found);
+        let resource = metadata.as_ref().map(|it| it.resource.clone());
+        let resource = resource.unwrap_or_else(|| server.without_query().to_owned());
+        Ok(Found { server: found, resource, metadata })
+    }
+
+    /// What a challenge wants, else what is configured, else all that the server has; and what was
+    /// asked for before.
+    fn choose_scopes(&self, why: &Why, found: &Found, held: Option<&Held>) -> Scopes {
+        let offered = || found.metadata.iter().flat_map(|it| &it.scopes_supported).collect();
+        let wanted = match (&why.scopes, self.settings.scopes.is_empty()) {
+            (Some(scopes), _) => scopes.clone(),
+            (None, false) => self.settings.scopes.clone(),
+            (None, true) => offered(),
+        };
+        let mut scopes = match held {
+            Some(held) => held.requested.clone().union(&wanted),
+            None => wanted,
+        };
+        let server = &found.server;
+        let lasting = server.scopes_supported.iter().any(|scope| scope == "offline_access");
+        // Alone it would take the place of what the server gives to those who ask for nothing.
+        let may_last = matches!(self.settings.grant, Grant::Code) && server.refreshes();
+        if lasting && may_last && !scopes.is_empty() {
+            scopes.add("offline_access");
+        }
+        scopes
+    }
+
+    async fn grant(
+        &self,
+        fetch: &Fetch,
+        found: &Found,
+        scopes: Scopes,
+        why: &Why,
+    ) -> Result<(), OAuthError> {
+        let server = &found.server;
+        let required =
+            found.metadata.as_ref().is_some_and(|it| it.dpop_bound_access_tokens_required);
+        let wants_key = self.settings.dpop || why.dpop || required;
+        let prover = match wants_key {
+            true => Some(Arc::new(self.prover(server)?)),
+            false => None,
+        };
+        let asked = Asked { resource: &found.resource, scopes: &scopes };
+        let (client, given) = match &self.settings.grant {
+            Grant::Code => {
+                let login = self.settings.login.as_ref().filter(|_| !why.is_quiet);
+                let login = login.ok_or_else(|| OAuthError::LoginRequired {
+                    server: self.settings.server.clone(),
+                })?;
+                let endpoints = Endpoints::of(fetch, server)?;
+                let known = self.registered(server).await?;
+                let prepared =
+                    login.prepare(known.as_ref().and_then(|it| it.redirect_uri.as_deref())).await?;
+                let redirect_uri = prepared.redirect_uri().to_owned();
+                let client = self.client(fetch, server, known, &redirect_uri, wants_key).await?;
+                let at = self.endpoint(fetch, server, endpoints.token, &client, prover.as_deref());
+                let given = log_in(server, &endpoints, prepared, &at, &asked).await;
+                if let Err(error) = &given {
+                    self.disown(server, &client, error).await?;
+                }
+                let given = given?;
+                (client, given)
+            }
+            grant => {
+                let client = self.configured(server)?;
+                let client =
+                    client.ok_or(OAuthError::NoRegistration { issuer: server.issuer.clone() })?;
+                let url = token_endpoint(server)?;
+                let at = self.endpoint(fetch, server, url, &client, prover.as_deref());
+                let given = grant.run(&self.own_fetch(), &at, &asked).await?;
+                (client, given)
+            }
+        };
+        let now = seconds(self.now());
+        let held = Held {
+            issuer: server.issuer.clone(),
+            is_assumed: server.is_assumed,
+            client_id: client.id,
+            resource: found.resource.clone(),
+            prover: binding(server, &given, prover)?,
+            expires: given.expires_in.map(|span| now.saturating_add(span)),
+            token: given.access_token,
+            refresh: given.refresh_token,
+            granted: given.scope.as_deref().map(Scopes::parse),
+            requested: scopes,
+            since: Since::Granted(now),
+        };
+        self.keep(held).await
+    }
+
+    /// Renews a token with what came with it.
+    async fn refresh(
+        &self,
+        fetch: &Fetch,
+        server: &ServerMetadata,
+        held: &Held,
+    ) -> Result<(), OAuthError> {
+        let Some(refresh) = &held.refresh else { return Ok(()) };
+        let client = match self.named(server)? {
+            Some(client) => Some(client),
+            None => self.registered(server).await?,
+        };
+        // What was given to one client is not for another.
+        let Some(client) = client.filter(|client| client.id == held.client_id) else {
+            return self.forget().await;
+        };
+        let url = token_endpoint(server)?;
+        let at = self.endpoint(fetch, server, url, &client, held.prover.as_deref());
+        let fields = vec![
+            ("grant_type", "refresh_token".to_owned()),
+            ("refresh_token", refresh.expose().to_owned()),
+            ("resource", held.resource.clone()),
+        ];
+        let given = match at.ask("renewing the token", fields).await {
+            Ok(given) => given,
+            Err(error) => {
+                self.disown(server, &client, &error).await?;
+                return Err(error);
+            }
+        };
+        let now = seconds(self.now());
+        let renewed = Held {
+            prover: binding(server, &given, held.prover.clone())?,
+            expires: given.expires_in.map(|span| now.saturating_add(span)),
+            token: given.access_token,
+            // The old one stays good unless there is a new one.
+            refresh: given.refresh_token.or_else(|| held.refresh.clone()),
+            granted: given.scope.as_deref().map(Scopes::parse).or_else(|| held.granted.clone()),
+            since: Since::Refreshed(now),
+            ..held.clone()
+        };
+        self.keep(renewed).await
+    }
+
+    /// Forgets the tokens here, in the store and, if it wants to hear of it, at the server.
+    pub(super) async fn log_out(&self) -> Result<bool, OAuthError> {
+        let _alone = self.gate.lock().await;
+        self.reload().await?;
+        let Some(held) = self.current() else { return Ok(false) };
+        self.forget().await?;
+        // They are gone from here, which is what counts; the rest is a courtesy.
+        if let Err(error) = self.revoke(&held).await {
+            tracing::debug!(%error, "the tokens could not be revoked");
+        }
+        Ok(true)
+    }
+
+    async fn revoke(&self, held: &Held) -> Result<(), OAuthError> {
+        let fetch = self.fetch().await;
+        let server = self.server_of(fetch, held).await?;
+        let Some(url) = server.revocation_endpoint.as_deref() else { return Ok(()) };
+        let client = match self.named(&server)? {
+            Some(client) => Some(client),
+            None => self.registered(&server).await?,
+        };
+        let Some(client) = client.filter(|client| client.id == held.client_id) else {
+            return Ok(());
+        };
+        let at = self.endpoint(fetch, &server, url, &client, held.prover.as_deref());
+        let (token, kind) = match &held.refresh {
+            Some(refresh) => (refresh, "refresh_token"),
+            None => (&held.token, "access_token"),
+        };
+        let fields =
+            vec![("token", token.expose().to_owned()), ("token_type_hint", kind.to_owned())];
+        at.send("revoking the token", fields).await.map(drop)
+    }
+
+    async fn server_of(&self, fetch: &Fetch, held: &Held) -> Result<ServerMetadata, OAuthError> {
+        if let Some(server) = self.known_server(&held.issuer) {
+            return Ok(server);
+        }
+        let server = match held.is_assumed {
+            true => discovery::assumed(fetch, self.place()?).await?,
+            false => discovery::server(fetch, &held.issuer).await?,
+        };
+        self.note_server(&server);
+        Ok(server)
+    }
+
+    fn place(&self) -> Result<&Place, OAuthError> {
+        let missing = || OAuthError::Login("the server's address is no URL; check it".to_owned());
+        self.server.as_ref().ok_or_else(missing)
+    }
+
+    fn prover(&self, server: &ServerMetadata) -> Result<Prover, OAuthError> {
+        let offered = &server.dpop_signing_alg_values_supported;
+        match offered.iter().any(|algorithm| algorithm == ALGORITHM) {
+            true => Ok(Prover::generate()?),
+            false => Err(OAuthError::Unsuitable {
+                issuer: server.issuer.clone(),
+                lacks: "does not bind tokens to keys (DPoP with ES256), which is required here",
+            }),
+        }
+    }
+
+    fn endpoint<'a>(
+        &'a self,
+        fetch: &'a Fetch,
+        server: &'a ServerMetadata,
+        url: &'a str,
+        client: &'a Registered,
+        prover: Option<&'a Prover>,
+    ) -> TokenEndpoint<'a> {
+        let key = self.settings.client.as_ref().and_then(|client| client.key.as_deref());
+        TokenEndpoint { fetch, url, issuer: &server.issuer, client, key, prover, now: self.now() }
+    }
+
+    async fn keep(&self, held: Held) -> Result<(), OAuthError> {
+        let kept = held.write();
+        // Held first: a store that fails does not take away what was got.
+        self.hold(Some(held));
+        self.put(&self.tokens(), kept).await
+    }
+
+    async fn forget(&self) -> Result<(), OAuthError> {
+        self.hold(None);
+        self.remove(&self.tokens()).await
+    }
+
+    /// Takes what the store has, if it is another token than the one that is held.
+    pub(super) async fn reload(&self) -> Result<(), OAuthError> {
+        let kept = self.get(&self.tokens()).await?.as_ref().and_then(Held::read);
+        let is_same = match (&kept, self.current()) {
+            (Some(kept), Some(held)) => kept.token == held.token,
+            (kept, held) => kept.is_none() && held.is_none(),
+        };
+        match (is_same, kept) {
+            (true, None) => self.hold(None),
+            (true, Some(_)) => {}
+            (false, kept) => self.hold(kept),
+        }
+        Ok(())
+    }
+
+    fn tokens(&self) -> String {
+        let server = self.server.as_ref().map(ToString::to_string).unwrap_or_default();
+        format!("tokens {server}")
+    }
+
+    pub(super) async fn get(&self, name: &str) -> Result<Option<Secret>, OAuthError> {
+        let (store, name) = (Arc::clone(&self.settings.store), name.to_owned());
+        Ok(blocking(move || store.get(&name)).await??)
+    }
+
+    pub(super) async fn put(&self, name: &str, value: Secret) -> Result<(), OAuthError> {
+        let (store, name) = (Arc::clone(&self.settings.store), name.to_owned());
+        Ok(blocking(move || store.put(&name, &value)).await??)
+    }
+
+    pub(super) async fn remove(&self, name: &str) -> Result<(), OAuthError> {
+        let (store, name) = (Arc::clone(&self.settings.store), name.to_owned());
+        Ok(blocking(move || store.remove(&name)).await??)
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, OAuthError> {
+    let interrupted = |_| OAuthError::Login("it was interrupted; try again".to_owned());
+    tokio::task::spawn_blocking(work).await.map_err(interrupted)
+}
+
+/// Whether a refusal means that what was tried will never work again.
+fn is_final(error: &OAuthError) -> bool {
+    match error {
+        OAuthError::Refused { refusal, .. } => !error.is_transient() && refusal.code != "slow_down",
+        _ => false,
+    }
+}
+
+/// The key that a token is bound to. One that is not, where it should be, is not taken.
+fn binding(
+    server: &ServerMetadata,
+    given: &Given,
+    prover: Option<Arc<Prover>>,
+) -> Result<Option<Arc<Prover>>, OAuthError> {
+    let is_bound = given.token_type.eq_ignore_ascii_case("DPoP");
+    match (is_bound, &prover) {
+        (true, Some(_)) => Ok(prover),
+        (false, None) => Ok(None),
+        (true, None) | (false, Some(_)) => Err(OAuthError::Unsuitable {
+            issuer: server.issuer.clone(),
+            lacks: "has given a token of another kind than was asked for; report it",
+        }),
+    }
+}

@@ -1,0 +1,186 @@
+//! What an OAuth client is told before it begins.
+
+use std::{fmt, path::PathBuf, sync::Arc};
+
+use outlive_protocol::Clock;
+use outlive_transport::{TokioClock, client::Secret};
+
+use super::{
+    assertion::Assertion,
+    grant::{Enterprise, Grant},
+    login::{DynLogin, Login},
+    oauth::OAuth,
+    scopes::Scopes,
+    store::{CredentialStore, MemoryStore},
+};
+use crate::{fetch::Reach, jose::SigningKey};
+
+/// Makes an [`OAuth`].
+#[must_use]
+pub struct OAuthBuilder {
+    pub(super) server: String,
+    pub(super) name: String,
+    pub(super) client: Option<Configured>,
+    pub(super) document: Option<String>,
+    pub(super) issuer: Option<String>,
+    pub(super) scopes: Scopes,
+    pub(super) grant: Grant,
+    pub(super) login: Option<Arc<dyn DynLogin>>,
+    pub(super) store: Arc<dyn CredentialStore>,
+    pub(super) dpop: bool,
+    pub(super) reach: Option<Reach>,
+    pub(super) plain_http: bool,
+    pub(super) roots: Option<PathBuf>,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+/// A client that somebody has registered.
+#[derive(Clone)]
+pub(super) struct Configured {
+    pub(super) id: String,
+    pub(super) secret: Option<Secret>,
+    pub(super) key: Option<Arc<SigningKey>>,
+}
+
+impl fmt::Debug for OAuthBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OAuthBuilder").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl OAuthBuilder {
+    pub(super) fn new(server: String) -> Self {
+        Self {
+            server,
+            name: "Outlive".to_owned(),
+            client: None,
+            document: None,
+            issuer: None,
+            scopes: Scopes::default(),
+            grant: Grant::Code,
+            login: None,
+            store: Arc::new(MemoryStore::new()),
+            dpop: false,
+            reach: None,
+            plain_http: false,
+            roots: None,
+            clock: Arc::new(TokioClock::new()),
+        }
+    }
+
+    /// What this program is called where its user is asked whether to let it in.
+    pub fn client_name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// The id of a client that was registered with the authorization server by hand.
+    pub fn client_id(mut self, id: impl Into<String>) -> Self {
+        self.configured().id = id.into();
+        self
+    }
+
+    /// The secret of that client.
+    pub fn client_secret(mut self, secret: impl Into<Secret>) -> Self {
+        self.configured().secret = Some(secret.into());
+        self
+    }
+
+    /// The key of that client: it signs an assertion in place of showing a secret.
+    pub fn client_key(mut self, key: SigningKey) -> Self {
+        self.configured().key = Some(Arc::new(key));
+        self
+    }
+
+    fn configured(&mut self) -> &mut Configured {
+        self.client.get_or_insert(Configured { id: String::new(), secret: None, key: None })
+    }
+
+    /// Where this program publishes a document about itself (a client ID metadata document): an
+    /// `https:` URL, which is its id with every authorization server that can read such documents.
+    pub fn client_metadata_url(mut self, url: impl Into<String>) -> Self {
+        self.document = Some(url.into());
+        self
+    }
+
+    /// The authorization server that the client was registered with. No other one gets to see its
+    /// secret. Without this it is the first one that the server names.
+    pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
+        self.issuer = Some(issuer.into());
+        self
+    }
+
+    /// Scopes to ask for, where the server does not say what it wants.
+    pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.scopes = scopes.into_iter().collect();
+        self
+    }
+
+    /// Who has somebody log in. Without this, logins are refused.
+    pub fn login(mut self, login: impl Login) -> Self {
+        self.login = Some(Arc::new(login));
+        self
+    }
+
+    /// Gets tokens with the client's own credentials: for programs that act for nobody.
+    pub fn client_credentials(mut self) -> Self {
+        self.grant = Grant::ClientCredentials;
+        self
+    }
+
+    /// Gets tokens with an assertion of the platform that this program runs on.
+    pub fn workload_identity(mut self, assertion: Assertion) -> Self {
+        self.grant = Grant::Workload(assertion);
+        self
+    }
+
+    /// Gets tokens through the identity provider of a company, where the user is logged in already.
+    pub fn enterprise(mut self, enterprise: Enterprise) -> Self {
+        self.grant = Grant::Enterprise(enterprise);
+        self
+    }
+
+    /// Where credentials are kept; in memory by default.
+    pub fn store(mut self, store: impl CredentialStore) -> Self {
+        self.store = Arc::new(store);
+        self
+    }
+
+    /// Wants tokens that are bound to a key (DPoP), and no others. Without this they are bound where
+    /// the server asks for it.
+    pub fn dpop(mut self) -> Self {
+        self.dpop = true;
+        self
+    }
+
+    /// Which addresses may be asked for metadata and tokens. By default public ones, and those of
+    /// this machine and its private networks if the server itself is at such an address.
+    pub fn reach(mut self, reach: Reach) -> Self {
+        self.reach = Some(reach);
+        self
+    }
+
+    /// Also works without TLS to other machines. Tokens can then be read on the way: for a network
+    /// that nobody else is in.
+    pub fn plain_http(mut self) -> Self {
+        self.plain_http = true;
+        self
+    }
+
+    /// A PEM file of the certificates to trust, in place of the system's.
+    pub fn root_certificates(mut self, file: impl Into<PathBuf>) -> Self {
+        self.roots = Some(file.into());
+        self
+    }
+
+    /// Where time comes from.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Ready; nothing is asked of anybody yet.
+    pub fn build(self) -> OAuth {
+        OAuth::of(self)
+    }
+}

@@ -1,0 +1,101 @@
+//! Finds out who protects a server, and what that one offers.
+//!
+//! What a server says itself comes first, then the places where it would stand, then what the
+//! first revision with authorization took for granted.
+//! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization/authorization-server-discovery>
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use outlive_wire::Version;
+
+use super::{
+    error::OAuthError,
+    metadata::{ResourceMetadata, ServerMetadata},
+    place::Place,
+};
+use crate::fetch::{Fetch, Fetched};
+
+const PROTECTED: &str = "/.well-known/oauth-protected-resource";
+const AUTHORIZATION: &str = "/.well-known/oauth-authorization-server";
+const OPENID: &str = "/.well-known/openid-configuration";
+
+/// What a server publishes about itself; `None` if it publishes nothing.
+pub(super) async fn resource(
+    fetch: &Fetch,
+    server: &Place,
+    named: Option<&str>,
+) -> Result<Option<ResourceMetadata>, OAuthError> {
+    let mut places: Vec<String> = named.map(str::to_owned).into_iter().collect();
+    if !server.path().is_empty() {
+        places.push(format!("{}{PROTECTED}{}", server.origin(), server.path()));
+    }
+    places.push(format!("{}{PROTECTED}", server.origin()));
+    for place in places {
+        let fetched = fetch.get(&place, HeaderMap::new()).await?;
+        let Some(metadata) = document::<ResourceMetadata>(&fetched)? else { continue };
+        if !server.is_within(&metadata.resource) {
+            return Err(OAuthError::OtherResource {
+                server: server.to_string(),
+                named: metadata.resource,
+            });
+        }
+        return Ok(Some(metadata));
+    }
+    Ok(None)
+}
+
+/// What an authorization server publishes about itself.
+pub(super) async fn server(fetch: &Fetch, issuer: &str) -> Result<ServerMetadata, OAuthError> {
+    let missing = || OAuthError::NoMetadata { issuer: issuer.to_owned() };
+    let place = Place::parse(issuer).ok_or_else(missing)?;
+    let (origin, path) = (place.origin(), place.path().trim_end_matches('/'));
+    let places = match path {
+        "" => vec![format!("{origin}{AUTHORIZATION}"), format!("{origin}{OPENID}")],
+        path => vec![
+            format!("{origin}{AUTHORIZATION}{path}"),
+            format!("{origin}{OPENID}{path}"),
+            format!("{origin}{path}{OPENID}"),
+        ],
+    };
+    for place in places {
+        let fetched = fetch.get(&place, HeaderMap::new()).await?;
+        let Some(metadata) = document::<ServerMetadata>(&fetched)? else { continue };
+        // Byte for byte: whoever may put a document somewhere must not speak for somebody else.
+        if metadata.issuer != issuer {
+            return Err(OAuthError::OtherIssuer {
+                issuer: issuer.to_owned(),
+                named: metadata.issuer,
+            });
+        }
+        return Ok(metadata);
+    }
+    Err(missing())
+}
+
+/// The authorization server that a server without any metadata is itself.
+pub(super) async fn assumed(fetch: &Fetch, server: &Place) -> Result<ServerMetadata, OAuthError> {
+    let origin = server.origin();
+    let version = Version::V2025_03_26; // tidy: version is a value here
+    let headers = HeaderMap::from_iter([(
+        HeaderName::from_static("mcp-protocol-version"),
+        HeaderValue::from_static(version.as_str()),
+    )]);
+    let fetched = fetch.get(&format!("{origin}{AUTHORIZATION}"), headers).await?;
+    let Some(metadata) = document::<ServerMetadata>(&fetched)? else {
+        return Ok(ServerMetadata::assumed(origin));
+    };
+    // That revision does not say how an issuer is found, so it may stand under a path; not elsewhere.
+    match Place::parse(&metadata.issuer).is_some_and(|issuer| issuer.is_same_origin(server)) {
+        true => Ok(metadata),
+        false => Err(OAuthError::OtherIssuer { issuer: origin.to_owned(), named: metadata.issuer }),
+    }
+}
+
+/// A document; `None` if there is none at that place. A server that answers everything with a page
+/// has none.
+fn document<T: serde::de::DeserializeOwned>(fetched: &Fetched) -> Result<Option<T>, OAuthError> {
+    match fetched.status.as_u16() {
+        200..=299 => Ok(serde_json::from_slice(&fetched.body).ok()),
+        500.. | 429 => Err(fetched.refusal().into()),
+        _ => Ok(None),
+    }
+}

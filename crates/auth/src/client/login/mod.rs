@@ -1,0 +1,111 @@
+//! The part of a login that a person does: a page is opened, and what it leads to comes back.
+
+mod loopback;
+mod pasted;
+
+pub use loopback::LoopbackLogin;
+pub use pasted::PastedLogin;
+
+use std::{fmt, future::Future, pin::Pin};
+
+use super::error::OAuthError;
+use crate::fetch::form;
+
+/// Has somebody log in.
+///
+/// Ready-made are [`LoopbackLogin`], which opens a browser on this machine, and [`PastedLogin`], for
+/// where there is none.
+pub trait Login: Send + Sync + 'static {
+    /// Makes ready for one login. It comes before the page's address is known, since that has to say
+    /// where to come back to. `registered` is where logins have come back to so far, if a client has
+    /// been registered with that: to be used again if that can be done.
+    fn prepare(
+        &self,
+        registered: Option<&str>,
+    ) -> impl Future<Output = Result<Prepared, OAuthError>> + Send;
+}
+
+type Going = Pin<Box<dyn Future<Output = Result<Redirected, OAuthError>> + Send>>;
+
+/// A login that can begin.
+pub struct Prepared {
+    redirect_uri: String,
+    go: Box<dyn FnOnce(String) -> Going + Send>,
+}
+
+impl Prepared {
+    /// `go` is given the page to open, and waits for what comes back to `redirect_uri`.
+    pub fn new<F, G>(redirect_uri: impl Into<String>, go: F) -> Self
+    where
+        F: FnOnce(String) -> G + Send + 'static,
+        G: Future<Output = Result<Redirected, OAuthError>> + Send + 'static,
+    {
+        Self { redirect_uri: redirect_uri.into(), go: Box::new(|url| Box::pin(go(url))) }
+    }
+
+    pub(super) fn redirect_uri(&self) -> &str {
+        &self.redirect_uri
+    }
+
+    pub(super) async fn go(self, url: String) -> Result<Redirected, OAuthError> {
+        (self.go)(url).await
+    }
+}
+
+impl fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prepared").field("redirect_uri", &self.redirect_uri).finish_non_exhaustive()
+    }
+}
+
+/// What came back: the parameters of a redirect.
+pub struct Redirected(Vec<(String, String)>);
+
+impl fmt::Debug for Redirected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A code is a secret for as long as it has not been used.
+        f.write_str("Redirected(…)")
+    }
+}
+
+impl Redirected {
+    /// Takes the whole address that the browser was sent to.
+    pub fn from_url(url: &str) -> Self {
+        let url = url.split('#').next().unwrap_or(url);
+        Self::from_query(url.split_once('?').map_or("", |(_, query)| query))
+    }
+
+    /// Takes what stands after the question mark.
+    pub fn from_query(query: &str) -> Self {
+        Self(form::decode(query))
+    }
+
+    /// A parameter. One that is there twice is as good as none: nobody knows which is meant.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let mut found = self.0.iter().filter(|(known, _)| known == name);
+        let first = found.next().map(|(_, value)| value.as_str());
+        if found.next().is_some() { None } else { first }
+    }
+
+    /// Whether it says anything at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.get("code").is_none() && self.get("error").is_none()
+    }
+}
+
+/// [`Login`] behind a pointer.
+pub(super) trait DynLogin: Send + Sync {
+    fn prepare<'a>(
+        &'a self,
+        registered: Option<&'a str>,
+    ) -> Pin<Box<dyn Future<Output = Result<Prepared, OAuthError>> + Send + 'a>>;
+}
+
+impl<L: Login> DynLogin for L {
+    fn prepare<'a>(
+        &'a self,
+        registered: Option<&'a str>,
+    ) -> Pin<Box<dyn Future<Output = Result<Prepared, OAuthError>> + Send + 'a>> {
+        Box::pin(Login::prepare(self, registered))
+    }
+}

@@ -1,0 +1,72 @@
+//! A login without a browser on this machine: somebody opens the page elsewhere, and pastes where it
+//! has led.
+
+use std::{fmt, future::Future, pin::Pin, sync::Arc};
+
+use super::{Login, Prepared, Redirected};
+use crate::client::OAuthError;
+
+type Asking = Pin<Box<dyn Future<Output = std::io::Result<String>> + Send>>;
+
+/// Shows the page's address, and takes the address that the browser ends at.
+///
+/// The browser ends at an address of its own machine where nobody answers; what counts is what
+/// stands in its address bar.
+#[derive(Clone)]
+pub struct PastedLogin {
+    redirect_uri: String,
+    ask: Arc<dyn Fn(String) -> Asking + Send + Sync>,
+}
+
+impl fmt::Debug for PastedLogin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PastedLogin")
+            .field("redirect_uri", &self.redirect_uri)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PastedLogin {
+    /// `ask` is given the address to show, and gives back what was pasted: the whole address, or
+    /// the code alone where a page has shown one.
+    pub fn new<F, G>(ask: F) -> Self
+    where
+        F: Fn(String) -> G + Send + Sync + 'static,
+        G: Future<Output = std::io::Result<String>> + Send + 'static,
+    {
+        Self {
+            redirect_uri: "http://127.0.0.1:33418/callback".to_owned(),
+            ask: Arc::new(move |url| Box::pin(ask(url))),
+        }
+    }
+
+    /// Where the browser ends, if the client is registered with another address.
+    #[must_use]
+    pub fn redirect_uri(mut self, uri: impl Into<String>) -> Self {
+        self.redirect_uri = uri.into();
+        self
+    }
+}
+
+impl Login for PastedLogin {
+    async fn prepare(&self, _: Option<&str>) -> Result<Prepared, OAuthError> {
+        let ask = Arc::clone(&self.ask);
+        Ok(Prepared::new(self.redirect_uri.clone(), move |url| async move {
+            let state = Redirected::from_url(&url).get("state").unwrap_or_default().to_owned();
+            let pasted = ask(url).await.map_err(|error| OAuthError::Login(error.to_string()))?;
+            let pasted = pasted.trim();
+            match pasted {
+                "" => Err(OAuthError::Login("nothing was pasted; try again".to_owned())),
+                whole if whole.contains("code=") || whole.contains("error=") => {
+                    let query = whole.split_once('?').map_or(whole, |(_, query)| query);
+                    Ok(Redirected::from_query(query))
+                }
+                // Whoever copies a code by hand answers for it, and PKCE binds it to this login.
+                code => Ok(Redirected(vec![
+                    ("code".to_owned(), code.to_owned()),
+                    ("state".to_owned(), state),
+                ])),
+            }
+        }))
+    }
+}

@@ -1,0 +1,68 @@
+//! What servers publish about themselves: RFC 9728, RFC 8414, OpenID Connect Discovery.
+
+use serde::Deserialize;
+
+/// Of a protected resource. Only what is used.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct ResourceMetadata {
+    /// Whom it is about, as it is written: it goes to the authorization server byte for byte.
+    pub(super) resource: String,
+    #[serde(default)]
+    pub(super) authorization_servers: Vec<String>,
+    #[serde(default)]
+    pub(super) scopes_supported: Vec<String>,
+    #[serde(default)]
+    pub(super) dpop_bound_access_tokens_required: bool,
+}
+
+/// Of an authorization server. Only what is used.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct ServerMetadata {
+    /// Who it is, as it is written: it is compared byte for byte.
+    pub(super) issuer: String,
+    pub(super) authorization_endpoint: Option<String>,
+    pub(super) token_endpoint: Option<String>,
+    pub(super) registration_endpoint: Option<String>,
+    pub(super) revocation_endpoint: Option<String>,
+    #[serde(default)]
+    pub(super) scopes_supported: Vec<String>,
+    pub(super) grant_types_supported: Option<Vec<String>>,
+    pub(super) code_challenge_methods_supported: Option<Vec<String>>,
+    pub(super) token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    #[serde(default)]
+    pub(super) dpop_signing_alg_values_supported: Vec<String>,
+    #[serde(default)]
+    pub(super) authorization_response_iss_parameter_supported: bool,
+    #[serde(default)]
+    pub(super) client_id_metadata_document_supported: bool,
+    /// Whether nothing was published and this is what the first revision with authorization says.
+    #[serde(skip)]
+    pub(super) is_assumed: bool,
+}
+
+impl ServerMetadata {
+    /// What a server that publishes nothing is taken to have.
+    pub(super) fn assumed(origin: &str) -> Self {
+        let at = |path: &str| Some(format!("{origin}{path}"));
+        Self {
+            issuer: origin.to_owned(),
+            authorization_endpoint: at("/authorize"),
+            token_endpoint: at("/token"),
+            registration_endpoint: at("/register"),
+            is_assumed: true,
+            ..Self::default()
+        }
+    }
+
+    /// Whether clients may authenticate in this way; servers that say nothing take any.
+    pub(super) fn takes(&self, method: &str) -> bool {
+        let named = &self.token_endpoint_auth_methods_supported;
+        named.as_ref().is_none_or(|methods| methods.iter().any(|known| known == method))
+    }
+
+    /// Whether it gives refresh tokens, as far as it says.
+    pub(super) fn refreshes(&self) -> bool {
+        let named = &self.grant_types_supported;
+        named.as_ref().is_none_or(|grants| grants.iter().any(|known| known == "refresh_token"))
+    }
+}

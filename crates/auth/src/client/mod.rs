@@ -1,0 +1,56 @@
+//! The OAuth client: gets tokens for a client, and new ones when they are refused.
+//!
+//! [`OAuth`] is a [`TokenSource`](outlive_transport::client::TokenSource). A request goes without a
+//! token until a server refuses that; what the server says then leads to its authorization server,
+//! and that to a token: a person logs in, or the program shows who it is. The token is kept, renewed
+//! before it expires, and got again with more scopes when the server wants more.
+//!
+//! ```no_run
+//! use outlive_auth::client::{FileStore, LoopbackLogin, OAuth};
+//!
+//! let oauth = OAuth::builder("https://example.com/mcp")
+//!     .login(LoopbackLogin::new())
+//!     .store(FileStore::new("/home/ada/.config/my-app/credentials.json"))
+//!     .build();
+//! ```
+//!
+//! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization>
+
+mod acquire;
+mod assertion;
+mod builder;
+mod code;
+mod discovery;
+mod dpop;
+mod error;
+mod grant;
+mod held;
+mod identity;
+mod login;
+mod metadata;
+mod oauth;
+mod place;
+mod registered;
+mod scopes;
+mod store;
+mod token_endpoint;
+
+pub use assertion::Assertion;
+pub use builder::OAuthBuilder;
+pub use error::{OAuthError, Refusal};
+pub use grant::Enterprise;
+pub use login::{Login, LoopbackLogin, PastedLogin, Prepared, Redirected};
+pub use oauth::{LoggedIn, OAuth};
+pub use outlive_transport::client::Secret;
+pub use registered::client_metadata_document;
+pub use store::{CredentialStore, FileStore, MemoryStore, StoreError};
+
+use crate::jose::{KeyError, encode_base64url};
+
+/// Random text that nobody guesses.
+fn random(bytes: usize) -> Result<String, KeyError> {
+    let mut random = vec![0; bytes];
+    ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut random)
+        .map_err(|_| KeyError::Failed)?;
+    Ok(encode_base64url(random))
+}

@@ -1,0 +1,136 @@
+//! Credentials in a file that only its owner may read.
+//!
+//! A change is written beside the file and moved into its place, so that a reader finds one or the
+//! other and never half of it. Processes that change it at once wait for each other.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use outlive_transport::client::Secret;
+
+use super::{CredentialStore, StoreError};
+
+/// Keeps credentials in a file with the permissions 0600.
+#[derive(Clone, Debug)]
+pub struct FileStore {
+    path: PathBuf,
+}
+
+impl FileStore {
+    /// A file, which need not be there yet; nor its folder.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    fn read(&self) -> Result<BTreeMap<String, String>, StoreError> {
+        let failed = |error| self.failed("read").because(error);
+        let mut file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+            Err(error) => return Err(failed(error)),
+        };
+        self.check(&file)?;
+        let mut text = String::new();
+        io::Read::read_to_string(&mut file, &mut text).map_err(failed)?;
+        serde_json::from_str(&text).map_err(|_| {
+            let path = self.path.display();
+            StoreError::new(format!(
+                "the credentials in {path} cannot be read; remove the file, and log in again"
+            ))
+        })
+    }
+
+    fn change(&self, change: impl FnOnce(&mut BTreeMap<String, String>)) -> Result<(), StoreError> {
+        let failed = |error| self.failed("write").because(error);
+        if let Some(folder) = self.path.parent() {
+            private_folder(folder).map_err(failed)?;
+        }
+        // A file of its own, because the other one is replaced.
+        let lock = private().create(true).truncate(false).open(self.beside(".lock"));
+        let lock = lock.map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        let mut all = self.read()?;
+        change(&mut all);
+        let new = self.beside(".new");
+        let _ = fs::remove_file(&new);
+        let mut file = private().create_new(true).open(&new).map_err(failed)?;
+        let text = serde_json::to_vec_pretty(&all).map_err(|it| failed(it.into()))?;
+        file.write_all(&text).and_then(|()| file.sync_all()).map_err(failed)?;
+        fs::rename(&new, &self.path).map_err(failed)
+    }
+
+    fn beside(&self, ending: &str) -> PathBuf {
+        let mut name = self.path.clone().into_os_string();
+        name.push(ending);
+        name.into()
+    }
+
+    fn failed(&self, verb: &str) -> StoreError {
+        let path = self.path.display();
+        StoreError::new(format!("cannot {verb} the credentials in {path}; check its permissions"))
+    }
+
+    /// What others may read is no place for secrets, and has perhaps been read.
+    #[cfg(unix)]
+    fn check(&self, file: &File) -> Result<(), StoreError> {
+        use std::os::unix::fs::PermissionsExt;
+
+        let found = file.metadata().map_err(|error| self.failed("read").because(error))?;
+        match found.permissions().mode() & 0o077 {
+            0 => Ok(()),
+            _ => {
+                let path = self.path.display();
+                Err(StoreError::new(format!(
+                    "others can read the credentials in {path}; `chmod 600` it, and log out and in again if they may have"
+                )))
+            }
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn check(&self, _: &File) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+impl CredentialStore for FileStore {
+    fn get(&self, name: &str) -> Result<Option<Secret>, StoreError> {
+        Ok(self.read()?.remove(name).map(Secret::new))
+    }
+
+    fn put(&self, name: &str, value: &Secret) -> Result<(), StoreError> {
+        self.change(|all| {
+            all.insert(name.to_owned(), value.expose().to_owned());
+        })
+    }
+
+    fn remove(&self, name: &str) -> Result<(), StoreError> {
+        self.change(|all| {
+            all.remove(name);
+        })
+    }
+}
+
+/// Files that are made are their owner's from the first moment.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+fn private_folder(folder: &Path) -> io::Result<()> {
+    if folder.as_os_str().is_empty() || folder.is_dir() {
+        return Ok(());
+    }
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}

@@ -1,0 +1,63 @@
+//! Where credentials are kept between requests, and between processes.
+
+mod file;
+mod memory;
+
+pub use file::FileStore;
+pub use memory::MemoryStore;
+
+use std::io;
+
+use outlive_transport::client::Secret;
+
+/// Keeps secrets under names.
+///
+/// What is kept and under which name is the client's: one entry for each authorization server that
+/// it has registered with, one for each MCP server that it has tokens for. Methods may block; they
+/// are called where that harms nobody.
+pub trait CredentialStore: Send + Sync + 'static {
+    /// What is kept under a name.
+    ///
+    /// # Errors
+    ///
+    /// When nobody can say.
+    fn get(&self, name: &str) -> Result<Option<Secret>, StoreError>;
+
+    /// Keeps something, in place of what was there.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be kept.
+    fn put(&self, name: &str, value: &Secret) -> Result<(), StoreError>;
+
+    /// Forgets something; it need not be there.
+    ///
+    /// # Errors
+    ///
+    /// When it may still be there.
+    fn remove(&self, name: &str) -> Result<(), StoreError>;
+}
+
+/// Credentials could not be read or kept. Its text says what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct StoreError {
+    what: String,
+    #[source]
+    source: Option<io::Error>,
+}
+
+impl StoreError {
+    /// An error with a text for people.
+    pub fn new(what: impl Into<String>) -> Self {
+        Self { what: what.into(), source: None }
+    }
+
+    /// Adds why.
+    #[must_use]
+    pub fn because(mut self, source: io::Error) -> Self {
+        self.what = format!("{}: {source}", self.what);
+        self.source = Some(source);
+        self
+    }
+}

@@ -1,0 +1,198 @@
+//! Asks for tokens: a form, the client's credentials, a proof if there is a key.
+
+use std::time::{Duration, SystemTime};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use outlive_transport::client::Secret;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::{
+    dpop::{Prover, seconds},
+    error::{OAuthError, Refusal},
+    random,
+    registered::{Method, Registered},
+};
+use crate::{
+    fetch::{Fetch, Fetched, form},
+    jose::SigningKey,
+};
+
+const DPOP: HeaderName = HeaderName::from_static("dpop");
+const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
+const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+
+/// How long an assertion of our own is good for.
+const ASSERTED: Duration = Duration::from_secs(60);
+
+/// Where tokens are asked for, and by whom.
+pub(super) struct TokenEndpoint<'a> {
+    pub(super) fetch: &'a Fetch,
+    pub(super) url: &'a str,
+    /// Whom an assertion of the client's is for.
+    pub(super) issuer: &'a str,
+    pub(super) client: &'a Registered,
+    pub(super) key: Option<&'a SigningKey>,
+    pub(super) prover: Option<&'a Prover>,
+    pub(super) now: SystemTime,
+}
+
+/// What is asked for: names and values, in which the values may be secrets.
+pub(super) type Fields<'a> = Vec<(&'a str, String)>;
+
+/// What was given.
+#[derive(Deserialize)]
+pub(super) struct Given {
+    #[serde(deserialize_with = "secret")]
+    pub(super) access_token: Secret,
+    #[serde(default)]
+    pub(super) token_type: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) expires_in: Option<u64>,
+    #[serde(default, deserialize_with = "maybe_secret")]
+    pub(super) refresh_token: Option<Secret>,
+    pub(super) scope: Option<String>,
+    pub(super) issued_token_type: Option<String>,
+}
+
+impl TokenEndpoint<'_> {
+    /// Asks for a token.
+    pub(super) async fn ask(
+        &self,
+        what: &'static str,
+        fields: Fields<'_>,
+    ) -> Result<Given, OAuthError> {
+        Ok(self.send(what, fields).await?.json()?)
+    }
+
+    /// Sends a form, and comes back with a success.
+    pub(super) async fn send(
+        &self,
+        what: &'static str,
+        mut fields: Fields<'_>,
+    ) -> Result<Fetched, OAuthError> {
+        let mut headers = HeaderMap::new();
+        self.authenticate(&mut fields, &mut headers)?;
+        let mut has_nonce = false;
+        loop {
+            let mut headers = headers.clone();
+            if let Some(prover) = self.prover {
+                let proof = prover.prove("POST", self.url, None, self.now)?;
+                headers.insert(DPOP, sensitive(&proof)?);
+            }
+            let pairs = fields.iter().map(|(name, value)| (*name, value.as_str()));
+            let fetched = self.fetch.post_form(self.url, headers, pairs).await?;
+            let nonce = fetched.headers.get(DPOP_NONCE).and_then(|it| it.to_str().ok());
+            if let (Some(prover), Some(nonce)) = (self.prover, nonce) {
+                prover.heard(self.url, nonce);
+            }
+            if fetched.status.is_success() {
+                return Ok(fetched);
+            }
+            let refusal = refusal(&fetched, &fields)?;
+            let again = refusal.code == "use_dpop_nonce" && nonce.is_some() && !has_nonce;
+            if !again {
+                return Err(OAuthError::Refused { what, refusal });
+            }
+            has_nonce = true;
+        }
+    }
+
+    /// Shows who is asking.
+    fn authenticate(
+        &self,
+        fields: &mut Fields<'_>,
+        headers: &mut HeaderMap,
+    ) -> Result<(), OAuthError> {
+        let id = self.client.id.as_str();
+        let secret = self.client.secret.as_ref().map(Secret::expose);
+        match (self.client.method, secret) {
+            (Method::Basic, Some(secret)) => {
+                let pair = format!("{}:{}", form::escaped(id), form::escaped(secret));
+                let value = format!("Basic {}", STANDARD.encode(pair));
+                headers.insert(header::AUTHORIZATION, sensitive(&value)?);
+            }
+            (Method::Post, Some(secret)) => {
+                fields.push(("client_id", id.to_owned()));
+                fields.push(("client_secret", secret.to_owned()));
+            }
+            (Method::Key, _) => {
+                let key = self.key.ok_or(crate::jose::KeyError::Failed)?;
+                fields.push(("client_id", id.to_owned()));
+                fields.push(("client_assertion_type", ASSERTION_TYPE.to_owned()));
+                fields.push(("client_assertion", self.assertion(key)?));
+            }
+            (Method::None | Method::Basic | Method::Post, _) => {
+                fields.push(("client_id", id.to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    fn assertion(&self, key: &SigningKey) -> Result<String, OAuthError> {
+        #[derive(Serialize)]
+        struct Claims<'a> {
+            iss: &'a str,
+            sub: &'a str,
+            aud: &'a str,
+            jti: String,
+            iat: u64,
+            exp: u64,
+        }
+        let claims = Claims {
+            iss: &self.client.id,
+            sub: &self.client.id,
+            aud: self.issuer,
+            jti: random(16)?,
+            iat: seconds(self.now),
+            exp: seconds(self.now + ASSERTED),
+        };
+        Ok(key.sign("JWT", &claims)?)
+    }
+}
+
+fn sensitive(value: &str) -> Result<HeaderValue, OAuthError> {
+    let mut value = HeaderValue::try_from(value)
+        .map_err(|_| OAuthError::Assertion("it has characters that no header holds".to_owned()))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// What a refusal says. One without a code is a failure of the server.
+fn refusal(fetched: &Fetched, fields: &Fields<'_>) -> Result<Refusal, OAuthError> {
+    #[derive(Deserialize)]
+    struct Said {
+        error: String,
+        error_description: Option<String>,
+    }
+    let said: Said = serde_json::from_slice(&fetched.body).map_err(|_| fetched.refusal())?;
+    // Some repeat what they were sent, and what they were sent is secret.
+    let repeats = |text: &String| {
+        fields.iter().any(|(_, value)| value.len() >= 8 && text.contains(value.as_str()))
+    };
+    let description = said.error_description.filter(|text| !repeats(text));
+    Ok(Refusal::new(&said.error, description.as_deref()))
+}
+
+fn secret<'de, D: Deserializer<'de>>(from: D) -> Result<Secret, D::Error> {
+    String::deserialize(from).map(Secret::new)
+}
+
+fn maybe_secret<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Secret>, D::Error> {
+    Option::<String>::deserialize(from).map(|it| it.map(Secret::new))
+}
+
+/// A number, also where it was written as a text or with a fraction.
+fn lenient<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let value = Option::<serde_json::Value>::deserialize(from)?;
+    Ok(value.and_then(|value| match value {
+        serde_json::Value::Number(number) => number.as_u64().or_else(|| {
+            let seconds = number.as_f64()?;
+            (seconds >= 0.0)
+                .then(|| Duration::try_from_secs_f64(seconds).ok())?
+                .map(|it| it.as_secs())
+        }),
+        serde_json::Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }))
+}

@@ -1,0 +1,289 @@
+//! Fetches what authorization needs from places that others have named: metadata, keys, tokens.
+//!
+//! A URL in a document of somebody else is a way to have this process call its own network. So every
+//! fetch is over TLS or stays on this machine, goes to addresses of a chosen [`Reach`] only (the
+//! address that was judged is the one that is connected to), is not redirected to another origin,
+//! has an end, and reads so many bytes and no more. Nothing of a query or a body is in an error.
+//! Spec: <https://modelcontextprotocol.io/docs/tutorials/security/security_best_practices>
+
+mod error;
+pub mod form;
+mod reach;
+
+pub use error::{FetchError, FetchErrorKind};
+pub use reach::{Reach, is_public};
+
+use std::{
+    collections::HashMap,
+    fmt,
+    net::IpAddr,
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use outlive_transport::client::http::{Address, HttpLink, HttpOptions};
+use serde::{Serialize, de::DeserializeOwned};
+
+/// How often a document may be somewhere else of the same origin.
+const REDIRECTS: usize = 3;
+
+/// Origins whose connections are kept.
+const ORIGINS: usize = 64;
+
+/// Fetches, within bounds.
+pub struct Fetch {
+    reach: Reach,
+    plain_http: bool,
+    timeout: Duration,
+    bytes: usize,
+    roots: Option<PathBuf>,
+    // A std mutex: nothing awaits while it is held.
+    links: Mutex<HashMap<String, HttpLink>>,
+}
+
+impl fmt::Debug for Fetch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fetch").field("reach", &self.reach).finish_non_exhaustive()
+    }
+}
+
+impl Default for Fetch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Fetch {
+    /// Public addresses, over TLS, 256 KiB, ten seconds.
+    pub fn new() -> Self {
+        Self {
+            reach: Reach::Public,
+            plain_http: false,
+            timeout: Duration::from_secs(10),
+            bytes: 256 << 10,
+            roots: None,
+            links: Mutex::default(),
+        }
+    }
+
+    /// Says which addresses may be connected to.
+    #[must_use]
+    pub fn reach(mut self, reach: Reach) -> Self {
+        self.reach = reach;
+        self
+    }
+
+    /// Also takes `http:` to other machines. Tokens can then be read on the way: for a network that
+    /// nobody else is in.
+    #[must_use]
+    pub fn plain_http(mut self) -> Self {
+        self.plain_http = true;
+        self
+    }
+
+    /// How long one fetch may take, connecting included.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How many bytes an answer may have.
+    #[must_use]
+    pub fn max_bytes(mut self, bytes: usize) -> Self {
+        self.bytes = bytes;
+        self
+    }
+
+    /// A PEM file of the certificates to trust, in place of the system's.
+    #[must_use]
+    pub fn root_certificates(mut self, file: impl Into<PathBuf>) -> Self {
+        self.roots = Some(file.into());
+        self
+    }
+
+    /// Reads a document. A redirect is followed within its origin.
+    ///
+    /// # Errors
+    ///
+    /// When the URL may not be fetched, or nothing whole comes back. A status is no error.
+    pub async fn get(&self, url: &str, headers: HeaderMap) -> Result<Fetched, FetchError> {
+        let mut address = self.address(url)?;
+        for _ in 0..=REDIRECTS {
+            let fetched = self.send(&address, Method::GET, headers.clone(), Bytes::new()).await?;
+            if !fetched.status.is_redirection() {
+                return Ok(fetched);
+            }
+            let location = fetched.headers.get(header::LOCATION).and_then(|it| it.to_str().ok());
+            let failed =
+                |to: &str| FetchError::new(&address, FetchErrorKind::Redirected(to.to_owned()));
+            let location = location.ok_or_else(|| failed("nowhere"))?;
+            // No query: it may hold what is nobody's business.
+            let shown = location.split(['?', '#']).next().unwrap_or_default();
+            address = address.resolve(location).map_err(|_| failed(shown))?;
+        }
+        Err(FetchError::new(
+            &address,
+            FetchErrorKind::Redirected("one place after the other".to_owned()),
+        ))
+    }
+
+    /// Sends a form. Redirects are not followed: a form has secrets.
+    ///
+    /// # Errors
+    ///
+    /// When the URL may not be fetched, or nothing whole comes back. A status is no error.
+    pub async fn post_form<'a>(
+        &self,
+        url: &str,
+        mut headers: HeaderMap,
+        fields: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Fetched, FetchError> {
+        let form = HeaderValue::from_static("application/x-www-form-urlencoded");
+        headers.insert(header::CONTENT_TYPE, form);
+        let body = Bytes::from(form::encode(fields));
+        self.send(&self.address(url)?, Method::POST, headers, body).await
+    }
+
+    /// Sends JSON. Redirects are not followed.
+    ///
+    /// # Errors
+    ///
+    /// When the URL may not be fetched, or nothing whole comes back. A status is no error.
+    pub async fn post_json(
+        &self,
+        url: &str,
+        mut headers: HeaderMap,
+        body: &impl Serialize,
+    ) -> Result<Fetched, FetchError> {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let address = self.address(url)?;
+        let body = serde_json::to_vec(body)
+            .map_err(|error| FetchError::new(&address, FetchErrorKind::Json(error.to_string())))?;
+        self.send(&address, Method::POST, headers, Bytes::from(body)).await
+    }
+
+    /// Judges a URL without fetching it.
+    ///
+    /// # Errors
+    ///
+    /// When it is none that may be fetched.
+    pub fn check(&self, url: &str) -> Result<(), FetchError> {
+        self.address(url).map(drop)
+    }
+
+    fn address(&self, url: &str) -> Result<Address, FetchError> {
+        let address = Address::parse(url).map_err(FetchError::unreadable)?;
+        match address.is_tls() || self.plain_http || is_loopback_host(address.host()) {
+            true => Ok(address),
+            false => Err(FetchError::new(&address, FetchErrorKind::Insecure)),
+        }
+    }
+
+    async fn send(
+        &self,
+        address: &Address,
+        method: Method,
+        mut headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Fetched, FetchError> {
+        headers.entry(header::ACCEPT).or_insert(HeaderValue::from_static("application/json"));
+        let failed = |kind| FetchError::new(address, kind);
+        let link = self.link(address)?;
+        let fetching = async {
+            let mut reply = link.send(method, headers, body).await?;
+            let (status, headers) = (reply.status, std::mem::take(&mut reply.headers));
+            Ok(Fetched { url: format!("{address:?}"), status, headers, body: reply.bytes().await? })
+        };
+        match tokio::time::timeout(self.timeout, Box::pin(fetching)).await {
+            Ok(fetched) => fetched.map_err(|error| failed(FetchErrorKind::Transport(error))),
+            Err(_) => Err(failed(FetchErrorKind::TimedOut(self.timeout))),
+        }
+    }
+
+    /// The connections to an origin.
+    fn link(&self, address: &Address) -> Result<HttpLink, FetchError> {
+        let origin = address.origin();
+        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(link) = links.get(&origin) {
+            return Ok(link.at(address.clone()));
+        }
+        let mut options = HttpOptions::default();
+        options.connect_timeout = self.timeout;
+        options.message_bytes = self.bytes;
+        options.idle_connections = 2;
+        options.roots = self.roots.clone();
+        options.admits = self.admits(address);
+        let link = HttpLink::new(&address.url(), options)
+            .map_err(|error| FetchError::new(address, FetchErrorKind::Transport(error)))?;
+        if links.len() >= ORIGINS {
+            links.clear();
+        }
+        links.insert(origin, link.clone());
+        Ok(link)
+    }
+
+    fn admits(&self, address: &Address) -> Option<fn(IpAddr) -> bool> {
+        // Without TLS only what a name says keeps it on this machine, so the name is held to it.
+        if !address.is_tls() && !self.plain_http {
+            return Some(reach::is_loopback);
+        }
+        self.reach.admits()
+    }
+}
+
+/// Whether a host's name says that it is this machine.
+pub(crate) fn is_loopback_host(host: &str) -> bool {
+    let host = host.trim_matches(['[', ']']);
+    host.eq_ignore_ascii_case("localhost")
+        || host.to_ascii_lowercase().ends_with(".localhost")
+        || host.parse().is_ok_and(reach::is_loopback)
+}
+
+/// What came back.
+#[non_exhaustive]
+pub struct Fetched {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// All of it.
+    pub body: Bytes,
+    url: String,
+}
+
+impl fmt::Debug for Fetched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The body may hold tokens.
+        f.debug_struct("Fetched")
+            .field("url", &self.url)
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Fetched {
+    /// Its status, as the error that it may be.
+    pub fn refusal(&self) -> FetchError {
+        FetchError::at(&self.url, FetchErrorKind::Status(self.status.as_u16()))
+    }
+
+    /// The body of a success, as JSON.
+    ///
+    /// # Errors
+    ///
+    /// When the status is no success, or the body not what it should be.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, FetchError> {
+        if !self.status.is_success() {
+            return Err(self.refusal());
+        }
+        serde_json::from_slice(&self.body).map_err(|error| {
+            // serde's own text may quote the body.
+            let why = format!("line {}, column {}", error.line(), error.column());
+            FetchError::at(&self.url, FetchErrorKind::Json(why))
+        })
+    }
+}

@@ -1,0 +1,191 @@
+//! Private keys, and tokens that are signed with them.
+
+use std::fmt;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use ring::{
+    rand::SystemRandom,
+    signature::{
+        ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _,
+        RSA_PKCS1_SHA256, RSA_PSS_SHA256, RsaKeyPair,
+    },
+};
+use serde::Serialize;
+
+use super::{Algorithm, Jwk, base64url};
+
+/// A private key and what it signs with: ES256, EdDSA, RS256 or PS256.
+pub struct SigningKey {
+    pair: Pair,
+    id: Option<String>,
+}
+
+enum Pair {
+    Es256(EcdsaKeyPair),
+    EdDsa(Ed25519KeyPair),
+    Rs256(RsaKeyPair),
+    Ps256(RsaKeyPair),
+}
+
+/// Why a key cannot be used. It says nothing of the key itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// It is not a key of PKCS#8, or not one for this algorithm.
+    #[error("not a private key for this algorithm in PKCS#8 form")]
+    Malformed,
+    /// Nothing is signed with this algorithm here.
+    #[error("cannot sign with this algorithm; use ES256, EdDSA, RS256 or PS256")]
+    Unsupported,
+    /// The system gave no random numbers, or signing failed.
+    #[error("could not sign")]
+    Failed,
+}
+
+impl SigningKey {
+    /// A new key, for ES256 or EdDSA.
+    pub fn generate(algorithm: Algorithm) -> Result<Self, KeyError> {
+        let random = SystemRandom::new();
+        let pkcs8 = match algorithm {
+            Algorithm::Es256 => {
+                EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random)
+            }
+            Algorithm::EdDsa => Ed25519KeyPair::generate_pkcs8(&random),
+            _ => return Err(KeyError::Unsupported),
+        };
+        Self::from_pkcs8(algorithm, pkcs8.map_err(|_| KeyError::Failed)?.as_ref())
+    }
+
+    /// A key in the DER form of PKCS#8.
+    pub fn from_pkcs8(algorithm: Algorithm, der: &[u8]) -> Result<Self, KeyError> {
+        let rsa = || RsaKeyPair::from_pkcs8(der).map_err(|_| KeyError::Malformed);
+        let pair = match algorithm {
+            Algorithm::Es256 => EcdsaKeyPair::from_pkcs8(
+                &ECDSA_P256_SHA256_FIXED_SIGNING,
+                der,
+                &SystemRandom::new(),
+            )
+            .map(Pair::Es256)
+            .map_err(|_| KeyError::Malformed)?,
+            // Other programs leave the public half out, which is allowed.
+            Algorithm::EdDsa => Ed25519KeyPair::from_pkcs8_maybe_unchecked(der)
+                .map(Pair::EdDsa)
+                .map_err(|_| KeyError::Malformed)?,
+            Algorithm::Rs256 => Pair::Rs256(rsa()?),
+            Algorithm::Ps256 => Pair::Ps256(rsa()?),
+            _ => return Err(KeyError::Unsupported),
+        };
+        Ok(Self { pair, id: None })
+    }
+
+    /// A key in the text form of PKCS#8, `-----BEGIN PRIVATE KEY-----`.
+    pub fn from_pem(algorithm: Algorithm, pem: &str) -> Result<Self, KeyError> {
+        let (_, rest) = pem.split_once("-----BEGIN PRIVATE KEY-----").ok_or(KeyError::Malformed)?;
+        let (body, _) = rest.split_once("-----END PRIVATE KEY-----").ok_or(KeyError::Malformed)?;
+        let body: String = body.split_ascii_whitespace().collect();
+        let der = STANDARD.decode(body).map_err(|_| KeyError::Malformed)?;
+        Self::from_pkcs8(algorithm, &der)
+    }
+
+    /// Names the key: tokens then say `kid`.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// How it signs.
+    pub fn algorithm(&self) -> Algorithm {
+        match &self.pair {
+            Pair::Es256(_) => Algorithm::Es256,
+            Pair::EdDsa(_) => Algorithm::EdDsa,
+            Pair::Rs256(_) => Algorithm::Rs256,
+            Pair::Ps256(_) => Algorithm::Ps256,
+        }
+    }
+
+    /// The public half, with its name if it has one.
+    pub fn public(&self) -> Jwk {
+        match &self.id {
+            Some(id) => self.nameless().with_id(id.clone()),
+            None => self.nameless(),
+        }
+    }
+
+    fn nameless(&self) -> Jwk {
+        match &self.pair {
+            Pair::Es256(pair) => Jwk::p256(pair.public_key().as_ref()),
+            Pair::EdDsa(pair) => Jwk::ed25519(pair.public_key().as_ref()),
+            Pair::Rs256(pair) | Pair::Ps256(pair) => {
+                let parts = ring::rsa::PublicKeyComponents::<Vec<u8>>::from(pair.public_key());
+                Jwk::rsa(&parts.n, &parts.e)
+            }
+        }
+    }
+
+    /// A token that says `claims` and is of this kind, such as `JWT` or `at+jwt`.
+    pub fn sign(&self, kind: &str, claims: &impl Serialize) -> Result<String, KeyError> {
+        self.sign_as(kind, None, claims)
+    }
+
+    /// The same, with the public key in its header: a proof that one has the private one.
+    pub fn sign_with_key(&self, kind: &str, claims: &impl Serialize) -> Result<String, KeyError> {
+        // The key itself is there; its name would be one more thing to agree about.
+        let json = self.nameless().to_json();
+        let raw = serde_json::value::RawValue::from_string(json).map_err(|_| KeyError::Failed)?;
+        self.sign_as(kind, Some(&raw), claims)
+    }
+
+    fn sign_as(
+        &self,
+        kind: &str,
+        jwk: Option<&serde_json::value::RawValue>,
+        claims: &impl Serialize,
+    ) -> Result<String, KeyError> {
+        #[derive(Serialize)]
+        struct Header<'a> {
+            alg: &'static str,
+            typ: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            kid: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            jwk: Option<&'a serde_json::value::RawValue>,
+        }
+        let kid = if jwk.is_some() { None } else { self.id.as_deref() };
+        let header = Header { alg: self.algorithm().as_str(), typ: kind, kid, jwk };
+        let json = |part: Result<Vec<u8>, serde_json::Error>| {
+            part.map(base64url::encode).map_err(|_| KeyError::Failed)
+        };
+        let mut token = json(serde_json::to_vec(&header))?;
+        token.push('.');
+        token.push_str(&json(serde_json::to_vec(claims))?);
+        let signature = self.signature(token.as_bytes())?;
+        token.push('.');
+        token.push_str(&base64url::encode(signature));
+        Ok(token)
+    }
+
+    fn signature(&self, message: &[u8]) -> Result<Vec<u8>, KeyError> {
+        let random = SystemRandom::new();
+        let rsa = |pair: &RsaKeyPair, padding| {
+            let mut signature = vec![0; pair.public().modulus_len()];
+            pair.sign(padding, &random, message, &mut signature).map(|()| signature)
+        };
+        match &self.pair {
+            Pair::Es256(pair) => pair.sign(&random, message).map(|made| made.as_ref().to_vec()),
+            Pair::EdDsa(pair) => Ok(pair.sign(message).as_ref().to_vec()),
+            Pair::Rs256(pair) => rsa(pair, &RSA_PKCS1_SHA256),
+            Pair::Ps256(pair) => rsa(pair, &RSA_PSS_SHA256),
+        }
+        .map_err(|_| KeyError::Failed)
+    }
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SigningKey")
+            .field("algorithm", &self.algorithm())
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,373 @@
+//! How a resource server is set up.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use outlive_protocol::{Clock, Scopes};
+use outlive_transport::TokioClock;
+
+use super::{
+    challenge::{Challenges, Scheme},
+    dpop::Proofs,
+    hierarchy::Hierarchy,
+    issuer::{Check, Issuer},
+    keys::{Keys, Source},
+    known::Known,
+    metadata::{About, Metadata},
+    nonce::Nonces,
+    replay::Replay,
+    resource_server::{Judge, ResourceServer, Trusted},
+    resource_uri::ResourceUri,
+    token::Rules,
+};
+use crate::{
+    fetch::{Fetch, Reach},
+    jose::{Algorithm, Algorithms},
+};
+
+/// How a resource server is set up. Every limit has a default that is meant for production.
+#[must_use]
+pub struct ResourceServerBuilder {
+    resource: String,
+    issuers: Vec<Issuer>,
+    needed: Scopes,
+    offered: Scopes,
+    hierarchy: Hierarchy,
+    name: Option<String>,
+    documentation: Option<String>,
+    skew: Duration,
+    keep: Duration,
+    keep_answer: Duration,
+    tokens: usize,
+    longest_token: usize,
+    proof_required: bool,
+    proof_lifetime: Duration,
+    proofs: usize,
+    nonces: Option<(Option<Vec<u8>>, Duration)>,
+    fetch: Option<Fetch>,
+    clock: Arc<dyn Clock>,
+}
+
+/// Why a resource server cannot be set up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The URI of the server is none.
+    #[error("`{uri}` cannot be the URI of a protected server: {why}")]
+    Resource {
+        /// What was given.
+        uri: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Nobody's tokens would be taken.
+    #[error("no issuer is trusted; name one with `.issuer(Issuer::new(\"https://…\"))`")]
+    NoIssuer,
+    /// An issuer cannot be used.
+    #[error("the issuer `{issuer}` cannot be used: {why}")]
+    Issuer {
+        /// Which one.
+        issuer: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// There were no random bytes for a key.
+    #[error("the system gave no random bytes")]
+    NoRandomness,
+}
+
+impl ResourceServerBuilder {
+    pub(super) fn new(resource: String) -> Self {
+        Self {
+            resource,
+            issuers: Vec::new(),
+            needed: Scopes::NONE,
+            offered: Scopes::NONE,
+            hierarchy: Hierarchy::default(),
+            name: None,
+            documentation: None,
+            skew: Duration::from_secs(30),
+            keep: Duration::from_secs(5 * 60),
+            keep_answer: Duration::from_secs(30),
+            tokens: 10_000,
+            longest_token: 16 << 10,
+            proof_required: false,
+            proof_lifetime: Duration::from_secs(60),
+            proofs: 100_000,
+            nonces: None,
+            fetch: None,
+            clock: Arc::new(TokioClock::new()),
+        }
+    }
+
+    /// Takes the tokens of an authorization server. The first one is the one that clients try first.
+    pub fn issuer(mut self, issuer: Issuer) -> Self {
+        self.issuers.push(issuer);
+        self
+    }
+
+    /// The scopes that every request needs, and that clients are told to begin with.
+    pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.needed = self.needed.with(&Scopes::of(scopes));
+        self
+    }
+
+    /// Further scopes that clients may begin with. Those of single tools need not be here: whoever
+    /// uses such a tool is told then.
+    pub fn offered_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.offered = self.offered.with(&Scopes::of(scopes));
+        self
+    }
+
+    /// Says that whoever has the first scope also has the others, and what they imply.
+    pub fn implies<S: AsRef<str>>(
+        mut self,
+        broad: &str,
+        narrow: impl IntoIterator<Item = S>,
+    ) -> Self {
+        self.hierarchy.imply(broad, narrow);
+        self
+    }
+
+    /// A name for people, which clients may show.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// A page for people who write clients.
+    pub fn documentation(mut self, url: impl Into<String>) -> Self {
+        self.documentation = Some(url.into());
+        self
+    }
+
+    /// How far the clocks of issuers and callers may be apart from ours.
+    pub fn clock_skew(mut self, skew: Duration) -> Self {
+        self.skew = skew;
+        self
+    }
+
+    /// How long a signed token is taken without looking at it again. A key that an issuer withdraws
+    /// may count for that long.
+    pub fn keep_tokens(mut self, keep: Duration) -> Self {
+        self.keep = keep;
+        self
+    }
+
+    /// How long the answer of introspection counts. A token that is revoked may be taken for that
+    /// long.
+    pub fn keep_introspection(mut self, keep: Duration) -> Self {
+        self.keep_answer = keep;
+        self
+    }
+
+    /// How many tokens are remembered.
+    pub fn max_tokens(mut self, tokens: usize) -> Self {
+        self.tokens = tokens;
+        self
+    }
+
+    /// How many bytes a token may have.
+    pub fn max_token_bytes(mut self, bytes: usize) -> Self {
+        self.longest_token = bytes;
+        self
+    }
+
+    /// Takes only tokens that are bound to a key, with a proof of that key in every request
+    /// (RFC 9449). Without this such tokens are taken as well, and never without their proof.
+    pub fn require_dpop(mut self) -> Self {
+        self.proof_required = true;
+        self
+    }
+
+    /// How old a proof may be.
+    pub fn proof_lifetime(mut self, lifetime: Duration) -> Self {
+        self.proof_lifetime = lifetime;
+        self
+    }
+
+    /// How many proofs are remembered, so that none is used twice. When there are more, callers with
+    /// proofs have to wait.
+    pub fn max_proofs(mut self, proofs: usize) -> Self {
+        self.proofs = proofs;
+        self
+    }
+
+    /// Takes only proofs that contain a nonce of ours, which is a new one after each span of this
+    /// length. Replicas need a secret that they share; without one each knows its own.
+    pub fn dpop_nonces(mut self, span: Duration, secret: Option<&[u8]>) -> Self {
+        self.nonces = Some((secret.map(<[u8]>::to_vec), span));
+        self
+    }
+
+    /// How issuers are asked. By default over TLS, in the internet and in private networks.
+    pub fn fetch(mut self, fetch: Fetch) -> Self {
+        self.fetch = Some(fetch);
+        self
+    }
+
+    /// Where time comes from.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The server.
+    ///
+    /// # Errors
+    ///
+    /// When the URI of the server or that of an issuer cannot be used.
+    pub fn build(self) -> Result<ResourceServer, ConfigError> {
+        let resource = ResourceUri::parse(&self.resource)
+            .map_err(|why| ConfigError::Resource { uri: self.resource.clone(), why })?;
+        if self.issuers.is_empty() {
+            return Err(ConfigError::NoIssuer);
+        }
+        let fetch = Arc::new(self.fetch.unwrap_or_else(|| Fetch::new().reach(Reach::Local)));
+        for (index, issuer) in self.issuers.iter().enumerate() {
+            let bad = |why| ConfigError::Issuer { issuer: issuer.id.to_string(), why };
+            check(issuer, &self.issuers[..index], &fetch).map_err(bad)?;
+        }
+        let scheme = if self.proof_required { Scheme::Dpop } else { Scheme::Bearer };
+        let algorithms = Algorithms::ALL;
+        let names: Vec<&str> = algorithms.iter().map(Algorithm::as_str).collect();
+        let needed = without_offline(&self.needed);
+        let metadata = Metadata::new(&About {
+            resource: &resource,
+            issuers: self.issuers.iter().map(|issuer| &*issuer.id).collect(),
+            scopes: &without_offline(&self.needed.with(&self.offered)),
+            name: self.name.as_deref(),
+            documentation: self.documentation.as_deref(),
+            proofs: algorithms,
+            proof_required: self.proof_required,
+        });
+        let challenges = Challenges::new(metadata.url(), needed.clone(), &names.join(" "), scheme);
+        let (skew, lifetime) = (seconds(self.skew), seconds(self.proof_lifetime));
+        let nonces = match self.nonces {
+            None => None,
+            Some((secret, span)) => {
+                Some(Nonces::new(secret.as_deref(), span).ok_or(ConfigError::NoRandomness)?)
+            }
+        };
+        let (clock, keep) = (self.clock, seconds(self.keep));
+        let trust = |issuer: Issuer| {
+            let keys = match &issuer.check {
+                Check::Introspection(_) => None,
+                Check::Keys(source) => Some(Arc::new(Keys::new(
+                    Arc::clone(&issuer.id),
+                    source.clone(),
+                    Arc::clone(&fetch),
+                    Arc::clone(&clock),
+                ))),
+            };
+            Trusted { issuer, keys }
+        };
+        Ok(ResourceServer(Arc::new(Judge {
+            issuers: self.issuers.into_iter().map(trust).collect(),
+            rules: Rules {
+                resource,
+                hierarchy: self.hierarchy,
+                skew,
+                keep,
+                keep_answer: seconds(self.keep_answer),
+            },
+            needed,
+            challenges,
+            metadata,
+            // A proof can be valid for its lifetime, and for as long as clocks may be apart both ways.
+            proofs: Proofs {
+                algorithms,
+                lifetime,
+                skew,
+                replay: Replay::new(lifetime.saturating_add(skew.saturating_mul(2)), self.proofs),
+                nonces,
+            },
+            proof_required: self.proof_required,
+            longest_token: self.longest_token,
+            known: Known::new(self.tokens),
+            inactive: Mutex::new(HashMap::new()),
+            fetch,
+            clock,
+        })))
+    }
+}
+
+fn check(issuer: &Issuer, before: &[Issuer], fetch: &Fetch) -> Result<(), String> {
+    if ResourceUri::parse(&issuer.id).is_err() {
+        return Err("it must be an `https:` URI without query and fragment".to_owned());
+    }
+    if before.iter().any(|other| other.id == issuer.id) {
+        return Err("it is there twice".to_owned());
+    }
+    let asked = match &issuer.check {
+        Check::Introspection(asking) => Some(asking.url()),
+        Check::Keys(Source::Url(url)) => Some(&**url),
+        Check::Keys(Source::Issuer) => Some(&*issuer.id),
+        Check::Keys(Source::Fixed(_)) => None,
+    };
+    if issuer.any_audience && !matches!(issuer.check, Check::Introspection(_)) {
+        let why = "a signed token has to say for whom it is; name that with `.audience(…)`";
+        return Err(why.to_owned());
+    }
+    // Now, rather than when the first caller comes.
+    asked.map_or(Ok(()), |url| fetch.check(url).map_err(|error| error.to_string()))
+}
+
+/// Whether a client wants to stay logged in is between it and the issuer.
+fn without_offline(scopes: &Scopes) -> Scopes {
+    Scopes::of(scopes.iter().filter(|scope| *scope != "offline_access"))
+}
+
+fn seconds(span: Duration) -> i64 {
+    i64::try_from(span.as_secs()).unwrap_or(i64::MAX)
+}
+
+// Every setting is named, and a new one has to be: `docs/limits.md` is held against this.
+impl fmt::Debug for ResourceServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            resource: _,
+            issuers,
+            needed,
+            offered,
+            hierarchy: _,
+            name,
+            documentation,
+            skew,
+            keep,
+            keep_answer,
+            tokens,
+            longest_token,
+            proof_required,
+            proof_lifetime,
+            proofs,
+            nonces,
+            fetch: _,
+            clock: _,
+        } = self;
+        let issuers: Vec<&str> = issuers.iter().map(|issuer| &*issuer.id).collect();
+        f.debug_struct("ResourceServerBuilder")
+            .field("issuer", &format_args!("{issuers:?}"))
+            .field("scopes", &format_args!("{needed}"))
+            .field("offered_scopes", &format_args!("{offered}"))
+            .field("implies", &format_args!("…"))
+            .field("name", name)
+            .field("documentation", documentation)
+            .field("clock_skew", skew)
+            .field("keep_tokens", keep)
+            .field("keep_introspection", keep_answer)
+            .field("max_tokens", tokens)
+            .field("max_token_bytes", longest_token)
+            .field("require_dpop", proof_required)
+            .field("proof_lifetime", proof_lifetime)
+            .field("max_proofs", proofs)
+            .field("dpop_nonces", &nonces.is_some())
+            .field("fetch", &format_args!("…"))
+            .field("clock", &format_args!("…"))
+            .finish()
+    }
+}

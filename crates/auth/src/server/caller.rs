@@ -1,0 +1,106 @@
+//! What a caller is called: one name for the issuer, the subject, the client and the tenant.
+//!
+//! Two callers never have the same name, and no name is longer than a store is willing to index.
+
+use ring::digest;
+
+use crate::jose::encode_base64url;
+
+/// The longest name that is written out. Names stand in keys of stores and in log lines.
+const LONGEST: usize = 240;
+
+/// Who a token says its bearer is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Caller<'a> {
+    pub(super) issuer: &'a str,
+    pub(super) subject: &'a str,
+    pub(super) client: &'a str,
+    pub(super) tenant: Option<&'a str>,
+}
+
+impl Caller<'_> {
+    /// The name. Readable where it is short, which it nearly always is.
+    pub(super) fn name(&self) -> String {
+        let mut name = String::with_capacity(LONGEST);
+        let tenant = self.tenant.into_iter();
+        for (index, part) in
+            [self.issuer, self.subject, self.client].into_iter().chain(tenant).enumerate()
+        {
+            if index > 0 {
+                name.push('|');
+            }
+            escape(part, &mut name);
+        }
+        if name.len() <= LONGEST {
+            return name;
+        }
+        // No name that is written out begins like this: a number sign is escaped.
+        format!("#{}", encode_base64url(digest::digest(&digest::SHA256, name.as_bytes())))
+    }
+}
+
+/// Writes a part so that it has no sign in it which separates parts, ends lines or hides others.
+fn escape(part: &str, out: &mut String) {
+    for char in part.chars() {
+        match char {
+            '|' | '%' | '#' => push_escaped(char, out),
+            char if char.is_ascii_graphic() => out.push(char),
+            char => push_escaped(char, out),
+        }
+    }
+}
+
+fn push_escaped(char: char, out: &mut String) {
+    let mut bytes = [0; 4];
+    for byte in char.encode_utf8(&mut bytes).bytes() {
+        out.push('%');
+        out.extend(
+            [byte >> 4, byte & 15].map(|digit| char::from(b"0123456789ABCDEF"[usize::from(digit)])),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::Caller;
+
+    fn name(issuer: &str, subject: &str, client: &str, tenant: Option<&str>) -> String {
+        Caller { issuer, subject, client, tenant }.name()
+    }
+
+    #[test]
+    fn a_name_can_be_read() {
+        assert_eq!(name("https://id.example", "ann", "app", None), "https://id.example|ann|app");
+        assert_eq!(name("https://id.example", "ann", "", Some("t1")), "https://id.example|ann||t1");
+        assert_eq!(name("i", "a b\n|é", "c", None), "i|a%20b%0A%7C%C3%A9|c");
+    }
+
+    #[test]
+    fn no_two_callers_have_one_name() {
+        let parts = ["", "a", "b", "|", "a|b", "%7C", "#", "|a", "a|", "%", " "];
+        let mut names = HashSet::new();
+        let mut count = 0;
+        for issuer in parts {
+            for subject in parts {
+                for client in parts {
+                    for tenant in parts.into_iter().map(Some).chain([None]) {
+                        names.insert(name(issuer, subject, client, tenant));
+                        count += 1;
+                    }
+                }
+            }
+        }
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn a_long_name_is_short() {
+        let long = "x".repeat(10_000);
+        let one = name("https://id.example", &long, "app", None);
+        assert_eq!(one.len(), 44);
+        assert_ne!(one, name("https://id.example", &long, "app", Some("")));
+        assert_ne!(one, name("https://id.example", &one, "app", None));
+    }
+}

@@ -1,0 +1,137 @@
+//! Proofs that a caller has the key of its token (RFC 9449).
+
+use std::borrow::Cow;
+
+use http::request::Parts;
+use ring::digest;
+use serde::Deserialize;
+
+use super::{
+    Digest,
+    nonce::Nonces,
+    replay::{Replay, Use},
+    resource_uri::ResourceUri,
+    shown,
+};
+use crate::{
+    jose::{Algorithms, Jws, encode_base64url},
+    json,
+};
+
+/// The longest name a proof can have. Names are random, and this is plenty for that.
+const LONGEST_NAME: usize = 256;
+
+/// How proofs are judged.
+pub(super) struct Proofs {
+    pub(super) algorithms: Algorithms,
+    /// How old a proof may be, in seconds.
+    pub(super) lifetime: i64,
+    /// How far clocks may be apart, in seconds.
+    pub(super) skew: i64,
+    pub(super) replay: Replay,
+    pub(super) nonces: Option<Nonces>,
+}
+
+/// Why a proof is not taken.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    Invalid(&'static str),
+    /// It needs this nonce.
+    Nonce(String),
+    /// Too many are remembered.
+    NoRoom,
+}
+
+#[derive(Deserialize)]
+struct Claimed<'a> {
+    #[serde(borrow)]
+    jti: Cow<'a, str>,
+    #[serde(borrow)]
+    htm: Cow<'a, str>,
+    #[serde(borrow)]
+    htu: Cow<'a, str>,
+    iat: i64,
+    #[serde(borrow, default)]
+    ath: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    nonce: Option<Cow<'a, str>>,
+}
+
+impl Proofs {
+    /// Judges the proof of a request: whether the caller has the key with this thumbprint, and made
+    /// the proof for this request and this token.
+    pub(super) fn check(
+        &self,
+        parts: &Parts,
+        resource: &ResourceUri,
+        key: &str,
+        token: &Digest,
+        now: i64,
+    ) -> Result<(), Refused> {
+        let invalid = |why| Err(Refused::Invalid(why));
+        let proof = match shown::proof(parts) {
+            Ok(Some(proof)) => proof,
+            Ok(None) => return invalid("missing"),
+            Err(()) => return invalid("more than one"),
+        };
+        let Ok(proof) = Jws::parse(proof) else { return invalid("malformed") };
+        if !proof.header().is_kind("dpop+jwt") {
+            return invalid("of another kind");
+        }
+        let Some(shown) = &proof.header().key else { return invalid("without a key") };
+        // Before the signature: a comparison costs less.
+        if shown.thumbprint() != key {
+            return invalid("of another key");
+        }
+        let Ok(said) = proof.verify([shown], self.algorithms) else {
+            return invalid("badly signed");
+        };
+        let Some(claimed) = json::object::<Claimed<'_>>(said) else { return invalid("unreadable") };
+        if claimed.htm != parts.method.as_str() {
+            return invalid("for another method");
+        }
+        if !is_for(&claimed.htu, parts, resource) {
+            return invalid("for another URL");
+        }
+        if claimed.iat > now + self.skew || claimed.iat < now - self.lifetime - self.skew {
+            return invalid("too old, or of the future");
+        }
+        if claimed.ath.is_none_or(|hash| hash != encode_base64url(token)) {
+            return invalid("for another token");
+        }
+        if let Some(nonces) = &self.nonces
+            && !claimed.nonce.is_some_and(|nonce| nonces.is_good(&nonce, now))
+        {
+            return Err(Refused::Nonce(nonces.now(now)));
+        }
+        if claimed.jti.is_empty() || claimed.jti.len() > LONGEST_NAME {
+            return invalid("without a name");
+        }
+        // Last: what was refused is not used up.
+        match self.replay.enter(key, &used(key, &claimed.jti), now) {
+            Use::First => Ok(()),
+            Use::Again => invalid("used before"),
+            Use::NoRoom => Err(Refused::NoRoom),
+        }
+    }
+}
+
+/// Whether a proof is for the URL of a request. What a proxy in front has made of scheme, host and
+/// path is not known here, so the server's own name counts for its endpoint.
+fn is_for(url: &str, parts: &Parts, resource: &ResourceUri) -> bool {
+    let Some(url) = ResourceUri::normal(url) else { return false };
+    if url.origin() != resource.origin() {
+        return false;
+    }
+    let path = |path: &str| if path.is_empty() { "/".to_owned() } else { path.to_owned() };
+    path(url.path()) == path(resource.path()) || path(url.path()) == path(parts.uri.path())
+}
+
+/// One name for the proof of a key: two keys may well use the same.
+fn used(key: &str, name: &str) -> Digest {
+    let mut context = digest::Context::new(&digest::SHA256);
+    context.update(key.as_bytes());
+    context.update(b".");
+    context.update(name.as_bytes());
+    super::digest_of(context)
+}

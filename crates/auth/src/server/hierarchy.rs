@@ -1,0 +1,50 @@
+//! Which scopes imply others: who may do much may do the little in it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outlive_protocol::Scopes;
+
+/// What follows from what.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Hierarchy(BTreeMap<Box<str>, BTreeSet<Box<str>>>);
+
+impl Hierarchy {
+    pub(super) fn imply<S: AsRef<str>>(
+        &mut self,
+        broad: &str,
+        narrow: impl IntoIterator<Item = S>,
+    ) {
+        let implied = self.0.entry(broad.into()).or_default();
+        implied.extend(narrow.into_iter().map(|scope| scope.as_ref().into()));
+    }
+
+    /// These scopes and all that follow from them.
+    pub(super) fn closure<'a>(&self, granted: impl Iterator<Item = &'a str>) -> Scopes {
+        let mut all: BTreeSet<&str> = BTreeSet::new();
+        let mut open: Vec<&str> = granted.collect();
+        while let Some(scope) = open.pop() {
+            if all.insert(scope) {
+                open.extend(self.0.get(scope).into_iter().flatten().map(|narrow| &**narrow));
+            }
+        }
+        Scopes::of(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Hierarchy;
+
+    // ARS-08
+    #[test]
+    fn broad_implies_narrow_all_the_way_down() {
+        let mut hierarchy = Hierarchy::default();
+        hierarchy.imply("admin", ["write"]);
+        hierarchy.imply("write", ["read"]);
+        // A circle is no trouble.
+        hierarchy.imply("read", ["read", "write"]);
+        hierarchy.imply("other", ["more"]);
+        assert_eq!(hierarchy.closure(["admin"].into_iter()).to_string(), "admin read write");
+        assert_eq!(hierarchy.closure(["x"].into_iter()).to_string(), "x");
+    }
+}

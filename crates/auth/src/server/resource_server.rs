@@ -1,0 +1,337 @@
+//! Names the callers of a server by the tokens that they show.
+//!
+//! A token that was found good is remembered by its hash, so that most requests cost a hash and a
+//! look-up. One that was not is checked by its signature, which asks nobody while the keys of its
+//! issuer are known. Only then somebody has to be waited for.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, UNIX_EPOCH},
+};
+
+use bytes::Bytes;
+use http::{HeaderValue, request::Parts};
+use outlive_protocol::{Clock, Principal, Scopes};
+use outlive_transport::http::{Authenticator, Denied, Verdict};
+
+use super::{
+    Digest,
+    builder::ResourceServerBuilder,
+    challenge::{Challenges, Scheme},
+    dpop::{Proofs, Refused},
+    introspect::Asking,
+    issuer::{Check, Issuer},
+    keys::{Found, Keys, candidates},
+    known::{Accepted, Known},
+    metadata::Metadata,
+    shown::{NotShown, Shown},
+    token::{Rules, Why},
+};
+use crate::{
+    fetch::Fetch,
+    jose::{Claims, Jws},
+};
+
+/// When it is worth coming back when an issuer cannot be asked.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// How many tokens that are not active are remembered.
+const INACTIVE: usize = 1_000;
+
+/// A server that takes the tokens of authorization servers.
+///
+/// It is an [`Authenticator`]: give it to `HttpConfig::authenticator`. It also serves the metadata
+/// that tells clients where to get a token. A clone is the same server.
+///
+/// ```
+/// use outlive_auth::server::{Issuer, ResourceServer};
+///
+/// let auth = ResourceServer::builder("https://mcp.example.com/mcp")
+///     .issuer(Issuer::new("https://id.example.com"))
+///     .scopes(["mcp"])
+///     .build()?;
+/// # Ok::<(), outlive_auth::server::ConfigError>(())
+/// ```
+#[derive(Clone)]
+pub struct ResourceServer(pub(super) Arc<Judge>);
+
+/// All that it takes to judge a request.
+pub(super) struct Judge {
+    pub(super) rules: Rules,
+    pub(super) issuers: Vec<Trusted>,
+    /// What every request needs.
+    pub(super) needed: Scopes,
+    pub(super) challenges: Challenges,
+    pub(super) metadata: Metadata,
+    pub(super) proofs: Proofs,
+    pub(super) proof_required: bool,
+    pub(super) longest_token: usize,
+    pub(super) known: Known,
+    /// Tokens that an issuer calls inactive, and until when nobody is asked about them again.
+    // A std mutex: nothing awaits while it is held.
+    pub(super) inactive: Mutex<HashMap<Digest, i64>>,
+    pub(super) fetch: Arc<Fetch>,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+/// An issuer and its keys, if it has any.
+pub(super) struct Trusted {
+    pub(super) issuer: Issuer,
+    pub(super) keys: Option<Arc<Keys>>,
+}
+
+/// A request and what has been read of it.
+struct Request<'a> {
+    parts: &'a Parts,
+    shown: Shown<'a>,
+    token: Digest,
+}
+
+/// Why a token could not be judged or was found bad.
+enum Bad {
+    Token(Why),
+    Unavailable,
+}
+
+/// A judgement, or who has to be asked for it.
+enum Judged<'a> {
+    Done(Result<Accepted, Bad>),
+    /// For new keys.
+    Keys {
+        jws: Box<Jws<'a>>,
+        trusted: &'a Trusted,
+        keys: &'a Arc<Keys>,
+    },
+    /// About the token itself.
+    Token {
+        issuer: &'a Issuer,
+        asking: &'a Asking,
+    },
+}
+
+impl ResourceServer {
+    /// A server that is known to the outside by this URI: the one that clients connect to, without a
+    /// query. It is what tokens have to be issued for.
+    pub fn builder(resource: impl Into<String>) -> ResourceServerBuilder {
+        ResourceServerBuilder::new(resource.into())
+    }
+
+    /// The protected resource metadata as JSON, for applications that serve it themselves.
+    pub fn metadata(&self) -> Bytes {
+        self.0.metadata.document()
+    }
+
+    /// Where clients are told to find the metadata.
+    pub fn metadata_url(&self) -> &str {
+        self.0.metadata.url()
+    }
+}
+
+impl Authenticator for ResourceServer {
+    fn authenticate<'a>(&'a self, parts: &'a Parts) -> Verdict<'a> {
+        self.0.authenticate(parts)
+    }
+
+    fn document(&self, path: &str) -> Option<Bytes> {
+        self.0.metadata.at(path)
+    }
+
+    fn missing_scopes(&self, _: &Principal, needed: &Scopes) -> Vec<HeaderValue> {
+        let challenges = &self.0.challenges;
+        vec![challenges.insufficient_scope(challenges.preferred(), needed)]
+    }
+}
+
+impl fmt::Debug for ResourceServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let issuers: Vec<&str> = self.0.issuers.iter().map(|one| &*one.issuer.id).collect();
+        f.debug_struct("ResourceServer")
+            .field("resource", &self.0.rules.resource)
+            .field("issuers", &issuers)
+            .field("needed", &self.0.needed)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Judge {
+    fn authenticate<'a>(&'a self, parts: &'a Parts) -> Verdict<'a> {
+        let shown = match Shown::of(parts, self.longest_token) {
+            Ok(shown) => shown,
+            Err(NotShown::Nothing) => return Verdict::Now(Err(self.challenges.no_token())),
+            Err(NotShown::Malformed(why)) => {
+                return Verdict::Now(Err(self.challenges.invalid_request(why)));
+            }
+        };
+        let token = super::digest(shown.token.as_bytes());
+        let now = self.now();
+        let request = Request { parts, shown, token };
+        if let Some(known) = self.known.get(&token, now) {
+            return Verdict::Now(self.admit(&request, known, now));
+        }
+        match self.judge(request.shown.token, &token, now) {
+            Judged::Done(judged) => Verdict::Now(self.conclude(&request, judged, now)),
+            ask => Verdict::Later(Box::pin(async move {
+                let judged = self.ask(ask, request.shown.token, now).await;
+                self.conclude(&request, judged, self.now())
+            })),
+        }
+    }
+
+    /// Judges a token as far as that can be done without asking anybody.
+    fn judge<'a>(&'a self, token: &'a str, digest: &Digest, now: i64) -> Judged<'a> {
+        let bad = |why| Judged::Done(Err(Bad::Token(why)));
+        let jws = Jws::parse(token);
+        let claimed = jws.as_ref().ok().and_then(|jws| self.claimed_issuer(jws));
+        match (jws, claimed) {
+            (Ok(jws), Some(trusted @ Trusted { keys: Some(keys), .. })) => {
+                match keys.find(jws.header()) {
+                    Found::Ask => Judged::Keys { jws: Box::new(jws), trusted, keys },
+                    found => Judged::Done(self.verify(&jws, trusted, found, now)),
+                }
+            }
+            // What is no signed token of an issuer with keys may still be known to one without.
+            (_, claimed) => {
+                let asked = |one: &&Trusted| matches!(one.issuer.check, Check::Introspection(_));
+                let trusted = claimed.or_else(|| self.issuers.iter().find(asked));
+                let Some(Trusted { issuer, .. }) = trusted else {
+                    return bad("it is no signed token of an issuer that is trusted");
+                };
+                match &issuer.check {
+                    Check::Introspection(_) if self.is_inactive(digest, now) => {
+                        bad("it is not active")
+                    }
+                    Check::Introspection(asking) => Judged::Token { issuer, asking },
+                    Check::Keys(_) => bad("it is not signed as it should be"),
+                }
+            }
+        }
+    }
+
+    /// The issuer that a token says it is of, if that one is trusted. Nothing has been checked yet.
+    fn claimed_issuer(&self, jws: &Jws<'_>) -> Option<&Trusted> {
+        let claims = Claims::read(jws.unverified())?;
+        let iss = claims.iss?;
+        self.issuers.iter().find(|trusted| *trusted.issuer.id == *iss)
+    }
+
+    /// Asks whoever has to be asked.
+    async fn ask(&self, judged: Judged<'_>, token: &str, now: i64) -> Result<Accepted, Bad> {
+        match judged {
+            Judged::Done(judged) => judged,
+            Judged::Keys { jws, trusted, keys } => {
+                let found = keys.ask(jws.header()).await;
+                self.verify(&jws, trusted, found, now)
+            }
+            Judged::Token { issuer, asking } => match asking.about(&self.fetch, token).await {
+                Ok(Some(said)) => self.rules.judge(issuer, &said, now).map_err(Bad::Token),
+                Ok(None) => {
+                    self.note_inactive(super::digest(token.as_bytes()), now);
+                    Err(Bad::Token("it is not active"))
+                }
+                Err(error) => {
+                    tracing::warn!(issuer = &*issuer.id, %error, "could not ask an issuer about a token");
+                    Err(Bad::Unavailable)
+                }
+            },
+        }
+    }
+
+    fn verify(
+        &self,
+        jws: &Jws<'_>,
+        trusted: &Trusted,
+        found: Found,
+        now: i64,
+    ) -> Result<Accepted, Bad> {
+        let keys = match found {
+            Found::Here(keys) => keys,
+            Found::Unknown => return Err(Bad::Token("it is signed with a key that nobody knows")),
+            Found::Ask | Found::Unavailable => return Err(Bad::Unavailable),
+        };
+        let issuer = &trusted.issuer;
+        self.rules.kind(issuer, jws.header()).map_err(Bad::Token)?;
+        let said = jws
+            .verify(candidates(&keys, jws.header()), issuer.algorithms)
+            .map_err(|_| Bad::Token("its signature is not good"))?;
+        self.rules.judge(issuer, said, now).map_err(Bad::Token)
+    }
+
+    /// Remembers a token that was found good, and answers for one that was not.
+    fn conclude(
+        &self,
+        request: &Request<'_>,
+        judged: Result<Accepted, Bad>,
+        now: i64,
+    ) -> Result<Principal, Denied> {
+        match judged {
+            Ok(accepted) => {
+                self.known.insert(request.token, accepted.clone());
+                self.admit(request, accepted, now)
+            }
+            Err(Bad::Token(why)) => {
+                tracing::debug!(why, "a token was refused");
+                Err(self.challenges.invalid_token(request.shown.scheme))
+            }
+            Err(Bad::Unavailable) => Err(Denied::unavailable(RETRY)),
+        }
+    }
+
+    /// Lets a caller in whose token is good, if that is all there is to it.
+    fn admit(
+        &self,
+        request: &Request<'_>,
+        accepted: Accepted,
+        now: i64,
+    ) -> Result<Principal, Denied> {
+        let scheme = request.shown.scheme;
+        match (&accepted.key, scheme) {
+            (None, Scheme::Bearer) if !self.proof_required => {}
+            (Some(key), Scheme::Dpop) => self.prove(request, key, now)?,
+            // A bound token without a proof may be anybody's, and a proof of a token that is not
+            // bound proves nothing.
+            _ => {
+                tracing::debug!("a token was shown in a way that it is not for");
+                return Err(self.challenges.invalid_token(Scheme::Dpop));
+            }
+        }
+        if !accepted.principal.may(&self.needed) {
+            return Err(self.challenges.insufficient(scheme, &Scopes::NONE));
+        }
+        Ok(accepted.principal)
+    }
+
+    fn prove(&self, request: &Request<'_>, key: &str, now: i64) -> Result<(), Denied> {
+        let resource = &self.rules.resource;
+        match self.proofs.check(request.parts, resource, key, &request.token, now) {
+            Ok(()) => Ok(()),
+            Err(Refused::Invalid(why)) => {
+                tracing::debug!(why, "a proof was refused");
+                Err(self.challenges.invalid_proof())
+            }
+            Err(Refused::Nonce(nonce)) => Err(self.challenges.use_nonce(&nonce)),
+            Err(Refused::NoRoom) => Err(Denied::busy(RETRY)),
+        }
+    }
+
+    fn is_inactive(&self, token: &Digest, now: i64) -> bool {
+        let inactive = self.inactive.lock().unwrap_or_else(PoisonError::into_inner);
+        inactive.get(token).is_some_and(|until| now < *until)
+    }
+
+    fn note_inactive(&self, token: Digest, now: i64) {
+        let mut inactive = self.inactive.lock().unwrap_or_else(PoisonError::into_inner);
+        if inactive.len() >= INACTIVE {
+            // All at once: the next question about each costs no more than the first did.
+            inactive.clear();
+        }
+        inactive.insert(token, now.saturating_add(self.rules.keep_answer));
+    }
+
+    /// Seconds since 1970.
+    fn now(&self) -> i64 {
+        let since = self.clock.wall().duration_since(UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    }
+}

@@ -1,0 +1,75 @@
+//! The token that a request shows, taken out of its head.
+
+use http::{HeaderName, header, request::Parts};
+
+use super::challenge::Scheme;
+
+const DPOP: HeaderName = HeaderName::from_static("dpop");
+
+/// A token and how it was shown.
+pub(super) struct Shown<'a> {
+    pub(super) scheme: Scheme,
+    pub(super) token: &'a str,
+}
+
+/// Why there is no token to look at.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NotShown {
+    /// Nobody has shown one.
+    Nothing,
+    /// Somebody has tried, in a way that is not allowed.
+    Malformed(&'static str),
+}
+
+impl<'a> Shown<'a> {
+    pub(super) fn of(parts: &'a Parts, longest: usize) -> Result<Self, NotShown> {
+        // RFC 6750 has this way too; it puts tokens into logs and histories, and MCP forbids it.
+        if parts.uri.query().is_some_and(has_token) {
+            return Err(NotShown::Malformed("send the token in the Authorization header only"));
+        }
+        let mut values = parts.headers.get_all(header::AUTHORIZATION).iter();
+        let Some(value) = values.next() else { return Err(NotShown::Nothing) };
+        if values.next().is_some() {
+            return Err(NotShown::Malformed("send one Authorization header"));
+        }
+        let value = value.as_bytes();
+        let name_ends = value.iter().position(|byte| *byte == b' ').unwrap_or(value.len());
+        let (name, rest) = value.split_at(name_ends);
+        let scheme = match name {
+            _ if name.eq_ignore_ascii_case(b"bearer") => Scheme::Bearer,
+            _ if name.eq_ignore_ascii_case(b"dpop") => Scheme::Dpop,
+            // Credentials of another kind are none.
+            _ => return Err(NotShown::Nothing),
+        };
+        let token = rest.trim_ascii();
+        if token.len() > longest {
+            return Err(NotShown::Malformed("the token is too long"));
+        }
+        match str::from_utf8(token) {
+            Ok(token) if !token.is_empty() && token.bytes().all(is_of_token) => {
+                Ok(Self { scheme, token })
+            }
+            _ => Err(NotShown::Malformed("the Authorization header has no token of a valid form")),
+        }
+    }
+}
+
+/// The proof of a request, if there is just one. `Err` if there are more.
+pub(super) fn proof(parts: &Parts) -> Result<Option<&str>, ()> {
+    let mut values = parts.headers.get_all(DPOP).iter();
+    let first = values.next();
+    match (first, values.next()) {
+        (None, _) => Ok(None),
+        (Some(proof), None) => proof.to_str().map(Some).map_err(|_| ()),
+        (Some(_), Some(_)) => Err(()),
+    }
+}
+
+/// What RFC 6750 calls a b64token.
+fn is_of_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'+' | b'/' | b'=')
+}
+
+fn has_token(query: &str) -> bool {
+    query.split('&').any(|pair| pair.split('=').next() == Some("access_token"))
+}

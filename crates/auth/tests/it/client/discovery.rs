@@ -1,0 +1,183 @@
+//! Who protects a server: every place where it may say so.
+
+use std::sync::{Arc, Mutex};
+
+use outlive_auth::client::{OAuth, OAuthError};
+use serde_json::{Value, json};
+
+use super::kit::{Answer, Robot, Site, Ways, World, answer, link, post, refused};
+
+/// A server that is its own authorization server, and has documents at these paths only.
+struct Alone {
+    site: Site,
+    documents: Arc<Mutex<Vec<(String, Value)>>>,
+}
+
+impl Alone {
+    /// `header` stands in the challenge; `BASE` is replaced by the site's address.
+    async fn new(header: &'static str, documents: &[(&str, Value)]) -> Self {
+        let given = Arc::new(Mutex::new(Vec::<(String, Value)>::new()));
+        let known = Arc::clone(&given);
+        let site = Site::start(move |base, seen| {
+            let documents = known.lock().unwrap();
+            if let Some((_, found)) = documents.iter().find(|(path, _)| *path == seen.path) {
+                return answer(200, found.clone());
+            }
+            tail(base, header, &seen.path)
+        })
+        .await;
+        for (path, document) in documents {
+            let text = document.to_string().replace("BASE", &site.url);
+            given.lock().unwrap().push(((*path).to_owned(), serde_json::from_str(&text).unwrap()));
+        }
+        Self { site, documents: given }
+    }
+
+    /// What was asked for before somebody could register.
+    async fn asked(&self, path: &str) -> Vec<String> {
+        let url = format!("{}{path}", self.site.url);
+        let oauth = OAuth::builder(&url).login(Robot::default()).build();
+        let error = refused(&link(&url, &oauth), "").await;
+        assert!(matches!(error, OAuthError::Refused { .. }), "{error}");
+        let lines = self.site.lines();
+        let gets = lines.iter().filter_map(|line| line.strip_prefix("GET ")).map(str::to_owned);
+        assert!(!self.documents.lock().unwrap().is_empty() || lines.len() == 5);
+        gets.collect()
+    }
+}
+
+fn tail(base: &str, header: &str, path: &str) -> Answer {
+    match path {
+        // Everybody is told that they are not let in; that they came so far is enough.
+        "/register" | "/as/register" => answer(400, json!({"error": "enough"})),
+        path if path.starts_with("/.well-known") || path.contains("/.well-known") => {
+            answer(404, Value::Null)
+        }
+        _ => answer(401, Value::Null).with("www-authenticate", header.replace("BASE", base)),
+    }
+}
+
+fn server(issuer: &str) -> Value {
+    json!({
+        "issuer": issuer, "authorization_endpoint": "BASE/authorize", "token_endpoint": "BASE/token",
+        "registration_endpoint": "BASE/register", "code_challenge_methods_supported": ["S256"],
+    })
+}
+
+fn resource(resource: &str, issuer: &str) -> Value {
+    json!({"resource": resource, "authorization_servers": [issuer]})
+}
+
+const PRM: &str = "/.well-known/oauth-protected-resource";
+const RFC: &str = "/.well-known/oauth-authorization-server";
+const OIDC: &str = "/.well-known/openid-configuration";
+
+// ACL-03, ACL-04
+#[tokio::test]
+async fn a_server_is_asked_about_itself_where_it_says_else_at_its_path_else_at_the_root() {
+    let named = Alone::new(
+        r#"Bearer resource_metadata="BASE/elsewhere""#,
+        &[("/elsewhere", resource("BASE/x/mcp", "BASE")), (RFC, server("BASE"))],
+    )
+    .await;
+    assert_eq!(named.asked("/x/mcp").await, ["/elsewhere", RFC]);
+    let at_path = format!("{PRM}/x/mcp");
+    let by_path = [(at_path.as_str(), resource("BASE/x/mcp", "BASE")), (RFC, server("BASE"))];
+    let by_path = Alone::new("Bearer", &by_path).await;
+    assert_eq!(by_path.asked("/x/mcp").await, [at_path.as_str(), RFC]);
+    let by_root = [(PRM, resource("BASE", "BASE")), (RFC, server("BASE"))];
+    let by_root = Alone::new("Bearer", &by_root).await;
+    assert_eq!(by_root.asked("/x/mcp").await, [at_path.as_str(), PRM, RFC]);
+    // A server at the root has one place only.
+    let bare = [(PRM, resource("BASE", "BASE")), (RFC, server("BASE"))];
+    assert_eq!(Alone::new("Bearer", &bare).await.asked("/").await, [PRM, RFC]);
+}
+
+// ACL-06
+#[tokio::test]
+async fn an_authorization_server_is_asked_about_itself_at_every_place_in_order() {
+    let at = |place: &str, issuer: &str| {
+        let (place, issuer) = (place.to_owned(), issuer.to_owned());
+        async move {
+            let documents = [(PRM, resource("BASE", &issuer)), (place.as_str(), server(&issuer))];
+            Alone::new("Bearer", &documents).await.asked("/").await
+        }
+    };
+    let [first, second, third] = [format!("{RFC}/as"), format!("{OIDC}/as"), format!("/as{OIDC}")];
+    assert_eq!(at(RFC, "BASE").await, [PRM, RFC]);
+    assert_eq!(at(OIDC, "BASE").await, [PRM, RFC, OIDC]);
+    assert_eq!(at(&first, "BASE/as").await, [PRM, &first]);
+    assert_eq!(at(&second, "BASE/as").await, [PRM, &first, &second]);
+    assert_eq!(at(&third, "BASE/as").await, [PRM, &first, &second, &third]);
+}
+
+// ACL-26
+#[tokio::test]
+async fn a_server_that_says_nothing_is_its_own_authorization_server() {
+    let published = Alone::new("Bearer", &[(RFC, server("BASE"))]).await;
+    let at_path = format!("{PRM}/x/mcp");
+    assert_eq!(published.asked("/x/mcp").await, [at_path.as_str(), PRM, RFC]);
+    let asked = &published.site.all(RFC)[0];
+    assert_eq!(asked.header("mcp-protocol-version"), Some("2025-03-26"));
+    // And if not even that: where that revision has everything.
+    let silent = Alone::new("Bearer", &[]).await;
+    assert_eq!(silent.asked("/x/mcp").await, [at_path.as_str(), PRM, RFC]);
+    assert_eq!(silent.site.all("/register").len(), 1);
+}
+
+// ACL-05
+#[tokio::test]
+async fn metadata_about_another_server_ends_it_before_anybody_is_asked() {
+    for other in ["https://evil.example.com/mcp", "http://127.0.0.1:1/mcp"] {
+        let ways = Ways { resource: json!({"resource": other}), ..Ways::default() };
+        let world = World::with(ways).await;
+        let error = refused(&link(&world.url(), &world.oauth().build()), "").await;
+        assert!(matches!(error, OAuthError::OtherResource { .. }), "{error}");
+        assert!(world.issuer.lines().is_empty());
+    }
+}
+
+// ACL-07
+#[tokio::test]
+async fn metadata_about_another_authorization_server_is_not_used() {
+    let world =
+        World::with(Ways { issuer: json!({"issuer": "https://evil.test"}), ..Ways::default() });
+    let world = world.await;
+    let error = refused(&link(&world.url(), &world.oauth().build()), "").await;
+    assert!(matches!(error, OAuthError::OtherIssuer { .. }), "{error}");
+    assert_eq!(world.issuer.lines().len(), 1);
+    // As text: what only looks the same is another one.
+    let slash =
+        Alone::new("Bearer", &[(PRM, resource("BASE", "BASE")), (RFC, server("BASE/"))]).await;
+    let oauth = OAuth::builder(&slash.site.url).login(Robot::default()).build();
+    let error = refused(&link(&slash.site.url, &oauth), "").await;
+    assert!(matches!(error, OAuthError::OtherIssuer { .. }), "{error}");
+}
+
+// ACL-29
+#[tokio::test]
+async fn of_several_authorization_servers_the_configured_one_is_chosen() {
+    let (one, two) = (World::new().await, World::new().await);
+    let both = json!({"authorization_servers": [one.issuer.url, two.issuer.url]});
+    let world = World::with(Ways { resource: both, ..Ways::default() }).await;
+    let oauth = world.oauth().client_id("known").issuer(&two.issuer.url).build();
+    // Its tokens are nothing to this server, which is as far as it has to come.
+    let error = refused(&link(&world.url(), &oauth), "").await;
+    assert!(matches!(error, OAuthError::TokenRefused { .. }), "{error}");
+    assert_eq!((one.issuer.lines().len(), two.logins()), (0, 1));
+}
+
+// ACL-10
+#[tokio::test]
+async fn the_resource_is_sent_as_the_server_has_written_it() {
+    let ways = |resource: Value| Ways { resource, ..Ways::default() };
+    for path in ["", "/", "/mcp", "/mcp/"] {
+        let world = World::with(ways(json!({"resource": format!("BASE{path}")}))).await;
+        let oauth = world.oauth().build();
+        let posted = post(&link(&world.url(), &oauth), "").await;
+        assert_eq!(posted.unwrap(), 200, "{path}");
+        let expect = Some(format!("{}{path}", world.mcp.url));
+        assert_eq!(world.issuer.all("/authorize")[0].asks("resource"), expect);
+        assert_eq!(world.issuer.all("/token")[0].field("resource"), expect);
+    }
+}

@@ -1,0 +1,221 @@
+//! Ways to a token, with a person and without.
+
+use outlive_auth::{
+    client::{Assertion, Enterprise, OAuth, OAuthError, client_metadata_document},
+    jose::{Algorithm, Algorithms, Claims, Jws, SigningKey},
+};
+use serde_json::{Value, json};
+
+use super::kit::{BACK, Site, Ways, World, answer, link, post, refused};
+
+// ACL-01, ACL-03, ACL-08, ACL-10, ACL-16, ACL-21, ACL-22
+#[tokio::test]
+async fn a_refusal_leads_to_a_login_and_the_request_is_sent_again() {
+    let world = World::new().await;
+    let link = link(&world.url(), &world.oauth().build());
+    assert_eq!(post(&link, "").await.unwrap(), 200);
+    assert_eq!(
+        world.mcp.lines(),
+        ["POST /mcp", "GET /.well-known/oauth-protected-resource/mcp", "POST /mcp"]
+    );
+    assert_eq!(
+        world.issuer.lines(),
+        [
+            "GET /.well-known/oauth-authorization-server",
+            "POST /register",
+            "GET /authorize",
+            "POST /token"
+        ]
+    );
+    let registered: Value = serde_json::from_str(&world.issuer.all("/register")[0].body).unwrap();
+    assert_eq!(
+        registered,
+        json!({
+            "client_name": "Test", "redirect_uris": [BACK], "response_types": ["code"],
+            "grant_types": ["authorization_code", "refresh_token"], "application_type": "native",
+            "token_endpoint_auth_method": "none",
+        })
+    );
+    let page = &world.issuer.all("/authorize")[0];
+    assert_eq!(page.asks("resource"), Some(world.url()));
+    assert_eq!(page.asks("code_challenge_method").as_deref(), Some("S256"));
+    assert_eq!(page.asks("client_id").as_deref(), Some("client-1"));
+    assert!(page.asks("state").unwrap().len() >= 22 && page.asks("scope").is_none());
+    let form = &world.issuer.all("/token")[0];
+    assert_eq!(form.field("resource"), Some(world.url()));
+    assert_eq!(form.field("redirect_uri").as_deref(), Some(BACK));
+    assert_eq!(form.field("client_id").as_deref(), Some("client-1"));
+    assert!(form.field("client_secret").is_none() && form.header("authorization").is_none());
+    let sent = world.mcp.all("/mcp");
+    assert!(sent[0].header("authorization").is_none());
+    assert!(sent[1].header("authorization").unwrap().starts_with("Bearer secret-token-"));
+    assert!(sent.iter().all(|sent| sent.query.is_empty()));
+    // Every other request has it, of whatever method.
+    link.get(http::HeaderMap::new()).await.unwrap();
+    link.delete(http::HeaderMap::new()).await.unwrap();
+    assert!(world.mcp.all("/mcp")[2..].iter().all(|sent| sent.header("authorization").is_some()));
+    assert_eq!(world.logins(), 1);
+}
+
+// ACL-14, ACL-15, ACL-25
+#[tokio::test]
+async fn a_client_is_registered_by_hand_else_by_its_document_else_by_itself() {
+    const DOCUMENT: &str = "https://app.test/client.json";
+    let reads = json!({"client_id_metadata_document_supported": true});
+    for (issuer, by_hand, id) in
+        [(&reads, true, "mine"), (&reads, false, DOCUMENT), (&json!({}), false, "client-1")]
+    {
+        let world = World::with(Ways { issuer: issuer.clone(), ..Ways::default() }).await;
+        let mut builder = world.oauth().client_metadata_url(DOCUMENT);
+        if by_hand {
+            builder = builder.client_id("mine");
+        }
+        assert_eq!(post(&link(&world.url(), &builder.build()), "").await.unwrap(), 200);
+        assert_eq!(world.issuer.all("/authorize")[0].asks("client_id").as_deref(), Some(id));
+        assert_eq!(world.issuer.all("/register").len(), usize::from(id == "client-1"));
+    }
+    let none = json!({"registration_endpoint": null});
+    let world = World::with(Ways { issuer: none, ..Ways::default() }).await;
+    let error = refused(&link(&world.url(), &world.oauth().build()), "").await;
+    assert!(error.to_string().contains("`client_id`"), "{error}");
+    let world = World::with(Ways { issuer: reads, ..Ways::default() }).await;
+    let builder = world.oauth().client_metadata_url("http://app.test/client.json");
+    let error = refused(&link(&world.url(), &builder.build()), "").await;
+    assert!(matches!(error, OAuthError::BadDocument { .. }), "{error}");
+    let document = client_metadata_document(DOCUMENT, "App", ["http://127.0.0.1/callback"]);
+    assert_eq!(document["client_id"], DOCUMENT);
+    assert_eq!(document["client_name"], "App");
+    assert_eq!(document["redirect_uris"], json!(["http://127.0.0.1/callback"]));
+}
+
+// ACL-16
+#[tokio::test]
+async fn a_registration_that_is_refused_says_why() {
+    let said = json!({"error": "invalid_redirect_uri", "error_description": "use localhost"});
+    let ways = Ways { no_registration: Some((400, said)), ..Ways::default() };
+    let world = World::with(ways).await;
+    let error = refused(&link(&world.url(), &world.oauth().build()), "").await.to_string();
+    assert!(error.contains("invalid_redirect_uri (use localhost)"), "{error}");
+}
+
+// ACL-31
+#[tokio::test]
+async fn a_client_authenticates_as_the_server_wants_it() {
+    for (takes, answered, expect) in [
+        (json!(["client_secret_basic"]), json!({"client_secret": "s:1"}), "basic"),
+        (json!(["client_secret_post"]), json!({"client_secret": "s:1"}), "post"),
+        (json!(["none"]), json!({}), "none"),
+        (
+            json!(null),
+            json!({"client_secret": "s:1", "token_endpoint_auth_method": "client_secret_post"}),
+            "post",
+        ),
+    ] {
+        let issuer = json!({"token_endpoint_auth_methods_supported": takes});
+        let world = World::with(Ways { issuer, registration: answered, ..Ways::default() }).await;
+        assert_eq!(post(&link(&world.url(), &world.oauth().build()), "").await.unwrap(), 200);
+        let form = &world.issuer.all("/token")[0];
+        // base64 of `client-1:s%3A1`
+        let basic = (expect == "basic").then_some("Basic Y2xpZW50LTE6cyUzQTE=");
+        assert_eq!(form.header("authorization"), basic, "{expect}");
+        let secret = (expect == "post").then(|| "s:1".to_owned());
+        assert_eq!(form.field("client_secret"), secret, "{expect}");
+        assert_eq!(form.field("client_id").is_some(), expect != "basic", "{expect}");
+    }
+    let issuer = json!({"token_endpoint_auth_methods_supported": ["tls_client_auth"]});
+    let world = World::with(Ways { issuer, ..Ways::default() }).await;
+    let error = refused(&link(&world.url(), &world.oauth().build()), "").await;
+    assert!(matches!(error, OAuthError::Unsuitable { .. }), "{error}");
+}
+
+// ACL-27
+#[tokio::test]
+async fn a_program_shows_who_it_is_with_a_key_or_a_secret() {
+    let issuer = json!({"token_endpoint_auth_methods_supported": ["private_key_jwt", "client_secret_basic"]});
+    let world = World::with(Ways { issuer, ..Ways::default() }).await;
+    let key = SigningKey::generate(Algorithm::Es256).unwrap();
+    let public = key.public();
+    let oauth = OAuth::builder(world.url()).client_id("robot").client_key(key).client_credentials();
+    let oauth = oauth.scopes(["a", "b"]).build();
+    assert_eq!(oauth.extension(), Some("io.modelcontextprotocol/oauth-client-credentials"));
+    assert_eq!(post(&link(&world.url(), &oauth), "").await.unwrap(), 200);
+    let form = &world.issuer.all("/token")[0];
+    assert_eq!(form.field("grant_type").as_deref(), Some("client_credentials"));
+    assert_eq!(form.field("scope").as_deref(), Some("a b"));
+    assert_eq!(form.field("resource"), Some(world.url()));
+    let assertion = form.field("client_assertion").unwrap();
+    let jws = Jws::parse(&assertion).unwrap();
+    let verified = jws.verify([&public], Algorithms::ALL).unwrap();
+    let claims = Claims::read(verified).unwrap();
+    assert_eq!(claims.iss.as_deref(), Some("robot"));
+    assert_eq!(claims.sub.as_deref(), Some("robot"));
+    assert!(claims.aud.contains(&world.issuer.url));
+    assert_eq!(world.logins(), 0);
+
+    let oauth =
+        OAuth::builder(world.url()).client_id("robot").client_secret("hush").client_credentials();
+    assert_eq!(post(&link(&world.url(), &oauth.build()), "").await.unwrap(), 200);
+    assert!(world.issuer.all("/token")[1].header("authorization").unwrap().starts_with("Basic "));
+}
+
+#[tokio::test]
+async fn a_platform_vouches_for_a_program_and_a_refusal_is_not_tried_again() {
+    let world = World::new().await;
+    let oauth =
+        OAuth::builder(world.url()).client_id("pod").workload_identity(Assertion::fixed("a.b.c"));
+    let link = link(&world.url(), &oauth.build());
+    assert_eq!(post(&link, "").await.unwrap(), 200);
+    let form = &world.issuer.all("/token")[0];
+    assert_eq!(
+        form.field("grant_type").as_deref(),
+        Some("urn:ietf:params:oauth:grant-type:jwt-bearer")
+    );
+    assert_eq!(form.field("assertion").as_deref(), Some("a.b.c"));
+    world.expire();
+    world.book.lock().unwrap().refresh.clear();
+    world.book.lock().unwrap().refuse = vec![(400, "invalid_grant"), (400, "invalid_grant")];
+    let error = refused(&link, "").await;
+    assert!(error.to_string().contains("invalid_grant") && !error.to_string().contains("a.b.c"));
+    // One try to renew, one to get: none is repeated.
+    assert_eq!(world.issuer.all("/token").len(), 3);
+}
+
+// ACL-28
+#[tokio::test]
+async fn a_company_vouches_for_its_user() {
+    let world = World::new().await;
+    let provider = Site::start(|_, _| {
+        answer(200, json!({"access_token": "jag", "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag", "token_type": "N_A"}))
+    })
+    .await;
+    let endpoint = format!("{}/token", provider.url);
+    let enterprise = Enterprise::new(endpoint, "at-idp", Assertion::fixed("id.to.ken"));
+    let oauth =
+        OAuth::builder(world.url()).client_id("here").client_secret("hush").enterprise(enterprise);
+    assert_eq!(post(&link(&world.url(), &oauth.build()), "").await.unwrap(), 200);
+    let asked = &provider.all("/token")[0];
+    for (name, value) in [
+        ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
+        ("requested_token_type", "urn:ietf:params:oauth:token-type:id-jag"),
+        ("subject_token", "id.to.ken"),
+        ("subject_token_type", "urn:ietf:params:oauth:token-type:id_token"),
+        ("audience", &world.issuer.url),
+        ("resource", &world.url()),
+        ("client_id", "at-idp"),
+    ] {
+        assert_eq!(asked.field(name).as_deref(), Some(value), "{name}");
+    }
+    let form = &world.issuer.all("/token")[0];
+    assert_eq!(form.field("assertion").as_deref(), Some("jag"));
+    assert!(form.header("authorization").unwrap().starts_with("Basic "));
+    assert_eq!(world.logins(), 0);
+}
+
+#[tokio::test]
+async fn where_nobody_can_log_in_that_is_what_is_said() {
+    let world = World::new().await;
+    let link = link(&world.url(), &OAuth::builder(world.url()).build());
+    let error = refused(&link, "").await;
+    assert!(matches!(error, OAuthError::LoginRequired { .. }), "{error}");
+    assert!(error.to_string().contains("log in"), "{error}");
+}

@@ -1,0 +1,113 @@
+//! The browser's way back, and the one by hand.
+
+use std::sync::{Arc, Mutex};
+
+use outlive_auth::client::{Login, LoopbackLogin, OAuthError, PastedLogin};
+use tokio::sync::mpsc;
+
+use super::kit::{World, link, location, post, refused};
+
+/// A login whose page is handed out, for a browser that is a test.
+fn loopback() -> (LoopbackLogin, mpsc::Receiver<String>) {
+    let (show, pages) = mpsc::channel(4);
+    let login = LoopbackLogin::new().without_browser().on_url(move |url| {
+        show.try_send(url.to_owned()).unwrap();
+    });
+    (login, pages)
+}
+
+// ACL-21
+#[tokio::test]
+async fn a_browser_comes_back_on_a_port_of_this_machine() {
+    let (world, (login, mut pages)) = (World::new().await, loopback());
+    let link = link(&world.url(), &world.oauth().login(login).build());
+    let posting = tokio::spawn(async move { post(&link, "").await.unwrap() });
+    let page = pages.recv().await.unwrap();
+    let back = location(&page).await;
+    assert!(back.starts_with("http://127.0.0.1:") && back.contains("/callback?"), "{back}");
+    // Others on this machine cannot end it: not with another state, not with none, not elsewhere.
+    let (place, _) = back.split_once('?').unwrap();
+    for other in
+        [format!("{place}?code=evil&state=x"), format!("{place}?code=evil"), place.to_owned()]
+    {
+        let said = location(&other).await;
+        assert!(said.starts_with("HTTP/1.1 400 "), "{said}");
+    }
+    let said = location(&place.replace("/callback", "/favicon.ico")).await;
+    assert!(said.starts_with("HTTP/1.1 404 "), "{said}");
+    // Nor is it held up by a connection that is not used.
+    let (host, _) = place.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let _idle = tokio::net::TcpStream::connect(host).await.unwrap();
+    assert!(!posting.is_finished());
+    let said = location(&back).await;
+    assert!(
+        said.starts_with("HTTP/1.1 200 ") && said.contains("You may close this page"),
+        "{said}"
+    );
+    assert!(said.contains("default-src 'none'") && !said.contains("code-"), "{said}");
+    assert_eq!(posting.await.unwrap(), 200);
+    // The port was for this login.
+    assert!(tokio::net::TcpStream::connect(host).await.is_err());
+}
+
+#[tokio::test]
+async fn a_user_who_says_no_is_heard() {
+    let (world, (login, mut pages)) = (World::new().await, loopback());
+    let link = link(&world.url(), &world.oauth().login(login).build());
+    let posting = tokio::spawn(async move { refused(&link, "").await });
+    let back = location(&pages.recv().await.unwrap()).await;
+    let back = back.replace("code=", "error=access_denied&x=");
+    let said = location(&back).await;
+    assert!(said.contains("not logged in"), "{said}");
+    let error = posting.await.unwrap();
+    assert!(
+        matches!(&error, OAuthError::Refused { refusal, .. } if refusal.code == "access_denied")
+    );
+}
+
+#[tokio::test]
+async fn a_port_that_was_registered_is_used_again_if_it_is_free() {
+    let login = LoopbackLogin::new().without_browser();
+    let shown = format!("{:?}", Login::prepare(&login, None).await.unwrap());
+    let uri = shown.split('"').nth(1).unwrap().to_owned();
+    let again = Login::prepare(&login, Some(&uri)).await.unwrap();
+    assert!(format!("{again:?}").contains(&uri));
+    let taken = Login::prepare(&login, Some(&uri)).await.unwrap();
+    assert!(!format!("{taken:?}").contains(&uri));
+    let port = uri.rsplit(':').next().unwrap().split('/').next().unwrap().parse().unwrap();
+    let error = Login::prepare(&login.port(port), None).await.unwrap_err().to_string();
+    assert!(error.contains("name another"), "{error}");
+}
+
+#[tokio::test]
+async fn where_there_is_no_browser_the_address_is_pasted() {
+    type Edit = fn(String) -> String;
+    let code: Edit = |back| {
+        let (_, code) = back.split_once("code=").unwrap();
+        code.split('&').next().unwrap().to_owned()
+    };
+    let cases: [(Edit, Result<(), &str>); 4] = [
+        (|back| format!("  {back}\n"), Ok(())),
+        (code, Ok(())),
+        (|_| String::new(), Err("nothing was pasted")),
+        (|back| back.replace("state=", "state=x"), Err("`state`")),
+    ];
+    for (edit, expect) in cases {
+        let world = World::new().await;
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&shown);
+        let login = PastedLogin::new(move |page| {
+            noted.lock().unwrap().push(page.clone());
+            async move { Ok(edit(location(&page).await)) }
+        });
+        let link = link(&world.url(), &world.oauth().login(login).build());
+        match expect {
+            Ok(()) => assert_eq!(post(&link, "").await.unwrap(), 200),
+            Err(part) => {
+                let error = refused(&link, "").await.to_string();
+                assert!(error.contains(part), "{error}");
+            }
+        }
+        assert_eq!(shown.lock().unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,132 @@
+//! What anybody may read: where to get a token for this server.
+
+use outlive_auth::server::{ConfigError, Issuer, ResourceServer};
+use serde_json::json;
+
+use super::support::{ISSUER, METADATA, Protected, RESOURCE, Sent, Signer, StandingClock, builder};
+
+// ARS-02, ARS-03, ARS-04, ARS-09, ARS-14, ARS-18
+#[tokio::test]
+async fn the_metadata_is_at_both_places_for_everybody() {
+    let clock = StandingClock::new();
+    let signer = Signer::new(&clock);
+    let auth = builder(&signer)
+        .scopes(["offline_access"])
+        .offered_scopes(["files"])
+        .name("Files")
+        .documentation("https://docs.example")
+        .build()
+        .unwrap();
+    assert_eq!(auth.metadata_url(), METADATA);
+    let server = Protected::guarded(auth).await;
+    let expected = json!({
+        "resource": RESOURCE,
+        "authorization_servers": [ISSUER],
+        "scopes_supported": ["files", "mcp"],
+        "bearer_methods_supported": ["header"],
+        "resource_name": "Files",
+        "resource_documentation": "https://docs.example",
+        "dpop_signing_alg_values_supported":
+            ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"],
+    });
+    for path in
+        ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"]
+    {
+        // Web pages of any origin read it, unlike everything else here.
+        for request in [
+            Sent::new("GET", path),
+            Sent::new("GET", path).header("origin", "https://anywhere.example"),
+            Sent::new("GET", path).bearer("nonsense"),
+        ] {
+            let got = server.send(&request).await;
+            assert_eq!((got.status, got.json()), (200, expected.clone()));
+            assert_eq!(got.header("content-type"), Some("application/json"));
+            assert_eq!(got.header("access-control-allow-origin"), Some("*"));
+        }
+        let preflight = Sent::new("OPTIONS", path)
+            .header("origin", "https://anywhere.example")
+            .header("access-control-request-method", "GET")
+            .header("access-control-request-headers", "mcp-protocol-version");
+        let got = server.send(&preflight).await;
+        assert_eq!((got.status, got.header("access-control-allow-origin")), (204, Some("*")));
+        assert_eq!(got.header("access-control-allow-headers"), Some("*"));
+        assert_eq!(server.send(&Sent::new("POST", path)).await.status, 405);
+        // The guard against other hosts stays.
+        let foreign = Sent::new("GET", path).replaced("host", "evil.example");
+        assert_eq!(server.send(&foreign).await.status, 403);
+    }
+    let other = Sent::new("GET", "/.well-known/oauth-protected-resource/other");
+    assert_eq!(server.send(&other).await.status, 401);
+    // A challenge never asks for what is between a client and its issuer.
+    let got = server.send(&Sent::call("whoami")).await;
+    assert!(got.challenge().ends_with("scope=\"mcp\""), "{got:?}");
+}
+
+// SEC-07
+#[tokio::test]
+async fn a_web_page_may_send_a_token_and_read_the_challenge() {
+    let clock = StandingClock::new();
+    let signer = Signer::new(&clock);
+    let server = Protected::start(&signer).await;
+    let preflight = Sent::new("OPTIONS", "/mcp")
+        .header("origin", "http://localhost:3000")
+        .header("access-control-request-method", "POST")
+        .header("access-control-request-headers", "authorization, dpop, content-type");
+    let got = server.send(&preflight).await;
+    assert_eq!(got.status, 204);
+    let allowed = got.header("access-control-allow-headers");
+    assert_eq!(allowed, Some("authorization, dpop, content-type"));
+    let got = server.send(&Sent::call("whoami").header("origin", "http://localhost:3000")).await;
+    assert_eq!(got.status, 401);
+    let read = got.header("access-control-expose-headers").unwrap();
+    assert!(read.contains("WWW-Authenticate") && read.contains("DPoP-Nonce"), "{read}");
+}
+
+#[test]
+fn a_server_at_the_root_has_its_metadata_there() {
+    let server = |uri: &str| ResourceServer::builder(uri).issuer(Issuer::new(ISSUER)).build();
+    for uri in ["https://mcp.example", "https://mcp.example/"] {
+        let url = "https://mcp.example/.well-known/oauth-protected-resource";
+        assert_eq!(server(uri).unwrap().metadata_url(), url);
+    }
+    for uri in ["", "mcp.example", "https://mcp.example/?a", "https://mcp.example/#a", "stdio:x"] {
+        assert!(matches!(server(uri), Err(ConfigError::Resource { .. })), "{uri}");
+    }
+}
+
+#[test]
+fn a_server_that_could_trust_nobody_is_not_built() {
+    let server = ResourceServer::builder(RESOURCE);
+    assert_eq!(server.build().unwrap_err(), ConfigError::NoIssuer);
+    for issuers in [vec!["not a url"], vec![ISSUER, ISSUER], vec!["https://id.example?x"]] {
+        let server = issuers
+            .into_iter()
+            .fold(ResourceServer::builder(RESOURCE), |server, id| server.issuer(Issuer::new(id)));
+        assert!(matches!(server.build(), Err(ConfigError::Issuer { .. })));
+    }
+    // What would be fetched in the open is refused now, and not when the first caller comes.
+    for open in [
+        Issuer::new("http://id.example"),
+        Issuer::new(ISSUER).keys_at("http://id.example/keys"),
+        Issuer::new(ISSUER).introspection("http://id.example/i", "a", "b"),
+    ] {
+        let error = ResourceServer::builder(RESOURCE).issuer(open).build().unwrap_err();
+        assert!(error.to_string().contains("https:"), "{error}");
+    }
+    let careless = Issuer::new(ISSUER).for_this_server_only();
+    let careless = ResourceServer::builder(RESOURCE).issuer(careless).build();
+    assert!(matches!(careless, Err(ConfigError::Issuer { .. })));
+}
+
+// ARS-20
+#[test]
+fn no_secret_is_shown() {
+    let issuer = Issuer::new(ISSUER).introspection("https://id.example/i", "client", "s3cret");
+    let builder = ResourceServer::builder(RESOURCE)
+        .issuer(issuer)
+        .dpop_nonces(std::time::Duration::from_secs(60), Some(b"n0nce"));
+    let shown = format!("{builder:?}");
+    let shown = format!("{shown} {:?}", builder.build().unwrap());
+    assert!(!shown.contains("s3cret") && !shown.contains("czNjcmV0"), "{shown}");
+    assert!(!shown.contains("n0nce"), "{shown}");
+}

@@ -1,0 +1,91 @@
+//! Who a caller is to the rest of the server, and what it never sees of the caller.
+
+use std::{collections::HashSet, sync::Arc};
+
+use outlive_auth::server::ResourceServer;
+use serde_json::json;
+
+use super::support::{ISSUER, Protected, RESOURCE, Sent, Signer, StandingClock};
+
+fn name(text: &str) -> String {
+    text.split(' ').next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_caller_is_issuer_subject_and_client() {
+    let clock = StandingClock::new();
+    let signer = Signer::new(&clock);
+    let server = Protected::start(&signer).await;
+    let mut names = HashSet::new();
+    for (changes, expected) in [
+        (json!({}), "https://id.example|ann|app"),
+        (json!({"client_id": "other"}), "https://id.example|ann|other"),
+        (json!({"client_id": null, "azp": "by-azp"}), "https://id.example|ann|by-azp"),
+        (json!({"sub": "bob"}), "https://id.example|bob|app"),
+        (json!({"sub": null}), "https://id.example|app|app"),
+        (json!({"client_id": null}), "https://id.example|ann|"),
+        (json!({"sub": "ann|app"}), "https://id.example|ann%7Capp|app"),
+    ] {
+        let got = name(&server.call("whoami", &signer.token(changes)).await.text());
+        assert_eq!(got, expected);
+        assert!(names.insert(got));
+    }
+    // More scopes, a newer token: the same caller.
+    let more = signer.token(json!({"scope": "mcp write", "exp": clock.seconds() + 9}));
+    let got = name(&server.call("whoami", &more).await.text());
+    assert_eq!(got, "https://id.example|ann|app");
+}
+
+#[tokio::test]
+async fn a_tenant_is_a_part_of_the_caller_where_it_is_configured() {
+    let clock = StandingClock::new();
+    let signer = Signer::new(&clock);
+    let builder = ResourceServer::builder(RESOURCE)
+        .issuer(signer.issuer().tenant_claim("https://id.example/tenant"))
+        .clock(Arc::new(clock.clone()));
+    let server = Protected::with(builder).await;
+    let token = |tenant| signer.token(json!({"https://id.example/tenant": tenant}));
+    for (tenant, expected) in
+        [("t1", "https://id.example|ann|app|t1"), ("t 2", "https://id.example|ann|app|t%202")]
+    {
+        let got = server.call("whoami", &token(json!(tenant))).await;
+        assert_eq!(name(&got.text()), expected);
+    }
+    for bad in [json!(null), json!(""), json!(7), json!(["t1"])] {
+        assert_eq!(server.call("whoami", &token(bad)).await.status, 401);
+    }
+    assert_eq!(ISSUER, "https://id.example");
+}
+
+#[tokio::test]
+async fn a_client_may_have_another_claim() {
+    let clock = StandingClock::new();
+    let signer = Signer::new(&clock);
+    let builder = ResourceServer::builder(RESOURCE)
+        .issuer(signer.issuer().client_claim("cid"))
+        .clock(Arc::new(clock.clone()));
+    let server = Protected::with(builder).await;
+    let got = server.call("whoami", &signer.token(json!({"cid": "other"}))).await;
+    assert_eq!(name(&got.text()), "https://id.example|ann|other");
+    assert_eq!(server.call("whoami", &signer.token(json!({}))).await.status, 401);
+}
+
+// ARS-11
+#[tokio::test]
+async fn a_handler_never_sees_the_token() {
+    let clock = StandingClock::new();
+    let signer = Signer::new(&clock);
+    let server = Protected::start(&signer).await;
+    let token = signer.token(json!({}));
+    let request = Sent::call("whoami")
+        .bearer(&token)
+        .header("dpop", "proof-of-something")
+        .header("x-own", "seen");
+    // The first time it is judged, then it is known: neither shows it.
+    for _ in 0..2 {
+        let text = server.send(&request).await.text();
+        assert!(text.contains("x-own"), "{text}");
+        assert!(!text.contains("authorization") && !text.contains(&token), "{text}");
+        assert!(!text.contains("proof-of-something"), "{text}");
+    }
+}

@@ -1,0 +1,58 @@
+//! Who may know of something, and who may use it.
+//!
+//! Two questions, because they have two answers: to whom a thing is not visible it does not exist;
+//! who lacks a scope is told which one, and can go and get it.
+
+use std::{fmt, sync::Arc};
+
+use outlive_protocol::{Fault, Principal, Scopes};
+
+/// Who may know of a tool, resource, template or prompt, and who may use it.
+#[derive(Clone, Default)]
+pub(super) struct Access {
+    visible: Option<Arc<Judges>>,
+    needed: Scopes,
+    /// Whether it is in the lists of those who lack a scope for it.
+    listed: bool,
+}
+
+/// Whether something exists for a caller.
+type Judges = dyn Fn(&Principal) -> bool + Send + Sync;
+
+impl Access {
+    pub(super) fn show_if(&mut self, visible: impl Fn(&Principal) -> bool + Send + Sync + 'static) {
+        self.visible = Some(Arc::new(visible));
+    }
+
+    pub(super) fn need<S: AsRef<str>>(&mut self, scopes: impl IntoIterator<Item = S>) {
+        self.needed = self.needed.with(&Scopes::of(scopes));
+    }
+
+    pub(super) fn list_always(&mut self) {
+        self.listed = true;
+    }
+
+    /// Whether it exists for this caller.
+    pub(super) fn is_visible_to(&self, principal: &Principal) -> bool {
+        self.visible.as_ref().is_none_or(|visible| visible(principal))
+    }
+
+    /// Whether it is in the lists of this caller.
+    pub(super) fn is_listed_for(&self, principal: &Principal) -> bool {
+        (self.listed || principal.may(&self.needed)) && self.is_visible_to(principal)
+    }
+
+    /// Whether this caller, for whom it exists, may use it.
+    pub(super) fn check(&self, principal: &Principal) -> Result<(), Fault> {
+        match principal.may(&self.needed) {
+            true => Ok(()),
+            false => Err(Fault::MissingScopes { needed: self.needed.clone() }),
+        }
+    }
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Access").field("needed", &self.needed).finish_non_exhaustive()
+    }
+}

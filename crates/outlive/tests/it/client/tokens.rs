@@ -1,0 +1,111 @@
+//! Where tokens come from, and what their source hears.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use outlive::client::{
+    Error, GaveUp, Reason, Token, TokenAnswer, TokenError, TokenRequest, TokenSource,
+};
+use serde_json::json;
+
+use super::{
+    kit::builder,
+    script::{HttpScript, discovered, ok, said, with_status},
+};
+
+/// Has a token once it was refused without one.
+#[derive(Clone, Default)]
+struct Late {
+    heard: Arc<Mutex<Vec<String>>>,
+    /// How long somebody takes to log in.
+    takes: Duration,
+    fails: bool,
+}
+
+impl TokenSource for Late {
+    async fn token(&self, request: &TokenRequest<'_>) -> Result<Option<Token>, TokenError> {
+        let mut heard = self.heard.lock().unwrap();
+        heard.push(format!("{} {}", request.method, request.url.ends_with("/mcp")));
+        let has_one = heard.iter().any(|it| it.starts_with("refused"));
+        Ok(has_one.then(|| Token::dpop("t-1", "proof")))
+    }
+
+    async fn answered(&self, answer: &TokenAnswer<'_>) -> Result<bool, TokenError> {
+        let line = match answer.challenges().first() {
+            Some(challenge) => {
+                let scope = challenge.get("scope").unwrap_or_default();
+                format!("refused {} {} {scope}", answer.status.as_u16(), challenge.scheme)
+            }
+            None => format!("told {:?} {}", answer.dpop_nonce(), answer.attempt),
+        };
+        self.heard.lock().unwrap().push(line);
+        if self.fails {
+            return Err(TokenError::new("nobody is there; log in first"));
+        }
+        if !self.takes.is_zero() {
+            tokio::time::pause();
+            tokio::time::advance(self.takes).await;
+            tokio::time::resume();
+        }
+        Ok(true)
+    }
+}
+
+async fn guarded() -> HttpScript {
+    HttpScript::new(|seen, _| async move {
+        match (seen.header("authorization"), seen.method()) {
+            (Some("DPoP t-1"), "server/discover") if seen.header("dpop") == Some("proof") => {
+                ok(&seen, &discovered())
+            }
+            (Some("DPoP t-1"), _) => {
+                let headers = "content-type: application/json\r\ndpop-nonce: n-1\r\n";
+                let body = json!({"jsonrpc": "2.0", "id": seen.id(), "result": said("hello")});
+                with_status(200, headers, &body)
+            }
+            _ => with_status(401, "www-authenticate: DPoP scope=\"a b\"\r\n", &json!({})),
+        }
+    })
+    .await
+}
+
+// ACL-03, ACL-30, VER-47
+#[tokio::test]
+async fn a_source_hears_what_was_refused_and_the_request_is_sent_again() {
+    let (peer, source) = (guarded().await, Late::default());
+    let client = builder().token_source(source.clone()).connect(peer.url.as_str()).await.unwrap();
+    client.call_tool("t", json!({})).await.unwrap();
+    assert_eq!(
+        *source.heard.lock().unwrap(),
+        ["POST true", "refused 401 DPoP a b", "POST true", "POST true", "told Some(\"n-1\") 1"]
+    );
+    // No other generation was tried, and nothing was sent twice that had been taken.
+    assert_eq!(peer.all("server/discover").len(), 2);
+    assert_eq!(peer.all("tools/call").len(), 1);
+}
+
+#[tokio::test]
+async fn who_takes_time_to_log_in_is_waited_for() {
+    let source = Late { takes: Duration::from_secs(3600), ..Late::default() };
+    let peer = guarded().await;
+    let client = builder().token_source(source).connect(peer.url.as_str()).await.unwrap();
+    client.call_tool("t", json!({})).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_source_that_fails_says_what_to_do() {
+    let (peer, source) = (guarded().await, Late { fails: true, ..Late::default() });
+    let error = builder().token_source(source).connect(peer.url.as_str()).await.unwrap_err();
+    assert!(matches!(error, Error::GaveUp(GaveUp::NoToken(_))), "{error:?}");
+    assert_eq!(error.to_string(), "nobody is there; log in first");
+    assert!(!error.may_have_run() && !error.is_transient());
+}
+
+#[tokio::test]
+async fn a_fixed_token_that_is_refused_is_sent_once() {
+    let peer = guarded().await;
+    let error = builder().token("other").connect(peer.url.as_str()).await.unwrap_err();
+    assert_eq!(error.reason(), Some(Reason::Unauthorized), "{error}");
+    assert_eq!(peer.seen.lock().unwrap().len(), 1);
+}
