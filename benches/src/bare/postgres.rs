@@ -129,12 +129,10 @@ impl Lane {
     async fn commit(&self, batch: &Batch) -> Result<(), tokio_postgres::Error> {
         let whole = batch.is_whole();
         let times = [now(), DAY];
-        let principals: Vec<_> = batch.counts.keys().collect();
-        let counts: Vec<_> = batch.counts.values().collect();
         // All are sent when they are first polled, in this order.
         tokio::try_join!(
             self.command(whole.then_some("BEGIN")),
-            self.count(&principals, &counts),
+            self.count(&batch.counts),
             self.run(&self.create, &batch.created, &times),
             self.run(&self.entry, &batch.entries, &[]),
             self.run(&self.end, &batch.ended, &times),
@@ -150,14 +148,13 @@ impl Lane {
         }
     }
 
-    async fn count(
-        &self,
-        principals: &Vec<&String>,
-        counts: &Vec<&i64>,
-    ) -> Result<(), tokio_postgres::Error> {
-        if !principals.is_empty() {
-            self.client.execute(&self.count, &[principals, counts]).await?;
+    async fn count(&self, counts: &BTreeMap<String, i64>) -> Result<(), tokio_postgres::Error> {
+        if counts.is_empty() {
+            return Ok(());
         }
+        let principals: Vec<&str> = counts.keys().map(String::as_str).collect();
+        let counts: Vec<i64> = counts.values().copied().collect();
+        self.client.execute(&self.count, &[&principals, &counts]).await?;
         Ok(())
     }
 
