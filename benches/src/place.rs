@@ -17,7 +17,7 @@ use outlive_tasks::{
     Restored,
     store::{NewTask, PostgresOptions, PostgresStore, SqliteStore, Store, TaskId},
 };
-use serde_json::value::to_raw_value;
+use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 
 /// Where the address of a PostgreSQL is found.
@@ -159,20 +159,30 @@ pub(crate) const ORIGIN: &str = "2026-07-28";
 
 /// The request of every task, of some 250 bytes.
 pub(crate) fn request() -> String {
+    REQUEST.get().to_owned()
+}
+
+static REQUEST: LazyLock<Box<RawValue>> = LazyLock::new(|| {
     let text = "x".repeat(150);
-    format!(r#"{{"name":"deploy","arguments":{{"region":"north","text":"{text}"}},"_meta":{{}}}}"#)
+    let arguments = serde_json::json!({ "region": "north", "text": text });
+    raw(&serde_json::json!({ "name": "deploy", "arguments": arguments, "_meta": {} }).to_string())
+});
+
+/// What is JSON, as it is.
+fn raw(json: &str) -> Box<RawValue> {
+    RawValue::from_string(json.to_owned()).expect("this is JSON")
 }
 
 /// A task to be made.
-pub(crate) fn new_task(id: String, principal: String) -> Result<NewTask> {
-    Ok(NewTask {
+pub(crate) fn new_task(id: String, principal: String) -> NewTask {
+    NewTask {
         id: TaskId::new(id),
         principal,
         kind: KIND.to_owned(),
         origin: ORIGIN.to_owned(),
         // As every caller of that dialect has them.
         listed: false,
-        request: serde_json::from_str(&request())?,
+        request: REQUEST.clone(),
         ttl: Some(Duration::from_secs(24 * 3600)),
         max_ttl: Duration::from_secs(30 * 24 * 3600),
         journal: Restored::default(),
@@ -180,19 +190,23 @@ pub(crate) fn new_task(id: String, principal: String) -> Result<NewTask> {
         once: None,
         clean_up: false,
         quota: 100_000_000,
-    })
+    }
 }
 
 /// A value of a step, or a result.
 pub(crate) fn value() -> String {
-    r#"{"content":[{"type":"text","text":"the quick brown fox jumps over the lazy dog"}]}"#
-        .to_owned()
+    VALUE.get().to_owned()
 }
 
 /// The same as raw JSON.
-pub(crate) fn raw_value() -> Result<Box<serde_json::value::RawValue>> {
-    Ok(to_raw_value(&serde_json::from_str::<&serde_json::value::RawValue>(&value())?)?)
+pub(crate) fn raw_value() -> Box<RawValue> {
+    VALUE.clone()
 }
+
+static VALUE: LazyLock<Box<RawValue>> = LazyLock::new(|| {
+    let text = "the quick brown fox jumps over the lazy dog";
+    raw(&format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#))
+});
 
 /// How much is done to a store at once when it is filled.
 const TOGETHER: usize = 512;

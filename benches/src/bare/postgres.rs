@@ -1,5 +1,8 @@
 //! Bare commits to PostgreSQL: each lane sends what is queued as one transaction, without waiting in
-//! between.
+//! between. The rows are those that ours has to write: a task's own, and how many its principal has.
+//! There is no index but the primary keys, and nothing is checked.
+
+use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use tokio::sync::{mpsc, oneshot};
@@ -14,6 +17,8 @@ CREATE TABLE IF NOT EXISTS task (id text COLLATE \"C\" PRIMARY KEY, number bigin
     owner_lock bigint, due bigint, created bigint, updated bigint, ttl bigint, max_ttl bigint,
     lasts bigint, expires bigint, purge bigint, begun boolean, crashes integer, clean_up boolean,
     request text, outcome text);
+CREATE TABLE IF NOT EXISTS open_tasks (principal text COLLATE \"C\" PRIMARY KEY, count bigint)
+    WITH (fillfactor = 50);
 CREATE TABLE IF NOT EXISTS entry (task text COLLATE \"C\", key text, answer boolean, body text,
     PRIMARY KEY (task, key));";
 const CREATE: &str =
@@ -23,6 +28,8 @@ const CREATE: &str =
     SELECT w.*, 1, false, 1, 1, 'bench', 1, $6::bigint, $6, $6, $7::bigint, $7, $7, $6 + $7, true, 0,
     false
     FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) AS w";
+const COUNT: &str = "INSERT INTO open_tasks AS o SELECT * FROM unnest($1::text[], $2::bigint[])
+    ON CONFLICT (principal) DO UPDATE SET count = o.count + excluded.count";
 const ENTRY: &str = "INSERT INTO entry SELECT e.task, e.key, false, e.body
     FROM unnest($1::text[], $2::text[], $3::text[]) AS e (task, key, body)";
 const END: &str = "UPDATE task SET outcome = ended.outcome, phase = 3, owner = NULL,
@@ -43,6 +50,7 @@ pub(super) async fn start(place: &Place, lanes: usize) -> Result<Vec<mpsc::Sende
             ))
             .await?;
         let lane = Lane {
+            count: client.prepare(COUNT).await?,
             create: client.prepare(CREATE).await?,
             entry: client.prepare(ENTRY).await?,
             end: client.prepare(END).await?,
@@ -61,6 +69,7 @@ pub(super) async fn start(place: &Place, lanes: usize) -> Result<Vec<mpsc::Sende
 
 struct Lane {
     client: Client,
+    count: Statement,
     create: Statement,
     entry: Statement,
     end: Statement,
@@ -69,6 +78,7 @@ struct Lane {
 /// What shares a transaction, as columns.
 #[derive(Default)]
 struct Batch {
+    counts: BTreeMap<String, i64>,
     created: [Vec<String>; 5],
     entries: [Vec<String>; 3],
     ended: [Vec<String>; 2],
@@ -79,6 +89,7 @@ impl Batch {
     fn push(&mut self, (write, reply): Queued) {
         match write {
             Write::Create { id, principal, kind, origin, request } => {
+                *self.counts.entry(principal.clone()).or_default() += 1;
                 append(&mut self.created, [id, principal, kind, origin, request]);
             }
             Write::Entry { task, key, body } => append(&mut self.entries, [task, key, body]),
@@ -89,12 +100,9 @@ impl Batch {
         self.replies.push(reply);
     }
 
-    /// How many statements it takes.
-    fn statements(&self) -> usize {
-        [&self.created[0], &self.entries[0], &self.ended[0]]
-            .iter()
-            .filter(|column| !column.is_empty())
-            .count()
+    /// Whether it takes several statements.
+    fn is_whole(&self) -> bool {
+        !self.created[0].is_empty() || (!self.entries[0].is_empty() && !self.ended[0].is_empty())
     }
 }
 
@@ -119,11 +127,14 @@ impl Lane {
     }
 
     async fn commit(&self, batch: &Batch) -> Result<(), tokio_postgres::Error> {
-        let whole = batch.statements() > 1;
+        let whole = batch.is_whole();
         let times = [now(), DAY];
+        let principals: Vec<_> = batch.counts.keys().collect();
+        let counts: Vec<_> = batch.counts.values().collect();
         // All are sent when they are first polled, in this order.
         tokio::try_join!(
             self.command(whole.then_some("BEGIN")),
+            self.count(&principals, &counts),
             self.run(&self.create, &batch.created, &times),
             self.run(&self.entry, &batch.entries, &[]),
             self.run(&self.end, &batch.ended, &times),
@@ -137,6 +148,17 @@ impl Lane {
             Some(sql) => self.client.batch_execute(sql).await,
             None => Ok(()),
         }
+    }
+
+    async fn count(
+        &self,
+        principals: &Vec<&String>,
+        counts: &Vec<&i64>,
+    ) -> Result<(), tokio_postgres::Error> {
+        if !principals.is_empty() {
+            self.client.execute(&self.count, &[principals, counts]).await?;
+        }
+        Ok(())
     }
 
     async fn run(

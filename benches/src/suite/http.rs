@@ -10,7 +10,8 @@ use crate::{
     load::http::{Load, connect, exchange},
     machine::Cores,
     messages::{
-        INITIALIZE, INITIALIZED, MODERN_CALL_HEADERS, http_request, legacy_call, modern_call,
+        FULL_CALL_HEADERS, INITIALIZE, INITIALIZED, MODERN_CALL_HEADERS, http_request, legacy_call,
+        modern_call,
     },
     report::{Bar, Report},
     slices::{self, Series, Slice, Target},
@@ -24,16 +25,20 @@ const OUTLIVE: usize = 1;
 const CONTROL_LEGACY: usize = 2;
 const OUTLIVE_LEGACY: usize = 3;
 const OUTLIVE_DURABLE: usize = 4;
-const PEER: usize = 5;
+const CONTROL_FULL: usize = 5;
+const OUTLIVE_FULL: usize = 6;
+const PEER: usize = 7;
 
 pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<()> {
     let peer = plan.peers.then(|| Server::peer(cores)).transpose()?;
     let (control, control_address) = Server::listening("control-http", cores)?;
     let (outlive, outlive_address) = Server::listening("outlive-http", cores)?;
     let (durable, durable_address) = Server::listening("outlive-durable-http", cores)?;
+    let (full, full_address) = Server::listening("outlive-full-http", cores)?;
     let modern = modern_call();
     let modern_at =
         |path| vec![http_request("POST", path, MODERN_CALL_HEADERS, &modern); CONNECTIONS];
+    let full_calls = vec![http_request("POST", "/mcp", FULL_CALL_HEADERS, &modern); CONNECTIONS];
     // With the headers that calls in a session have, though there is none.
     let legacy_control = vec![legacy_request("/legacy", &"0".repeat(32)); CONNECTIONS];
     let mut targets = vec![
@@ -47,8 +52,15 @@ pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<
             in_sessions(outlive_address)?,
         )?,
         Http::open("Outlive, Durable", &durable, durable_address, modern_at("/mcp"))?,
+        Http::open("control, more headers", &control, control_address, full_calls.clone())?,
+        Http::open("Outlive, token, 10,000 tools", &full, full_address, full_calls)?,
     ];
-    let pairs = [[CONTROL, OUTLIVE], [CONTROL, OUTLIVE_DURABLE], [CONTROL_LEGACY, OUTLIVE_LEGACY]];
+    let pairs = [
+        [CONTROL, OUTLIVE],
+        [CONTROL, OUTLIVE_DURABLE],
+        [CONTROL_LEGACY, OUTLIVE_LEGACY],
+        [CONTROL_FULL, OUTLIVE_FULL],
+    ];
     for pair in pairs {
         let [control, outlive] =
             pair.map(|index| String::from_utf8_lossy(targets[index].load.answer()));
@@ -77,12 +89,22 @@ fn tell(series: &[Series], report: &mut Report) {
     let modern = ratio("2026-07-28, Outlive / control (CPU)", OUTLIVE, CONTROL);
     let durable =
         ratio("2026-07-28, Outlive with Durable / control (CPU)", OUTLIVE_DURABLE, CONTROL);
+    let full = ratio(
+        "2026-07-28, token, 10,000 tools, Outlive / control (CPU)",
+        OUTLIVE_FULL,
+        CONTROL_FULL,
+    );
     ratio("2026-07-28, rmcp / control (CPU)", PEER, CONTROL);
-    ratio("2026-07-28, rmcp / Outlive (CPU)", PEER, OUTLIVE);
+    let peer = ratio("2026-07-28, rmcp / Outlive, token, 10,000 tools (CPU)", PEER, OUTLIVE_FULL);
     let legacy =
         ratio("2025-11-25 session, Outlive / control (CPU)", OUTLIVE_LEGACY, CONTROL_LEGACY);
     report.series(series);
-    report.bar(Bar::at_most("2026-07-28 call, CPU of the control", modern, 1.2, "x"));
+    report.bar(Bar::at_most("2026-07-28 call, CPU of the control", modern, 1.1, "x"));
+    let name = "the same with a token and 10,000 tools, CPU of the control";
+    report.bar(Bar::at_most(name, full, 1.1, "x"));
+    if peer.is_some() {
+        report.bar(Bar::at_least("rmcp, CPU of that", peer, 3.4, "x"));
+    }
     report.bar(Bar::at_most("the same with Durable, CPU of the control", durable, 1.2, "x"));
     report.bar(Bar::at_most("2025-11-25 call in a session, CPU of the control", legacy, 1.6, "x"));
 }

@@ -54,7 +54,7 @@ pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<
     report.bar(Bar::at_least(
         "stdio, 64 in flight, calls/s of the blocking loop",
         share,
-        50.0,
+        80.0,
         "%",
     ));
     Ok(())

@@ -72,7 +72,7 @@ fn ours(bench: &Bench<'_>, name: &str, principals: usize) -> Result<Box<dyn Targ
     Ok(bench.callers(&format!("Outlive, {name}"), CALLERS, move |caller| {
         let engine = engine.clone();
         Box::pin(async move {
-            let task = new_task(fresh_id(), principal(caller % principals))?;
+            let task = new_task(fresh_id(), principal(caller % principals));
             let made = engine.create(task).await;
             made.map_err(|refused| anyhow!("not made: {refused:?}"))?.told();
             Ok(())

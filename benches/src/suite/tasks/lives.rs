@@ -63,7 +63,7 @@ fn control(bench: &Bench<'_>) -> Result<Box<dyn Target>> {
 fn ours(bench: &Bench<'_>) -> Result<Box<dyn Target>> {
     let place = bench.folder.place("lives");
     let ended = Arc::new(Ended::default());
-    let runner = Arc::new(ThreeSteps { value: raw_value()? });
+    let runner = Arc::new(ThreeSteps { value: raw_value() });
     let engine = bench.runtime.block_on(async {
         let store = place.open().await?;
         let (observer, worker) = (Some(Arc::clone(&ended) as _), WorkerId::new("bench"));
@@ -72,7 +72,7 @@ fn ours(bench: &Bench<'_>) -> Result<Box<dyn Target>> {
     Ok(bench.callers("Outlive", CALLERS, move |caller| {
         let (engine, ended) = (engine.clone(), Arc::clone(&ended));
         Box::pin(async move {
-            let task = new_task(fresh_id(), principal(caller))?;
+            let task = new_task(fresh_id(), principal(caller));
             let end = ended.of(&task.id);
             let made = engine.create(task).await;
             made.map_err(|refused| anyhow!("not made: {refused:?}"))?.told();

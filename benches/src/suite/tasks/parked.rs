@@ -72,7 +72,7 @@ async fn park(place: &Place, count: u64) -> Result<()> {
 }
 
 async fn park_one(store: Arc<dyn Store>, number: u64) -> Result<()> {
-    let mut task = new_task(numbered_id(number), Principal::ANONYMOUS.key().to_owned())?;
+    let mut task = new_task(numbered_id(number), Principal::ANONYMOUS.key().to_owned());
     task.worker = Some((WorkerId::new("filler"), Duration::from_secs(600)));
     let Created::New { lease: Some(lease), .. } = store.create(task).await? else {
         bail!("not made")

@@ -43,7 +43,7 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
 async fn fill(place: &Place, count: u64) -> Result<()> {
     each_number(&place.open().await?, count, |store, number| async move {
         let principal = Principal::ANONYMOUS.key().to_owned();
-        match store.create(new_task(numbered_id(number), principal)?).await? {
+        match store.create(new_task(numbered_id(number), principal)).await? {
             Created::New { .. } => Ok(()),
             other => bail!("not made: {other:?}"),
         }

@@ -2,10 +2,16 @@
 
 use std::sync::Arc;
 
+use outlive_wire::RawJson;
 use tokio::sync::oneshot;
 
-use super::{Adopted, Engine, Inner, Refused, Seen, Started, Untold, schedule};
-use crate::store::{Changes, Claimed, Created, Lease, NewTask, StoreError, TaskOutcome, Then};
+use super::{
+    Adopted, Engine, Inner, Refused, Seen, Started, Untold, room::Slot, schedule, waited::Waited,
+};
+use crate::{
+    Restored,
+    store::{Changes, Claimed, Created, Lease, NewTask, StoreError, TaskOutcome, Then},
+};
 
 impl Engine {
     /// Makes a task that is run as soon as there is room for it: here and at once, if there is some.
@@ -15,52 +21,20 @@ impl Engine {
     /// # Errors
     ///
     /// When it is not made, or nobody knows whether it was.
-    pub async fn create(&self, task: NewTask) -> Result<Untold, Refused> {
-        let (reply, answer) = oneshot::channel();
-        let inner = Arc::clone(&self.0);
+    pub async fn create(&self, mut task: NewTask) -> Result<Untold, Refused> {
+        let inner = &self.0;
+        // One with a key is queued: if nobody knows whether it was made, whoever asks again finds it,
+        // and it must not be one that waits for us.
+        let slot = task.once.is_none().then(|| inner.slot()).flatten();
+        task.worker = slot.as_ref().map(|_| (inner.worker.clone(), inner.config.lease));
+        // It goes through many hands from here on, each of which would have to make room for it.
+        let task = Box::new(task);
         // Waited for whether its caller stays or not: where there are several ways to a store, a
-        // cancellation might overtake it.
-        tokio::spawn(async move {
-            // One with a key is queued: if nobody knows whether it was made, whoever asks again
-            // finds it, and it must not be one that waits for us.
-            let slot = task.once.is_none().then(|| inner.slot()).flatten();
-            let Some(slot) = slot else {
-                let created = inner.make(NewTask { worker: None, ..task }).await;
-                // If nobody waits for it any more it comes back, and is cancelled.
-                return drop(reply.send(created.map(|(untold, _)| untold)));
-            };
-            // To be claimed it would have to be written, and read, once more.
-            let (kind, request, journal) =
-                (task.kind.clone(), task.request.clone(), task.journal.clone());
-            let worker = Some((inner.worker.clone(), inner.config.lease));
-            let principal = task.principal.clone();
-            let expected = inner.expect(&task.id);
-            let lease = match inner.make(NewTask { worker, ..task }).await {
-                Ok((untold, lease)) => {
-                    drop(reply.send(Ok(untold)));
-                    lease
-                }
-                Err(refused) => return drop(reply.send(Err(refused))),
-            };
-            let Some(lease) = lease else { return };
-            let claimed = Claimed {
-                lease,
-                principal,
-                kind,
-                request,
-                journal,
-                begun: false,
-                crashes: 0,
-                cancel_requested: false,
-                progress: None,
-                ended: None,
-                lost: false,
-            };
-            schedule::begin(&inner, claimed, Some(expected)).await;
-            drop(slot);
-        });
-        let lost = || Refused::Store(StoreError::Unavailable("it was not waited for".to_owned()));
-        answer.await.unwrap_or_else(|_| Err(lost()))
+        // cancellation might overtake it. If nobody stayed, it is cancelled.
+        match slot {
+            Some(slot) => Waited::new(Arc::clone(inner).make_and_begin(task, slot)).await,
+            None => Waited::new(Arc::clone(inner).make_queued(task)).await,
+        }
     }
 
     /// Makes a task of a run that has begun. The run goes on here; it is not begun again.
@@ -133,10 +107,36 @@ impl Engine {
 }
 
 impl Inner {
+    async fn make_queued(self: Arc<Self>, task: Box<NewTask>) -> Result<Untold, Refused> {
+        let (untold, _) = self.make(task).await?;
+        Ok(untold)
+    }
+
+    /// Makes a task that is run here: to be claimed it would have to be written, and read, once more.
+    async fn make_and_begin(
+        self: Arc<Self>,
+        task: Box<NewTask>,
+        slot: Slot,
+    ) -> Result<Untold, Refused> {
+        let begun = Begun::of(&task);
+        let expected = self.expect(&task.id);
+        let (untold, lease) = self.make(task).await?;
+        if let Some(lease) = lease {
+            tokio::spawn(async move {
+                schedule::begin(&self, begun.claimed(lease), Some(expected)).await;
+                drop(slot);
+            });
+        }
+        Ok(untold)
+    }
+
     /// Makes a task.
-    async fn make(self: &Arc<Self>, task: NewTask) -> Result<(Untold, Option<Lease>), Refused> {
+    async fn make(
+        self: &Arc<Self>,
+        task: Box<NewTask>,
+    ) -> Result<(Untold, Option<Lease>), Refused> {
         let (mut untold, is_held) = (Untold::of(self, &task), task.worker.is_some());
-        match self.store.create(task).await {
+        match self.store.create(*task).await {
             Ok(Created::New { lease, at }) => {
                 untold.was_made(at);
                 untold.saw(Seen::Created);
@@ -154,6 +154,42 @@ impl Inner {
                 }
                 Err(Refused::Store(error))
             }
+        }
+    }
+}
+
+/// What a run needs of a task that is made here.
+struct Begun {
+    principal: String,
+    kind: String,
+    request: RawJson,
+    journal: Restored,
+}
+
+impl Begun {
+    fn of(task: &NewTask) -> Box<Self> {
+        Box::new(Self {
+            principal: task.principal.clone(),
+            kind: task.kind.clone(),
+            request: task.request.clone(),
+            journal: task.journal.clone(),
+        })
+    }
+
+    /// As if it had been claimed.
+    fn claimed(self, lease: Lease) -> Claimed {
+        Claimed {
+            lease,
+            principal: self.principal,
+            kind: self.kind,
+            request: self.request,
+            journal: self.journal,
+            begun: false,
+            crashes: 0,
+            cancel_requested: false,
+            progress: None,
+            ended: None,
+            lost: false,
         }
     }
 }

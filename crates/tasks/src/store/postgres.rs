@@ -14,8 +14,10 @@ mod claiming;
 mod clock;
 mod column;
 mod connect;
+mod copying;
 mod creating;
 mod ending;
+mod flying;
 mod lifeline;
 mod notes;
 mod operating;
@@ -245,10 +247,9 @@ fn unheard<T>(answer: Result<T, Problem>) -> Result<Said<T>, Problem> {
 
 impl Store for PostgresStore {
     fn create(&self, task: NewTask) -> Answer<'_, Created> {
-        Box::pin(async move {
-            let (answer, answered) = oneshot::channel();
-            self.writers.create(Creation::new(task, answer)?, answered).await
-        })
+        let (answer, answered) = oneshot::channel();
+        let creation = Creation::new(task, answer);
+        Box::pin(async move { self.writers.create(creation?, answered).await })
     }
 
     fn made<'a>(&'a self, principal: &'a str, once: &'a OnceKey) -> Answer<'a, Option<Created>> {

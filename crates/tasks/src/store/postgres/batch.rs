@@ -1,6 +1,9 @@
 //! What shares a transaction, and what came of it.
 
-use std::collections::HashSet;
+use std::{
+    collections::HashSet,
+    hash::{BuildHasher, RandomState},
+};
 
 use tokio_postgres::Row;
 
@@ -20,7 +23,8 @@ const MOST: usize = 512;
 
 #[derive(Default)]
 pub(super) struct Batch {
-    pub(super) creations: Vec<Creation>,
+    #[expect(clippy::vec_box, reason = "they come in boxes, and are sorted")]
+    pub(super) creations: Vec<Box<Creation>>,
     /// Each of another task.
     writes: Vec<Waiting>,
     calls: Vec<Queued>,
@@ -45,6 +49,7 @@ impl Batch {
     pub(super) fn fill(
         &mut self,
         first: Work,
+        most: usize,
         mut more: impl FnMut() -> Option<Work>,
     ) -> Option<Work> {
         let mut names = Names::default();
@@ -56,7 +61,7 @@ impl Batch {
                 break;
             }
             self.push(work);
-            next = if alone || self.len() >= MOST { None } else { more() };
+            next = if alone || self.len() >= most.min(MOST) { None } else { more() };
         }
         self.calls.sort_by(|one, other| one.order.cmp(&other.order));
         self.creations.sort_by(|one, other| one.task.principal.cmp(&other.task.principal));
@@ -66,7 +71,7 @@ impl Batch {
 
     fn push(&mut self, work: Work) {
         match work {
-            Work::Create(creation) => self.creations.push(*creation),
+            Work::Create(creation) => self.creations.push(creation),
             Work::Write(waiting) => self.writes.push(*waiting),
             Work::Call(queued) => self.calls.push(queued),
         }
@@ -78,6 +83,11 @@ impl Batch {
 
     pub(super) fn calls<'a>(&'a self) -> impl Iterator<Item = &'a Query<'a>> {
         self.calls.iter().map(|queued| -> &Query<'a> { &queued.call })
+    }
+
+    /// Whether it is of nothing but tasks that can be copied into their table.
+    pub(super) fn can_be_copied(&self) -> bool {
+        self.len() == self.creations.len() && self.creations.iter().all(|one| one.is_plain())
     }
 
     /// The statements that come before the calls: one for everything that can be done together.
@@ -132,11 +142,20 @@ impl Batch {
         outcome
     }
 
+    /// What came of it when its tasks were copied.
+    pub(super) fn copied(&self, at: i64) -> Outcome {
+        let created = self.creations.iter().map(|creation| Ok(creation.made(at))).collect();
+        Outcome { created, ..Outcome::default() }
+    }
+
     /// Answers everybody, and returns the tasks that were changed, and by whom.
     pub(super) fn answer(self, outcome: Outcome, place: &str) -> Vec<(TaskId, By)> {
         let mut changed = Vec::new();
         for (creation, created) in self.creations.into_iter().zip(outcome.created) {
-            if let Ok(Created::New { lease: None, .. }) = &created {
+            // That something is queued is told by one of them: nobody knows any of them by name.
+            if let Ok(Created::New { lease: None, .. }) = &created
+                && changed.is_empty()
+            {
                 changed.push((creation.task.id.clone(), By::Anybody));
             }
             creation.answer(created, place);
@@ -182,14 +201,15 @@ impl Outcome {
     }
 }
 
-/// What the operations of a batch are about.
+/// What the operations of a batch are about, by hashes: two names that share one are only not done
+/// together.
 #[derive(Default)]
 struct Names {
     /// Tasks that are made, and keys under which some are.
-    made: HashSet<TaskId>,
-    keys: HashSet<(String, String)>,
+    made: HashSet<u64>,
     /// Tasks that something is done to.
-    tasks: HashSet<TaskId>,
+    tasks: HashSet<u64>,
+    hasher: RandomState,
 }
 
 impl Names {
@@ -199,12 +219,14 @@ impl Names {
         match work {
             Work::Create(creation) => {
                 let task = &creation.task;
-                let key = task.once.as_ref().map(|once| (task.principal.clone(), once.key.clone()));
-                self.made.insert(task.id.clone()) && key.is_none_or(|key| self.keys.insert(key))
+                self.made.insert(self.hasher.hash_one(&task.id))
+                    && task.once.as_ref().is_none_or(|once| {
+                        self.made.insert(self.hasher.hash_one((&task.principal, &once.key)))
+                    })
             }
-            Work::Write(waiting) => self.tasks.insert(waiting.writing.task().clone()),
+            Work::Write(waiting) => self.tasks.insert(self.hasher.hash_one(waiting.writing.task())),
             Work::Call(queued) => {
-                self.tasks.extend(queued.order.task().cloned());
+                self.tasks.extend(queued.order.task().map(|task| self.hasher.hash_one(task)));
                 true
             }
         }

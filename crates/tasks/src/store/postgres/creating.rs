@@ -36,7 +36,7 @@ impl Creation {
     pub(super) fn new(
         task: NewTask,
         answer: oneshot::Sender<Result<Created, StoreError>>,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Box<Self>, StoreError> {
         let reasked = match task.journal.reasked.is_empty() {
             true => None,
             false => Some(to_json(&task.journal.reasked)?),
@@ -45,7 +45,7 @@ impl Creation {
             Ok((owned(key), matches!(entry, Entry::Answer(_)), to_json(entry)?))
         });
         let entries = entries.collect::<Result<_, StoreError>>()?;
-        Ok(Self { task, again: false, reasked, entries, answer })
+        Ok(Box::new(Self { task, again: false, reasked, entries, answer }))
     }
 
     pub(super) fn answer(self, created: Result<Created, StoreError>, place: &str) {
@@ -57,6 +57,17 @@ impl Creation {
         let _ = self.answer.send(created);
     }
 
+    /// Whether it brings nothing along, and can only be new.
+    pub(super) fn is_plain(&self) -> bool {
+        let bare = self.entries.is_empty() && self.reasked.is_none();
+        bare && self.task.journal.segments.is_empty() && self.task.once.is_none() && !self.again
+    }
+
+    /// What its caller hears of one that was made.
+    pub(super) fn made(&self, at: i64) -> Created {
+        Created::New { lease: self.lease(), at: from_column(at) }
+    }
+
     fn lease(&self) -> Option<Lease> {
         let (worker, _) = self.task.worker.as_ref()?;
         Some(Lease { task: self.task.id.clone(), worker: worker.clone(), epoch: 1 })
@@ -64,7 +75,7 @@ impl Creation {
 }
 
 /// The statement that makes all of these.
-pub(super) fn call<'a>(creations: &'a [Creation], shared: &Shared) -> Query<'a> {
+pub(super) fn call<'a>(creations: &'a [Box<Creation>], shared: &Shared) -> Query<'a> {
     let each = || creations.iter().map(|creation| &creation.task);
     let once = || each().map(|task| task.once.as_ref());
     let names =
@@ -119,13 +130,13 @@ pub(super) fn call<'a>(creations: &'a [Creation], shared: &Shared) -> Query<'a> 
 }
 
 /// What became of each. The first row says when they were made; the others are those that were not.
-pub(super) fn read(creations: &[Creation], rows: &[Row]) -> Vec<Result<Created, StoreError>> {
+pub(super) fn read(creations: &[Box<Creation>], rows: &[Row]) -> Vec<Result<Created, StoreError>> {
     let mut rows = rows.iter();
     let at = rows.next().map_or(Err(Problem::Silent), |row| get(row, 3));
     let mut created: Vec<_> = creations
         .iter()
         .map(|creation| match &at {
-            Ok(at) => Ok(Created::New { lease: creation.lease(), at: from_column(*at) }),
+            Ok(at) => Ok(creation.made(*at)),
             Err(problem) => Err(problem.with("")),
         })
         .collect();

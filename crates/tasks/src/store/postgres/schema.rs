@@ -17,6 +17,7 @@ const STEPS: &[&[&str]] = &[
         include_str!("schema/scheduling.sql"),
     ],
     &[include_str!("schema/keeping.sql"), include_str!("schema/operating.sql")],
+    &[include_str!("schema/copying.sql")],
 ];
 
 /// Of all that want to do this in one database, one does: "outlive" in hexadecimal.

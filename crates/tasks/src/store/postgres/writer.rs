@@ -3,7 +3,7 @@
 //! Each lane is a connection of its own. It takes what is queued, sends all of it as one
 //! transaction without waiting in between, and answers when that is committed. There is no timer:
 //! while one commit is on its way, the next operations queue up. What concerns one task goes down
-//! one lane.
+//! one lane. A batch of nothing but new tasks takes a faster way, see `flying`.
 //!
 //! An operation that fails spoils none of the others: the functions of the schema refuse without
 //! failing. After any other failure the batch is done again, each operation behind a savepoint.
@@ -97,10 +97,9 @@ impl Writers {
             let (queue, queued) = mpsc::channel(QUEUE);
             let lane = Lane {
                 shared: Arc::clone(shared),
-                queued,
-                next: None,
+                queue: Queue { queued, next: None },
                 session,
-                changed: changed.clone(),
+                telling: Telling { shared: Arc::clone(shared), changed: changed.clone() },
                 commits: Arc::clone(&commits),
             };
             // It ends when nobody can queue anything any more.
@@ -132,11 +131,11 @@ impl Writers {
     /// Has a task made. Those of one principal go down one lane, because they wait for each other.
     pub(super) async fn create(
         &self,
-        creation: Creation,
+        creation: Box<Creation>,
         answered: oneshot::Receiver<Result<Created, StoreError>>,
     ) -> Result<Created, StoreError> {
         let lane = self.lane(&creation.task.principal);
-        lane.send(Work::Create(Box::new(creation))).await.map_err(|_| gone())?;
+        lane.send(Work::Create(creation)).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
 
@@ -167,19 +166,83 @@ fn gone() -> StoreError {
     )
 }
 
-struct Lane {
-    shared: Arc<Shared>,
-    queued: mpsc::Receiver<Work>,
+pub(super) struct Lane {
+    pub(super) shared: Arc<Shared>,
+    pub(super) queue: Queue,
+    pub(super) session: Option<Session>,
+    pub(super) telling: Telling,
+    pub(super) commits: Arc<AtomicU64>,
+}
+
+/// What is to be done.
+pub(super) struct Queue {
+    pub(super) queued: mpsc::Receiver<Work>,
     /// What did not fit into the batch before.
-    next: Option<Work>,
-    session: Option<Session>,
+    pub(super) next: Option<Work>,
+}
+
+/// When that many wait and nothing is on its way, half of them are left for the next batch, which is on
+/// its way while the first is committed. With fewer a commit costs more than the waiting.
+const WORTH_HALVING: usize = 32;
+
+impl Queue {
+    /// What can be done at once, when nothing is on its way. `None` when there will be nothing more.
+    async fn first(&mut self) -> Option<Batch> {
+        let first = match self.next.take() {
+            Some(first) => first,
+            None => self.queued.recv().await?,
+        };
+        let waiting = self.queued.len() + 1;
+        Some(
+            self.batch_of(
+                first,
+                if waiting < WORTH_HALVING { waiting } else { waiting.div_ceil(2) },
+            ),
+        )
+    }
+
+    /// All that can be done together with this.
+    pub(super) fn batch(&mut self, first: Work) -> Batch {
+        self.batch_of(first, usize::MAX)
+    }
+
+    fn batch_of(&mut self, first: Work, most: usize) -> Batch {
+        let mut batch = Batch::default();
+        self.next = batch.fill(first, most, || self.queued.try_recv().ok());
+        batch
+    }
+
+    /// Everything that waits.
+    fn drain(&mut self) -> impl Iterator<Item = Work> {
+        let next = self.next.take().into_iter();
+        next.chain(std::iter::from_fn(|| self.queued.try_recv().ok()))
+    }
+}
+
+/// Those who wait for an answer, and those who listen.
+pub(super) struct Telling {
+    shared: Arc<Shared>,
     /// For other processes.
     changed: mpsc::Sender<Vec<TaskId>>,
-    commits: Arc<AtomicU64>,
+}
+
+impl Telling {
+    /// Answers everybody, and tells who listens.
+    pub(super) fn answer(&self, batch: Batch, outcome: Outcome) {
+        let changed = batch.answer(outcome, &self.shared.database.place);
+        if changed.is_empty() {
+            return;
+        }
+        changed.iter().for_each(|(task, by)| self.shared.listeners.tell(task, *by));
+        let changed = changed.into_iter().map(|(task, _)| task).collect();
+        if self.changed.try_send(changed).is_err() {
+            tracing::debug!("other processes are not told of a change; they look by themselves");
+        }
+    }
 }
 
 /// Why a batch was not done.
-enum Trouble {
+pub(super) enum Trouble {
     /// Nothing was sent.
     NotSent(Problem),
     /// Nobody knows.
@@ -190,33 +253,28 @@ enum Trouble {
 
 impl Lane {
     async fn serve(mut self) {
-        loop {
-            let first = match self.next.take() {
-                Some(first) => Some(first),
-                None => self.queued.recv().await,
-            };
-            let Some(first) = first else { return };
-            let mut batch = Batch::default();
-            self.next = batch.fill(first, || self.queued.try_recv().ok());
-            self.work(batch).await;
+        while let Some(batch) = self.queue.first().await {
+            match batch.can_be_copied() {
+                true => self.copy(batch).await,
+                false => self.work(batch).await,
+            }
         }
     }
 
-    async fn work(&mut self, mut batch: Batch) {
-        match self.together(&batch).await {
-            Ok(outcome) => self.answer(batch, outcome),
+    pub(super) async fn work(&mut self, batch: Batch) {
+        let done = self.together(&batch).await;
+        self.settle(batch, done).await;
+    }
+
+    /// Answers everybody; what was not done for all of them is tried again, where that is of use.
+    pub(super) async fn settle(&mut self, mut batch: Batch, done: Result<Outcome, Trouble>) {
+        match done {
+            Ok(outcome) => self.telling.answer(batch, outcome),
             Err(Trouble::NotSent(problem)) => {
                 // Whoever has come meanwhile has waited for the same connection.
                 let error = self.failed(&problem);
                 batch.refuse(&error);
-                for work in self
-                    .next
-                    .take()
-                    .into_iter()
-                    .chain(std::iter::from_fn(|| self.queued.try_recv().ok()))
-                {
-                    Batch::of(work).refuse(&error);
-                }
+                self.queue.drain().for_each(|work| Batch::of(work).refuse(&error));
             }
             Err(Trouble::Unknown(problem)) => {
                 let error = self.failed(&problem);
@@ -225,7 +283,7 @@ impl Lane {
                 batch.refuse_all_but_creations(&error);
                 batch.creations.iter_mut().for_each(|creation| creation.again = true);
                 match self.together(&batch).await {
-                    Ok(outcome) => self.answer(batch, outcome),
+                    Ok(outcome) => self.telling.answer(batch, outcome),
                     Err(_) => batch.refuse(&error),
                 }
             }
@@ -237,7 +295,7 @@ impl Lane {
                 let patience = self.shared.database.patience() * 4;
                 let done = timeout(patience, self.apart(&batch)).await;
                 match done.unwrap_or(Err(Problem::Silent)) {
-                    Ok(outcome) => self.answer(batch, outcome),
+                    Ok(outcome) => self.telling.answer(batch, outcome),
                     Err(problem) => {
                         let error = self.failed(&problem);
                         batch.refuse(&error);
@@ -255,19 +313,6 @@ impl Lane {
         error
     }
 
-    /// Answers everybody, and tells who listens.
-    fn answer(&self, batch: Batch, outcome: Outcome) {
-        let changed = batch.answer(outcome, &self.shared.database.place);
-        if changed.is_empty() {
-            return;
-        }
-        changed.iter().for_each(|(task, by)| self.shared.listeners.tell(task, *by));
-        let changed = changed.into_iter().map(|(task, _)| task).collect();
-        if self.changed.try_send(changed).is_err() {
-            tracing::debug!("other processes are not told of a change; they look by themselves");
-        }
-    }
-
     /// Does everything in one transaction, sent at once.
     async fn together(&mut self, batch: &Batch) -> Result<Outcome, Trouble> {
         let shared = Arc::clone(&self.shared);
@@ -276,7 +321,8 @@ impl Lane {
         if calls.is_empty() {
             return Ok(Outcome::default());
         }
-        let session = self.prepared(&calls).await.map_err(Trouble::NotSent)?;
+        let all = calls.iter().map(|call| call.sql);
+        let session = self.prepared(all).await.map_err(Trouble::NotSent)?;
         let mut sent: Vec<Sent<'_, Result<Vec<Row>, Problem>>> = Vec::new();
         // A single statement is a transaction by itself.
         let whole = calls.len() > 1;
@@ -317,7 +363,7 @@ impl Lane {
         let shared = Arc::clone(&self.shared);
         let each = batch.each(&shared)?;
         let calls: Vec<&Query<'_>> = each.iter().chain(batch.calls()).collect();
-        let session = self.prepared(&calls).await?;
+        let session = self.prepared(calls.iter().map(|call| call.sql)).await?;
         let client = &session.client;
         let mut all = Vec::with_capacity(calls.len());
         client.batch_execute("BEGIN").await?;
@@ -340,7 +386,10 @@ impl Lane {
     }
 
     /// The connection, opened again if it is lost, with these statements prepared.
-    async fn prepared(&mut self, calls: &[&Query<'_>]) -> Result<&Session, Problem> {
+    pub(super) async fn prepared(
+        &mut self,
+        statements: impl Iterator<Item = &'static str>,
+    ) -> Result<&Session, Problem> {
         if self.session.as_ref().is_none_or(Session::is_closed) {
             self.session = None;
         }
@@ -349,20 +398,23 @@ impl Lane {
             None => self.shared.database.reopen(|_| {}).await?,
         };
         let session = self.session.insert(session);
-        for call in calls {
-            session.prepare(call.sql).await?;
+        for statement in statements {
+            session.prepare(statement).await?;
         }
         Ok(session)
     }
 
-    fn lose(&mut self, problem: Problem) -> Trouble {
+    pub(super) fn lose(&mut self, problem: Problem) -> Trouble {
         self.session.take().into_iter().for_each(Session::abort);
         Trouble::Unknown(problem)
     }
 }
 
 /// A statement without values or rows.
-fn command<'a>(session: &'a Session, sql: &'static str) -> Sent<'a, Result<Vec<Row>, Problem>> {
+pub(super) fn command<'a>(
+    session: &'a Session,
+    sql: &'static str,
+) -> Sent<'a, Result<Vec<Row>, Problem>> {
     Box::pin(async move {
         session.client.batch_execute(sql).await?;
         Ok(Vec::new())

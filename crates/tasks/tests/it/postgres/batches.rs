@@ -103,6 +103,31 @@ async fn many_callers_share_commits_and_everything_is_there() {
 }
 
 #[tokio::test]
+async fn one_that_is_there_already_does_not_keep_those_beside_it_from_being_made() {
+    const MANY: usize = 100;
+    let schema = Schema::new();
+    let store = schema.connect_with(schema.options().with_writers(1)).await;
+    assert!(store.create(task("50")).await.unwrap().is_new());
+    let taken = NewTask { principal: "name:eve".to_owned(), ..task("51") };
+    assert!(store.create(taken).await.unwrap().is_new());
+    let store = Arc::new(store);
+    let mut callers = JoinSet::new();
+    for number in 0..MANY {
+        let store = Arc::clone(&store);
+        callers.spawn(async move { (number, store.create(task(&number.to_string())).await) });
+    }
+    while let Some(done) = callers.join_next().await {
+        match done.unwrap() {
+            (50, made) => assert_eq!(made, Ok(Created::Before(TaskId::new("50")))),
+            (51, made) => assert!(made.unwrap_err().to_string().contains("is taken")),
+            (_, made) => assert!(made.unwrap().is_new()),
+        }
+    }
+    assert_eq!(store.census().await.unwrap().queued, MANY as u64);
+    schema.is_counted_right().await;
+}
+
+#[tokio::test]
 async fn a_quota_is_exact_however_many_ask_at_once() {
     const QUOTA: usize = 10;
     let schema = Schema::new();

@@ -26,11 +26,11 @@ async fn a_newer_schema_is_refused_and_left_alone() {
     let schema = Schema::new();
     schema.connect().await;
     let by_hand = schema.by_hand().await;
-    by_hand.batch_execute("UPDATE version SET number = 99").await.unwrap();
+    by_hand.batch_execute("UPDATE version SET number = number + 99").await.unwrap();
     let error = refused(&url(), schema.options()).await;
     assert!(matches!(error, StoreError::Unreadable(_)));
-    says(&error, &["version 99", "upgrade this program"]);
-    by_hand.batch_execute("UPDATE version SET number = 2").await.unwrap();
+    says(&error, &["its tables have version 1", "upgrade this program"]);
+    by_hand.batch_execute("UPDATE version SET number = number - 99").await.unwrap();
     schema.connect().await.create(task("a")).await.unwrap();
 }
 
@@ -41,7 +41,9 @@ async fn a_schema_of_the_first_version_is_brought_up_to_date_with_what_it_holds(
     store.create(task("before")).await.unwrap();
     drop(store);
     let back = "ALTER TABLE task DROP COLUMN kept;
-        DROP FUNCTION keep_task, find_tasks, retry_task, forget_tasks, purge_task, purge_ended;
+        DROP FUNCTION keep_task, find_tasks, retry_task, forget_tasks, purge_task, purge_ended,
+            count_tasks;
+        ALTER TABLE task ALTER COLUMN number DROP DEFAULT;
         UPDATE version SET number = 1";
     schema.by_hand().await.batch_execute(back).await.unwrap();
     let store = schema.connect().await;
