@@ -2,4 +2,4 @@
 
 mod commands; // login, logout, whoami
 mod using; // what other commands do with a login, or without one
-mod world; // the issuer, the server, and a browser that is a test
+pub(crate) mod world; // the issuer, the server, and a browser that is a test

@@ -89,6 +89,18 @@ impl Authority {
         Self { url, seen }
     }
 
+    /// A token for a server, as if somebody had logged in.
+    pub(crate) fn token(&self, audience: &str, scope: &str) -> String {
+        let asked =
+            [("resource", audience), ("scope", scope), ("redirect_uri", "http://127.0.0.1:9/")];
+        let back = agreed(&format!("{}/authorize?{}", self.url, form::encode(asked)));
+        let (_, back) = back.split_once('?').unwrap();
+        let given = get(&format!("{}/token?grant_type=authorization_code&{back}", self.url));
+        let (_, given) = given.split_once("\r\n\r\n").unwrap();
+        let given: Value = serde_json::from_str(given).unwrap();
+        given["access_token"].as_str().unwrap().to_owned()
+    }
+
     /// All that came for a path.
     pub(crate) fn all(&self, path: &str) -> Vec<Seen> {
         self.seen.lock().unwrap().iter().filter(|seen| seen.path == path).cloned().collect()
@@ -138,6 +150,12 @@ impl Desk {
                 (302, json!(format!("{}?{}", seen.field("redirect_uri"), form::encode(query))))
             }
             "/token" => self.token(seen),
+            // It knows one token that is none of those it signs.
+            "/introspect" => (
+                200,
+                json!({"active": seen.field("token") == "opaque-and-good",
+                "sub": "ann", "client_id": "c", "scope": "mcp", "aud": "https://mcp.test/mcp"}),
+            ),
             "/revoke" => {
                 self.refresh.remove(seen.field("token"));
                 (200, json!({}))
