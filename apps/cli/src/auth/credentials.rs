@@ -37,15 +37,20 @@ impl Credentials {
 
     /// The OAuth client for a server, which lets nobody log in yet.
     pub(crate) fn oauth(&self, url: &str) -> Result<OAuthBuilder> {
+        Ok(self.oauth_as(url, self.own_client(url)?.as_ref()))
+    }
+
+    /// The same, as a client that was registered by hand.
+    pub(super) fn oauth_as(&self, url: &str, client: Option<&OwnClient>) -> OAuthBuilder {
         let mut builder =
             OAuth::builder(url).client_name("Outlive (command line)").store(self.store.clone());
-        if let Some(client) = self.own_client(url)? {
-            builder = builder.client_id(client.id);
-            if let Some(secret) = client.secret {
-                builder = builder.client_secret(secret);
+        if let Some(client) = client {
+            builder = builder.client_id(&client.id);
+            if let Some(secret) = &client.secret {
+                builder = builder.client_secret(secret.as_str());
             }
         }
-        Ok(builder)
+        builder
     }
 
     /// The servers that somebody is logged in to.
@@ -54,7 +59,7 @@ impl Credentials {
     }
 
     /// The client that was named for a server.
-    fn own_client(&self, url: &str) -> Result<Option<OwnClient>> {
+    pub(super) fn own_client(&self, url: &str) -> Result<Option<OwnClient>> {
         let kept = self.store.get(&own_name(url)).map_err(unusable)?;
         // What cannot be read is named again.
         Ok(kept.and_then(|kept| serde_json::from_str(kept.expose()).ok()))

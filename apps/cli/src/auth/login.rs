@@ -59,25 +59,29 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
 
 async fn login(args: Args) -> Result<ExitCode> {
     let (server, screen, credentials) = (address(&args.url)?, Screen::new(), Credentials::open()?);
-    if let Some(id) = &args.client_id {
-        let secret = args.client_secret_env.as_deref().map(secret_in).transpose()?;
-        let client = OwnClient { id: id.clone(), secret, port: args.port };
-        credentials.keep_client(&args.url, &client)?;
-    }
-    let port = match args.port {
-        Some(port) => Some(port),
-        None => credentials.port(&args.url)?,
+    let client = match &args.client_id {
+        None => credentials.own_client(&args.url)?,
+        Some(id) => {
+            let secret = args.client_secret_env.as_deref().map(secret_in).transpose()?;
+            Some(OwnClient { id: id.clone(), secret, port: args.port })
+        }
     };
+    let port = args.port.or_else(|| client.as_ref().and_then(|client| client.port));
     let mut person = Person::new(&args.url, &screen).port(port);
     if args.no_browser {
         person = person.without_browser();
     }
-    let mut oauth = credentials.oauth(&args.url)?.scopes(&args.scopes).login(person.clone());
+    let mut oauth =
+        credentials.oauth_as(&args.url, client.as_ref()).scopes(&args.scopes).login(person.clone());
     if let Some(file) = &args.ca {
         oauth = oauth.root_certificates(file);
     }
     let oauth = oauth.build();
     let logged_in = log_in(&args, &server, &oauth, &person).await?;
+    // Only one that works is remembered.
+    if let Some(client) = client.filter(|_| args.client_id.is_some()) {
+        credentials.keep_client(&args.url, &client)?;
+    }
     match args.json {
         true => screen.data(&Shown::new(&args.url, &logged_in).json().to_string()),
         false => screen.talk(&format!("You are logged in to {}.", args.url)),
