@@ -3,6 +3,7 @@
 //! Standard output is data, standard error is talk. Each command is a module: its arguments, and `run`.
 //! It is a library so that tests can reach what runs below the commands; nobody else should use it.
 
+mod auth;
 mod call;
 mod doctor;
 mod inspect;
@@ -39,6 +40,9 @@ enum Command {
     Call(call::Args),
     Tasks(tasks::Args),
     Inspect(inspect::Args),
+    Login(auth::LoginArgs),
+    Logout(auth::LogoutArgs),
+    Whoami(auth::WhoamiArgs),
     Store(store::Args),
     Doctor(doctor::Args),
     Completions(Completions),
@@ -70,6 +74,9 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Call(args) => call::run(args),
         Command::Tasks(args) => tasks::run(args),
         Command::Inspect(args) => inspect::run(args),
+        Command::Login(args) => auth::login(args),
+        Command::Logout(args) => auth::logout(args),
+        Command::Whoami(args) => auth::whoami(args),
         Command::Store(args) => store::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => {

@@ -4,12 +4,16 @@ use std::{env, fs, path::PathBuf, sync::Arc};
 
 use http::{HeaderName, HeaderValue};
 use outlive::{
-    client::{Client, ClientBuilder, Error, Program, Reason, Target, TransportErrorKind},
+    auth::client::{OAuth, OAuthError},
+    client::{Client, ClientBuilder, Error, GaveUp, Program, Reason, Target, TransportErrorKind},
     wire::Version,
 };
 
 use super::screen::Screen;
-use crate::trouble::{Kind, Result, Trouble};
+use crate::{
+    auth::{self, Credentials, Person},
+    trouble::{Kind, Result, Trouble},
+};
 
 /// How to get there.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -83,6 +87,14 @@ impl Server {
         }
     }
 
+    /// Where it is, unless it is a command.
+    pub(crate) fn url(&self) -> Option<&str> {
+        match &self.place {
+            Place::Url(url) => Some(url),
+            Place::Command(_) => None,
+        }
+    }
+
     fn target(&self, screen: &Arc<Screen>) -> Target {
         match &self.place {
             Place::Url(url) => Target::Url(url.clone()),
@@ -127,6 +139,8 @@ impl Connection {
             .partial_results();
         if let Some(token) = self.token()? {
             builder = builder.token(token);
+        } else if let Some(oauth) = self.oauth(server, screen)? {
+            builder = builder.token_source(oauth);
         }
         for header in &self.headers {
             let (name, value) = read_header(header)?;
@@ -142,6 +156,29 @@ impl Connection {
             .connect(server.target(screen))
             .await
             .map_err(|error| trouble(&error, Some(server)))
+    }
+
+    /// The login that is kept for a server, and a new one where somebody is here who could log in.
+    fn oauth(&self, server: &Server, screen: &Arc<Screen>) -> Result<Option<OAuth>> {
+        let Some(url) = server.url().filter(|_| !self.has_authorization()) else { return Ok(None) };
+        // Where nothing can be kept, nobody is logged in.
+        let Ok(credentials) = Credentials::open() else { return Ok(None) };
+        let mut oauth = credentials.oauth(url)?;
+        if let Some(file) = &self.ca {
+            oauth = oauth.root_certificates(file);
+        }
+        if Screen::can_ask() {
+            oauth = oauth.login(Person::new(url, screen).port(credentials.port(url)?));
+        }
+        Ok(Some(oauth.build()))
+    }
+
+    /// Whether the user says who is calling in a header.
+    fn has_authorization(&self) -> bool {
+        self.headers.iter().any(|header| {
+            let name = header.split(':').next().unwrap_or_default();
+            name.trim().eq_ignore_ascii_case("authorization")
+        })
     }
 
     fn token(&self) -> Result<Option<String>> {
@@ -180,16 +217,19 @@ fn read_header(text: &str) -> Result<(HeaderName, HeaderValue)> {
 
 /// What went wrong between here and a server, for people.
 pub(crate) fn trouble(error: &Error, server: Option<&Server>) -> Trouble {
+    if let Error::GaveUp(GaveUp::NoToken(why)) = error
+        && let Some(why) = why.downcast_ref::<OAuthError>()
+    {
+        return auth::trouble(why);
+    }
     let kind = match error {
         Error::Refused(refused) => match refused.reason {
             Reason::TaskCancelled => Kind::Cancelled,
             Reason::Unauthorized | Reason::Forbidden | Reason::Busy { .. } => Kind::Unreachable,
             _ => Kind::Failed,
         },
-        Error::GaveUp(outlive::client::GaveUp::Unanswered(_)) => Kind::Unanswered,
-        Error::GaveUp(
-            outlive::client::GaveUp::BadAnswer(_) | outlive::client::GaveUp::BadArguments(_),
-        ) => Kind::Usage,
+        Error::GaveUp(GaveUp::Unanswered(_)) => Kind::Unanswered,
+        Error::GaveUp(GaveUp::BadAnswer(_) | GaveUp::BadArguments(_)) => Kind::Usage,
         _ => Kind::Unreachable,
     };
     let trouble = Trouble::new(kind, error);

@@ -7,7 +7,7 @@ use console::style;
 use serde_json::json;
 
 use super::{
-    config::{ServerConfig, TaskMode, ToolConfig},
+    config::{AuthConfig, ServerConfig, TaskMode, ToolConfig},
     runner::Runner,
 };
 use crate::{job::State, store::without_password};
@@ -20,6 +20,8 @@ pub(super) struct Hello {
     store: String,
     /// Whether callers need a token.
     tokens: bool,
+    /// Whose tokens, and for which address, where callers log in.
+    auth: Option<AuthConfig>,
     /// A call that shows something, for those who have no tools of their own yet.
     example: Option<&'static str>,
 }
@@ -27,6 +29,7 @@ pub(super) struct Hello {
 impl Hello {
     pub(super) fn new(
         server: &ServerConfig,
+        auth: Option<&AuthConfig>,
         tools: &[ToolConfig],
         file: Option<&Path>,
         data: &Path,
@@ -47,6 +50,7 @@ impl Hello {
             data: data.to_owned(),
             store: without_password(store),
             tokens: server.token_file.is_some(),
+            auth: auth.cloned(),
             example: file.is_none().then_some("release project=shop"),
         }
     }
@@ -79,8 +83,13 @@ impl Hello {
             eprintln!("{}", line.trim_end());
         }
         eprintln!("  data   {}", self.data.display());
-        eprintln!("  store  {}\n", self.store);
-        self.connect(url);
+        eprintln!("  store  {}", self.store);
+        if let Some(auth) = &self.auth {
+            eprintln!("  login  at {}, for {}", auth.issuer, auth.resource);
+        }
+        eprintln!();
+        // Tokens are for the address that the outside sees.
+        self.connect(self.auth.as_ref().map_or(url, |auth| &auth.resource));
         if json {
             let tools: Vec<&str> = self.tools.iter().map(|(name, _)| name.as_str()).collect();
             let said = json!({"url": url, "tools": tools, "data": self.data, "store": self.store});

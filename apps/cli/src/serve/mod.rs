@@ -39,7 +39,7 @@ use outlive::{
 use tokio::{runtime::Runtime, task::AbortHandle};
 
 use self::{
-    config::{Config, ServerConfig, TasksConfig},
+    config::{AuthConfig, Config, ServerConfig, TasksConfig},
     hello::Hello,
     host::Host,
     runner::Runner,
@@ -108,7 +108,7 @@ async fn serve(args: Args) -> Result<()> {
         Some(file) => config::load(file)?,
         None => config::demo(),
     };
-    let Config { server, tasks, tools: configs } = with_flags(config, &args);
+    let Config { server, auth, tasks, tools: configs } = with_flags(config, &args)?;
     let data = data_folder(&args, file.as_deref())?;
     let (url, store) = open_store(&tasks, &data).await?;
     let shared = is_shared(&url).then(|| Arc::clone(&store));
@@ -117,7 +117,7 @@ async fn serve(args: Args) -> Result<()> {
     let runner = Runner::new(&data, host.clone(), shared.clone(), tasks.lost_after)?;
     let runner = Arc::new(runner);
     let longest_end = configs.iter().map(|tool| tool.end_grace).max().unwrap_or_default();
-    let hello = Hello::new(&server, &configs, file.as_deref(), &data, &url);
+    let hello = Hello::new(&server, auth.as_ref(), &configs, file.as_deref(), &data, &url);
     let mut tools = Tools::new(base_of(file.as_deref()), Arc::clone(&runner));
     let built =
         tools.build(builder(&server, &tasks, &data, Arc::clone(&store), longest_end)?, configs);
@@ -132,7 +132,7 @@ async fn serve(args: Args) -> Result<()> {
         built.serve_stdio().await.map_err(|error| Trouble::new(Kind::Failed, error))?;
     } else {
         let serving = built
-            .serve_http(server.listen.as_str(), http(&server, &built)?)
+            .serve_http(server.listen.as_str(), http(&server, auth.as_ref(), &built)?)
             .await
             .map_err(|error| no_listener(&server, &error))?;
         hello.at(&serving.url(), args.json);
@@ -150,22 +150,26 @@ fn no_listener(server: &ServerConfig, error: &io::Error) -> Trouble {
     }
     let listen = &server.listen;
     Trouble::usage(format_args!("others can reach {listen}, and callers need no token there")).remedy(
-        "--token-file FILE; or --listen 127.0.0.1:PORT; or `open_to_anyone = true` in [server], if that is meant",
+        "--token-file FILE, or [auth] in the file; or --listen 127.0.0.1:PORT; or `open_to_anyone = true` in [server], if that is meant",
     )
 }
 
 /// What the command line says counts more than what the file says.
-fn with_flags(mut config: Config, args: &Args) -> Config {
+fn with_flags(mut config: Config, args: &Args) -> Result<Config> {
     if let Some(listen) = &args.listen {
         config.server.listen.clone_from(listen);
     }
     if args.token_file.is_some() {
+        if config.auth.is_some() {
+            return Err(Trouble::usage("the file has [auth], and callers have one kind of token")
+                .remedy("leave --token-file out, or [auth]"));
+        }
         config.server.token_file.clone_from(&args.token_file);
     }
     if args.store.is_some() {
         config.tasks.store.clone_from(&args.store);
     }
-    config
+    Ok(config)
 }
 
 fn builder(
@@ -206,10 +210,14 @@ fn builder(
     Ok(builder)
 }
 
-fn http(server: &ServerConfig, built: &Server) -> Result<HttpConfig> {
+fn http(server: &ServerConfig, auth: Option<&AuthConfig>, built: &Server) -> Result<HttpConfig> {
     let mut http = pages::add(HttpConfig::new(), built);
     if let Some(file) = &server.token_file {
         http = http.authenticator(StaticTokens::from_file(file).map_err(Trouble::usage)?);
+    }
+    if let Some(auth) = auth {
+        let name = server.title.as_ref().unwrap_or(&server.name);
+        http = http.authenticator(auth.resource_server(name)?);
     }
     for host in &server.allow_hosts {
         http = http.allow_host(host);

@@ -65,7 +65,7 @@ fn tell(path: &Path, changed: &Changed) {
         .collect();
     if parts.is_empty() {
         eprintln!(
-            "{} was written; the tools are the same ([server] and [tasks] are read at the start only)",
+            "{} was written; the tools are the same ([server], [auth] and [tasks] are read at the start only)",
             path.display()
         );
     } else {

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is tests, helpers included")]
 
+#[cfg(unix)]
+mod auth; // logins: a browser that is a script, a real issuer
 mod call; // `outlive call`, `outlive tasks` and `outlive inspect`, piped and at a terminal
 mod doctor; // `outlive doctor`
 #[cfg(unix)]

@@ -17,6 +17,7 @@ use super::{
     place::Place,
     registered::Registered,
     scopes::Scopes,
+    store::TOKENS,
     token_endpoint::{Given, TokenEndpoint},
 };
 use crate::fetch::Fetch;
@@ -334,7 +335,7 @@ impl Source {
 
     fn tokens(&self) -> String {
         let server = self.server.as_ref().map(ToString::to_string).unwrap_or_default();
-        format!("tokens {server}")
+        format!("{TOKENS}{server}")
     }
 
     pub(super) async fn get(&self, name: &str) -> Result<Option<Secret>, OAuthError> {

@@ -2,11 +2,13 @@
 //!
 //! - `reader`: TOML with lines, and errors that name them.
 //! - `units`: spans of time and amounts of bytes.
+//! - `auth`: whose tokens are taken.
 //! - `argument`: arguments of tools, and their schema.
 //! - `template`: commands with placeholders.
 //! - `tool`: a tool.
 
 mod argument;
+mod auth;
 mod reader;
 mod template;
 mod tool;
@@ -23,6 +25,7 @@ use reader::{At, Problem, Result as Read, Section};
 use tool::Asked;
 use units::Span;
 
+pub(crate) use auth::AuthConfig;
 pub(crate) use tool::{OnCrash, Output, Ready, TaskMode, ToolConfig};
 pub(crate) use units::in_words;
 
@@ -32,6 +35,7 @@ use crate::trouble::{Result, Trouble};
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) server: ServerConfig,
+    pub(crate) auth: Option<AuthConfig>,
     pub(crate) tasks: TasksConfig,
     pub(crate) tools: Vec<ToolConfig>,
 }
@@ -96,6 +100,16 @@ fn parse(text: &str) -> Read<Config> {
 fn parse_noting(text: &str, asked: &mut Asked) -> Read<Config> {
     let mut file = Section::of(text)?;
     let server = server(file.section("server")?, asked)?;
+    let table = file.section("auth")?;
+    let line = table.as_ref().map_or(1, |table| table.line);
+    let auth = auth::auth(table, asked)?;
+    if auth.is_some() && server.token_file.is_some() {
+        return Err(Problem::at(
+            line,
+            "callers have tokens of [auth], or of `token_file`, not of both",
+        )
+        .remedy("leave one of them out"));
+    }
     let tasks = tasks(file.section("tasks")?, asked)?;
     let tools = file.section("tools")?;
     file.finish()?;
@@ -111,7 +125,7 @@ fn parse_noting(text: &str, asked: &mut Asked) -> Read<Config> {
         return Err(Problem::at(line, "[tools] is empty")
             .remedy("[tools.NAME] with a description and a command"));
     }
-    Ok(Config { server, tasks, tools })
+    Ok(Config { server, auth, tasks, tools })
 }
 
 fn server(section: Option<Section<'_>>, asked: &mut Asked) -> Read<ServerConfig> {

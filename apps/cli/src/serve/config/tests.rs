@@ -105,6 +105,22 @@ fn mistakes_name_their_line() {
             "`comand` means nothing in [tools.t]",
         ),
         ("[server]\nport = 1\n", 2, "`port` means nothing in [server]"),
+        ("[auth]\nissuer = \"https://id\"\n", 1, "[auth] has no `resource`"),
+        (
+            "[auth]\nresource = \"https://a/mcp\"\nisuer = \"https://id\"\n",
+            3,
+            "`isuer` means nothing",
+        ),
+        (
+            "[auth]\nresource = \"https://a/mcp\"\nissuer = \"https://id\"\nintrospection_url = \"https://id/i\"\n",
+            4,
+            "or by asking about them",
+        ),
+        (
+            "[server]\ntoken_file = \"t\"\n[auth]\nresource = \"https://a/mcp\"\nissuer = \"https://id\"\n",
+            3,
+            "not of both",
+        ),
         ("[server]\ntrust_proxies = [\n  \"proxy\",\n]\n", 3, "is no address"),
     ] {
         let problem = parse(text).expect_err("should be refused").to_string();
@@ -143,7 +159,7 @@ fn the_page_has_every_key_and_no_other() {
 
 #[test]
 fn the_page_says_the_defaults() {
-    let Config { server, tasks, tools } =
+    let Config { server, tasks, tools, .. } =
         parse("[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\n").expect("is a file");
     let tool = &tools[0];
     let TaskMode::Auto { after } = tool.task else { panic!("calls become tasks by default") };

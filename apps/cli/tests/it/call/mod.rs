@@ -3,7 +3,7 @@
 mod answers; // answers to questions without a terminal
 mod calls; // arguments, results, errors, exit codes
 mod inspect; // what a server has
-mod stage; // a server and the program, started for a test
+pub(crate) mod stage; // a server and the program, started for a test
 mod tasks; // what is written down, and gone on with
 mod terminal; // at a terminal: bars, forms, Ctrl-C
-mod tmux; // a terminal to look at
+pub(crate) mod tmux; // a terminal to look at

@@ -12,7 +12,7 @@ use std::{
 
 use outlive_transport::client::Secret;
 
-use super::{CredentialStore, StoreError};
+use super::{CredentialStore, StoreError, TOKENS};
 
 /// Keeps credentials in a file with the permissions 0600.
 #[derive(Clone, Debug)]
@@ -24,6 +24,17 @@ impl FileStore {
     /// A file, which need not be there yet; nor its folder.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
+    }
+
+    /// The addresses of the MCP servers that it has tokens for.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read.
+    pub fn servers(&self) -> Result<Vec<String>, StoreError> {
+        let all = self.read()?;
+        let servers = all.keys().filter_map(|name| name.strip_prefix(TOKENS));
+        Ok(servers.map(str::to_owned).collect())
     }
 
     fn read(&self) -> Result<BTreeMap<String, String>, StoreError> {

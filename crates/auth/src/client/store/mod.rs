@@ -38,6 +38,9 @@ pub trait CredentialStore: Send + Sync + 'static {
     fn remove(&self, name: &str) -> Result<(), StoreError>;
 }
 
+/// The name under which the tokens for an MCP server are kept begins so; its address follows.
+pub(super) const TOKENS: &str = "tokens ";
+
 /// Credentials could not be read or kept. Its text says what to do.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]

@@ -280,6 +280,14 @@ async fn a_file_of_credentials_is_its_owners() {
     store.remove("a").unwrap();
     assert_eq!(store.get("a").unwrap(), None);
     assert_eq!(store.get("b").unwrap(), Some(Secret::new("2")));
+    // It knows which servers somebody is logged in to.
+    assert!(store.servers().unwrap().is_empty());
+    let world = World::new().await;
+    let oauth = world.oauth().store(store.clone()).build();
+    oauth.login().await.unwrap();
+    assert_eq!(store.servers().unwrap(), [world.url()]);
+    oauth.logout().await.unwrap();
+    assert!(store.servers().unwrap().is_empty());
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
     // What others may have read is not trusted, and not used in silence.

@@ -1,0 +1,46 @@
+//! `outlive logout`: forgets the login to a server.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use super::{Credentials, address, trouble};
+use crate::{
+    call::{block_on, screen::Screen},
+    trouble::Result,
+};
+
+/// Forgets the login to a server, and tells whoever gave it.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  outlive logout https://example.com/mcp")]
+pub(crate) struct Args {
+    /// The address of the server
+    url: String,
+    /// A PEM file of the certificates to trust, in place of the system's
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// Prints whether somebody was logged in, as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    block_on(Box::pin(logout(args)))
+}
+
+async fn logout(args: Args) -> Result<ExitCode> {
+    let (url, screen, credentials) = (&args.url, Screen::new(), Credentials::open()?);
+    address(url)?;
+    let mut oauth = credentials.oauth(url)?;
+    if let Some(file) = &args.ca {
+        oauth = oauth.root_certificates(file);
+    }
+    let was_in = oauth.build().logout().await.map_err(|error| trouble(&error))?;
+    credentials.forget_client(url)?;
+    match (args.json, was_in) {
+        (true, was_in) => {
+            screen.data(&serde_json::json!({"server": url, "loggedOut": was_in}).to_string());
+        }
+        (false, true) => screen.talk(&format!("You are logged out of {url}.")),
+        (false, false) => screen.talk(&format!("Nobody was logged in to {url}.")),
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,125 @@
+//! `outlive whoami`: as whom this program calls servers. Only what may be seen is shown: no token is.
+
+use std::{
+    process::ExitCode,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use outlive::auth::client::LoggedIn;
+use serde_json::{Value, json};
+
+use super::{Credentials, address, trouble};
+use crate::{
+    call::{
+        block_on,
+        screen::{Screen, shown},
+    },
+    store::{rough, stamp, wall_clock},
+    trouble::{Kind, Result, Trouble},
+};
+
+/// Shows where you are logged in, and with which scopes.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  outlive whoami\n  outlive whoami https://example.com/mcp --json"
+)]
+pub(crate) struct Args {
+    /// The address of a server; all that there are logins for, if nothing is said
+    url: Option<String>,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    block_on(Box::pin(whoami(args)))
+}
+
+async fn whoami(args: Args) -> Result<ExitCode> {
+    let (screen, credentials) = (Screen::new(), Credentials::open()?);
+    if let Some(url) = &args.url {
+        address(url)?;
+        let Some(logged_in) = look(&credentials, url).await? else {
+            let trouble = Trouble::new(Kind::Failed, format!("nobody is logged in to {url}"));
+            return Err(trouble.remedy(format!("`outlive login {url}`")));
+        };
+        let found = Shown::new(url, &logged_in);
+        screen.data(&if args.json { found.json().to_string() } else { found.text() });
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut all = Vec::new();
+    for url in credentials.servers()? {
+        if let Some(logged_in) = look(&credentials, &url).await? {
+            all.push((url, logged_in));
+        }
+    }
+    let mut shown = all.iter().map(|(url, logged_in)| Shown::new(url, logged_in));
+    match (args.json, all.is_empty()) {
+        (true, _) => screen.data(&Value::from_iter(shown.map(|it| it.json())).to_string()),
+        (false, true) => screen.talk("You are logged in nowhere. `outlive login URL` logs in."),
+        (false, false) => shown.by_ref().for_each(|it| screen.data(&it.text())),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn look(credentials: &Credentials, url: &str) -> Result<Option<LoggedIn>> {
+    credentials.oauth(url)?.build().logged_in().await.map_err(|error| trouble(&error))
+}
+
+/// A login, as it is shown.
+pub(super) struct Shown<'a> {
+    server: &'a str,
+    login: &'a LoggedIn,
+}
+
+impl<'a> Shown<'a> {
+    pub(super) fn new(server: &'a str, login: &'a LoggedIn) -> Self {
+        Self { server, login }
+    }
+
+    fn expires(&self) -> Option<u64> {
+        self.login.expires.map(millis)
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let login = self.login;
+        json!({
+            "server": self.server,
+            "issuer": login.issuer,
+            "clientId": login.client_id,
+            "scopes": login.scopes,
+            "expires": self.expires().map(stamp),
+            "renewable": login.renewable,
+            "boundToKey": login.bound,
+        })
+    }
+
+    fn text(&self) -> String {
+        let login = self.login;
+        let scopes = match login.scopes.is_empty() {
+            true => "those that are given without asking".to_owned(),
+            false => login.scopes.join(" "),
+        };
+        let now = wall_clock();
+        let span = match self.expires() {
+            None => "until it is refused".to_owned(),
+            Some(at) if at > now => format!("for another {}", rough(at - now)),
+            Some(_) => "no more".to_owned(),
+        };
+        let renewed = if login.renewable { ", and is renewed then" } else { "" };
+        let key = if login.bound { "; bound to a key of this machine" } else { "" };
+        let lines = [
+            ("issuer", &login.issuer),
+            ("client", &login.client_id),
+            ("scopes", &scopes),
+            ("good", &format!("{span}{renewed}{key}")),
+        ];
+        let lines = lines.map(|(name, value)| format!("\n  {name:<8}{}", shown(value)));
+        format!("{}{}", shown(self.server), lines.concat())
+    }
+}
+
+fn millis(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,112 @@
+//! `outlive login`, `outlive logout` and `outlive whoami`.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    os::unix::fs::PermissionsExt,
+};
+
+use serde_json::Value;
+
+use super::world::{Ways, World, agreed};
+
+// ACL-33
+#[test]
+fn somebody_logs_in_in_the_browser_and_out_again() {
+    let world = World::new();
+    let url = world.url.as_str();
+    let (code, said) = world.log_in(&[]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("Your browser opens") && said.contains("You are logged in to"), "{said}");
+    let file = world.credentials();
+    let mode = fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+    let kept = fs::read_to_string(&file).unwrap();
+    assert!(mode == 0o600 && kept.contains("secret-refresh-"), "{mode:o}");
+
+    let who = world.outlive.json(&["whoami", url, "--json"]);
+    assert_eq!(who["issuer"], world.issuer.url.as_str(), "{who}");
+    assert_eq!((&who["clientId"], &who["renewable"]), (&"registered".into(), &true.into()));
+    assert_eq!(who["scopes"], serde_json::json!(["mcp"]), "{who}");
+    assert_eq!(world.outlive.json(&["whoami", "--json"]), Value::from(vec![who.clone()]));
+    let page = world.outlive.run(&["whoami"]);
+    assert!(page.code == 0 && page.out.contains(url) && page.out.contains("mcp"), "{page:?}");
+    // Nothing that anybody could use is shown.
+    for shown in [said, who.to_string(), page.out] {
+        assert!(!shown.contains("secret-") && !shown.contains("eyJ"), "{shown}");
+    }
+
+    let out = world.outlive.run(&["logout", url]);
+    assert!(out.code == 0 && out.err.contains("logged out"), "{out:?}");
+    assert_eq!(world.issuer.all("/revoke").len(), 1);
+    let kept = fs::read_to_string(&file).unwrap();
+    assert!(!kept.contains("secret-refresh-"));
+    let out = world.outlive.run(&["logout", url]);
+    assert!(out.code == 0 && out.err.contains("Nobody was logged in"), "{out:?}");
+    let who = world.outlive.run(&["whoami", url]);
+    assert!(who.code == 1 && who.err.contains(&format!("outlive login {url}")), "{who:?}");
+    assert_eq!(world.outlive.json(&["whoami", "--json"]), serde_json::json!([]));
+}
+
+#[test]
+fn where_there_is_no_browser_the_address_is_pasted() {
+    let world = World::new();
+    let mut login = world.start(&["login", &world.url, "--no-browser", "--json"]);
+    let mut said = BufReader::new(login.stderr.take().unwrap()).lines();
+    let page = said.find_map(|line| {
+        let line = line.unwrap();
+        line.trim().starts_with("http://").then(|| line.trim().to_owned())
+    });
+    let back = agreed(&page.unwrap());
+    writeln!(login.stdin.take().unwrap(), "{back}").unwrap();
+    // It must not write to a pipe that is closed.
+    said.for_each(drop);
+    let ended = login.wait_with_output().unwrap();
+    assert!(ended.status.success());
+    let shown: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!(shown["server"], world.url.as_str());
+    world.outlive.says(&["call", &world.url, "scopes"], "mcp\n");
+    // Nobody opened a browser.
+    assert!(fs::metadata(world.outlive.folder.file("page")).is_err());
+}
+
+#[test]
+fn nothing_pasted_is_no_login() {
+    let world = World::new();
+    let ran = world.outlive.run(&["login", &world.url, "--no-browser"]);
+    assert!(ran.code == 3 && ran.err.contains("nothing was pasted"), "{ran:?}");
+    assert_eq!(world.outlive.run(&["whoami", &world.url]).code, 1);
+}
+
+#[test]
+fn a_second_login_takes_the_place_of_the_first() {
+    let world = World::new();
+    assert_eq!(world.log_in(&[]).0, 0);
+    assert_eq!(world.log_in(&["--scope", "write"]).0, 0);
+    let who = world.outlive.json(&["whoami", &world.url, "--json"]);
+    assert_eq!(who["scopes"], serde_json::json!(["mcp", "write"]), "{who}");
+    assert_eq!((world.logins(), world.issuer.all("/register").len()), (2, 1));
+}
+
+#[test]
+fn where_programs_cannot_register_a_client_is_named_and_remembered() {
+    // So short that each use renews it.
+    let world = World::with(Ways { registers: false, expires_in: 10 });
+    let ran = world.command(&["login", &world.url]).output().unwrap();
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(ran.status.code() == Some(3) && said.contains("--client-id"), "{said}");
+    let (code, said) = world.log_in(&["--client-id", "by-hand"]);
+    assert_eq!(code, 0, "{said}");
+    world.outlive.says(&["call", &world.url, "scopes"], "mcp\n");
+    let asked = world.issuer.all("/token");
+    assert!(asked.len() > 1 && asked.iter().all(|seen| seen.field("client_id") == "by-hand"));
+    assert_eq!(world.logins(), 1);
+}
+
+#[test]
+fn what_is_no_address_has_no_login() {
+    let world = World::new();
+    for command in ["login", "logout", "whoami"] {
+        let ran = world.outlive.run(&[command, "my-server --stdio"]);
+        assert!(ran.code == 2 && ran.err.contains("http://"), "{ran:?}");
+    }
+}
