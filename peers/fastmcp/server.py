@@ -105,4 +105,6 @@ def end():
 
 if not watch:
     threading.Thread(target=end, daemon=True).start()
-Announced(uvicorn.Config(app, log_level="error", access_log=False)).run(sockets=[listener])
+# Connections wait while others are measured; the default closes them after five seconds.
+config = uvicorn.Config(app, log_level="error", access_log=False, timeout_keep_alive=600)
+Announced(config).run(sockets=[listener])

@@ -56,5 +56,7 @@ async function legacy(req, res) {
   await transport.handleRequest(req, res);
 }
 const http = createServer((req, res) => (req.headers["mcp-protocol-version"] === "2026-07-28" ? modern : legacy)(req, res));
+// Connections wait while others are measured; the default closes them after five seconds.
+http.keepAliveTimeout = 600_000;
 http.listen(0, "127.0.0.1", () => console.log(`listening ${http.address().port}`));
 process.stdin.on("end", () => process.exit(0)).resume();

@@ -2,8 +2,7 @@
 
 use std::{
     convert::Infallible,
-    future::Future,
-    pin::{Pin, pin},
+    pin::Pin,
     task::{Context, Poll},
     time::Duration,
 };
@@ -70,16 +69,15 @@ struct Params {
 
 async fn events(Json(request): Json<Request>) -> Sse<Events> {
     let steps = request.params.arguments.steps;
-    Sse::new(Events { id: request.id, steps, step: 0, turn: false })
+    Sse::new(Events { id: request.id, steps, step: 0 })
 }
 
-/// Events that do not come all at once, as those of a handler do not.
+/// Events that are there as soon as they are wanted: hyper may gather several into one write, as our
+/// server may.
 struct Events {
     id: u64,
     steps: u32,
     step: u32,
-    /// Whether the next may come.
-    turn: bool,
 }
 
 #[derive(Serialize)]
@@ -106,15 +104,7 @@ struct Progress {
 impl Stream for Events {
     type Item = Result<Event, Infallible>;
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if !self.turn {
-            self.turn = true;
-            // What was said goes out before the next is said.
-            if pin!(tokio::task::yield_now()).poll(cx).is_pending() {
-                return Poll::Pending;
-            }
-        }
-        self.turn = false;
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.step += 1;
         let (step, steps) = (self.step, self.steps);
         let message = match step.cmp(&(steps + 1)) {
