@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
 use http::request::Parts;
-use outlive::server::{Args, BuildError, Durable, Principal, Server, Session, Tool};
+use outlive::server::{Args, BuildError, Durable, Principal, Server, ServerBuilder, Session, Tool};
 use outlive_protocol::{Accepted, Arrival, Endpoint, InFlight};
 
 use crate::messages;
@@ -35,7 +35,12 @@ async fn echo_durable(_cx: Durable, Args(args): Args<EchoArgs>) -> String {
 ///
 /// None that is expected: what it consists of is fixed.
 pub fn server() -> Result<Server, BuildError> {
-    with(Tool::new("echo", echo))
+    with(tool())
+}
+
+/// Its tool.
+pub fn tool() -> Tool {
+    Tool::new("echo", echo)
 }
 
 /// The server whose handler could ask.
@@ -47,8 +52,23 @@ pub fn durable_server() -> Result<Server, BuildError> {
     with(Tool::new("echo", echo_durable))
 }
 
+/// The server with this many tools, of which one is called.
+///
+/// # Errors
+///
+/// None that is expected: what it consists of is fixed.
+pub fn server_of(tools: usize) -> Result<Server, BuildError> {
+    let others = (1..tools).map(|number| Tool::new(format!("echo-{number}"), echo));
+    let builder = others.fold(builder(tool()), ServerBuilder::tool);
+    builder.build()
+}
+
 fn with(tool: Tool) -> Result<Server, BuildError> {
-    Server::builder("bench", "1.0.0").tool(tool.description("Says what it is told")).build()
+    builder(tool).build()
+}
+
+fn builder(tool: Tool) -> ServerBuilder {
+    Server::builder("bench", "1.0.0").tool(tool.description("Says what it is told"))
 }
 
 /// A way that messages come in, without the transport that brings them.

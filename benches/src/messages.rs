@@ -59,6 +59,18 @@ pub const LISTEN: &str = r#"{"jsonrpc":"2.0","id":1,"method":"subscriptions/list
 pub const MODERN_CALL_HEADERS: &[(&str, &str)] =
     &[("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "echo")];
 
+/// What a caller shows.
+pub const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// The headers of [`modern_call`] by a caller that shows a token, from a page of this machine.
+pub const FULL_CALL_HEADERS: &[(&str, &str)] = &[
+    ("mcp-protocol-version", "2026-07-28"),
+    ("mcp-method", "tools/call"),
+    ("mcp-name", "echo"),
+    ("origin", "http://localhost"),
+    ("authorization", "Bearer 0123456789abcdef0123456789abcdef"),
+];
+
 /// The headers that go with [`create_task`].
 pub const CREATE_TASK_HEADERS: &[(&str, &str)] = MODERN_CALL_HEADERS;
 

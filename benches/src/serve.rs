@@ -14,12 +14,18 @@ mod tasks;
 use std::io;
 
 use anyhow::{Result, bail};
-use outlive::server::Server;
+use outlive::{
+    http::{HttpConfig, StaticTokens},
+    server::Server,
+};
 use tokio::runtime::Runtime;
 
-use crate::echo;
+use crate::{echo, messages::TOKEN};
 
 pub(crate) use lifecycle::fill;
+
+/// How many tools a server has that has many.
+const TOOLS: usize = 10_000;
 
 /// Runs a server until its standard input ends. Those that keep tasks are told where.
 pub(crate) fn run(name: &str, place: Option<&str>) -> Result<()> {
@@ -38,6 +44,8 @@ pub(crate) fn run(name: &str, place: Option<&str>) -> Result<()> {
         "control-http" => listen(control_http::start()),
         "control-streams" => listen(control_streams::start()),
         "outlive-http" => listen(outlive_http(echo::server()?)),
+        "outlive-full-http" => listen(outlive_full_http()),
+        "outlive-telling-http" => tell(),
         "outlive-durable-http" => listen(outlive_http(echo::durable_server()?)),
         "control-payload" => listen(growth::control()),
         "outlive-payload" => listen(growth::ours(1)),
@@ -46,7 +54,7 @@ pub(crate) fn run(name: &str, place: Option<&str>) -> Result<()> {
         "control-stdio" => control_stdio::run(),
         "outlive-stdio" => outlive_stdio(),
         _ => bail!(
-            "there is no server `{name}`; there are control-http, control-streams, control-payload, control-progress, control-stdio, outlive-http, outlive-durable-http, outlive-payload, outlive-progress, outlive-stdio; with a place: control-tasks, outlive-tasks, outlive-tasks-idle, outlive-streams, outlive-lifecycle, outlive-soak; and with a number: outlive-tools"
+            "there is no server `{name}`; there are control-http, control-streams, control-payload, control-progress, control-stdio, outlive-http, outlive-full-http, outlive-telling-http, outlive-durable-http, outlive-payload, outlive-progress, outlive-stdio; with a place: control-tasks, outlive-tasks, outlive-tasks-idle, outlive-streams, outlive-lifecycle, outlive-soak; and with a number: outlive-tools"
         ),
     }
 }
@@ -67,7 +75,28 @@ fn say(line: &str) {
 }
 
 async fn outlive_http(server: Server) -> Result<(u16, impl Sized)> {
-    let serving = server.serve_http("127.0.0.1:0", outlive::http::HttpConfig::new()).await?;
+    let serving = server.serve_http("127.0.0.1:0", HttpConfig::new()).await?;
+    Ok((serving.address().port(), serving))
+}
+
+/// A server that tells everybody who listens of a change when a line comes in.
+fn tell() -> Result<()> {
+    let runtime = runtime()?;
+    let server = echo::server()?;
+    let (port, _serving) = runtime.block_on(outlive_http(server.clone()))?;
+    say(&format!("listening {port}"));
+    for (number, line) in io::stdin().lines().enumerate() {
+        server.add_tool(echo::tool())?;
+        say(&format!("{} {number}", line?));
+    }
+    Ok(())
+}
+
+/// A server with much on it, which knows its callers.
+async fn outlive_full_http() -> Result<(u16, impl Sized)> {
+    let tokens = StaticTokens::new().with("bench", TOKEN);
+    let config = HttpConfig::new().authenticator(tokens);
+    let serving = echo::server_of(TOOLS)?.serve_http("127.0.0.1:0", config).await?;
     Ok((serving.address().port(), serving))
 }
 

@@ -18,7 +18,10 @@ use serde::{Deserialize, Serialize};
 
 /// Listens on any free port.
 pub(super) async fn start() -> Result<(u16, impl Sized)> {
-    let router = Router::new().route("/mcp", post(modern)).route("/legacy", post(legacy));
+    let router = Router::new()
+        .route("/mcp", post(modern))
+        .route("/page", post(page))
+        .route("/legacy", post(legacy));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let port = listener.local_addr()?.port();
     // As our own listener does: an answer is one write, and nothing waits for more of it.
@@ -33,6 +36,19 @@ async fn modern(body: Bytes) -> Response {
         meta: META,
         content: [Content::text(message)],
     })
+}
+
+/// The same for a page in a browser, which is told that it may read it.
+async fn page(body: Bytes) -> Response {
+    const ORIGIN: HeaderValue = HeaderValue::from_static("http://localhost");
+    const READS: HeaderValue =
+        HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate, Retry-After");
+    let mut response = modern(body).await;
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, ORIGIN);
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, READS);
+    headers.insert(header::VARY, HeaderValue::from_static("Origin"));
+    response
 }
 
 async fn legacy(body: Bytes) -> Response {

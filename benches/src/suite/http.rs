@@ -10,7 +10,8 @@ use crate::{
     load::http::{Load, connect, exchange},
     machine::Cores,
     messages::{
-        INITIALIZE, INITIALIZED, MODERN_CALL_HEADERS, http_request, legacy_call, modern_call,
+        FULL_CALL_HEADERS, INITIALIZE, INITIALIZED, MODERN_CALL_HEADERS, http_request, legacy_call,
+        modern_call,
     },
     peers::{Peer, Peers, Serves, Serving},
     report::{Bar, Report},
@@ -25,8 +26,10 @@ const OUTLIVE: usize = 1;
 const CONTROL_LEGACY: usize = 2;
 const OUTLIVE_LEGACY: usize = 3;
 const OUTLIVE_DURABLE: usize = 4;
+const CONTROL_FULL: usize = 5;
+const OUTLIVE_FULL: usize = 6;
 /// Behind these: the peers, each beside the control of its revision.
-const OURS: usize = 5;
+const PEERS: usize = 7;
 
 pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Report) -> Result<()> {
     let calls = |_: &Peer| Some(vec!["calls".to_owned(), "1".to_owned()]);
@@ -35,9 +38,11 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
     let (control, control_address) = Server::listening("control-http", cores)?;
     let (outlive, outlive_address) = Server::listening("outlive-http", cores)?;
     let (durable, durable_address) = Server::listening("outlive-durable-http", cores)?;
+    let (full, full_address) = Server::listening("outlive-full-http", cores)?;
     let modern = modern_call();
     let modern_at =
         |path| vec![http_request("POST", path, MODERN_CALL_HEADERS, &modern); CONNECTIONS];
+    let full_at = |path| vec![http_request("POST", path, FULL_CALL_HEADERS, &modern); CONNECTIONS];
     // With the headers that calls in a session have, though there is none.
     let legacy_control = vec![legacy_request("/legacy", &"0".repeat(32)); CONNECTIONS];
     let mut targets = vec![
@@ -51,8 +56,15 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
             in_sessions(outlive_address)?,
         )?,
         Http::open("Outlive, Durable", &durable, durable_address, modern_at("/mcp"))?,
+        Http::open("control, token, page", &control, control_address, full_at("/page"))?,
+        Http::open("Outlive, token, page, 10,000 tools", &full, full_address, full_at("/mcp"))?,
     ];
-    let pairs = [[CONTROL, OUTLIVE], [CONTROL, OUTLIVE_DURABLE], [CONTROL_LEGACY, OUTLIVE_LEGACY]];
+    let pairs = [
+        [CONTROL, OUTLIVE],
+        [CONTROL, OUTLIVE_DURABLE],
+        [CONTROL_LEGACY, OUTLIVE_LEGACY],
+        [CONTROL_FULL, OUTLIVE_FULL],
+    ];
     for pair in pairs {
         let [control, outlive] =
             pair.map(|index| String::from_utf8_lossy(targets[index].load.answer()));
@@ -94,19 +106,38 @@ fn tell(series: &[Series], controls: &[usize], report: &mut Report) {
     let modern = ratio("2026-07-28, Outlive / control (CPU)", OUTLIVE, CONTROL);
     let durable =
         ratio("2026-07-28, Outlive with Durable / control (CPU)", OUTLIVE_DURABLE, CONTROL);
+    let full = ratio(
+        "2026-07-28, token, 10,000 tools, Outlive / control (CPU)",
+        OUTLIVE_FULL,
+        CONTROL_FULL,
+    );
     let legacy =
         ratio("2025-11-25 session, Outlive / control (CPU)", OUTLIVE_LEGACY, CONTROL_LEGACY);
-    for (peer, control) in (OURS..).zip(controls) {
+    let mut fastest: Option<(&str, f64)> = None;
+    for (peer, control) in (PEERS..).zip(controls) {
         let Some(theirs) = series.get(peer) else { continue };
-        let (wire, outlive) = match *control {
-            CONTROL => ("2026-07-28", OUTLIVE),
-            _ => ("2025-11-25 session", OUTLIVE_LEGACY),
-        };
-        ratio(&format!("{wire}, {} / control (CPU)", theirs.name), peer, *control);
-        ratio(&format!("{wire}, {} / Outlive (CPU)", theirs.name), peer, outlive);
+        if *control == CONTROL_LEGACY {
+            let name = format!("2025-11-25 session, {}", theirs.name);
+            ratio(&format!("{name} / control (CPU)"), peer, *control);
+            ratio(&format!("{name} / Outlive (CPU)"), peer, OUTLIVE_LEGACY);
+            continue;
+        }
+        let name = format!("2026-07-28, {}", theirs.name);
+        ratio(&format!("{name} / control (CPU)"), peer, *control);
+        let name = format!("{name} / Outlive, token, 10,000 tools (CPU)");
+        let Some(times) = ratio(&name, peer, OUTLIVE_FULL) else { continue };
+        if fastest.is_none_or(|(_, least)| times < least) {
+            fastest = Some((&theirs.name, times));
+        }
     }
     report.series(series);
-    report.bar(Bar::at_most("2026-07-28 call, CPU of the control", modern, 1.2, "x"));
+    report.bar(Bar::at_most("2026-07-28 call, CPU of the control", modern, 1.1, "x"));
+    let name = "the same with a token and 10,000 tools, CPU of the control";
+    report.bar(Bar::at_most(name, full, 1.1, "x"));
+    if let Some((name, times)) = fastest {
+        let name = format!("the fastest peer, {name}, CPU of that");
+        report.bar(Bar::at_least(&name, Some(times), 3.4, "x"));
+    }
     report.bar(Bar::at_most("the same with Durable, CPU of the control", durable, 1.2, "x"));
     report.bar(Bar::at_most("2025-11-25 call in a session, CPU of the control", legacy, 1.6, "x"));
 }

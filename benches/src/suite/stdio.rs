@@ -55,7 +55,7 @@ pub(super) fn measure(plan: &Plan, _: &Peers, cores: Cores, report: &mut Report)
     report.bar(Bar::at_least(
         "stdio, 64 in flight, calls/s of the blocking loop",
         share,
-        50.0,
+        80.0,
         "%",
     ));
     Ok(())

@@ -242,7 +242,10 @@ impl Engine {
         if let Some(notify) = watched.get(task).and_then(Weak::upgrade) {
             return notify;
         }
-        watched.retain(|_, notify| notify.strong_count() > 0);
+        // Those that nobody waits for any more are let go before room is made for more.
+        if watched.len() == watched.capacity() {
+            watched.retain(|_, notify| notify.strong_count() > 0);
+        }
         let notify = Arc::new(Notify::new());
         watched.insert(task.clone(), Arc::downgrade(&notify));
         notify

@@ -4,9 +4,9 @@
 mod notes;
 mod operating;
 mod row;
+mod table;
 
 use std::{
-    collections::HashMap,
     fmt,
     future::ready,
     sync::{
@@ -21,6 +21,7 @@ use outlive_wire::RawJson;
 use self::{
     notes::{Events, Notes},
     row::Row,
+    table::Tasks,
 };
 use super::{
     After, Answer, Answerer, Audit, AuditEvent, By, Cancelled, Census, Changes, Claimed, Cleaning,
@@ -38,22 +39,6 @@ pub struct MemoryStore {
     listeners: Mutex<Vec<Listener>>,
     /// How far a test has moved time.
     shifted: AtomicU64,
-}
-
-#[derive(Default)]
-struct Tasks {
-    by_id: HashMap<TaskId, Row>,
-    by_key: HashMap<(String, String), (OnceKey, TaskId)>,
-}
-
-impl Tasks {
-    fn made(&self, principal: &str, once: &OnceKey) -> Option<Created> {
-        let (known, id) = self.by_key.get(&(principal.to_owned(), once.key.clone()))?;
-        Some(match known == once {
-            true => Created::Before(id.clone()),
-            false => Created::OtherRequest,
-        })
-    }
 }
 
 impl MemoryStore {
@@ -91,15 +76,14 @@ impl Store for MemoryStore {
         {
             return done(Ok(before));
         }
-        if let Some(row) = tasks.by_id.get(&task.id) {
+        if let Some(row) = tasks.get(&task.id) {
             // Asked for again, because nobody knew whether it had been made.
             return done(match row.principal == task.principal {
                 true => Ok(Created::Before(task.id)),
                 false => Err(StoreError::Unavailable("the name of the task is taken".to_owned())),
             });
         }
-        let is_open = |row: &&Row| row.principal == task.principal && row.phase != Phase::Ended;
-        if tasks.by_id.values().filter(is_open).count() >= task.quota {
+        if tasks.open(&task.principal) >= task.quota {
             return done(Ok(Created::OverQuota));
         }
         let id = task.id.clone();
@@ -108,11 +92,8 @@ impl Store for MemoryStore {
             worker: worker.clone(),
             epoch: 1,
         });
-        if let Some(once) = task.once {
-            tasks.by_key.insert((task.principal.clone(), once.key.clone()), (once, id.clone()));
-        }
         let due = task.worker.as_ref().map_or(now, |(_, lease)| now.saturating_add(millis(*lease)));
-        tasks.by_id.insert(
+        tasks.insert(
             id.clone(),
             Row {
                 principal: task.principal,
@@ -140,6 +121,7 @@ impl Store for MemoryStore {
                 emitted: task.journal.segments.iter().map(crate::Segment::place).collect(),
                 journal: task.journal,
                 questions: Vec::new(),
+                once: task.once,
             },
         );
         drop(tasks);
@@ -155,7 +137,7 @@ impl Store for MemoryStore {
 
     fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
         let tasks = self.lock();
-        let row = tasks.by_id.get(task).filter(|row| row.principal == principal);
+        let row = tasks.get(task).filter(|row| row.principal == principal);
         done(Ok(row.map(|row| row.view(task))))
     }
 
@@ -167,7 +149,7 @@ impl Store for MemoryStore {
         limit: PageLimit,
     ) -> Answer<'a, Option<Emitted>> {
         let tasks = self.lock();
-        let row = tasks.by_id.get(task).filter(|row| row.principal == principal);
+        let row = tasks.get(task).filter(|row| row.principal == principal);
         done(Ok(row.map(|row| row.segments(after, limit))))
     }
 
@@ -178,17 +160,8 @@ impl Store for MemoryStore {
         limit: usize,
     ) -> Answer<'a, Vec<View>> {
         let tasks = self.lock();
-        let mut rows: Vec<(&TaskId, &Row)> = tasks
-            .by_id
-            .iter()
-            .filter(|(id, row)| {
-                row.listed
-                    && row.principal == principal
-                    && after.is_none_or(|after| (row.created, *id) > (after.created, &after.id))
-            })
-            .collect();
-        rows.sort_by_key(|(id, row)| (row.created, (*id).clone()));
-        done(Ok(rows.into_iter().take(limit).map(|(id, row)| row.view(id)).collect()))
+        let listed = tasks.listed(principal, after).take(limit);
+        done(Ok(listed.map(|(id, row)| row.view(id)).collect()))
     }
 
     fn claim<'a>(
@@ -199,36 +172,33 @@ impl Store for MemoryStore {
     ) -> Answer<'a, Vec<Claimed>> {
         let now = self.now();
         let mut tasks = self.lock();
-        let mut due: Vec<(&TaskId, &mut Row)> = tasks
-            .by_id
-            .iter_mut()
-            .filter(|(_, row)| row.due.is_some_and(|due| due <= now))
-            .collect();
-        due.sort_by_key(|(_, row)| row.due);
-        let claimed = due.into_iter().take(limit).map(|(id, row)| {
-            // Whoever had it has not renewed its lease: that worker is lost.
-            let lost = row.owner.is_some();
-            row.crashes += u32::from(lost);
-            let begun = std::mem::replace(&mut row.begun, true);
-            if row.phase != Phase::Ended {
-                row.phase = Phase::Running;
-            }
-            row.owner = Some(worker.clone());
-            row.epoch += 1;
-            row.due = Some(now.saturating_add(millis(lease)));
-            Claimed {
-                lease: Lease { task: id.clone(), worker: worker.clone(), epoch: row.epoch },
-                principal: row.principal.clone(),
-                kind: row.kind.clone(),
-                request: row.request.clone(),
-                journal: row.journal(),
-                begun,
-                crashes: row.crashes,
-                lost,
-                cancel_requested: row.cancel_requested.is_some(),
-                progress: row.progress.clone(),
-                ended: row.outcome.clone(),
-            }
+        let due = tasks.due_by(now, limit);
+        let claimed = due.iter().filter_map(|id| {
+            tasks.change(id, |row| {
+                // Whoever had it has not renewed its lease: that worker is lost.
+                let lost = row.owner.is_some();
+                row.crashes += u32::from(lost);
+                let begun = std::mem::replace(&mut row.begun, true);
+                if row.phase != Phase::Ended {
+                    row.phase = Phase::Running;
+                }
+                row.owner = Some(worker.clone());
+                row.epoch += 1;
+                row.due = Some(now.saturating_add(millis(lease)));
+                Claimed {
+                    lease: Lease { task: id.clone(), worker: worker.clone(), epoch: row.epoch },
+                    principal: row.principal.clone(),
+                    kind: row.kind.clone(),
+                    request: row.request.clone(),
+                    journal: row.journal(),
+                    begun,
+                    crashes: row.crashes,
+                    lost,
+                    cancel_requested: row.cancel_requested.is_some(),
+                    progress: row.progress.clone(),
+                    ended: row.outcome.clone(),
+                }
+            })
         });
         done(Ok(claimed.collect()))
     }
@@ -236,29 +206,31 @@ impl Store for MemoryStore {
     fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> Answer<'a, Vec<Lease>> {
         let now = self.now();
         let mut tasks = self.lock();
-        let mut held = Vec::new();
-        for (id, row) in &mut tasks.by_id {
-            if row.owner.as_ref() == Some(worker) {
+        let owned = tasks.owned_by(worker);
+        let held = owned.into_iter().filter_map(|id| {
+            let epoch = tasks.change(&id, |row| {
                 row.due = Some(now.saturating_add(millis(lease)));
-                held.push(Lease { task: id.clone(), worker: worker.clone(), epoch: row.epoch });
-            }
-        }
-        done(Ok(held))
+                row.epoch
+            })?;
+            Some(Lease { task: id, worker: worker.clone(), epoch })
+        });
+        done(Ok(held.collect()))
     }
 
     fn release<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, ()> {
         let now = self.now();
-        let mut released = Vec::new();
-        for (id, row) in &mut self.lock().by_id {
-            if row.owner.as_ref() == Some(worker) {
+        let mut tasks = self.lock();
+        let released = tasks.owned_by(worker);
+        for id in &released {
+            tasks.change(id, |row| {
                 if row.phase == Phase::Running {
                     row.phase = Phase::Queued;
                 }
                 row.owner = None;
                 row.due = Some(now);
-                released.push(id.clone());
-            }
+            });
         }
+        drop(tasks);
         released.iter().for_each(|id| self.tell(id, By::Anybody));
         done(Ok(()))
     }
@@ -266,21 +238,23 @@ impl Store for MemoryStore {
     fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()> {
         let now = self.now();
         let mut tasks = self.lock();
-        let Some(row) = tasks.by_id.get_mut(&lease.task).filter(|row| row.is_held_by(lease)) else {
+        if !tasks.get(&lease.task).is_some_and(|row| row.is_held_by(lease)) {
             return done(Err(StoreError::Lost));
-        };
-        let is_seen = changes.are_seen() || !matches!(then, Then::GoOn);
-        row.apply(changes, now);
-        match then {
-            Then::GoOn => {}
-            Then::Park { due, seen } => row.park(due, seen, now),
-            Then::Keep { outcome, hold } => row.keep(outcome, hold, now),
-            Then::End { outcome, retention } => {
-                // Its run is gone: nobody waits for that.
-                row.due = Some(now);
-                row.end(outcome, retention, now);
-            }
         }
+        let is_seen = changes.are_seen() || !matches!(then, Then::GoOn);
+        tasks.change(&lease.task, |row| {
+            row.apply(changes, now);
+            match then {
+                Then::GoOn => {}
+                Then::Park { due, seen } => row.park(due, seen, now),
+                Then::Keep { outcome, hold } => row.keep(outcome, hold, now),
+                Then::End { outcome, retention } => {
+                    // Its run is gone: nobody waits for that.
+                    row.due = Some(now);
+                    row.end(outcome, retention, now);
+                }
+            }
+        });
         drop(tasks);
         if is_seen {
             self.tell(&lease.task, By::Worker);
@@ -291,10 +265,13 @@ impl Store for MemoryStore {
     fn clean_up<'a>(&'a self, lease: &'a Lease, now: Cleaning) -> Answer<'a, ()> {
         let time = self.now();
         let mut tasks = self.lock();
-        let row = tasks.by_id.get_mut(&lease.task).filter(|row| row.is_owed(lease, now));
-        let Some(row) = row else { return done(Err(StoreError::Lost)) };
-        row.owner = None;
-        row.due = (now == Cleaning::Due).then_some(time);
+        if !tasks.get(&lease.task).is_some_and(|row| row.is_owed(lease, now)) {
+            return done(Err(StoreError::Lost));
+        }
+        tasks.change(&lease.task, |row| {
+            row.owner = None;
+            row.due = (now == Cleaning::Due).then_some(time);
+        });
         drop(tasks);
         if now == Cleaning::Due {
             self.tell(&lease.task, By::Anybody);
@@ -304,7 +281,7 @@ impl Store for MemoryStore {
 
     fn heard<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Heard> {
         let tasks = self.lock();
-        let row = tasks.by_id.get(&lease.task).filter(|row| row.is_held_by(lease));
+        let row = tasks.get(&lease.task).filter(|row| row.is_held_by(lease));
         done(row.map(Row::heard).ok_or(StoreError::Lost))
     }
 
@@ -317,18 +294,18 @@ impl Store for MemoryStore {
     ) -> Answer<'a, Option<usize>> {
         let now = self.now();
         let mut tasks = self.lock();
-        let Some(row) = tasks.by_id.get_mut(task).filter(|row| row.principal == principal) else {
+        if !tasks.get(task).is_some_and(|row| row.principal == principal) {
             return done(Ok(None));
-        };
-        let taken = match row.phase {
+        }
+        let taken = tasks.change(task, |row| match row.phase {
             Phase::Ended => 0,
             _ => row.take_answers(from, answers, now),
-        };
+        });
         drop(tasks);
-        if taken > 0 {
+        if taken.is_some_and(|taken| taken > 0) {
             self.tell(task, By::Anybody);
         }
-        done(Ok(Some(taken)))
+        done(Ok(taken))
     }
 
     fn cancel<'a>(
@@ -340,11 +317,11 @@ impl Store for MemoryStore {
     ) -> Answer<'a, Option<Cancelled>> {
         let now = self.now();
         let mut tasks = self.lock();
-        let Some(row) = tasks.by_id.get_mut(task).filter(|row| row.principal == principal) else {
+        if !tasks.get(task).is_some_and(|row| row.principal == principal) {
             return done(Ok(None));
-        };
-        let cancelled = match row.phase {
-            Phase::Ended => return done(Ok(Some(Cancelled::Before))),
+        }
+        let cancelled = tasks.change(task, |row| match row.phase {
+            Phase::Ended => Cancelled::Before,
             Phase::Running if !at_once => {
                 row.cancel_requested.get_or_insert(now);
                 row.touch(now);
@@ -355,37 +332,35 @@ impl Store for MemoryStore {
                 row.end(TaskOutcome::Cancelled, retention, now);
                 Cancelled::Ended
             }
-        };
+        });
         drop(tasks);
-        self.tell(task, By::Anybody);
-        done(Ok(Some(cancelled)))
+        if cancelled != Some(Cancelled::Before) {
+            self.tell(task, By::Anybody);
+        }
+        done(Ok(cancelled))
     }
 
     fn sweep(&self, limit: usize, retention: Duration) -> Answer<'_, Swept> {
         let now = self.now();
         let mut swept = Swept::default();
         let mut tasks = self.lock();
-        let Tasks { by_id, by_key } = &mut *tasks;
-        let purged: Vec<TaskId> = by_id
-            .iter()
-            .filter(|(_, row)| row.purge.is_some_and(|purge| purge <= now) && row.due.is_none())
-            .take(limit)
-            .map(|(id, _)| id.clone())
-            .collect();
-        for id in &purged {
-            by_id.remove(id);
-        }
-        by_key.retain(|_, (_, id)| by_id.contains_key(id));
-        swept.purged = purged.len();
-        swept.more = purged.len() == limit;
-        for (id, row) in by_id.iter_mut() {
-            if swept.expired.len() < limit && row.is_expired(now) {
+        let over = || tasks.over_by(now);
+        let has_ended = |(id, row): (&TaskId, &Row)| match row.phase {
+            Phase::Ended => Ok(id.clone()),
+            _ => Err((row.principal.clone(), id.clone())),
+        };
+        let purged: Vec<TaskId> =
+            over().filter_map(|over| has_ended(over).ok()).take(limit).collect();
+        swept.expired = over().filter_map(|over| has_ended(over).err()).take(limit).collect();
+        tasks.forget(&purged);
+        for (_, id) in &swept.expired {
+            tasks.change(id, |row| {
                 let outcome = row.kept.clone().unwrap_or(TaskOutcome::Expired);
                 row.end(outcome, retention, now);
-                swept.expired.push((row.principal.clone(), id.clone()));
-            }
+            });
         }
-        swept.more |= swept.expired.len() == limit;
+        swept.purged = purged.len();
+        swept.more = purged.len() == limit || swept.expired.len() == limit;
         drop(tasks);
         swept.expired.iter().for_each(|(_, id)| self.tell(id, By::Anybody));
         locked(&self.notes).sweep(now);
@@ -438,23 +413,20 @@ impl Store for MemoryStore {
     fn census(&self) -> Answer<'_, Census> {
         let now = self.now();
         let tasks = self.lock();
-        let count =
-            |phase: Phase| tasks.by_id.values().filter(|row| row.phase == phase).count() as u64;
-        let due = tasks.by_id.values().filter_map(|row| row.due).min();
+        let due = tasks.next_due();
         done(Ok(Census {
-            queued: count(Phase::Queued),
-            running: count(Phase::Running),
-            parked: count(Phase::Parked),
-            kept: count(Phase::Kept),
-            ended: count(Phase::Ended),
+            queued: tasks.count(Phase::Queued),
+            running: tasks.count(Phase::Running),
+            parked: tasks.count(Phase::Parked),
+            kept: tasks.count(Phase::Kept),
+            ended: tasks.count(Phase::Ended),
             waiting: due.and_then(|due| now.checked_sub(due)).map(Duration::from_millis),
         }))
     }
 
     fn next_due(&self) -> Answer<'_, Option<Duration>> {
         let now = self.now();
-        let tasks = self.lock();
-        let due = tasks.by_id.values().filter_map(|row| row.due).min();
+        let due = self.lock().next_due();
         done(Ok(due.map(|due| Duration::from_millis(due.saturating_sub(now)))))
     }
 
@@ -478,7 +450,7 @@ fn millis(span: Duration) -> u64 {
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryStore")
-            .field("tasks", &self.lock().by_id.len())
+            .field("tasks", &self.lock().iter().count())
             .finish_non_exhaustive()
     }
 }

@@ -33,7 +33,7 @@ impl fmt::Display for TaskId {
 }
 
 /// A process that runs tasks. Another one each time a process starts.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkerId(Arc<str>);
 
 impl WorkerId {
@@ -140,7 +140,7 @@ pub enum By {
 }
 
 /// How far a task is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(clippy::exhaustive_enums, reason = "the state machine")]
 pub enum Phase {
     /// Waits for a worker.

@@ -35,8 +35,10 @@ pub(super) trait Source: Send {
 /// What is gathered before it is sent, at most, though more may be ready.
 pub(super) const ENOUGH: usize = 64 << 10;
 
-struct Events {
+pub(super) struct Events {
     source: Option<Box<dyn Source>>,
+    /// Whether it is open for long, and seldom says anything.
+    is_held: bool,
     out: Vec<u8>,
     interval: Duration,
     // Made when the stream first has nothing to say.
@@ -55,9 +57,18 @@ impl Body {
 
     /// A stream that begins with `first` and goes on with what the source says.
     pub(super) fn events(shared: &Shared, source: impl Source + 'static, first: Vec<u8>) -> Self {
-        let source: Option<Box<dyn Source>> = Some(Box::new(source));
+        Self::stream(shared, Box::new(source), first, false)
+    }
+
+    /// One that is open for long, and seldom says anything.
+    pub(super) fn held(shared: &Shared, source: impl Source + 'static, first: Vec<u8>) -> Self {
+        Self::stream(shared, Box::new(source), first, true)
+    }
+
+    fn stream(shared: &Shared, source: Box<dyn Source>, first: Vec<u8>, is_held: bool) -> Self {
         Self(Kind::Events(Box::new(Events {
-            source,
+            source: Some(source),
+            is_held,
             out: first,
             interval: shared.config.keep_alive,
             keep_alive: None,
@@ -66,8 +77,22 @@ impl Body {
     }
 }
 
+impl Body {
+    pub(super) fn is_held(&self) -> bool {
+        matches!(&self.0, Kind::Events(events) if events.is_held)
+    }
+
+    pub(super) fn into_events(self) -> Option<Box<Events>> {
+        match self.0 {
+            Kind::Events(events) => Some(events),
+            Kind::Full(_) => None,
+        }
+    }
+}
+
 impl Events {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    /// What there is to say next; `None` when there will be no more.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(source) = &mut self.source
             && self.out.len() < ENOUGH
             && source.poll_fill(cx, &mut self.out).is_ready()

@@ -73,7 +73,7 @@ fn changes(shared: &Arc<Shared>, entry: Arc<HttpSession>) -> Body {
         sse::numbered(&mut first, stream.id(number), b"");
     }
     let source = Changes::new(entry, stream);
-    Body::events(shared, source, first)
+    Body::held(shared, source, first)
 }
 
 /// The rest of a stream that was lost.
@@ -87,7 +87,7 @@ fn resume(shared: &Arc<Shared>, entry: Arc<HttpSession>, stream: Arc<Stream>, af
         tail.reader = changes.reader;
     }
     let source = Resumed { tail, changes, told: false };
-    Body::events(shared, source, Vec::new())
+    Body::held(shared, source, Vec::new())
 }
 
 /// Tells a session's changes as they come.

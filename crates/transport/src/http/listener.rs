@@ -5,7 +5,7 @@ use std::{
     future::{Future, poll_fn},
     io,
     net::{IpAddr, SocketAddr},
-    pin::pin,
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -14,7 +14,8 @@ use std::{
     time::Duration,
 };
 
-use hyper::{server::conn::http1, service::service_fn};
+use http::Request;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use outlive_protocol::Endpoint;
 use tokio::{
@@ -23,7 +24,11 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{Allow, HttpConfig, HttpService, idle::IdleTimer};
+use super::{
+    Allow, HttpConfig, HttpService,
+    held::{HeldStream, Seat, Watched},
+    idle::IdleTimer,
+};
 use crate::stop::stop_signal;
 
 /// A server that listens. Dropping it stops at once; [`Serving::shut_down`] stops properly.
@@ -190,7 +195,7 @@ fn connection(
     stream: TcpStream,
     peer: SocketAddr,
     service: HttpService,
-    mut stopped: watch::Receiver<bool>,
+    stopped: watch::Receiver<bool>,
     idle: Duration,
     permit: OwnedSemaphorePermit,
 ) -> impl Future<Output = ()> {
@@ -198,36 +203,66 @@ fn connection(
     let _ = stream.set_nodelay(true);
     async move {
         let _permit = permit;
-        let has_request = AtomicBool::new(false);
-        let handle = service_fn(|request| {
-            has_request.store(true, Ordering::Relaxed);
-            service.handle(request, Some(peer.ip()))
-        });
-        let mut connection = pin!(
-            http1::Builder::new()
-                .timer(IdleTimer::default())
-                .header_read_timeout(idle)
-                .serve_connection(TokioIo::new(stream), handle)
-        );
-        let result = tokio::select! {
-            result = connection.as_mut() => result,
-            () = async { drop(stopped.wait_for(|stopped| *stopped).await) } => {
-                // The first request may be on its way, or unread: a connection that is told to end
-                // before it has read anything ends without an answer.
-                let first = poll_fn(|cx| match connection.as_mut().poll(cx) {
-                    Poll::Pending if !has_request.load(Ordering::Relaxed) => Poll::Pending,
-                    Poll::Ready(ended) => Poll::Ready(Some(ended)),
-                    Poll::Pending => Poll::Ready(None),
-                });
-                if let Ok(Some(ended)) = tokio::time::timeout(FIRST_REQUEST, first).await {
-                    return over(ended);
-                }
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
-        };
-        over(result);
+        // In a box, so that what is held open for long does not take as much as what hyper needs.
+        let held = Box::pin(over_hyper(stream, peer, service, stopped, idle)).await;
+        if let Some(held) = held {
+            held.await;
+        }
     }
+}
+
+/// Serves a connection until it ends, or a stream begins on it that hyper is not needed for.
+async fn over_hyper(
+    socket: TcpStream,
+    peer: SocketAddr,
+    service: HttpService,
+    mut stopped: watch::Receiver<bool>,
+    idle: Duration,
+) -> Option<HeldStream> {
+    let has_request = AtomicBool::new(false);
+    let seat = Seat::default();
+    let handle = service_fn(|request: Request<Incoming>| {
+        has_request.store(true, Ordering::Relaxed);
+        let (version, seat) = (request.version(), &seat);
+        let handled = service.handle(request, Some(peer.ip()));
+        async move { seat.answer(handled.await, version).await }
+    });
+    let mut connection = http1::Builder::new()
+        .timer(IdleTimer::default())
+        .header_read_timeout(idle)
+        .serve_connection(TokioIo::new(Watched { socket, seat: &seat }), handle);
+    let mut over_or_taken = poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
+        Poll::Pending if seat.is_taken() => Poll::Ready(None),
+        polled => polled.map(Some),
+    });
+    tokio::select! {
+        ended = &mut over_or_taken => match ended {
+            Some(result) => {
+                over(result);
+                return None;
+            }
+            None => return seat.take(connection.into_parts().io.into_inner().socket),
+        },
+        () = async { drop(stopped.wait_for(|stopped| *stopped).await) } => {}
+    }
+    if seat.close() {
+        return seat.take(connection.into_parts().io.into_inner().socket);
+    }
+    let mut connection = Pin::new(&mut connection);
+    // The first request may be on its way, or unread: a connection that is told to end before it has
+    // read anything ends without an answer.
+    let first = poll_fn(|cx| match connection.as_mut().poll(cx) {
+        Poll::Pending if !has_request.load(Ordering::Relaxed) => Poll::Pending,
+        Poll::Ready(ended) => Poll::Ready(Some(ended)),
+        Poll::Pending => Poll::Ready(None),
+    });
+    if let Ok(Some(ended)) = tokio::time::timeout(FIRST_REQUEST, first).await {
+        over(ended);
+        return None;
+    }
+    connection.as_mut().graceful_shutdown();
+    over(connection.await);
+    None
 }
 
 fn over(result: hyper::Result<()>) {

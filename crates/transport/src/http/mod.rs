@@ -19,6 +19,7 @@ mod events;
 mod external;
 mod get;
 mod guard;
+mod held;
 mod http_sse;
 mod idle;
 mod listener;

@@ -5,6 +5,10 @@ use outlive::{
     server::{Prompt, Resource, Server, Tool},
 };
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 use crate::support::http::{Request, Stream, TestServer, within};
 
@@ -222,4 +226,62 @@ async fn closing_the_stream_ends_the_subscription() {
         }
     })
     .await;
+}
+
+/// Reads until this has come.
+async fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
+    let mut read = Vec::new();
+    within(async {
+        while !String::from_utf8_lossy(&read).contains(wanted) {
+            assert_ne!(stream.read_buf(&mut read).await.unwrap(), 0, "the stream has ended");
+        }
+    })
+    .await;
+    String::from_utf8(read).unwrap()
+}
+
+#[tokio::test]
+async fn a_stream_is_a_response_like_any_other_and_its_connection_ends_with_it() {
+    // HTTP26-26
+    let server = TestServer::start().await;
+    let mut client = TcpStream::connect(server.address()).await.unwrap();
+    let call = Request::call("echo", json!({"text": "before"}));
+    // Both at once: what was said before must not be lost.
+    let both = [call.bytes(), listen(1, json!({"toolsListChanged": true})).bytes()].concat();
+    client.write_all(&both).await.unwrap();
+    let said = read_until(&mut client, "acknowledged").await;
+    assert!(said.contains("before"), "{said}");
+    let (_, head) =
+        said.split_once("HTTP/1.1 200 OK").unwrap().1.split_once("HTTP/1.1 200 OK").unwrap();
+    for header in ["transfer-encoding: chunked", "connection: close", "date: ", "text/event-stream"]
+    {
+        assert!(head.contains(header), "{header}: {head}");
+    }
+    let ended = async {
+        let mut rest = String::new();
+        client.read_to_string(&mut rest).await.unwrap();
+        rest
+    };
+    let (rest, ()) = within(async { tokio::join!(ended, server.serving.shut_down()) }).await;
+    assert!(rest.ends_with("\r\n0\r\n\r\n"), "{rest}");
+}
+
+#[tokio::test]
+async fn a_client_that_knows_no_chunks_is_sent_none() {
+    let server = TestServer::start().await;
+    let mut client = TcpStream::connect(server.address()).await.unwrap();
+    let bytes = listen(1, json!({"toolsListChanged": true})).bytes();
+    let old = String::from_utf8(bytes).unwrap().replacen("HTTP/1.1", "HTTP/1.0", 1);
+    client.write_all(old.as_bytes()).await.unwrap();
+    let said = read_until(&mut client, "acknowledged").await;
+    assert!(!said.contains("chunked"), "{said}");
+}
+
+#[tokio::test]
+async fn whoever_goes_on_talking_on_a_stream_is_not_listened_to_for_ever() {
+    let server = TestServer::start().await;
+    let mut client = TcpStream::connect(server.address()).await.unwrap();
+    client.write_all(&listen(1, json!({"toolsListChanged": true})).bytes()).await.unwrap();
+    read_until(&mut client, "acknowledged").await;
+    within(async { while client.write_all(&[b'x'; 4096]).await.is_ok() {} }).await;
 }

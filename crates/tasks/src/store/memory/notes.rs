@@ -1,6 +1,6 @@
 //! What is kept beside the tasks: notes, and what has happened.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use outlive_wire::RawJson;
 
@@ -46,7 +46,7 @@ impl Notes {
 /// What has happened, oldest first, each until some time.
 #[derive(Default)]
 pub(super) struct Events {
-    events: Vec<(Audit, Millis)>,
+    events: VecDeque<(Audit, Millis)>,
     /// The number of the last one, which may have been swept.
     last: u64,
 }
@@ -55,18 +55,22 @@ impl Events {
     pub(super) fn record(&mut self, events: Vec<AuditEvent>, until: Millis, now: Millis) {
         for event in events {
             self.last += 1;
-            self.events.push((Audit { number: self.last, at: now, event }, until));
+            self.events.push_back((Audit { number: self.last, at: now, event }, until));
         }
     }
 
     pub(super) fn after(&self, task: Option<&str>, after: u64, limit: usize) -> Vec<Audit> {
         let from = self.events.partition_point(|(audit, _)| audit.number <= after);
-        let all = self.events[from..].iter().map(|(audit, _)| audit);
+        let all = self.events.range(from..).map(|(audit, _)| audit);
         let wanted = all.filter(|audit| task.is_none_or(|task| audit.event.task == task));
         wanted.take(limit).cloned().collect()
     }
 
+    /// Only the oldest are looked at: all are kept for as long, unless that was changed, and then some
+    /// are kept for longer.
     pub(super) fn sweep(&mut self, now: Millis) {
-        self.events.retain(|(_, until)| *until > now);
+        while self.events.front().is_some_and(|(_, until)| *until <= now) {
+            self.events.pop_front();
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What operators do with the tasks in memory.
 
 use super::{
-    MemoryStore, Row, Tasks, done,
+    MemoryStore, Row, done,
     row::{Question, State},
 };
 use crate::store::{
@@ -18,7 +18,6 @@ impl Operated for MemoryStore {
     ) -> Answer<'a, Vec<Overseen>> {
         let tasks = self.lock();
         let mut rows: Vec<(&TaskId, &Row)> = tasks
-            .by_id
             .iter()
             .filter(|(id, row)| {
                 let is_before = |after: &After| (row.created, *id) < (after.created, &after.id);
@@ -30,18 +29,18 @@ impl Operated for MemoryStore {
     }
 
     fn inspect<'a>(&'a self, task: &'a TaskId) -> Answer<'a, Option<Inspected>> {
-        done(Ok(self.lock().by_id.get(task).map(|row| row.inspected(task))))
+        done(Ok(self.lock().get(task).map(|row| row.inspected(task))))
     }
 
     fn retry<'a>(&'a self, task: &'a TaskId) -> Answer<'a, Option<Retried>> {
         let now = self.now();
         let mut tasks = self.lock();
-        let Some(row) = tasks.by_id.get_mut(task) else { return done(Ok(None)) };
+        let Some(row) = tasks.get(task) else { return done(Ok(None)) };
         if row.phase != Phase::Kept {
             return done(Ok(Some(Retried::NotKept(row.phase))));
         }
-        row.retry(now);
         let principal = row.principal.clone();
+        tasks.change(task, |row| row.retry(now));
         drop(tasks);
         self.tell(task, By::Anybody);
         done(Ok(Some(Retried::Queued(principal))))
@@ -49,7 +48,7 @@ impl Operated for MemoryStore {
 
     fn purge<'a>(&'a self, task: &'a TaskId, force: bool) -> Answer<'a, Option<Purged>> {
         let mut tasks = self.lock();
-        let Some(row) = tasks.by_id.get(task) else { return done(Ok(None)) };
+        let Some(row) = tasks.get(task) else { return done(Ok(None)) };
         let purged = match row.phase {
             phase if phase != Phase::Ended && !force => {
                 return done(Ok(Some(Purged::NotEnded(phase))));
@@ -68,20 +67,10 @@ impl Operated for MemoryStore {
         let is_old = |row: &Row| {
             row.phase == Phase::Ended && row.updated < before && !row.is_owed_clean_up()
         };
-        let old = tasks.by_id.iter().filter(|(_, row)| is_old(row)).take(limit);
+        let old = tasks.iter().filter(|(_, row)| is_old(row)).take(limit);
         let old: Vec<_> = old.map(|(id, row)| (row.principal.clone(), id.clone())).collect();
         tasks.forget(old.iter().map(|(_, id)| id));
         done(Ok(old))
-    }
-}
-
-impl Tasks {
-    fn forget<'a>(&mut self, tasks: impl IntoIterator<Item = &'a TaskId>) {
-        for task in tasks {
-            self.by_id.remove(task);
-        }
-        let by_id = &self.by_id;
-        self.by_key.retain(|_, (_, id)| by_id.contains_key(id));
     }
 }
 

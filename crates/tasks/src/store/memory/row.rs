@@ -11,8 +11,8 @@ use super::millis;
 use crate::{
     Entry, Restored,
     store::{
-        Answerer, Asked, Changes, Cleaning, Emitted, Heard, Lease, Millis, PageLimit, Phase,
-        TaskId, TaskOutcome, View, WorkerId, lifetime::Lifetime,
+        Answerer, Asked, Changes, Cleaning, Emitted, Heard, Lease, Millis, OnceKey, PageLimit,
+        Phase, TaskId, TaskOutcome, View, WorkerId, lifetime::Lifetime,
     },
 };
 
@@ -47,6 +47,8 @@ pub(super) struct Row {
     /// Where its segments come from, to know them again.
     pub(super) emitted: HashSet<(String, u32)>,
     pub(super) questions: Vec<Question>,
+    /// The key under which it was made.
+    pub(super) once: Option<OnceKey>,
 }
 
 pub(super) struct Question {
@@ -206,10 +208,12 @@ impl Row {
         }
     }
 
-    /// Whether its time is over before it is.
-    pub(super) fn is_expired(&self, now: Millis) -> bool {
-        let expires = self.ttl.map(|ttl| self.created.saturating_add(ttl));
-        self.phase != Phase::Ended && expires.is_some_and(|expires| expires <= now)
+    /// When its time is over: before it is, or to be forgotten once it is and was cleaned up after.
+    pub(super) fn over(&self) -> Option<Millis> {
+        match self.phase {
+            Phase::Ended => self.purge.filter(|_| self.due.is_none()),
+            _ => self.ttl.map(|ttl| self.created.saturating_add(ttl)),
+        }
     }
 
     pub(super) fn end(&mut self, outcome: TaskOutcome, retention: Duration, now: Millis) {

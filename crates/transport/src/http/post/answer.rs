@@ -327,8 +327,13 @@ fn events(
     shared: &Shared,
 ) -> Response<Body> {
     let mut out = stream.begin();
+    // A subscription says something once in a while, for as long as its client is there.
+    let is_held = matches!(first, Some((_, Message::Notify(Notify::Acknowledged(_)))));
     if let Some((index, message)) = first {
         stream.write(index, message, &mut out);
     }
-    event_response(Body::events(shared, stream, out))
+    event_response(match is_held {
+        true => Body::held(shared, stream, out),
+        false => Body::events(shared, stream, out),
+    })
 }

@@ -1,0 +1,189 @@
+//! All tasks in memory, and the orders that they are looked for in. Nothing looks through all of them.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    ops::Bound,
+};
+
+use super::row::Row;
+use crate::store::{After, Created, Millis, OnceKey, Phase, TaskId, WorkerId};
+
+/// Tasks by what they are found by. A row is only changed by [`Tasks::change`], which keeps the orders
+/// right.
+#[derive(Default)]
+pub(super) struct Tasks {
+    rows: HashMap<TaskId, Row>,
+    by_key: HashMap<(String, String), (OnceKey, TaskId)>,
+    /// When somebody must look.
+    due: BTreeSet<(Millis, TaskId)>,
+    /// When their time is over: to be ended, or to be forgotten.
+    over: BTreeSet<(Millis, TaskId)>,
+    owned: BTreeSet<(WorkerId, TaskId)>,
+    /// Those that can be listed, by principal.
+    listed: HashMap<String, BTreeSet<(Millis, TaskId)>>,
+    /// How many of a principal have not ended.
+    open: HashMap<String, usize>,
+    phases: HashMap<Phase, u64>,
+}
+
+/// Where a row stands in the orders that it can move in.
+#[derive(PartialEq, Eq)]
+struct Place {
+    due: Option<Millis>,
+    over: Option<Millis>,
+    owner: Option<WorkerId>,
+    phase: Phase,
+}
+
+impl Place {
+    fn of(row: &Row) -> Self {
+        Self { due: row.due, over: row.over(), owner: row.owner.clone(), phase: row.phase }
+    }
+}
+
+impl Tasks {
+    pub(super) fn get(&self, id: &TaskId) -> Option<&Row> {
+        self.rows.get(id)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&TaskId, &Row)> {
+        self.rows.iter()
+    }
+
+    /// What was made under a key before.
+    pub(super) fn made(&self, principal: &str, once: &OnceKey) -> Option<Created> {
+        let (known, id) = self.by_key.get(&(principal.to_owned(), once.key.clone()))?;
+        Some(match known == once {
+            true => Created::Before(id.clone()),
+            false => Created::OtherRequest,
+        })
+    }
+
+    pub(super) fn insert(&mut self, id: TaskId, row: Row) {
+        if let Some(once) = &row.once {
+            let key = (row.principal.clone(), once.key.clone());
+            self.by_key.insert(key, (once.clone(), id.clone()));
+        }
+        if row.listed {
+            let listed = self.listed.entry(row.principal.clone()).or_default();
+            listed.insert((row.created, id.clone()));
+        }
+        self.enter(&id, &Place::of(&row), &row.principal);
+        self.rows.insert(id, row);
+    }
+
+    /// Changes a row.
+    pub(super) fn change<T>(
+        &mut self,
+        id: &TaskId,
+        change: impl FnOnce(&mut Row) -> T,
+    ) -> Option<T> {
+        let row = self.rows.get_mut(id)?;
+        let before = Place::of(row);
+        let changed = change(row);
+        let after = Place::of(row);
+        if before != after {
+            let principal = row.principal.clone();
+            self.leave(id, before, &principal);
+            self.enter(id, &after, &principal);
+        }
+        Some(changed)
+    }
+
+    /// Forgets tasks.
+    pub(super) fn forget<'a>(&mut self, ids: impl IntoIterator<Item = &'a TaskId>) {
+        for id in ids {
+            let Some(row) = self.rows.remove(id) else { continue };
+            self.leave(id, Place::of(&row), &row.principal);
+            if let Some(listed) = self.listed.get_mut(&row.principal) {
+                listed.remove(&(row.created, id.clone()));
+                if listed.is_empty() {
+                    self.listed.remove(&row.principal);
+                }
+            }
+            if let Some(once) = row.once {
+                self.by_key.remove(&(row.principal, once.key));
+            }
+        }
+    }
+
+    /// What is due by now, the oldest first.
+    pub(super) fn due_by(&self, now: Millis, limit: usize) -> Vec<TaskId> {
+        let due = self.due.iter().take_while(|(due, _)| *due <= now);
+        due.take(limit).map(|(_, id)| id.clone()).collect()
+    }
+
+    pub(super) fn next_due(&self) -> Option<Millis> {
+        self.due.first().map(|(due, _)| *due)
+    }
+
+    /// What is over by now, the oldest first.
+    pub(super) fn over_by(&self, now: Millis) -> impl Iterator<Item = (&TaskId, &Row)> {
+        let over = self.over.iter().take_while(move |(over, _)| *over <= now);
+        over.filter_map(|(_, id)| Some((id, self.rows.get(id)?)))
+    }
+
+    /// The tasks that a worker has.
+    pub(super) fn owned_by(&self, worker: &WorkerId) -> Vec<TaskId> {
+        let from = (worker.clone(), TaskId::new(""));
+        let owned = self.owned.range(from..).take_while(|(owner, _)| owner == worker);
+        owned.map(|(_, id)| id.clone()).collect()
+    }
+
+    /// Those of a principal that can be listed, in the order in which they were made.
+    pub(super) fn listed(
+        &self,
+        principal: &str,
+        after: Option<&After>,
+    ) -> impl Iterator<Item = (&TaskId, &Row)> {
+        let from = match after {
+            Some(after) => Bound::Excluded((after.created, after.id.clone())),
+            None => Bound::Unbounded,
+        };
+        let listed = self.listed.get(principal).map(|all| all.range((from, Bound::Unbounded)));
+        let listed = listed.into_iter().flatten();
+        listed.filter_map(|(_, id)| Some((id, self.rows.get(id)?)))
+    }
+
+    /// How many of a principal have not ended.
+    pub(super) fn open(&self, principal: &str) -> usize {
+        self.open.get(principal).copied().unwrap_or(0)
+    }
+
+    pub(super) fn count(&self, phase: Phase) -> u64 {
+        self.phases.get(&phase).copied().unwrap_or(0)
+    }
+
+    fn enter(&mut self, id: &TaskId, place: &Place, principal: &str) {
+        self.due.extend(place.due.map(|due| (due, id.clone())));
+        self.over.extend(place.over.map(|over| (over, id.clone())));
+        self.owned.extend(place.owner.clone().map(|owner| (owner, id.clone())));
+        *self.phases.entry(place.phase).or_default() += 1;
+        if place.phase != Phase::Ended {
+            *self.open.entry(principal.to_owned()).or_default() += 1;
+        }
+    }
+
+    fn leave(&mut self, id: &TaskId, place: Place, principal: &str) {
+        if let Some(due) = place.due {
+            self.due.remove(&(due, id.clone()));
+        }
+        if let Some(over) = place.over {
+            self.over.remove(&(over, id.clone()));
+        }
+        if let Some(owner) = place.owner {
+            self.owned.remove(&(owner, id.clone()));
+        }
+        if let Some(count) = self.phases.get_mut(&place.phase) {
+            *count -= 1;
+        }
+        if place.phase != Phase::Ended
+            && let Some(open) = self.open.get_mut(principal)
+        {
+            *open -= 1;
+            if *open == 0 {
+                self.open.remove(principal);
+            }
+        }
+    }
+}
