@@ -155,7 +155,10 @@ impl Peers {
     }
 
     fn leave_out(&self, name: &str, error: &anyhow::Error) {
-        let line = format!("LEFT OUT: {name}: {error:#}");
+        // One line: what a server has answered may be long.
+        let why = format!("{error:#}").replace(['\n', '\r'], " ");
+        let why: String = why.chars().take(300).collect();
+        let line = format!("LEFT OUT: {name}: {why}");
         eprintln!("!!! {line}");
         self.left_out.borrow_mut().push(line);
     }

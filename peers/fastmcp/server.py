@@ -39,10 +39,11 @@ def broker():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    options = ["--port", str(port), "--bind", "127.0.0.1", "--dir", folder, "--appendonly", "yes"]
+    # Each command is on the disk within a second, and nothing is saved at the end.
+    options = ["--port", str(port), "--bind", "127.0.0.1", "--dir", folder, "--appendonly", "yes", "--save", ""]
     database = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL)
     # We may be killed, and would leave it behind: a shell waits for our input's end and is not.
-    end = 'cat > /dev/null; kill "$@"; rm -rf "$0"'
+    end = 'cat > /dev/null; kill -9 "$@"; rm -rf "$0"'
     pids = [str(database.pid), str(os.getpid())]
     watch = subprocess.Popen(["sh", "-c", end, folder, *pids], stdin=sys.stdin, stderr=subprocess.DEVNULL)
     for _ in range(200):
@@ -53,7 +54,8 @@ def broker():
             time.sleep(0.02)
     name = subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split()
     version = next((word[2:] for word in name if word.startswith("v=")), "")
-    return f"redis://127.0.0.1:{port}/0", f"tasks queued in {name[0]} {version}", watch
+    # The default allows fewer connections than there are callers, and refuses the others.
+    return f"redis://127.0.0.1:{port}/0?max_connections=2000", f"tasks queued in {name[0]} {version}", watch
 
 
 words = [word for word in sys.argv[1:] if not word.startswith("--")]
