@@ -114,10 +114,6 @@ impl Peers {
         Ok(peers)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.ready.is_empty()
-    }
-
     /// Whether a peer of this name is there.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.ready.iter().any(|peer| peer.is(name))

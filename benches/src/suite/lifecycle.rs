@@ -94,7 +94,7 @@ fn beside_peers(
     let name = best.map_or("none", |best| best.name.as_str());
     report.say(format!("The best peer in Rust: {name}."));
     let times = |ours: &Series| best.map(|best| ours.ratio(best, rate).spread.median);
-    if !peers.is_empty() {
+    if best.is_some() {
         let bar = "lives of tasks in memory, of the best Rust peer's in memory";
         report.bar(Bar::at_least(bar, times(memory), 5.0, "x"));
         let bar = "lives of tasks on SQLite, of the best Rust peer's in memory";

@@ -14,7 +14,6 @@ use std::{
 
 use axum::serve::ListenerExt;
 use turbomcp::{
-    LegacySessionAdapter,
     ext_tasks::TasksExtension,
     http::{HttpConfig, router},
     prelude::*,
@@ -50,16 +49,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The default counts every open stream and refuses the 1,025th.
     let config = HttpConfig::new().max_concurrent_requests(100_000).max_body_bytes(16 << 20);
     let app = match words[..] {
-        ["calls"] | ["calls", "1"] | ["progress"] => {
-            router(LegacySessionAdapter::new(Bench.into_server().build()), config)
-        }
+        ["calls"] | ["calls", "1"] | ["progress"] => router(Bench.into_server().build(), config),
         ["tasks", ttl] => {
             let tasks = TasksExtension::new()
                 .capacity(10_000_000)
                 .ttl_ms(Some(ttl.parse()?))
                 .task_tools(["echo"]);
             let dispatcher = Bench.into_server().with_extension(Arc::new(tasks)).build();
-            router(LegacySessionAdapter::new(dispatcher), config)
+            router(dispatcher, config)
         }
         _ => return Err("usage: [--defaults] (calls | progress | tasks TTL)".into()),
     };
