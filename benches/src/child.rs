@@ -6,7 +6,7 @@ use std::{
     fs,
     io::{BufRead, BufReader, Write},
     net::SocketAddr,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     time::Duration,
 };
@@ -30,13 +30,24 @@ impl Server {
     /// Starts one of our own servers that listens.
     pub(crate) fn listening(name: &str, cores: Cores) -> Result<(Self, SocketAddr)> {
         let program = std::env::current_exe().context("could not find this program")?;
-        Self::start_listening(&program, &["serve", name], cores)
+        let (server, address, _) = Self::start_listening(&program, &["serve", name], cores)?;
+        Ok((server, address))
     }
 
     /// Starts one of our own servers that listens and keeps tasks somewhere.
     pub(crate) fn keeping(name: &str, place: &Place, cores: Cores) -> Result<(Self, SocketAddr)> {
         let program = std::env::current_exe().context("could not find this program")?;
-        Self::start_listening(&program, &["serve", name, place.as_str()], cores)
+        let words = ["serve", name, place.as_str()];
+        let (server, address, _) = Self::start_listening(&program, &words, cores)?;
+        Ok((server, address))
+    }
+
+    /// Starts one of our own servers that listens and has so many of something.
+    pub(crate) fn counting(name: &str, count: usize, cores: Cores) -> Result<(Self, SocketAddr)> {
+        let program = std::env::current_exe().context("could not find this program")?;
+        let words = ["serve", name, &count.to_string()];
+        let (server, address, _) = Self::start_listening(&program, &words, cores)?;
+        Ok((server, address))
     }
 
     /// How many statements the server has made to SQLite by now.
@@ -55,11 +66,6 @@ impl Server {
         count.with_context(|| format!("the server said `{}` instead of a number", line.trim()))
     }
 
-    /// Starts the peer, building it if need be.
-    pub(crate) fn peer(cores: Cores) -> Result<(Self, SocketAddr)> {
-        Self::start_listening(&build_peers()?.with_file_name("rmcp-bench-server"), &[], cores)
-    }
-
     /// Starts one of our own servers that speaks on its standard streams.
     pub(crate) fn piped(name: &str, cores: Cores) -> Result<(Self, ChildStdin, ChildStdout)> {
         let program = std::env::current_exe().context("could not find this program")?;
@@ -74,17 +80,26 @@ impl Server {
         self.child.id()
     }
 
-    fn start_listening(program: &Path, args: &[&str], cores: Cores) -> Result<(Self, SocketAddr)> {
+    /// Starts a server, and waits until it says where it listens. What it says behind that is its
+    /// own.
+    pub(crate) fn start_listening(
+        program: &Path,
+        args: &[&str],
+        cores: Cores,
+    ) -> Result<(Self, SocketAddr, String)> {
         let mut server = Self::start(program, args, cores)?;
         let stdout = server.child.stdout.take().context("the server has no standard output")?;
         let mut line = String::new();
         let mut said = BufReader::new(stdout);
         said.read_line(&mut line)?;
         server.said = Some(said);
-        let port = line.trim().strip_prefix("listening ").and_then(|port| port.parse::<u16>().ok());
+        let words = line.trim().strip_prefix("listening ");
+        let (port, note) = words.map(|words| words.split_once(' ').unwrap_or((words, ""))).unzip();
+        let port = port.and_then(|port| port.parse::<u16>().ok());
         let port =
             port.with_context(|| format!("the server said `{}` instead of its port", line.trim()))?;
-        Ok((server, SocketAddr::from(([127, 0, 0, 1], port))))
+        let note = note.unwrap_or_default().to_owned();
+        Ok((server, SocketAddr::from(([127, 0, 0, 1], port)), note))
     }
 
     fn start(program: &Path, args: &[&str], cores: Cores) -> Result<Self> {
@@ -169,40 +184,4 @@ impl Drop for Caller {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Builds the peers, outside of the project's own build, and says where one of them is.
-pub(crate) fn build_peers() -> Result<PathBuf> {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../peers/Cargo.toml");
-    eprintln!("building the peers (rmcp 3.8.0); the first time this takes some minutes");
-    let built = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args([
-            "build",
-            "--release",
-            "--locked",
-            "--bin",
-            "rmcp-bench-server",
-            "--bin",
-            "rmcp-bench-client",
-            "--message-format",
-            "json-render-diagnostics",
-            "--manifest-path",
-        ])
-        .arg(&manifest)
-        .stderr(Stdio::inherit())
-        .output()
-        .context("could not run cargo")?;
-    if !built.status.success() {
-        bail!("the peers could not be built; `--no-peers` leaves them out");
-    }
-    let messages = String::from_utf8_lossy(&built.stdout);
-    let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<Artifact>(line).ok());
-    let program = artifacts.filter_map(|artifact| artifact.executable).next_back();
-    program.context("cargo does not say where the peers are")
-}
-
-/// The one thing that is of interest in what cargo says.
-#[derive(serde::Deserialize)]
-struct Artifact {
-    executable: Option<PathBuf>,
 }

@@ -1,23 +1,41 @@
 //! What can be typed: figures by default, and the parts that they are taken with.
 
-use std::{process::ExitCode, str::FromStr, time::Duration};
+use std::{fs, process::ExitCode, str::FromStr, time::Duration};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{client, echo::Path, machine::pin, messages, place::Kind, serve, suite};
+use crate::{
+    client, echo::Path, machine::pin, messages, peers::Wanted, place::Kind, serve, soak, suite,
+};
 
 const HELP: &str = "\
-Measures what calls and open streams cost, beside a bare server and a peer.
+Measures what calls, streams and tasks cost, beside bare servers and beside peers.
 
   cargo xtask bench [OPTIONS]
 
   --rounds N     rounds of paired slices (default 24)
   --quick        short slices, few rounds, few streams: to see that it works
-  --no-peers     leaves rmcp out, which has to be built first
-  --only PART    http, stdio, client, memory or tasks
-  --figure NAME  of the tasks, one alone: creations, lives, http, polls, parked,
+  --only SUITE   one suite alone; repeatable, or several with commas between them
+  --peers NAMES  these peers alone, of benches/peers.toml: rmcp,turbomcp,pmcp,typescript,fastmcp
+  --no-peers     no peers: nothing has to be built or installed
+  --figure NAME  of the suite `tasks`, one figure alone: creations, lives, http, polls, parked,
                  stream or streams
-  --store STORE  where tasks are kept: sqlite (default) or postgres
+  --store STORE  where the tasks of `tasks` are kept: sqlite (default) or postgres
+  --json FILE    writes everything there too, with every single slice
+
+The report is Markdown: for each suite a table of ratios (the figures to compare: medians of slices
+side by side, with quartiles, and what became of disturbed rounds) and a table of the targets' own
+figures (of this machine at that time), then a line for each bar. A bar that is not kept is a failure.
+Peers that cannot be built or installed are left out, and the report says so.
+
+Suites:
+";
+
+const MORE: &str = "
+  cargo xtask bench soak [--connections N] [--rate N] [--minutes N]
+                 holds load: so many connections (8000), so many requests a second of a stated mix
+                 (2000), for so long (10); clients and server are processes of their own. Fails on
+                 any error, and if memory grows from the first minute to the last.
 
   bench serve NAME [PLACE]  runs one of the servers
   bench on CORE …       does what follows on this core
@@ -41,7 +59,14 @@ pub fn run(args: impl Iterator<Item = String>) -> Result<ExitCode> {
 #[expect(clippy::print_stdout, reason = "the report is the product")]
 fn do_it(words: &[&str]) -> Result<ExitCode> {
     match words {
-        ["help" | "--help" | "-h"] => print!("{HELP}"),
+        ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            for suite in suite::SUITES {
+                println!("  {:<13}  {}", suite.name, suite.about);
+            }
+            print!("{MORE}");
+        }
+        ["soak", options @ ..] => return soak::run(options),
         ["serve", name] => serve::run(name, None)?,
         ["serve", name, place] => serve::run(name, Some(place))?,
         ["on", core, rest @ ..] => {
@@ -53,8 +78,13 @@ fn do_it(words: &[&str]) -> Result<ExitCode> {
         }
         ["loop", path, times] => repeat(path, number(times)?)?,
         _ => {
-            let report = suite::run(&plan(words)?)?;
+            let (plan, json) = plan(words)?;
+            let report = suite::run(&plan)?;
             print!("{report}");
+            if let Some(file) = json {
+                let text = serde_json::to_string_pretty(&report)?;
+                fs::write(file, text).with_context(|| format!("could not write {file}"))?;
+            }
             if !report.is_good() {
                 return Ok(ExitCode::FAILURE);
             }
@@ -63,22 +93,21 @@ fn do_it(words: &[&str]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn plan(words: &[&str]) -> Result<suite::Plan> {
+/// What is to be measured, and where to write it as JSON.
+fn plan<'a>(words: &[&'a str]) -> Result<(suite::Plan, Option<&'a str>)> {
     let mut plan = suite::Plan {
         rounds: 24,
         slice: Duration::from_millis(300),
         held: 5_000,
         stored: 1_000_000,
+        filled: 20_000,
         parked: 100_000,
-        peers: true,
-        http: true,
-        stdio: true,
-        client: true,
-        memory: true,
-        tasks: true,
+        peers: Wanted::All,
+        only: Vec::new(),
         store: Kind::Sqlite,
         figure: None,
     };
+    let mut json = None;
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut value = || words.next().with_context(|| format!("`{word}` needs a value"));
@@ -86,18 +115,23 @@ fn plan(words: &[&str]) -> Result<suite::Plan> {
             "--rounds" => plan.rounds = number(value()?)?,
             "--quick" => {
                 (plan.rounds, plan.slice, plan.held) = (6, Duration::from_millis(100), 1_000);
-                (plan.stored, plan.parked) = (100_000, 10_000);
+                (plan.stored, plan.filled, plan.parked) = (100_000, 2_000, 10_000);
             }
             "--store" => plan.store = value()?.parse()?,
             "--figure" => plan.figure = Some(value()?.to_string()),
-            "--no-peers" => plan.peers = false,
+            "--json" => json = Some(*value()?),
+            "--no-peers" => plan.peers = Wanted::None,
+            "--peers" => {
+                let names = value()?.split(',').map(|name| name.trim().to_owned());
+                plan.peers = Wanted::Named(names.collect());
+            }
             "--only" => {
-                let part = *value()?;
-                (plan.http, plan.stdio) = (part == "http", part == "stdio");
-                (plan.memory, plan.tasks) = (part == "memory", part == "tasks");
-                plan.client = part == "client";
-                if !["http", "stdio", "client", "memory", "tasks"].contains(&part) {
-                    bail!("`--only {part}`: there are http, stdio, client, memory and tasks");
+                for name in value()?.split(',') {
+                    if !suite::SUITES.iter().any(|suite| suite.name == name) {
+                        let names: Vec<_> = suite::SUITES.iter().map(|suite| suite.name).collect();
+                        bail!("`--only {name}`: there are {}", names.join(", "));
+                    }
+                    plan.only.push(name.to_owned());
                 }
             }
             _ => bail!("`{word}` is not known here; `--help` tells what is"),
@@ -106,7 +140,7 @@ fn plan(words: &[&str]) -> Result<suite::Plan> {
     if plan.rounds == 0 {
         bail!("`--rounds 0` measures nothing");
     }
-    Ok(plan)
+    Ok((plan, json))
 }
 
 fn repeat(path: &str, times: u64) -> Result<()> {

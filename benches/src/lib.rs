@@ -9,7 +9,9 @@
 //! - `serve`: the servers, each a process of its own.
 //! - `load`: what asks them, and checks every answer.
 //! - `client`: our client, as it is measured beside that of a peer.
+//! - `peers`: servers of others, from `peers.toml`.
 //! - `bare`, `place`: commits without a store around them, and where tasks are kept.
+//! - [`soak`]: load that is held, and what memory does meanwhile.
 //! - `slices`, `suite`, `report`: the rounds, what is measured in them, and how it is told.
 
 pub mod echo;
@@ -29,6 +31,8 @@ mod load;
 #[cfg(target_os = "linux")]
 mod machine;
 #[cfg(target_os = "linux")]
+mod peers;
+#[cfg(target_os = "linux")]
 mod place;
 #[cfg(target_os = "linux")]
 mod report;
@@ -36,5 +40,7 @@ mod report;
 mod serve;
 #[cfg(target_os = "linux")]
 mod slices;
+#[cfg(target_os = "linux")]
+pub mod soak;
 #[cfg(target_os = "linux")]
 mod suite;

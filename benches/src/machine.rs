@@ -81,6 +81,26 @@ pub(crate) fn resident_bytes(pid: u32) -> Result<u64> {
     Ok(kib.context("/proc/PID/smaps_rollup has no Rss")? * 1024)
 }
 
+/// Which machine this is.
+pub(crate) fn describe() -> Result<String> {
+    let text = fs::read_to_string("/proc/cpuinfo")?;
+    let models: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("model name")?.split_once(": "))
+        .map(|(_, model)| model)
+        .collect();
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let memory = fs::read_to_string("/proc/meminfo")?;
+    let kib = memory.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok());
+    Ok(format!(
+        "{} × {}, {} GiB, Linux {}",
+        models.len(),
+        models.first().unwrap_or(&"processor of unknown kind"),
+        kib.unwrap_or_default() >> 20,
+        kernel.trim()
+    ))
+}
+
 /// The load average of the last minute.
 pub(crate) fn load_average() -> Result<String> {
     let text = fs::read_to_string("/proc/loadavg")?;

@@ -78,17 +78,50 @@ const TASK_META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2
 
 /// A call of 2026-07-28 that becomes a task.
 pub fn create_task() -> String {
-    modern(&format!(r#"{{"name":"echo","arguments":{{"message":"{TEXT}"}},{TASK_META}}}"#))
+    create_task_of("echo")
+}
+
+/// The same to a tool of another name.
+pub fn create_task_of(tool: &str) -> String {
+    modern(&format!(r#"{{"name":"{tool}","arguments":{{"message":"{TEXT}"}},{TASK_META}}}"#))
 }
 
 /// The whole request that looks at a task, of 2026-07-28.
 pub fn get_task(id: &str) -> Vec<u8> {
+    get_task_at("/mcp", id)
+}
+
+/// The same to a server whose endpoint is at another path.
+pub fn get_task_at(path: &str, id: &str) -> Vec<u8> {
     let headers =
         [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tasks/get"), ("mcp-name", id)];
     let body = format!(
         r#"{{"jsonrpc":"2.0","id":{FIRST_ID},"method":"tasks/get","params":{{"taskId":"{id}",{TASK_META}}}}}"#
     );
-    http_request("POST", "/mcp", &headers, &body)
+    http_request("POST", path, &headers, &body)
+}
+
+/// A call of 2026-07-28 that is to report so many steps, and the headers that go with it.
+pub fn count_call(steps: u32) -> String {
+    let version = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
+    let capabilities = r#""io.modelcontextprotocol/clientCapabilities":{}"#;
+    modern(&format!(
+        r#"{{"name":"count","arguments":{{"steps":{steps}}},"_meta":{{"progressToken":1,{version},{capabilities}}}}}"#
+    ))
+}
+
+/// The headers that go with [`count_call`].
+pub const COUNT_HEADERS: &[(&str, &str)] =
+    &[("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "count")];
+
+/// A text of so many bytes, in which nothing has to be escaped.
+pub fn text_of(bytes: usize) -> String {
+    TEXT.chars().chain([' ']).cycle().take(bytes).collect()
+}
+
+/// A call of 2026-07-28 with this text.
+pub fn modern_call_with(text: &str) -> String {
+    modern(&modern_params(text, ""))
 }
 
 /// The headers that go with [`LISTEN`].

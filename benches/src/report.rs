@@ -1,18 +1,51 @@
-//! How the figures are told: tables as they come, and at the end a line for each bar.
+//! How the figures are told: Markdown with a table for each suite, and at the end a line for each bar.
+//! The same as JSON is for machines, with every single slice.
 
-use std::fmt::{self, Write};
+use std::fmt;
+
+use serde::Serialize;
 
 use crate::slices::{Ratio, Series, Slice, Spread};
 
 /// What has been found out.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct Report {
-    text: String,
+    sections: Vec<Section>,
     bars: Vec<Bar>,
 }
 
+/// One suite, or one figure of it.
+#[derive(Debug, Default, Serialize)]
+struct Section {
+    title: String,
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Part {
+    Note(String),
+    Ratios(Vec<RatioRow>),
+    Series(Vec<Series>),
+    Figures(Vec<Figure>),
+}
+
+#[derive(Debug, Serialize)]
+struct RatioRow {
+    name: String,
+    #[serde(flatten)]
+    ratio: Ratio,
+}
+
+#[derive(Debug, Serialize)]
+struct Figure {
+    name: String,
+    value: f64,
+    unit: &'static str,
+}
+
 /// Something that is promised.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Bar {
     name: String,
     /// `None` if it was not measured.
@@ -39,47 +72,37 @@ impl Bar {
 }
 
 impl Report {
+    /// Begins a section.
     pub(crate) fn title(&mut self, title: &str) {
-        self.say(format!("\n{title}"));
+        self.sections.push(Section { title: title.to_owned(), parts: Vec::new() });
     }
 
+    /// A paragraph.
     pub(crate) fn say(&mut self, line: impl AsRef<str>) {
-        self.text.push_str(line.as_ref());
-        self.text.push('\n');
+        self.parts().push(Part::Note(line.as_ref().to_owned()));
     }
 
-    /// A line with the ratio of two targets.
+    /// A row with the ratio of two targets. Rows that follow each other are one table.
     pub(crate) fn ratio(&mut self, name: &str, ratio: Ratio) {
-        let Ratio { spread: Spread { p25, median, p75 }, rounds, disturbed, judged_rounds } = ratio;
-        let mut line = format!(
-            "{name:<52} {median:>5.2}  ({p25:.2}–{p75:.2})  {judged_rounds} of {rounds} rounds"
-        );
-        if disturbed > 0 {
-            let taken =
-                if judged_rounds == rounds { "counted, too few were quiet" } else { "left out" };
-            let _ = write!(line, ", {disturbed} disturbed: {taken}");
+        let row = RatioRow { name: name.to_owned(), ratio };
+        match self.parts().last_mut() {
+            Some(Part::Ratios(rows)) => rows.push(row),
+            _ => self.parts().push(Part::Ratios(vec![row])),
         }
-        self.say(line);
+    }
+
+    /// A row with one figure. Rows that follow each other are one table.
+    pub(crate) fn figure(&mut self, name: &str, value: f64, unit: &'static str) {
+        let row = Figure { name: name.to_owned(), value, unit };
+        match self.parts().last_mut() {
+            Some(Part::Figures(rows)) => rows.push(row),
+            _ => self.parts().push(Part::Figures(vec![row])),
+        }
     }
 
     /// A table with the targets' own figures. These are of the machine as it was; compare ratios.
     pub(crate) fn series(&mut self, all: &[Series]) {
-        let head = ["calls/s", "CPU µs", "(p25–p75)", "others' CPU", "disturbed"];
-        self.say(format!(
-            "{:<30} {:>9} {:>8} {:>15} {:>12} {:>10}",
-            "", head[0], head[1], head[2], head[3], head[4]
-        ));
-        for series in all {
-            let rate = series.spread(|slice: &Slice| slice.rate).median;
-            let Spread { p25, median, p75 } = series.spread(|slice: &Slice| slice.cpu);
-            let others = series.spread(|slice: &Slice| slice.foreign).median * 100.0;
-            let quartiles = format!("({p25:.2}–{p75:.2})");
-            self.say(format!(
-                "{:<30} {rate:>9.0} {median:>8.2} {quartiles:>15} {others:>10.0} % {:>10}",
-                series.name,
-                series.disturbed()
-            ));
-        }
+        self.parts().push(Part::Series(all.to_vec()));
     }
 
     pub(crate) fn bar(&mut self, bar: Bar) {
@@ -90,13 +113,87 @@ impl Report {
     pub(crate) fn is_good(&self) -> bool {
         self.bars.iter().all(Bar::is_kept)
     }
+
+    /// Where something is added: the section that was begun last.
+    fn parts(&mut self) -> &mut Vec<Part> {
+        if self.sections.is_empty() {
+            self.sections.push(Section::default());
+        }
+        let last = self.sections.len() - 1;
+        &mut self.sections[last].parts
+    }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", self.text)?;
-        self.bars.iter().try_for_each(|bar| writeln!(f, "{bar}"))
+        for section in &self.sections {
+            if !section.title.is_empty() {
+                writeln!(f, "## {}\n", section.title)?;
+            }
+            for part in &section.parts {
+                writeln!(f, "{part}")?;
+            }
+        }
+        if !self.bars.is_empty() {
+            writeln!(f, "## Bars\n")?;
+        }
+        self.bars.iter().try_for_each(|bar| writeln!(f, "- {bar}"))
     }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Note(line) => writeln!(f, "{line}"),
+            Self::Ratios(rows) => {
+                writeln!(f, "| ratio | median | p25–p75 | rounds | disturbed |")?;
+                writeln!(f, "|---|---:|---:|---:|---|")?;
+                rows.iter().try_for_each(|row| write_ratio(f, row))
+            }
+            Self::Series(all) => {
+                writeln!(
+                    f,
+                    "| target | a second | CPU µs each | p25–p75 | others' CPU | disturbed |"
+                )?;
+                writeln!(f, "|---|---:|---:|---:|---:|---:|")?;
+                all.iter().try_for_each(|series| write_series(f, series))
+            }
+            Self::Figures(rows) => {
+                writeln!(f, "| figure | value |\n|---|---:|")?;
+                rows.iter().try_for_each(|Figure { name, value, unit }| {
+                    writeln!(f, "| {name} | {value:.2}{unit} |")
+                })
+            }
+        }
+    }
+}
+
+fn write_ratio(f: &mut fmt::Formatter<'_>, row: &RatioRow) -> fmt::Result {
+    let Ratio { spread: Spread { p25, median, p75 }, rounds, disturbed, judged_rounds } = row.ratio;
+    let what = match disturbed {
+        0 => "none".to_owned(),
+        _ if judged_rounds == rounds => format!("{disturbed}, counted: too few were quiet"),
+        _ => format!("{disturbed}, left out"),
+    };
+    writeln!(
+        f,
+        "| {} | {median:.2} | {p25:.2}–{p75:.2} | {judged_rounds} of {rounds} | {what} |",
+        row.name
+    )
+}
+
+fn write_series(f: &mut fmt::Formatter<'_>, series: &Series) -> fmt::Result {
+    let rate = series.spread(|slice: &Slice| slice.rate).median;
+    let Spread { p25, median, p75 } = series.spread(|slice: &Slice| slice.cpu);
+    let others = series.spread(|slice: &Slice| slice.foreign).median * 100.0;
+    let digits = if rate < 100.0 { 2 } else { 0 };
+    writeln!(
+        f,
+        "| {} | {rate:.digits$} | {median:.2} | {p25:.2}–{p75:.2} | {others:.0} % | {} of {} |",
+        series.name,
+        series.disturbed(),
+        series.slices.len()
+    )
 }
 
 impl fmt::Display for Bar {

@@ -4,6 +4,10 @@ mod control_http;
 mod control_stdio;
 mod control_streams;
 mod control_tasks;
+mod growth;
+mod lifecycle;
+mod progress;
+mod soak;
 mod streams;
 mod tasks;
 
@@ -18,6 +22,8 @@ use tokio::runtime::Runtime;
 
 use crate::{echo, messages::TOKEN};
 
+pub(crate) use lifecycle::fill;
+
 /// How many tools a server has that has many.
 const TOOLS: usize = 10_000;
 
@@ -27,6 +33,9 @@ pub(crate) fn run(name: &str, place: Option<&str>) -> Result<()> {
         ("control-tasks", Some(place)) => return listen(control_tasks::start(place)),
         ("outlive-tasks", Some(place)) => return tasks::run(place, None),
         ("outlive-streams", Some(place)) => return streams::run(place),
+        ("outlive-lifecycle", Some(place)) => return listen(lifecycle::start(place)),
+        ("outlive-soak", Some(place)) => return listen(soak::start(place)),
+        ("outlive-tools", Some(tools)) => return listen(growth::ours(tools.parse()?)),
         // What waits in its store goes on waiting.
         ("outlive-tasks-idle", Some(place)) => return tasks::run(place, Some(0)),
         _ => {}
@@ -38,10 +47,14 @@ pub(crate) fn run(name: &str, place: Option<&str>) -> Result<()> {
         "outlive-full-http" => listen(outlive_full_http()),
         "outlive-telling-http" => tell(),
         "outlive-durable-http" => listen(outlive_http(echo::durable_server()?)),
+        "control-payload" => listen(growth::control()),
+        "outlive-payload" => listen(growth::ours(1)),
+        "control-progress" => listen(progress::control()),
+        "outlive-progress" => listen(progress::ours()),
         "control-stdio" => control_stdio::run(),
         "outlive-stdio" => outlive_stdio(),
         _ => bail!(
-            "there is no server `{name}`; there are control-http, control-streams, outlive-http, outlive-full-http, outlive-telling-http, outlive-durable-http, control-stdio, outlive-stdio; and with a place: control-tasks, outlive-tasks, outlive-tasks-idle, outlive-streams"
+            "there is no server `{name}`; there are control-http, control-streams, control-payload, control-progress, control-stdio, outlive-http, outlive-full-http, outlive-telling-http, outlive-durable-http, outlive-payload, outlive-progress, outlive-stdio; with a place: control-tasks, outlive-tasks, outlive-tasks-idle, outlive-streams, outlive-lifecycle, outlive-soak; and with a number: outlive-tools"
         ),
     }
 }

@@ -7,6 +7,7 @@
 use std::{thread, time::Duration};
 
 use anyhow::{Context, Result};
+use serde::Serialize;
 
 use crate::machine::Watch;
 
@@ -34,7 +35,7 @@ pub(crate) trait Target {
 }
 
 /// What a slice has shown.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Slice {
     /// Processor time of the target, in microseconds for each call.
     pub(crate) cpu: f64,
@@ -51,10 +52,10 @@ impl Slice {
 }
 
 /// The slices of one target, one for each round.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Series {
     pub(crate) name: String,
-    slices: Vec<Slice>,
+    pub(crate) slices: Vec<Slice>,
 }
 
 /// Gives every target a slice in every round.
@@ -128,7 +129,7 @@ impl Series {
 }
 
 /// Median and quartiles.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Spread {
     pub(crate) p25: f64,
     pub(crate) median: f64,
@@ -136,7 +137,7 @@ pub(crate) struct Spread {
 }
 
 /// A ratio, and how many rounds speak for it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Ratio {
     pub(crate) spread: Spread,
     pub(crate) rounds: usize,

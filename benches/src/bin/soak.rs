@@ -1,7 +1,8 @@
 //! Hours of traffic in minutes: many clients that call, stream, vanish and come back, on one
 //! server in this process. Every answer is checked; afterwards nothing may be left over.
 //!
-//! `cargo xtask soak [--minutes N] [--clients N]`, or `--short` as part of the tests.
+//! `cargo xtask soak [--minutes N] [--clients N]`, or `--short` as part of the tests. Load of a stated
+//! rate on thousands of connections, with the server in a process of its own, is `cargo xtask bench soak`.
 
 use std::{
     fs,

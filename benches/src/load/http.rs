@@ -3,6 +3,7 @@
 //! Whoever asks must be faster than who answers, or the server's sleeping is measured as well.
 
 use std::{
+    borrow::Cow,
     io::{self, Read, Write},
     net::{SocketAddr, TcpStream},
     os::fd::OwnedFd,
@@ -13,11 +14,14 @@ use anyhow::{Context, Result, bail, ensure};
 use memchr::memmem;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
-use super::template;
-use crate::messages::{FIRST_ID, Numbered, next_id};
+use super::Expected;
+use crate::messages::{FIRST_ID, Numbered, TEXT, next_id};
 
 /// How long an answer may take. Only a server that hangs takes so long.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The longest answer that is read.
+const LONGEST: usize = 64 << 20;
 
 /// Connections that ask the same server.
 pub(crate) struct Load {
@@ -29,16 +33,21 @@ pub(crate) struct Load {
 impl Load {
     /// Connects, once for each request, and makes each call once.
     pub(crate) fn open(address: SocketAddr, requests: Vec<Vec<u8>>) -> Result<Self> {
+        Self::telling(address, requests, TEXT, 0)
+    }
+
+    /// The same for calls that are answered with another text, after so many notifications.
+    pub(crate) fn telling(
+        address: SocketAddr,
+        requests: Vec<Vec<u8>>,
+        text: &str,
+        notifications: usize,
+    ) -> Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let mut connections = Vec::with_capacity(requests.len());
         for (index, request) in requests.into_iter().enumerate() {
-            let connection = Connection::open(address, request)?;
-            epoll::add(
-                &epoll,
-                &connection.stream,
-                EventData::new_u64(index as u64),
-                EventFlags::IN,
-            )?;
+            let connection = Connection::open(address, request, text, notifications)?;
+            epoll::add(&epoll, &connection.stream, event_data(index), EventFlags::IN)?;
             connections.push(connection);
         }
         let ready = Vec::with_capacity(connections.len());
@@ -47,15 +56,15 @@ impl Load {
 
     /// The body that the server answers with.
     pub(crate) fn answer(&self) -> &[u8] {
-        self.connections.first().map_or(&[], |connection| connection.answer.bytes())
+        self.connections.first().map_or(&[], |connection| connection.expected.bytes())
     }
 
     /// Calls for a while on all connections, and says how many calls were answered. Nothing is
     /// under way afterwards.
     pub(crate) fn run(&mut self, time: Duration) -> Result<u64> {
         let end = Instant::now() + time;
-        for connection in &mut self.connections {
-            connection.send()?;
+        for index in 0..self.connections.len() {
+            self.begin(index)?;
         }
         let (mut waiting, mut answered) = (self.connections.len(), 0);
         while waiting > 0 {
@@ -71,62 +80,121 @@ impl Load {
                 "{waiting} calls were not answered within {PATIENCE:?}"
             );
             let go_on = Instant::now() < end;
-            for event in &self.ready {
-                let connection = &mut self.connections[event.data.u64() as usize];
+            for place in 0..self.ready.len() {
+                let index = self.ready[place].data.u64() as usize;
+                let connection = &mut self.connections[index];
+                if connection.sent < connection.request.bytes().len() {
+                    if connection.send()? {
+                        let data = event_data(index);
+                        epoll::modify(&self.epoll, &connection.stream, data, EventFlags::IN)?;
+                    }
+                    continue;
+                }
                 if !connection.receive()? {
                     continue;
                 }
                 answered += 1;
                 match go_on {
-                    true => connection.send()?,
+                    true => self.begin(index)?,
                     false => waiting -= 1,
                 }
             }
         }
         Ok(answered)
     }
+
+    /// Sends the next request of a connection, or as much of it as the system takes.
+    fn begin(&mut self, index: usize) -> Result<()> {
+        let connection = &mut self.connections[index];
+        if connection.is_closed {
+            epoll::delete(&self.epoll, &connection.stream)?;
+            connection.stream = connect(connection.address)?;
+            connection.stream.set_nonblocking(true)?;
+            connection.is_closed = false;
+            epoll::add(&self.epoll, &connection.stream, event_data(index), EventFlags::IN)?;
+        }
+        connection.next();
+        if !connection.send()? {
+            let both = EventFlags::IN | EventFlags::OUT;
+            epoll::modify(&self.epoll, &connection.stream, event_data(index), both)?;
+        }
+        Ok(())
+    }
+}
+
+fn event_data(index: usize) -> EventData {
+    EventData::new_u64(index as u64)
 }
 
 #[derive(Debug)]
 struct Connection {
+    address: SocketAddr,
     stream: TcpStream,
     request: Numbered,
-    answer: Numbered,
+    /// How much of the request is sent.
+    sent: usize,
+    expected: Expected,
     id: u32,
-    buffer: Box<[u8]>,
+    buffer: Vec<u8>,
     filled: usize,
+    /// The server has said that it closes the connection.
+    is_closed: bool,
 }
 
 impl Connection {
-    fn open(address: SocketAddr, request: Vec<u8>) -> Result<Self> {
+    fn open(
+        address: SocketAddr,
+        request: Vec<u8>,
+        text: &str,
+        notifications: usize,
+    ) -> Result<Self> {
         let mut stream = connect(address)?;
         let answer = exchange(&mut stream, &request)?;
         ensure!(answer.status == 200, "the server answered {}: {}", answer.status, answer.text());
+        let is_closed = header(&answer.head, "connection")
+            .is_some_and(|value| value.eq_ignore_ascii_case(b"close"));
         stream.set_nonblocking(true)?;
         let request = Numbered::new(request).context("the request has no id")?;
-        let buffer = vec![0; 16 << 10].into();
+        let expected = Expected::read(&answer.body, text, notifications)?;
+        let sent = request.bytes().len();
+        let buffer = vec![0; 16 << 10];
         Ok(Self {
+            address,
             stream,
             request,
-            answer: template(&answer.body)?,
+            sent,
+            expected,
             id: FIRST_ID,
             buffer,
             filled: 0,
+            is_closed,
         })
     }
 
-    fn send(&mut self) -> Result<()> {
+    /// Makes the next request.
+    fn next(&mut self) {
         self.id = next_id(self.id);
         self.request.set(self.id);
-        self.answer.set(self.id);
-        // The buffer is empty: what was sent before has been answered.
-        let sent = self.stream.write(self.request.bytes())?;
-        ensure!(sent == self.request.bytes().len(), "the system took only a part of a request");
-        Ok(())
+        self.expected.set(self.id);
+        self.sent = 0;
+    }
+
+    /// Sends on; `true` when all of the request is sent.
+    fn send(&mut self) -> Result<bool> {
+        match self.stream.write(&self.request.bytes()[self.sent..]) {
+            Ok(sent) => self.sent += sent,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(self.sent == self.request.bytes().len())
     }
 
     /// Reads on; `true` when the answer is there, and is the right one.
     fn receive(&mut self) -> Result<bool> {
+        if self.filled == self.buffer.len() {
+            ensure!(self.filled < LONGEST, "an answer is longer than {LONGEST} bytes");
+            self.buffer.resize(self.filled * 2, 0);
+        }
         match self.stream.read(&mut self.buffer[self.filled..]) {
             Ok(0) => bail!("the server closed a connection"),
             Ok(read) => self.filled += read,
@@ -135,13 +203,11 @@ impl Connection {
         }
         let got = &self.buffer[..self.filled];
         let Some(head) = Head::read(got)? else { return Ok(false) };
-        if self.filled < head.end + head.length {
-            return Ok(false);
+        let Some(body) = head.body(got) else { return Ok(false) };
+        if head.status != 200 || !self.expected.is(&body) {
+            bail!("answered {}: {}", head.status, String::from_utf8_lossy(&body));
         }
-        let body = &got[head.end..];
-        if head.status != 200 || body != self.answer.bytes() {
-            bail!("answered {}: {}", head.status, String::from_utf8_lossy(body));
-        }
+        self.is_closed = head.closes;
         self.filled = 0;
         Ok(true)
     }
@@ -178,10 +244,13 @@ impl Answer {
 pub(crate) fn exchange(stream: &mut TcpStream, request: &[u8]) -> Result<Answer> {
     stream.write_all(request)?;
     let (head, mut got) = read_head(stream)?;
-    while got.len() < head.end + head.length {
-        read_more(stream, &mut got)?;
-    }
-    let body = got.split_off(head.end);
+    let body = loop {
+        match head.body(&got) {
+            Some(body) => break body.into_owned(),
+            None => read_more(stream, &mut got)?,
+        }
+    };
+    got.truncate(head.end);
     Ok(Answer { status: head.status, head: got, body })
 }
 
@@ -204,7 +273,7 @@ fn read_head(stream: &mut TcpStream) -> Result<(Head, Vec<u8>)> {
 }
 
 fn read_more(stream: &mut TcpStream, got: &mut Vec<u8>) -> Result<()> {
-    let mut chunk = [0; 4096];
+    let mut chunk = [0; 16 << 10];
     let read = stream.read(&mut chunk)?;
     ensure!(read > 0, "the server closed a connection");
     got.extend_from_slice(&chunk[..read]);
@@ -213,25 +282,57 @@ fn read_more(stream: &mut TcpStream, got: &mut Vec<u8>) -> Result<()> {
 
 /// The head of a response.
 #[derive(Debug)]
-pub(super) struct Head {
-    pub(super) status: u16,
+pub(crate) struct Head {
+    pub(crate) status: u16,
     /// Where the body begins.
-    pub(super) end: usize,
+    end: usize,
     /// How long the body is; 0 if the head does not say.
-    pub(super) length: usize,
+    length: usize,
+    chunked: bool,
+    closes: bool,
 }
 
 impl Head {
     /// Reads a head; `None` if it is not all there yet.
-    pub(super) fn read(bytes: &[u8]) -> Result<Option<Self>> {
+    pub(crate) fn read(bytes: &[u8]) -> Result<Option<Self>> {
         let Some(end) = memmem::find(bytes, b"\r\n\r\n") else { return Ok(None) };
         let head = &bytes[..end + 2];
         let status = head.strip_prefix(b"HTTP/1.1 ").and_then(|rest| number(rest.get(..3)?));
         let status =
             status.with_context(|| format!("not HTTP: {}", String::from_utf8_lossy(head)))?;
-        let length = header(head, "content-length").and_then(number).unwrap_or(0);
-        Ok(Some(Self { status: status as u16, end: end + 4, length }))
+        let length = header(head, "content-length").and_then(number);
+        let chunked = length.is_none()
+            && header(head, "transfer-encoding")
+                .is_some_and(|value| value.eq_ignore_ascii_case(b"chunked"));
+        let closes =
+            header(head, "connection").is_some_and(|value| value.eq_ignore_ascii_case(b"close"));
+        let length = length.unwrap_or(0);
+        Ok(Some(Self { status: status as u16, end: end + 4, length, chunked, closes }))
     }
+
+    /// The body, of what came from the head's first byte on; `None` if it is not all there yet.
+    pub(crate) fn body<'b>(&self, got: &'b [u8]) -> Option<Cow<'b, [u8]>> {
+        let rest = &got[self.end..];
+        if !self.chunked {
+            return rest.get(..self.length).map(Cow::Borrowed);
+        }
+        // One answer is under way at a time, so its last chunk is the last that came.
+        let is_whole = rest.ends_with(b"\r\n0\r\n\r\n") || rest == b"0\r\n\r\n";
+        is_whole.then(|| Cow::Owned(joined(rest)))
+    }
+}
+
+/// What chunks contain.
+fn joined(mut chunks: &[u8]) -> Vec<u8> {
+    let mut whole = Vec::with_capacity(chunks.len());
+    while let Some(end) = memmem::find(chunks, b"\r\n") {
+        let size = str::from_utf8(&chunks[..end]).ok();
+        let size = size.and_then(|size| usize::from_str_radix(size, 16).ok()).unwrap_or(0);
+        let Some(chunk) = chunks.get(end + 2..end + 2 + size).filter(|_| size > 0) else { break };
+        whole.extend_from_slice(chunk);
+        chunks = chunks.get(end + 4 + size..).unwrap_or_default();
+    }
+    whole
 }
 
 fn header<'h>(head: &'h [u8], name: &str) -> Option<&'h [u8]> {

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 
 use super::template;
-use crate::messages::{FIRST_ID, Numbered, next_id};
+use crate::messages::{FIRST_ID, Numbered, TEXT, next_id};
 
 /// A client on a pipe.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Load {
             stdin,
             stdout,
             request,
-            answer: template(&answer)?,
+            answer: template(&answer, TEXT)?,
             asked: FIRST_ID,
             answered: FIRST_ID,
             rest: Vec::new(),

@@ -2,6 +2,7 @@
 //! thread, epoll.
 
 use std::{
+    borrow::Cow,
     collections::VecDeque,
     io::{self, Read, Write},
     net::{SocketAddr, TcpStream},
@@ -118,7 +119,7 @@ impl<T: Talk> Talks<T> {
             true => Some(body(&connection.buffer[..connection.filled])?),
             false => None,
         };
-        match connection.talk.next(body)? {
+        match connection.talk.next(body.as_deref())? {
             Say::Now(request) => {
                 connection.request = request;
                 connection.filled = 0;
@@ -155,15 +156,16 @@ impl<T> Connection<T> {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
             Err(error) => return Err(error.into()),
         }
-        let head = Head::read(&self.buffer[..self.filled])?;
-        Ok(head.is_some_and(|head| self.filled >= head.end + head.length))
+        let got = &self.buffer[..self.filled];
+        Ok(Head::read(got)?.is_some_and(|head| head.body(got).is_some()))
     }
 }
 
 /// What stands in a whole answer.
-fn body(got: &[u8]) -> Result<&[u8]> {
-    match Head::read(got)? {
-        Some(head) if head.status == 200 => Ok(&got[head.end..]),
-        _ => bail!("answered: {}", String::from_utf8_lossy(got)),
+fn body(got: &[u8]) -> Result<Cow<'_, [u8]>> {
+    let head = Head::read(got)?.filter(|head| head.status == 200);
+    match head.and_then(|head| head.body(got)) {
+        Some(body) => Ok(body),
+        None => bail!("answered: {}", String::from_utf8_lossy(got)),
     }
 }

@@ -13,8 +13,9 @@ use anyhow::{Context, Result};
 
 use super::Plan;
 use crate::{
-    child::{Caller, Server, build_peers},
+    child::{Caller, Server},
     machine::Cores,
+    peers::{self, Peers},
     report::{Bar, Report},
     slices::{self, Slice, Target},
 };
@@ -29,9 +30,13 @@ enum Way {
     Stdio,
 }
 
-pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<()> {
+pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Report) -> Result<()> {
     let ours: PathBuf = std::env::current_exe().context("could not find this program")?;
-    let peer = plan.peers.then(build_peers).transpose()?;
+    let peer = peers.has("rmcp").then(|| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../peers");
+        peers::build(&folder, "rmcp-bench-client")
+    });
+    let peer = peer.transpose()?;
     let (server, address) = Server::listening("outlive-http", cores)?;
     let mut targets: Vec<Box<dyn Target>> = Vec::new();
     let mut pairs = Vec::new();
@@ -51,8 +56,7 @@ pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<
                 pairs.push((targets.len(), format!("{name} {version}, {connections} conn.")));
                 targets.push(Box::new(start(&ours, &["client"], "Outlive")?));
                 if let Some(peer) = &peer {
-                    let peer = peer.with_file_name("rmcp-bench-client");
-                    targets.push(Box::new(start(&peer, &[], "rmcp")?));
+                    targets.push(Box::new(start(peer, &[], "rmcp")?));
                 }
             }
         }

@@ -13,6 +13,7 @@ use crate::{
         FULL_CALL_HEADERS, INITIALIZE, INITIALIZED, MODERN_CALL_HEADERS, http_request, legacy_call,
         modern_call,
     },
+    peers::{Peer, Peers, Serves, Serving},
     report::{Bar, Report},
     slices::{self, Series, Slice, Target},
 };
@@ -27,10 +28,13 @@ const OUTLIVE_LEGACY: usize = 3;
 const OUTLIVE_DURABLE: usize = 4;
 const CONTROL_FULL: usize = 5;
 const OUTLIVE_FULL: usize = 6;
-const PEER: usize = 7;
+/// Behind these: the peers, each beside the control of its revision.
+const PEERS: usize = 7;
 
-pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<()> {
-    let peer = plan.peers.then(|| Server::peer(cores)).transpose()?;
+pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Report) -> Result<()> {
+    let calls = |_: &Peer| Some(vec!["calls".to_owned(), "1".to_owned()]);
+    let modern_peers = peers.start(Serves::Calls, "2026-07-28", calls, cores);
+    let legacy_peers = peers.start(Serves::Calls, "2025-11-25", calls, cores);
     let (control, control_address) = Server::listening("control-http", cores)?;
     let (outlive, outlive_address) = Server::listening("outlive-http", cores)?;
     let (durable, durable_address) = Server::listening("outlive-durable-http", cores)?;
@@ -66,18 +70,31 @@ pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<
             pair.map(|index| String::from_utf8_lossy(targets[index].load.answer()));
         ensure!(control == outlive, "the control answers other bytes:\n{control}\n{outlive}");
     }
-    if let Some((server, address)) = &peer {
-        targets.push(Http::open("rmcp 3.8.0", server, *address, modern_at("/mcp"))?);
+    let mut controls = Vec::new();
+    for Serving { peer, server, address, name } in &modern_peers {
+        let opened = Http::open(name.as_str(), server, *address, modern_at(&peer.path));
+        let Some(target) = peers.keep(name, opened) else { continue };
+        targets.push(target.of(peer));
+        controls.push(CONTROL);
+    }
+    for Serving { peer, server, address, name } in &legacy_peers {
+        let requests = in_sessions_at(*address, &peer.path);
+        let name = format!("{name}, legacy session");
+        let opened =
+            requests.and_then(|requests| Http::open(name.as_str(), server, *address, requests));
+        let Some(target) = peers.keep(&name, opened) else { continue };
+        targets.push(target.of(peer));
+        controls.push(CONTROL_LEGACY);
     }
     let mut targets: Vec<Box<dyn Target>> =
         targets.into_iter().map(|target| Box::new(target) as _).collect();
     eprintln!("measuring calls over HTTP");
     let series = slices::take(&mut targets, plan.rounds, plan.slice)?;
-    tell(&series, report);
+    tell(&series, &controls, report);
     Ok(())
 }
 
-fn tell(series: &[Series], report: &mut Report) {
+fn tell(series: &[Series], controls: &[usize], report: &mut Report) {
     let cpu = |slice: &Slice| slice.cpu;
     report.title("tools/call over HTTP, 32 kept connections");
     let mut ratio = |name: &str, ours: usize, to: usize| {
@@ -94,16 +111,32 @@ fn tell(series: &[Series], report: &mut Report) {
         OUTLIVE_FULL,
         CONTROL_FULL,
     );
-    ratio("2026-07-28, rmcp / control (CPU)", PEER, CONTROL);
-    let peer = ratio("2026-07-28, rmcp / Outlive, token, 10,000 tools (CPU)", PEER, OUTLIVE_FULL);
     let legacy =
         ratio("2025-11-25 session, Outlive / control (CPU)", OUTLIVE_LEGACY, CONTROL_LEGACY);
+    let mut fastest: Option<(&str, f64)> = None;
+    for (peer, control) in (PEERS..).zip(controls) {
+        let Some(theirs) = series.get(peer) else { continue };
+        if *control == CONTROL_LEGACY {
+            let name = format!("2025-11-25 session, {}", theirs.name);
+            ratio(&format!("{name} / control (CPU)"), peer, *control);
+            ratio(&format!("{name} / Outlive (CPU)"), peer, OUTLIVE_LEGACY);
+            continue;
+        }
+        let name = format!("2026-07-28, {}", theirs.name);
+        ratio(&format!("{name} / control (CPU)"), peer, *control);
+        let name = format!("{name} / Outlive, token, 10,000 tools (CPU)");
+        let Some(times) = ratio(&name, peer, OUTLIVE_FULL) else { continue };
+        if fastest.is_none_or(|(_, least)| times < least) {
+            fastest = Some((&theirs.name, times));
+        }
+    }
     report.series(series);
     report.bar(Bar::at_most("2026-07-28 call, CPU of the control", modern, 1.1, "x"));
     let name = "the same with a token and 10,000 tools, CPU of the control";
     report.bar(Bar::at_most(name, full, 1.1, "x"));
-    if peer.is_some() {
-        report.bar(Bar::at_least("rmcp, CPU of that", peer, 3.4, "x"));
+    if let Some((name, times)) = fastest {
+        let name = format!("the fastest peer, {name}, CPU of that");
+        report.bar(Bar::at_least(&name, Some(times), 3.4, "x"));
     }
     report.bar(Bar::at_most("the same with Durable, CPU of the control", durable, 1.2, "x"));
     report.bar(Bar::at_most("2025-11-25 call in a session, CPU of the control", legacy, 1.6, "x"));
@@ -111,7 +144,11 @@ fn tell(series: &[Series], report: &mut Report) {
 
 /// Calls of 2025-11-25, each in a session of its own.
 fn in_sessions(address: SocketAddr) -> Result<Vec<Vec<u8>>> {
-    (0..CONNECTIONS).map(|_| Ok(legacy_request("/mcp", &open_session(address)?))).collect()
+    in_sessions_at(address, "/mcp")
+}
+
+fn in_sessions_at(address: SocketAddr, path: &str) -> Result<Vec<Vec<u8>>> {
+    (0..CONNECTIONS).map(|_| Ok(legacy_request(path, &open_session_at(address, path)?))).collect()
 }
 
 fn legacy_request(path: &str, session: &str) -> Vec<u8> {
@@ -125,42 +162,62 @@ pub(super) fn session_headers(session: &str) -> [(&str, &str); 2] {
 
 /// Opens a session as a client does, and returns its id.
 pub(super) fn open_session(address: SocketAddr) -> Result<String> {
+    open_session_at(address, "/mcp")
+}
+
+fn open_session_at(address: SocketAddr, path: &str) -> Result<String> {
     let mut stream = connect(address)?;
-    let answer = exchange(&mut stream, &http_request("POST", "/mcp", &[], INITIALIZE))?;
+    let answer = exchange(&mut stream, &http_request("POST", path, &[], INITIALIZE))?;
     let session =
         answer.header("mcp-session-id").context("the handshake's answer names no session")?;
     let headers = session_headers(&session);
-    let noted = exchange(&mut stream, &http_request("POST", "/mcp", &headers, INITIALIZED))?;
+    let noted = exchange(&mut stream, &http_request("POST", path, &headers, INITIALIZED))?;
     ensure!(noted.status == 202, "`initialized` was answered with {}", noted.status);
     Ok(session)
 }
 
-struct Http {
-    name: &'static str,
+/// A server that is called over HTTP.
+pub(super) struct Http {
+    name: String,
     pid: u32,
     load: Load,
+    has_helpers: bool,
 }
 
 impl Http {
     fn open(
-        name: &'static str,
+        name: &str,
         server: &Server,
         address: SocketAddr,
         requests: Vec<Vec<u8>>,
     ) -> Result<Self> {
         let load =
             Load::open(address, requests).with_context(|| format!("the first calls to {name}"))?;
-        Ok(Self { name, pid: server.pid(), load })
+        Ok(Self::under(name, server, load))
+    }
+
+    pub(super) fn under(name: &str, server: &Server, load: Load) -> Self {
+        Self { name: name.to_owned(), pid: server.pid(), load, has_helpers: false }
+    }
+
+    /// As a peer is, whose helpers are no strangers.
+    pub(super) fn of(mut self, peer: &Peer) -> Self {
+        self.has_helpers = peer.has_helpers;
+        self
     }
 }
 
 impl Target for Http {
     fn name(&self) -> &str {
-        self.name
+        &self.name
     }
 
     fn pid(&self) -> u32 {
         self.pid
+    }
+
+    fn has_helpers(&self) -> bool {
+        self.has_helpers
     }
 
     fn load(&mut self, time: Duration) -> Result<u64> {

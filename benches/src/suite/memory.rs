@@ -18,6 +18,7 @@ use crate::{
     load::http::{Load, connect, open_stream},
     machine::{Cores, allow_open_files, resident_bytes},
     messages::{LISTEN, LISTEN_HEADERS, MODERN_CALL_HEADERS, http_request, modern_call},
+    peers::Peers,
     report::{Bar, Report},
 };
 
@@ -44,7 +45,7 @@ const ALL: &[Held] = &[
     Held { name: "open subscriptions/listen stream", open: listen, bar: 6.0 },
 ];
 
-pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<()> {
+pub(super) fn measure(plan: &Plan, _: &Peers, cores: Cores, report: &mut Report) -> Result<()> {
     let room =
         allow_open_files(plan.held as u64 + OTHER_FILES).saturating_sub(OTHER_FILES) as usize;
     let held = plan.held.min(room);
@@ -58,7 +59,7 @@ pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<
     for what in ALL {
         eprintln!("measuring memory: {}", what.name);
         let kib = grown(what, held, cores).with_context(|| what.name)? / 1024.0;
-        report.say(format!("{:<46} {kib:>7.2} KiB each", what.name));
+        report.figure(what.name, kib, " KiB each");
         report.bar(Bar::at_most(what.name, Some(kib), what.bar, " KiB"));
     }
     Ok(())

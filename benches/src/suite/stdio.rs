@@ -10,13 +10,14 @@ use crate::{
     load::stdio::Load,
     machine::Cores,
     messages::modern_call,
+    peers::Peers,
     report::{Bar, Report},
     slices::{self, Slice, Target},
 };
 
 const IN_FLIGHT: usize = 64;
 
-pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<()> {
+pub(super) fn measure(plan: &Plan, _: &Peers, cores: Cores, report: &mut Report) -> Result<()> {
     let (control, stdin, stdout) = Server::piped("control-stdio", cores)?;
     let control_load = Load::open(stdin, stdout, &modern_call())?;
     let (outlive, stdin, stdout) = Server::piped("outlive-stdio", cores)?;

@@ -21,6 +21,7 @@ use tokio::{runtime::Runtime, task::JoinSet, time::Instant};
 use super::Plan;
 use crate::{
     machine::{Cores, load_average, own_pid, pin, spread},
+    peers::Peers,
     place::{self, Folder, Kind},
     report::Report,
     slices::{self, Series, Slice, Target},
@@ -58,7 +59,7 @@ struct Bench<'a> {
     runtime: Arc<Runtime>,
 }
 
-pub(super) fn measure(plan: &Plan, cores: Cores, report: &mut Report) -> Result<()> {
+pub(super) fn measure(plan: &Plan, _: &Peers, cores: Cores, report: &mut Report) -> Result<()> {
     if let Some(wanted) = &plan.figure
         && !FIGURES.iter().any(|figure| figure.name == *wanted)
     {

@@ -1,0 +1,270 @@
+//! Servers of others: read from `peers.toml`, built or installed before anything is measured.
+//!
+//! What cannot be had here is left out with a loud line, and never an error: figures of ours do not
+//! depend on a registry that can be reached.
+
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+
+use crate::{child::Server, machine::Cores};
+
+/// Which peers are wanted.
+#[derive(Clone, Debug)]
+pub(crate) enum Wanted {
+    All,
+    None,
+    /// Those with one of these names.
+    Named(Vec<String>),
+}
+
+/// All peers that are wanted and there.
+#[derive(Debug, Default)]
+pub(crate) struct Peers {
+    ready: Vec<Peer>,
+    left_out: RefCell<Vec<String>>,
+}
+
+/// A server of others.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Peer {
+    name: String,
+    version: String,
+    config: String,
+    language: String,
+    folder: PathBuf,
+    cargo: Option<String>,
+    #[serde(default)]
+    install: Vec<Vec<String>>,
+    installed_from: Option<String>,
+    start: Vec<String>,
+    pub(crate) path: String,
+    wires: Vec<String>,
+    serves: Vec<Serves>,
+    pub(crate) most_tools: usize,
+    #[serde(default)]
+    pub(crate) has_helpers: bool,
+}
+
+/// What a peer can be told to serve.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Serves {
+    Calls,
+    Progress,
+    Tasks,
+}
+
+/// A peer at work.
+#[derive(Debug)]
+pub(crate) struct Serving<'a> {
+    pub(crate) peer: &'a Peer,
+    pub(crate) server: Server,
+    pub(crate) address: SocketAddr,
+    /// As it is called in tables, with what it has said of itself.
+    pub(crate) name: String,
+}
+
+#[derive(Deserialize)]
+struct Entries {
+    peer: Vec<Peer>,
+}
+
+impl Peers {
+    /// Reads the file, and builds and installs what is wanted. Before the process is pinned to a
+    /// core, since compilers like more than one.
+    pub(crate) fn prepare(wanted: &Wanted) -> Result<Self> {
+        if matches!(wanted, Wanted::None) {
+            return Ok(Self::default());
+        }
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers.toml");
+        let text = fs::read_to_string(&file)
+            .with_context(|| format!("could not read {}", file.display()))?;
+        let Entries { peer: entries } = toml::from_str(&text).context("peers.toml")?;
+        if let Wanted::Named(names) = wanted {
+            let unknown = names.iter().find(|name| !entries.iter().any(|peer| peer.is(name)));
+            if let Some(unknown) = unknown {
+                let names: Vec<_> = entries.iter().map(|peer| peer.name.as_str()).collect();
+                bail!("`--peers {unknown}`: there are {}", names.join(", "));
+            }
+        }
+        let mut peers = Self::default();
+        // Entries may share a program; it is built once.
+        let mut built = HashMap::new();
+        for mut peer in entries {
+            if let Wanted::Named(names) = wanted
+                && !names.iter().any(|name| peer.is(name))
+            {
+                continue;
+            }
+            match peer.make(&mut built) {
+                Ok(()) => peers.ready.push(peer),
+                Err(error) => peers.leave_out(&peer.label(), &error),
+            }
+        }
+        Ok(peers)
+    }
+
+    /// Whether a peer of this name is there.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.ready.iter().any(|peer| peer.is(name))
+    }
+
+    /// All peers that can serve this to calls of this revision.
+    pub(crate) fn serving(&self, what: Serves, wire: &str) -> impl Iterator<Item = &Peer> {
+        self.ready.iter().filter(move |peer| {
+            peer.serves.contains(&what) && peer.wires.iter().any(|it| it == wire)
+        })
+    }
+
+    /// Starts all peers that can serve this to calls of this revision, each told `words`.
+    pub(crate) fn start(
+        &self,
+        what: Serves,
+        wire: &str,
+        words: impl Fn(&Peer) -> Option<Vec<String>>,
+        cores: Cores,
+    ) -> Vec<Serving<'_>> {
+        let mut all = Vec::new();
+        for peer in self.serving(what, wire) {
+            let Some(words) = words(peer) else { continue };
+            match peer.serve(&words, cores) {
+                Ok(serving) => all.push(serving),
+                Err(error) => self.leave_out(&peer.label(), &error),
+            }
+        }
+        all
+    }
+
+    /// Keeps what can be asked: a peer whose first calls fail is left out too.
+    pub(crate) fn keep<T>(&self, name: &str, opened: Result<T>) -> Option<T> {
+        opened.inspect_err(|error| self.leave_out(name, error)).ok()
+    }
+
+    fn leave_out(&self, name: &str, error: &anyhow::Error) {
+        // One line: what a server has answered may be long.
+        let why = format!("{error:#}").replace(['\n', '\r'], " ");
+        let why: String = why.chars().take(300).collect();
+        let line = format!("LEFT OUT: {name}: {why}");
+        eprintln!("!!! {line}");
+        self.left_out.borrow_mut().push(line);
+    }
+
+    /// A line for each peer that was left out.
+    pub(crate) fn left_out(&self) -> Vec<String> {
+        self.left_out.borrow().clone()
+    }
+}
+
+impl Peer {
+    /// As it is called in tables.
+    pub(crate) fn label(&self) -> String {
+        format!("{} {} ({})", self.name, self.version, self.config)
+    }
+
+    pub(crate) fn is_rust(&self) -> bool {
+        self.language == "Rust"
+    }
+
+    fn is(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name)
+            || self.name.split(' ').next().is_some_and(|word| word.eq_ignore_ascii_case(name))
+    }
+
+    /// Starts it with these words behind its command.
+    pub(crate) fn serve(&self, words: &[String], cores: Cores) -> Result<Serving<'_>> {
+        let (program, first) = self.start.split_first().context("`start` is empty")?;
+        let words: Vec<&str> = first.iter().chain(words).map(String::as_str).collect();
+        let (server, address, note) = Server::start_listening(Path::new(program), &words, cores)?;
+        let name = match note.is_empty() {
+            true => self.label(),
+            false => format!("{}, {note}", self.label()),
+        };
+        Ok(Serving { peer: self, server, address, name })
+    }
+
+    /// Builds or installs it, and fills in what `start` leaves open.
+    fn make(&mut self, built: &mut HashMap<String, PathBuf>) -> Result<()> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let root = root.canonicalize().context("the project is gone")?;
+        let folder = root.join(&self.folder);
+        let target = std::env::current_exe()?;
+        let target = target.ancestors().nth(2).context("this program lies nowhere")?;
+        let cache = target.join("bench-peers").join(self.name.replace(' ', "-"));
+        let mut fill: Vec<(&str, String)> = vec![
+            ("{folder}", folder.display().to_string()),
+            ("{cache}", cache.display().to_string()),
+        ];
+        if let Some(bin) = &self.cargo {
+            if !built.contains_key(bin) {
+                eprintln!("building {} {}; the first time takes minutes", self.name, self.version);
+                built.insert(bin.clone(), build(&folder, bin)?);
+            }
+            fill.push(("{cargo}", built[bin].display().to_string()));
+        }
+        let filled = |words: &[String]| -> Vec<String> {
+            let one = |word: &String| {
+                fill.iter().fold(word.clone(), |word, (name, value)| word.replace(name, value))
+            };
+            words.iter().map(one).collect()
+        };
+        self.start = filled(&self.start);
+        if let Some(from) = &self.installed_from {
+            let wanted = fs::read(folder.join(from)).with_context(|| format!("no {from}"))?;
+            let stamp = cache.with_extension("installed");
+            if fs::read(&stamp).ok().as_ref() != Some(&wanted) {
+                eprintln!("installing {} {}", self.name, self.version);
+                for command in &self.install {
+                    run(&filled(command), &folder)?;
+                }
+                fs::create_dir_all(target.join("bench-peers"))?;
+                fs::write(&stamp, &wanted)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn run(words: &[String], folder: &Path) -> Result<()> {
+    let (program, words) = words.split_first().context("an empty command")?;
+    let status = Command::new(program)
+        .args(words)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .status()
+        .with_context(|| format!("could not start `{program}`"))?;
+    ensure!(status.success(), "`{program} {}` failed: {status}", words.join(" "));
+    Ok(())
+}
+
+/// Builds a program outside of the project's own build, and says where it is.
+pub(crate) fn build(folder: &Path, bin: &str) -> Result<PathBuf> {
+    let built = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["build", "--release", "--locked", "--bin", bin])
+        .args(["--message-format", "json-render-diagnostics", "--manifest-path"])
+        .arg(folder.join("Cargo.toml"))
+        .stderr(Stdio::inherit())
+        .output()
+        .context("could not run cargo")?;
+    ensure!(built.status.success(), "`{bin}` could not be built");
+    let messages = String::from_utf8_lossy(&built.stdout);
+    let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<Artifact>(line).ok());
+    let program = artifacts.filter_map(|artifact| artifact.executable).next_back();
+    program.with_context(|| format!("cargo does not say where `{bin}` is"))
+}
+
+/// The one thing that is of interest in what cargo says.
+#[derive(Deserialize)]
+struct Artifact {
+    executable: Option<PathBuf>,
+}

@@ -1,0 +1,62 @@
+//! Servers that show how cost grows: with the payload, and with the tools that are registered.
+
+use anyhow::Result;
+use axum::{
+    Router,
+    body::Bytes,
+    extract::DefaultBodyLimit,
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::post,
+    serve::ListenerExt,
+};
+use outlive::{
+    http::HttpConfig,
+    server::{Args, Server, Tool},
+};
+
+use super::control_http::{modern_result, respond};
+
+/// The longest message that ours takes here. The default is 4 MiB, and the largest payload is that
+/// without what stands around it.
+const LONGEST: usize = 16 << 20;
+
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+struct EchoArgs {
+    message: String,
+}
+
+async fn echo(Args(args): Args<EchoArgs>) -> String {
+    args.message
+}
+
+/// The control of large payloads: axum and serde_json, with no protocol and no limit.
+pub(super) async fn control() -> Result<(u16, impl Sized)> {
+    let router = Router::new().route("/mcp", post(answer)).layer(DefaultBodyLimit::disable());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let port = listener.local_addr()?.port();
+    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+    let serving = tokio::spawn(async move { axum::serve(listener, router).await });
+    Ok((port, serving))
+}
+
+async fn answer(body: Bytes) -> Response {
+    const JSON: HeaderValue = HeaderValue::from_static("application/json");
+    match respond(&body, modern_result) {
+        Ok(answer) => ([(header::CONTENT_TYPE, JSON)], answer).into_response(),
+        Err(error) => (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
+    }
+}
+
+/// Ours, with so many tools, of which one is called.
+pub(super) async fn ours(tools: usize) -> Result<(u16, impl Sized)> {
+    let tool = |name: &str| Tool::new(name, echo).description("Says what it is told");
+    let mut builder = Server::builder("bench", "1.0.0")
+        .limits(|limits| limits.message_bytes = LONGEST)
+        .tool(tool("echo"));
+    for number in 1..tools {
+        builder = builder.tool(tool(&format!("tool_{number:05}")));
+    }
+    let serving = builder.build()?.serve_http("127.0.0.1:0", HttpConfig::new()).await?;
+    Ok((serving.address().port(), serving))
+}

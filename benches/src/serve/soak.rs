@@ -1,0 +1,53 @@
+//! Our server under held load: calls, progress, and tasks in a file.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use outlive::{
+    http::HttpConfig,
+    server::{Args, Cx, Server, TaskConfig, TaskPolicy, Tool},
+};
+
+use crate::place::Place;
+
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+struct Message {
+    message: String,
+}
+
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+struct Steps {
+    steps: u32,
+}
+
+async fn echo(Args(Message { message }): Args<Message>) -> String {
+    message
+}
+
+async fn count(cx: Cx, Args(Steps { steps }): Args<Steps>) -> String {
+    for step in 1..=steps {
+        cx.progress(f64::from(step), f64::from(steps), "");
+        // One that is not taken before the next would be overtaken by it.
+        tokio::task::yield_now().await;
+    }
+    format!("counted to {steps}")
+}
+
+/// Keeps tasks at a place. What is not a limit of one caller is as it is by default.
+pub(super) async fn start(place: &str) -> Result<(u16, impl Sized)> {
+    // All connections are one caller's here.
+    let tasks = TaskConfig::new(Place::told(place).open().await?)
+        .poll_rate(None)
+        .poll_interval(Duration::from_millis(100))
+        .max_per_caller(100_000_000);
+    let server = Server::builder("bench", "1.0.0")
+        .limits(|limits| limits.progress_interval = Duration::ZERO)
+        .tool(Tool::new("echo", echo).description("Says what it is told"))
+        .tool(Tool::new("count", count).description("Reports so many steps"))
+        .tool(Tool::new("later", echo).description("Says it later").task(TaskPolicy::Always))
+        .tasks(tasks)
+        .build()?;
+    let http = HttpConfig::new().max_connections(100_000).max_sessions(100_000);
+    let serving = server.serve_http("127.0.0.1:0", http).await?;
+    Ok((serving.address().port(), serving))
+}

@@ -1,0 +1,266 @@
+//! Whole lives of tasks over HTTP beside peers that have tasks: made by a call, polled until they
+//! are completed, the result read. Then the same with many tasks stored, which have ended.
+//!
+//! Peers look at all tasks they have on every operation. So that they are not slower from round to
+//! round, theirs forget a task after a second; ours are kept for a day.
+
+use std::{net::SocketAddr, time::Duration};
+
+use anyhow::{Context, Result, bail};
+use memchr::memmem;
+
+use super::Plan;
+use crate::{
+    child::Server,
+    load::talk::{Say, Talk, Talks},
+    machine::{Cores, pin, spread},
+    messages::{CREATE_TASK_HEADERS, TEXT, create_task, get_task_at, http_request},
+    peers::{Peer, Peers, Serves},
+    place::{Folder, Kind, Place},
+    report::{Bar, Report},
+    serve,
+    slices::{self, Series, Slice, Target},
+};
+
+const CONNECTIONS: usize = 256;
+
+/// How long a client waits before it looks at its task, again and again.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// For how long peers keep a task, in milliseconds: while they are compared, and while they are full.
+const SHORT: &str = "1000";
+const LONG: &str = "3600000";
+
+const FEW: u64 = 1_000;
+
+pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Report) -> Result<()> {
+    report.title(&format!(
+        "whole lives of tasks over HTTP, {CONNECTIONS} connections, polled each {} ms",
+        PAUSE.as_millis()
+    ));
+    let folder = Folder::make(Kind::Sqlite)?;
+    beside_peers(plan, peers, cores, &folder, report)?;
+    stored(plan, cores, &folder, report)?;
+    peers_when_full(plan, peers, cores, report)
+}
+
+fn beside_peers(
+    plan: &Plan,
+    peers: &Peers,
+    cores: Cores,
+    folder: &Folder,
+    report: &mut Report,
+) -> Result<()> {
+    let memory = Server::keeping("outlive-lifecycle", &in_memory(0), cores)?;
+    let sqlite = Server::keeping("outlive-lifecycle", &folder.place("lifecycle"), cores)?;
+    let words = |_: &Peer| Some(vec!["tasks".to_owned(), SHORT.to_owned()]);
+    let others = peers.start(Serves::Tasks, "2026-07-28", words, cores);
+    let mut targets: Vec<Box<dyn Target>> = vec![
+        Box::new(Lives::open("Outlive, memory", &memory.0, memory.1, "/mcp")?),
+        Box::new(Lives::open("Outlive, SQLite", &sqlite.0, sqlite.1, "/mcp")?),
+    ];
+    let mut in_rust = Vec::new();
+    for other in &others {
+        let name = format!("{}, memory", other.name);
+        let name = if other.peer.has_helpers { &other.name } else { &name };
+        let mut opened = Lives::open(name, &other.server, other.address, &other.peer.path);
+        // One life each, or it is left out.
+        let tried = opened.as_mut().map(|lives| lives.load(Duration::ZERO).map(drop));
+        if let Ok(Err(error)) = tried {
+            opened = Err(error);
+        }
+        let Some(mut target) = peers.keep(&other.name, opened) else { continue };
+        target.has_helpers = other.peer.has_helpers;
+        if other.peer.is_rust() {
+            in_rust.push(targets.len());
+        }
+        targets.push(Box::new(target));
+    }
+    eprintln!("measuring lives of tasks");
+    let series = slices::take(&mut targets, plan.rounds.div_ceil(2), plan.slice * 2)?;
+    let [memory, sqlite, theirs @ ..] = &series[..] else { return Ok(()) };
+    for peer in theirs {
+        report
+            .ratio(&format!("Outlive, memory / {} (lives/s)", peer.name), memory.ratio(peer, rate));
+        report
+            .ratio(&format!("Outlive, SQLite / {} (lives/s)", peer.name), sqlite.ratio(peer, rate));
+    }
+    report.ratio("Outlive, SQLite / memory (lives/s)", sqlite.ratio(memory, rate));
+    report.series(&series);
+    let best = in_rust
+        .iter()
+        .filter_map(|at| series.get(*at))
+        .max_by(|one, other| one.spread(rate).median.total_cmp(&other.spread(rate).median));
+    let name = best.map_or("none", |best| best.name.as_str());
+    report.say(format!("The best peer in Rust: {name}."));
+    let times = |ours: &Series| best.map(|best| ours.ratio(best, rate).spread.median);
+    if best.is_some() {
+        let bar = "lives of tasks in memory, of the best Rust peer's in memory";
+        report.bar(Bar::at_least(bar, times(memory), 5.0, "x"));
+        let bar = "lives of tasks on SQLite, of the best Rust peer's in memory";
+        report.bar(Bar::at_least(bar, times(sqlite), 1.0, "x"));
+    }
+    Ok(())
+}
+
+/// Ours among few tasks and among many, in memory and in a file.
+fn stored(plan: &Plan, cores: Cores, folder: &Folder, report: &mut Report) -> Result<()> {
+    let many = plan.stored;
+    let mut places = [FEW, many].map(in_memory).to_vec();
+    // Filling takes both cores.
+    spread(cores)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build()?;
+    for count in [FEW, many] {
+        eprintln!("storing {count} tasks that are over");
+        let place = folder.place(&format!("lifecycle-{count}"));
+        runtime.block_on(async { serve::fill(&place.open().await?, count).await })?;
+        places.push(place);
+    }
+    drop(runtime);
+    pin(cores.generator)?;
+    let names = ["memory", "memory", "SQLite", "SQLite"];
+    let mut servers = Vec::new();
+    let mut targets: Vec<Box<dyn Target>> = Vec::new();
+    for ((place, kind), count) in places.iter().zip(names).zip([FEW, many].iter().cycle()) {
+        let (server, address) = Server::keeping("outlive-lifecycle", place, cores)?;
+        let name = format!("Outlive, {kind}, {count} stored");
+        targets.push(Box::new(Lives::open(&name, &server, address, "/mcp")?));
+        servers.push(server);
+    }
+    eprintln!("measuring lives of tasks among {FEW} and among {many}");
+    let series = slices::take(&mut targets, plan.rounds.div_ceil(2), plan.slice * 2)?;
+    let [memory_few, memory_many, sqlite_few, sqlite_many] = &series[..] else { return Ok(()) };
+    for (kind, few, of_many) in
+        [("memory", memory_few, memory_many), ("SQLite", sqlite_few, sqlite_many)]
+    {
+        let ratio = of_many.ratio(few, rate);
+        report.ratio(&format!("Outlive, {kind}, {many} stored / {FEW} (lives/s)"), ratio);
+        let name = format!("lives of tasks among {many}, {kind}, of those among {FEW}");
+        report.bar(Bar::at_least(&name, Some(ratio.spread.median * 100.0), 80.0, "%"));
+    }
+    report.series(&series);
+    Ok(())
+}
+
+/// Peers that keep what they have made, beside themselves when they do not.
+fn peers_when_full(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Report) -> Result<()> {
+    let started = |ttl: &'static str| {
+        let words =
+            move |peer: &Peer| peer.is_rust().then(|| vec!["tasks".to_owned(), ttl.to_owned()]);
+        peers.start(Serves::Tasks, "2026-07-28", words, cores)
+    };
+    let (empty, full) = (started(SHORT), started(LONG));
+    let mut targets: Vec<Box<dyn Target>> = Vec::new();
+    for (empty, full) in empty.iter().zip(&full) {
+        eprintln!("filling {} with {} tasks", full.name, plan.filled);
+        let pair = || {
+            let path = &full.peer.path;
+            let mut filled = Lives::open(
+                &format!("{}, {} stored", full.name, plan.filled),
+                &full.server,
+                full.address,
+                path,
+            )?;
+            let mut made = 0;
+            while made < plan.filled {
+                made += filled.load(Duration::from_millis(500))?;
+            }
+            let name = format!("{}, those of a second", empty.name);
+            Ok([Lives::open(&name, &empty.server, empty.address, path)?, filled])
+        };
+        let Some(pair) = peers.keep(&full.name, pair()) else { continue };
+        for one in pair {
+            targets.push(Box::new(one));
+        }
+    }
+    if targets.is_empty() {
+        return Ok(());
+    }
+    let series = slices::take(&mut targets, plan.rounds.div_ceil(2), plan.slice * 2)?;
+    for pair in series.chunks_exact(2) {
+        let ratio = pair[1].ratio(&pair[0], rate);
+        report.ratio(&format!("{} / {} (lives/s)", pair[1].name, pair[0].name), ratio);
+    }
+    report.series(&series);
+    Ok(())
+}
+
+fn in_memory(count: u64) -> Place {
+    Place::told(&format!("memory:{count}"))
+}
+
+fn rate(slice: &Slice) -> f64 {
+    slice.rate
+}
+
+/// One client: makes a task, and looks at it until it is completed.
+struct Client {
+    path: String,
+    task: Option<String>,
+}
+
+impl Talk for Client {
+    fn next(&mut self, answer: Option<&[u8]>) -> Result<Say> {
+        let Some(answer) = answer else {
+            let create = http_request("POST", &self.path, CREATE_TASK_HEADERS, &create_task());
+            return Ok(Say::Now(create));
+        };
+        let shown = || String::from_utf8_lossy(answer);
+        let has = |part: &str| memmem::find(answer, part.as_bytes()).is_some();
+        let task = match self.task.take() {
+            None => task_id(answer).with_context(|| format!("not a task: {}", shown()))?,
+            Some(_) if has(r#""status":"completed""#) => {
+                return if has(TEXT) {
+                    Ok(Say::Done)
+                } else {
+                    bail!("not the result: {}", shown())
+                };
+            }
+            Some(task) if has(r#""status":"working""#) => task,
+            Some(_) => bail!("neither at work nor completed: {}", shown()),
+        };
+        let look = get_task_at(&self.path, &task);
+        self.task = Some(task);
+        Ok(Say::Later(look))
+    }
+}
+
+fn task_id(answer: &[u8]) -> Option<String> {
+    const NAME: &[u8] = br#""taskId":""#;
+    let rest = &answer[memmem::find(answer, NAME)? + NAME.len()..];
+    str::from_utf8(&rest[..memchr::memchr(b'"', rest)?]).ok().map(str::to_owned)
+}
+
+/// A server whose tasks are made and polled.
+struct Lives {
+    name: String,
+    pid: u32,
+    talks: Talks<Client>,
+    has_helpers: bool,
+}
+
+impl Lives {
+    fn open(name: &str, server: &Server, at: SocketAddr, path: &str) -> Result<Self> {
+        let clients = (0..CONNECTIONS).map(|_| Client { path: path.to_owned(), task: None });
+        let talks = Talks::open(at, PAUSE, clients)?;
+        Ok(Self { name: name.to_owned(), pid: server.pid(), talks, has_helpers: false })
+    }
+}
+
+impl Target for Lives {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    fn has_helpers(&self) -> bool {
+        self.has_helpers
+    }
+
+    fn load(&mut self, time: Duration) -> Result<u64> {
+        self.talks.run(time)
+    }
+}
