@@ -76,7 +76,7 @@ impl Caller {
 
     /// Opens a session, if this connection has one, and makes one call.
     pub(super) async fn greet(&mut self) -> Result<()> {
-        if self.number % IN_SESSIONS == 0 {
+        if self.number.is_multiple_of(IN_SESSIONS) {
             self.exchange(http_request("POST", "/mcp", &[], INITIALIZE), 200).await?;
             let head = String::from_utf8_lossy(&self.got);
             let session = head.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
@@ -114,7 +114,7 @@ impl Caller {
             None => (http_request("POST", "/mcp", MODERN_CALL_HEADERS, &modern_call()), ECHO),
         };
         let body = self.exchange(request, 200).await?;
-        self::has(&body, TEXT)?;
+        has(&body, TEXT)?;
         Ok(kind)
     }
 
