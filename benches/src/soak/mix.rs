@@ -114,7 +114,7 @@ impl Caller {
             None => (http_request("POST", "/mcp", MODERN_CALL_HEADERS, &modern_call()), ECHO),
         };
         let body = self.exchange(request, 200).await?;
-        self::has(&body, TEXT)?;
+        has(&body, TEXT)?;
         Ok(kind)
     }
 
