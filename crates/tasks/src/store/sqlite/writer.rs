@@ -67,15 +67,18 @@ impl Writer {
 
     /// Has something written. Once it is queued it is done, even if nobody waits for it any more. It
     /// may be done twice, if the first time is undone.
-    pub(super) async fn write<T: Send + 'static>(
+    // Not an async fn, whose future would have room for the work beside its box.
+    pub(super) fn write<T: Send + 'static>(
         &self,
         work: impl FnMut(&mut Batch<'_>) -> Result<T, Problem> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    ) -> impl Future<Output = Result<T, StoreError>> {
         let (answer, answered) = oneshot::channel();
         let gone = || StoreError::Unavailable("its writer has ended; restart the process".into());
         let operation = Box::new(Queued { work, result: None, answer });
-        self.queue.send(operation).await.map_err(|_| gone())?;
-        answered.await.map_err(|_| gone())?
+        async move {
+            self.queue.send(operation).await.map_err(|_| gone())?;
+            answered.await.map_err(|_| gone())?
+        }
     }
 
     /// How often something was committed.
