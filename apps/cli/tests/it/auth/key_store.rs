@@ -8,10 +8,12 @@ use std::{
     io::{BufRead, BufReader, Write},
     os::unix::fs::PermissionsExt,
     process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
 use super::world::World;
-use crate::call::stage::Ran;
+use crate::call::stage::{GUARD, Ran};
 
 /// A session: a bus, and a keyring that is open or locked.
 struct Desktop {
@@ -31,15 +33,18 @@ impl Desktop {
             let mut tried = Command::new(program);
             tried.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
         };
-        if !has("dbus-daemon") || !has("gnome-keyring-daemon") {
-            eprintln!("NOT TESTED: dbus-daemon and gnome-keyring-daemon are not installed");
+        if !["dbus-daemon", "dbus-send", "gnome-keyring-daemon"].into_iter().all(has) {
+            eprintln!(
+                "NOT TESTED: dbus-daemon, dbus-send or gnome-keyring-daemon is not installed"
+            );
             return None;
         }
         // One that starts nobody by itself.
         let config = world.outlive.folder.file("bus.conf");
         let rules = format!(
             "<busconfig><type>session</type><listen>unix:path={home}/bus</listen>\
-             <policy context=\"default\"><allow send_destination=\"*\"/><allow own=\"*\"/></policy></busconfig>"
+             <policy context=\"default\"><allow send_destination=\"*\" eavesdrop=\"true\"/>\
+             <allow eavesdrop=\"true\"/><allow own=\"*\"/></policy></busconfig>"
         );
         fs::write(&config, rules).unwrap();
         let mut bus = Command::new("dbus-daemon")
@@ -59,24 +64,34 @@ impl Desktop {
         let mut command = self.with(Command::new("gnome-keyring-daemon"));
         command.args(["--foreground", "--components=secrets"]);
         command.args(password.map(|_| "--unlock"));
-        let mut keyring = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut keyring = command.spawn().unwrap();
         let mut stdin = keyring.stdin.take().unwrap();
         stdin.write_all(password.unwrap_or_default().as_bytes()).unwrap();
         drop(stdin);
-        // It says where it is when it is there.
-        BufReader::new(keyring.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
         self.keyring = Some(keyring);
+        let begun = Instant::now();
+        while !self.has_keyring() {
+            assert!(begun.elapsed() < GUARD, "the keyring does not come up");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Whether the bus knows of one.
+    fn has_keyring(&self) -> bool {
+        let mut asked = self.with(Command::new("dbus-send"));
+        asked.args(["--session", "--print-reply", "--dest=org.freedesktop.DBus", "/"]);
+        asked.args(["org.freedesktop.DBus.GetNameOwner", "string:org.freedesktop.secrets"]);
+        asked.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()
     }
 
     fn end_keyring(&mut self) {
         if let Some(mut keyring) = self.keyring.take() {
             let _ = keyring.kill();
             let _ = keyring.wait();
+            while self.has_keyring() {
+                thread::sleep(Duration::from_millis(20));
+            }
         }
     }
 

@@ -259,7 +259,7 @@ fn get_or_make(service: &str) -> Result<Key, Unusable> {
 fn said(unusable: &Unusable) -> String {
     let name = keyring::NAME;
     match unusable {
-        Unusable::Absent => format!("{name} is not here"),
+        Unusable::Absent => format!("{name} is not here, or is not to be used"),
         Unusable::Locked => format!("{name} is locked"),
         Unusable::Failed(why) => format!("{name} does not work: {why}"),
     }
