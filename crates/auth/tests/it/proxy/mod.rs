@@ -5,4 +5,5 @@ mod clients; // who a client is: registrations, and documents
 mod kit; // a provider, a server behind its proxy, and a browser
 mod logins; // ways to a token, and what becomes of it
 mod secrets; // where the provider's tokens are, and where they never are
+mod store; // logins that are kept with the tasks
 mod tickets; // codes and refresh tokens: once, by whom they are for, in time
