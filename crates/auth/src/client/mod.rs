@@ -20,7 +20,7 @@ mod acquire;
 mod assertion;
 mod builder;
 mod code;
-mod discovery;
+pub(crate) mod discovery;
 mod document;
 mod dpop;
 mod error;

@@ -11,7 +11,7 @@
 //! [`Authenticator`]: outlive_transport::http::Authenticator
 
 mod builder;
-mod caller;
+pub(crate) mod caller;
 mod challenge;
 mod discover;
 mod dpop;
@@ -24,7 +24,7 @@ mod metadata;
 mod nonce;
 mod replay;
 mod resource_server;
-mod resource_uri;
+pub(crate) mod resource_uri;
 mod shown;
 mod token;
 mod trial;
