@@ -27,10 +27,12 @@ mod resource_server;
 pub(crate) mod resource_uri;
 mod shown;
 mod token;
+mod trial;
 
 pub use builder::{ConfigError, ResourceServerBuilder};
 pub use issuer::Issuer;
 pub use resource_server::ResourceServer;
+pub use trial::Tried;
 
 /// A SHA-256 hash.
 type Digest = [u8; ring::digest::SHA256_OUTPUT_LEN];
