@@ -11,7 +11,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use bytes::Bytes;
+use bytestring::ByteString;
 use http::request::Parts;
 use outlive_wire::{LoggingLevel, Method};
 
@@ -29,7 +29,7 @@ pub(crate) struct Span {
 
 impl Span {
     /// Where `part` stands in `whole`. `part` must have been borrowed from `whole`.
-    pub(crate) fn of(whole: &[u8], part: &str) -> Self {
+    pub(crate) fn of(whole: &str, part: &str) -> Self {
         let start = part.as_ptr() as usize - whole.as_ptr() as usize;
         // Messages are bounded far below 4 GiB, so that positions fit.
         Self { start: start as u32, end: (start + part.len()) as u32 }
@@ -39,7 +39,7 @@ impl Span {
 /// One request, decoded, with its caller.
 pub struct Call {
     pub(crate) era: &'static dyn Era,
-    pub(crate) message: Bytes,
+    pub(crate) message: ByteString,
     pub(crate) id: Span,
     pub(crate) method: Option<Method>,
     /// The name of a method that the specification does not name.
@@ -232,8 +232,7 @@ impl Call {
     }
 
     fn text(&self, span: Span) -> &str {
-        let bytes = &self.message[span.start as usize..span.end as usize];
-        str::from_utf8(bytes).expect("spans are made from text borrowed from this message")
+        &self.message[span.start as usize..span.end as usize]
     }
 
     fn string(&self, span: Option<Span>, member: &'static str) -> Result<Cow<'_, str>, Fault> {

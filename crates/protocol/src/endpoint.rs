@@ -6,6 +6,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
+use bytestring::ByteString;
 use http::request::Parts;
 use outlive_wire::{Envelope, ErrorObject, Message, Method, Str, code};
 use serde::Deserialize;
@@ -110,26 +111,29 @@ impl Endpoint {
 
     /// Takes one message. The bytes are kept for as long as the call that comes of them.
     pub fn accept(&self, message: &Bytes, arrival: Arrival<'_>) -> Accepted {
-        let text = match self.check_text(message) {
-            Ok(text) => text,
-            Err(fault) => return refused(None, &fault, true),
-        };
-        if text.trim_ascii_start().starts_with('[') {
-            return self.accept_batch(message, text, &arrival);
+        match self.check_text(message) {
+            Ok(message) => self.accept_text(&message, arrival),
+            Err(fault) => refused(None, &fault, true),
         }
-        match Request::read(message, text) {
+    }
+
+    fn accept_text(&self, message: &ByteString, arrival: Arrival<'_>) -> Accepted {
+        if message.trim_ascii_start().starts_with('[') {
+            return self.accept_batch(message, &arrival);
+        }
+        match Request::read(message) {
             Some(request) => self.request(&request, arrival),
-            None => self.accept_other(message, text, arrival),
+            None => self.accept_other(message, arrival),
         }
     }
 
     /// Takes what is not a plain request: a notification, a response, something to refuse, or a
     /// request with members of its own.
-    fn accept_other(&self, message: &Bytes, text: &str, arrival: Arrival<'_>) -> Accepted {
-        let envelope: Envelope<'_> = match serde_json::from_str(text) {
+    fn accept_other(&self, message: &ByteString, arrival: Arrival<'_>) -> Accepted {
+        let envelope: Envelope<'_> = match serde_json::from_str(message) {
             Ok(envelope) => envelope,
             Err(error) if error.is_data() => {
-                return refused(echo_id(text), &Fault::invalid_request(error.to_string()), true);
+                return refused(echo_id(message), &Fault::invalid_request(error.to_string()), true);
             }
             Err(error) => return refused(None, &Fault::Parse(error.to_string()), true),
         };
@@ -164,9 +168,9 @@ impl Endpoint {
     }
 
     /// Reading stops at text that is not UTF-8 and at nesting that no caller means.
-    fn check_text<'m>(&self, message: &'m Bytes) -> Result<&'m str, Fault> {
-        let text =
-            str::from_utf8(message).map_err(|error| Fault::Parse(format!("not UTF-8: {error}")))?;
+    fn check_text(&self, message: &Bytes) -> Result<ByteString, Fault> {
+        let text = ByteString::try_from(message.clone())
+            .map_err(|error| Fault::Parse(format!("not UTF-8: {error}")))?;
         let limit = self.profile().limits.message_depth;
         match depth_exceeds(text.as_bytes(), limit) {
             true => Err(Fault::invalid_request(format!("nested deeper than {limit} levels"))),
@@ -260,14 +264,14 @@ impl Endpoint {
         self.service.notified(notice);
     }
 
-    fn accept_batch(&self, message: &Bytes, text: &str, arrival: &Arrival<'_>) -> Accepted {
+    fn accept_batch(&self, message: &ByteString, arrival: &Arrival<'_>) -> Accepted {
         let allowed = era::batch_era(arrival, self.profile()).is_some_and(Era::takes_batches);
         if !allowed {
             let fault =
                 Fault::invalid_request("several messages in one array; send each on its own");
             return refused(None, &fault, true);
         }
-        let messages: Vec<&RawValue> = match serde_json::from_str(text) {
+        let messages: Vec<&RawValue> = match serde_json::from_str(message) {
             Ok(messages) => messages,
             Err(error) => return refused(None, &Fault::Parse(error.to_string()), true),
         };
@@ -280,7 +284,7 @@ impl Endpoint {
             if raw.get().starts_with('[') {
                 return refused(None, &Fault::invalid_request("a batch inside a batch"), true);
             }
-            let one = message.slice_ref(raw.get().as_bytes());
+            let one = message.slice_ref(raw.get());
             let arrival = Arrival {
                 principal: arrival.principal.clone(),
                 session: arrival.session.clone(),
@@ -291,7 +295,7 @@ impl Endpoint {
                 lost_session: arrival.lost_session,
                 legacy_only: arrival.legacy_only,
             };
-            match self.accept(&one, arrival) {
+            match self.accept_text(&one, arrival) {
                 Accepted::Handshake(..) => refused(
                     echo_id(raw.get()),
                     &Fault::invalid_request("`initialize` must not be part of a batch"),
@@ -401,13 +405,15 @@ fn depth_exceeds(json: &[u8], limit: usize) -> bool {
     false
 }
 
-/// How many `{` and `[` there are, in strings too. Counted in pieces that fit a byte, and without
-/// a branch, so that the compiler can count many at once: this is done for every message.
+/// How many `{` and `[` there are, in strings too. Counted in pieces whose count fits a byte, and
+/// without a branch, so that the compiler can count many at once: this is done for every message.
 fn count_brackets(json: &[u8]) -> usize {
+    // As many whole registers as fit: what is left over of a piece is counted one by one.
+    const PIECE: usize = 224;
     // The two differ in this bit alone, and no other byte becomes a brace by it.
     let is_bracket = |byte: &u8| u8::from(byte | 0x20 == b'{');
     let count = |piece: &[u8]| usize::from(piece.iter().map(is_bracket).sum::<u8>());
-    json.chunks(usize::from(u8::MAX)).map(count).sum()
+    json.chunks(PIECE).map(count).sum()
 }
 
 #[cfg(test)]

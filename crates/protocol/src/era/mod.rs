@@ -13,6 +13,8 @@ mod modern;
 mod notify;
 mod params;
 mod select;
+mod string;
+mod tool_result;
 
 use std::{fmt, time::Duration};
 
@@ -20,7 +22,7 @@ use outlive_wire::{Implementation, InputRequest, Method, RawJson, Version};
 
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytestring::ByteString;
 
 use crate::{
     Arrival, Bus, Call, Change, Fault, Holding, Message, Profile, ResponseModes, Session, Wants,
@@ -215,12 +217,11 @@ impl Default for Eras {
 /// session of a revision that has one.
 pub(crate) fn restore(
     version: &str,
-    message: &Bytes,
+    message: &ByteString,
     arrival: Arrival<'_>,
     open_session: impl FnOnce(&'static dyn Era) -> Arc<Session>,
 ) -> Result<Arc<Call>, Fault> {
-    let text = str::from_utf8(message).map_err(|error| Fault::Parse(error.to_string()))?;
-    let request = Request::read(message, text)
+    let request = Request::read(message)
         .ok_or_else(|| Fault::internal("a call that was kept cannot be read any more"))?;
     match legacy::revision(version) {
         Some(legacy) => legacy.decode(&request, arrival, open_session(legacy), |_| false),

@@ -2,7 +2,7 @@
 
 use std::{fmt, marker::PhantomData};
 
-use bytes::Bytes;
+use bytestring::ByteString;
 use outlive_wire::{Envelope, Message, Str};
 use serde::{
     Deserialize, Deserializer,
@@ -18,7 +18,7 @@ use crate::{
 /// A request as it came.
 #[derive(Debug)]
 pub(crate) struct Request<'a> {
-    pub(crate) message: &'a Bytes,
+    pub(crate) message: &'a ByteString,
     pub(crate) id: &'a RawValue,
     pub(crate) method: Str<'a>,
     pub(crate) head: Params<'a>,
@@ -28,7 +28,7 @@ impl<'a> Request<'a> {
     /// Reads a request with the usual members, and nothing else: `None` says no more than that it
     /// is no such message. The [`Envelope`] tells the others apart and says what is wrong; this is
     /// for the calls that a server answers all day, and reads their text once instead of twice.
-    pub(crate) fn read(message: &'a Bytes, text: &'a str) -> Option<Self> {
+    pub(crate) fn read(message: &'a ByteString) -> Option<Self> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Usual<'a> {
@@ -41,7 +41,7 @@ impl<'a> Request<'a> {
             #[serde(borrow, default, deserialize_with = "only_object")]
             params: Params<'a>,
         }
-        let Usual { jsonrpc, id, method, params: head } = serde_json::from_str(text).ok()?;
+        let Usual { jsonrpc, id, method, params: head } = serde_json::from_str(message).ok()?;
         let envelope = Envelope {
             jsonrpc: Some(jsonrpc),
             id: Some(id),
@@ -63,8 +63,8 @@ impl<'a> Request<'a> {
 }
 
 /// The parameters of a request, looked up in its bytes.
-pub(crate) fn params_of(message: &[u8]) -> Option<&str> {
-    let envelope: Envelope<'_> = serde_json::from_slice(message).ok()?;
+pub(crate) fn params_of(message: &str) -> Option<&str> {
+    let envelope: Envelope<'_> = serde_json::from_str(message).ok()?;
     envelope.params.map(RawValue::get)
 }
 
@@ -166,7 +166,7 @@ impl<'a> Params<'a> {
     }
 
     /// Where everything stands in the message.
-    pub(crate) fn spans(&self, message: &[u8]) -> Result<ParamSpans, Fault> {
+    pub(crate) fn spans(&self, message: &str) -> Result<ParamSpans, Fault> {
         let span = |raw: Option<&RawValue>| raw.map(|raw| Span::of(message, raw.get()));
         let meta = self.meta.as_ref();
         let progress_token = meta.and_then(|meta| meta.progress_token);
@@ -240,7 +240,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
+    use bytestring::ByteString;
     use outlive_wire::{Envelope, Message};
     use serde_json::value::RawValue;
 
@@ -261,9 +261,8 @@ mod tests {
     /// Whatever is read in one pass is read as the envelope reads it.
     #[track_caller]
     fn check(text: &str, usual: bool) {
-        let message = Bytes::copy_from_slice(text.as_bytes());
-        let text = str::from_utf8(&message).unwrap();
-        let read = Request::read(&message, text);
+        let message = ByteString::from(text);
+        let read = Request::read(&message);
         assert_eq!(read.is_some(), usual, "{text}");
         if let Some(request) = read {
             let Request { id, method, head, .. } = &request;

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use bytes::Bytes;
+use bytestring::ByteString;
 use http::{HeaderValue, request::Parts};
 use outlive_wire::{ClientCapabilities, LoggingLevel, Method, Version};
 use serde_json::value::RawValue;
@@ -51,7 +51,7 @@ impl Modern {
         let message = request.message;
         let (kept, http) = match method {
             // It may last for days, and the buffer that it came in is needed for the next one.
-            Some(Method::Listen) => (Bytes::copy_from_slice(message), arrival.http.map(detached)),
+            Some(Method::Listen) => (ByteString::from(&**message), arrival.http.map(detached)),
             _ => (message.clone(), arrival.http),
         };
         Ok(Arc::new(Call {
