@@ -15,10 +15,7 @@ use bytestring::ByteString;
 use http::request::Parts;
 use outlive_wire::{LoggingLevel, Method};
 
-use crate::{
-    Fault, Port, Principal, Session,
-    era::{Era, params_of},
-};
+use crate::{Fault, Port, Principal, Session, era::Era};
 
 /// A part of a message, by position.
 #[derive(Clone, Copy, Debug)]
@@ -50,8 +47,7 @@ pub struct Call {
     pub(crate) session: Option<Arc<Session>>,
     pub(crate) peer: Option<IpAddr>,
     pub(crate) http: Option<Box<Parts>>,
-    /// Looked up when it is first asked for: most calls are for tools, which never ask.
-    pub(crate) params: OnceLock<Option<Span>>,
+    pub(crate) params: Option<Span>,
     pub(crate) port: Port,
     pub(crate) attachment: Attachment,
 }
@@ -98,8 +94,7 @@ impl Call {
 
     /// The parameters as JSON text: an object, `{}` where the message has none.
     pub fn params(&self) -> &str {
-        let place = || params_of(&self.message).map(|params| Span::of(&self.message, params));
-        self.params.get_or_init(place).map_or("{}", |span| self.text(span))
+        self.params.map_or("{}", |span| self.text(span))
     }
 
     /// `params.name`: of the tool or prompt that is meant.

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     Call, Fault, InFlight, Notice, Principal, Profile, Run, Service, Session, Stray,
-    era::{self, Era, Params, Request, Selected},
+    era::{self, Era, Request, Selected},
     run,
 };
 
@@ -111,19 +111,26 @@ impl Endpoint {
 
     /// Takes one message. The bytes are kept for as long as the call that comes of them.
     pub fn accept(&self, message: &Bytes, arrival: Arrival<'_>) -> Accepted {
-        match self.check_text(message) {
+        // Checked once: whatever is read of it later is known to be text.
+        match ByteString::try_from(message.clone()) {
             Ok(message) => self.accept_text(&message, arrival),
-            Err(fault) => refused(None, &fault, true),
+            Err(error) => refused(None, &Fault::Parse(format!("not UTF-8: {error}")), true),
         }
     }
 
     fn accept_text(&self, message: &ByteString, arrival: Arrival<'_>) -> Accepted {
-        if message.trim_ascii_start().starts_with('[') {
-            return self.accept_batch(message, &arrival);
+        let limit = self.profile().limits.message_depth;
+        if let Some(request) = Request::read(message, limit) {
+            return self.request(&request, arrival);
         }
-        match Request::read(message) {
-            Some(request) => self.request(&request, arrival),
-            None => self.accept_other(message, arrival),
+        // Reading stops at nesting that no caller means.
+        if depth_exceeds(message.as_bytes(), limit) {
+            let fault = Fault::invalid_request(format!("nested deeper than {limit} levels"));
+            return refused(None, &fault, true);
+        }
+        match message.trim_ascii_start().starts_with('[') {
+            true => self.accept_batch(message, &arrival),
+            false => self.accept_other(message, arrival),
         }
     }
 
@@ -141,10 +148,12 @@ impl Endpoint {
         // What has no id wants no answer, not even about what is wrong with it.
         let wants_answer = envelope.id.is_some() || envelope.method.is_none();
         match envelope.classify() {
-            Ok(Message::Request { id, method, params }) => match Params::read(params) {
-                Ok(head) => self.request(&Request { message, id, method, head }, arrival),
-                Err(fault) => refused(Some(id.get()), &fault, true),
-            },
+            Ok(Message::Request { id, method, params }) => {
+                match Request::of(message, id, method, params) {
+                    Ok(request) => self.request(&request, arrival),
+                    Err(fault) => refused(Some(id.get()), &fault, true),
+                }
+            }
             Ok(Message::Notification { params: Some(params), .. })
                 if !params.get().starts_with('{') =>
             {
@@ -167,26 +176,13 @@ impl Endpoint {
         }
     }
 
-    /// Reading stops at text that is not UTF-8 and at nesting that no caller means.
-    fn check_text(&self, message: &Bytes) -> Result<ByteString, Fault> {
-        let text = ByteString::try_from(message.clone())
-            .map_err(|error| Fault::Parse(format!("not UTF-8: {error}")))?;
-        let limit = self.profile().limits.message_depth;
-        match depth_exceeds(text.as_bytes(), limit) {
-            true => Err(Fault::invalid_request(format!("nested deeper than {limit} levels"))),
-            false => Ok(text),
-        }
-    }
-
     fn request(&self, request: &Request<'_>, arrival: Arrival<'_>) -> Accepted {
         let id = request.id;
-        let in_use = |table: &InFlight| !table.is_empty() && table.contains(id.get());
+        let in_use = |table: &InFlight| !table.is_empty() && table.contains(id);
         if arrival.in_flight.is_some_and(in_use) {
-            let fault = Fault::invalid_request(format!(
-                "id {} is still in use by a running request",
-                id.get()
-            ));
-            return refused(Some(id.get()), &fault, true);
+            let fault =
+                Fault::invalid_request(format!("id {id} is still in use by a running request"));
+            return refused(Some(id), &fault, true);
         }
         match era::select(request, &arrival, self.profile()) {
             Ok(Selected::Modern(modern)) => {
@@ -212,7 +208,7 @@ impl Endpoint {
         let opened = era::open_session(request, arrival.principal.clone(), &self.profile().bus);
         let (legacy, session) = match opened {
             Ok(opened) => opened,
-            Err(fault) => return refused(Some(request.id.get()), &fault, true),
+            Err(fault) => return refused(Some(request.id), &fault, true),
         };
         match legacy.decode(request, arrival, Arc::clone(&session), |_| false) {
             Ok(call) => Accepted::Handshake(self.run(call), session),
@@ -223,7 +219,7 @@ impl Endpoint {
     fn start(
         &self,
         era: &'static dyn Era,
-        id: &RawValue,
+        id: &str,
         decoded: Result<Arc<Call>, Fault>,
     ) -> Accepted {
         match decoded {
@@ -237,9 +233,9 @@ impl Endpoint {
         Run::new(call, Arc::clone(self.profile()), work)
     }
 
-    fn refuse(&self, era: &dyn Era, id: Option<&RawValue>, fault: &Fault) -> Accepted {
+    fn refuse(&self, era: &dyn Era, id: Option<&str>, fault: &Fault) -> Accepted {
         let mut body = Vec::new();
-        let status = match era.refuse(id.map(RawValue::get), fault, self.profile(), &mut body) {
+        let status = match era.refuse(id, fault, self.profile(), &mut body) {
             // What is refused before it has begun is a bad request, whatever a handler's refusal is.
             200 if era.mirrors_headers() => 400,
             status => status,
@@ -380,12 +376,8 @@ fn echo_id(text: &str) -> Option<&str> {
     (id.starts_with('"') || digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(id)
 }
 
-/// Whether JSON is nested deeper than `limit`. A message with few brackets cannot be, and counting
-/// brackets costs next to nothing; only the others are walked.
+/// Whether JSON is nested deeper than `limit`.
 fn depth_exceeds(json: &[u8], limit: usize) -> bool {
-    if count_brackets(json) <= limit {
-        return false;
-    }
     let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
     for byte in json {
         match byte {
@@ -405,28 +397,9 @@ fn depth_exceeds(json: &[u8], limit: usize) -> bool {
     false
 }
 
-/// How many `{` and `[` there are, in strings too. Counted in pieces whose count fits a byte, and
-/// without a branch, so that the compiler can count many at once: this is done for every message.
-fn count_brackets(json: &[u8]) -> usize {
-    // As many whole registers as fit: what is left over of a piece is counted one by one.
-    const PIECE: usize = 224;
-    // The two differ in this bit alone, and no other byte becomes a brace by it.
-    let is_bracket = |byte: &u8| u8::from(byte | 0x20 == b'{');
-    let count = |piece: &[u8]| usize::from(piece.iter().map(is_bracket).sum::<u8>());
-    json.chunks(PIECE).map(count).sum()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{count_brackets, depth_exceeds};
-
-    #[test]
-    fn only_opening_brackets_count() {
-        let all: Vec<u8> = (0..=u8::MAX).collect();
-        assert_eq!(count_brackets(&all), 2);
-        assert_eq!(count_brackets("[{".repeat(500).as_bytes()), 1_000);
-        assert_eq!(count_brackets(b""), 0);
-    }
+    use super::depth_exceeds;
 
     #[test]
     fn brackets_in_strings_are_not_nesting() {

@@ -12,6 +12,7 @@ mod legacy;
 mod modern;
 mod notify;
 mod params;
+mod scan;
 mod select;
 mod string;
 mod tool_result;
@@ -29,7 +30,7 @@ use crate::{
 };
 
 pub(crate) use legacy::{Reopened, open_session, reopen_session};
-pub(crate) use params::{Params, Request, params_of};
+pub(crate) use params::Request;
 pub(crate) use select::{Selected, batch_era, check_notification, select};
 
 /// One revision of the protocol: which methods exist, how an answer is written.
@@ -221,7 +222,7 @@ pub(crate) fn restore(
     arrival: Arrival<'_>,
     open_session: impl FnOnce(&'static dyn Era) -> Arc<Session>,
 ) -> Result<Arc<Call>, Fault> {
-    let request = Request::read(message)
+    let request = Request::again(message)
         .ok_or_else(|| Fault::internal("a call that was kept cannot be read any more"))?;
     match legacy::revision(version) {
         Some(legacy) => legacy.decode(&request, arrival, open_session(legacy), |_| false),
