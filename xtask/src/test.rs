@@ -9,7 +9,9 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 use crate::postgres::{self, Postgres, Programs};
 use crate::tools::{self, Tool};
-use crate::{clients, conformance, crash, examples, interop, process, soak, tidy, tmux};
+use crate::{
+    clients, conformance, crash, examples, instructions, interop, packages, process, soak, tidy,
+};
 
 struct Step {
     name: &'static str,
@@ -53,6 +55,7 @@ const STEPS: &[Step] = &[
             "package(outlive-tasks) & test(/^postgres::/)",
         ]),
     },
+    Step { name: "instructions", run: Run::Xtask(&["instructions"], instructions::run) },
     Step { name: "doctests", run: Run::Cargo(&["test", "--workspace", "--doc"]) },
     Step { name: "doc", run: Run::Doc(&["doc", "--workspace", "--no-deps"]) },
     Step { name: "examples", run: Run::Xtask(&["examples", "--with-tests"], examples::run) },
@@ -145,7 +148,7 @@ impl Run {
                 process::run(&mut process::cargo(args))
             }
             Self::Tests(args) => {
-                tmux::ensure()?;
+                packages::ensure(&packages::TMUX)?;
                 let programs = Programs::find()?;
                 run_tests(args, &programs)
             }
