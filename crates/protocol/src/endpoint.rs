@@ -378,23 +378,34 @@ fn echo_id(text: &str) -> Option<&str> {
 
 /// Whether JSON is nested deeper than `limit`.
 fn depth_exceeds(json: &[u8], limit: usize) -> bool {
-    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
-    for byte in json {
+    let (mut rest, mut depth) = (json, 0usize);
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
         match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'{' | b'[' if !in_string => {
+            b'"' => rest = behind_string(rest),
+            b'{' | b'[' => {
                 depth += 1;
                 if depth > limit {
                     return true;
                 }
             }
-            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            b'}' | b']' => depth = depth.saturating_sub(1),
             _ => {}
         }
     }
     false
+}
+
+/// What follows a string that has been opened.
+fn behind_string(mut rest: &[u8]) -> &[u8] {
+    while let Some(at) = memchr::memchr2(b'"', b'\\', rest) {
+        if rest[at] == b'"' {
+            return &rest[at + 1..];
+        }
+        // Whatever is escaped does not end it.
+        rest = rest.get(at + 2..).unwrap_or_default();
+    }
+    &[]
 }
 
 #[cfg(test)]
@@ -407,6 +418,8 @@ mod tests {
         assert!(!depth_exceeds(nested(10).as_bytes(), 10));
         assert!(depth_exceeds(nested(11).as_bytes(), 10));
         assert!(!depth_exceeds(format!(r#"["\"{}"]"#, "{".repeat(50)).as_bytes(), 10));
+        assert!(depth_exceeds(format!(r#"["\\",{}]"#, nested(10)).as_bytes(), 10));
         assert!(!depth_exceeds("[]".repeat(50).as_bytes(), 10));
+        assert!(!depth_exceeds(br#""ends in an escape \"#, 0));
     }
 }
