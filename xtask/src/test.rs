@@ -9,9 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 use crate::postgres::{self, Postgres, Programs};
 use crate::tools::{self, Tool};
-use crate::{
-    clients, conformance, crash, examples, instructions, interop, packages, process, soak, tidy,
-};
+use crate::{clients, conformance, crash, examples, interop, packages, process, soak, tidy};
 
 struct Step {
     name: &'static str,
@@ -55,7 +53,6 @@ const STEPS: &[Step] = &[
             "package(outlive-tasks) & test(/^postgres::/)",
         ]),
     },
-    Step { name: "instructions", run: Run::Xtask(&["instructions"], instructions::run) },
     Step { name: "doctests", run: Run::Cargo(&["test", "--workspace", "--doc"]) },
     Step { name: "doc", run: Run::Doc(&["doc", "--workspace", "--no-deps"]) },
     Step { name: "examples", run: Run::Xtask(&["examples", "--with-tests"], examples::run) },
