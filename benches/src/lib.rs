@@ -4,8 +4,8 @@
 //! against each other and not against the clock: all of them run at once, each gets a short slice
 //! of load in turn, and a figure is the median of ratios of slices that lie side by side.
 //!
-//! - [`messages`]: the calls that are measured, byte for byte.
-//! - [`echo`]: the server that is measured, and its path from bytes to bytes without a transport.
+//! - [`messages`], [`echo`]: the calls that are measured, byte for byte, and the server that answers
+//!   them, from a crate of their own, `counts`.
 //! - `serve`: the servers, each a process of its own.
 //! - `load`: what asks them, and checks every answer.
 //! - `client`: our client, as it is measured beside that of a peer.
@@ -14,8 +14,7 @@
 //! - [`soak`]: load that is held, and what memory does meanwhile.
 //! - `slices`, `suite`, `report`: the rounds, what is measured in them, and how it is told.
 
-pub mod echo;
-pub mod messages;
+pub use outlive_counts::{echo, messages};
 
 // Cores are pinned and processes are watched with what Linux has for it.
 #[cfg(target_os = "linux")]

@@ -11,14 +11,15 @@ mod conformance;
 mod crash;
 mod examples;
 mod fuzz;
+mod instructions;
 mod interop;
+mod packages;
 mod postgres;
 mod process;
 mod program;
 mod soak;
 mod test;
 mod tidy;
-mod tmux;
 mod tools;
 
 use std::process::ExitCode;
@@ -43,6 +44,8 @@ usage: cargo xtask COMMAND
                  --peer NAME                just those whose name has this in it
   examples     every story in examples/, which check themselves
   bench        figures; arguments are passed on to the benchmark
+  instructions what a call costs, counted, beside what it has cost
+                 --update                   writes down what was counted
   crash        servers that are killed, frozen and restarted, and what became of their tasks
                  --store sqlite|postgres    where tasks are kept
                  --replicas N --minutes N   or --seconds N
@@ -83,6 +86,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("program") => program::run(args),
         Some("examples") => examples::run(args),
         Some("bench") => bench::run(args),
+        Some("instructions") => instructions::run(args),
         Some("crash") => crash::run(args),
         Some("takeover") => crash::takeover::run(args),
         Some("streams") => crash::streams::run(args),

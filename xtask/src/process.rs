@@ -82,6 +82,13 @@ pub(crate) fn built_peers(bins: &[&str]) -> Result<PathBuf> {
     reported(&mut build, first)?.with_context(|| format!("`peers` has no binary `{first}`"))
 }
 
+/// Builds what is counted, optimised, and says where it lies. Alone: few of the crates of the workspace
+/// are needed for it.
+pub(crate) fn built_to_count() -> Result<PathBuf> {
+    let mut build = cargo(&["build", "--profile", "counts", "--package", "outlive-counts"]);
+    reported(&mut build, "outlive-counts")?.context("there is no binary `outlive-counts`")
+}
+
 /// Builds, and finds a binary in what cargo reports.
 fn reported(build: &mut Command, bin: &str) -> Result<Option<PathBuf>> {
     build.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());

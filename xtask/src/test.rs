@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 use crate::postgres::{self, Postgres, Programs};
 use crate::tools::{self, Tool};
-use crate::{clients, conformance, crash, examples, interop, process, soak, tidy, tmux};
+use crate::{clients, conformance, crash, examples, interop, packages, process, soak, tidy};
 
 struct Step {
     name: &'static str,
@@ -145,7 +145,7 @@ impl Run {
                 process::run(&mut process::cargo(args))
             }
             Self::Tests(args) => {
-                tmux::ensure()?;
+                packages::ensure(&packages::TMUX)?;
                 let programs = Programs::find()?;
                 run_tests(args, &programs)
             }

@@ -42,7 +42,7 @@ async fn modern(body: Bytes) -> Response {
 async fn page(body: Bytes) -> Response {
     const ORIGIN: HeaderValue = HeaderValue::from_static("http://localhost");
     const READS: HeaderValue =
-        HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate, Retry-After");
+        HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce, Retry-After");
     let mut response = modern(body).await;
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, ORIGIN);

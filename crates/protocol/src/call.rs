@@ -11,14 +11,11 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use bytes::Bytes;
+use bytestring::ByteString;
 use http::request::Parts;
 use outlive_wire::{LoggingLevel, Method};
 
-use crate::{
-    Fault, Port, Principal, Session,
-    era::{Era, params_of},
-};
+use crate::{Fault, Port, Principal, Session, era::Era};
 
 /// A part of a message, by position.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +26,7 @@ pub(crate) struct Span {
 
 impl Span {
     /// Where `part` stands in `whole`. `part` must have been borrowed from `whole`.
-    pub(crate) fn of(whole: &[u8], part: &str) -> Self {
+    pub(crate) fn of(whole: &str, part: &str) -> Self {
         let start = part.as_ptr() as usize - whole.as_ptr() as usize;
         // Messages are bounded far below 4 GiB, so that positions fit.
         Self { start: start as u32, end: (start + part.len()) as u32 }
@@ -39,7 +36,7 @@ impl Span {
 /// One request, decoded, with its caller.
 pub struct Call {
     pub(crate) era: &'static dyn Era,
-    pub(crate) message: Bytes,
+    pub(crate) message: ByteString,
     pub(crate) id: Span,
     pub(crate) method: Option<Method>,
     /// The name of a method that the specification does not name.
@@ -50,8 +47,7 @@ pub struct Call {
     pub(crate) session: Option<Arc<Session>>,
     pub(crate) peer: Option<IpAddr>,
     pub(crate) http: Option<Box<Parts>>,
-    /// Looked up when it is first asked for: most calls are for tools, which never ask.
-    pub(crate) params: OnceLock<Option<Span>>,
+    pub(crate) params: Option<Span>,
     pub(crate) port: Port,
     pub(crate) attachment: Attachment,
 }
@@ -98,8 +94,7 @@ impl Call {
 
     /// The parameters as JSON text: an object, `{}` where the message has none.
     pub fn params(&self) -> &str {
-        let place = || params_of(&self.message).map(|params| Span::of(&self.message, params));
-        self.params.get_or_init(place).map_or("{}", |span| self.text(span))
+        self.params.map_or("{}", |span| self.text(span))
     }
 
     /// `params.name`: of the tool or prompt that is meant.
@@ -232,8 +227,7 @@ impl Call {
     }
 
     fn text(&self, span: Span) -> &str {
-        let bytes = &self.message[span.start as usize..span.end as usize];
-        str::from_utf8(bytes).expect("spans are made from text borrowed from this message")
+        &self.message[span.start as usize..span.end as usize]
     }
 
     fn string(&self, span: Option<Span>, member: &'static str) -> Result<Cow<'_, str>, Fault> {

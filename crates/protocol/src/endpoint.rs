@@ -6,6 +6,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
+use bytestring::ByteString;
 use http::request::Parts;
 use outlive_wire::{Envelope, ErrorObject, Message, Method, Str, code};
 use serde::Deserialize;
@@ -13,7 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     Call, Fault, InFlight, Notice, Principal, Profile, Run, Service, Session, Stray,
-    era::{self, Era, Params, Request, Selected},
+    era::{self, Era, Request, Selected},
     run,
 };
 
@@ -110,26 +111,36 @@ impl Endpoint {
 
     /// Takes one message. The bytes are kept for as long as the call that comes of them.
     pub fn accept(&self, message: &Bytes, arrival: Arrival<'_>) -> Accepted {
-        let text = match self.check_text(message) {
-            Ok(text) => text,
-            Err(fault) => return refused(None, &fault, true),
-        };
-        if text.trim_ascii_start().starts_with('[') {
-            return self.accept_batch(message, text, &arrival);
+        // Checked once: whatever is read of it later is known to be text.
+        match ByteString::try_from(message.clone()) {
+            Ok(message) => self.accept_text(&message, arrival),
+            Err(error) => refused(None, &Fault::Parse(format!("not UTF-8: {error}")), true),
         }
-        match Request::read(message, text) {
-            Some(request) => self.request(&request, arrival),
-            None => self.accept_other(message, text, arrival),
+    }
+
+    fn accept_text(&self, message: &ByteString, arrival: Arrival<'_>) -> Accepted {
+        let limit = self.profile().limits.message_depth;
+        if let Some(request) = Request::read(message, limit) {
+            return self.request(&request, arrival);
+        }
+        // Reading stops at nesting that no caller means.
+        if depth_exceeds(message.as_bytes(), limit) {
+            let fault = Fault::invalid_request(format!("nested deeper than {limit} levels"));
+            return refused(None, &fault, true);
+        }
+        match message.trim_ascii_start().starts_with('[') {
+            true => self.accept_batch(message, &arrival),
+            false => self.accept_other(message, arrival),
         }
     }
 
     /// Takes what is not a plain request: a notification, a response, something to refuse, or a
     /// request with members of its own.
-    fn accept_other(&self, message: &Bytes, text: &str, arrival: Arrival<'_>) -> Accepted {
-        let envelope: Envelope<'_> = match serde_json::from_str(text) {
+    fn accept_other(&self, message: &ByteString, arrival: Arrival<'_>) -> Accepted {
+        let envelope: Envelope<'_> = match serde_json::from_str(message) {
             Ok(envelope) => envelope,
             Err(error) if error.is_data() => {
-                return refused(echo_id(text), &Fault::invalid_request(error.to_string()), true);
+                return refused(echo_id(message), &Fault::invalid_request(error.to_string()), true);
             }
             Err(error) => return refused(None, &Fault::Parse(error.to_string()), true),
         };
@@ -137,10 +148,12 @@ impl Endpoint {
         // What has no id wants no answer, not even about what is wrong with it.
         let wants_answer = envelope.id.is_some() || envelope.method.is_none();
         match envelope.classify() {
-            Ok(Message::Request { id, method, params }) => match Params::read(params) {
-                Ok(head) => self.request(&Request { message, id, method, head }, arrival),
-                Err(fault) => refused(Some(id.get()), &fault, true),
-            },
+            Ok(Message::Request { id, method, params }) => {
+                match Request::of(message, id, method, params) {
+                    Ok(request) => self.request(&request, arrival),
+                    Err(fault) => refused(Some(id.get()), &fault, true),
+                }
+            }
             Ok(Message::Notification { params: Some(params), .. })
                 if !params.get().starts_with('{') =>
             {
@@ -163,26 +176,13 @@ impl Endpoint {
         }
     }
 
-    /// Reading stops at text that is not UTF-8 and at nesting that no caller means.
-    fn check_text<'m>(&self, message: &'m Bytes) -> Result<&'m str, Fault> {
-        let text =
-            str::from_utf8(message).map_err(|error| Fault::Parse(format!("not UTF-8: {error}")))?;
-        let limit = self.profile().limits.message_depth;
-        match depth_exceeds(text.as_bytes(), limit) {
-            true => Err(Fault::invalid_request(format!("nested deeper than {limit} levels"))),
-            false => Ok(text),
-        }
-    }
-
     fn request(&self, request: &Request<'_>, arrival: Arrival<'_>) -> Accepted {
         let id = request.id;
-        let in_use = |table: &InFlight| !table.is_empty() && table.contains(id.get());
+        let in_use = |table: &InFlight| !table.is_empty() && table.contains(id);
         if arrival.in_flight.is_some_and(in_use) {
-            let fault = Fault::invalid_request(format!(
-                "id {} is still in use by a running request",
-                id.get()
-            ));
-            return refused(Some(id.get()), &fault, true);
+            let fault =
+                Fault::invalid_request(format!("id {id} is still in use by a running request"));
+            return refused(Some(id), &fault, true);
         }
         match era::select(request, &arrival, self.profile()) {
             Ok(Selected::Modern(modern)) => {
@@ -208,7 +208,7 @@ impl Endpoint {
         let opened = era::open_session(request, arrival.principal.clone(), &self.profile().bus);
         let (legacy, session) = match opened {
             Ok(opened) => opened,
-            Err(fault) => return refused(Some(request.id.get()), &fault, true),
+            Err(fault) => return refused(Some(request.id), &fault, true),
         };
         match legacy.decode(request, arrival, Arc::clone(&session), |_| false) {
             Ok(call) => Accepted::Handshake(self.run(call), session),
@@ -219,7 +219,7 @@ impl Endpoint {
     fn start(
         &self,
         era: &'static dyn Era,
-        id: &RawValue,
+        id: &str,
         decoded: Result<Arc<Call>, Fault>,
     ) -> Accepted {
         match decoded {
@@ -233,9 +233,9 @@ impl Endpoint {
         Run::new(call, Arc::clone(self.profile()), work)
     }
 
-    fn refuse(&self, era: &dyn Era, id: Option<&RawValue>, fault: &Fault) -> Accepted {
+    fn refuse(&self, era: &dyn Era, id: Option<&str>, fault: &Fault) -> Accepted {
         let mut body = Vec::new();
-        let status = match era.refuse(id.map(RawValue::get), fault, self.profile(), &mut body) {
+        let status = match era.refuse(id, fault, self.profile(), &mut body) {
             // What is refused before it has begun is a bad request, whatever a handler's refusal is.
             200 if era.mirrors_headers() => 400,
             status => status,
@@ -260,14 +260,14 @@ impl Endpoint {
         self.service.notified(notice);
     }
 
-    fn accept_batch(&self, message: &Bytes, text: &str, arrival: &Arrival<'_>) -> Accepted {
+    fn accept_batch(&self, message: &ByteString, arrival: &Arrival<'_>) -> Accepted {
         let allowed = era::batch_era(arrival, self.profile()).is_some_and(Era::takes_batches);
         if !allowed {
             let fault =
                 Fault::invalid_request("several messages in one array; send each on its own");
             return refused(None, &fault, true);
         }
-        let messages: Vec<&RawValue> = match serde_json::from_str(text) {
+        let messages: Vec<&RawValue> = match serde_json::from_str(message) {
             Ok(messages) => messages,
             Err(error) => return refused(None, &Fault::Parse(error.to_string()), true),
         };
@@ -280,7 +280,7 @@ impl Endpoint {
             if raw.get().starts_with('[') {
                 return refused(None, &Fault::invalid_request("a batch inside a batch"), true);
             }
-            let one = message.slice_ref(raw.get().as_bytes());
+            let one = message.slice_ref(raw.get());
             let arrival = Arrival {
                 principal: arrival.principal.clone(),
                 session: arrival.session.clone(),
@@ -291,7 +291,7 @@ impl Endpoint {
                 lost_session: arrival.lost_session,
                 legacy_only: arrival.legacy_only,
             };
-            match self.accept(&one, arrival) {
+            match self.accept_text(&one, arrival) {
                 Accepted::Handshake(..) => refused(
                     echo_id(raw.get()),
                     &Fault::invalid_request("`initialize` must not be part of a batch"),
@@ -376,51 +376,41 @@ fn echo_id(text: &str) -> Option<&str> {
     (id.starts_with('"') || digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(id)
 }
 
-/// Whether JSON is nested deeper than `limit`. A message with few brackets cannot be, and counting
-/// brackets costs next to nothing; only the others are walked.
+/// Whether JSON is nested deeper than `limit`.
 fn depth_exceeds(json: &[u8], limit: usize) -> bool {
-    if count_brackets(json) <= limit {
-        return false;
-    }
-    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
-    for byte in json {
+    let (mut rest, mut depth) = (json, 0usize);
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
         match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'{' | b'[' if !in_string => {
+            b'"' => rest = behind_string(rest),
+            b'{' | b'[' => {
                 depth += 1;
                 if depth > limit {
                     return true;
                 }
             }
-            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            b'}' | b']' => depth = depth.saturating_sub(1),
             _ => {}
         }
     }
     false
 }
 
-/// How many `{` and `[` there are, in strings too. Counted in pieces that fit a byte, and without
-/// a branch, so that the compiler can count many at once: this is done for every message.
-fn count_brackets(json: &[u8]) -> usize {
-    // The two differ in this bit alone, and no other byte becomes a brace by it.
-    let is_bracket = |byte: &u8| u8::from(byte | 0x20 == b'{');
-    let count = |piece: &[u8]| usize::from(piece.iter().map(is_bracket).sum::<u8>());
-    json.chunks(usize::from(u8::MAX)).map(count).sum()
+/// What follows a string that has been opened.
+fn behind_string(mut rest: &[u8]) -> &[u8] {
+    while let Some(at) = memchr::memchr2(b'"', b'\\', rest) {
+        if rest[at] == b'"' {
+            return &rest[at + 1..];
+        }
+        // Whatever is escaped does not end it.
+        rest = rest.get(at + 2..).unwrap_or_default();
+    }
+    &[]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{count_brackets, depth_exceeds};
-
-    #[test]
-    fn only_opening_brackets_count() {
-        let all: Vec<u8> = (0..=u8::MAX).collect();
-        assert_eq!(count_brackets(&all), 2);
-        assert_eq!(count_brackets("[{".repeat(500).as_bytes()), 1_000);
-        assert_eq!(count_brackets(b""), 0);
-    }
+    use super::depth_exceeds;
 
     #[test]
     fn brackets_in_strings_are_not_nesting() {
@@ -428,6 +418,8 @@ mod tests {
         assert!(!depth_exceeds(nested(10).as_bytes(), 10));
         assert!(depth_exceeds(nested(11).as_bytes(), 10));
         assert!(!depth_exceeds(format!(r#"["\"{}"]"#, "{".repeat(50)).as_bytes(), 10));
+        assert!(depth_exceeds(format!(r#"["\\",{}]"#, nested(10)).as_bytes(), 10));
         assert!(!depth_exceeds("[]".repeat(50).as_bytes(), 10));
+        assert!(!depth_exceeds(br#""ends in an escape \"#, 0));
     }
 }

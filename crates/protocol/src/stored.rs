@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use bytes::Bytes;
+use bytestring::ByteString;
 use outlive_wire::{LoggingLevel, RawJson};
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +38,7 @@ impl StoredCall {
         let session = call.session();
         Ok(Self {
             version: call.era().version().as_str().to_owned(),
-            message: serde_json::from_slice(&call.message)?,
+            message: serde_json::from_str(&call.message)?,
             capabilities: session.map(|session| raw(session.client_capabilities())).transpose()?,
             info: session.and_then(|session| session.client_info()).map(raw).transpose()?,
             scopes: call.principal().scopes().iter().map(str::to_owned).collect(),
@@ -51,7 +51,7 @@ impl StoredCall {
     ///
     /// When it is of a revision that is not served any more.
     pub fn restore(&self, principal: Principal, profile: &Profile) -> Result<Arc<Call>, Fault> {
-        let message = Bytes::copy_from_slice(self.message.get().as_bytes());
+        let message = ByteString::from(self.message.get());
         let principal = principal.with_scopes(Scopes::of(&self.scopes));
         let arrival = Arrival::of(principal.clone());
         era::restore(&self.version, &message, arrival, |era| {

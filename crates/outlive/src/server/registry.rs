@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     sync::{
         Arc, PoisonError, RwLock,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -27,6 +27,8 @@ pub(super) trait Entry: Send + Sync + 'static {
 pub(super) struct Registry<E> {
     // Read for every call, written when the application changes what it offers.
     entries: RwLock<Entries<E>>,
+    /// How many there are. Every call asks whether there are any, and needs no lock for that.
+    count: AtomicUsize,
     notifier: Arc<Notifier>,
 }
 
@@ -39,7 +41,7 @@ struct Entries<E> {
 impl<E: Entry> Registry<E> {
     pub(super) fn new(notifier: Arc<Notifier>) -> Self {
         let entries = Entries { next: 0, by_name: HashMap::new(), in_order: BTreeMap::new() };
-        Self { entries: RwLock::new(entries), notifier }
+        Self { entries: RwLock::new(entries), count: AtomicUsize::new(0), notifier }
     }
 
     /// Adds or replaces an entry and tells; `true` if there was one of that name.
@@ -58,6 +60,7 @@ impl<E: Entry> Registry<E> {
         entries.next = entries.next.max(place + 1);
         entries.by_name.insert(entry.key().into(), (place, Arc::clone(&entry)));
         entries.in_order.insert(place, entry);
+        self.count.store(entries.by_name.len(), Ordering::Relaxed);
         known.is_some()
     }
 
@@ -66,6 +69,7 @@ impl<E: Entry> Registry<E> {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         let Some((place, _)) = entries.by_name.remove(name) else { return false };
         entries.in_order.remove(&place);
+        self.count.store(entries.by_name.len(), Ordering::Relaxed);
         drop(entries);
         self.notifier.notify();
         true
@@ -137,7 +141,7 @@ impl<E: Entry> Registry<E> {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.entries.read().unwrap_or_else(PoisonError::into_inner).by_name.is_empty()
+        self.count.load(Ordering::Relaxed) == 0
     }
 }
 

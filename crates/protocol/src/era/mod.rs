@@ -12,7 +12,10 @@ mod legacy;
 mod modern;
 mod notify;
 mod params;
+mod scan;
 mod select;
+mod string;
+mod tool_result;
 
 use std::{fmt, time::Duration};
 
@@ -20,14 +23,14 @@ use outlive_wire::{Implementation, InputRequest, Method, RawJson, Version};
 
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytestring::ByteString;
 
 use crate::{
     Arrival, Bus, Call, Change, Fault, Holding, Message, Profile, ResponseModes, Session, Wants,
 };
 
 pub(crate) use legacy::{Reopened, open_session, reopen_session};
-pub(crate) use params::{Params, Request, params_of};
+pub(crate) use params::Request;
 pub(crate) use select::{Selected, batch_era, check_notification, select};
 
 /// One revision of the protocol: which methods exist, how an answer is written.
@@ -215,12 +218,11 @@ impl Default for Eras {
 /// session of a revision that has one.
 pub(crate) fn restore(
     version: &str,
-    message: &Bytes,
+    message: &ByteString,
     arrival: Arrival<'_>,
     open_session: impl FnOnce(&'static dyn Era) -> Arc<Session>,
 ) -> Result<Arc<Call>, Fault> {
-    let text = str::from_utf8(message).map_err(|error| Fault::Parse(error.to_string()))?;
-    let request = Request::read(message, text)
+    let request = Request::again(message)
         .ok_or_else(|| Fault::internal("a call that was kept cannot be read any more"))?;
     match legacy::revision(version) {
         Some(legacy) => legacy.decode(&request, arrival, open_session(legacy), |_| false),

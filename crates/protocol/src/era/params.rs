@@ -1,8 +1,8 @@
 //! A request as it came, with the members of `params` that more than one method has.
 
-use std::{fmt, marker::PhantomData};
+use std::{borrow::Cow, fmt, marker::PhantomData};
 
-use bytes::Bytes;
+use bytestring::ByteString;
 use outlive_wire::{Envelope, Message, Str};
 use serde::{
     Deserialize, Deserializer,
@@ -10,62 +10,85 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
+use super::scan::Scan;
 use crate::{
     Fault,
     call::{ParamSpans, Span},
 };
 
-/// A request as it came.
+/// A request as it came. Parts of it are JSON as it stands in the message.
 #[derive(Debug)]
 pub(crate) struct Request<'a> {
-    pub(crate) message: &'a Bytes,
-    pub(crate) id: &'a RawValue,
+    pub(crate) message: &'a ByteString,
+    pub(crate) id: &'a str,
     pub(crate) method: Str<'a>,
+    params: Option<&'a str>,
     pub(crate) head: Params<'a>,
 }
 
 impl<'a> Request<'a> {
-    /// Reads a request with the usual members, and nothing else: `None` says no more than that it
-    /// is no such message. The [`Envelope`] tells the others apart and says what is wrong; this is
-    /// for the calls that a server answers all day, and reads their text once instead of twice.
-    pub(crate) fn read(message: &'a Bytes, text: &'a str) -> Option<Self> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Usual<'a> {
-            #[serde(borrow)]
-            jsonrpc: Str<'a>,
-            #[serde(borrow)]
-            id: &'a RawValue,
-            #[serde(borrow)]
-            method: Str<'a>,
-            #[serde(borrow, default, deserialize_with = "only_object")]
-            params: Params<'a>,
-        }
-        let Usual { jsonrpc, id, method, params: head } = serde_json::from_str(text).ok()?;
-        let envelope = Envelope {
-            jsonrpc: Some(jsonrpc),
-            id: Some(id),
-            method: Some(method),
-            params: None,
-            result: None,
-            error: None,
-        };
-        match envelope.classify() {
-            Ok(Message::Request { id, method, .. }) => Some(Self { message, id, method, head }),
+    /// Reads a request with the usual members, nested no deeper than this, and nothing else: `None`
+    /// says no more than that it is no such message. The [`Envelope`] tells the others apart and
+    /// says what is wrong; this is for the calls that a server answers all day, and reads their
+    /// text once instead of twice.
+    pub(crate) fn read(message: &'a ByteString, levels: usize) -> Option<Self> {
+        let (mut jsonrpc, mut id, mut method, mut params) = (None, None, None, None);
+        let mut head = Params::default();
+        let mut scan = Scan::new(message, levels);
+        scan.object(|scan, name| match name {
+            "jsonrpc" => once(&mut jsonrpc, scan.plain_string()?),
+            "id" => once(&mut id, scan.value()?),
+            "method" => once(&mut method, scan.plain_string()?),
+            "params" => {
+                let text = scan.spanning(|scan| head.scan(scan))?;
+                once(&mut params, text)
+            }
             _ => None,
-        }
+        })?;
+        scan.end()?;
+        let id = id.filter(|id| is_string_or_integer(id))?;
+        let method = Str(Cow::Borrowed(method?));
+        (jsonrpc? == "2.0").then_some(Self { message, id, method, params, head })
+    }
+
+    /// Makes a request of what the envelope says.
+    pub(crate) fn of(
+        message: &'a ByteString,
+        id: &'a RawValue,
+        method: Str<'a>,
+        params: Option<&'a RawValue>,
+    ) -> Result<Self, Fault> {
+        let head = Params::read(params)?;
+        Ok(Self { message, id: id.get(), method, params: params.map(RawValue::get), head })
+    }
+
+    /// Reads a request that was taken before.
+    pub(crate) fn again(message: &'a ByteString) -> Option<Self> {
+        Self::read(message, usize::MAX).or_else(|| {
+            let envelope: Envelope<'_> = serde_json::from_str(message).ok()?;
+            match envelope.classify().ok()? {
+                Message::Request { id, method, params } => {
+                    Self::of(message, id, method, params).ok()
+                }
+                _ => None,
+            }
+        })
     }
 
     /// The parameters as JSON text: an object, `{}` where the message has none.
     pub(crate) fn params(&self) -> &'a str {
-        params_of(self.message).unwrap_or("{}")
+        self.params.unwrap_or("{}")
+    }
+
+    /// Where the parameters stand in the message, if it has any.
+    pub(crate) fn params_span(&self) -> Option<Span> {
+        self.params.map(|params| Span::of(self.message, params))
     }
 }
 
-/// The parameters of a request, looked up in its bytes.
-pub(crate) fn params_of(message: &[u8]) -> Option<&str> {
-    let envelope: Envelope<'_> = serde_json::from_slice(message).ok()?;
-    envelope.params.map(RawValue::get)
+/// Takes a member that may be there once. Two readers could each believe another one.
+fn once<T>(place: &mut Option<T>, value: T) -> Option<()> {
+    place.replace(value).is_none().then_some(())
 }
 
 /// The members of `params` that are read before the method has decided its type. They stay raw:
@@ -73,19 +96,19 @@ pub(crate) fn params_of(message: &[u8]) -> Option<&str> {
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Params<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
-    name: Option<&'a RawValue>,
+    name: Option<&'a str>,
     #[serde(borrow, default, deserialize_with = "present")]
-    uri: Option<&'a RawValue>,
+    uri: Option<&'a str>,
     #[serde(borrow, default, deserialize_with = "present")]
-    arguments: Option<&'a RawValue>,
+    arguments: Option<&'a str>,
     #[serde(borrow, default, deserialize_with = "present", rename = "inputResponses")]
-    input_responses: Option<&'a RawValue>,
+    input_responses: Option<&'a str>,
     #[serde(borrow, default, deserialize_with = "present", rename = "requestState")]
-    request_state: Option<&'a RawValue>,
+    request_state: Option<&'a str>,
     #[serde(borrow, default, deserialize_with = "present", rename = "taskId")]
-    task_id: Option<&'a RawValue>,
+    task_id: Option<&'a str>,
     #[serde(borrow, default, deserialize_with = "present")]
-    task: Option<&'a RawValue>,
+    task: Option<&'a str>,
     #[serde(borrow, default, rename = "_meta", deserialize_with = "object")]
     pub(crate) meta: Option<MetaKeys<'a>>,
 }
@@ -99,36 +122,78 @@ pub(crate) struct MetaKeys<'a> {
         deserialize_with = "present",
         rename = "io.modelcontextprotocol/protocolVersion"
     )]
-    pub(crate) version: Option<&'a RawValue>,
+    pub(crate) version: Option<&'a str>,
     #[serde(
         borrow,
         default,
         deserialize_with = "present",
         rename = "io.modelcontextprotocol/clientCapabilities"
     )]
-    pub(crate) capabilities: Option<&'a RawValue>,
+    pub(crate) capabilities: Option<&'a str>,
     #[serde(
         borrow,
         default,
         deserialize_with = "present",
         rename = "io.modelcontextprotocol/clientInfo"
     )]
-    pub(crate) info: Option<&'a RawValue>,
+    pub(crate) info: Option<&'a str>,
     #[serde(
         borrow,
         default,
         deserialize_with = "present",
         rename = "io.modelcontextprotocol/logLevel"
     )]
-    pub(crate) log_level: Option<&'a RawValue>,
+    pub(crate) log_level: Option<&'a str>,
     #[serde(borrow, default, deserialize_with = "present", rename = "progressToken")]
-    pub(crate) progress_token: Option<&'a RawValue>,
+    pub(crate) progress_token: Option<&'a str>,
     /// Our own: under which key the caller wants this done once only.
     #[serde(borrow, default, deserialize_with = "present", rename = "dev.outlive/idempotencyKey")]
-    pub(crate) idempotency_key: Option<&'a RawValue>,
+    pub(crate) idempotency_key: Option<&'a str>,
+}
+
+impl<'a> MetaKeys<'a> {
+    fn scan(&mut self, scan: &mut Scan<'a>) -> Option<()> {
+        scan.object(|scan, name| {
+            let place = match name {
+                "io.modelcontextprotocol/protocolVersion" => &mut self.version,
+                "io.modelcontextprotocol/clientCapabilities" => &mut self.capabilities,
+                "io.modelcontextprotocol/clientInfo" => &mut self.info,
+                "io.modelcontextprotocol/logLevel" => &mut self.log_level,
+                "progressToken" => &mut self.progress_token,
+                "dev.outlive/idempotencyKey" => &mut self.idempotency_key,
+                _ => return scan.value().map(drop),
+            };
+            once(place, scan.value()?)
+        })
+    }
 }
 
 impl<'a> Params<'a> {
+    /// Reads the shared members of usual parameters.
+    fn scan(&mut self, scan: &mut Scan<'a>) -> Option<()> {
+        let mut has_meta = None;
+        scan.object(|scan, name| {
+            let place = match name {
+                "name" => &mut self.name,
+                "uri" => &mut self.uri,
+                "arguments" => &mut self.arguments,
+                "inputResponses" => &mut self.input_responses,
+                "requestState" => &mut self.request_state,
+                "taskId" => &mut self.task_id,
+                "task" => &mut self.task,
+                "_meta" => {
+                    once(&mut has_meta, ())?;
+                    let mut keys = MetaKeys::default();
+                    keys.scan(scan)?;
+                    self.meta = Some(keys);
+                    return Some(());
+                }
+                _ => return scan.value().map(drop),
+            };
+            once(place, scan.value()?)
+        })
+    }
+
     /// Reads the shared members. Key order and unknown members do not matter.
     pub(crate) fn read(params: Option<&'a RawValue>) -> Result<Self, Fault> {
         let Some(params) = params else { return Ok(Self::default()) };
@@ -151,26 +216,26 @@ impl<'a> Params<'a> {
     }
 
     /// `params.name` or `params.uri` as it stands in the message.
-    pub(crate) fn name(&self) -> Option<&'a RawValue> {
+    pub(crate) fn name(&self) -> Option<&'a str> {
         self.name
     }
 
     /// `params.uri` as it stands in the message.
-    pub(crate) fn uri(&self) -> Option<&'a RawValue> {
+    pub(crate) fn uri(&self) -> Option<&'a str> {
         self.uri
     }
 
     /// `params.taskId` as it stands in the message.
-    pub(crate) fn task_id(&self) -> Option<&'a RawValue> {
+    pub(crate) fn task_id(&self) -> Option<&'a str> {
         self.task_id
     }
 
     /// Where everything stands in the message.
-    pub(crate) fn spans(&self, message: &[u8]) -> Result<ParamSpans, Fault> {
-        let span = |raw: Option<&RawValue>| raw.map(|raw| Span::of(message, raw.get()));
+    pub(crate) fn spans(&self, message: &str) -> Result<ParamSpans, Fault> {
+        let span = |part: Option<&str>| part.map(|part| Span::of(message, part));
         let meta = self.meta.as_ref();
         let progress_token = meta.and_then(|meta| meta.progress_token);
-        if progress_token.is_some_and(|token| !is_token(token.get())) {
+        if progress_token.is_some_and(|token| !is_string_or_integer(token)) {
             return Err(Fault::invalid_params(
                 "`_meta.progressToken` must be a string or an integer",
             ));
@@ -192,13 +257,14 @@ impl<'a> Params<'a> {
 }
 
 /// The text of a JSON string without escapes. The strings asked for never need any.
-pub(crate) fn plain_string(raw: &RawValue) -> Option<&str> {
-    raw.get().strip_prefix('"')?.strip_suffix('"')
+pub(crate) fn plain_string(json: &str) -> Option<&str> {
+    json.strip_prefix('"')?.strip_suffix('"')
 }
 
-fn is_token(raw: &str) -> bool {
-    raw.starts_with('"')
-        || raw.strip_prefix('-').unwrap_or(raw).bytes().all(|byte| byte.is_ascii_digit())
+/// Judged by its bytes, as the envelope judges ids: no number is parsed.
+fn is_string_or_integer(json: &str) -> bool {
+    json.starts_with('"')
+        || json.strip_prefix('-').unwrap_or(json).bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Reads `_meta`: an object, and `null` as none.
@@ -234,63 +300,112 @@ where
 }
 
 /// Keeps `null` apart from an absent member.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de str>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(|raw| Some(raw.get()))
 }
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
+    use bytestring::ByteString;
     use outlive_wire::{Envelope, Message};
-    use serde_json::value::RawValue;
 
-    use super::{Params, Request};
+    use super::Request;
 
-    /// What the envelope makes of a message: method, id, parameters and their shared members.
-    fn by_envelope(text: &str) -> Option<String> {
+    const LEVELS: usize = 8;
+
+    /// All that a request says.
+    fn shown(request: &Request<'_>) -> String {
+        let Request { id, method, head, .. } = request;
+        format!("{} {id} {} {head:?}", &**method, request.params())
+    }
+
+    /// What the envelope makes of a message.
+    fn by_envelope(message: &ByteString) -> Option<String> {
         let Message::Request { id, method, params } =
-            serde_json::from_str::<Envelope<'_>>(text).ok()?.classify().ok()?
+            serde_json::from_str::<Envelope<'_>>(message).ok()?.classify().ok()?
         else {
             return None;
         };
-        let head = Params::read(params).ok()?;
-        let params = params.map_or("{}", RawValue::get);
-        Some(format!("{} {} {params} {head:?}", &*method, id.get()))
+        Request::of(message, id, method, params).ok().as_ref().map(shown)
     }
 
     /// Whatever is read in one pass is read as the envelope reads it.
     #[track_caller]
     fn check(text: &str, usual: bool) {
-        let message = Bytes::copy_from_slice(text.as_bytes());
-        let text = str::from_utf8(&message).unwrap();
-        let read = Request::read(&message, text);
+        let message = ByteString::from(text);
+        let read = Request::read(&message, LEVELS);
         assert_eq!(read.is_some(), usual, "{text}");
+        let again = Request::again(&message);
+        assert_eq!(again.as_ref().map(shown), by_envelope(&message), "{text}");
         if let Some(request) = read {
-            let Request { id, method, head, .. } = &request;
-            let seen = format!("{} {} {} {head:?}", &**method, id.get(), request.params());
-            assert_eq!(Some(seen), by_envelope(text), "{text}");
+            assert_eq!(Some(shown(&request)), by_envelope(&message), "{text}");
         }
     }
 
+    const USUAL: &[&str] = &[
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
+        r#" { "params" : { } , "method":"ping","id":"a\"\u00e9\/b","jsonrpc":"2.0"} "#,
+        r#"{"jsonrpc":"2.0","id":-7,"method":"m","params":{"x":[{}],"name":null,"uri":1}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":3,"a":[]},"arguments":[]}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"arguments":{"a":[-0.5e+7,true,false,null,"\n",{"b":[[],{}]}]}}}"#,
+    ];
+
     #[test]
     fn usual_requests_are_read_in_one_pass_in_any_order() {
-        check(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, true);
-        check(r#" { "params" : { } , "method":"p\u0069ng","id":"a\"b","jsonrpc":"2.0"} "#, true);
-        check(
-            r#"{"jsonrpc":"2.0","id":-7,"method":"m","params":{"x":[{}],"name":null,"uri":1}}"#,
-            true,
-        );
-        check(
-            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":3,"a":[]},"arguments":[]}}"#,
-            true,
-        );
-        check(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":null}}"#, true);
+        for usual in USUAL {
+            check(usual, true);
+        }
+    }
+
+    /// A byte more, a byte less, another byte: most of that is no request any more.
+    #[test]
+    fn what_is_slightly_wrong_is_not_taken() {
+        let mut taken = 0;
+        let mut check = |changed: &[u8]| {
+            let Ok(text) = str::from_utf8(changed) else { return };
+            let message = ByteString::from(text);
+            if let Some(request) = Request::read(&message, LEVELS) {
+                taken += 1;
+                assert_eq!(Some(shown(&request)), by_envelope(&message), "{text}");
+            }
+        };
+        for usual in USUAL {
+            for at in 0..usual.len() {
+                let (before, after) = usual.as_bytes().split_at(at);
+                check(before);
+                check(&[before, &after[1..]].concat());
+                for byte in *b"\"\\{}[]:,.-+0eEutn \n\x01x" {
+                    check(&[before, &[byte], after].concat());
+                    check(&[before, &[byte], &after[1..]].concat());
+                }
+            }
+        }
+        assert!(taken > 1_000, "most letters of a string may be others: {taken}");
+    }
+
+    #[test]
+    fn what_is_nested_too_deep_is_not_taken() {
+        let nested = |levels: usize| {
+            // Two of them are the message and its parameters.
+            let arrays = "[".repeat(levels - 2) + &"]".repeat(levels - 2);
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"x":[],"y":{arrays}}}}}"#)
+        };
+        check(&nested(LEVELS), true);
+        check(&nested(LEVELS + 1), false);
+        for levels in [130, 131, 132] {
+            let message = ByteString::from(nested(levels));
+            assert_eq!(Request::read(&message, 1_000).is_some(), levels <= 130, "{levels}");
+        }
     }
 
     #[test]
     fn everything_else_is_left_to_the_envelope() {
         for other in [
             r#"{"jsonrpc":"2.0","method":"m"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools\/call"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"m\u0065thod":"m"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":null}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{},"_meta":{}}}"#,
             r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"m","result":{}}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"m","mine":{}}"#,

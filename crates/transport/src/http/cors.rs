@@ -44,8 +44,8 @@ pub(super) fn preflight(request: &HeaderMap) -> Response<Body> {
 }
 
 /// Tells the browser that the page may read the answer.
-pub(super) fn allow(origin: &HeaderValue, response: &mut HeaderMap) {
-    response.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+pub(super) fn allow(origin: HeaderValue, response: &mut HeaderMap) {
+    response.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     response.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, READS);
     response.append(header::VARY, HeaderValue::from_static("Origin"));
 }

@@ -5,7 +5,7 @@ use std::{
     future::{Future, poll_fn},
     io,
     net::{IpAddr, SocketAddr},
-    pin::Pin,
+    pin::{Pin, pin},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -216,7 +216,7 @@ async fn over_hyper(
     socket: TcpStream,
     peer: SocketAddr,
     service: HttpService,
-    mut stopped: watch::Receiver<bool>,
+    stopped: watch::Receiver<bool>,
     idle: Duration,
 ) -> Option<HeldStream> {
     let has_request = AtomicBool::new(false);
@@ -231,19 +231,28 @@ async fn over_hyper(
         .timer(IdleTimer::default())
         .header_read_timeout(idle)
         .serve_connection(TokioIo::new(Watched { socket, seat: &seat }), handle);
-    let mut over_or_taken = poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
-        Poll::Pending if seat.is_taken() => Poll::Ready(None),
-        polled => polled.map(Some),
+    let mut stop = pin!(stop(stopped.clone()));
+    let mut is_watched = false;
+    let ended = poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
+        Poll::Pending if seat.is_taken() => Poll::Ready(Until::Taken),
+        Poll::Ready(result) => Poll::Ready(Until::Over(result)),
+        // This task is its own waker, and leaves it once: to poll that with every request would be
+        // to lock what all connections share.
+        Poll::Pending if is_watched && stopped.has_changed().is_ok_and(|changed| !changed) => {
+            Poll::Pending
+        }
+        Poll::Pending => {
+            is_watched = true;
+            stop.as_mut().poll(cx).map(|()| Until::Stopped)
+        }
     });
-    tokio::select! {
-        ended = &mut over_or_taken => match ended {
-            Some(result) => {
-                over(result);
-                return None;
-            }
-            None => return seat.take(connection.into_parts().io.into_inner().socket),
-        },
-        () = async { drop(stopped.wait_for(|stopped| *stopped).await) } => {}
+    match ended.await {
+        Until::Over(result) => {
+            over(result);
+            return None;
+        }
+        Until::Taken => return seat.take(connection.into_parts().io.into_inner().socket),
+        Until::Stopped => {}
     }
     if seat.close() {
         return seat.take(connection.into_parts().io.into_inner().socket);
@@ -263,6 +272,19 @@ async fn over_hyper(
     connection.as_mut().graceful_shutdown();
     over(connection.await);
     None
+}
+
+/// Why a connection is not served on as it was.
+enum Until {
+    Over(hyper::Result<()>),
+    /// A stream has begun on it that hyper is not needed for.
+    Taken,
+    Stopped,
+}
+
+async fn stop(mut stopped: watch::Receiver<bool>) {
+    // Whoever could say so may also be gone.
+    let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
 fn over(result: hyper::Result<()>) {

@@ -193,6 +193,10 @@ where
             first = data;
         } else {
             if rest.is_empty() {
+                // Room for all that was announced, so that nothing is copied again. A page of it
+                // that nothing comes for is never touched, and so costs a liar's victim nothing.
+                let announced = usize::try_from(body.size_hint().lower()).unwrap_or(limit);
+                rest.reserve(first.len() + data.len() + announced.min(limit));
                 rest.extend_from_slice(&std::mem::take(&mut first));
             }
             rest.extend_from_slice(&data);

@@ -169,7 +169,7 @@ impl HttpService {
             self.authenticated(parts, peer, body).await
         };
         if let Some(origin) = origin {
-            cors::allow(&origin, response.headers_mut());
+            cors::allow(origin, response.headers_mut());
         }
         response
     }

@@ -32,7 +32,7 @@ impl Legacy {
         let message = request.message;
         Ok(Arc::new(Call {
             era: self,
-            id: Span::of(message, request.id.get()),
+            id: Span::of(message, request.id),
             method: method.filter(|_| custom_method.is_none()),
             custom_method,
             parts: ParamSpans {
@@ -46,7 +46,7 @@ impl Legacy {
             session: Some(session),
             peer: arrival.peer,
             http: arrival.http,
-            params: OnceLock::new(),
+            params: request.params_span(),
             port: Port::default(),
             attachment: OnceLock::new(),
             message: message.clone(),

@@ -10,7 +10,7 @@ use crate::{
     era::{
         Era, Frame, Numbering,
         error::{self, put},
-        notify,
+        notify, tool_result,
     },
 };
 
@@ -118,7 +118,11 @@ fn tell(era: &Legacy, call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
 
 fn result(era: &Legacy, answer: Answer, out: &mut Vec<u8>) {
     match answer {
-        Answer::Tool(result) => put(&shape::tool_result(era, result), out),
+        Answer::Tool(result) => {
+            out.push(b'{');
+            tool_result::members(&shape::tool_result(era, result), out);
+            out.push(b'}');
+        }
         Answer::Empty | Answer::ListenEnded => out.extend_from_slice(b"{}"),
         Answer::Identity(identity) => put(&initialized(era, *identity), out),
         Answer::Tools(page) => list("tools", &shaped(page, |tool| shape::tool(era, tool)), out),

@@ -5,10 +5,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use bytes::Bytes;
+use bytestring::ByteString;
 use http::{HeaderValue, request::Parts};
 use outlive_wire::{ClientCapabilities, LoggingLevel, Method, Version};
-use serde_json::value::RawValue;
 
 use super::{Modern, TASKS, headers};
 use crate::{
@@ -41,22 +40,22 @@ impl Modern {
             _ => return Err(Fault::UnknownMethod { name: (*request.method).to_owned() }),
         };
         if let (Some(headers), Some(member)) = (http_headers, method.and_then(headers::named_by)) {
-            let raw = match member {
+            let json = match member {
                 "uri" => request.head.uri(),
                 "taskId" => request.head.task_id(),
                 _ => request.head.name(),
             };
-            check_name(headers, member, raw)?;
+            check_name(headers, member, json)?;
         }
         let message = request.message;
         let (kept, http) = match method {
             // It may last for days, and the buffer that it came in is needed for the next one.
-            Some(Method::Listen) => (Bytes::copy_from_slice(message), arrival.http.map(detached)),
+            Some(Method::Listen) => (ByteString::from(&**message), arrival.http.map(detached)),
             _ => (message.clone(), arrival.http),
         };
         Ok(Arc::new(Call {
             era: self,
-            id: Span::of(message, request.id.get()),
+            id: Span::of(message, request.id),
             method: method.filter(|_| custom_method.is_none()),
             custom_method,
             // Here it is the server that decides what becomes a task.
@@ -66,7 +65,7 @@ impl Modern {
             session: None,
             peer: arrival.peer,
             http,
-            params: OnceLock::new(),
+            params: request.params_span(),
             port: Port::default(),
             attachment: OnceLock::new(),
             message: kept,
@@ -120,7 +119,7 @@ fn check_meta<'r>(
         return Err(Fault::UnsupportedVersion { requested: version.to_owned(), needs_handshake });
     }
     match meta.capabilities {
-        Some(capabilities) if capabilities.get().starts_with('{') => Ok(meta),
+        Some(capabilities) if capabilities.starts_with('{') => Ok(meta),
         Some(_) => Err(Fault::invalid_params(
             "`_meta` `io.modelcontextprotocol/clientCapabilities` must be an object",
         )),
@@ -131,9 +130,9 @@ fn check_meta<'r>(
 fn check_name(
     headers: &http::HeaderMap,
     member: &'static str,
-    raw: Option<&RawValue>,
+    json: Option<&str>,
 ) -> Result<(), Fault> {
-    match raw.map(RawValue::get) {
+    match json {
         // An escape in the name is rare; only then it is decoded here.
         Some(text) if text.starts_with('"') && text.contains('\\') => {
             let name: String = serde_json::from_str(text)

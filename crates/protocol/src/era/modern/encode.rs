@@ -25,7 +25,7 @@ use crate::{
     era::{
         Frame, ask,
         error::{self, put},
-        notify,
+        notify, tool_result,
     },
 };
 
@@ -127,7 +127,9 @@ fn complete(call: &Call, answer: Answer, profile: &Profile, out: &mut Vec<u8>) {
     match answer {
         Answer::Tool(mut result) => {
             let meta = result.meta.take();
-            head.write(meta.as_ref(), &result, out);
+            head.begin(meta.as_ref(), out);
+            out.push(b',');
+            tool_result::members(&result, out);
         }
         Answer::Empty => head.write(None, &Nothing {}, out),
         Answer::Identity(identity) => {
@@ -257,6 +259,14 @@ struct Head<'a> {
 impl Head<'_> {
     /// Writes the members of a result, `meta` merged with what we say ourselves.
     fn write(&self, meta: Option<&Meta>, rest: &impl Serialize, out: &mut Vec<u8>) {
+        self.begin(meta, out);
+        let at = out.len();
+        put(rest, out);
+        splice(at, out);
+    }
+
+    /// Writes the members that every result has.
+    fn begin(&self, meta: Option<&Meta>, out: &mut Vec<u8>) {
         // A result that comes from elsewhere may say who made it.
         self.open(meta.is_some_and(|meta| meta.contains_key(Meta::SERVER_INFO)), out);
         for (key, value) in meta.into_iter().flat_map(|meta| meta.iter()) {
@@ -264,9 +274,6 @@ impl Head<'_> {
             put(value, out);
         }
         self.close(out);
-        let at = out.len();
-        put(rest, out);
-        splice(at, out);
     }
 
     /// Writes the members of a result with keys of our extension beside what we say ourselves.

@@ -92,12 +92,21 @@ impl Path {
     ///
     /// When the server cannot be built.
     pub fn modern_http(message: impl Into<Bytes>) -> Result<Self> {
-        let parts = parts(messages::MODERN_CALL_HEADERS)?;
-        Ok(Self {
-            endpoint: server()?.endpoint(),
-            kind: Kind::Http { parts, session: None },
-            message: message.into(),
-        })
+        Self::to(server()?.endpoint(), messages::MODERN_CALL_HEADERS, message)
+    }
+
+    /// 2026-07-28 over HTTP, to any server.
+    ///
+    /// # Errors
+    ///
+    /// When a header is none.
+    pub fn to(
+        endpoint: Endpoint,
+        headers: &[(&str, &str)],
+        message: impl Into<Bytes>,
+    ) -> Result<Self> {
+        let kind = Kind::Http { parts: parts(headers)?, session: None };
+        Ok(Self { endpoint, kind, message: message.into() })
     }
 
     /// The same way to the handler that could ask.
@@ -168,6 +177,20 @@ impl Path {
             }
             _ => bail!("the call was not answered at once"),
         }
+    }
+
+    /// The same, and waits for the answer.
+    ///
+    /// # Errors
+    ///
+    /// When there is none.
+    pub async fn answer_later(&self, arrival: Arrival<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let Accepted::Call(mut run) = self.endpoint.accept(&self.message, arrival) else {
+            bail!("the call was not accepted");
+        };
+        let message = run.next().await.context("the call was not answered")?;
+        run.encode(message, out);
+        Ok(())
     }
 
     /// Answers many times, for whoever counts instructions.

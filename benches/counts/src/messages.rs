@@ -95,12 +95,19 @@ pub fn get_task(id: &str) -> Vec<u8> {
 
 /// The same to a server whose endpoint is at another path.
 pub fn get_task_at(path: &str, id: &str) -> Vec<u8> {
-    let headers =
-        [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tasks/get"), ("mcp-name", id)];
-    let body = format!(
+    http_request("POST", path, &get_task_headers(id), &get_task_body(id))
+}
+
+/// The message that looks at a task, of 2026-07-28.
+pub fn get_task_body(id: &str) -> String {
+    format!(
         r#"{{"jsonrpc":"2.0","id":{FIRST_ID},"method":"tasks/get","params":{{"taskId":"{id}",{TASK_META}}}}}"#
-    );
-    http_request("POST", path, &headers, &body)
+    )
+}
+
+/// The headers that go with [`get_task_body`].
+pub fn get_task_headers(id: &str) -> [(&str, &str); 3] {
+    [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tasks/get"), ("mcp-name", id)]
 }
 
 /// A call of 2026-07-28 that is to report so many steps, and the headers that go with it.

@@ -1,0 +1,63 @@
+//! The paths on which instructions are counted.
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::{Context, Result, bail};
+use outlive::{
+    server::{Server, TaskConfig, TaskPolicy},
+    tasks::MemoryStore,
+};
+
+use crate::{
+    echo::{self, Path},
+    messages,
+};
+
+/// Those that are counted, by the names under which `instructions.json` has them.
+pub const NAMES: [&str; 6] =
+    ["modern-http", "modern-pipe", "legacy-http", "durable-http", "payload-64-kib", "task-poll"];
+
+/// The path of this name. Tasks need a runtime, in which this is called.
+///
+/// # Errors
+///
+/// When there is none of that name, or its server does not answer.
+pub async fn path(name: &str) -> Result<Path> {
+    match name {
+        "modern-http" => Path::modern_http(messages::modern_call()),
+        "modern-pipe" => Path::modern_pipe(messages::modern_call()),
+        "legacy-http" => Path::legacy_http(messages::legacy_call()),
+        "durable-http" => Path::modern_http(messages::modern_call())?.to_durable(),
+        "payload-64-kib" => {
+            Path::modern_http(messages::modern_call_with(&messages::text_of(64 << 10)))
+        }
+        "task-poll" => task_poll().await,
+        _ => bail!("no path `{name}` is counted; there are {}", NAMES.join(", ")),
+    }
+}
+
+/// A look at a task that has ended.
+async fn task_poll() -> Result<Path> {
+    let tasks = TaskConfig::new(Arc::new(MemoryStore::new())).poll_rate(None);
+    let server = Server::builder("bench", "1.0.0")
+        .tool(echo::tool().task(TaskPolicy::Always))
+        .tasks(tasks)
+        .build()?;
+    let endpoint = server.endpoint();
+    let created =
+        Path::to(endpoint.clone(), messages::CREATE_TASK_HEADERS, messages::create_task());
+    let created = text(&created?).await?;
+    let (_, id) = created.split_once(r#""taskId":""#).context("no task was made")?;
+    let (id, _) = id.split_once('"').context("no task was made")?;
+    let path = Path::to(endpoint, &messages::get_task_headers(id), messages::get_task_body(id))?;
+    while !text(&path).await?.contains("completed") {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    Ok(path)
+}
+
+async fn text(path: &Path) -> Result<String> {
+    let mut out = Vec::new();
+    path.answer_later(path.arrive(), &mut out).await?;
+    Ok(String::from_utf8(out)?)
+}

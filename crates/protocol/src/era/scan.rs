@@ -1,0 +1,219 @@
+//! Reads JSON in one pass: where the parts of a message stand, and that all of it is JSON.
+//!
+//! For the requests that a server answers all day. `None` says no more than that this reader cannot
+//! tell: the text may be no JSON, nested too deep, or only unusual, such as an escape in a name.
+//! Whoever gets it asks serde_json, which can, and says why. What is taken here is taken there.
+
+use super::string::plain_prefix;
+
+/// A place in a text.
+pub(super) struct Scan<'a> {
+    text: &'a str,
+    at: usize,
+    /// How many objects and arrays may still be opened, one in another.
+    levels: usize,
+}
+
+/// What is open, innermost last: a bit for each, set for an object.
+#[derive(Clone, Copy, Default)]
+struct Open {
+    bits: u128,
+    count: u32,
+}
+
+impl<'a> Scan<'a> {
+    /// Begins to read a text that may be nested so deep.
+    pub(super) fn new(text: &'a str, levels: usize) -> Self {
+        Self { text, at: 0, levels }
+    }
+
+    /// Reads an object; `member` is given each name, and reads the value.
+    pub(super) fn object(
+        &mut self,
+        mut member: impl FnMut(&mut Self, &'a str) -> Option<()>,
+    ) -> Option<()> {
+        self.take(b'{')?;
+        self.levels = self.levels.checked_sub(1)?;
+        if self.peek()? == b'}' {
+            self.at += 1;
+        } else {
+            loop {
+                let name = self.plain_string()?;
+                self.take(b':')?;
+                member(self, name)?;
+                match self.peek()? {
+                    b',' => self.at += 1,
+                    b'}' => break self.at += 1,
+                    _ => return None,
+                }
+            }
+        }
+        self.levels += 1;
+        Some(())
+    }
+
+    /// Reads a string without escapes: what stands between its quotes.
+    pub(super) fn plain_string(&mut self) -> Option<&'a str> {
+        self.take(b'"')?;
+        let start = self.at;
+        self.at += plain_prefix(self.rest());
+        let inner = &self.text[start..self.at];
+        (self.rest().first() == Some(&b'"')).then(|| {
+            self.at += 1;
+            inner
+        })
+    }
+
+    /// Reads any value: its text.
+    pub(super) fn value(&mut self) -> Option<&'a str> {
+        self.peek()?;
+        let start = self.at;
+        let mut open = Open::default();
+        loop {
+            match self.peek()? {
+                opening @ (b'{' | b'[') => {
+                    let is_object = opening == b'{';
+                    open.push(is_object, self.levels)?;
+                    self.at += 1;
+                    match (self.peek()?, is_object) {
+                        (b'}', true) | (b']', false) => {
+                            self.at += 1;
+                            open.pop();
+                        }
+                        (_, true) => {
+                            self.name()?;
+                            continue;
+                        }
+                        (_, false) => continue,
+                    }
+                }
+                b'"' => self.string()?,
+                b't' => self.literal("true")?,
+                b'f' => self.literal("false")?,
+                b'n' => self.literal("null")?,
+                _ => self.number()?,
+            }
+            // A value has ended, and what is around it may end with it.
+            loop {
+                let Some(is_object) = open.innermost() else {
+                    return Some(&self.text[start..self.at]);
+                };
+                let next = self.peek()?;
+                self.at += 1;
+                match (next, is_object) {
+                    (b',', true) => break self.name()?,
+                    (b',', false) => break,
+                    (b'}', true) | (b']', false) => open.pop(),
+                    _ => return None,
+                }
+            }
+        }
+    }
+
+    /// The text of what `read` reads.
+    pub(super) fn spanning(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Option<()>,
+    ) -> Option<&'a str> {
+        self.peek()?;
+        let start = self.at;
+        read(self)?;
+        Some(&self.text[start..self.at])
+    }
+
+    /// Nothing but white space may follow.
+    pub(super) fn end(mut self) -> Option<()> {
+        self.peek().is_none().then_some(())
+    }
+
+    /// The next byte that is not white space.
+    pub(super) fn peek(&mut self) -> Option<u8> {
+        loop {
+            match *self.rest().first()? {
+                b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
+                byte => return Some(byte),
+            }
+        }
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        &self.text.as_bytes()[self.at..]
+    }
+
+    fn take(&mut self, byte: u8) -> Option<()> {
+        (self.peek()? == byte).then(|| self.at += 1)
+    }
+
+    /// The name of a member that nobody asks for.
+    fn name(&mut self) -> Option<()> {
+        (self.peek()? == b'"').then_some(())?;
+        self.string()?;
+        self.take(b':')
+    }
+
+    fn string(&mut self) -> Option<()> {
+        self.at += 1;
+        loop {
+            self.at += plain_prefix(self.rest());
+            match *self.rest() {
+                [b'"', ..] => {
+                    self.at += 1;
+                    return Some(());
+                }
+                [b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => self.at += 2,
+                [b'\\', b'u', a, b, c, d, ..] if [a, b, c, d].iter().all(u8::is_ascii_hexdigit) => {
+                    self.at += 6;
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    fn literal(&mut self, word: &str) -> Option<()> {
+        self.rest().starts_with(word.as_bytes()).then(|| self.at += word.len())
+    }
+
+    fn number(&mut self) -> Option<()> {
+        self.at += usize::from(self.rest().first() == Some(&b'-'));
+        match self.rest() {
+            [b'0', ..] => self.at += 1,
+            _ => self.digits()?,
+        }
+        if self.rest().first() == Some(&b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let [b'e' | b'E', ..] = self.rest() {
+            self.at += 1;
+            self.at += usize::from(matches!(self.rest(), [b'+' | b'-', ..]));
+            self.digits()?;
+        }
+        Some(())
+    }
+
+    fn digits(&mut self) -> Option<()> {
+        let count = self.rest().iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.at += count;
+        (count > 0).then_some(())
+    }
+}
+
+impl Open {
+    /// Opens one more, if there may be so many.
+    fn push(&mut self, is_object: bool, levels: usize) -> Option<()> {
+        let most = levels.min(u128::BITS as usize);
+        ((self.count as usize) < most).then_some(())?;
+        self.bits = self.bits << 1 | u128::from(is_object);
+        self.count += 1;
+        Some(())
+    }
+
+    fn pop(&mut self) {
+        self.bits >>= 1;
+        self.count -= 1;
+    }
+
+    fn innermost(self) -> Option<bool> {
+        (self.count > 0).then_some(self.bits & 1 == 1)
+    }
+}

@@ -1,0 +1,113 @@
+//! Strings of JSON: most of a large message is one string, and most strings need no escape.
+//!
+//! serde_json writes them byte by byte, which was the greatest cost of a large answer. Here a whole
+//! block is looked at in a few instructions, and what needs no escape is copied in one go. What is
+//! written is the same, byte for byte.
+
+/// What is looked at in one go, if there is so much.
+const BLOCK: usize = 32;
+
+/// And if there is not: a register.
+const WORD: usize = size_of::<u64>();
+
+/// Room for what follows the string: a buffer that is full but for the end of its message would
+/// be doubled for that.
+const REST: usize = 64;
+
+/// Writes a string with its quotes.
+pub(super) fn write(text: &str, out: &mut Vec<u8>) {
+    out.reserve(text.len() + REST);
+    out.push(b'"');
+    let mut rest = text.as_bytes();
+    loop {
+        let (plain, other) = rest.split_at(plain_prefix(rest));
+        out.extend_from_slice(plain);
+        let Some((byte, after)) = other.split_first() else { break };
+        escape(*byte, out);
+        rest = after;
+    }
+    out.push(b'"');
+}
+
+/// How many bytes at the beginning stand for themselves in a string.
+pub(super) fn plain_prefix(bytes: &[u8]) -> usize {
+    // Without a branch, so that the compiler can look at a block at once.
+    let is_plain = |block: &&[u8]| block.iter().fold(0, |odd, byte| odd | is_odd(*byte)) == 0;
+    let mut plain = BLOCK * bytes.chunks_exact(BLOCK).take_while(is_plain).count();
+    let (words, _) = bytes[plain..].as_chunks::<WORD>();
+    for word in words {
+        match first_odd(u64::from_le_bytes(*word)) {
+            WORD => plain += WORD,
+            at => return plain + at,
+        }
+    }
+    plain + bytes[plain..].iter().take_while(|byte| is_odd(**byte) == 0).count()
+}
+
+/// 1 for a byte that has to be escaped. All bytes of characters beyond ASCII stand for themselves.
+fn is_odd(byte: u8) -> u8 {
+    u8::from(byte < b' ') | u8::from(byte == b'"') | u8::from(byte == b'\\')
+}
+
+/// The place of the first byte that has to be escaped, lowest first; [`WORD`] if there is none.
+fn first_odd(word: u64) -> usize {
+    const ONES: u64 = u64::MAX / 0xff;
+    const TOPS: u64 = ONES << 7;
+    // The top bit of a byte is set where the byte is less than `limit`, which has none. A borrow
+    // may set it in later bytes too, but only behind one where it is right.
+    let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word;
+    let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    let odd = (below(word, b' ') | is(b'"') | is(b'\\')) & TOPS;
+    odd.trailing_zeros() as usize / 8
+}
+
+fn escape(byte: u8, out: &mut Vec<u8>) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let short = match byte {
+        b'"' | b'\\' => byte,
+        0x08 => b'b',
+        b'\t' => b't',
+        b'\n' => b'n',
+        0x0c => b'f',
+        b'\r' => b'r',
+        _ => {
+            let digits = [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
+            out.extend_from_slice(b"\\u00");
+            return out.extend_from_slice(&digits);
+        }
+    };
+    out.extend_from_slice(&[b'\\', short]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BLOCK, write};
+
+    #[track_caller]
+    fn check(text: &str) {
+        let mut out = Vec::new();
+        write(text, &mut out);
+        assert_eq!(str::from_utf8(&out).unwrap(), serde_json::to_string(text).unwrap());
+    }
+
+    #[test]
+    fn every_byte_is_written_as_serde_json_writes_it() {
+        for byte in 0..=0x7f_u8 {
+            check(&char::from(byte).to_string());
+        }
+        check("");
+        check("gr\u{fc}n, \u{6f22}\u{5b57}, \u{1f980}, \u{2028}");
+    }
+
+    #[test]
+    fn wherever_an_escape_stands_in_its_block_it_is_found() {
+        for length in 0..3 * BLOCK {
+            check(&"x".repeat(length));
+            for at in 0..length {
+                for odd in ["\"", "\\", "\n", "\u{1}", "\u{1f980}"] {
+                    check(&("x".repeat(at) + odd + &"\u{fc}".repeat(length - at)));
+                }
+            }
+        }
+    }
+}
