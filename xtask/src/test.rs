@@ -9,7 +9,9 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 use crate::postgres::{self, Postgres, Programs};
 use crate::tools::{self, Tool};
-use crate::{clients, conformance, crash, examples, interop, packages, process, soak, tidy};
+use crate::{
+    clients, conformance, crash, examples, instructions, interop, packages, process, soak, tidy,
+};
 
 struct Step {
     name: &'static str,
@@ -55,6 +57,7 @@ const STEPS: &[Step] = &[
     },
     Step { name: "doctests", run: Run::Cargo(&["test", "--workspace", "--doc"]) },
     Step { name: "doc", run: Run::Doc(&["doc", "--workspace", "--no-deps"]) },
+    Step { name: "instructions", run: Run::Xtask(&["instructions"], instructions::run) },
     Step { name: "examples", run: Run::Xtask(&["examples", "--with-tests"], examples::run) },
     Step {
         name: "conformance",
