@@ -1,0 +1,93 @@
+// The authorization server: the certified oidc-provider, with pages to log in and to agree on.
+//
+// Anybody may register a client; PKCE is required; tokens are for one resource. What it did is noted, so that a
+// leg can say what it has seen on this side.
+
+import { generateKeyPairSync } from "node:crypto";
+import { createServer } from "node:http";
+
+import Provider, { errors } from "oidc-provider";
+
+import { pages } from "./pages.mjs";
+
+/// Who can log in, and with what.
+export const PEOPLE = { ann: "correct horse", ben: "battery staple" };
+
+/// The client as which our server asks about tokens.
+export const ASKING = { client_id: "the-resource-server", client_secret: "a secret of the resource server" };
+
+export async function startProvider() {
+  const listener = createServer();
+  await new Promise((listening) => listener.listen(0, "127.0.0.1", listening));
+  const issuer = `http://127.0.0.1:${listener.address().port}`;
+  const resources = new Map();
+  const provider = new Provider(issuer, configuration(resources));
+  const seen = noted(provider);
+  const [own, theirs] = [pages(provider), provider.callback()];
+  listener.on("request", (request, response) => {
+    seen.push({ event: "request", method: request.method, path: request.url.split("?")[0] });
+    return request.url.startsWith("/interaction/") ? own(request, response) : theirs(request, response);
+  });
+  return {
+    issuer,
+    seen,
+    /// Gives out tokens for a server: how long they are good for, and of which kind they are.
+    protect: (url, { seconds, format, alg }) => resources.set(url, { seconds, format, alg }),
+    stop: () => listener.close() && listener.closeAllConnections(),
+  };
+}
+
+function configuration(resources) {
+  return {
+    clients: [{ ...ASKING, redirect_uris: [], response_types: [], grant_types: [] }],
+    clientDefaults: { token_endpoint_auth_method: "none" },
+    cookies: { keys: ["signs the cookies of this run"] },
+    jwks: { keys: [key("RS256", "rsa", { modulusLength: 2048 }), key("ES256", "ec", { namedCurve: "P-256" }), key("EdDSA", "ed25519")] },
+    findAccount: (_, sub) => (sub in PEOPLE ? { accountId: sub, claims: () => ({ sub }) } : undefined),
+    interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
+    pkce: { required: () => true },
+    routes: { revocation: "/revoke", introspection: "/introspect", registration: "/register" },
+    features: {
+      devInteractions: { enabled: false },
+      registration: { enabled: true },
+      revocation: { enabled: true },
+      introspection: { enabled: true },
+      dPoP: { enabled: true, nonceSecret: Buffer.alloc(32, 7), requireNonce: () => true },
+      resourceIndicators: {
+        enabled: true,
+        getResourceServerInfo(_, resource) {
+          const known = resources.get(resource);
+          if (!known) throw new errors.InvalidTarget();
+          const { seconds, format, alg } = known;
+          const jwt = format === "jwt" ? { sign: { alg } } : undefined;
+          return { scope: "mcp write", audience: resource, accessTokenTTL: seconds, accessTokenFormat: format, jwt };
+        },
+      },
+    },
+  };
+}
+
+function key(alg, type, options) {
+  const { privateKey } = generateKeyPairSync(type, options);
+  return { ...privateKey.export({ format: "jwk" }), alg, use: "sig", kid: alg };
+}
+
+/// What happens, in order: registrations, logins, grants, what was revoked, and what went wrong.
+function noted(provider) {
+  const seen = [];
+  const client = (ctx) => ctx.oidc?.client?.clientName;
+  provider.on("registration_create.success", (_, made) => seen.push({ event: "registration", client: made.clientName }));
+  provider.on("authorization.success", (ctx) => seen.push({ event: "authorization", client: client(ctx) }));
+  provider.on("grant.success", (ctx) => {
+    const { grant_type: type, resource } = ctx.oidc.params;
+    seen.push({ event: "grant", client: client(ctx), type, resource, kind: ctx.body.token_type });
+  });
+  provider.on("grant.revoked", (ctx) => seen.push({ event: "revoked", client: client(ctx) }));
+  for (const event of ["authorization", "grant", "registration_create", "revocation", "introspection", "server"]) {
+    provider.on(`${event}.error`, (ctx, error) =>
+      seen.push({ event: "error", client: client(ctx), of: event, error: error.error, why: error.error_description ?? error.message }),
+    );
+  }
+  provider.on("server_error", (_, error) => seen.push({ event: "error", of: "server", error: "server_error", why: error.stack }));
+  return seen;
+}

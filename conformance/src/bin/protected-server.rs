@@ -1,0 +1,54 @@
+//! A server that wants to know who is calling, for the logins of `cargo xtask logins`:
+//! `PORT=8001 protected-server ISSUER [--exact-clock] [--dpop] [--introspection URL ID]`.
+//!
+//! It says where it listens, and ends with its standard input. The secret that goes with the id is in
+//! `INTROSPECTION_SECRET`.
+
+use std::{env, error::Error, time::Duration};
+
+use outlive::{
+    auth::server::{Issuer, ResourceServer},
+    http::HttpConfig,
+    server::{Cx, Server, Tool},
+};
+use tokio::io::AsyncReadExt;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let mut words = env::args().skip(1);
+    let mut issuer = Issuer::new(words.next().ok_or("whose tokens are taken?")?);
+    let port: u16 = env::var("PORT")?.parse()?;
+    let mut auth = ResourceServer::builder(format!("http://127.0.0.1:{port}/mcp"))
+        .scopes(["mcp"])
+        .name("A protected server");
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            // A token that has expired is refused at once, also where its issuer has another clock.
+            "--exact-clock" => auth = auth.clock_skew(Duration::ZERO),
+            "--dpop" => auth = auth.require_dpop().dpop_nonces(Duration::from_secs(300), None),
+            "--introspection" => {
+                let (url, id) = (words.next().ok_or("where?")?, words.next().ok_or("as whom?")?);
+                issuer = issuer.introspection(url, id, env::var("INTROSPECTION_SECRET")?);
+                auth = auth.keep_introspection(Duration::ZERO);
+            }
+            other => return Err(format!("what is `{other}`?").into()),
+        }
+    }
+    let auth = auth.issuer(issuer).build()?;
+    let says = async |cx: Cx| {
+        let principal = cx.principal();
+        format!("{} with {}", principal.key(), principal.scopes())
+    };
+    let server = Server::builder("protected", "1")
+        .tool(Tool::new("whoami", says).description("Says who is calling."))
+        .tool(Tool::new("write", says).description("Needs more.").scopes(["write"]).listed_always())
+        .build()?;
+    let config = HttpConfig::new().authenticator(auth);
+    let serving = server.serve_http(("127.0.0.1", port), config).await?;
+    eprintln!("listening on {}", serving.url());
+    let mut ignored = Vec::new();
+    tokio::select! {
+        ended = serving.until_stopped() => Ok(ended?),
+        _ = tokio::io::stdin().read_to_end(&mut ignored) => Ok(()),
+    }
+}
