@@ -31,6 +31,8 @@ export async function startProvider() {
   return {
     issuer,
     seen,
+    /// The last token that was given out.
+    last: () => seen.findLast((it) => it.event === "grant"),
     /// Gives out tokens for a server: how long they are good for, and of which kind they are.
     protect: (url, { seconds, format, alg }) => resources.set(url, { seconds, format, alg }),
     stop: () => listener.close() && listener.closeAllConnections(),
@@ -40,11 +42,19 @@ export async function startProvider() {
 function configuration(resources) {
   return {
     clients: [{ ...ASKING, redirect_uris: [], response_types: [], grant_types: [] }],
-    clientDefaults: { token_endpoint_auth_method: "none" },
     cookies: { keys: ["signs the cookies of this run"] },
     jwks: { keys: [key("RS256", "rsa", { modulusLength: 2048 }), key("ES256", "ec", { namedCurve: "P-256" }), key("EdDSA", "ed25519")] },
     findAccount: (_, sub) => (sub in PEOPLE ? { accountId: sub, claims: () => ({ sub }) } : undefined),
     interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
+    // Clients register with the scope that they begin with, and may ask for others later: those are of resources alone.
+    scopes: ["openid", "offline_access", "mcp"],
+    ttl: {
+      AccessToken: (_, token) => token.resourceServer.accessTokenTTL,
+      RefreshToken: 3600,
+      Grant: 3600,
+      Session: 3600,
+      Interaction: 600,
+    },
     pkce: { required: () => true },
     routes: { revocation: "/revoke", introspection: "/introspect", registration: "/register" },
     features: {
@@ -80,7 +90,10 @@ function noted(provider) {
   provider.on("authorization.success", (ctx) => seen.push({ event: "authorization", client: client(ctx) }));
   provider.on("grant.success", (ctx) => {
     const { grant_type: type, resource } = ctx.oidc.params;
-    seen.push({ event: "grant", client: client(ctx), type, resource, kind: ctx.body.token_type });
+    const { token_type: kind, access_token: token } = ctx.body;
+    const given = { event: "grant", client: client(ctx), type, resource, kind };
+    // For the legs, and for no log.
+    seen.push(Object.defineProperty(given, "token", { value: token, enumerable: false }));
   });
   provider.on("grant.revoked", (ctx) => seen.push({ event: "revoked", client: client(ctx) }));
   for (const event of ["authorization", "grant", "registration_create", "revocation", "introspection", "server"]) {

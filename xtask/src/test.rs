@@ -9,7 +9,9 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 use crate::postgres::{self, Postgres, Programs};
 use crate::tools::{self, Tool};
-use crate::{clients, conformance, crash, examples, interop, process, soak, tidy, tmux};
+use crate::{
+    clients, conformance, crash, examples, interop, logins, packages, process, soak, tidy,
+};
 
 struct Step {
     name: &'static str,
@@ -65,6 +67,7 @@ const STEPS: &[Step] = &[
         name: "interop",
         run: Run::Xtask(&["interop", "--short", "--with-tests"], interop::run),
     },
+    Step { name: "logins", run: Run::Xtask(&["logins", "--with-tests"], logins::run) },
     Step {
         name: "crash-sqlite",
         run: Run::Xtask(&["crash", "--seconds", "30", "--with-tests"], crash::run),
@@ -145,7 +148,7 @@ impl Run {
                 process::run(&mut process::cargo(args))
             }
             Self::Tests(args) => {
-                tmux::ensure()?;
+                packages::ensure(&packages::TMUX)?;
                 let programs = Programs::find()?;
                 run_tests(args, &programs)
             }

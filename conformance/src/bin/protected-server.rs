@@ -37,7 +37,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let auth = auth.issuer(issuer).build()?;
     let says = async |cx: Cx| {
         let principal = cx.principal();
-        format!("{} with {}", principal.key(), principal.scopes())
+        format!("{} with {}", principal.name().unwrap_or("nobody"), principal.scopes())
     };
     let server = Server::builder("protected", "1")
         .tool(Tool::new("whoami", says).description("Says who is calling."))
@@ -46,9 +46,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let config = HttpConfig::new().authenticator(auth);
     let serving = server.serve_http(("127.0.0.1", port), config).await?;
     eprintln!("listening on {}", serving.url());
-    let mut ignored = Vec::new();
+    let (mut input, mut ignored) = (tokio::io::stdin(), Vec::new());
     tokio::select! {
         ended = serving.until_stopped() => Ok(ended?),
-        _ = tokio::io::stdin().read_to_end(&mut ignored) => Ok(()),
+        _ = input.read_to_end(&mut ignored) => Ok(()),
     }
 }

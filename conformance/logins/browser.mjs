@@ -1,0 +1,94 @@
+// People with a browser: a headless Chromium, in which somebody types and clicks.
+//
+// Each person has cookies of their own. Clients bring their pages by way of `open.mjs`, which is what `BROWSER`
+// names; a page that nobody is expected to open is a mistake.
+
+import { createServer } from "node:http";
+
+import puppeteer from "puppeteer-core";
+
+import { PEOPLE } from "./provider.mjs";
+
+const PATIENCE = 20_000;
+
+export async function startBrowser(executable, folder) {
+  const chromium = await puppeteer.launch({
+    executablePath: executable,
+    // It ends when its pipe does, however this process ends.
+    pipe: true,
+    userDataDir: folder,
+    // Chromium refuses to have a sandbox where it is root. It sees no page but ours.
+    args: process.getuid?.() === 0 ? ["--no-sandbox"] : [],
+  });
+  const people = new Map();
+  const unexpected = [];
+  let expected;
+  const desk = createServer(async (request, response) => {
+    let url = "";
+    for await (const part of request.setEncoding("utf8")) url += part;
+    response.end();
+    if (!expected) return void unexpected.push(url);
+    const { person, answer, done } = expected;
+    expected = undefined;
+    visit(await contextOf(person), url, person, answer).then(done.resolve, done.reject);
+  });
+  await new Promise((listening) => desk.listen(0, "127.0.0.1", listening));
+
+  async function contextOf(person) {
+    if (!people.has(person)) people.set(person, await chromium.createBrowserContext());
+    return people.get(person);
+  }
+
+  return {
+    version: await chromium.version(),
+    address: `http://127.0.0.1:${desk.address().port}/`,
+    unexpected,
+    /// Somebody will open the next page, and answers there. Resolves with the pages that were seen.
+    expect(person, answer = "agree") {
+      const done = Promise.withResolvers();
+      expected = { person, answer, done };
+      // Whoever waits is told; nobody may be waiting yet.
+      done.promise.catch(() => {});
+      return done.promise;
+    },
+    /// Nobody opens anything any more, and nobody is remembered.
+    async forget() {
+      expected = undefined;
+      unexpected.length = 0;
+      for (const context of people.values()) await context.close();
+      people.clear();
+    },
+    async stop() {
+      desk.close();
+      await chromium.close();
+    },
+  };
+}
+
+/// Goes where a page leads, until nothing is to be typed or clicked.
+async function visit(context, url, person, answer) {
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  const seen = [];
+  try {
+    await page.goto(url);
+    for (;;) {
+      const title = await page.title();
+      seen.push({ title, text: await page.$eval("body", (body) => body.innerText), at: page.url() });
+      if (seen.length > 9) throw new Error("the pages lead in circles");
+      if (title === "Log in") {
+        await page.type("[name=name]", person);
+        await page.type("[name=password]", PEOPLE[person]);
+        await Promise.all([page.waitForNavigation(), page.click("#login")]);
+      } else if (title === "Do you agree?") {
+        await Promise.all([page.waitForNavigation(), page.click(`#${answer}`)]);
+      } else {
+        return seen;
+      }
+    }
+  } catch (error) {
+    throw new Error(`the browser, at ${seen.map((it) => it.title).join(", ") || url}: ${error.message}`);
+  } finally {
+    await page.close();
+  }
+}

@@ -1,0 +1,95 @@
+// Plays all legs: `node main.mjs SETTINGS`, where the settings are JSON with the programs that are needed. Prints a line
+// of JSON for each leg and client: why it did not work, or null. `cargo xtask logins` reads them.
+
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { startBrowser } from "./browser.mjs";
+import { clients } from "./clients.mjs";
+import { LEGS } from "./legs.mjs";
+import { freePort, serve } from "./processes.mjs";
+import { ASKING, startProvider } from "./provider.mjs";
+
+const settings = { ...JSON.parse(process.argv[2]), node: process.execPath, here: import.meta.dirname };
+const root = mkdtempSync(join(tmpdir(), "outlive-logins-"));
+// However this ends, nothing of it is left.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => process.exit(1));
+process.stdin.resume().on("end", () => process.exit(1));
+process.on("exit", () => rmSync(root, { recursive: true, force: true, maxRetries: 3 }));
+
+const provider = await startProvider();
+const [browser, servers] = await Promise.all([startBrowser(settings.chromium, join(root, "browser")), startServers()]);
+const versions = ["oidc-provider", "@modelcontextprotocol/client"].map((it) => `${it} ${versionOf(it)}`);
+print({ with: [browser.version, ...versions].join(", ") });
+const opener = join(root, "browse");
+writeFileSync(opener, `#!/bin/sh\nexec '${settings.node}' '${join(settings.here, "open.mjs")}' "$1"\n`, { mode: 0o755 });
+
+let number = 0;
+for (const leg of LEGS) {
+  for (const [column, client] of Object.entries(clients(settings))) {
+    if (!leg.clients.includes(column) || !(settings.only ?? []).every((it) => `${leg.name} ${column}`.includes(it))) continue;
+    const folder = join(root, `${++number}`);
+    mkdirSync(folder);
+    const env = { ...process.env, BROWSER: opener, LOGINS_BROWSER: browser.address, OUTLIVE_DATA: join(folder, "data") };
+    provider.seen.length = 0;
+    const begun = Date.now();
+    const why = await leg.play({ provider, browser, servers, folder, env }, client).then(() => null, explained);
+    await browser.forget();
+    print({ leg: leg.name, client: column, why, seconds: (Date.now() - begun) / 1000 });
+  }
+}
+await browser.stop();
+process.exit(0);
+
+/// Our servers, each of which the provider gives out another kind of token for.
+async function startServers() {
+  const kinds = {
+    plain: { seconds: 600, format: "jwt", alg: "ES256", args: [] },
+    brief: { seconds: 2, format: "jwt", alg: "RS256", args: ["--exact-clock"] },
+    proving: { seconds: 600, format: "jwt", alg: "EdDSA", args: ["--dpop"] },
+    asking: { seconds: 600, format: "opaque", args: ["--introspection", `${provider.issuer}/introspect`, ASKING.client_id] },
+    program: { seconds: 600, format: "jwt", alg: "RS256" },
+  };
+  const started = Object.entries(kinds).map(async ([name, { args, ...tokens }]) => {
+    const port = await freePort();
+    const url = `http://127.0.0.1:${port}/mcp`;
+    provider.protect(url, tokens);
+    const env = { ...process.env, PORT: `${port}`, INTROSPECTION_SECRET: ASKING.client_secret };
+    if (args) await serve(settings.server, [provider.issuer, ...args], { env });
+    else await serve(settings.outlive, ["serve", file(url, port)], { env: { ...env, OUTLIVE_DATA: join(root, "serve") } });
+    return [name, url];
+  });
+  return Object.fromEntries(await Promise.all(started));
+}
+
+/// The file of `outlive serve`.
+function file(url, port) {
+  const path = join(root, "outlive.toml");
+  writeFileSync(
+    path,
+    `[server]
+listen = "127.0.0.1:${port}"
+[auth]
+resource = "${url}"
+issuer = "${provider.issuer}"
+scopes = ["mcp"]
+[tools.hello]
+description = "Says hello."
+command = ["echo", "hello from a command"]
+`,
+  );
+  return path;
+}
+
+function versionOf(name) {
+  return JSON.parse(readFileSync(join(settings.here, "node_modules", name, "package.json"))).version;
+}
+
+function explained(error) {
+  return `${error.message}\n${provider.seen.map((it) => JSON.stringify(it)).join("\n")}`;
+}
+
+function print(line) {
+  console.log(JSON.stringify(line));
+}
