@@ -1,7 +1,7 @@
 // People with a browser: a headless Chromium, in which somebody types and clicks.
 //
-// Each person has cookies of their own. Clients bring their pages by way of `open.mjs`, which is what `BROWSER`
-// names; a page that nobody is expected to open is a mistake.
+// Each client has a seat of its own, and each person there cookies of their own. Clients bring their pages by way of
+// `open.mjs`, which is what `BROWSER` names; a page that nobody is expected to open is a mistake.
 
 import { createServer } from "node:http";
 
@@ -20,49 +20,67 @@ export async function startBrowser(executable, folder) {
     // Chromium refuses to have a sandbox where it is root. It sees no page but ours.
     args: process.getuid?.() === 0 ? ["--no-sandbox"] : [],
   });
-  const people = new Map();
-  const unexpected = [];
-  let expected;
+  const seats = new Map();
   const desk = createServer(async (request, response) => {
     let url = "";
     for await (const part of request.setEncoding("utf8")) url += part;
     response.end();
-    if (!expected) return void unexpected.push(url);
-    const { person, answer, done } = expected;
-    expected = undefined;
-    visit(await contextOf(person), url, person, answer).then(done.resolve, done.reject);
+    await seats.get(request.url.slice(1))?.opened(url);
   });
   await new Promise((listening) => desk.listen(0, "127.0.0.1", listening));
-
-  async function contextOf(person) {
-    if (!people.has(person)) people.set(person, await chromium.createBrowserContext());
-    return people.get(person);
-  }
-
   return {
     version: await chromium.version(),
-    address: `http://127.0.0.1:${desk.address().port}/`,
-    unexpected,
-    /// Somebody will open the next page, and answers there. Resolves with the pages that were seen.
-    expect(person, answer = "agree") {
-      const done = Promise.withResolvers();
-      expected = { person, answer, done };
-      // Whoever waits is told; nobody may be waiting yet.
-      done.promise.catch(() => {});
-      return done.promise;
-    },
-    /// Nobody opens anything any more, and nobody is remembered.
-    async forget() {
-      expected = undefined;
-      unexpected.length = 0;
-      for (const context of people.values()) await context.close();
-      people.clear();
+    seat(name) {
+      const address = `http://127.0.0.1:${desk.address().port}/${name}`;
+      if (!seats.has(name)) seats.set(name, new Seat(chromium, address));
+      return seats.get(name);
     },
     async stop() {
       desk.close();
       await chromium.close();
     },
   };
+}
+
+class Seat {
+  /// Pages that nobody was expected to open.
+  unexpected = [];
+  #people = new Map();
+  #expected;
+  #chromium;
+
+  constructor(chromium, address) {
+    this.#chromium = chromium;
+    this.address = address;
+  }
+
+  /// Somebody will open the next page, and answers there. Resolves with the pages that were seen.
+  expect(person, answer = "agree") {
+    const done = Promise.withResolvers();
+    // Whoever waits is told; nobody may be waiting yet.
+    done.promise.catch(() => {});
+    this.#expected = { person, answer, done };
+    return done.promise;
+  }
+
+  /// A client has opened a page.
+  async opened(url) {
+    const expected = this.#expected;
+    if (!expected) return void this.unexpected.push(url);
+    this.#expected = undefined;
+    const { person, answer, done } = expected;
+    if (!this.#people.has(person)) this.#people.set(person, this.#chromium.createBrowserContext());
+    await visit(await this.#people.get(person), url, person, answer).then(done.resolve, done.reject);
+  }
+
+  /// Nobody opens anything any more, and nobody is remembered.
+  async forget() {
+    this.#expected = undefined;
+    this.unexpected = [];
+    const contexts = await Promise.all(this.#people.values());
+    this.#people.clear();
+    for (const context of contexts) await context.close();
+  }
 }
 
 /// Goes where a page leads, until nothing is to be typed or clicked.

@@ -74,7 +74,7 @@ async function call(name) {
 
 for (const step of steps) {
   if (Number(step)) await sleep(1000 * Number(step));
-  else console.log(JSON.stringify(await call(step).catch((error) => ({ tool: step, error: `${error}` }))));
+  else console.log(JSON.stringify(await call(step).catch((error) => ({ tool: step, error: `${error.code}: ${error}` }))));
 }
 await client?.close();
 callback.close();

@@ -53,10 +53,13 @@ function line(tool, { code, out, err }) {
   return code === 0 ? { tool, text: out.trim() } : { tool, code, error: err };
 }
 
+let terminals = 0;
+
 /// Runs a command in a terminal: what it prints goes to a file, what it says is on the screen.
 async function terminal({ env, folder }, outlive, args) {
-  const tmux = (...words) => run("tmux", ["-S", join(folder, "tmux"), "-f", "/dev/null", ...words], { env });
-  const [out, ended] = [join(folder, "out"), join(folder, "ended")];
+  const number = ++terminals;
+  const tmux = (...words) => run("tmux", ["-S", join(folder, `tmux-${number}`), "-f", "/dev/null", ...words], { env });
+  const [out, ended] = [join(folder, `out-${number}`), join(folder, `ended-${number}`)];
   const words = [outlive, ...args].map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
   await tmux("new-session", "-d", "-x", "150", "-y", "50", `${words} >'${out}'; echo $? >'${ended}.new'; mv '${ended}.new' '${ended}'; exec cat`);
   try {

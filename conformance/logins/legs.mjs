@@ -2,8 +2,6 @@
 // server.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 
 const MODERN = "2026-07-28";
 const LEGACY = "2025-11-25";
@@ -106,7 +104,7 @@ async function refusal(stage, client) {
   assert.match(why, /access_denied/);
   if (client.name.startsWith("Outlive")) {
     assert.match(why, /the user has refused/);
-    assert.match(why, /log in again|try again|agree/, "no next step");
+    assert.match(why, /log in again|try again|agree/, `no next step: ${why}`);
   }
   if (client.name.includes("command line")) assert.notEqual(lines.at(-1).code, 0);
   const seen = await pages;
@@ -125,7 +123,7 @@ async function logout(stage, client) {
   await pages;
   assert.equal(count(stage, { event: "revoked", client: client.name }), 1, "revoked grants");
   // The server asks about each token, so it knows at once.
-  const { token } = stage.provider.last();
+  const token = stage.provider.lastToken();
   const { status, challenge } = await ask(url, token);
   assert.equal(status, 401);
   assert.match(challenge, /error="invalid_token"/);
@@ -136,7 +134,7 @@ async function logout(stage, client) {
 async function elsewhere(stage, client) {
   const [here, there] = [stage.servers.plain, stage.servers.program];
   await Promise.all([stage.browser.expect("ann"), client.play(stage, MODERN, there, ["hello"])]);
-  const { token } = stage.provider.last();
+  const token = stage.provider.lastToken();
   assert.equal((await ask(there, token)).status, 200);
   const { status, challenge } = await ask(here, token);
   assert.equal(status, 401);
@@ -200,11 +198,11 @@ function isWanted(page, client, wanted) {
 
 function count(stage, what) {
   const fits = (it) => Object.entries(what).every(([name, value]) => it[name] === value);
-  return stage.provider.seen.filter(fits).length;
+  return stage.provider.seen().filter(fits).length;
 }
 
 function hasNoErrors(stage, expected = []) {
-  const errors = stage.provider.seen.filter((it) => it.event === "error" && !expected.includes(it.error));
+  const errors = stage.provider.seen().filter((it) => it.event === "error" && !expected.includes(it.error));
   assert.deepEqual(errors, [], "the authorization server has refused something");
   assert.deepEqual(stage.browser.unexpected, [], "a page was opened that nobody expected");
 }

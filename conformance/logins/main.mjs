@@ -21,26 +21,31 @@ process.on("exit", () => rmSync(root, { recursive: true, force: true, maxRetries
 const provider = await startProvider();
 const [browser, servers] = await Promise.all([startBrowser(settings.chromium, join(root, "browser")), startServers()]);
 const versions = ["oidc-provider", "@modelcontextprotocol/client"].map((it) => `${it} ${versionOf(it)}`);
-print({ with: [browser.version, ...versions].join(", ") });
+print({ with: [browser.version, ...versions].join(", "), legs: LEGS.map((leg) => leg.name) });
 const opener = join(root, "browse");
 writeFileSync(opener, `#!/bin/sh\nexec '${settings.node}' '${join(settings.here, "open.mjs")}' "$1"\n`, { mode: 0o755 });
 
-let number = 0;
-for (const leg of LEGS) {
-  for (const [column, client] of Object.entries(clients(settings))) {
-    if (!leg.clients.includes(column) || !(settings.only ?? []).every((it) => `${leg.name} ${column}`.includes(it))) continue;
-    const folder = join(root, `${++number}`);
+const chosen = ({ name, clients }, column) =>
+  clients.includes(column) && (settings.only ?? []).every((it) => `${name}, ${column}`.includes(it));
+await Promise.all(Object.entries(clients(settings)).map(playAll));
+await browser.stop();
+process.exit(0);
+
+/// All legs of one client, one after the other. The clients do not wait for each other.
+async function playAll([column, client]) {
+  const seat = browser.seat(column);
+  for (const [number, leg] of LEGS.entries()) {
+    if (!chosen(leg, column)) continue;
+    const folder = join(root, `${column}-${number}`);
     mkdirSync(folder);
-    const env = { ...process.env, BROWSER: opener, LOGINS_BROWSER: browser.address, OUTLIVE_DATA: join(folder, "data") };
-    provider.seen.length = 0;
+    const env = { ...process.env, BROWSER: opener, LOGINS_BROWSER: seat.address, OUTLIVE_DATA: join(folder, "data") };
+    const stage = { provider: provider.watch(client.name), browser: seat, servers, folder, env };
     const begun = Date.now();
-    const why = await leg.play({ provider, browser, servers, folder, env }, client).then(() => null, explained);
-    await browser.forget();
+    const why = await leg.play(stage, client).then(() => null, (error) => explained(error, stage));
+    await seat.forget();
     print({ leg: leg.name, client: column, why, seconds: (Date.now() - begun) / 1000 });
   }
 }
-await browser.stop();
-process.exit(0);
 
 /// Our servers, each of which the provider gives out another kind of token for.
 async function startServers() {
@@ -86,8 +91,9 @@ function versionOf(name) {
   return JSON.parse(readFileSync(join(settings.here, "node_modules", name, "package.json"))).version;
 }
 
-function explained(error) {
-  return `${error.message}\n${provider.seen.map((it) => JSON.stringify(it)).join("\n")}`;
+/// What went wrong, and what the authorization server has seen of it.
+function explained(error, stage) {
+  return [error.message, ...stage.provider.seen().map((it) => JSON.stringify(it))].join("\n");
 }
 
 function print(line) {

@@ -24,15 +24,17 @@ export async function startProvider() {
   const provider = new Provider(issuer, configuration(resources));
   const seen = noted(provider);
   const [own, theirs] = [pages(provider), provider.callback()];
-  listener.on("request", (request, response) => {
-    seen.push({ event: "request", method: request.method, path: request.url.split("?")[0] });
-    return request.url.startsWith("/interaction/") ? own(request, response) : theirs(request, response);
-  });
+  listener.on("request", (request, response) =>
+    request.url.startsWith("/interaction/") ? own(request, response) : theirs(request, response),
+  );
   return {
     issuer,
-    seen,
-    /// The last token that was given out.
-    last: () => seen.findLast((it) => it.event === "grant"),
+    /// What happens from now on with a client of this name, and with those who have none.
+    watch(name) {
+      const from = seen.length;
+      const it = { issuer, seen: () => seen.slice(from).filter((it) => [name, undefined].includes(it.client)) };
+      return { ...it, lastToken: () => it.seen().findLast((it) => it.event === "grant").token };
+    },
     /// Gives out tokens for a server: how long they are good for, and of which kind they are.
     protect: (url, { seconds, format, alg }) => resources.set(url, { seconds, format, alg }),
     stop: () => listener.close() && listener.closeAllConnections(),
@@ -60,8 +62,8 @@ function configuration(resources) {
     features: {
       devInteractions: { enabled: false },
       registration: { enabled: true },
-      revocation: { enabled: true },
-      introspection: { enabled: true },
+      revocation: { enabled: true, allowedPolicy: (_, client, token) => token.clientId === client.clientId },
+      introspection: { enabled: true, allowedPolicy: (_, client) => client.clientId === ASKING.client_id },
       dPoP: { enabled: true, nonceSecret: Buffer.alloc(32, 7), requireNonce: () => true },
       resourceIndicators: {
         enabled: true,

@@ -4,7 +4,6 @@
 //! official ones of TypeScript and Python bring people there. All of it is in `conformance/logins`, whose `legs.mjs` says
 //! what is tried. Where a browser cannot be had nothing is tried, and that is said; in continuous integration it fails.
 
-use std::collections::BTreeSet;
 use std::env;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
@@ -58,8 +57,8 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     });
     let mut script = Command::new(node);
     script.arg("main.mjs").arg(settings.to_string()).current_dir(&folder);
-    let played = play(script)?;
-    println!("{}", table(&played));
+    let (legs, played) = play(script)?;
+    println!("{}", table(&legs, &played));
     let wrong: Vec<String> = played.iter().filter_map(Played::wrong).collect();
     ensure!(
         wrong.is_empty(),
@@ -91,19 +90,21 @@ fn or_left_out<T>(what: &str, found: Result<T>) -> Result<Option<T>> {
 }
 
 /// Runs the script to its end. It ends with its standard input, and so does all that it has started.
-fn play(mut script: Command) -> Result<Vec<Played>> {
+/// Returns the names of all legs, and what became of those that were played.
+fn play(mut script: Command) -> Result<(Vec<String>, Vec<Played>)> {
     let mut child = script
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .context("could not start node")?;
     let out = child.stdout.take().context("the script has no output")?;
-    let mut played = Vec::new();
+    let (mut legs, mut played) = (Vec::new(), Vec::new());
     for line in BufReader::new(out).lines() {
         let line = line?;
         let Ok(line) = serde_json::from_str::<Value>(&line) else { bail!("it said {line}") };
         if let Some(with) = line["with"].as_str() {
             eprintln!("logins: with {with}");
+            legs = serde_json::from_value(line["legs"].clone())?;
             continue;
         }
         let text = |name: &str| line[name].as_str().map(str::to_owned);
@@ -119,7 +120,7 @@ fn play(mut script: Command) -> Result<Vec<Played>> {
     let status = child.wait()?;
     ensure!(status.success(), "the script of the logins failed: {status}");
     ensure!(!played.is_empty(), "nothing was tried");
-    Ok(played)
+    Ok((legs, played))
 }
 
 impl Played {
@@ -128,17 +129,15 @@ impl Played {
     }
 }
 
-fn table(played: &[Played]) -> String {
-    let legs = played.iter().map(|it| it.leg.as_str());
-    let mut shown = BTreeSet::new();
+fn table(legs: &[String], played: &[Played]) -> String {
     let mut table = format!("{:<34}", "");
     for client in CLIENTS {
         let _ = write!(table, " {client:<10}");
     }
-    for leg in legs.filter(|leg| shown.insert(*leg)) {
+    for leg in legs.iter().filter(|leg| played.iter().any(|it| it.leg == **leg)) {
         let _ = write!(table, "\n{leg:<34}");
         for client in CLIENTS {
-            let cell = played.iter().find(|it| it.leg == leg && it.client == client);
+            let cell = played.iter().find(|it| it.leg == *leg && it.client == client);
             let cell = cell.map_or("–", |it| if it.why.is_none() { "✓" } else { "✗" });
             let _ = write!(table, " {cell:<10}");
         }
@@ -162,7 +161,8 @@ mod tests {
             played("login", "Python", Some("no")),
             played("logout", "library", None),
         ];
-        let table = table(&all);
+        let legs = ["login", "never", "logout"].map(str::to_owned);
+        let table = table(&legs, &all);
         let lines: Vec<Vec<&str>> =
             table.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(lines[1], ["login", "✓", "–", "–", "✗"]);
