@@ -9,7 +9,8 @@ import puppeteer from "puppeteer-core";
 
 import { PEOPLE } from "./provider.mjs";
 
-const PATIENCE = 20_000;
+/// Only what fails waits so long.
+const PATIENCE = 90_000;
 
 export async function startBrowser(executable, folder) {
   const chromium = await puppeteer.launch({
@@ -46,7 +47,7 @@ class Seat {
   /// Pages that nobody was expected to open.
   unexpected = [];
   #people = new Map();
-  #expected;
+  #expected = [];
   #chromium;
 
   constructor(chromium, address) {
@@ -54,20 +55,19 @@ class Seat {
     this.address = address;
   }
 
-  /// Somebody will open the next page, and answers there. Resolves with the pages that were seen.
+  /// Somebody will open a page, after those that are expected already, and answers there. Resolves with the pages that were seen.
   expect(person, answer = "agree") {
     const done = Promise.withResolvers();
     // Whoever waits is told; nobody may be waiting yet.
     done.promise.catch(() => {});
-    this.#expected = { person, answer, done };
+    this.#expected.push({ person, answer, done });
     return done.promise;
   }
 
   /// A client has opened a page.
   async opened(url) {
-    const expected = this.#expected;
+    const expected = this.#expected.shift();
     if (!expected) return void this.unexpected.push(url);
-    this.#expected = undefined;
     const { person, answer, done } = expected;
     if (!this.#people.has(person)) this.#people.set(person, this.#chromium.createBrowserContext());
     await visit(await this.#people.get(person), url, person, answer).then(done.resolve, done.reject);
@@ -75,7 +75,7 @@ class Seat {
 
   /// Nobody opens anything any more, and nobody is remembered.
   async forget() {
-    this.#expected = undefined;
+    this.#expected = [];
     this.unexpected = [];
     const contexts = await Promise.all(this.#people.values());
     this.#people.clear();

@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { run } from "./processes.mjs";
+import { PATIENCE, run } from "./processes.mjs";
 
 export function clients({ node, python, client, outlive, here }) {
   const all = {
@@ -64,7 +64,7 @@ async function terminal({ env, folder }, outlive, args) {
   await tmux("new-session", "-d", "-x", "150", "-y", "50", `${words} >'${out}'; echo $? >'${ended}.new'; mv '${ended}.new' '${ended}'; exec cat`);
   try {
     for (let waited = 0; !existsSync(ended); waited += 50) {
-      if (waited > 60_000) throw new Error(`nothing within a minute; the screen says ${(await tmux("capture-pane", "-p")).out.trim()}`);
+      if (waited > PATIENCE) throw new Error(`it does not end; the screen says ${(await tmux("capture-pane", "-p")).out.trim()}`);
       await sleep(50);
     }
     const err = (await tmux("capture-pane", "-p")).out.trim();

@@ -47,11 +47,11 @@ async function loginToProgram(stage, client) {
   hasNoErrors(stage);
 }
 
-/// A token is good for two seconds. There is one login, and the caller stays the same.
+/// A token is good for six seconds. There is one login, and the caller stays the same.
 async function renewal(stage, client) {
   const url = stage.servers.brief;
   const pages = stage.browser.expect("ann");
-  const lines = await client.play(stage, MODERN, url, ["whoami", "3", "whoami"]);
+  const lines = await client.play(stage, MODERN, url, ["whoami", "7", "whoami"]);
   const [before, after] = lines.filter((line) => line.tool === "whoami").map((line) => said([line], "whoami"));
   isCalledBy(stage, after, "ann", ["mcp"]);
   assert.equal(after, before);
@@ -64,9 +64,7 @@ async function renewal(stage, client) {
 /// A tool wants more. Whoever is logged in already is asked for just that, and the call goes through.
 async function stepUp(stage, client) {
   const url = stage.servers.plain;
-  const first = stage.browser.expect("ann");
-  let second;
-  first.then(() => (second = stage.browser.expect("ann")), () => {});
+  const [first, second] = [stage.browser.expect("ann"), stage.browser.expect("ann")];
   const steps = client.name.includes("command line") ? ["terminal", "whoami", "write"] : ["whoami", "write"];
   const lines = await client.play(stage, MODERN, url, steps);
   isCalledBy(stage, said(lines, "whoami"), "ann", ["mcp"]);

@@ -51,7 +51,7 @@ async function playAll([column, client]) {
 async function startServers() {
   const kinds = {
     plain: { seconds: 600, format: "jwt", alg: "ES256", args: [] },
-    brief: { seconds: 2, format: "jwt", alg: "RS256", args: ["--exact-clock"] },
+    brief: { seconds: 6, format: "jwt", alg: "RS256", args: ["--exact-clock"] },
     proving: { seconds: 600, format: "jwt", alg: "EdDSA", args: ["--dpop"] },
     asking: { seconds: 600, format: "opaque", args: ["--introspection", `${provider.issuer}/introspect`, ASKING.client_id] },
     program: { seconds: 600, format: "jwt", alg: "RS256" },

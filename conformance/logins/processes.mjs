@@ -4,7 +4,8 @@ import { spawn } from "node:child_process";
 import { createServer } from "node:net";
 import { createInterface } from "node:readline";
 
-const PATIENCE = 60_000;
+/// Only what fails waits so long.
+export const PATIENCE = 120_000;
 const running = new Set();
 
 process.on("exit", () => running.forEach((child) => child.kill("SIGKILL")));
