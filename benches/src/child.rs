@@ -34,6 +34,12 @@ impl Server {
         Ok((server, address))
     }
 
+    /// Starts one of our own servers that listens and says what its callers have to know.
+    pub(crate) fn telling(name: &str, cores: Cores) -> Result<(Self, SocketAddr, String)> {
+        let program = std::env::current_exe().context("could not find this program")?;
+        Self::start_listening(&program, &["serve", name], cores)
+    }
+
     /// Starts one of our own servers that listens and keeps tasks somewhere.
     pub(crate) fn keeping(name: &str, place: &Place, cores: Cores) -> Result<(Self, SocketAddr)> {
         let program = std::env::current_exe().context("could not find this program")?;

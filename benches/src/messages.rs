@@ -2,6 +2,8 @@
 //!
 //! Ids have a fixed number of digits: a message is written once, and only its id is exchanged.
 
+use memchr::memmem;
+
 /// The first id that is given.
 pub const FIRST_ID: u32 = 1_000_000;
 
@@ -140,7 +142,7 @@ impl Numbered {
     pub fn new(bytes: impl Into<Vec<u8>>) -> Option<Self> {
         let bytes = bytes.into();
         let id = format!(r#""id":{FIRST_ID}"#);
-        let at = memchr::memmem::find(&bytes, id.as_bytes())? + r#""id":"#.len();
+        let at = memmem::find(&bytes, id.as_bytes())? + r#""id":"#.len();
         Some(Self { bytes, at })
     }
 
@@ -178,4 +180,11 @@ pub fn http_request(method: &str, path: &str, headers: &[(&str, &str)], body: &s
         head.push_str(&format!("{name}: {value}\r\n"));
     }
     format!("{head}\r\n{body}").into_bytes()
+}
+
+/// The id of the task that an answer tells of.
+pub fn task_id(answer: &[u8]) -> Option<String> {
+    const NAME: &[u8] = br#""taskId":""#;
+    let rest = &answer[memmem::find(answer, NAME)? + NAME.len()..];
+    str::from_utf8(&rest[..memchr::memchr(b'"', rest)?]).ok().map(str::to_owned)
 }

@@ -10,8 +10,9 @@ mod progress;
 mod soak;
 mod streams;
 mod tasks;
+mod tokens;
 
-use std::io;
+use std::{fmt::Display, io};
 
 use anyhow::{Result, bail};
 use outlive::{
@@ -45,6 +46,7 @@ pub(crate) fn run(name: &str, place: Option<&str>) -> Result<()> {
         "control-streams" => listen(control_streams::start()),
         "outlive-http" => listen(outlive_http(echo::server()?)),
         "outlive-full-http" => listen(outlive_full_http()),
+        "outlive-tokens-http" => listen(tokens::start()),
         "outlive-telling-http" => tell(),
         "outlive-durable-http" => listen(outlive_http(echo::durable_server()?)),
         "control-payload" => listen(growth::control()),
@@ -54,13 +56,13 @@ pub(crate) fn run(name: &str, place: Option<&str>) -> Result<()> {
         "control-stdio" => control_stdio::run(),
         "outlive-stdio" => outlive_stdio(),
         _ => bail!(
-            "there is no server `{name}`; there are control-http, control-streams, control-payload, control-progress, control-stdio, outlive-http, outlive-full-http, outlive-telling-http, outlive-durable-http, outlive-payload, outlive-progress, outlive-stdio; with a place: control-tasks, outlive-tasks, outlive-tasks-idle, outlive-streams, outlive-lifecycle, outlive-soak; and with a number: outlive-tools"
+            "there is no server `{name}`; there are control-http, control-streams, control-payload, control-progress, control-stdio, outlive-http, outlive-full-http, outlive-tokens-http, outlive-telling-http, outlive-durable-http, outlive-payload, outlive-progress, outlive-stdio; with a place: control-tasks, outlive-tasks, outlive-tasks-idle, outlive-streams, outlive-lifecycle, outlive-soak; and with a number: outlive-tools"
         ),
     }
 }
 
-/// Runs what listens, and tells its port.
-fn listen(start: impl Future<Output = Result<(u16, impl Sized)>>) -> Result<()> {
+/// Runs what listens, and tells its port, and what callers have to know besides.
+fn listen(start: impl Future<Output = Result<(impl Display, impl Sized)>>) -> Result<()> {
     let runtime = runtime()?;
     let (port, _serving) = runtime.block_on(start)?;
     say(&format!("listening {port}"));

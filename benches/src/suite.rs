@@ -1,5 +1,6 @@
 //! What is measured. Each suite is a file with a function `measure`, and stands in one list.
 
+mod auth;
 mod client;
 mod cold;
 mod http;
@@ -83,6 +84,12 @@ pub(crate) const SUITES: &[Suite] = &[
         about: "tools/call on a pipe, one at a time and 64 in flight",
         has_peers: false,
         measure: stdio::measure,
+    },
+    Suite {
+        name: "auth",
+        about: "tools/call over HTTP with a JWT that is known, beside one without",
+        has_peers: false,
+        measure: auth::measure,
     },
     Suite {
         name: "cold",

@@ -3,23 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail};
-use outlive::{
-    http::HttpConfig,
-    server::{Args, Server, TaskConfig, TaskPolicy, Tool},
-};
+use outlive::{http::HttpConfig, server::TaskConfig};
 use outlive_protocol::Principal;
 use outlive_tasks::store::{Changes, Created, MemoryStore, Store, TaskOutcome, Then, WorkerId};
 
+use super::tasks;
 use crate::place::{Place, each_number, new_task, numbered_id, raw_value};
-
-#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
-struct EchoArgs {
-    message: String,
-}
-
-async fn echo(Args(args): Args<EchoArgs>) -> String {
-    args.message
-}
 
 /// Keeps tasks at a place: `memory:COUNT`, with so many that are over, or a file.
 pub(super) async fn start(place: &str) -> Result<(u16, impl Sized)> {
@@ -31,16 +20,8 @@ pub(super) async fn start(place: &str) -> Result<(u16, impl Sized)> {
         }
         None => Place::told(place).open().await?,
     };
-    // Callers cannot be told apart here: together they may do what many callers may.
-    let config = TaskConfig::new(store)
-        .poll_rate(None)
-        .poll_interval(Duration::from_millis(5))
-        .max_per_caller(100_000_000);
-    let tool = Tool::new("echo", echo).description("Says what it is told");
-    let server = Server::builder("bench", "1.0.0")
-        .tool(tool.task(TaskPolicy::Always))
-        .tasks(config)
-        .build()?;
+    let config = TaskConfig::new(store).poll_interval(Duration::from_millis(5));
+    let server = tasks::server(config)?;
     let serving = server.serve_http("127.0.0.1:0", HttpConfig::new()).await?;
     Ok((serving.address().port(), serving))
 }

@@ -5,19 +5,20 @@ use std::{io, time::Duration};
 use anyhow::Result;
 use outlive::{
     http::HttpConfig,
-    server::{Args, Server, TaskConfig, TaskPolicy, Tool},
+    server::{BuildError, Server, TaskConfig, TaskPolicy},
     tasks::SqliteStore,
 };
 
-use crate::place::Place;
+use crate::{echo, place::Place};
 
-#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
-struct EchoArgs {
-    message: String,
-}
-
-async fn echo(Args(args): Args<EchoArgs>) -> String {
-    args.message
+/// The server: its tool echoes, as a task.
+pub(super) fn server(config: TaskConfig) -> Result<Server, BuildError> {
+    let config = config
+        .poll_rate(None)
+        // Callers cannot be told apart here: together they may do what many callers may.
+        .max_per_caller(100_000_000);
+    let tool = echo::tool().description("Says what it is told").task(TaskPolicy::Always);
+    Server::builder("bench", "1.0.0").tool(tool).tasks(config).build()
 }
 
 /// Serves until the standard input ends, and answers each line there with how many statements it
@@ -26,17 +27,10 @@ pub(super) fn run(place: &str, running: Option<usize>) -> Result<()> {
     let runtime = super::runtime()?;
     let (port, _serving) = runtime.block_on(async {
         let store = Place::told(place).open().await?;
-        // Callers cannot be told apart here: together they may do what many callers may.
         let config = TaskConfig::new(store)
-            .poll_rate(None)
             .poll_interval(Duration::from_millis(10))
-            .max_per_caller(100_000_000)
             .engine(|engine| engine.running = running.unwrap_or(engine.running));
-        let tool = Tool::new("echo", echo).description("Says what it is told");
-        let server = Server::builder("bench", "1.0.0")
-            .tool(tool.task(TaskPolicy::Always))
-            .tasks(config)
-            .build()?;
+        let server = server(config)?;
         let serving = server.serve_http("127.0.0.1:0", HttpConfig::new()).await?;
         anyhow::Ok((serving.address().port(), serving))
     })?;

@@ -14,7 +14,7 @@ use crate::{
     child::Server,
     load::talk::{Say, Talk, Talks},
     machine::{Cores, pin, spread},
-    messages::{CREATE_TASK_HEADERS, TEXT, create_task, get_task_at, http_request},
+    messages::{CREATE_TASK_HEADERS, TEXT, create_task, get_task_at, http_request, task_id},
     peers::{Peer, Peers, Serves},
     place::{Folder, Kind, Place},
     report::{Bar, Report},
@@ -223,12 +223,6 @@ impl Talk for Client {
         self.task = Some(task);
         Ok(Say::Later(look))
     }
-}
-
-fn task_id(answer: &[u8]) -> Option<String> {
-    const NAME: &[u8] = br#""taskId":""#;
-    let rest = &answer[memmem::find(answer, NAME)? + NAME.len()..];
-    str::from_utf8(&rest[..memchr::memchr(b'"', rest)?]).ok().map(str::to_owned)
 }
 
 /// A server whose tasks are made and polled.

@@ -92,8 +92,8 @@ use proc_macro::TokenStream;
 /// `name = "…"`, `title = "…"`, `description = "…"`, `read_only`, `idempotent`, `destructive` and
 /// `open_world`; the last two also `= false`; `incremental`; and `task = "auto"`, `"always"` or
 /// `"never"`, which says whether calls become tasks (`"auto"` is `TaskPolicy::auto()`); and
-/// `resume = "any-revision"` or `"same-revision"`. Each is the method of that name of
-/// the builder.
+/// `resume = "any-revision"` or `"same-revision"`; `scopes("one", "two")`, all of which a caller
+/// needs, and `listed_always`. Each is the method of that name of the builder.
 ///
 /// # What it becomes
 ///
@@ -149,7 +149,8 @@ pub fn tool(settings: TokenStream, function: TokenStream) -> TokenStream {
 ///
 /// # Keys
 ///
-/// The URI first; then `name = "…"`, `title = "…"`, `description = "…"`, `mime_type = "…"`.
+/// The URI first; then `name = "…"`, `title = "…"`, `description = "…"`, `mime_type = "…"`,
+/// `scopes("…")` and `listed_always`.
 #[proc_macro_attribute]
 pub fn resource(settings: TokenStream, function: TokenStream) -> TokenStream {
     resource::expand(settings.into(), function.into()).into()
@@ -179,7 +180,7 @@ pub fn resource(settings: TokenStream, function: TokenStream) -> TokenStream {
 ///
 /// # Keys
 ///
-/// `name = "…"`, `title = "…"`, `description = "…"`.
+/// `name = "…"`, `title = "…"`, `description = "…"`, `scopes("…")` and `listed_always`.
 #[proc_macro_attribute]
 pub fn prompt(settings: TokenStream, function: TokenStream) -> TokenStream {
     prompt::expand(settings.into(), function.into()).into()

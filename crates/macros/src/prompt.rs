@@ -9,7 +9,13 @@ use crate::{
     settings::{Key, Settings},
 };
 
-const KEYS: &[Key] = &[Key::text("name"), Key::text("title"), Key::text("description")];
+const KEYS: &[Key] = &[
+    Key::text("name"),
+    Key::text("title"),
+    Key::text("description"),
+    Key::names("scopes"),
+    Key::flag("listed_always"),
+];
 
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();

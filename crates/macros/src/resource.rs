@@ -16,8 +16,14 @@ use crate::{
     template,
 };
 
-const KEYS: &[Key] =
-    &[Key::text("name"), Key::text("title"), Key::text("description"), Key::text("mime_type")];
+const KEYS: &[Key] = &[
+    Key::text("name"),
+    Key::text("title"),
+    Key::text("description"),
+    Key::text("mime_type"),
+    Key::names("scopes"),
+    Key::flag("listed_always"),
+];
 
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();

@@ -1,4 +1,4 @@
-//! What stands in the parentheses of an attribute: `title = "…", read_only`.
+//! What stands in the parentheses of an attribute: `title = "…", read_only, scopes("…")`.
 //!
 //! Every key but `name` is a method of the builder and becomes a call of it, with the key's own
 //! span: whoever asks an editor about a key gets to the method.
@@ -8,8 +8,10 @@ use quote::{ToTokens, quote};
 use syn::{
     Expr, ExprLit, Ident, Lit, Token,
     ext::IdentExt,
+    parenthesized,
     parse::{Parse, ParseStream, Parser},
     punctuated::Punctuated,
+    token::Paren,
 };
 
 use crate::{errors::Errors, function::Function};
@@ -27,6 +29,8 @@ enum Takes {
     Bool,
     /// One of these words, each of which stands for an expression.
     Word(&'static [Word]),
+    /// Names without spaces, in parentheses.
+    Names,
 }
 
 /// A word, and what it stands for: a path below the crate's `server`.
@@ -51,6 +55,11 @@ impl Key {
     /// `key = "one of these"`
     pub(crate) const fn word(name: &'static str, words: &'static [Word]) -> Self {
         Self { name, takes: Takes::Word(words) }
+    }
+
+    /// `key("one", "two")`
+    pub(crate) const fn names(name: &'static str) -> Self {
+        Self { name, takes: Takes::Names }
     }
 }
 
@@ -104,7 +113,17 @@ impl Settings {
         };
         let wrong = |message: String| Err(syn::Error::new(key.span(), message));
         match (&known.takes, value) {
-            (Takes::Text, Some(value)) if may_be_text(value) => match known.name {
+            (Takes::Names, Value::List(names)) if !names.is_empty() => {
+                names.iter().try_for_each(check_name)?;
+                self.calls.push(quote!(.#key([#names])));
+            }
+            (Takes::Names, _) => {
+                let singular = known.name.trim_end_matches('s');
+                return wrong(format!(
+                    "`{key}` names at least one {singular}; write `{key}(\"one\", \"two\")`"
+                ));
+            }
+            (Takes::Text, Value::One(value)) if may_be_text(value) => match known.name {
                 "name" => self.name = Some(value.clone()),
                 name => {
                     self.described |= name == "description";
@@ -112,16 +131,16 @@ impl Settings {
                 }
             },
             (Takes::Text, _) => return wrong(format!("`{key}` is a text; write `{key} = \"…\"`")),
-            (Takes::Nothing, None) => self.calls.push(quote!(.#key())),
-            (Takes::Nothing, Some(_)) => {
+            (Takes::Nothing, Value::None) => self.calls.push(quote!(.#key())),
+            (Takes::Nothing, _) => {
                 return wrong(format!("`{key}` takes no value; write `{key}`, or leave it out"));
             }
-            (Takes::Bool, None) => self.calls.push(quote!(.#key(true))),
-            (Takes::Bool, Some(Expr::Lit(ExprLit { lit: Lit::Bool(value), .. }))) => {
+            (Takes::Bool, Value::None) => self.calls.push(quote!(.#key(true))),
+            (Takes::Bool, Value::One(Expr::Lit(ExprLit { lit: Lit::Bool(value), .. }))) => {
                 self.calls.push(quote!(.#key(#value)));
             }
-            (Takes::Bool, Some(_)) => return wrong(format!("write `{key}` or `{key} = false`")),
-            (Takes::Word(words), value) => match meaning(words, value.as_ref()) {
+            (Takes::Bool, _) => return wrong(format!("write `{key}` or `{key} = false`")),
+            (Takes::Word(words), value) => match meaning(words, value) {
                 Some(meaning) => self.calls.push(quote!(.#key(#meaning))),
                 None => {
                     let all = words.iter().map(|(word, _)| format!("`{key} = \"{word}\"`"));
@@ -135,25 +154,58 @@ impl Settings {
 }
 
 /// What a word stands for, if it is one of those.
-fn meaning(words: &[Word], value: Option<&Expr>) -> Option<TokenStream> {
-    let Some(Expr::Lit(ExprLit { lit: Lit::Str(text), .. })) = value else { return None };
+fn meaning(words: &[Word], value: &Value) -> Option<TokenStream> {
+    let Value::One(Expr::Lit(ExprLit { lit: Lit::Str(text), .. })) = value else { return None };
     let (_, path) = words.iter().find(|(word, _)| *word == text.value())?;
     let path: TokenStream = path.parse().ok()?;
     Some(quote!(::outlive::server::#path))
 }
 
-/// `key` or `key = value`.
+/// `key`, `key = value` or `key(value, value)`.
 struct Pair {
     key: Ident,
-    value: Option<Expr>,
+    value: Value,
+}
+
+/// What stands after a key.
+enum Value {
+    None,
+    One(Expr),
+    List(Punctuated<Expr, Token![,]>),
 }
 
 impl Parse for Pair {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let key = input.call(Ident::parse_any)?;
-        let value = input.parse::<Option<Token![=]>>()?.map(|_| input.parse()).transpose()?;
+        let value = if input.peek(Paren) {
+            let list;
+            parenthesized!(list in input);
+            Value::List(Punctuated::parse_terminated(&list)?)
+        } else if input.parse::<Option<Token![=]>>()?.is_some() {
+            Value::One(input.parse()?)
+        } else {
+            Value::None
+        };
         Ok(Self { key, value })
     }
+}
+
+/// A name that is written out has no spaces in it: with some it would be two, or none.
+fn check_name(name: &Expr) -> syn::Result<()> {
+    let Expr::Lit(ExprLit { lit, .. }) = name else { return Ok(()) };
+    let message = match lit {
+        Lit::Str(text) => match text.value() {
+            text if text.is_empty() => "this name is empty; write one, or leave it out".to_owned(),
+            text if text.contains(|char: char| char.is_whitespace() || "\"\\".contains(char)) => {
+                let parts: Vec<String> =
+                    text.split_whitespace().map(|part| format!("{part:?}")).collect();
+                format!("a name has no spaces, quotes or backslashes; write {}", parts.join(", "))
+            }
+            _ => return Ok(()),
+        },
+        _ => "a name is a text; write it in quotes".to_owned(),
+    };
+    Err(syn::Error::new_spanned(name, message))
 }
 
 /// Constants and macros such as `include_str!` are texts too; what they really are, the compiler

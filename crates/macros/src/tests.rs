@@ -91,6 +91,40 @@ fn a_word_stands_for_a_policy() {
 }
 
 #[test]
+fn scopes_stand_in_parentheses() {
+    let function = quote!(
+        async fn wipe() {}
+    );
+    let scoped = quote!(.scopes(["files:write", ADMIN]).listed_always());
+    let scopes = quote!(scopes("files:write", ADMIN), listed_always);
+    for (made, product, new) in [
+        (
+            tool::expand(scopes.clone(), function.clone()),
+            quote!(::outlive::server::Tool),
+            quote!("wipe", wipe),
+        ),
+        (
+            prompt::expand(scopes.clone(), function.clone()),
+            quote!(::outlive::server::Prompt),
+            quote!("wipe", wipe),
+        ),
+        (
+            resource::expand(quote!("a://b", #scopes), function.clone()),
+            quote!(::outlive::server::Resource),
+            quote!("a://b", "wipe", wipe),
+        ),
+    ] {
+        let expected = quote! {
+            fn wipe() -> #product {
+                async fn wipe() {}
+                #product::new::<(), _>(#new) #scoped
+            }
+        };
+        check(&made, &expected);
+    }
+}
+
+#[test]
 fn a_parameter_called_args_is_all_arguments() {
     let made = tool::expand(
         quote!(name = NAME, description = include_str!("search.md")),

@@ -20,6 +20,8 @@ const KEYS: &[Key] = &[
     Key::word("task", POLICIES),
     Key::word("resume", RESUMES),
     Key::flag("incremental"),
+    Key::names("scopes"),
+    Key::flag("listed_always"),
 ];
 
 /// Whether calls become tasks.

@@ -28,6 +28,8 @@
 
 pub mod client;
 mod hex;
+#[cfg(feature = "auth")]
+mod login_notes;
 mod operator;
 pub mod server;
 pub mod testing;
@@ -44,6 +46,8 @@ pub use outlive_transport::messages;
 
 /// Where tasks are kept, and how they are run.
 pub mod tasks {
+    #[cfg(feature = "auth")]
+    pub use crate::login_notes::LoginNotes;
     pub use crate::operator::{Operator, Shown};
     pub use outlive_tasks::{
         Entry, Failure, Restored, Segment, Unanswered,

@@ -1,11 +1,14 @@
-//! What is kept of logins: a file in the user's data folder that nobody else can read.
+//! What is kept of logins: in the user's data folder, sealed with a key that the operating system
+//! keeps, or where it keeps none in a file that nobody else can read.
 //!
 //! The tokens in it, and the clients that registered themselves, belong to the OAuth client. Beside
 //! them stand the clients that were named by hand, because whoever renews a token has to be the one who
 //! got it.
 
+use std::env;
+
 use outlive::auth::client::{
-    CredentialStore, FileStore, OAuth, OAuthBuilder, OAuthError, Secret, StoreError,
+    CredentialStore, KeptIn, OAuth, OAuthBuilder, OAuthError, Secret, StoreError, SystemStore,
 };
 use serde::{Deserialize, Serialize};
 
@@ -14,10 +17,13 @@ use crate::{
     trouble::{Kind, Result, Trouble},
 };
 
-/// The file.
+/// Says with `off` that the operating system's place for secrets is not to be used.
+const KEY_STORE: &str = "OUTLIVE_KEY_STORE";
+
+/// What is kept.
 #[derive(Clone, Debug)]
 pub(crate) struct Credentials {
-    store: FileStore,
+    store: SystemStore,
 }
 
 /// A client that somebody has registered with the authorization server. No `Debug`: it has a secret.
@@ -32,7 +38,23 @@ pub(super) struct OwnClient {
 impl Credentials {
     /// Opens it, in the user's data folder. It need not be there yet.
     pub(crate) fn open() -> Result<Self> {
-        Ok(Self { store: FileStore::new(paths::data()?.join("credentials.json")) })
+        let store = SystemStore::new("outlive", paths::data()?.join("credentials.json"));
+        let wanted = match env::var_os(KEY_STORE) {
+            None => true,
+            Some(said) if said == "on" || said.is_empty() => true,
+            Some(said) if said == "off" => false,
+            Some(said) => {
+                let said = said.to_string_lossy();
+                return Err(Trouble::usage(format!("{KEY_STORE} is `{said}`"))
+                    .remedy(format!("{KEY_STORE}=on or {KEY_STORE}=off")));
+            }
+        };
+        Ok(Self { store: if wanted { store } else { store.without_system() } })
+    }
+
+    /// Where the login to a server is kept, if there is one.
+    pub(super) fn kept_in(&self, url: &str) -> Result<Option<KeptIn>> {
+        self.store.kept_in(url).map_err(unusable)
     }
 
     /// The OAuth client for a server, which lets nobody log in yet.
@@ -51,6 +73,14 @@ impl Credentials {
             }
         }
         builder
+    }
+
+    /// What is to be said of a login that is there and cannot be opened.
+    pub(super) fn closed(&self, url: &str, kind: Kind) -> Result<Option<Trouble>> {
+        let Some(why) = self.store.closed(url).map_err(unusable)? else { return Ok(None) };
+        let trouble = format!("the login to {url} cannot be opened: {why}");
+        let remedy = format!("unlock it and try again; or `outlive login {url}`");
+        Ok(Some(Trouble::new(kind, trouble).remedy(remedy)))
     }
 
     /// The servers that somebody is logged in to.
@@ -97,6 +127,10 @@ pub(crate) fn trouble(error: &OAuthError) -> Trouble {
     let or_token = "--token-env VARIABLE or --token-file FILE, if you were given a token";
     match error {
         OAuthError::LoginRequired { server } => {
+            let closed = Credentials::open().and_then(|it| it.closed(server, Kind::Unreachable));
+            if let Ok(Some(trouble)) = closed {
+                return trouble;
+            }
             Trouble::unreachable(format_args!("{server} wants its user to log in"))
                 .remedy(format_args!("`outlive login {server}`; or {or_token}"))
         }

@@ -3,7 +3,7 @@
 use std::{env, path::PathBuf, process::ExitCode};
 
 use outlive::{
-    auth::client::{LoggedIn, OAuth},
+    auth::client::{KeptIn, LoggedIn, OAuth},
     client::Client,
 };
 
@@ -20,7 +20,8 @@ use crate::{
 /// Logs in to a server, in the browser.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The login is kept in the data folder, in a file that only its owner can read, and renewed while it can be.
+The login is kept in the data folder, sealed with a key in the system's key store where there is one, else in a file that only
+its owner can read, and renewed while it can be. OUTLIVE_KEY_STORE=off leaves the key store alone.
 `outlive call`, `tasks` and `inspect` use it.
 
 Examples:
@@ -82,8 +83,16 @@ async fn login(args: Args) -> Result<ExitCode> {
     if let Some(client) = client.filter(|_| args.client_id.is_some()) {
         credentials.keep_client(&args.url, &client)?;
     }
+    let kept_in = credentials.kept_in(&args.url)?;
+    if let Some(KeptIn::File { file, why: Some(why), .. }) = &kept_in {
+        let file = file.display();
+        screen.talk(&format!(
+            "{}, so the login is kept in {file}, which only you can read.",
+            capital(why)
+        ));
+    }
     match args.json {
-        true => screen.data(&Shown::new(&args.url, &logged_in).json().to_string()),
+        true => screen.data(&Shown::new(&args.url, &logged_in, kept_in).json().to_string()),
         false => screen.talk(&format!("You are logged in to {}.", args.url)),
     }
     Ok(ExitCode::SUCCESS)
@@ -109,6 +118,12 @@ async fn log_in(args: &Args, server: &Server, oauth: &OAuth, person: &Person) ->
         // It lets anybody say hello, or takes the login that there was.
         _ => oauth.login().await.map_err(|error| trouble(&error)),
     }
+}
+
+/// The same at the beginning of a sentence.
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 fn secret_in(variable: &str) -> Result<String> {

@@ -5,7 +5,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use outlive::auth::client::LoggedIn;
+use outlive::auth::client::{KeptIn, LoggedIn};
 use serde_json::{Value, json};
 
 use super::{Credentials, address, trouble};
@@ -40,21 +40,28 @@ async fn whoami(args: Args) -> Result<ExitCode> {
     if let Some(url) = &args.url {
         address(url)?;
         let Some(logged_in) = look(&credentials, url).await? else {
-            let trouble = Trouble::new(Kind::Failed, format!("nobody is logged in to {url}"));
-            return Err(trouble.remedy(format!("`outlive login {url}`")));
+            return Err(match credentials.closed(url, Kind::Failed)? {
+                Some(trouble) => trouble,
+                None => Trouble::new(Kind::Failed, format!("nobody is logged in to {url}"))
+                    .remedy(format!("`outlive login {url}`")),
+            });
         };
-        let found = Shown::new(url, &logged_in);
+        let found = Shown::new(url, &logged_in, credentials.kept_in(url)?);
         screen.data(&if args.json { found.json().to_string() } else { found.text() });
         return Ok(ExitCode::SUCCESS);
     }
     let mut all = Vec::new();
     for url in credentials.servers()? {
         if let Some(logged_in) = look(&credentials, &url).await? {
-            all.push((url, logged_in));
+            let kept_in = credentials.kept_in(&url)?;
+            all.push((url, logged_in, kept_in));
+        } else if let Some(trouble) = credentials.closed(&url, Kind::Failed)? {
+            screen.talk(&trouble.to_string());
         }
     }
-    let mut shown = all.iter().map(|(url, logged_in)| Shown::new(url, logged_in));
-    match (args.json, all.is_empty()) {
+    let is_empty = all.is_empty();
+    let mut shown = all.iter().map(|(url, login, kept)| Shown::new(url, login, kept.clone()));
+    match (args.json, is_empty) {
         (true, _) => screen.data(&Value::from_iter(shown.map(|it| it.json())).to_string()),
         (false, true) => screen.talk("You are logged in nowhere. `outlive login URL` logs in."),
         (false, false) => shown.by_ref().for_each(|it| screen.data(&it.text())),
@@ -70,11 +77,12 @@ async fn look(credentials: &Credentials, url: &str) -> Result<Option<LoggedIn>> 
 pub(super) struct Shown<'a> {
     server: &'a str,
     login: &'a LoggedIn,
+    kept_in: Option<KeptIn>,
 }
 
 impl<'a> Shown<'a> {
-    pub(super) fn new(server: &'a str, login: &'a LoggedIn) -> Self {
-        Self { server, login }
+    pub(super) fn new(server: &'a str, login: &'a LoggedIn, kept_in: Option<KeptIn>) -> Self {
+        Self { server, login, kept_in }
     }
 
     fn expires(&self) -> Option<u64> {
@@ -91,7 +99,24 @@ impl<'a> Shown<'a> {
             "expires": self.expires().map(stamp),
             "renewable": login.renewable,
             "boundToKey": login.bound,
+            "keptIn": self.kept_in.as_ref().map(|kept| match kept {
+                KeptIn::System { name, file, .. } => json!({"keyStore": name, "file": file}),
+                KeptIn::File { file, .. } => json!({"file": file}),
+                _ => Value::Null,
+            }),
         })
+    }
+
+    fn kept(&self) -> String {
+        match &self.kept_in {
+            Some(KeptIn::System { name, file, .. }) => {
+                format!("in {}, which opens with a key in {name}", file.display())
+            }
+            Some(KeptIn::File { file, .. }) => {
+                format!("in {}, which only you can read", file.display())
+            }
+            _ => "nowhere".to_owned(),
+        }
     }
 
     fn text(&self) -> String {
@@ -113,6 +138,7 @@ impl<'a> Shown<'a> {
             ("client", &login.client_id),
             ("scopes", &scopes),
             ("good", &format!("{span}{renewed}{key}")),
+            ("kept", &self.kept()),
         ];
         let lines = lines.map(|(name, value)| format!("\n  {name:<8}{}", shown(value)));
         format!("{}{}", shown(self.server), lines.concat())

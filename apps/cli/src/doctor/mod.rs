@@ -1,8 +1,9 @@
 //! `outlive doctor`: checks what the program needs, and says what to do.
 //!
 //! - `folder`: the data folder, and sockets in it. `store`: where tasks are kept. `port`: where is
-//!   listened. `files`: outlive.toml, tokens, keys. `machine`: clock, locale, terminal.
+//!   listened. `files`: outlive.toml, tokens, keys. `auth`: issuers of tokens. `machine`: clock, locale, terminal.
 
+mod auth;
 mod files;
 mod folder;
 mod machine;
@@ -27,8 +28,8 @@ use crate::{
 
 /// Checks what this program needs, and says what to do.
 ///
-/// Looks at the data folder, the store, the port, files with tokens and keys, the clock, and the terminal. It writes
-/// and forgets a note in the store and a file in the data folder; nothing else is changed.
+/// Looks at the data folder, the store, the port, files with tokens and keys, issuers of tokens, the clock, and the
+/// terminal. It writes and forgets a note in the store and a file in the data folder; nothing else is changed.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   outlive doctor
@@ -157,6 +158,10 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
             }
         };
         findings.push(port::check(&plan.listen).await);
+        let config = plan.file.as_ref().and_then(|(_, config)| config.as_ref().ok());
+        if let Some(auth) = config.and_then(|config| config.auth.as_ref()) {
+            findings.extend(auth::check(auth).await);
+        }
         Ok(findings)
     })?);
     findings.extend(machine::check(&began));

@@ -85,7 +85,8 @@ impl Hello {
         eprintln!("  data   {}", self.data.display());
         eprintln!("  store  {}", self.store);
         if let Some(auth) = &self.auth {
-            eprintln!("  login  at {}, for {}", auth.issuer, auth.resource);
+            let issuers: Vec<&str> = auth.issuers.iter().map(|it| it.issuer.as_str()).collect();
+            eprintln!("  login  at {}, for {}", issuers.join(" or "), auth.resource);
         }
         eprintln!();
         // Tokens are for the address that the outside sees.

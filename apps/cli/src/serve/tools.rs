@@ -90,6 +90,10 @@ impl Tools {
         if let Some(title) = &config.title {
             tool = tool.title(title);
         }
+        tool = tool.scopes(&config.scopes);
+        if config.listed_always {
+            tool = tool.listed_always();
+        }
         match &config.output {
             Output::Text => tool = tool.incremental(),
             Output::Json { schema: Some(schema) } => tool = tool.output_schema(raw(schema)),

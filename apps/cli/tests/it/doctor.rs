@@ -10,7 +10,10 @@ use std::{
 use outlive::{http::HttpConfig, server::Server};
 use serde_json::Value;
 
-use crate::store::{Folder, Place, err, out, outlive};
+use crate::{
+    auth::world::{Authority, Ways},
+    store::{Folder, Place, err, out, outlive},
+};
 
 /// A port that nobody else has.
 fn free_port() -> (TcpListener, String) {
@@ -190,4 +193,43 @@ fn files_and_folders_that_others_may_read_are_named() {
     finds(&shut, "keys", "ok", "has keys");
     fs::write(&tokens, "ada short\n").unwrap();
     finds(&look(), "tokens", "failure", "16 characters");
+}
+
+#[test]
+fn issuers_are_asked_for_what_their_tokens_are_checked_with() {
+    let (folder, issuer) = (Folder::new(), Authority::start(Ways::default()));
+    let url = issuer.url.as_str();
+    let file = folder.0.join("auth.toml");
+    let check = |auth: &str| {
+        let tool = "[tools.t]\ndescription = \"d\"\ncommand = [\"sh\"]\n";
+        fs::write(&file, format!("{tool}[auth]\n{auth}")).unwrap();
+        doctor(&folder, &["--listen", "127.0.0.1:0", file.to_str().unwrap()])
+    };
+    let mcp = "resource = \"https://mcp.test/mcp\"\n";
+    let all_well = check(&format!("{mcp}issuer = \"{url}\"\n"));
+    finds(&all_well, "auth", "ok", "https://mcp.test/.well-known/oauth-protected-resource/mcp");
+    finds(&all_well, "auth", "ok", &format!("{url} has 1 keys"));
+    assert_eq!(all_well.status.code(), Some(0), "{}", out(&all_well));
+    // The same address by another name: whoever answers there is about another issuer.
+    let other = url.replace("127.0.0.1", "localhost");
+    let found = check(&format!("{mcp}issuer = \"{other}\"\n"));
+    finds(&found, "auth", "failure", "is about another issuer; `issuer` letter by letter");
+    assert_eq!(found.status.code(), Some(1));
+    let found = check(&format!("{mcp}issuer = \"{url}\"\njwks_url = \"{url}/nowhere\"\n"));
+    finds(&found, "auth", "failure", &format!("answered HTTP 404; open {url}/nowhere"));
+    let gone = free_port().1;
+    let found = check(&format!("{mcp}issuer = \"http://{gone}\"\n"));
+    finds(&found, "auth", "failure", &format!("tokens of http://{gone} cannot be checked"));
+    let found = check(&format!("resource = \"https://mcp.test/tools\"\nissuer = \"{url}\"\n"));
+    finds(&found, "auth", "warning", "serves /mcp");
+    let found = check(&format!("resource = \"mcp.test\"\nissuer = \"{url}\"\n"));
+    finds(&found, "auth", "failure", "[auth]: ");
+    let asking = format!(
+        "introspection_url = \"{url}/introspect\"\nintrospection_client_id = \"us\"\nintrospection_secret_env = \"PATH\"\n"
+    );
+    let found = check(&format!("{mcp}issuer = \"{url}\"\n{asking}"));
+    finds(&found, "auth", "ok", "answers questions about tokens");
+    let found =
+        check(&format!("{mcp}issuer = \"{url}\"\n{}", asking.replace("/introspect", "/elsewhere")));
+    finds(&found, "auth", "failure", "knows the client `us`, and that PATH has its secret");
 }

@@ -10,7 +10,7 @@ use crate::{
     child::Server,
     load::talk::{Say, Talk, Talks},
     machine::{pin, spread},
-    messages::{CREATE_TASK_HEADERS, TEXT, create_task, get_task, http_request},
+    messages::{CREATE_TASK_HEADERS, TEXT, create_task, get_task, http_request, task_id},
     report::{Bar, Report},
     slices::{Slice, Target},
 };
@@ -72,7 +72,10 @@ impl Talk for Client {
     fn next(&mut self, answer: Option<&[u8]>) -> Result<Say> {
         let Some(answer) = answer else { return Ok(Say::Now((self.wire)(None))) };
         if self.task.is_none() {
-            self.task = Some(task_id(answer)?);
+            let id = task_id(answer);
+            let id =
+                id.with_context(|| format!("not a task: {}", String::from_utf8_lossy(answer)))?;
+            self.task = Some(id);
         } else if memmem::find(answer, br#""status":"completed""#).is_some() {
             self.task = None;
             return match memmem::find(answer, TEXT.as_bytes()) {
@@ -84,16 +87,6 @@ impl Talk for Client {
         }
         Ok(Say::Later((self.wire)(self.task.as_deref())))
     }
-}
-
-fn task_id(answer: &[u8]) -> Result<String> {
-    const NAME: &[u8] = br#""taskId":""#;
-    let id = memmem::find(answer, NAME).and_then(|at| {
-        let rest = &answer[at + NAME.len()..];
-        str::from_utf8(&rest[..memchr::memchr(b'"', rest)?]).ok()
-    });
-    let id = id.with_context(|| format!("not a task: {}", String::from_utf8_lossy(answer)))?;
-    Ok(id.to_owned())
 }
 
 struct Http {

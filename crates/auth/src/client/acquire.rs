@@ -15,9 +15,9 @@ use super::{
     metadata::{ResourceMetadata, ServerMetadata},
     oauth::{Kind, Source, Why},
     place::Place,
-    registered::Registered,
+    registered::{By, Registered},
     scopes::Scopes,
-    store::TOKENS,
+    store::tokens_for,
     token_endpoint::{Given, TokenEndpoint},
 };
 use crate::fetch::Fetch;
@@ -302,7 +302,11 @@ impl Source {
         client: &'a Registered,
         prover: Option<&'a Prover>,
     ) -> TokenEndpoint<'a> {
-        let key = self.settings.client.as_ref().and_then(|client| client.key.as_deref());
+        let settings = &self.settings;
+        let key = match client.by {
+            By::Document => settings.document_key.as_deref(),
+            By::Hand | By::Itself => settings.client.as_ref().and_then(|it| it.key.as_deref()),
+        };
         TokenEndpoint { fetch, url, issuer: &server.issuer, client, key, prover, now: self.now() }
     }
 
@@ -334,8 +338,7 @@ impl Source {
     }
 
     fn tokens(&self) -> String {
-        let server = self.server.as_ref().map(ToString::to_string).unwrap_or_default();
-        format!("{TOKENS}{server}")
+        tokens_for(self.server.as_ref())
     }
 
     pub(super) async fn get(&self, name: &str) -> Result<Option<Secret>, OAuthError> {

@@ -22,6 +22,7 @@ pub struct OAuthBuilder {
     pub(super) name: String,
     pub(super) client: Option<Configured>,
     pub(super) document: Option<String>,
+    pub(super) document_key: Option<Arc<SigningKey>>,
     pub(super) issuer: Option<String>,
     pub(super) scopes: Scopes,
     pub(super) grant: Grant,
@@ -55,6 +56,7 @@ impl OAuthBuilder {
             name: "Outlive".to_owned(),
             client: None,
             document: None,
+            document_key: None,
             issuer: None,
             scopes: Scopes::default(),
             grant: Grant::Code,
@@ -100,6 +102,16 @@ impl OAuthBuilder {
     /// `https:` URL, which is its id with every authorization server that can read such documents.
     pub fn client_metadata_url(mut self, url: impl Into<String>) -> Self {
         self.document = Some(url.into());
+        self
+    }
+
+    /// The key by which this program shows that the document is about it (`private_key_jwt`). Its
+    /// public half is in the document, or where that says; see [`ClientDocument`]. It is not used
+    /// with an authorization server that does not take it.
+    ///
+    /// [`ClientDocument`]: super::ClientDocument
+    pub fn client_metadata_key(mut self, key: SigningKey) -> Self {
+        self.document_key = Some(Arc::new(key));
         self
     }
 

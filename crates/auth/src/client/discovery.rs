@@ -44,7 +44,7 @@ pub(super) async fn resource(
 }
 
 /// What an authorization server publishes about itself.
-pub(super) async fn server(fetch: &Fetch, issuer: &str) -> Result<ServerMetadata, OAuthError> {
+pub(crate) async fn server(fetch: &Fetch, issuer: &str) -> Result<ServerMetadata, OAuthError> {
     let missing = || OAuthError::NoMetadata { issuer: issuer.to_owned() };
     let place = Place::parse(issuer).ok_or_else(missing)?;
     let (origin, path) = (place.origin(), place.path().trim_end_matches('/'));

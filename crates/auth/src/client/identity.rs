@@ -79,10 +79,19 @@ impl Source {
         if !Place::parse(url).is_some_and(|place| place.is_tls() && !place.path().is_empty()) {
             return Err(OAuthError::BadDocument { url: url.clone() });
         }
+        let method = match &self.settings.document_key {
+            None => Method::None,
+            Some(_) => match Method::choose(server, &[Method::Key]) {
+                Ok(method) => method,
+                // The document says that its key is shown, so where it cannot be it is of no use.
+                Err(_) if server.registration_endpoint.is_some() => return Ok(None),
+                Err(error) => return Err(error),
+            },
+        };
         Ok(Some(Registered {
             id: url.clone(),
             secret: None,
-            method: Method::None,
+            method,
             redirect_uri: None,
             secret_expires: 0,
             by: By::Document,

@@ -17,32 +17,32 @@ pub(super) struct ResourceMetadata {
 
 /// Of an authorization server. Only what is used.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct ServerMetadata {
+pub(crate) struct ServerMetadata {
     /// Who it is, as it is written: it is compared byte for byte.
-    pub(super) issuer: String,
-    pub(super) authorization_endpoint: Option<String>,
-    pub(super) token_endpoint: Option<String>,
-    pub(super) registration_endpoint: Option<String>,
-    pub(super) revocation_endpoint: Option<String>,
+    pub(crate) issuer: String,
+    pub(crate) authorization_endpoint: Option<String>,
+    pub(crate) token_endpoint: Option<String>,
+    pub(crate) registration_endpoint: Option<String>,
+    pub(crate) revocation_endpoint: Option<String>,
     #[serde(default)]
-    pub(super) scopes_supported: Vec<String>,
-    pub(super) grant_types_supported: Option<Vec<String>>,
-    pub(super) code_challenge_methods_supported: Option<Vec<String>>,
-    pub(super) token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    pub(crate) scopes_supported: Vec<String>,
+    pub(crate) grant_types_supported: Option<Vec<String>>,
+    pub(crate) code_challenge_methods_supported: Option<Vec<String>>,
+    pub(crate) token_endpoint_auth_methods_supported: Option<Vec<String>>,
     #[serde(default)]
-    pub(super) dpop_signing_alg_values_supported: Vec<String>,
+    pub(crate) dpop_signing_alg_values_supported: Vec<String>,
     #[serde(default)]
-    pub(super) authorization_response_iss_parameter_supported: bool,
+    pub(crate) authorization_response_iss_parameter_supported: bool,
     #[serde(default)]
-    pub(super) client_id_metadata_document_supported: bool,
+    pub(crate) client_id_metadata_document_supported: bool,
     /// Whether nothing was published and this is what the first revision with authorization says.
     #[serde(skip)]
-    pub(super) is_assumed: bool,
+    pub(crate) is_assumed: bool,
 }
 
 impl ServerMetadata {
     /// What a server that publishes nothing is taken to have.
-    pub(super) fn assumed(origin: &str) -> Self {
+    pub(crate) fn assumed(origin: &str) -> Self {
         let at = |path: &str| Some(format!("{origin}{path}"));
         Self {
             issuer: origin.to_owned(),
@@ -55,13 +55,13 @@ impl ServerMetadata {
     }
 
     /// Whether clients may authenticate in this way; servers that say nothing take any.
-    pub(super) fn takes(&self, method: &str) -> bool {
+    pub(crate) fn takes(&self, method: &str) -> bool {
         let named = &self.token_endpoint_auth_methods_supported;
         named.as_ref().is_none_or(|methods| methods.iter().any(|known| known == method))
     }
 
     /// Whether it gives refresh tokens, as far as it says.
-    pub(super) fn refreshes(&self) -> bool {
+    pub(crate) fn refreshes(&self) -> bool {
         let named = &self.grant_types_supported;
         named.as_ref().is_none_or(|grants| grants.iter().any(|known| known == "refresh_token"))
     }

@@ -20,7 +20,8 @@ mod acquire;
 mod assertion;
 mod builder;
 mod code;
-mod discovery;
+pub(crate) mod discovery;
+mod document;
 mod dpop;
 mod error;
 mod grant;
@@ -37,13 +38,15 @@ mod token_endpoint;
 
 pub use assertion::Assertion;
 pub use builder::OAuthBuilder;
+pub use document::ClientDocument;
 pub use error::{OAuthError, Refusal};
 pub use grant::Enterprise;
 pub use login::{Login, LoopbackLogin, PastedLogin, Prepared, Redirected};
 pub use oauth::{LoggedIn, OAuth};
 pub use outlive_transport::client::Secret;
-pub use registered::client_metadata_document;
 pub use store::{CredentialStore, FileStore, MemoryStore, StoreError};
+#[cfg(feature = "keyring")]
+pub use store::{KeptIn, SystemStore};
 
 use crate::jose::{KeyError, encode_base64url};
 

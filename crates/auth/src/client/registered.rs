@@ -148,24 +148,6 @@ impl Registered {
     }
 }
 
-/// The document that a program publishes about itself under its id, a URL of its own (a client ID
-/// metadata document). Logins on a machine come back to `http://127.0.0.1/callback`, whatever the
-/// port.
-pub fn client_metadata_document<'a>(
-    url: &str,
-    name: &str,
-    redirect_uris: impl IntoIterator<Item = &'a str>,
-) -> serde_json::Value {
-    serde_json::json!({
-        "client_id": url,
-        "client_name": name,
-        "redirect_uris": redirect_uris.into_iter().collect::<Vec<_>>(),
-        "grant_types": ["authorization_code", "refresh_token"],
-        "response_types": ["code"],
-        "token_endpoint_auth_method": "none",
-    })
-}
-
 /// Programs on a machine are `native`; what a remote site redirects to is `web`.
 fn application_type(redirect_uri: &str) -> &'static str {
     match Place::parse(redirect_uri) {

@@ -69,13 +69,13 @@ impl TokenEndpoint<'_> {
     pub(super) async fn send(
         &self,
         what: &'static str,
-        mut fields: Fields<'_>,
+        asked: Fields<'_>,
     ) -> Result<Fetched, OAuthError> {
-        let mut headers = HeaderMap::new();
-        self.authenticate(&mut fields, &mut headers)?;
         let mut has_nonce = false;
         loop {
-            let mut headers = headers.clone();
+            // Anew each time: an assertion is good for once.
+            let (mut fields, mut headers) = (asked.clone(), HeaderMap::new());
+            self.authenticate(&mut fields, &mut headers)?;
             if let Some(prover) = self.prover {
                 let proof = prover.prove("POST", self.url, None, self.now)?;
                 headers.insert(DPOP, sensitive(&proof)?);

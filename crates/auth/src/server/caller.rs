@@ -11,16 +11,16 @@ const LONGEST: usize = 240;
 
 /// Who a token says its bearer is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Caller<'a> {
-    pub(super) issuer: &'a str,
-    pub(super) subject: &'a str,
-    pub(super) client: &'a str,
-    pub(super) tenant: Option<&'a str>,
+pub(crate) struct Caller<'a> {
+    pub(crate) issuer: &'a str,
+    pub(crate) subject: &'a str,
+    pub(crate) client: &'a str,
+    pub(crate) tenant: Option<&'a str>,
 }
 
 impl Caller<'_> {
     /// The name. Readable where it is short, which it nearly always is.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let mut name = String::with_capacity(LONGEST);
         let tenant = self.tenant.into_iter();
         for (index, part) in

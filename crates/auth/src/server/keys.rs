@@ -165,7 +165,8 @@ impl Keys {
         }
     }
 
-    async fn fetch(&self) -> Result<JwkSet, String> {
+    /// Fetches them; why not, for people.
+    pub(super) async fn fetch(&self) -> Result<JwkSet, String> {
         let url = match &self.source {
             Source::Fixed(keys) => return Ok(JwkSet::clone(keys)),
             Source::Url(url) => Arc::clone(url),

@@ -11,7 +11,7 @@
 //! [`Authenticator`]: outlive_transport::http::Authenticator
 
 mod builder;
-mod caller;
+pub(crate) mod caller;
 mod challenge;
 mod discover;
 mod dpop;
@@ -24,13 +24,15 @@ mod metadata;
 mod nonce;
 mod replay;
 mod resource_server;
-mod resource_uri;
+pub(crate) mod resource_uri;
 mod shown;
 mod token;
+mod trial;
 
 pub use builder::{ConfigError, ResourceServerBuilder};
 pub use issuer::Issuer;
 pub use resource_server::ResourceServer;
+pub use trial::Tried;
 
 /// A SHA-256 hash.
 type Digest = [u8; ring::digest::SHA256_OUTPUT_LEN];

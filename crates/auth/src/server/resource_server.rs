@@ -159,23 +159,31 @@ impl Judge {
     fn authenticate<'a>(&'a self, parts: &'a Parts) -> Verdict<'a> {
         let shown = match Shown::of(parts, self.longest_token) {
             Ok(shown) => shown,
-            Err(NotShown::Nothing) => return Verdict::Now(Err(self.challenges.no_token())),
-            Err(NotShown::Malformed(why)) => {
-                return Verdict::Now(Err(self.challenges.invalid_request(why)));
-            }
+            Err(why) => return Verdict::Now(Err(self.not_shown(why))),
         };
-        let token = super::digest(shown.token.as_bytes());
+        let token = super::digest(shown.token);
         let now = self.now();
         let request = Request { parts, shown, token };
         if let Some(known) = self.known.get(&token, now) {
             return Verdict::Now(self.admit(&request, known, now));
         }
-        match self.judge(request.shown.token, &token, now) {
+        let text = match request.shown.text() {
+            Ok(text) => text,
+            Err(why) => return Verdict::Now(Err(self.not_shown(why))),
+        };
+        match self.judge(text, &token, now) {
             Judged::Done(judged) => Verdict::Now(self.conclude(&request, judged, now)),
             ask => Verdict::Later(Box::pin(async move {
-                let judged = self.ask(ask, request.shown.token, now).await;
+                let judged = self.ask(ask, text, now).await;
                 self.conclude(&request, judged, self.now())
             })),
+        }
+    }
+
+    fn not_shown(&self, why: NotShown) -> Denied {
+        match why {
+            NotShown::Nothing => self.challenges.no_token(),
+            NotShown::Malformed(why) => self.challenges.invalid_request(why),
         }
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The canonical URI of a server, taken apart.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct ResourceUri {
+pub(crate) struct ResourceUri {
     whole: String,
     /// Where the path begins.
     path: usize,
@@ -12,7 +12,7 @@ pub(super) struct ResourceUri {
 
 impl ResourceUri {
     /// Reads an `https:` or `http:` URI without a query and a fragment.
-    pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
+    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let uri = Self::normal(text).ok_or("it must be an `https:` URI with a host")?;
         if text.contains(['?', '#']) {
             return Err("it can have no query and no fragment");
@@ -22,7 +22,7 @@ impl ResourceUri {
 
     /// A URI without what RFC 3986 calls equal: capitals in scheme and host, the port that goes
     /// without saying, query and fragment. That is the form in which proofs are compared.
-    pub(super) fn normal(text: &str) -> Option<Self> {
+    pub(crate) fn normal(text: &str) -> Option<Self> {
         let text = text.split(['?', '#']).next().unwrap_or(text);
         let (scheme, rest) = text.split_once("://")?;
         let default_port = match scheme {
@@ -41,20 +41,20 @@ impl ResourceUri {
         Some(Self { path: origin.len(), whole: origin + path })
     }
 
-    pub(super) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.whole
     }
 
-    pub(super) fn origin(&self) -> &str {
+    pub(crate) fn origin(&self) -> &str {
         &self.whole[..self.path]
     }
 
-    pub(super) fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         &self.whole[self.path..]
     }
 
     /// Whether a text names this server. An empty path and a slash are the same path.
-    pub(super) fn is_named_by(&self, text: &str) -> bool {
+    pub(crate) fn is_named_by(&self, text: &str) -> bool {
         let bare = |uri: &Self| matches!(uri.path(), "" | "/");
         text == self.whole || bare(self) && text.strip_suffix('/').unwrap_or(text) == self.origin()
     }

@@ -4,7 +4,13 @@
 //! older revisions may break and be taken up again. Dropping an exchange before its answer cancels
 //! the request, in the way that the revision has for it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -131,9 +137,8 @@ impl Exchange {
         here: &Arc<Established>,
         request: &Outgoing<'_>,
     ) -> Result<Self, Failed> {
-        let message = here.write(core, request);
         let id = request.id.unwrap_or_default();
-        let exchange = |way, status, session| Self {
+        let exchange = |id, way, status, session| Self {
             core: Arc::clone(core),
             here: Arc::clone(here),
             id,
@@ -146,19 +151,20 @@ impl Exchange {
         match &here.link {
             Link::Pipe { pipe, .. } => {
                 // From here on the request may be withdrawn.
-                let exchange = exchange(Way::Mail(pipe.expect(id)), None, None);
-                pipe.send(message).await?;
+                let exchange = exchange(id, Way::Mail(pipe.expect(id)), None, None);
+                pipe.send(here.write(core, request)).await?;
                 Ok(exchange)
             }
             Link::Http { link, .. } => {
-                let guard = Unanswered { core, here, id, armed: !here.era.closing_cancels() };
-                let reply = post(core, here, link, request, message).await;
+                let id = AtomicU64::new(id);
+                let guard = Unanswered { core, here, id: &id, armed: !here.era.closing_cancels() };
+                let reply = post(core, here, link, request, &id).await;
                 guard.disarm();
                 let reply = reply?;
                 let session = reply.headers.get(SESSION).cloned();
                 let status = reply.status.as_u16();
                 let way = receive(reply).await?;
-                Ok(exchange(way, Some(status), session))
+                Ok(exchange(id.into_inner(), way, Some(status), session))
             }
         }
     }
@@ -290,7 +296,8 @@ impl Drop for Exchange {
 struct Unanswered<'a> {
     core: &'a Arc<Core>,
     here: &'a Arc<Established>,
-    id: u64,
+    /// The one that it was sent with last.
+    id: &'a AtomicU64,
     armed: bool,
 }
 
@@ -303,23 +310,33 @@ impl Unanswered<'_> {
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         if self.armed {
-            self.here.withdraw(self.core, self.id, "nobody waits for it any more");
+            let id = self.id.load(Ordering::Relaxed);
+            self.here.withdraw(self.core, id, "nobody waits for it any more");
         }
     }
 }
 
-/// Sends a request over HTTP.
+/// Sends a request over HTTP; `id` is the one that it was sent with last.
 async fn post(
     core: &Core,
     here: &Established,
     link: &HttpLink,
     request: &Outgoing<'_>,
-    message: Bytes,
+    id: &AtomicU64,
 ) -> Result<HttpReply, Failed> {
     let mut headers = here.headers(core);
     here.era.headers(request, &mut headers);
     let had_session = headers.contains_key(SESSION);
-    let mut reply = link.post(headers, message).await?;
+    let mut is_first = true;
+    let write = || {
+        // One that was refused has used its id: in a session no other may have it.
+        if !std::mem::take(&mut is_first) && request.id.is_some() {
+            id.store(core.next_id(), Ordering::Relaxed);
+        }
+        let id = request.id.map(|_| id.load(Ordering::Relaxed));
+        here.write(core, &Outgoing { id, ..*request })
+    };
+    let mut reply = link.post_anew(headers, write).await?;
     let status = reply.status;
     if status.is_success() {
         return Ok(reply);

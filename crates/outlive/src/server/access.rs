@@ -7,6 +7,36 @@ use std::{fmt, sync::Arc};
 
 use outlive_protocol::{Fault, Principal, Scopes};
 
+/// What all builders say of who may know of what they make, and who may use it.
+macro_rules! access_setters {
+    ($what:literal, $($access:ident).+) => {
+        #[doc = concat!("Shows the ", $what, " only to callers for whom this is true. To all others it does not exist.")]
+        pub fn visible_to(
+            mut self,
+            visible: impl Fn(&Principal) -> bool + Send + Sync + 'static,
+        ) -> Self {
+            self.$($access).+.show_if(visible);
+            self
+        }
+
+        /// Needs these scopes, all of them: a call without them is refused, and the client is told which
+        /// to ask for. It is not in the lists of callers who lack one; see also
+        /// [`listed_always`](Self::listed_always). The local user, on stdio, needs none.
+        pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+            self.$($access).+.need(scopes);
+            self
+        }
+
+        /// Is in the lists also of callers who lack a scope for it, so that their clients can ask for
+        /// that when it is used.
+        pub fn listed_always(mut self) -> Self {
+            self.$($access).+.list_always();
+            self
+        }
+    };
+}
+pub(super) use access_setters;
+
 /// Who may know of a tool, resource, template or prompt, and who may use it.
 #[derive(Clone, Default)]
 pub(super) struct Access {

@@ -8,7 +8,7 @@ use outlive_wire::{Annotations, CacheHints, Icon, Meta, ReadResourceResult, Reso
 
 use super::{
     BuildError, Cx, Error, Next, Result,
-    access::Access,
+    access::{Access, access_setters},
     completion::Completers,
     core::Core,
     cx::Arguments,
@@ -85,29 +85,7 @@ macro_rules! shared_setters {
             self
         }
 
-        /// Shows it only to callers for whom this is true. To all others it does not exist.
-        pub fn visible_to(
-            mut self,
-            visible: impl Fn(&Principal) -> bool + Send + Sync + 'static,
-        ) -> Self {
-            self.common.access.show_if(visible);
-            self
-        }
-
-        /// Needs these scopes, all of them: a call without them is refused, and the client is told which
-        /// to ask for. It is not in the lists of callers who lack one; see also
-        /// [`listed_always`](Self::listed_always). The local user, on stdio, needs none.
-        pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-            self.common.access.need(scopes);
-            self
-        }
-
-        /// Is in the lists also of callers who lack a scope for it, so that their clients can ask for
-        /// that when it is used.
-        pub fn listed_always(mut self) -> Self {
-            self.common.access.list_always();
-            self
-        }
+        access_setters!("resource", common.access);
 
         /// How long clients may keep its contents.
         pub fn cache(mut self, cache: CacheHints) -> Self {

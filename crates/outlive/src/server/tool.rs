@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use super::{
     BuildError, Cx, RateLimit,
-    access::Access,
+    access::{Access, access_setters},
     core::Core,
     durable::{Resume, Upgrade},
     extract::Needs,
@@ -175,29 +175,7 @@ impl Tool {
         self
     }
 
-    /// Shows the tool only to callers for whom this is true. To all others it does not exist.
-    pub fn visible_to(
-        mut self,
-        visible: impl Fn(&Principal) -> bool + Send + Sync + 'static,
-    ) -> Self {
-        self.access.show_if(visible);
-        self
-    }
-
-    /// Needs these scopes, all of them: a call without them is refused, and the client is told which
-    /// to ask for. It is not in the lists of callers who lack one; see also
-    /// [`listed_always`](Self::listed_always). The local user, on stdio, needs none.
-    pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        self.access.need(scopes);
-        self
-    }
-
-    /// Is in the lists also of callers who lack a scope for it, so that their clients can ask for
-    /// that when it is used.
-    pub fn listed_always(mut self) -> Self {
-        self.access.list_always();
-        self
-    }
+    access_setters!("tool", access);
 
     /// How often it may be called, by all callers together.
     pub fn rate_limit(mut self, limit: RateLimit) -> Self {

@@ -35,6 +35,9 @@ fn the_page_of_limits_knows_postgres() {
 fn the_page_of_limits_knows_authorization() {
     let defaults = outlive::auth::server::ResourceServer::builder("https://mcp.example/mcp");
     check(&read("docs/limits.md"), "`ResourceServer`", &defaults);
+    let upstream = outlive::auth::proxy::Upstream::discovered("https://id.example", "id");
+    let defaults = outlive::auth::proxy::Proxy::builder("https://mcp.example/mcp", upstream);
+    check(&read("docs/limits.md"), "`Proxy`", &defaults);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::{fmt, future::Future, net::IpAddr, sync::Arc, time::Duration};
 
 use http::StatusCode;
 
-use super::{Allow, Authenticator, EventStore, MemoryEvents, pages::Pages};
+use super::{Allow, Authenticator, EventStore, MemoryEvents, Routes, pages::Pages};
 
 /// How HTTP is served.
 #[derive(Clone)]
@@ -28,6 +28,7 @@ pub struct HttpConfig {
     pub(super) open_to_anyone: bool,
     pub(super) trusted_proxies: Vec<IpAddr>,
     pub(super) pages: Pages,
+    pub(super) routes: Vec<Arc<dyn Routes>>,
 }
 
 impl Default for HttpConfig {
@@ -51,6 +52,7 @@ impl Default for HttpConfig {
             open_to_anyone: false,
             trusted_proxies: Vec::new(),
             pages: Pages::default(),
+            routes: Vec::new(),
         }
     }
 }
@@ -188,6 +190,13 @@ impl HttpConfig {
         self
     }
 
+    /// Serves paths of an application beside the endpoint, to whom it likes: no token is asked for. An
+    /// authorization server is such an application.
+    pub fn routes(mut self, routes: impl Routes) -> Self {
+        self.routes.push(Arc::new(routes));
+        self
+    }
+
     /// How long running calls may take to end when the server shuts down.
     pub fn shutdown_grace(mut self, grace: Duration) -> Self {
         self.shutdown_grace = grace;
@@ -217,6 +226,7 @@ impl fmt::Debug for HttpConfig {
             open_to_anyone,
             trusted_proxies,
             pages,
+            routes,
         } = self;
         f.debug_struct("HttpConfig")
             .field("path", path)
@@ -237,6 +247,7 @@ impl fmt::Debug for HttpConfig {
             .field("open_to_anyone", open_to_anyone)
             .field("trusted_proxies", trusted_proxies)
             .field("pages", &pages.paths().collect::<Vec<_>>())
+            .field("routes", &!routes.is_empty())
             .finish()
     }
 }

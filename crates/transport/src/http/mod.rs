@@ -6,6 +6,7 @@
 //!
 //! - [`HttpService`]: the tower service; mount it in an axum app, or let [`serve`] listen.
 //! - [`Authenticator`]: request parts to a principal; [`StaticTokens`] is the first one.
+//! - [`Routes`]: what an application serves beside the endpoint.
 //! - [`EventStore`]: what makes legacy streams resumable.
 //!
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http>
@@ -30,6 +31,7 @@ mod portable;
 mod post;
 mod reply;
 mod resume;
+mod routes;
 mod service;
 mod sessions;
 mod sse;
@@ -42,6 +44,7 @@ pub use config::HttpConfig;
 pub use events::{Event, EventStore, MemoryEvents, StreamKey};
 pub use guard::Allow;
 pub use listener::{Serving, serve};
+pub use routes::{Answering, Routes};
 pub use service::HttpService;
 pub use sse_reader::{SseEvent, SseReader, TooLarge};
 pub use tokens::{StaticTokens, TokenFileError};

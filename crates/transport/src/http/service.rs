@@ -24,7 +24,7 @@ use super::{
     cors, delete, external, get, guard, http_sse, pages, peer,
     portable::Named,
     post::{self, Head},
-    reply,
+    reply, routes,
     sessions::{Full, HttpSession, Inserted, Sessions},
 };
 use crate::tasks::Tasks;
@@ -144,6 +144,9 @@ impl HttpService {
         }
         if let Some(document) = shared.document(parts.uri.path()) {
             return reply::document(&parts.method, document);
+        }
+        if let Some(found) = routes::find(shared, parts.uri.path()) {
+            return Box::pin(routes::answer(shared, found, *parts, body)).await;
         }
         if !guard::origin_allowed(&shared.config.origins, headers) {
             return reply::problem(

@@ -15,8 +15,16 @@ use crate::trouble::{Result, Trouble};
 #[derive(Clone, Debug)]
 pub(crate) struct AuthConfig {
     pub(crate) resource: String,
-    pub(crate) issuer: String,
+    /// At least one: that of `[auth]` itself, then those of `[auth.issuers]`.
+    pub(crate) issuers: Vec<IssuerConfig>,
     pub(crate) scopes: Vec<String>,
+    pub(crate) needs_dpop: bool,
+}
+
+/// An issuer, in `[auth]` or in `[auth.issuers.NAME]`.
+#[derive(Clone, Debug)]
+pub(crate) struct IssuerConfig {
+    pub(crate) issuer: String,
     pub(crate) audiences: Vec<String>,
     pub(crate) check: Check,
     pub(crate) tenant_claim: Option<String>,
@@ -33,29 +41,74 @@ pub(crate) enum Check {
     Introspection { url: String, client_id: String, secret_env: String },
 }
 
+const ISSUER: &str = "issuer = \"https://id.example.com\"";
+
 pub(super) fn auth(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Option<AuthConfig>> {
     let is_there = section.is_some();
     let mut section = section.unwrap_or_else(Section::empty);
-    let (resource, issuer) = (section.read("resource")?, section.read("issuer")?);
+    let resource = section.read("resource")?;
     let scopes = section.read("scopes")?.unwrap_or_default();
-    let audiences = section.read("audiences")?.unwrap_or_default();
-    let check = check(&mut section)?;
-    let tenant_claim = section.read("tenant_claim")?;
-    let lacks = |key, example: &str| {
-        section.lacks(key, format_args!("[auth] has no `{key}`")).or_remedy(example)
-    };
-    let read = match (is_there, resource, issuer) {
-        (false, _, _) => None,
-        (true, None, _) => {
-            return Err(lacks("resource", "resource = \"https://mcp.example.com/mcp\""));
+    let needs_dpop = needs_dpop(&mut section)?;
+    let first = issuer(&mut section)?;
+    let more = section.section("issuers")?;
+    let mut issuers: Vec<IssuerConfig> = first.into_iter().collect();
+    for (_, value) in more.map(Section::entries).into_iter().flatten() {
+        let mut section = value.section()?;
+        let read = issuer(&mut section)?.ok_or_else(|| lacks(&section, "issuer", ISSUER))?;
+        asked.note("auth.issuers.NAME", section.finish()?);
+        issuers.push(read);
+    }
+    // For the page: what such a table may have is known also where there is none.
+    let mut none = Section::empty();
+    issuer(&mut none)?;
+    asked.note("auth.issuers.NAME", none.finish()?);
+    let read = match (is_there, resource) {
+        (false, _) => None,
+        (true, None) => {
+            let example = "resource = \"https://mcp.example.com/mcp\"";
+            return Err(lacks(&section, "resource", example));
         }
-        (true, _, None) => return Err(lacks("issuer", "issuer = \"https://id.example.com\"")),
-        (true, Some(resource), Some(issuer)) => {
-            Some(AuthConfig { resource, issuer, scopes, audiences, check, tenant_claim })
+        (true, _) if issuers.is_empty() => {
+            return Err(lacks(&section, "issuer", ISSUER));
         }
+        (true, Some(resource)) => Some(AuthConfig { resource, issuers, scopes, needs_dpop }),
     };
+    if let Some(twice) = read.as_ref().and_then(AuthConfig::twice) {
+        let what = format!("the issuer {twice} is there twice");
+        return Err(Problem::at(section.line, what).remedy("leave one of them out"));
+    }
     asked.note("auth", section.finish()?);
     Ok(read)
+}
+
+/// Reads an issuer; `None` if there is none in this section.
+fn issuer(section: &mut Section<'_>) -> Read<Option<IssuerConfig>> {
+    let issuer: Option<String> = section.read("issuer")?;
+    let audiences = section.read("audiences")?.unwrap_or_default();
+    let check = check(section)?;
+    let tenant_claim = section.read("tenant_claim")?;
+    match issuer {
+        Some(issuer) => Ok(Some(IssuerConfig { issuer, audiences, check, tenant_claim })),
+        None if audiences.is_empty() && check == Check::Signature && tenant_claim.is_none() => {
+            Ok(None)
+        }
+        None => Err(lacks(section, "issuer", ISSUER)),
+    }
+}
+
+fn lacks(section: &Section<'_>, key: &'static str, example: &str) -> Problem {
+    let what = format!("[{}] has no `{key}`", section.path());
+    section.lacks(key, what).or_remedy(example)
+}
+
+fn needs_dpop(section: &mut Section<'_>) -> Read<bool> {
+    let Some(said) = section.read::<At<String>>("dpop")? else { return Ok(false) };
+    match said.value.as_str() {
+        "allowed" => Ok(false),
+        "required" => Ok(true),
+        other => Err(Problem::at(said.line, format_args!("`{other}` is no way to take proofs"))
+            .remedy("dpop = \"allowed\" or \"required\"")),
+    }
 }
 
 fn check(section: &mut Section<'_>) -> Read<Check> {
@@ -78,8 +131,32 @@ fn check(section: &mut Section<'_>) -> Read<Check> {
 }
 
 impl AuthConfig {
+    /// The issuer that is named more than once.
+    fn twice(&self) -> Option<&str> {
+        let names = self.issuers.iter().map(|one| one.issuer.as_str());
+        names.enumerate().find_map(|(at, name)| {
+            self.issuers[..at].iter().any(|before| before.issuer == name).then_some(name)
+        })
+    }
+
     /// What takes the tokens.
     pub(crate) fn resource_server(&self, name: &str) -> Result<ResourceServer> {
+        let mut server = ResourceServer::builder(&self.resource).name(name).scopes(&self.scopes);
+        for issuer in &self.issuers {
+            server = server.issuer(issuer.trusted()?);
+        }
+        if self.needs_dpop {
+            server = server.require_dpop();
+        }
+        server.build().map_err(|error| {
+            Trouble::usage(format_args!("[auth]: {error}"))
+                .remedy("docs/outlive-toml.md has an example")
+        })
+    }
+}
+
+impl IssuerConfig {
+    fn trusted(&self) -> Result<Issuer> {
         let mut issuer = Issuer::new(&self.issuer);
         issuer = match &self.check {
             Check::Signature => issuer,
@@ -96,13 +173,9 @@ impl AuthConfig {
         for audience in &self.audiences {
             issuer = issuer.audience(audience);
         }
-        if let Some(claim) = &self.tenant_claim {
-            issuer = issuer.tenant_claim(claim);
-        }
-        let server = ResourceServer::builder(&self.resource).issuer(issuer).name(name);
-        server.scopes(&self.scopes).build().map_err(|error| {
-            Trouble::usage(format_args!("[auth]: {error}"))
-                .remedy("docs/outlive-toml.md has an example")
+        Ok(match &self.tenant_claim {
+            Some(claim) => issuer.tenant_claim(claim),
+            None => issuer,
         })
     }
 }

@@ -25,7 +25,7 @@ use reader::{At, Problem, Result as Read, Section};
 use tool::Asked;
 use units::Span;
 
-pub(crate) use auth::AuthConfig;
+pub(crate) use auth::{AuthConfig, Check};
 pub(crate) use tool::{OnCrash, Output, Ready, TaskMode, ToolConfig};
 pub(crate) use units::in_words;
 
@@ -124,6 +124,12 @@ fn parse_noting(text: &str, asked: &mut Asked) -> Read<Config> {
     if tools.is_empty() {
         return Err(Problem::at(line, "[tools] is empty")
             .remedy("[tools.NAME] with a description and a command"));
+    }
+    // Nobody but an issuer says who has a scope; without one nobody could ever call the tool.
+    let scoped = tools.iter().find(|tool| !tool.scopes.is_empty());
+    if let (Some(tool), None) = (scoped, &auth) {
+        let what = format!("the tool `{}` needs scopes, and nobody gives them", tool.name);
+        return Err(Problem::at(line, what).remedy("[auth] with an issuer; or leave `scopes` out"));
     }
     Ok(Config { server, auth, tasks, tools })
 }

@@ -121,6 +121,32 @@ fn mistakes_name_their_line() {
             3,
             "not of both",
         ),
+        (
+            "[auth]\nresource = \"https://a/mcp\"\nissuer = \"https://id\"\ndpop = \"maybe\"\n",
+            4,
+            "`maybe` is no way to take proofs",
+        ),
+        ("[auth]\nresource = \"https://a/mcp\"\n", 1, "[auth] has no `issuer`"),
+        (
+            "[auth]\nresource = \"https://a/mcp\"\n[auth.issuers.two]\naudiences = [\"a\"]\n",
+            3,
+            "[auth.issuers.two] has no `issuer`",
+        ),
+        (
+            "[auth]\nresource = \"https://a/mcp\"\nissuer = \"https://id\"\n[auth.issuers.two]\nissuer = \"https://id\"\n",
+            1,
+            "https://id is there twice",
+        ),
+        (
+            "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\nscopes = [\n  \"a b\",\n]\n",
+            5,
+            "`a b` is no scope",
+        ),
+        (
+            "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\nscopes = [\"a\"]\n",
+            1,
+            "the tool `t` needs scopes, and nobody gives them",
+        ),
         ("[server]\ntrust_proxies = [\n  \"proxy\",\n]\n", 3, "is no address"),
     ] {
         let problem = parse(text).expect_err("should be refused").to_string();
@@ -181,6 +207,7 @@ fn the_page_says_the_defaults() {
         ("tools.NAME", "concurrency", tool.concurrency.to_string()),
         ("tools.NAME", "task_after", in_words(after)),
         ("tools.NAME", "max_attempts", tool.max_attempts.to_string()),
+        ("tools.NAME", "listed_always", tool.listed_always.to_string()),
         ("tools.NAME", "ok_codes", format!("{:?}", tool.ok_codes.iter().collect::<Vec<_>>())),
     ] {
         let said = rows(section).into_iter().find(|(known, _)| known == key);

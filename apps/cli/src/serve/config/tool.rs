@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 use super::{
     argument::{self, Argument},
-    reader::{Problem, Read, Result, Section, Value},
+    reader::{At, Problem, Read, Result, Section, Value},
     template::{Given, Refused, Template, Word, variables},
     units::{Bytes, Span},
 };
@@ -44,6 +44,8 @@ pub(crate) struct ToolConfig {
     pub(crate) destructive: Option<bool>,
     pub(crate) idempotent: Option<bool>,
     pub(crate) open_world: Option<bool>,
+    pub(crate) scopes: Vec<String>,
+    pub(crate) listed_always: bool,
 }
 
 /// Whether calls become tasks.
@@ -126,6 +128,8 @@ impl ToolConfig {
             destructive: section.read("destructive")?,
             idempotent,
             open_world: section.read("open_world")?,
+            scopes: scopes(&mut section)?,
+            listed_always: section.read("listed_always")?.unwrap_or(false),
             name,
             arguments,
             command,
@@ -302,6 +306,16 @@ fn schema_of(value: Value<'_>) -> Result<Json> {
     }
     serde_json::from_str(&String::read(value)?)
         .map_err(|error| Problem::at(line, format_args!("the schema is no JSON: {error}")))
+}
+
+fn scopes(section: &mut Section<'_>) -> Result<Vec<String>> {
+    let written: Vec<At<String>> = section.read("scopes")?.unwrap_or_default();
+    let read = |At { value, line }: At<String>| match value.split_whitespace().count() {
+        1 if !value.contains(['"', '\\']) && value.trim() == value => Ok(value),
+        _ => Err(Problem::at(line, format_args!("`{value}` is no scope"))
+            .remedy("scopes = [\"files:read\", \"files:write\"]")),
+    };
+    written.into_iter().map(read).collect()
 }
 
 fn ok_codes(section: &mut Section<'_>) -> Result<BTreeSet<i32>> {

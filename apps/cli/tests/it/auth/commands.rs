@@ -30,6 +30,8 @@ fn somebody_logs_in_in_the_browser_and_out_again() {
     assert_eq!(world.outlive.json(&["whoami", "--json"]), Value::from(vec![who.clone()]));
     let page = world.outlive.run(&["whoami"]);
     assert!(page.code == 0 && page.out.contains(url) && page.out.contains("mcp"), "{page:?}");
+    assert!(page.out.contains(&format!("kept    in {file}, which only you can read")), "{page:?}");
+    assert_eq!(who["keptIn"], serde_json::json!({"file": file}));
     // Nothing that anybody could use is shown.
     for shown in [said, who.to_string(), page.out] {
         assert!(!shown.contains("secret-") && !shown.contains("eyJ"), "{shown}");

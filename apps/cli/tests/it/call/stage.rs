@@ -105,6 +105,8 @@ impl Outlive {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_outlive"));
         command.args(arguments).env("OUTLIVE_DATA", self.folder.file("data"));
+        // Nothing of a test gets into the key store of whoever runs it.
+        command.env("OUTLIVE_KEY_STORE", "off");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -149,7 +151,7 @@ impl Outlive {
 }
 
 impl Ran {
-    fn of(output: Output) -> Self {
+    pub(crate) fn of(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).unwrap();
         let code = output.status.code().unwrap_or(-1);
         Self { code, out: text(output.stdout), err: text(output.stderr) }

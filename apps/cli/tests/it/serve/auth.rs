@@ -82,6 +82,64 @@ async fn the_issuer_is_asked_if_the_file_says_so() {
     assert!(!lets_in(&place, "opaque-and-bad").await);
 }
 
+#[tokio::test]
+async fn tokens_of_several_issuers_are_taken() {
+    let all = [(); 3].map(|()| Authority::start(Ways::default()));
+    let more = format!(
+        "[auth.issuers.second]\nissuer = \"{}\"\n[auth.issuers.third]\nissuer = \"{}\"\naudiences = [\"by-name\"]\n",
+        all[1].url, all[2].url
+    );
+    let place = Place::new(&file(&all[0].url, &more));
+    for issuer in &all {
+        assert!(lets_in(&place, &issuer.token(RESOURCE, "mcp")).await, "{}", issuer.url);
+    }
+    // What is said of one is said of no other.
+    assert!(lets_in(&place, &all[2].token("by-name", "mcp")).await);
+    assert!(!lets_in(&place, &all[1].token("by-name", "mcp")).await);
+    assert!(!lets_in(&place, &all[0].token("by-name", "mcp")).await);
+    let at = place.url().replace("/mcp", "/.well-known/oauth-protected-resource/mcp");
+    let metadata = get(&at);
+    assert!(all.iter().all(|issuer| metadata.contains(&issuer.url)), "{metadata}");
+}
+
+#[tokio::test]
+async fn where_proofs_are_required_a_token_alone_is_not_enough() {
+    let issuer = Authority::start(Ways::default());
+    let place = Place::new(&file(&issuer.url, "dpop = \"required\"\n"));
+    assert!(!lets_in(&place, &issuer.token(RESOURCE, "mcp")).await);
+    let at = place.url().replace("/mcp", "/.well-known/oauth-protected-resource/mcp");
+    assert!(get(&at).contains("\"dpop_bound_access_tokens_required\":true"));
+    let place = Place::new(&file(&issuer.url, "dpop = \"allowed\"\n"));
+    assert!(lets_in(&place, &issuer.token(RESOURCE, "mcp")).await);
+}
+
+#[tokio::test]
+async fn a_tool_is_for_those_who_have_its_scopes() {
+    let issuer = Authority::start(Ways::default());
+    let more = "[tools.wipe]\ndescription = \"d\"\ncommand = [\"echo\", \"wiped\"]\nscopes = [\"write\", \"admin\"]\n\
+                [tools.show]\ndescription = \"d\"\ncommand = [\"echo\", \"shown\"]\nscopes = [\"write\"]\nlisted_always = true\n";
+    let place = Place::new(&file(&issuer.url, more));
+    let names = async |scope: &str| {
+        let token = issuer.token(RESOURCE, scope);
+        let client = builder().token(token).connect(place.url()).await.unwrap();
+        let tools = client.tools().all().await.unwrap();
+        let mut names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
+        names.sort_unstable();
+        (client, names)
+    };
+    let (client, listed) = names("mcp write").await;
+    assert_eq!(listed, ["show", "t"]);
+    let error = client.call_tool("wipe", serde_json::json!({})).await.unwrap_err();
+    assert_eq!(error.reason(), Some(Reason::Forbidden), "{error}");
+    let shown = client.call_tool("show", serde_json::json!({})).await.unwrap();
+    assert!(serde_json::to_string(&shown).unwrap().contains("shown"));
+    assert_eq!(names("mcp").await.1, ["show", "t"]);
+    let (client, listed) = names("mcp write admin").await;
+    assert_eq!(listed, ["show", "t", "wipe"]);
+    let wiped = client.call_tool("wipe", serde_json::json!({})).await.unwrap();
+    assert!(serde_json::to_string(&wiped).unwrap().contains("wiped"));
+}
+
 #[test]
 fn what_cannot_be_protected_is_not_served() {
     for (more, flags, says) in [

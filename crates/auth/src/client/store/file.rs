@@ -37,6 +37,11 @@ impl FileStore {
         Ok(servers.map(str::to_owned).collect())
     }
 
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     fn read(&self) -> Result<BTreeMap<String, String>, StoreError> {
         let failed = |error| self.failed("read").because(error);
         let mut file = match File::open(&self.path) {
@@ -56,6 +61,14 @@ impl FileStore {
     }
 
     fn change(&self, change: impl FnOnce(&mut BTreeMap<String, String>)) -> Result<(), StoreError> {
+        let _lock = self.lock()?;
+        let mut all = self.read()?;
+        change(&mut all);
+        self.write(&all)
+    }
+
+    /// Keeps all others from changing it, for as long as the lock is there.
+    pub(super) fn lock(&self) -> Result<File, StoreError> {
         let failed = |error| self.failed("write").because(error);
         if let Some(folder) = self.path.parent() {
             private_folder(folder).map_err(failed)?;
@@ -64,12 +77,15 @@ impl FileStore {
         let lock = private().create(true).truncate(false).open(self.beside(".lock"));
         let lock = lock.map_err(failed)?;
         lock.lock().map_err(failed)?;
-        let mut all = self.read()?;
-        change(&mut all);
+        Ok(lock)
+    }
+
+    fn write(&self, all: &BTreeMap<String, String>) -> Result<(), StoreError> {
+        let failed = |error| self.failed("write").because(error);
         let new = self.beside(".new");
         let _ = fs::remove_file(&new);
         let mut file = private().create_new(true).open(&new).map_err(failed)?;
-        let text = serde_json::to_vec_pretty(&all).map_err(|it| failed(it.into()))?;
+        let text = serde_json::to_vec_pretty(all).map_err(|it| failed(it.into()))?;
         file.write_all(&text).and_then(|()| file.sync_all()).map_err(failed)?;
         fs::rename(&new, &self.path).map_err(failed)
     }
@@ -120,9 +136,10 @@ impl CredentialStore for FileStore {
     }
 
     fn remove(&self, name: &str) -> Result<(), StoreError> {
-        self.change(|all| {
-            all.remove(name);
-        })
+        match self.read()?.contains_key(name) {
+            true => self.change(|all| drop(all.remove(name))),
+            false => Ok(()),
+        }
     }
 }
 

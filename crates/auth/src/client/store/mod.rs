@@ -1,14 +1,22 @@
 //! Where credentials are kept between requests, and between processes.
 
 mod file;
+#[cfg(feature = "keyring")]
+mod keyring;
 mod memory;
+#[cfg(feature = "keyring")]
+mod system;
 
 pub use file::FileStore;
 pub use memory::MemoryStore;
+#[cfg(feature = "keyring")]
+pub use system::{KeptIn, SystemStore};
 
 use std::io;
 
 use outlive_transport::client::Secret;
+
+use super::place::Place;
 
 /// Keeps secrets under names.
 ///
@@ -39,7 +47,12 @@ pub trait CredentialStore: Send + Sync + 'static {
 }
 
 /// The name under which the tokens for an MCP server are kept begins so; its address follows.
-pub(super) const TOKENS: &str = "tokens ";
+const TOKENS: &str = "tokens ";
+
+/// That name.
+pub(super) fn tokens_for(server: Option<&Place>) -> String {
+    format!("{TOKENS}{}", server.map(ToString::to_string).unwrap_or_default())
+}
 
 /// Credentials could not be read or kept. Its text says what to do.
 #[derive(Debug, thiserror::Error)]

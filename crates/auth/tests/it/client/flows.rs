@@ -1,8 +1,8 @@
 //! Ways to a token, with a person and without.
 
 use outlive_auth::{
-    client::{Assertion, Enterprise, OAuth, OAuthError, client_metadata_document},
-    jose::{Algorithm, Algorithms, Claims, Jws, SigningKey},
+    client::{Assertion, ClientDocument, Enterprise, OAuth, OAuthError},
+    jose::{Algorithm, Algorithms, Claims, JwkSet, Jws, SigningKey},
 };
 use serde_json::{Value, json};
 
@@ -82,10 +82,86 @@ async fn a_client_is_registered_by_hand_else_by_its_document_else_by_itself() {
     let builder = world.oauth().client_metadata_url("http://app.test/client.json");
     let error = refused(&link(&world.url(), &builder.build()), "").await;
     assert!(matches!(error, OAuthError::BadDocument { .. }), "{error}");
-    let document = client_metadata_document(DOCUMENT, "App", ["http://127.0.0.1/callback"]);
-    assert_eq!(document["client_id"], DOCUMENT);
-    assert_eq!(document["client_name"], "App");
-    assert_eq!(document["redirect_uris"], json!(["http://127.0.0.1/callback"]));
+}
+
+// ACL-15, ACL-31
+#[tokio::test]
+async fn a_client_with_a_document_shows_its_key_where_that_is_taken() {
+    const DOCUMENT: &str = "https://app.test/client.json";
+    let key = || SigningKey::generate(Algorithm::Es256).unwrap().with_id("k-1");
+    let with = |methods: Value, registers: bool| {
+        let mut issuer = json!({
+            "client_id_metadata_document_supported": true,
+            "token_endpoint_auth_methods_supported": methods,
+        });
+        if !registers {
+            issuer["registration_endpoint"] = Value::Null;
+        }
+        World::with(Ways { issuer, ..Ways::default() })
+    };
+    let world = with(json!(["none", "private_key_jwt"]), true).await;
+    let mine = key();
+    let public = mine.public();
+    let oauth = world.oauth().client_metadata_url(DOCUMENT).client_metadata_key(mine).build();
+    let link_here = link(&world.url(), &oauth);
+    assert_eq!(post(&link_here, "").await.unwrap(), 200);
+    world.expire();
+    assert_eq!(post(&link_here, "").await.unwrap(), 200);
+    let forms = world.issuer.all("/token");
+    let grants: Vec<_> = forms.iter().map(|form| form.field("grant_type").unwrap()).collect();
+    assert_eq!(grants, ["authorization_code", "refresh_token"]);
+    let mut shown = std::collections::HashSet::new();
+    for form in &forms {
+        assert_eq!(form.field("client_id").as_deref(), Some(DOCUMENT));
+        let assertion = form.field("client_assertion").unwrap();
+        let jws = Jws::parse(&assertion).unwrap();
+        assert_eq!(jws.header().key_id.as_deref(), Some("k-1"));
+        let claims = Claims::read(jws.verify([&public], Algorithms::ALL).unwrap()).unwrap();
+        assert_eq!(
+            (claims.iss.as_deref(), claims.sub.as_deref()),
+            (Some(DOCUMENT), Some(DOCUMENT))
+        );
+        assert!(claims.aud.contains(&world.issuer.url));
+        assert!(shown.insert(assertion), "each is good for once");
+    }
+    // Where a key is of no use the client registers itself, and where it cannot it says why.
+    let world = with(json!(["none"]), true).await;
+    let oauth = world.oauth().client_metadata_url(DOCUMENT).client_metadata_key(key()).build();
+    assert_eq!(post(&link(&world.url(), &oauth), "").await.unwrap(), 200);
+    assert_eq!(world.issuer.all("/token")[0].field("client_id").as_deref(), Some("client-1"));
+    let world = with(json!(["none"]), false).await;
+    let oauth = world.oauth().client_metadata_url(DOCUMENT).client_metadata_key(key()).build();
+    let error = refused(&link(&world.url(), &oauth), "").await;
+    assert!(matches!(error, OAuthError::Unsuitable { .. }), "{error}");
+}
+
+// ACL-15
+#[test]
+fn a_document_says_all_that_is_asked_of_it_and_no_secret() {
+    const DOCUMENT: &str = "https://app.test/client.json";
+    let read =
+        |document: ClientDocument| -> Value { serde_json::from_str(&document.to_json()).unwrap() };
+    let plain = ClientDocument::new(DOCUMENT, "App").redirect_uri("http://127.0.0.1/callback");
+    let usual = json!({
+        "client_id": DOCUMENT,
+        "client_name": "App",
+        "redirect_uris": ["http://127.0.0.1/callback"],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": "none",
+    });
+    assert_eq!(read(plain.clone()), usual);
+    let key = SigningKey::generate(Algorithm::Es256).unwrap().with_id("k-1");
+    let keys = JwkSet::new([key.public()]);
+    let mut with_keys = usual.clone();
+    with_keys["token_endpoint_auth_method"] = json!("private_key_jwt");
+    let mut elsewhere = with_keys.clone();
+    with_keys["jwks"] = serde_json::from_str(&keys.to_json()).unwrap();
+    assert_eq!(with_keys["jwks"]["keys"][0]["kid"], "k-1");
+    assert!(with_keys["jwks"]["keys"][0].get("d").is_none());
+    assert_eq!(read(plain.clone().keys(&keys)), with_keys);
+    elsewhere["jwks_uri"] = json!("https://app.test/keys.json");
+    assert_eq!(read(plain.keys(&keys).keys_at("https://app.test/keys.json")), elsewhere);
 }
 
 // ACL-16

@@ -8,11 +8,11 @@ use std::{
 use outlive::client::{
     Error, GaveUp, Reason, Token, TokenAnswer, TokenError, TokenRequest, TokenSource,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     kit::builder,
-    script::{HttpScript, discovered, ok, said, with_status},
+    script::{HttpScript, discovered, empty, initialized, ok, said, with_status},
 };
 
 /// Has a token once it was refused without one.
@@ -83,6 +83,41 @@ async fn a_source_hears_what_was_refused_and_the_request_is_sent_again() {
     // No other generation was tried, and nothing was sent twice that had been taken.
     assert_eq!(peer.all("server/discover").len(), 2);
     assert_eq!(peer.all("tools/call").len(), 1);
+}
+
+// ACL-30, RPC-04
+#[tokio::test]
+async fn a_request_that_is_sent_again_has_another_id_and_the_revision_stays() {
+    for (legacy, status) in [(false, 401), (false, 403), (true, 401), (true, 403)] {
+        let peer = HttpScript::new(move |seen, times| async move {
+            match (seen.verb.as_str(), seen.method()) {
+                ("GET", _) => empty(405),
+                (_, "server/discover") if legacy => empty(404),
+                (_, "server/discover") => ok(&seen, &discovered()),
+                (_, "initialize") => ok(&seen, &initialized("2025-11-25")),
+                (_, "notifications/initialized") => empty(202),
+                _ if times == 1 => {
+                    let challenge = "www-authenticate: Bearer error=\"insufficient_scope\"\r\n";
+                    with_status(status, challenge, &json!({}))
+                }
+                _ => ok(&seen, &said("hello")),
+            }
+        })
+        .await;
+        let client =
+            builder().token_source(Late::default()).connect(peer.url.as_str()).await.unwrap();
+        client.call_tool("t", json!({"a": 1})).await.unwrap();
+        let [first, second] = &peer.all("tools/call")[..] else { panic!("sent once again") };
+        assert_eq!(first.header("mcp-protocol-version"), second.header("mcp-protocol-version"));
+        assert_eq!(first.body["params"], second.body["params"]);
+        let mut ids: Vec<_> = peer.seen.lock().unwrap().iter().map(|it| it.id().clone()).collect();
+        ids.retain(|id| !id.is_null());
+        let count = ids.len();
+        ids.sort_by_key(Value::as_u64);
+        ids.dedup();
+        assert_eq!(ids.len(), count, "no id was used twice: {ids:?}");
+        assert_eq!(peer.all("initialize").len(), usize::from(legacy), "no other was tried");
+    }
 }
 
 #[tokio::test]

@@ -66,13 +66,12 @@ impl Lane {
     }
 
     /// The same, until something is not done; and whether the connection is lost.
-    async fn fly(&mut self, session: &Session, first: Batch) -> (Vec<Undone>, bool) {
+    async fn fly(&mut self, session: &Session, mut first: Batch) -> (Vec<Undone>, bool) {
         let shared = Arc::clone(&self.shared);
         let patience = shared.database.patience();
         let mut undone: Vec<Undone> = Vec::new();
         let mut is_lost = false;
         let mut flying: Option<Flying<'_>> = None;
-        let mut first = first;
         let second = first.halve();
         let mut waiting = VecDeque::from_iter([Some(first), second].into_iter().flatten());
         loop {

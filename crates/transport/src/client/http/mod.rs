@@ -113,12 +113,28 @@ impl HttpLink {
         mut headers: HeaderMap,
         body: Bytes,
     ) -> Result<HttpReply, TransportError> {
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(
-            header::ACCEPT,
-            HeaderValue::from_static("application/json, text/event-stream"),
-        );
+        as_message(&mut headers);
         self.send(Method::POST, headers, body).await
+    }
+
+    /// The same for a message that is written anew if it has to be sent again with another token: a
+    /// request does not have the id of one before it.
+    ///
+    /// # Errors
+    ///
+    /// When there is no answer at all.
+    pub async fn post_anew(
+        &self,
+        mut headers: HeaderMap,
+        mut write: impl FnMut() -> Bytes + Send,
+    ) -> Result<HttpReply, TransportError> {
+        as_message(&mut headers);
+        match &self.options.tokens {
+            None => self.send_once(Method::POST, headers, write()).await,
+            Some(tokens) => {
+                Box::pin(self.send_with(tokens, Method::POST, headers, &mut write)).await
+            }
+        }
     }
 
     /// Opens a stream of events.
@@ -155,7 +171,9 @@ impl HttpLink {
         match &self.options.tokens {
             None => self.send_once(method, headers, body).await,
             // In a box, so that requests without tokens have no room for getting them.
-            Some(tokens) => Box::pin(self.send_with(tokens, method, headers, body)).await,
+            Some(tokens) => {
+                Box::pin(self.send_with(tokens, method, headers, &mut || body.clone())).await
+            }
         }
     }
 
@@ -164,7 +182,7 @@ impl HttpLink {
         tokens: &Tokens,
         method: Method,
         headers: HeaderMap,
-        body: Bytes,
+        write: &mut (dyn FnMut() -> Bytes + Send),
     ) -> Result<HttpReply, TransportError> {
         let refused = |error| TransportError::unsent(TransportErrorKind::Token(error));
         let url = self.address.url();
@@ -174,7 +192,7 @@ impl HttpLink {
             attempt += 1;
             let mut headers = headers.clone();
             let token = tokens.authorize(&request, &mut headers).await.map_err(refused)?;
-            let mut reply = self.send_once(method.clone(), headers, body.clone()).await?;
+            let mut reply = self.send_once(method.clone(), headers, write()).await?;
             let (status, token) = (reply.status, token.as_ref());
             let answer = TokenAnswer { request, token, attempt, status, headers: &reply.headers };
             match tokens.answered(&answer).await {
@@ -226,4 +244,11 @@ impl HttpLink {
             }
         }
     }
+}
+
+/// The headers of a message, which may be answered with one or with events.
+fn as_message(headers: &mut HeaderMap) {
+    let either = HeaderValue::from_static("application/json, text/event-stream");
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::ACCEPT, either);
 }

@@ -1,0 +1,57 @@
+//! A server whose callers show signed tokens, and the issuer of these: its keys are fetched, as
+//! anywhere.
+
+use anyhow::Result;
+use axum::{Router, http::header, routing::get};
+use outlive::{
+    auth::{
+        fetch::{Fetch, Reach},
+        jose::{Algorithm, JwkSet, SigningKey},
+        server::{Issuer, ResourceServer},
+    },
+    http::HttpConfig,
+};
+use serde_json::json;
+
+use crate::echo;
+
+/// What the server is called outside. Nobody resolves it.
+const RESOURCE: &str = "https://mcp.example/mcp";
+
+/// How many groups a caller is in whose token is long: it has about two thousand bytes.
+const GROUPS: usize = 32;
+
+/// Starts both, and makes two tokens: one as small as most are, and a long one.
+pub(super) async fn start() -> Result<(String, impl Sized)> {
+    let key = SigningKey::generate(Algorithm::Es256)?.with_id("2026-07");
+    let (issuer, issuing) = issue(JwkSet::new([key.public()]).to_json()).await?;
+    let auth = ResourceServer::builder(RESOURCE)
+        .issuer(Issuer::new(&issuer).keys_at(format!("{issuer}/keys")))
+        .scopes(["mcp"])
+        .fetch(Fetch::new().reach(Reach::Local))
+        .build()?;
+    let config = HttpConfig::new().authenticator(auth);
+    let serving = echo::server()?.serve_http("127.0.0.1:0", config).await?;
+    let token = |groups: usize| {
+        let groups: Vec<String> =
+            (0..groups).map(|number| format!("{number:08}-4a5b-4c6d-8e7f-{number:012}")).collect();
+        let claims = json!({
+            "iss": issuer, "sub": "00u1a2b3c4d5e6f7g8h9", "client_id": "0oa1b2c3d4e5f6g7h8i9",
+            "aud": RESOURCE, "scope": "mcp read write", "jti": "f3b1c2d4e5a697887766554433221100",
+            "iat": 1_790_000_000, "exp": u32::MAX, "groups": groups,
+        });
+        key.sign("at+jwt", &claims)
+    };
+    let said = format!("{} {} {}", serving.address().port(), token(0)?, token(GROUPS)?);
+    Ok((said, (serving, issuing)))
+}
+
+/// Serves keys; says where.
+async fn issue(keys: String) -> Result<(String, impl Sized)> {
+    let answer = move || async move { ([(header::CONTENT_TYPE, "application/json")], keys) };
+    let router = Router::new().route("/keys", get(answer));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let issuer = format!("http://127.0.0.1:{}", listener.local_addr()?.port());
+    let serving = tokio::spawn(async move { axum::serve(listener, router).await });
+    Ok((issuer, serving))
+}

@@ -1,0 +1,56 @@
+//! What it costs to know the caller: a call with a signed token that has been seen before, beside
+//! the same call of a server that asks nobody who they are.
+
+use anyhow::{Context, Result};
+
+use super::{Plan, http::Http};
+use crate::{
+    child::Server,
+    load::http::Load,
+    machine::Cores,
+    messages::{MODERN_CALL_HEADERS, http_request, modern_call},
+    peers::Peers,
+    report::{Bar, Report},
+    slices::{self, Slice, Target},
+};
+
+const CONNECTIONS: usize = 32;
+
+pub(super) fn measure(plan: &Plan, _: &Peers, cores: Cores, report: &mut Report) -> Result<()> {
+    let (open, open_address) = Server::listening("outlive-http", cores)?;
+    let (guarded, guarded_address, said) = Server::telling("outlive-tokens-http", cores)?;
+    let (token, long) = said.split_once(' ').context("the server has told no tokens")?;
+    let call = |token: Option<&str>| {
+        let shown = token.map(|token| format!("Bearer {token}"));
+        let mut headers = MODERN_CALL_HEADERS.to_vec();
+        headers.extend(shown.as_deref().map(|shown| ("authorization", shown)));
+        vec![http_request("POST", "/mcp", &headers, &modern_call()); CONNECTIONS]
+    };
+    let target = |name: &str, server: &Server, address, token| {
+        let load = Load::open(address, call(token))
+            .with_context(|| format!("the first calls to {name}"))?;
+        anyhow::Ok(Box::new(Http::under(name, server, load)) as Box<dyn Target>)
+    };
+    let long_name = format!("a token of {} bytes", long.len());
+    let mut targets = [
+        target("nobody asked", &open, open_address, None)?,
+        target("a known token", &guarded, guarded_address, Some(token))?,
+        target(&long_name, &guarded, guarded_address, Some(long))?,
+    ];
+    eprintln!("measuring tokens");
+    let series = slices::take(&mut targets, plan.rounds, plan.slice)?;
+    let cpu = |slice: &Slice| slice.cpu;
+    report.title(&format!("tools/call of 2026-07-28 with a JWT, {CONNECTIONS} kept connections"));
+    report.say(format!(
+        "The token (ES256, {} bytes) is checked with its issuer's keys once, and known from then on.",
+        token.len()
+    ));
+    let [nobody, known, longer] = &series[..] else { return Ok(()) };
+    let ratio = known.ratio(nobody, cpu);
+    report.ratio("a known token / nobody asked (CPU)", ratio);
+    report.ratio(&format!("{long_name} / nobody asked (CPU)"), longer.ratio(nobody, cpu));
+    report.series(&series);
+    let name = "a call with a JWT that is known, CPU of one without";
+    report.bar(Bar::at_most(name, Some(ratio.spread.median), 1.15, "x"));
+    Ok(())
+}

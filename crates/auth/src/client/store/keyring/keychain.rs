@@ -1,0 +1,40 @@
+//! The keychain of macOS.
+
+use security_framework::{
+    base::Error,
+    passwords::{get_generic_password, set_generic_password},
+};
+
+use super::Unusable;
+
+pub(super) const NAME: &str = "the keychain";
+
+const ACCOUNT: &str = "credentials";
+
+// Numbers of SecBase.h.
+const NOT_FOUND: i32 = -25300;
+const INTERACTION_NOT_ALLOWED: i32 = -25308;
+const NO_SUCH_KEYCHAIN: i32 = -25294;
+const NO_DEFAULT_KEYCHAIN: i32 = -25307;
+const NOT_AVAILABLE: i32 = -25291;
+
+pub(super) fn get(name: &str) -> Result<Option<Vec<u8>>, Unusable> {
+    match get_generic_password(name, ACCOUNT) {
+        Ok(secret) => Ok(Some(secret)),
+        Err(error) if error.code() == NOT_FOUND => Ok(None),
+        Err(error) => Err(unusable(error)),
+    }
+}
+
+pub(super) fn put(name: &str, secret: &[u8]) -> Result<(), Unusable> {
+    set_generic_password(name, ACCOUNT, secret).map_err(unusable)
+}
+
+fn unusable(error: Error) -> Unusable {
+    match error.code() {
+        // There is nobody to ask, as over ssh.
+        INTERACTION_NOT_ALLOWED => Unusable::Locked,
+        NO_SUCH_KEYCHAIN | NO_DEFAULT_KEYCHAIN | NOT_AVAILABLE => Unusable::Absent,
+        code => Unusable::Failed(format!("error {code}")),
+    }
+}

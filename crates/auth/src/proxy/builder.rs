@@ -1,0 +1,281 @@
+//! How a proxy is set up.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use outlive_protocol::{Clock, Scopes};
+use outlive_transport::TokioClock;
+
+use super::{
+    browser::Cookies,
+    client_document::Documents,
+    identity::Identity,
+    keys::Keys,
+    notes::{MemoryNotes, Notes},
+    provider::Provider,
+    proxy::{Admit, Office, Proxy, Spans},
+    upstream::Upstream,
+};
+use crate::{
+    fetch::{Fetch, Reach, is_loopback_host},
+    server::resource_uri::ResourceUri,
+};
+
+/// How a proxy is set up. Every limit has a default that is meant for production.
+#[must_use]
+pub struct ProxyBuilder {
+    resource: String,
+    upstream: Upstream,
+    issuer: Option<String>,
+    name: Option<String>,
+    scopes: Scopes,
+    secret: Option<Vec<u8>>,
+    previous: Vec<Vec<u8>>,
+    notes: Option<Arc<dyn Notes>>,
+    max_notes: usize,
+    admit: Option<Admit>,
+    spans: Spans,
+    max_body_bytes: usize,
+    fetch: Option<Fetch>,
+    clock: Arc<dyn Clock>,
+}
+
+/// Why a proxy cannot be set up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The URI of the server or of the issuer is none.
+    #[error("`{uri}` cannot be the URI of a server or of a proxy: {why}")]
+    Uri {
+        /// What was given.
+        uri: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The provider cannot be used.
+    #[error("the identity provider cannot be used: {0}")]
+    Upstream(String),
+    /// The secret can be guessed.
+    #[error("the secret is too short; 32 random bytes are enough")]
+    ShortSecret,
+    /// What is kept elsewhere could not be read after a restart, or by another replica.
+    #[error("logins that are kept need a secret that is kept as well; set it with `.secret(…)`")]
+    NoSecret,
+    /// There were no random bytes for a key.
+    #[error("the system gave no random bytes")]
+    NoRandomness,
+}
+
+impl ProxyBuilder {
+    pub(super) fn new(resource: String, upstream: Upstream) -> Self {
+        Self {
+            resource,
+            upstream,
+            issuer: None,
+            name: None,
+            scopes: Scopes::NONE,
+            secret: None,
+            previous: Vec::new(),
+            notes: None,
+            max_notes: 100_000,
+            admit: None,
+            spans: Spans {
+                access: Duration::from_secs(10 * 60),
+                refresh: Duration::from_secs(30 * 86_400),
+                login: Duration::from_secs(10 * 60),
+                consent: Duration::from_secs(30 * 86_400),
+            },
+            max_body_bytes: 16 << 10,
+            fetch: None,
+            clock: Arc::new(TokioClock::new()),
+        }
+    }
+
+    /// What the proxy is called, and where its pages are: at this address, and below it.
+    pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
+        self.issuer = Some(issuer.into());
+        self
+    }
+
+    /// What the server is called on the page that asks for consent; its host if nothing is said.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// The scopes that there are. Who asks for none gets all of them.
+    pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.scopes = Scopes::of(scopes);
+        self
+    }
+
+    /// The secret that everything is sealed and signed with: 32 random bytes or more, the same for all
+    /// replicas. Without one there is one for as long as the process lives.
+    pub fn secret(mut self, secret: impl Into<Vec<u8>>) -> Self {
+        self.secret = Some(secret.into());
+        self
+    }
+
+    /// A secret from before. What was sealed and signed with it still counts.
+    pub fn previous_secret(mut self, secret: impl Into<Vec<u8>>) -> Self {
+        self.previous.push(secret.into());
+        self
+    }
+
+    /// Where logins are kept; in memory if nothing is said.
+    pub fn notes(mut self, notes: impl Notes) -> Self {
+        self.notes = Some(Arc::new(notes));
+        self
+    }
+
+    /// How many notes there may be in memory. A login has about three.
+    pub fn max_notes(mut self, notes: usize) -> Self {
+        self.max_notes = notes;
+        self
+    }
+
+    /// Who may log in; without this everybody may whom the provider knows, which is the whole world with
+    /// some of them. It is asked when somebody logs in, and not again while they stay logged in.
+    pub fn admit(mut self, admit: impl Fn(&Identity) -> bool + Send + Sync + 'static) -> Self {
+        self.admit = Some(Arc::new(admit));
+        self
+    }
+
+    /// How long an access token is good for. It cannot be revoked, so that should not be long.
+    pub fn access_lifetime(mut self, span: Duration) -> Self {
+        self.spans.access = span;
+        self
+    }
+
+    /// After how long without being used a refresh token is worth nothing.
+    pub fn refresh_lifetime(mut self, span: Duration) -> Self {
+        self.spans.refresh = span;
+        self
+    }
+
+    /// How long somebody may take to log in.
+    pub fn login_lifetime(mut self, span: Duration) -> Self {
+        self.spans.login = span;
+        self
+    }
+
+    /// How long a browser remembers that a client was allowed, so that nobody is asked again; with zero
+    /// it does not. Programs on the user's machine always ask.
+    pub fn consent_lifetime(mut self, span: Duration) -> Self {
+        self.spans.consent = span;
+        self
+    }
+
+    /// How many bytes a request may bring along.
+    pub fn max_body_bytes(mut self, bytes: usize) -> Self {
+        self.max_body_bytes = bytes;
+        self
+    }
+
+    /// How the provider is asked. By default over TLS, in the internet and in private networks.
+    pub fn fetch(mut self, fetch: Fetch) -> Self {
+        self.fetch = Some(fetch);
+        self
+    }
+
+    /// Where time comes from.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The proxy.
+    ///
+    /// # Errors
+    ///
+    /// When an address or the secret cannot be used.
+    pub fn build(self) -> Result<Proxy, ConfigError> {
+        let resource = uri(&self.resource)?;
+        let issuer = uri(self.issuer.as_deref().unwrap_or(resource.origin()))?;
+        let base = issuer.path().trim_end_matches('/').to_owned();
+        let origin = issuer.origin().to_owned();
+        let is_tls = origin.starts_with("https:");
+        let keys = match (&self.secret, &self.notes) {
+            (Some(secret), _) => Keys::new(secret, &self.previous)?,
+            (None, Some(_)) => return Err(ConfigError::NoSecret),
+            (None, None) => Keys::new(&Keys::random_secret()?, &self.previous)?,
+        };
+        let fetch = self.fetch.unwrap_or_else(|| Fetch::new().reach(Reach::Local));
+        let provider = Provider::new(self.upstream, fetch, Arc::clone(&self.clock));
+        provider.check().map_err(ConfigError::Upstream)?;
+        let clock = &self.clock;
+        let memory = || Arc::new(MemoryNotes::with_clock(self.max_notes, Arc::clone(clock)));
+        Ok(Proxy(Arc::new(Office {
+            issuer: format!("{origin}{base}"),
+            name: self.name.unwrap_or_else(|| host(resource.origin()).to_owned()),
+            origin,
+            base,
+            resource,
+            scopes: self.scopes,
+            keys,
+            cookies: Cookies { is_tls },
+            notes: self.notes.unwrap_or_else(|| memory()),
+            provider,
+            documents: Documents::new(!is_tls, Arc::clone(clock)),
+            admit: self.admit,
+            spans: self.spans,
+            max_body_bytes: self.max_body_bytes,
+            clock: Arc::clone(clock),
+        })))
+    }
+}
+
+/// Reads the address of a server. Cookies and codes go there: over TLS, unless it is this machine.
+fn uri(text: &str) -> Result<ResourceUri, ConfigError> {
+    let bad = |why| ConfigError::Uri { uri: text.to_owned(), why };
+    let uri = ResourceUri::parse(text).map_err(bad)?;
+    let is_safe = uri.origin().starts_with("https:") || is_loopback_host(host(uri.origin()));
+    if is_safe { Ok(uri) } else { Err(bad("it must be `https:` unless it is this machine")) }
+}
+
+/// The host of an origin, without its port.
+fn host(origin: &str) -> &str {
+    let authority = origin.split_once("://").map_or(origin, |(_, authority)| authority);
+    match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|it| it.is_ascii_digit()) => host,
+        _ => authority,
+    }
+}
+
+// Every setting is named, and a new one has to be: `docs/limits.md` is held against this.
+impl fmt::Debug for ProxyBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            resource: _,
+            upstream: _,
+            issuer,
+            name,
+            scopes,
+            secret: _,
+            previous: _,
+            notes: _,
+            max_notes,
+            admit,
+            spans: Spans { access, refresh, login, consent },
+            max_body_bytes,
+            fetch: _,
+            clock: _,
+        } = self;
+        f.debug_struct("ProxyBuilder")
+            .field("issuer", issuer)
+            .field("name", name)
+            .field("scopes", &format_args!("{scopes}"))
+            .field("secret", &format_args!("…"))
+            .field("previous_secret", &format_args!("…"))
+            .field("notes", &format_args!("…"))
+            .field("max_notes", max_notes)
+            .field("admit", &admit.is_some())
+            .field("access_lifetime", access)
+            .field("refresh_lifetime", refresh)
+            .field("login_lifetime", login)
+            .field("consent_lifetime", consent)
+            .field("max_body_bytes", max_body_bytes)
+            .field("fetch", &format_args!("…"))
+            .field("clock", &format_args!("…"))
+            .finish()
+    }
+}

@@ -1,0 +1,52 @@
+//! Who has logged in, as the provider says.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use super::upstream::Upstream;
+
+/// Somebody who has logged in with the provider.
+#[non_exhaustive]
+pub struct Identity {
+    /// Who it is.
+    pub subject: String,
+    /// The tenant, where [`Upstream::tenant`] says which claim that is.
+    pub tenant: Option<String>,
+    claims: Map<String, Value>,
+}
+
+impl Identity {
+    /// Reads what the provider says: `None` if it does not say who it is.
+    pub(super) fn of(upstream: &Upstream, claims: Map<String, Value>) -> Option<Self> {
+        let subject = text(claims.get(&upstream.subject)?)?;
+        let tenant = match &upstream.tenant {
+            None => None,
+            Some(claim) => Some(text(claims.get(claim)?)?),
+        };
+        Some(Self { subject, tenant, claims })
+    }
+
+    /// What else the provider says. Whether an `email` is the user's own, `email_verified` says.
+    pub fn claim(&self, name: &str) -> Option<&Value> {
+        self.claims.get(name)
+    }
+}
+
+/// Some providers number their users.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) if !text.is_empty() => Some(text.clone()),
+        Value::Number(number) if number.is_u64() => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity")
+            .field("subject", &self.subject)
+            .field("tenant", &self.tenant)
+            .finish_non_exhaustive()
+    }
+}

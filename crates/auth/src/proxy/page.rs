@@ -1,0 +1,134 @@
+//! The pages that people see. No script, no image, nothing from elsewhere, in nobody's frame.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use outlive_protocol::Scopes;
+use ring::digest::{SHA256, digest};
+
+use super::reply::{Reply, guard};
+
+const STYLE: &str = "body{font:1rem/1.5 system-ui,sans-serif;max-width:34rem;margin:4rem auto;\
+padding:0 1rem;color-scheme:light dark}dt{font-size:.85rem;opacity:.7;margin-top:.8rem}\
+dd{margin:0;overflow-wrap:anywhere}button{font:inherit;padding:.5rem 1.2rem;margin:1.5rem .5rem 0 0}";
+
+/// What a person is asked.
+pub(super) struct Question<'a> {
+    /// What the client calls itself.
+    pub(super) client: &'a str,
+    /// The host that publishes who the client is, if one does.
+    pub(super) vouched_by: Option<&'a str>,
+    /// What it wants to use.
+    pub(super) server: &'a str,
+    pub(super) scopes: &'a Scopes,
+    /// The host that the answer goes to.
+    pub(super) goes_to: &'a str,
+    pub(super) is_loopback: bool,
+    /// Who is asked to log the person in.
+    pub(super) provider: &'a str,
+    /// Where the form goes.
+    pub(super) action: &'a str,
+    /// What the form carries.
+    pub(super) request: &'a str,
+}
+
+/// The page that asks.
+pub(super) fn consent(asked: &Question<'_>) -> String {
+    let client = escaped(asked.client);
+    let origin = match asked.vouched_by {
+        Some(host) => format!("as {} says", escaped(host)),
+        None => "as it calls itself; nobody has checked that".to_owned(),
+    };
+    let place = match asked.is_loopback {
+        true => format!("a program on this computer ({})", escaped(asked.goes_to)),
+        false => escaped(asked.goes_to),
+    };
+    let scopes: Vec<String> = asked.scopes.iter().map(escaped).collect();
+    let scopes =
+        if scopes.is_empty() { "nothing in particular".to_owned() } else { scopes.join(", ") };
+    let (server, provider) = (escaped(asked.server), escaped(asked.provider));
+    let (action, request) = (escaped(asked.action), escaped(asked.request));
+    page(
+        "Allow access?",
+        &format!(
+            "<p><strong>{client}</strong> wants to use <strong>{server}</strong> in your name.</p>\
+             <dl><dt>Application</dt><dd>{client}<br><small>{origin}</small></dd>\
+             <dt>It may</dt><dd>{scopes}</dd>\
+             <dt>You are sent back to</dt><dd>{place}</dd></dl>\
+             <p>Go on only if you have just begun this yourself, in that application. You log in with \
+             {provider} next.</p>\
+             <form method=\"post\" action=\"{action}\">\
+             <input type=\"hidden\" name=\"request\" value=\"{request}\">\
+             <button name=\"decision\" value=\"allow\">Allow</button>\
+             <button name=\"decision\" value=\"deny\">Deny</button></form>"
+        ),
+    )
+}
+
+/// The page that says what went wrong.
+pub(super) fn problem(what: &str) -> String {
+    page("This login cannot go on", &format!("<p>{}</p>", escaped(what)))
+}
+
+fn page(title: &str, body: &str) -> String {
+    format!(
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width\"><title>{title}</title>\
+         <style>{STYLE}</style></head><body><h1>{title}</h1>{body}</body></html>"
+    )
+}
+
+/// Shows a page.
+pub(super) fn reply(status: StatusCode, html: &str) -> Reply {
+    let mut reply = Response::new(Bytes::from(html.to_owned()));
+    *reply.status_mut() = status;
+    let headers = reply.headers_mut();
+    guard(headers);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    // Nothing about where forms may go: browsers hold that against every redirect that follows, and
+    // those lead to the provider and back to the client.
+    let style = STANDARD.encode(digest(&SHA256, STYLE.as_bytes()));
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{style}'; frame-ancestors 'none'; base-uri 'none'"
+    );
+    if let Ok(policy) = HeaderValue::try_from(policy) {
+        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
+    reply
+}
+
+/// A text in which nothing means anything to a browser. Signs that hide or turn around others are
+/// left out.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for char in text.chars().filter(|char| is_shown(*char)) {
+        match char {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            char => out.push(char),
+        }
+    }
+    out
+}
+
+/// Whether a sign shows as itself and leaves the others as they are.
+fn is_shown(char: char) -> bool {
+    !char.is_control()
+        && !matches!(char, '\u{ad}' | '\u{61c}' | '\u{feff}' | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escaped;
+
+    #[test]
+    fn nothing_of_a_name_is_markup() {
+        let text = "<b onload='x'>&\"\u{202e}\u{200b}\n é";
+        assert_eq!(escaped(text), "&lt;b onload=&#39;x&#39;&gt;&amp;&quot; é");
+    }
+}

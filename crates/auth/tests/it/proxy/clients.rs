@@ -1,0 +1,121 @@
+//! Who a client is: registrations, and documents.
+
+use serde_json::{Value, json};
+
+use super::kit::{Browser, LOOPBACK, World, asked};
+use crate::client::kit::{Site, answer};
+
+async fn register(world: &World, body: &Value) -> super::kit::Got {
+    Browser::default().post_json(&format!("{}/register", world.base), body).await
+}
+
+#[tokio::test]
+async fn a_client_registers_and_is_a_public_one() {
+    let world = World::new().await;
+    let asked = json!({
+        "client_name": "App", "redirect_uris": [LOOPBACK, "https://app.example/cb"],
+        "token_endpoint_auth_method": "client_secret_post", "grant_types": ["authorization_code"],
+    });
+    let got = register(&world, &asked).await;
+    assert_eq!((got.status, got.header("access-control-allow-origin")), (201, Some("*")));
+    assert_eq!(got.header("cache-control"), Some("no-store"));
+    let said = got.json();
+    assert_eq!(said["token_endpoint_auth_method"], "none");
+    assert!(said.get("client_secret").is_none());
+    assert_eq!(said["redirect_uris"], asked["redirect_uris"]);
+    // Nothing is remembered of it.
+    assert!(world.notes.written.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_registration_that_is_not_safe_is_refused() {
+    let world = World::new().await;
+    let many: Vec<String> = (0..9).map(|at| format!("https://app.example/{at}")).collect();
+    let long = format!("https://app.example/{}", "x".repeat(600));
+    for (body, error) in [
+        (json!({}), "invalid_redirect_uri"),
+        (json!({"redirect_uris": []}), "invalid_redirect_uri"),
+        (json!({"redirect_uris": ["http://app.example/cb"]}), "invalid_redirect_uri"),
+        (json!({"redirect_uris": ["javascript:alert(1)"]}), "invalid_redirect_uri"),
+        (json!({"redirect_uris": ["app://callback"]}), "invalid_redirect_uri"),
+        (json!({"redirect_uris": ["https://a.example/#x"]}), "invalid_redirect_uri"),
+        (json!({"redirect_uris": ["https://u:p@a.example/"]}), "invalid_redirect_uri"),
+        (
+            json!({"redirect_uris": ["https://a.example/", "http://b.example/"]}),
+            "invalid_redirect_uri",
+        ),
+        (json!({"redirect_uris": many}), "invalid_redirect_uri"),
+        (json!({"redirect_uris": [long]}), "invalid_redirect_uri"),
+        (
+            json!({"redirect_uris": [LOOPBACK], "client_name": "x".repeat(200)}),
+            "invalid_client_metadata",
+        ),
+        (
+            json!({"redirect_uris": [LOOPBACK], "grant_types": ["password"]}),
+            "invalid_client_metadata",
+        ),
+        (
+            json!({"redirect_uris": [LOOPBACK], "response_types": ["token"]}),
+            "invalid_client_metadata",
+        ),
+        (json!({"redirect_uris": "https://a.example/"}), "invalid_client_metadata"),
+        (json!([]), "invalid_client_metadata"),
+    ] {
+        let got = register(&world, &body).await;
+        assert_eq!((got.status, got.text("error").as_str()), (400, error), "{body}");
+    }
+    let huge = json!({"redirect_uris": [LOOPBACK], "software_statement": "x".repeat(20_000)});
+    assert_eq!(register(&world, &huge).await.status, 413);
+}
+
+#[tokio::test]
+async fn a_client_that_publishes_a_document_needs_no_registration() {
+    let world = World::new().await;
+    let site = Site::start(|base, seen| {
+        let id = format!("{base}{}", seen.path);
+        match seen.path.as_str() {
+            "/client.json" => answer(
+                200,
+                json!({"client_id": id, "client_name": "Published", "redirect_uris": [LOOPBACK]}),
+            ),
+            "/other.json" => answer(
+                200,
+                json!({"client_id": format!("{base}/client.json"), "redirect_uris": [LOOPBACK]}),
+            ),
+            _ => answer(404, Value::Null),
+        }
+    })
+    .await;
+    let id = format!("{}/client.json", site.url);
+    let page = Browser::default().get(&world.authorize(&id, LOOPBACK, &[])).await;
+    let host = site.url.strip_prefix("http://").unwrap();
+    assert!(page.body.contains("Published") && page.body.contains(&format!("as {host} says")));
+    let got = world.token(&world.code(&id, LOOPBACK).await, &id, &[]).await;
+    assert_eq!(got.status, 200, "{}", got.body);
+    assert_eq!(site.lines(), ["GET /client.json"], "it is remembered for a while");
+    for (id, uri) in [
+        (format!("{}/other.json", site.url), LOOPBACK),
+        (format!("{}/nothing.json", site.url), LOOPBACK),
+        (format!("{}/x/../client.json", site.url), LOOPBACK),
+        (format!("{}/client.json?x", site.url), LOOPBACK),
+        (site.url.clone(), LOOPBACK),
+        (format!("{}/{}", site.url, "x".repeat(300)), LOOPBACK),
+        ("file:///etc/passwd".to_owned(), LOOPBACK),
+        ("https://127.0.0.1:1/client.json".to_owned(), LOOPBACK),
+        (id.clone(), "https://evil.example/cb"),
+    ] {
+        let got = Browser::default().get(&world.authorize(&id, uri, &[])).await;
+        assert_eq!((got.status, got.header("location")), (400, None), "{id} {uri}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_may_listen_on_another_port_each_time() {
+    let world = World::new().await;
+    let id = world.register("http://127.0.0.1:1/callback").await;
+    let uri = "http://127.0.0.1:9/callback";
+    let back = Browser::default().log_in(&world.authorize(&id, uri, &[])).await;
+    assert!(back.starts_with(uri), "{back}");
+    let code = asked(&back, "code").unwrap();
+    assert_eq!(world.token(&code, &id, &[("redirect_uri", uri)]).await.status, 200);
+}

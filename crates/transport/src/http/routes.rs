@@ -1,0 +1,54 @@
+//! What an application serves beside the endpoint, on the same listener: an authorization server, for
+//! one. It is asked before anybody is authenticated, and says itself which web pages may use it.
+
+use std::{future::Future, pin::Pin, sync::Arc};
+
+use bytes::Bytes;
+use http::{Request, Response};
+
+use super::{Body, post, service::Shared};
+
+/// Serves paths of its own. Nothing about the caller has been judged but the `Host` of the request.
+pub trait Routes: Send + Sync + 'static {
+    /// How many bytes a request to this path may bring along; `None` if the path is none of these.
+    fn takes(&self, path: &str) -> Option<usize>;
+
+    /// Answers a request to one of the paths.
+    fn answer(&self, request: Request<Bytes>) -> Answering<'_>;
+}
+
+/// An answer that is being made.
+pub type Answering<'a> = Pin<Box<dyn Future<Output = Response<Bytes>> + Send + 'a>>;
+
+impl<R: Routes + ?Sized> Routes for Arc<R> {
+    fn takes(&self, path: &str) -> Option<usize> {
+        (**self).takes(path)
+    }
+
+    fn answer(&self, request: Request<Bytes>) -> Answering<'_> {
+        (**self).answer(request)
+    }
+}
+
+/// Whose path this is, and how much may be sent to it.
+pub(super) fn find<'s>(shared: &'s Shared, path: &str) -> Option<(&'s dyn Routes, usize)> {
+    let mut all = shared.config.routes.iter();
+    all.find_map(|routes| routes.takes(path).map(|bytes| (&**routes, bytes)))
+}
+
+/// Has a request answered.
+pub(super) async fn answer<B>(
+    shared: &Shared,
+    (routes, bytes): (&dyn Routes, usize),
+    parts: http::request::Parts,
+    body: B,
+) -> Response<Body>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: std::fmt::Display,
+{
+    match post::read(body, bytes, shared.config.idle_connection).await {
+        Ok(body) => routes.answer(Request::from_parts(parts, body)).await.map(Body::full),
+        Err(response) => *response,
+    }
+}
