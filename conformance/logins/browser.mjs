@@ -100,6 +100,8 @@ async function visit(context, url, person, answer) {
         await Promise.all([page.waitForNavigation(), page.click("#login")]);
       } else if (title === "Do you agree?") {
         await Promise.all([page.waitForNavigation(), page.click(`#${answer}`)]);
+      } else if (title === "Allow access?") {
+        await Promise.all([page.waitForNavigation(), page.click("[value=allow]")]);
       } else {
         return seen;
       }

@@ -17,6 +17,8 @@ export const LEGS = [
   { name: "bound token (DPoP)", clients: ["library", "TypeScript"], play: bound },
   { name: "the user refuses", clients: ALL, play: refusal },
   { name: "logout revokes", clients: ["program", "library"], play: logout },
+  { name: "login by way of our proxy", clients: ALL, play: loginByProxy },
+  { name: "not admitted by our proxy", clients: ["program", "TypeScript"], play: notAdmitted },
   { name: "token for another server", clients: ["program"], play: elsewhere },
 ];
 
@@ -45,6 +47,29 @@ async function loginToProgram(stage, client) {
   assert.match(said(lines, "hello"), /hello from a command/);
   hasLoggedInAndAgreed(await pages, client, [`mcp at ${url}`]);
   hasNoErrors(stage);
+}
+
+/// The provider knows one client, our proxy. Clients register with that, people agree there, and the token is the proxy's.
+async function loginByProxy(stage, client) {
+  const url = stage.servers.proxy;
+  const pages = stage.browser.expect("ann");
+  const lines = await client.play(stage, MODERN, url, ["whoami"]);
+  isCalledBy(stage, said(lines, "whoami"), "ann", ["mcp"], new URL(url).origin);
+  const [allow, login, agree, end, ...none] = await pages;
+  assert.deepEqual([allow, login, agree].map((page) => page.title), ["Allow access?", "Log in", "Do you agree?"]);
+  assert.ok(allow.text.includes(`${client.name} wants to use A protected server in your name.`), allow.text);
+  assert.ok(login.text.includes("The proxy wants you to log in"), login.text);
+  assert.match(end.text, /You may close this page/);
+  assert.deepEqual(none, []);
+  assert.deepEqual(stage.provider.seen(), [], "the provider knows more than one client");
+}
+
+/// The provider knows him, and our proxy lets him not in.
+async function notAdmitted(stage, client) {
+  const pages = stage.browser.expect("ben");
+  const lines = await client.play(stage, MODERN, stage.servers.proxy, ["whoami"]);
+  assert.match(lines.map((line) => line.error ?? "").join(), /access_denied/);
+  assert.equal((await pages).length, 4);
 }
 
 /// A token is good for six seconds. There is one login, and the caller stays the same.
@@ -171,10 +196,10 @@ function said(lines, tool) {
   return line.text ?? assert.fail(`\`${tool}\`: ${line.error}`);
 }
 
-function isCalledBy(stage, text, person, scopes) {
+function isCalledBy(stage, text, person, scopes, by = stage.provider.issuer) {
   const [principal, granted] = text.split(" with ");
   const [issuer, subject, client] = principal.split("|");
-  assert.deepEqual([issuer, subject], [stage.provider.issuer, person], text);
+  assert.deepEqual([issuer, subject], [by, person], text);
   assert.ok(client, "the caller's client has no name");
   for (const scope of scopes) assert.ok(granted.split(" ").includes(scope), `${text} lacks ${scope}`);
 }

@@ -9,7 +9,7 @@ import { startBrowser } from "./browser.mjs";
 import { clients } from "./clients.mjs";
 import { LEGS } from "./legs.mjs";
 import { freePort, serve } from "./processes.mjs";
-import { ASKING, startProvider } from "./provider.mjs";
+import { ASKING, PROXY, startProvider } from "./provider.mjs";
 
 const settings = { ...JSON.parse(process.argv[2]), node: process.execPath, here: import.meta.dirname };
 const root = mkdtempSync(join(tmpdir(), "outlive-logins-"));
@@ -18,7 +18,8 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => p
 process.stdin.resume().on("end", () => process.exit(1));
 process.on("exit", () => rmSync(root, { recursive: true, force: true, maxRetries: 3 }));
 
-const provider = await startProvider();
+const proxyPort = await freePort();
+const provider = await startProvider(`http://127.0.0.1:${proxyPort}/callback`);
 const [browser, servers] = await Promise.all([startBrowser(settings.chromium, join(root, "browser")), startServers()]);
 const versions = ["oidc-provider", "@modelcontextprotocol/client"].map((it) => `${it} ${versionOf(it)}`);
 print({ with: [browser.version, ...versions].join(", "), legs: LEGS.map((leg) => leg.name) });
@@ -38,7 +39,8 @@ async function playAll([column, client]) {
     if (!chosen(leg, column)) continue;
     const folder = join(root, `${column}-${number}`);
     mkdirSync(folder);
-    const env = { ...process.env, BROWSER: opener, LOGINS_BROWSER: seat.address, OUTLIVE_DATA: join(folder, "data") };
+    const data = { OUTLIVE_DATA: join(folder, "data"), OUTLIVE_KEY_STORE: "off" };
+    const env = { ...process.env, ...data, BROWSER: opener, LOGINS_BROWSER: seat.address };
     const stage = { provider: provider.watch(client.name), browser: seat, servers, folder, env };
     const begun = Date.now();
     const why = await leg.play(stage, client).then(() => null, (error) => explained(error, stage));
@@ -49,18 +51,20 @@ async function playAll([column, client]) {
 
 /// Our servers, each of which the provider gives out another kind of token for.
 async function startServers() {
+  const asking = ["--introspection", `${provider.issuer}/introspect`, ASKING.client_id];
   const kinds = {
     plain: { seconds: 600, format: "jwt", alg: "ES256", args: [] },
     brief: { seconds: 6, format: "jwt", alg: "RS256", args: ["--exact-clock"] },
     proving: { seconds: 600, format: "jwt", alg: "EdDSA", args: ["--dpop"] },
-    asking: { seconds: 600, format: "opaque", args: ["--introspection", `${provider.issuer}/introspect`, ASKING.client_id] },
+    asking: { seconds: 600, format: "opaque", secret: ASKING.client_secret, args: asking },
     program: { seconds: 600, format: "jwt", alg: "RS256" },
+    proxy: { port: proxyPort, secret: PROXY.client_secret, args: ["--proxy", PROXY.client_id] },
   };
-  const started = Object.entries(kinds).map(async ([name, { args, ...tokens }]) => {
-    const port = await freePort();
+  const started = Object.entries(kinds).map(async ([name, { args, secret, port, ...tokens }]) => {
+    port ??= await freePort();
     const url = `http://127.0.0.1:${port}/mcp`;
-    provider.protect(url, tokens);
-    const env = { ...process.env, PORT: `${port}`, INTROSPECTION_SECRET: ASKING.client_secret };
+    if (tokens.format) provider.protect(url, tokens);
+    const env = { ...process.env, PORT: `${port}`, CLIENT_SECRET: secret };
     if (args) await serve(settings.server, [provider.issuer, ...args], { env });
     else await serve(settings.outlive, ["serve", file(url, port)], { env: { ...env, OUTLIVE_DATA: join(root, "serve") } });
     return [name, url];

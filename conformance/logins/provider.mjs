@@ -16,12 +16,16 @@ export const PEOPLE = { ann: "correct horse", ben: "battery staple" };
 /// The client as which our server asks about tokens.
 export const ASKING = { client_id: "the-resource-server", client_secret: "a secret of the resource server" };
 
-export async function startProvider() {
+/// The client as which our proxy brings people here. It was registered by hand, as with providers that know nothing of MCP.
+export const PROXY = { client_id: "the-proxy", client_secret: "a secret of the proxy", client_name: "The proxy" };
+
+/// Starts it. The proxy's logins come back to the address that is given.
+export async function startProvider(callback) {
   const listener = createServer();
   await new Promise((listening) => listener.listen(0, "127.0.0.1", listening));
   const issuer = `http://127.0.0.1:${listener.address().port}`;
   const resources = new Map();
-  const provider = new Provider(issuer, configuration(resources));
+  const provider = new Provider(issuer, configuration(resources, callback));
   const seen = noted(provider);
   const [own, theirs] = [pages(provider), provider.callback()];
   listener.on("request", (request, response) =>
@@ -41,9 +45,12 @@ export async function startProvider() {
   };
 }
 
-function configuration(resources) {
+function configuration(resources, callback) {
   return {
-    clients: [{ ...ASKING, redirect_uris: [], response_types: [], grant_types: [] }],
+    clients: [
+      { ...ASKING, redirect_uris: [], response_types: [], grant_types: [] },
+      { ...PROXY, redirect_uris: [callback], grant_types: ["authorization_code", "refresh_token"] },
+    ],
     cookies: { keys: ["signs the cookies of this run"] },
     jwks: { keys: [key("RS256", "rsa", { modulusLength: 2048 }), key("ES256", "ec", { namedCurve: "P-256" }), key("EdDSA", "ed25519")] },
     findAccount: (_, sub) => (sub in PEOPLE ? { accountId: sub, claims: () => ({ sub }) } : undefined),
@@ -51,7 +58,8 @@ function configuration(resources) {
     // Clients register with the scope that they begin with, and may ask for others later: those are of resources alone.
     scopes: ["openid", "offline_access", "mcp"],
     ttl: {
-      AccessToken: (_, token) => token.resourceServer.accessTokenTTL,
+      AccessToken: (_, token) => token.resourceServer?.accessTokenTTL ?? 600,
+      IdToken: 600,
       RefreshToken: 3600,
       Grant: 3600,
       Session: 3600,
