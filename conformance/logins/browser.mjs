@@ -60,6 +60,7 @@ class Seat {
     const done = Promise.withResolvers();
     // Whoever waits is told; nobody may be waiting yet.
     done.promise.catch(() => {});
+    setTimeout(() => done.reject(new Error("no page was opened")), 2 * PATIENCE).unref();
     this.#expected.push({ person, answer, done });
     return done.promise;
   }

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { startBrowser } from "./browser.mjs";
 import { clients } from "./clients.mjs";
 import { LEGS } from "./legs.mjs";
-import { freePort, serve } from "./processes.mjs";
+import { freePorts, serve } from "./processes.mjs";
 import { ASKING, PROXY, startProvider } from "./provider.mjs";
 
 const settings = { ...JSON.parse(process.argv[2]), node: process.execPath, here: import.meta.dirname };
@@ -18,8 +18,8 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => p
 process.stdin.resume().on("end", () => process.exit(1));
 process.on("exit", () => rmSync(root, { recursive: true, force: true, maxRetries: 3 }));
 
-const proxyPort = await freePort();
-const provider = await startProvider(`http://127.0.0.1:${proxyPort}/callback`);
+const ports = await freePorts(6);
+const provider = await startProvider(`http://127.0.0.1:${ports[0]}/callback`);
 const [browser, servers] = await Promise.all([startBrowser(settings.chromium, join(root, "browser")), startServers()]);
 const versions = ["oidc-provider", "@modelcontextprotocol/client"].map((it) => `${it} ${versionOf(it)}`);
 print({ with: [browser.version, ...versions].join(", "), legs: LEGS.map((leg) => leg.name) });
@@ -49,19 +49,20 @@ async function playAll([column, client]) {
   }
 }
 
-/// Our servers, each of which the provider gives out another kind of token for.
+/// Our servers: one that is a proxy, whose port the provider knows, and others for each of which it gives out another kind
+/// of token.
 async function startServers() {
   const asking = ["--introspection", `${provider.issuer}/introspect`, ASKING.client_id];
   const kinds = {
+    proxy: { secret: PROXY.client_secret, args: ["--proxy", PROXY.client_id] },
     plain: { seconds: 600, format: "jwt", alg: "ES256", args: [] },
     brief: { seconds: 6, format: "jwt", alg: "RS256", args: ["--exact-clock"] },
     proving: { seconds: 600, format: "jwt", alg: "EdDSA", args: ["--dpop"] },
     asking: { seconds: 600, format: "opaque", secret: ASKING.client_secret, args: asking },
     program: { seconds: 600, format: "jwt", alg: "RS256" },
-    proxy: { port: proxyPort, secret: PROXY.client_secret, args: ["--proxy", PROXY.client_id] },
   };
-  const started = Object.entries(kinds).map(async ([name, { args, secret, port, ...tokens }]) => {
-    port ??= await freePort();
+  const started = Object.entries(kinds).map(async ([name, { args, secret, ...tokens }], number) => {
+    const port = ports[number];
     const url = `http://127.0.0.1:${port}/mcp`;
     if (tokens.format) provider.protect(url, tokens);
     const env = { ...process.env, PORT: `${port}`, CLIENT_SECRET: secret };

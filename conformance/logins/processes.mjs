@@ -35,13 +35,14 @@ export async function serve(program, args, options = {}) {
   return { said, stop: () => child.kill() };
 }
 
-/// An address that is free.
-export async function freePort() {
-  const listener = createServer();
-  await new Promise((listening) => listener.listen(0, "127.0.0.1", listening));
-  const { port } = listener.address();
-  await new Promise((closed) => listener.close(closed));
-  return port;
+/// Ports that are free, all of them different.
+export async function freePorts(many) {
+  const listeners = Array.from({ length: many }, () => createServer());
+  const listen = (it) => new Promise((listening) => it.listen(0, "127.0.0.1", listening));
+  await Promise.all(listeners.map(listen));
+  const ports = listeners.map((it) => it.address().port);
+  await Promise.all(listeners.map((it) => new Promise((closed) => it.close(closed))));
+  return ports;
 }
 
 function started(program, args, options) {
