@@ -44,7 +44,7 @@ usage: cargo xtask COMMAND
                  --short                    just those that need node and cargo alone, and writes nothing
                  --peer NAME                just those whose name has this in it
   logins       people log in to our servers, in a browser, through an authorization server of others
-                 --only TEXT                just those whose name has this in it
+                 --only TEXT                just those with this in their name or client (repeat to narrow)
   examples     every story in examples/, which check themselves
   bench        figures; arguments are passed on to the benchmark
   crash        servers that are killed, frozen and restarted, and what became of their tasks
