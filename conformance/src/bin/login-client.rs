@@ -38,7 +38,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .token_source(oauth.clone());
     let client = match client.connect(url.as_str()).await {
         Ok(client) => client,
-        Err(error) => return Ok(println!("{}", json!({"error": error.to_string()}))),
+        Err(error) => {
+            println!("{}", json!({"error": error.to_string()}));
+            return Ok(());
+        }
     };
     for step in steps {
         if let Ok(seconds) = step.parse() {
