@@ -1,13 +1,17 @@
 //! `[auth]`: whether tokens can be checked, and clients find out where to get them.
 
+use std::sync::Arc;
+
+use outlive::tasks::MemoryStore;
+
 use super::Finding;
 use crate::serve::config::{AuthConfig, Check};
 
 const AUTH: &str = "auth";
 
 pub(super) async fn check(auth: &AuthConfig) -> Vec<Finding> {
-    let server = match auth.resource_server("outlive") {
-        Ok(server) => server,
+    let (server, proxy) = match auth.servers("outlive", [], Arc::new(MemoryStore::new())) {
+        Ok(servers) => servers,
         Err(trouble) => {
             let remedy = trouble.next_step().unwrap_or("correct [auth]").to_owned();
             return vec![Finding::failure(AUTH, trouble.to_string(), remedy)];
@@ -25,6 +29,10 @@ pub(super) async fn check(auth: &AuthConfig) -> Vec<Finding> {
                 remedy(&issuer.check),
             ),
         });
+    }
+    if let (Some(proxy), Some(config)) = (proxy, &auth.proxy) {
+        let (callback, provider) = (proxy.callback(), config.provider());
+        findings.push(Finding::ok(AUTH, format!("{provider} has to know {callback}")));
     }
     findings
 }

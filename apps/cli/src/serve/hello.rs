@@ -85,8 +85,7 @@ impl Hello {
         eprintln!("  data   {}", self.data.display());
         eprintln!("  store  {}", self.store);
         if let Some(auth) = &self.auth {
-            let issuers: Vec<&str> = auth.issuers.iter().map(|it| it.issuer.as_str()).collect();
-            eprintln!("  login  at {}, for {}", issuers.join(" or "), auth.resource);
+            eprintln!("  login  at {}, for {}", auth.places(), auth.resource);
         }
         eprintln!();
         // Tokens are for the address that the outside sees.

@@ -117,6 +117,7 @@ async fn serve(args: Args) -> Result<()> {
     let runner = Runner::new(&data, host.clone(), shared.clone(), tasks.lost_after)?;
     let runner = Arc::new(runner);
     let longest_end = configs.iter().map(|tool| tool.end_grace).max().unwrap_or_default();
+    let scopes = configs.iter().flat_map(|tool| tool.scopes.clone()).collect();
     let hello = Hello::new(&server, auth.as_ref(), &configs, file.as_deref(), &data, &url);
     let mut tools = Tools::new(base_of(file.as_deref()), Arc::clone(&runner));
     let built =
@@ -132,7 +133,10 @@ async fn serve(args: Args) -> Result<()> {
         built.serve_stdio().await.map_err(|error| Trouble::new(Kind::Failed, error))?;
     } else {
         let serving = built
-            .serve_http(server.listen.as_str(), http(&server, auth.as_ref(), &built)?)
+            .serve_http(
+                server.listen.as_str(),
+                http(&server, auth.as_ref(), scopes, store, &built)?,
+            )
             .await
             .map_err(|error| no_listener(&server, &error))?;
         hello.at(&serving.url(), args.json);
@@ -210,14 +214,24 @@ fn builder(
     Ok(builder)
 }
 
-fn http(server: &ServerConfig, auth: Option<&AuthConfig>, built: &Server) -> Result<HttpConfig> {
+fn http(
+    server: &ServerConfig,
+    auth: Option<&AuthConfig>,
+    scopes: Vec<String>,
+    store: Arc<dyn Store>,
+    built: &Server,
+) -> Result<HttpConfig> {
     let mut http = pages::add(HttpConfig::new(), built);
     if let Some(file) = &server.token_file {
         http = http.authenticator(StaticTokens::from_file(file).map_err(Trouble::usage)?);
     }
     if let Some(auth) = auth {
         let name = server.title.as_ref().unwrap_or(&server.name);
-        http = http.authenticator(auth.resource_server(name)?);
+        let (resource_server, proxy) = auth.servers(name, scopes, store)?;
+        http = http.authenticator(resource_server);
+        if let Some(proxy) = proxy {
+            http = http.routes(proxy);
+        }
     }
     for host in &server.allow_hosts {
         http = http.allow_host(host);

@@ -68,6 +68,8 @@ impl Left {
 
 /// Runs a task until it ends, waits without a worker, or is lost. `look` says whether something may
 /// have been done to it before anybody listened.
+///
+/// There may be many of these for a long time: what a run does once or never has no room in it.
 pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut look: bool) -> Left {
     let inner = held.inner;
     let Started { journal, mut work, cancel, resumes, cleans_up } = run;
@@ -80,15 +82,20 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut l
     let mut grace: Option<Pin<Box<Sleep>>> = None;
     let mut pacing: Option<Pin<Box<Sleep>>> = None;
     let mut again: Option<Pin<Box<Sleep>>> = None;
+    // Waited for all the time: to begin anew at each turn would cost more than most turns do.
+    let mut changed = pin!(signals.changed.notified());
+    let mut lost = pin!(signals.lost.notified());
+    let mut stop = pin!(stopping.wait_for(|stopping| *stopping));
+    let mut stops = false;
     loop {
         if look && commit.is_none() {
             look = false;
             // A handler that asks by itself does not wait for its answers: it is begun again.
             waker.wake_by_ref();
-            match held.news(&journal).await {
+            match Box::pin(held.news(&journal)).await {
                 News::Lost => {
                     give_up(&journal, work);
-                    held.lost(cleans_up).await;
+                    Box::pin(held.lost(cleans_up)).await;
                     return Left::ended(cleans_up);
                 }
                 News::Cancelled if grace.is_none() => {
@@ -100,10 +107,6 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut l
                 News::Unread => again = Some(Box::pin(sleep(LOOK_AGAIN))),
             }
         }
-        let mut changed = pin!(signals.changed.notified());
-        let mut lost = pin!(signals.lost.notified());
-        let mut stop = pin!(stopping.wait_for(|stopping| *stopping));
-        let mut stops = false;
         let event = poll_fn(|cx| {
             journal.set_writer(cx.waker());
             woken.set_owner(cx.waker());
@@ -145,7 +148,11 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut l
                 }
             }
             let looks = again.as_mut().is_some_and(|again| again.as_mut().poll(cx).is_ready());
-            if changed.as_mut().poll(cx).is_ready() || looks {
+            if changed.as_mut().poll(cx).is_ready() {
+                changed.set(signals.changed.notified());
+                return Poll::Ready(Event::Changed);
+            }
+            if looks {
                 return Poll::Ready(Event::Changed);
             }
             if let Some(over) = &mut grace
@@ -172,16 +179,16 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut l
             Event::Changed => (look, again) = (true, None),
             Event::Lost | Event::Written(false) => {
                 give_up(&journal, work);
-                held.lost(cleans_up).await;
+                Box::pin(held.lost(cleans_up)).await;
                 return Left::ended(cleans_up);
             }
             Event::Done(outcome) => {
-                held.end(&journal, commit, outcome, cleans_up).await;
+                Box::pin(held.end(&journal, commit, outcome, cleans_up)).await;
                 return Left::ended(cleans_up);
             }
             Event::GraceOver => {
                 give_up(&journal, work);
-                held.end(&journal, commit, TaskOutcome::Cancelled, cleans_up).await;
+                Box::pin(held.end(&journal, commit, TaskOutcome::Cancelled, cleans_up)).await;
                 return Left::ended(cleans_up);
             }
             Event::Park | Event::HandOver | Event::Shed(_) => {
@@ -194,11 +201,11 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut l
                     _ => (journal.next_due(), Seen::Parked),
                 };
                 let then = Then::Park { due, seen: journal.count_answers() };
-                let written = held.write(Changes::default(), then).await;
+                let written = Box::pin(held.write(Changes::default(), then)).await;
                 give_up(&journal, work);
                 match written {
                     true => held.saw(seen),
-                    false => held.gone(cleans_up).await,
+                    false => Box::pin(held.gone(cleans_up)).await,
                 }
                 return Left::Waiting;
             }

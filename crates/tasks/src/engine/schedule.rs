@@ -114,7 +114,7 @@ pub(super) async fn begin(inner: &Arc<Inner>, claimed: Claimed, expected: Option
         return;
     }
     if claimed.ended.is_some() {
-        return clean_up(inner, claimed).await;
+        return Box::pin(clean_up(inner, claimed)).await;
     }
     let lease = claimed.lease.clone();
     let principal = claimed.principal.clone();
@@ -122,7 +122,7 @@ pub(super) async fn begin(inner: &Arc<Inner>, claimed: Claimed, expected: Option
     if claimed.lost && !claimed.cancel_requested && crashes < inner.config.crashes {
         let pause = inner.config.pause_after(crashes, chance());
         if !pause.is_zero() {
-            return postpone(inner, &claimed, pause).await;
+            return Box::pin(postpone(inner, &claimed, pause)).await;
         }
     }
     inner.saw(&principal, &lease.task, Seen::Claimed { again: claimed.begun, crashes });
@@ -139,7 +139,8 @@ pub(super) async fn begin(inner: &Arc<Inner>, claimed: Claimed, expected: Option
         Ok(run) => inner.run(lease, principal, run, expected).await,
         Err(NotBegun { outcome, keep }) => {
             let held = Held { inner, lease: &lease, principal: &principal };
-            held.write_over(Changes::default(), inner.config.over(outcome, keep)).await;
+            let over = inner.config.over(outcome, keep);
+            Box::pin(held.write_over(Changes::default(), over)).await;
         }
     }
 }

@@ -200,8 +200,9 @@ impl PostgresOptions {
     }
 
     /// How many connections write tasks: two by default. The fewer there are, the more callers share
-    /// a statement and a commit; more are worth it where commits take long. There are four more
-    /// connections, for everything else. All but two are opened when they are first needed.
+    /// a statement and a commit; more are worth it where commits take long. There may be as many more
+    /// that make tasks, and four for everything else. All but two are opened when they are first
+    /// needed.
     #[must_use]
     pub fn with_writers(mut self, writers: usize) -> Self {
         self.writers = writers.max(1);

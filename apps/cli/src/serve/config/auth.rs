@@ -1,11 +1,18 @@
 //! `[auth]`: whose tokens are taken, and for what.
 
-use std::env;
+use std::{env, sync::Arc};
 
-use outlive::auth::server::{Issuer, ResourceServer};
+use outlive::{
+    auth::{
+        proxy::Proxy,
+        server::{Issuer, ResourceServer},
+    },
+    tasks::Store,
+};
 
 use super::{
     Read,
+    proxy::{ProxyConfig, proxy},
     reader::{At, Problem, Section},
     tool::Asked,
 };
@@ -15,10 +22,11 @@ use crate::trouble::{Result, Trouble};
 #[derive(Clone, Debug)]
 pub(crate) struct AuthConfig {
     pub(crate) resource: String,
-    /// At least one: that of `[auth]` itself, then those of `[auth.issuers]`.
+    /// That of `[auth]` itself, then those of `[auth.issuers]`. At least one, or a proxy.
     pub(crate) issuers: Vec<IssuerConfig>,
     pub(crate) scopes: Vec<String>,
     pub(crate) needs_dpop: bool,
+    pub(crate) proxy: Option<ProxyConfig>,
 }
 
 /// An issuer, in `[auth]` or in `[auth.issuers.NAME]`.
@@ -58,6 +66,7 @@ pub(super) fn auth(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Opti
         asked.note("auth.issuers.NAME", section.finish()?);
         issuers.push(read);
     }
+    let proxy = proxy(section.section("proxy")?, asked)?;
     // For the page: what such a table may have is known also where there is none.
     let mut none = Section::empty();
     issuer(&mut none)?;
@@ -68,14 +77,18 @@ pub(super) fn auth(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Opti
             let example = "resource = \"https://mcp.example.com/mcp\"";
             return Err(lacks(&section, "resource", example));
         }
-        (true, _) if issuers.is_empty() => {
+        (true, _) if issuers.is_empty() && proxy.is_none() => {
             return Err(lacks(&section, "issuer", ISSUER));
         }
-        (true, Some(resource)) => Some(AuthConfig { resource, issuers, scopes, needs_dpop }),
+        (true, Some(resource)) => Some(AuthConfig { resource, issuers, scopes, needs_dpop, proxy }),
     };
     if let Some(twice) = read.as_ref().and_then(AuthConfig::twice) {
         let what = format!("the issuer {twice} is there twice");
         return Err(Problem::at(section.line, what).remedy("leave one of them out"));
+    }
+    if read.as_ref().is_some_and(|read| read.needs_dpop && read.issuers.is_empty()) {
+        let what = "the proxy gives tokens that are not bound to a key";
+        return Err(Problem::at(section.line, what).remedy("leave `dpop` out"));
     }
     asked.note("auth", section.finish()?);
     Ok(read)
@@ -139,19 +152,39 @@ impl AuthConfig {
         })
     }
 
-    /// What takes the tokens.
-    pub(crate) fn resource_server(&self, name: &str) -> Result<ResourceServer> {
+    /// What takes the tokens, and what gives them if that is ours. Tools need these scopes besides.
+    pub(crate) fn servers(
+        &self,
+        name: &str,
+        tools: impl IntoIterator<Item = String>,
+        store: Arc<dyn Store>,
+    ) -> Result<(ResourceServer, Option<Proxy>)> {
         let mut server = ResourceServer::builder(&self.resource).name(name).scopes(&self.scopes);
         for issuer in &self.issuers {
             server = server.issuer(issuer.trusted()?);
         }
+        let scopes: Vec<String> = self.scopes.iter().cloned().chain(tools).collect();
+        let build = |proxy: &ProxyConfig| proxy.build(&self.resource, name, &scopes, store);
+        let proxy = self.proxy.as_ref().map(build).transpose()?;
+        if let Some(proxy) = &proxy {
+            server = server.issuer(proxy.issuer());
+        }
         if self.needs_dpop {
             server = server.require_dpop();
         }
-        server.build().map_err(|error| {
+        let server = server.build().map_err(|error| {
             Trouble::usage(format_args!("[auth]: {error}"))
                 .remedy("docs/outlive-toml.md has an example")
-        })
+        })?;
+        Ok((server, proxy))
+    }
+
+    /// Who logs callers in, to be shown.
+    pub(crate) fn places(&self) -> String {
+        let issuers = self.issuers.iter().map(|one| one.issuer.as_str());
+        let all: Vec<&str> =
+            issuers.chain(self.proxy.as_ref().map(ProxyConfig::provider)).collect();
+        all.join(" or ")
     }
 }
 

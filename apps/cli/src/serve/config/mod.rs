@@ -3,12 +3,14 @@
 //! - `reader`: TOML with lines, and errors that name them.
 //! - `units`: spans of time and amounts of bytes.
 //! - `auth`: whose tokens are taken.
+//! - `proxy`: the identity provider behind our own authorization server.
 //! - `argument`: arguments of tools, and their schema.
 //! - `template`: commands with placeholders.
 //! - `tool`: a tool.
 
 mod argument;
 mod auth;
+mod proxy;
 mod reader;
 mod template;
 mod tool;

@@ -128,6 +128,21 @@ fn mistakes_name_their_line() {
         ),
         ("[auth]\nresource = \"https://a/mcp\"\n", 1, "[auth] has no `issuer`"),
         (
+            "[auth]\nresource = \"https://a/mcp\"\n[auth.proxy]\nclient_id = \"x\"\n",
+            3,
+            "[auth.proxy] has no `upstream`",
+        ),
+        (
+            "[auth]\nresource = \"https://a/mcp\"\n[auth.proxy]\nupstream = \"https://id\"\ntoken_url = \"https://id/t\"\n",
+            3,
+            "by its name, or by its addresses",
+        ),
+        (
+            "[auth]\nresource = \"https://a/mcp\"\n[auth.proxy]\nupstream = \"https://id\"\nclient_id = \"x\"\nsecret_env = \"S\"\n",
+            3,
+            "does not say who may log in",
+        ),
+        (
             "[auth]\nresource = \"https://a/mcp\"\n[auth.issuers.two]\naudiences = [\"a\"]\n",
             3,
             "[auth.issuers.two] has no `issuer`",

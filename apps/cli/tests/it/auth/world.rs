@@ -157,6 +157,10 @@ impl Desk {
                 json!({"active": seen.field("token") == "opaque-and-good",
                 "sub": "ann", "client_id": "c", "scope": "mcp", "aud": "https://mcp.test/mcp"}),
             ),
+            // Whoever asks is Ann: a provider that is no issuer says it like this.
+            "/userinfo" => {
+                (200, json!({"id": 7, "email": "ann@example.com", "email_verified": true}))
+            }
             "/revoke" => {
                 self.refresh.remove(seen.field("token"));
                 (200, json!({}))

@@ -1,9 +1,9 @@
-//! A provider, a server behind its proxy, and a browser.
+//! A server behind its proxy, with a provider behind that.
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use outlive::{
@@ -11,22 +11,16 @@ use outlive::{
     server::{Cx, Server, Tool},
 };
 use outlive_auth::{
-    client::{Login, OAuthError, Prepared, Redirected},
     fetch::form,
     jose::{Algorithm, SigningKey, encode_base64url},
     proxy::{MemoryNotes, Notes, Noting, Proxy, ProxyBuilder, Upstream},
     server::ResourceServer,
 };
-use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-};
+use serde_json::json;
 
-use crate::{
-    client::kit::{Answer, Seen, Site, answer},
-    server::support::StandingClock,
-};
+pub(crate) use super::browser::{Browser, Got, Person, asked};
+use super::idp::{Idp, provider};
+use crate::{client::kit::Site, server::support::StandingClock};
 
 /// What every token of the provider begins with.
 pub(crate) const SECRET: &str = "provider-secret";
@@ -35,120 +29,6 @@ pub(crate) const SECRET: &str = "provider-secret";
 pub(crate) const LOOPBACK: &str = "http://127.0.0.1:9/callback";
 
 pub(crate) const VERIFIER: &str = "a-verifier-that-is-long-enough-for-everybody-here";
-
-/// What the provider knows, and how it is to behave.
-pub(crate) struct Idp {
-    made: usize,
-    codes: HashMap<String, Seen>,
-    pub(crate) refresh: Vec<String>,
-    pub(crate) revoked: Vec<String>,
-    pub(crate) renewals: usize,
-    /// What people are sent back with in place of a code.
-    pub(crate) error: Option<&'static str>,
-    /// What tokens are refused with.
-    pub(crate) refuses: Option<(u16, &'static str)>,
-    pub(crate) expires_in: Option<u64>,
-    pub(crate) refreshes: bool,
-    /// Put over the claims of ID tokens.
-    pub(crate) claims: Value,
-}
-
-fn provider(base: &str, seen: &Seen, idp: &mut Idp, key: &SigningKey) -> Answer {
-    match seen.path.as_str() {
-        "/.well-known/openid-configuration" => answer(
-            200,
-            json!({
-                "issuer": base,
-                "authorization_endpoint": format!("{base}/authorize"),
-                "token_endpoint": format!("{base}/token"),
-                "revocation_endpoint": format!("{base}/revoke"),
-            }),
-        ),
-        "/authorize" => {
-            idp.made += 1;
-            let code = format!("provider-code-{}", idp.made);
-            idp.codes.insert(code.clone(), seen.clone());
-            let (said, state) = match idp.error {
-                Some(error) => (("error", error.to_owned()), seen.asks("state").unwrap()),
-                None => (("code", code), seen.asks("state").unwrap()),
-            };
-            let query = form::encode([(said.0, said.1.as_str()), ("state", &state)]);
-            let back = format!("{}?{query}", seen.asks("redirect_uri").unwrap());
-            answer(302, Value::Null).with("location", back)
-        }
-        "/token" => token(base, seen, idp, key),
-        "/userinfo" => {
-            let expected = format!("Bearer {SECRET}-access-");
-            let good = seen.header("authorization").is_some_and(|it| it.starts_with(&expected));
-            if good {
-                answer(200, json!({"id": 7, "login": "ann"}))
-            } else {
-                answer(401, Value::Null)
-            }
-        }
-        "/revoke" => {
-            idp.revoked.push(seen.field("token").unwrap());
-            answer(200, Value::Null)
-        }
-        _ => answer(404, Value::Null),
-    }
-}
-
-fn token(base: &str, seen: &Seen, idp: &mut Idp, key: &SigningKey) -> Answer {
-    let refused = |error: &str| answer(400, json!({"error": error}));
-    // "the-one:hush", in a header or in the form.
-    let in_header = seen.header("authorization") == Some("Basic dGhlLW9uZTpodXNo");
-    let in_form = seen.field("client_id").as_deref() == Some("the-one")
-        && seen.field("client_secret").as_deref() == Some("hush");
-    if !in_header && !in_form {
-        return refused("invalid_client");
-    }
-    if let Some((status, error)) = idp.refuses {
-        return answer(status, json!({"error": error}));
-    }
-    let mut nonce = None;
-    if seen.field("grant_type").as_deref() == Some("refresh_token") {
-        let token = seen.field("refresh_token").unwrap();
-        let Some(at) = idp.refresh.iter().position(|known| *known == token) else {
-            return refused("invalid_grant");
-        };
-        // Each is good for one time.
-        idp.refresh.remove(at);
-        idp.renewals += 1;
-    } else {
-        let Some(asked) = idp.codes.remove(&seen.field("code").unwrap()) else {
-            return refused("invalid_grant");
-        };
-        let challenge = hash(&seen.field("code_verifier").unwrap());
-        assert_eq!(asked.asks("code_challenge"), Some(challenge));
-        assert_eq!(asked.asks("code_challenge_method").as_deref(), Some("S256"));
-        assert_eq!(asked.asks("client_id").as_deref(), Some("the-one"));
-        assert_eq!(asked.asks("redirect_uri"), seen.field("redirect_uri"));
-        nonce = asked.asks("nonce");
-    }
-    idp.made += 1;
-    let refresh = format!("{SECRET}-refresh-{}", idp.made);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-    let mut claims = json!({
-        "iss": base, "sub": "ann", "aud": "the-one", "exp": now + 3600, "nonce": nonce,
-        "email": "ann@example.com",
-    });
-    for (name, value) in idp.claims.as_object().unwrap() {
-        claims[name] = value.clone();
-    }
-    let mut given = json!({
-        "access_token": format!("{SECRET}-access-{}", idp.made), "token_type": "bearer",
-        "id_token": key.sign("JWT", &claims).unwrap(),
-    });
-    if let Some(span) = idp.expires_in {
-        given["expires_in"] = json!(span);
-    }
-    if idp.refreshes {
-        idp.refresh.push(refresh.clone());
-        given["refresh_token"] = json!(refresh);
-    }
-    answer(200, given)
-}
 
 pub(crate) fn hash(text: &str) -> String {
     encode_base64url(ring::digest::digest(&ring::digest::SHA256, text.as_bytes()))
@@ -364,153 +244,4 @@ async fn serve(clock: &StandingClock, build: impl Fn(&str) -> Proxy) -> (Serving
         }
     }
     panic!("no address is free");
-}
-
-/// A parameter of an address.
-pub(crate) fn asked(url: &str, name: &str) -> Option<String> {
-    let query = url.split_once('?')?.1;
-    form::decode(query).into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
-}
-
-/// What came back.
-#[derive(Clone, Debug)]
-pub(crate) struct Got {
-    pub(crate) status: u16,
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) body: String,
-}
-
-impl Got {
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let found = self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.as_str())
-    }
-
-    pub(crate) fn location(&self) -> &str {
-        self.header("location").unwrap_or_else(|| panic!("{self:?}"))
-    }
-
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{self:?}"))
-    }
-
-    pub(crate) fn text(&self, member: &str) -> String {
-        self.json()[member].as_str().unwrap_or_else(|| panic!("{self:?}")).to_owned()
-    }
-
-    /// The sealed request in the form of a page.
-    pub(crate) fn form(&self) -> String {
-        let (_, rest) = self.body.split_once("name=\"request\" value=\"").unwrap();
-        rest.split_once('"').unwrap().0.to_owned()
-    }
-}
-
-/// A browser: it keeps cookies, by host and port, and goes where it is sent.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Browser {
-    pub(crate) cookies: HashMap<(String, String), String>,
-    /// All that it was ever sent.
-    pub(crate) seen: Vec<Got>,
-}
-
-impl Browser {
-    pub(crate) async fn get(&mut self, url: &str) -> Got {
-        self.send("GET", url, "", &[]).await
-    }
-
-    pub(crate) async fn post(&mut self, url: &str, form: &str) -> Got {
-        let kind = ("content-type", "application/x-www-form-urlencoded");
-        self.send("POST", url, form, &[kind]).await
-    }
-
-    pub(crate) async fn post_json(&mut self, url: &str, body: &Value) -> Got {
-        self.send("POST", url, &body.to_string(), &[("content-type", "application/json")]).await
-    }
-
-    pub(crate) async fn send(
-        &mut self,
-        verb: &str,
-        url: &str,
-        body: &str,
-        headers: &[(&str, &str)],
-    ) -> Got {
-        let rest = url.strip_prefix("http://").unwrap();
-        let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        let mut head = format!(
-            "{verb} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {}\r\n",
-            body.len()
-        );
-        for (name, value) in headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
-        let ours = self.cookies.iter().filter(|((at, _), _)| at == host);
-        let ours: Vec<String> = ours.map(|((_, name), value)| format!("{name}={value}")).collect();
-        if !ours.is_empty() {
-            head.push_str(&format!("cookie: {}\r\n", ours.join("; ")));
-        }
-        let mut stream = TcpStream::connect(host).await.unwrap();
-        stream.write_all(format!("{head}\r\n{body}").as_bytes()).await.unwrap();
-        let mut reply = Vec::new();
-        // A server that does not read all of a request closes before it is sent.
-        let _ = stream.read_to_end(&mut reply).await;
-        let reply = String::from_utf8(reply).unwrap();
-        let (head, body) = reply.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{reply:?}"));
-        let mut lines = head.split("\r\n");
-        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
-        let headers: Vec<(String, String)> = lines
-            .filter_map(|line| line.split_once(": "))
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect();
-        let got = Got { status, headers, body: body.to_owned() };
-        for (name, value) in &got.headers {
-            if name.eq_ignore_ascii_case("set-cookie") {
-                let (name, rest) = value.split_once('=').unwrap();
-                let key = (host.to_owned(), name.to_owned());
-                match value.contains("Max-Age=0;") {
-                    true => drop(self.cookies.remove(&key)),
-                    false => {
-                        let value = rest.split(';').next().unwrap().to_owned();
-                        self.cookies.insert(key, value);
-                    }
-                }
-            }
-        }
-        self.seen.push(got.clone());
-        got
-    }
-
-    /// Says what to a page that asks.
-    pub(crate) async fn decide(&mut self, base: &str, page: &Got, decision: &str) -> Got {
-        let form = form::encode([("request", page.form().as_str()), ("decision", decision)]);
-        self.post(&format!("{base}/consent"), &form).await
-    }
-
-    /// Goes where it is sent until that is a place at which nobody is, and allows what it is asked.
-    pub(crate) async fn log_in(&mut self, url: &str) -> String {
-        let mut url = url.to_owned();
-        for _ in 0..5 {
-            let mut got = self.get(&url).await;
-            if got.status == 200 {
-                let base = url.split_once("/authorize").unwrap().0.to_owned();
-                got = self.decide(&base, &got, "allow").await;
-            }
-            url = got.location().to_owned();
-            if !url.starts_with("http://127.0.0.1:") || url.starts_with(LOOPBACK) {
-                return url;
-            }
-        }
-        panic!("it goes on and on: {url}");
-    }
-}
-
-/// Logs in with a browser of its own.
-#[derive(Clone, Default)]
-pub(crate) struct Person;
-
-impl Login for Person {
-    async fn prepare(&self, _: Option<&str>) -> Result<Prepared, OAuthError> {
-        Ok(Prepared::new(LOOPBACK, move |page| async move {
-            Ok(Redirected::from_url(&Browser::default().log_in(&page).await))
-        }))
-    }
 }

@@ -88,6 +88,11 @@ impl Batch {
         self.calls.iter().map(|queued| -> &Query<'a> { &queued.call })
     }
 
+    /// Whether there is another way to do it: what is written together can be written alone.
+    pub(super) fn can_be_done_apart(&self) -> bool {
+        self.len() > 1 || !self.writes.is_empty()
+    }
+
     /// Whether it is of nothing but tasks that can be copied into their table.
     pub(super) fn can_be_copied(&self) -> bool {
         self.len() == self.creations.len() && self.creations.iter().all(|one| one.is_plain())
@@ -146,7 +151,7 @@ impl Batch {
         }
         if !self.writes.is_empty() {
             let rows = rows.next().unwrap_or_default();
-            outcome.written = writing::read_together(self.writes.len(), &rows);
+            outcome.written = writing::read_together(&self.writes, &rows);
         }
         outcome.called = rows.map(Ok).collect();
         outcome
@@ -158,25 +163,25 @@ impl Batch {
         Outcome { created, ..Outcome::default() }
     }
 
-    /// Answers everybody, and returns the tasks that were changed, and by whom.
-    pub(super) fn answer(self, outcome: Outcome, place: &str) -> Vec<(TaskId, By)> {
-        let mut changed = Vec::new();
+    /// Answers everybody, and tells which tasks were changed, and by whom.
+    pub(super) fn answer(self, outcome: Outcome, place: &str, mut tell: impl FnMut(TaskId, By)) {
+        let mut is_queued = false;
         for (creation, created) in self.creations.into_iter().zip(outcome.created) {
             // That something is queued is told by one of them: nobody knows any of them by name.
             if let Ok(Created::New { lease: None, .. }) = &created
-                && changed.is_empty()
+                && !is_queued
             {
-                changed.push((creation.task.id.clone(), By::Anybody));
+                is_queued = true;
+                tell(creation.task.id.clone(), By::Anybody);
             }
             creation.answer(created, place);
         }
         for (waiting, written) in self.writes.into_iter().zip(outcome.written) {
-            changed.extend(waiting.answer(written, place));
+            waiting.answer(written, place, &mut tell);
         }
         for (queued, rows) in self.calls.into_iter().zip(outcome.called) {
-            changed.extend((queued.reply)(rows, place));
+            (queued.reply)(rows, place).into_iter().for_each(|(task, by)| tell(task, by));
         }
-        changed
     }
 
     pub(super) fn refuse(mut self, error: &StoreError) {
@@ -188,7 +193,7 @@ impl Batch {
 
     pub(super) fn refuse_all_but_creations(&mut self, error: &StoreError) {
         for waiting in self.writes.drain(..) {
-            waiting.answer(Err(error.clone()), "");
+            waiting.answer(Err(error.clone()), "", |_, _| {});
         }
         for queued in self.calls.drain(..) {
             (queued.reply)(Err(error.clone()), "");

@@ -18,6 +18,7 @@ const STEPS: &[&[&str]] = &[
     ],
     &[include_str!("schema/keeping.sql"), include_str!("schema/operating.sql")],
     &[include_str!("schema/copying.sql")],
+    &[include_str!("schema/recording.sql")],
 ];
 
 /// Of all that want to do this in one database, one does: "outlive" in hexadecimal.

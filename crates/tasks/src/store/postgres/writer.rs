@@ -3,9 +3,10 @@
 //! Each lane is a connection of its own. It takes what is queued, sends all of it as one
 //! transaction without waiting in between, and answers when that is committed. There is no timer:
 //! while one commit is on its way, the next operations queue up. What concerns one task goes down
-//! one lane. A batch of nothing but new tasks takes a faster way, see `flying`.
+//! one lane. New tasks have lanes of their own: a batch of nothing else takes a faster way, see
+//! `flying`.
 //!
-//! An operation that fails spoils none of the others: the functions of the schema refuse without
+//! An operation that fails spoils none of the others: most functions of the schema refuse without
 //! failing. After any other failure the batch is done again, each operation behind a savepoint.
 
 use std::{
@@ -36,10 +37,18 @@ use crate::store::{Created, StoreError, TaskId};
 /// How many operations may wait in a lane. A caller beyond that waits for its place in the queue.
 const QUEUE: usize = 1_024;
 
+/// Fewer new tasks than that, at once, are made by one connection alone.
+const FEW: usize = 128;
+
 /// The way to the lanes. When it is dropped, they do what is queued and end.
 #[derive(Debug)]
 pub(super) struct Writers {
     lanes: Vec<mpsc::Sender<Work>>,
+    /// For new tasks, which nobody writes to yet: if nothing else is done with them, they are made the
+    /// fast way.
+    makers: Vec<mpsc::Sender<Work>>,
+    /// Held by everybody who waits for a new task.
+    making: Arc<()>,
     /// For what concerns all tasks, so that it never stands between two that concern one.
     common: mpsc::Sender<Work>,
     commits: Arc<AtomicU64>,
@@ -106,9 +115,14 @@ impl Writers {
             tokio::spawn(lane.serve());
             queue
         };
-        let lanes = (0..shared.database.options.writers).map(|_| lane(None)).collect();
-        let common = lane(Some(common));
-        Self { lanes, common, commits }
+        let lanes = || (0..shared.database.options.writers).map(|_| lane(None)).collect();
+        Self {
+            lanes: lanes(),
+            makers: lanes(),
+            making: Arc::default(),
+            common: lane(Some(common)),
+            commits,
+        }
     }
 
     /// Has something written. Once it is queued it is done, even if nobody waits for it any more.
@@ -120,21 +134,27 @@ impl Writers {
     ) -> Result<T, StoreError> {
         let lane = match &order {
             Order::Alone | Order::Event => &self.common,
-            Order::Note(name) => self.lane(name),
-            Order::Task(task) => self.lane(task.as_str()),
+            Order::Note(name) => one_of(&self.lanes, name),
+            Order::Task(task) => one_of(&self.lanes, task.as_str()),
         };
         let (reply, answered) = reply(read);
         lane.send(Work::Call(Queued { call, order, reply })).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
 
-    /// Has a task made. Those of one principal go down one lane, because they wait for each other.
+    /// Has a task made.
     pub(super) async fn create(
         &self,
         creation: Box<Creation>,
         answered: oneshot::Receiver<Result<Created, StoreError>>,
     ) -> Result<Created, StoreError> {
-        let lane = self.lane(&creation.task.principal);
+        let making = Arc::clone(&self.making);
+        // All share a lane as long as they are few: a batch costs much however many it is of. Beyond
+        // that those of one principal do, because they wait for each other.
+        let lane = match Arc::strong_count(&making) < FEW {
+            true => &self.makers[0],
+            false => one_of(&self.makers, &creation.task.principal),
+        };
         lane.send(Work::Create(creation)).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
@@ -145,7 +165,7 @@ impl Writers {
         writing: Writing,
     ) -> impl Future<Output = Result<(), StoreError>> {
         let (answer, answered) = oneshot::channel();
-        let lane = self.lane(writing.task().as_str());
+        let lane = one_of(&self.lanes, writing.task().as_str());
         let work = Work::Write(Box::new(Waiting { writing, answer }));
         async move {
             lane.send(work).await.map_err(|_| gone())?;
@@ -157,12 +177,13 @@ impl Writers {
     pub(super) fn commits(&self) -> u64 {
         self.commits.load(Ordering::Relaxed)
     }
+}
 
-    fn lane(&self, name: &str) -> &mpsc::Sender<Work> {
-        let mut hasher = DefaultHasher::new();
-        name.hash(&mut hasher);
-        &self.lanes[(hasher.finish() % self.lanes.len() as u64) as usize]
-    }
+/// The lane for what has this name.
+fn one_of<'a>(lanes: &'a [mpsc::Sender<Work>], name: &str) -> &'a mpsc::Sender<Work> {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    &lanes[(hasher.finish() % lanes.len() as u64) as usize]
 }
 
 fn gone() -> StoreError {
@@ -225,13 +246,12 @@ pub(super) struct Telling {
 impl Telling {
     /// Answers everybody, and tells who listens.
     pub(super) fn answer(&self, batch: Batch, outcome: Outcome) {
-        let changed = batch.answer(outcome, &self.shared.database.place);
-        if changed.is_empty() {
-            return;
-        }
-        changed.iter().for_each(|(task, by)| self.shared.listeners.tell(task, *by));
-        let changed = changed.into_iter().map(|(task, _)| task).collect();
-        if self.changed.try_send(changed).is_err() {
+        let mut changed = Vec::new();
+        batch.answer(outcome, &self.shared.database.place, |task, by| {
+            self.shared.listeners.tell(&task, by);
+            changed.push(task);
+        });
+        if !changed.is_empty() && self.changed.try_send(changed).is_err() {
             tracing::debug!("other processes are not told of a change; they look by themselves");
         }
     }
@@ -283,7 +303,9 @@ impl Lane {
                     Err(_) => batch.refuse(&error),
                 }
             }
-            Err(Trouble::Undone(problem)) if batch.len() == 1 || problem.reach() == Reach::All => {
+            Err(Trouble::Undone(problem))
+                if !batch.can_be_done_apart() || problem.reach() == Reach::All =>
+            {
                 let error = self.failed(&problem);
                 batch.refuse(&error);
             }

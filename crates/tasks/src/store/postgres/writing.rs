@@ -27,7 +27,7 @@ pub(super) const KEEP: &str =
      $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)
      THEN keep_task($1, $21, $22, $23) ELSE false END";
 pub(super) const WRITE_ALL: &str =
-    "SELECT write_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+    "SELECT record_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
 pub(super) const LOCK: &str = "SELECT FROM task WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE";
 
 /// What is to be written to a task.
@@ -144,39 +144,57 @@ impl Writing {
 }
 
 impl Waiting {
-    /// Tells who waits, and returns the task if it was changed.
+    /// Tells who listens that the task has changed, if it has, and then who waits.
     pub(super) fn answer(
         self,
         written: Result<(), StoreError>,
         place: &str,
-    ) -> Option<(TaskId, By)> {
+        tell: impl FnOnce(TaskId, By),
+    ) {
         let written = written.map_err(|error| match place {
             "" => error,
             place => Problem::Store(error).with(place),
         });
         let Writing { lease, changes, then, .. } = self.writing;
         let is_seen = changes.are_seen() || !matches!(then, Next::GoOn);
-        let changed = (written.is_ok() && is_seen).then_some((lease.task, By::Worker));
+        if written.is_ok() && is_seen {
+            // Before its worker goes on, which may not have the task any more then.
+            tell(lease.task, By::Worker);
+        }
         // Nobody may wait any more; it is done all the same.
         let _ = self.answer.send(written);
-        changed
     }
+}
+
+/// What is written in one row: an entry of a task, if it has any.
+struct Line<'a> {
+    writing: &'a Writing,
+    entry: Option<&'a (String, bool, String)>,
+}
+
+/// As many rows as it takes to write all of these.
+fn lines(waiting: &[Waiting]) -> Vec<Line<'_>> {
+    let mut lines = Vec::with_capacity(waiting.len());
+    for Waiting { writing, .. } in waiting {
+        match &writing.entries[..] {
+            [] => lines.push(Line { writing, entry: None }),
+            entries => lines.extend(entries.iter().map(|it| Line { writing, entry: Some(it) })),
+        }
+    }
+    lines
 }
 
 /// The statement that writes all of these, each of another task, in the order of their names.
 pub(super) fn together<'a>(waiting: &'a [Waiting], shared: &Shared) -> Query<'a> {
-    let each = || waiting.iter().map(|waiting| &waiting.writing);
+    let lines = lines(waiting);
+    let each = || lines.iter().map(|line| line.writing);
     let ends = || {
         each().map(|writing| match &writing.then {
             Next::End { outcome, retention, .. } => (Some(outcome.as_str()), Some(*retention)),
             Next::GoOn | Next::Park { .. } | Next::Keep { .. } => (None, None),
         })
     };
-    let entries = || {
-        (1_i64..)
-            .zip(each())
-            .flat_map(|(place, writing)| writing.entries.iter().map(move |entry| (place, entry)))
-    };
+    let entries = || lines.iter().map(|line| line.entry);
     let progress = |writing: &'a Writing| Some(writing.changes.progress.as_ref()?.get());
     Query::new(
         WRITE_ALL,
@@ -188,29 +206,30 @@ pub(super) fn together<'a>(waiting: &'a [Waiting], shared: &Shared) -> Query<'a>
             each().map(progress).collect::<Vec<_>>(),
             ends().map(|(outcome, _)| outcome).collect::<Vec<_>>(),
             ends().map(|(_, retention)| retention).collect::<Vec<_>>(),
-            array(entries().map(|(place, _)| place).collect()),
-            array(entries().map(|(_, entry)| entry.0.as_str()).collect()),
-            array(entries().map(|(_, entry)| entry.1).collect()),
-            array(entries().map(|(_, entry)| entry.2.as_str()).collect()),
+            entries().map(|entry| Some(entry?.0.as_str())).collect::<Vec<_>>(),
+            entries().map(|entry| Some(entry?.1)).collect::<Vec<_>>(),
+            entries().map(|entry| Some(entry?.2.as_str())).collect::<Vec<_>>(),
             shared.shift.get(),
         ],
     )
 }
 
 /// What became of each that was written together: whoever has lost the task has written nothing.
-pub(super) fn read_together(count: usize, rows: &[Row]) -> Vec<Result<(), StoreError>> {
-    let lost = rows.first().map_or(Err(Problem::Silent), |row| get::<Vec<i64>>(row, 0));
-    let lost = match lost {
-        Ok(lost) => lost,
-        Err(problem) => return (0..count).map(|_| Err(problem.with(""))).collect(),
+pub(super) fn read_together(waiting: &[Waiting], rows: &[Row]) -> Vec<Result<(), StoreError>> {
+    let written = rows.first().map_or(Err(Problem::Silent), |row| get(row, 0));
+    let written: Vec<i64> = match written {
+        Ok(Some(written)) => written,
+        Ok(None) => return waiting.iter().map(|_| Ok(())).collect(),
+        Err(problem) => return waiting.iter().map(|_| Err(problem.with(""))).collect(),
     };
-    let mut written: Vec<_> = (0..count).map(|_| Ok(())).collect();
-    for place in lost {
-        if let Some(written) = usize::try_from(place - 1).ok().and_then(|at| written.get_mut(at)) {
-            *written = Err(StoreError::Lost);
-        }
-    }
-    written
+    let written: HashSet<i64> = written.into_iter().collect();
+    let mut place = 1;
+    let each = waiting.iter().map(|waiting| {
+        let first = place;
+        place += count(waiting.writing.entries.len().max(1));
+        written.contains(&first).then_some(()).ok_or(StoreError::Lost)
+    });
+    each.collect()
 }
 
 /// What became of one that was written by itself.

@@ -1,0 +1,182 @@
+//! `[auth.proxy]`: an identity provider that knows nothing of MCP, and who of its users may log in.
+
+use std::{env, sync::Arc};
+
+use outlive::{
+    auth::proxy::{Identity, Proxy, Upstream},
+    tasks::{LoginNotes, Store},
+};
+
+use super::{
+    Read,
+    reader::{Problem, Read as _, Section},
+    tool::Asked,
+};
+use crate::trouble::{Result, Trouble};
+
+/// `[auth.proxy]`.
+#[derive(Clone, Debug)]
+pub(crate) struct ProxyConfig {
+    place: Place,
+    client_id: String,
+    /// Secrets stand in variables: the file may be seen by others.
+    client_secret_env: Option<String>,
+    secret_env: String,
+    scopes: Option<Vec<String>>,
+    subject: Option<String>,
+    tenant: Option<String>,
+    parameters: Vec<(String, String)>,
+    /// Claims, and what one of each has to be. None lets everybody in.
+    allow: Vec<(String, Vec<String>)>,
+}
+
+/// Where the provider is.
+#[derive(Clone, Debug)]
+enum Place {
+    Upstream(String),
+    Known { authorize: String, token: String, userinfo: String },
+}
+
+pub(super) fn proxy(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Option<ProxyConfig>> {
+    let is_there = section.is_some();
+    let mut section = section.unwrap_or_else(Section::empty);
+    let place = place(&mut section)?;
+    let client_id = section.read("client_id")?;
+    let client_secret_env = section.read("client_secret_env")?;
+    let secret_env = section.read("secret_env")?;
+    let scopes = section.read("scopes")?;
+    let (subject, tenant) = (section.read("subject")?, section.read("tenant")?);
+    let parameters = section.section("parameters")?.map(Section::entries).unwrap_or_default();
+    let parameters = parameters.into_iter().map(|(name, value)| Ok((name, String::read(value)?)));
+    let parameters = parameters.collect::<Read<_>>()?;
+    let allow = section.section("allow")?.map(Section::entries).unwrap_or_default();
+    let allow = allow.into_iter().map(|(claim, value)| Ok((claim, Vec::read(value)?)));
+    let allow = allow.collect::<Read<Vec<(String, Vec<String>)>>>()?;
+    let open_to_anyone = section.read("open_to_anyone")?.unwrap_or(false);
+    let lacks = |key, example: &str| {
+        section.lacks(key, format_args!("[auth.proxy] has no `{key}`")).or_remedy(example)
+    };
+    let read = match (is_there, place, client_id, secret_env) {
+        (false, ..) => None,
+        (true, None, ..) => {
+            return Err(lacks("upstream", "upstream = \"https://accounts.google.com\""));
+        }
+        (true, _, None, _) => return Err(lacks("client_id", "client_id = \"…\", of the provider")),
+        (true, _, _, None) => {
+            let example = "secret_env = \"PROXY_SECRET\", a variable with 32 random signs or more";
+            return Err(lacks("secret_env", example));
+        }
+        (true, ..) if allow.is_empty() != open_to_anyone => {
+            let what = "[auth.proxy] does not say who may log in, or says it twice";
+            return Err(Problem::at(section.line, what).remedy(
+                "allow = { email = [\"ann@example.com\"] }; or `open_to_anyone = true`, if everybody may whom the provider knows",
+            ));
+        }
+        (true, Some(place), Some(client_id), Some(secret_env)) => Some(ProxyConfig {
+            place,
+            client_id,
+            client_secret_env,
+            secret_env,
+            scopes,
+            subject,
+            tenant,
+            parameters,
+            allow,
+        }),
+    };
+    asked.note("auth.proxy", section.finish()?);
+    Ok(read)
+}
+
+fn place(section: &mut Section<'_>) -> Read<Option<Place>> {
+    let upstream = section.read("upstream")?;
+    let authorize = section.read("authorize_url")?;
+    let token = section.read("token_url")?;
+    let userinfo = section.read("userinfo_url")?;
+    match (upstream, authorize, token, userinfo) {
+        (None, None, None, None) => Ok(None),
+        (Some(upstream), None, None, None) => Ok(Some(Place::Upstream(upstream))),
+        (None, Some(authorize), Some(token), Some(userinfo)) => {
+            Ok(Some(Place::Known { authorize, token, userinfo }))
+        }
+        _ => Err(Problem::at(section.line, "a provider is found by its name, or by its addresses")
+            .remedy("`upstream`; or `authorize_url`, `token_url` and `userinfo_url` together")),
+    }
+}
+
+impl ProxyConfig {
+    /// Who logs people in, to be shown.
+    pub(crate) fn provider(&self) -> &str {
+        match &self.place {
+            Place::Upstream(url) | Place::Known { authorize: url, .. } => url,
+        }
+    }
+
+    /// The proxy, for the server at `resource`, whose tools need these scopes.
+    pub(crate) fn build(
+        &self,
+        resource: &str,
+        name: &str,
+        scopes: &[String],
+        store: Arc<dyn Store>,
+    ) -> Result<Proxy> {
+        let id = self.client_id.as_str();
+        let mut upstream = match &self.place {
+            Place::Upstream(issuer) => Upstream::discovered(issuer, id),
+            Place::Known { authorize, token, userinfo } => {
+                Upstream::at(authorize, token, id).userinfo_at(userinfo)
+            }
+        };
+        if let Some(variable) = &self.client_secret_env {
+            upstream = upstream.client_secret(secret(variable)?);
+        }
+        if let Some(scopes) = &self.scopes {
+            upstream = upstream.scopes(scopes);
+        }
+        if let Some(claim) = &self.subject {
+            upstream = upstream.subject(claim);
+        }
+        if let Some(claim) = &self.tenant {
+            upstream = upstream.tenant(claim);
+        }
+        for (name, value) in &self.parameters {
+            upstream = upstream.parameter(name, value);
+        }
+        let allow = self.allow.clone();
+        let proxy = Proxy::builder(resource, upstream).name(name).scopes(scopes);
+        let proxy = proxy.secret(secret(&self.secret_env)?).notes(LoginNotes::new(store));
+        proxy
+            .admit(move |user| allow.iter().all(|(claim, any)| has(user, claim, any)))
+            .build()
+            .map_err(|error| {
+                Trouble::usage(format_args!("[auth.proxy]: {error}"))
+                    .remedy("docs/outlive-toml.md has an example")
+            })
+    }
+}
+
+/// Whether a claim of somebody is one of these, or has one of them in it.
+fn has(user: &Identity, claim: &str, any: &[String]) -> bool {
+    // An address that nobody has checked may be anybody's.
+    if claim == "email" && user.claim("email_verified").is_none_or(|verified| verified != true) {
+        return false;
+    }
+    let is_one = |value: &serde_json::Value| match value {
+        serde_json::Value::String(text) => any.contains(text),
+        serde_json::Value::Number(number) => any.contains(&number.to_string()),
+        _ => false,
+    };
+    match user.claim(claim) {
+        Some(serde_json::Value::Array(values)) => values.iter().any(is_one),
+        Some(value) => is_one(value),
+        None => false,
+    }
+}
+
+fn secret(variable: &str) -> Result<String> {
+    let secret = env::var(variable).ok().map(|secret| secret.trim().to_owned());
+    secret.filter(|secret| !secret.is_empty()).ok_or_else(|| {
+        Trouble::usage(format_args!("the variable {variable} has no secret"))
+            .remedy(format_args!("{variable}=… outlive serve"))
+    })
+}
