@@ -17,6 +17,7 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 use crate::conformance::suite::{self, Suite};
 use crate::process::{self, Build};
+use crate::python;
 use legs::{Host, Leg, Peer, Side, Transport};
 use table::Row;
 
@@ -72,11 +73,7 @@ impl Tools {
         let node = Suite::ready(&conformance)?.node().to_owned();
         let folder = conformance.join("interop");
         suite::install_once(&folder, suite::LENIENTLY)?;
-        let environments = server
-            .parent()
-            .and_then(std::path::Path::parent)
-            .context("a program lies in a folder")?
-            .join("interop");
+        let environments = python::environments(&server)?;
         let peers = match legs.iter().any(|leg| leg.peer.host() == Host::Rust) {
             true => Some(process::built_peers(&["rmcp-server", "rmcp-client"])?),
             false => None,
@@ -147,7 +144,10 @@ impl Tools {
     fn script(&self, leg: &Leg, name: &str, args: &[&str]) -> Result<Command> {
         let mut command = match leg.peer.host() {
             Host::Node => Command::new(&self.node),
-            Host::Python(requirements) => Command::new(self.python(requirements)?),
+            Host::Python(requirements) => {
+                let list = self.folder.join(requirements);
+                Command::new(python::with(&list, &self.environments)?)
+            }
             Host::Rust => {
                 let peers = self.peers.as_ref().context("the peers were not built")?;
                 let mut command = Command::new(peers.with_file_name(name));
@@ -157,26 +157,6 @@ impl Tools {
         };
         command.arg(self.folder.join(name)).args(args);
         Ok(command)
-    }
-
-    /// A Python that has what a list of requirements says.
-    fn python(&self, requirements: &str) -> Result<PathBuf> {
-        let environment = self.environments.join(requirements);
-        let list = self.folder.join(requirements);
-        let wanted = fs::read(&list).with_context(|| format!("no {}", list.display()))?;
-        let (stamp, python) = (environment.join("installed"), environment.join("bin/python"));
-        if fs::read(&stamp).ok().as_ref() != Some(&wanted) {
-            eprintln!("interop: installing {requirements}");
-            fs::create_dir_all(&self.environments)?;
-            process::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))
-                .context("Python 3.10 or newer with `venv` is needed")?;
-            let mut pip = Command::new(&python);
-            pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
-            // The lists are complete, so nothing is left to be resolved.
-            process::run(pip.args(["--no-deps", "-r"]).arg(&list))?;
-            fs::write(&stamp, &wanted)?;
-        }
-        Ok(python)
     }
 }
 

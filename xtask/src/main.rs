@@ -13,10 +13,12 @@ mod examples;
 mod fuzz;
 mod instructions;
 mod interop;
+mod logins;
 mod packages;
 mod postgres;
 mod process;
 mod program;
+mod python;
 mod soak;
 mod test;
 mod tidy;
@@ -42,6 +44,8 @@ usage: cargo xtask COMMAND
   interop      our client at servers of others, clients of others at our server; writes docs/interop.md
                  --short                    just those that need node and cargo alone, and writes nothing
                  --peer NAME                just those whose name has this in it
+  logins       people log in to our servers, in a browser, through an authorization server of others
+                 --only TEXT                just those with this in their name or client (repeat to narrow)
   examples     every story in examples/, which check themselves
   bench        figures; arguments are passed on to the benchmark
   instructions what a call costs, counted, beside what it has cost
@@ -83,6 +87,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("conformance") => conformance::run(args),
         Some("clients") => clients::run(args),
         Some("interop") => interop::run(args),
+        Some("logins") => logins::run(args),
         Some("program") => program::run(args),
         Some("examples") => examples::run(args),
         Some("bench") => bench::run(args),

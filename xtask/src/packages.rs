@@ -1,32 +1,66 @@
-//! Programs of the system that the tests need: installed when they are missing.
+//! Programs that the system has packages of, installed where they are missing.
 //!
-//! The system's packages are asked, whichever the system has. Tests that find no such program fail and
-//! say so; they are never left out.
+//! The system's own package manager is asked, whichever it has. Tests that need such a program say so and
+//! fail where it is not to be had; what may be left out instead is for them to say.
 
+use std::env;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
 use crate::process;
 
-/// A program, which its package is named after everywhere.
+/// A program, and what its packages are called.
 pub(crate) struct Package {
     name: &'static str,
-    /// What it is asked to see whether it is there.
-    version: &'static str,
-    /// What needs it.
-    user: &'static str,
+    /// Where it is, if it is there and works.
+    find: fn() -> Option<PathBuf>,
+    /// Package managers that know it by another name than its own.
+    elsewhere: &'static [(&'static str, &'static [&'static str])],
 }
 
 /// A terminal for the tests that look at one.
 pub(crate) const TMUX: Package =
-    Package { name: "tmux", version: "-V", user: "the tests of the terminal" };
+    Package { name: "tmux", find: || working(&["tmux"], "-V"), elsewhere: &[] };
 
 /// Counts instructions.
 pub(crate) const VALGRIND: Package =
-    Package { name: "valgrind", version: "--version", user: "counting instructions" };
+    Package { name: "valgrind", find: || working(&["valgrind"], "--version"), elsewhere: &[] };
 
-/// Ways to install one: the program that does, and its arguments before the name.
+/// A browser in which somebody can log in.
+pub(crate) const CHROMIUM: Package = Package {
+    name: "chromium",
+    find: || {
+        let names = [
+            "chromium",
+            "chromium-browser",
+            "google-chrome-stable",
+            "google-chrome",
+            "/Applications/Chromium.app/Contents/MacOS/Chromium",
+            "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+        ];
+        working(&names, "--version")
+    },
+    elsewhere: &[("brew", &["--cask", "google-chrome"])],
+};
+
+/// A Python that can make environments.
+pub(crate) const PYTHON: Package = Package {
+    name: "python3",
+    find: || {
+        let python = working(&["python3"], "--version")?;
+        process::answer(Command::new(&python).args(["-c", "import ensurepip, venv"]))?;
+        Some(python)
+    },
+    elsewhere: &[
+        ("apt-get", &["python3", "python3-venv"]),
+        ("pacman", &["python"]),
+        ("brew", &["python"]),
+    ],
+};
+
+/// Ways to install something: the program that does, and its arguments before the names.
 const WAYS: &[(&str, &[&str])] = &[
     ("apt-get", &["install", "--yes", "--no-install-recommends"]),
     ("dnf", &["install", "--assumeyes"]),
@@ -36,49 +70,70 @@ const WAYS: &[(&str, &[&str])] = &[
     ("brew", &["install"]),
 ];
 
-/// Makes sure that a program is there.
-pub(crate) fn ensure(package: &Package) -> Result<()> {
-    let Package { name, version, user } = package;
-    if is_there(name, version) {
-        return Ok(());
+/// Makes sure that a program is there, and says where.
+pub(crate) fn ensure(package: &Package) -> Result<PathBuf> {
+    if let Some(found) = (package.find)() {
+        return Ok(found);
     }
+    let name = package.name;
     let Some((manager, arguments)) =
-        WAYS.iter().find(|(manager, _)| is_there(manager, "--version"))
+        WAYS.iter().find(|(manager, _)| working(&[manager], "--version").is_some())
     else {
-        bail!("{user} needs {name}, and nothing here could install it; install it by hand");
+        bail!("{name} is needed, and nothing here could install it; install it by hand");
     };
     eprintln!("{name} is missing; installing it with {manager}");
-    let run = |arguments: &[&str]| {
-        // Homebrew refuses to be root; the others have to be.
-        let mut command = match *manager == "brew" || is_root() {
-            true => Command::new(manager),
-            false => {
-                let mut sudo = Command::new("sudo");
-                sudo.args(["--non-interactive", manager]);
-                sudo
-            }
-        };
-        process::run(command.args(arguments))
-    };
-    let install = [arguments, &[*name][..]].concat();
-    let by_hand = || format!("could not install {name}; by hand: {manager} {}", install.join(" "));
-    if run(&install).is_err() && *manager == "apt-get" {
+    let named = package.elsewhere.iter().find(|(it, _)| it == manager);
+    let arguments = [*arguments, named.map_or(&[name][..], |(_, names)| *names)].concat();
+    let by_hand =
+        || format!("could not install {name}; by hand: {manager} {}", arguments.join(" "));
+    if install(manager, &arguments).is_err() && *manager == "apt-get" {
         // A fresh machine has no list of packages yet.
-        run(&["update"]).with_context(by_hand)?;
-        run(&install).with_context(by_hand)?;
+        install(manager, &["update"]).with_context(by_hand)?;
+        install(manager, &arguments).with_context(by_hand)?;
     }
-    match is_there(name, version) {
-        true => Ok(()),
-        false => bail!(by_hand()),
-    }
+    (package.find)().with_context(by_hand)
 }
 
-fn is_there(program: &str, version: &str) -> bool {
-    let mut command = Command::new(program);
-    command.arg(version).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
+fn install(manager: &str, arguments: &[&str]) -> Result<()> {
+    // Homebrew refuses to be root; the others have to be.
+    let mut command = match manager == "brew" || is_root() {
+        true => Command::new(manager),
+        false => {
+            let mut sudo = Command::new("sudo");
+            sudo.args(["--non-interactive", manager]);
+            sudo
+        }
+    };
+    process::run(command.args(arguments))
+}
+
+/// The first of these programs that is there and can be started.
+fn working(names: &[&str], version: &str) -> Option<PathBuf> {
+    names.iter().filter_map(|name| on_path(Path::new(name))).find(|program| {
+        let mut command = Command::new(program);
+        command.arg(version).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    })
+}
+
+fn on_path(program: &Path) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    // A path that begins at the root stays what it is.
+    env::split_paths(&path).map(|folder| folder.join(program)).find(|it| it.is_file())
 }
 
 fn is_root() -> bool {
     process::answer(Command::new("id").arg("-u")).is_some_and(|id| id.trim() == "0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::working;
+
+    #[test]
+    fn the_first_program_that_works_is_taken() {
+        let found = working(&["no-such-program", "cargo"], "--version").unwrap();
+        assert!(found.is_absolute() && found.ends_with("cargo"), "{}", found.display());
+        assert_eq!(working(&["no-such-program"], "--version"), None);
+    }
 }

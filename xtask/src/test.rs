@@ -10,7 +10,8 @@ use crate::args::Args;
 use crate::postgres::{self, Postgres, Programs};
 use crate::tools::{self, Tool};
 use crate::{
-    clients, conformance, crash, examples, instructions, interop, packages, process, soak, tidy,
+    clients, conformance, crash, examples, instructions, interop, logins, packages, process, soak,
+    tidy,
 };
 
 struct Step {
@@ -68,6 +69,7 @@ const STEPS: &[Step] = &[
         name: "interop",
         run: Run::Xtask(&["interop", "--short", "--with-tests"], interop::run),
     },
+    Step { name: "logins", run: Run::Xtask(&["logins", "--with-tests"], logins::run) },
     Step {
         name: "crash-sqlite",
         run: Run::Xtask(&["crash", "--seconds", "30", "--with-tests"], crash::run),

@@ -60,6 +60,11 @@ What node, Python and cargo install is pinned with all it needs, in `conformance
 what its package asks for: FastMCP 4.1.4 wants `certifi>=2026.10.19`, which the index did not offer (pip: “No matching
 distribution found for certifi>=2026.10.19; extra == \"server\"”), so it runs with 2026.10.18, the newest before it.
 Certificates are not used by any leg.
+
+## Logins
+
+`cargo xtask logins` has the same clients log in to our servers, in a browser, through `oidc-provider`:
+[authorization.md](authorization.md).
 ";
 
 /// `docs/interop.md`.

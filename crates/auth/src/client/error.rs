@@ -67,7 +67,7 @@ pub enum OAuthError {
         url: String,
     },
     /// An authorization server refused something.
-    #[error("{what} was refused: {refusal}")]
+    #[error("{what} was refused: {refusal}; {}", refusal.next_step())]
     Refused {
         /// What was asked for.
         what: &'static str,
@@ -174,6 +174,20 @@ impl Refusal {
         Self {
             code: clean(code, 64),
             description: description.map(|it| clean(it, 300)).filter(|it| !it.is_empty()),
+        }
+    }
+}
+
+impl Refusal {
+    /// What whoever reads this can do. The codes are those of RFC 6749, RFC 7591 and RFC 8707.
+    fn next_step(&self) -> &'static str {
+        match self.code.as_str() {
+            "access_denied" => "log in again and agree, or ask for access",
+            "invalid_grant" => "log in again",
+            "invalid_client" | "unauthorized_client" => "check the id and the secret of the client",
+            "invalid_scope" => "ask for other scopes, or for access",
+            "temporarily_unavailable" | "server_error" | "slow_down" => "try again later",
+            _ => "report it to whoever runs the authorization server",
         }
     }
 }

@@ -63,6 +63,7 @@ async fn a_user_who_says_no_is_heard() {
     assert!(
         matches!(&error, OAuthError::Refused { refusal, .. } if refusal.code == "access_denied")
     );
+    assert!(error.to_string().ends_with("log in again and agree, or ask for access"), "{error}");
 }
 
 #[tokio::test]
