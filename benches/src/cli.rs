@@ -18,8 +18,8 @@ Measures what calls, streams and tasks cost, beside bare servers and beside peer
   --only SUITE   one suite alone; repeatable, or several with commas between them
   --peers NAMES  these peers alone, of benches/peers.toml: rmcp,turbomcp,pmcp,typescript,fastmcp
   --no-peers     no peers: nothing has to be built or installed
-  --figure NAME  of the suite `tasks`, one figure alone: creations, lives, http, polls, parked,
-                 stream or streams
+  --figure NAME  of the suite `tasks`, one figure alone: creations, lives, journals, http, polls,
+                 parked, stream or streams
   --store STORE  where the tasks of `tasks` are kept: sqlite (default) or postgres
   --json FILE    writes everything there too, with every single slice
 

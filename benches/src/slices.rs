@@ -145,6 +145,15 @@ pub(crate) struct Ratio {
     pub(crate) judged_rounds: usize,
 }
 
+impl Ratio {
+    /// The same of things that are so many times as much.
+    pub(crate) fn times(mut self, factor: f64) -> Self {
+        let Spread { p25, median, p75 } = &mut self.spread;
+        [p25, median, p75].into_iter().for_each(|value| *value *= factor);
+        self
+    }
+}
+
 impl Spread {
     fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);

@@ -43,6 +43,7 @@ struct Figure {
 const FIGURES: &[Figure] = &[
     Figure { name: "creations", sqlite_only: false, measure: creations::measure },
     Figure { name: "lives", sqlite_only: false, measure: lives::measure },
+    Figure { name: "journals", sqlite_only: false, measure: lives::journals },
     Figure { name: "http", sqlite_only: true, measure: http::measure },
     Figure { name: "polls", sqlite_only: true, measure: polls::measure },
     Figure { name: "parked", sqlite_only: false, measure: parked::measure },

@@ -1,5 +1,6 @@
 //! Whole lives: a task is made, records three steps one after the other, and ends. Each of the five
-//! is on the disk before the next begins.
+//! is on the disk before the next begins. And lives with long journals: whether the hundredth step costs
+//! what the first does.
 
 use std::{
     collections::HashMap,
@@ -31,8 +32,13 @@ use crate::{
 
 const STEPS: [&str; 3] = ["plan", "apply", "verify"];
 
+/// How long journals are, and how many tasks there are at once so that each slice sees some end.
+const LENGTHS: [usize; 3] = [10, 100, 1_000];
+const FEW: usize = 16;
+
 pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
-    let mut targets = [control(bench)?, ours(bench)?];
+    let steps = STEPS.map(str::to_owned);
+    let mut targets = [control(bench)?, ours(bench, "Outlive", "lives", CALLERS, steps.into())?];
     let series = bench.take(&mut targets)?;
     let [control, ours] = &series[..] else { return Ok(()) };
     let ratio = ours.ratio(control, rate);
@@ -41,6 +47,24 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
     report.series(&series);
     let share = Some(ratio.spread.median * 100.0);
     report.bar(Bar::at_least("whole lives, tasks/s of five bare commits", share, 40.0, "%"));
+    Ok(())
+}
+
+pub(super) fn journals(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
+    let mut targets = Vec::new();
+    for length in LENGTHS {
+        let (name, place) = (format!("{length} steps"), format!("journals-{length}"));
+        let steps = (0..length).map(|step| format!("step-{step}")).collect();
+        targets.push(ours(bench, &name, &place, FEW, steps)?);
+    }
+    let series = bench.take(&mut targets)?;
+    report
+        .title(&format!("long journals, {FEW} tasks at once: each step waits for the one before"));
+    for (length, of_length) in LENGTHS.into_iter().zip(&series).skip(1) {
+        let ratio = of_length.ratio(&series[0], rate).times(length as f64 / LENGTHS[0] as f64);
+        report.ratio(&format!("{length} steps / {} steps (steps/s)", LENGTHS[0]), ratio);
+    }
+    report.series(&series);
     Ok(())
 }
 
@@ -60,16 +84,22 @@ fn control(bench: &Bench<'_>) -> Result<Box<dyn Target>> {
     }))
 }
 
-fn ours(bench: &Bench<'_>) -> Result<Box<dyn Target>> {
-    let place = bench.folder.place("lives");
+fn ours(
+    bench: &Bench<'_>,
+    name: &str,
+    place: &str,
+    callers: usize,
+    steps: Arc<[String]>,
+) -> Result<Box<dyn Target>> {
+    let place = bench.folder.place(place);
     let ended = Arc::new(Ended::default());
-    let runner = Arc::new(ThreeSteps { value: raw_value() });
+    let runner = Arc::new(Steps { steps, value: raw_value() });
     let engine = bench.runtime.block_on(async {
         let store = place.open().await?;
         let (observer, worker) = (Some(Arc::clone(&ended) as _), WorkerId::new("bench"));
         anyhow::Ok(Engine::start(&store, runner, observer, worker, EngineConfig::default()))
     })?;
-    Ok(bench.callers("Outlive", CALLERS, move |caller| {
+    Ok(bench.callers(name, callers, move |caller| {
         let (engine, ended) = (engine.clone(), Arc::clone(&ended));
         Box::pin(async move {
             let task = new_task(fresh_id(), principal(caller));
@@ -81,12 +111,13 @@ fn ours(bench: &Bench<'_>) -> Result<Box<dyn Target>> {
     }))
 }
 
-/// Work that records three steps.
-struct ThreeSteps {
+/// Work that records these steps.
+struct Steps {
+    steps: Arc<[String]>,
     value: Box<RawValue>,
 }
 
-impl Runner for ThreeSteps {
+impl Runner for Steps {
     fn start(&self, claimed: Claimed) -> Result<Started, NotBegun> {
         let bounds = Bounds {
             bytes: 1 << 20,
@@ -96,15 +127,16 @@ impl Runner for ThreeSteps {
             segment_bytes: 1_000,
         };
         let journal = Arc::new(Journal::restored(bounds, claimed.journal));
-        let work = Box::pin(three_steps(Arc::clone(&journal), self.value.clone()));
+        let steps = Arc::clone(&self.steps);
+        let work = Box::pin(record(Arc::clone(&journal), steps, self.value.clone()));
         let cancel = Box::new(|| {});
         Ok(Started { journal, work, cancel, resumes: true, cleans_up: false })
     }
 }
 
-async fn three_steps(journal: Arc<Journal>, value: Box<RawValue>) -> TaskOutcome {
+async fn record(journal: Arc<Journal>, steps: Arc<[String]>, value: Box<RawValue>) -> TaskOutcome {
     let run = Arc::as_ptr(&journal) as usize;
-    for key in STEPS {
+    for key in steps.iter() {
         let recorded = poll_as(run, || match journal.begin(run, key) {
             Ok(Begun::New(step)) => step.record(Entry::Value(value.clone()), false).ok(),
             _ => None,
