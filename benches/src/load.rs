@@ -4,11 +4,68 @@ pub(crate) mod http;
 pub(crate) mod stdio;
 pub(crate) mod talk;
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use memchr::memmem;
 use serde::Deserialize;
 
-use crate::messages::{FIRST_ID, Numbered};
+use crate::{
+    child::Server,
+    messages::{FIRST_ID, Numbered},
+    peers::Peer,
+    slices::Target,
+};
+
+/// Whoever asks a server.
+pub(crate) trait Generator {
+    /// Asks for a while; says how much was done. Nothing is under way afterwards.
+    fn run(&mut self, time: Duration) -> Result<u64>;
+}
+
+/// A server under load.
+pub(crate) struct Loaded<G> {
+    name: String,
+    pid: u32,
+    pub(crate) load: G,
+    has_helpers: bool,
+}
+
+impl<G: Generator> Loaded<G> {
+    pub(crate) fn new(name: &str, server: &Server, load: G) -> Self {
+        Self { name: name.to_owned(), pid: server.pid(), load, has_helpers: false }
+    }
+
+    /// As a peer is, whose helpers are no strangers.
+    pub(crate) fn of(mut self, peer: &Peer) -> Self {
+        self.has_helpers = peer.has_helpers;
+        self
+    }
+
+    /// As one that works with a database.
+    pub(crate) fn with_helpers(mut self, has_helpers: bool) -> Self {
+        self.has_helpers = has_helpers;
+        self
+    }
+}
+
+impl<G: Generator> Target for Loaded<G> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    fn has_helpers(&self) -> bool {
+        self.has_helpers
+    }
+
+    fn load(&mut self, time: Duration) -> Result<u64> {
+        self.load.run(time)
+    }
+}
 
 /// What every answer of a server must be.
 #[derive(Debug)]

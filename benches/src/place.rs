@@ -1,7 +1,7 @@
 //! Where tasks are kept while they are measured, and what they are made of.
 
 use std::{
-    env, fs,
+    env, fmt, fs,
     hash::{BuildHasher, RandomState},
     path::{Path, PathBuf},
     str::FromStr,
@@ -28,6 +28,22 @@ const ADDRESS: &str = "OUTLIVE_TEST_POSTGRES";
 pub(crate) enum Kind {
     Sqlite,
     Postgres,
+}
+
+impl Kind {
+    /// Whether others work for it, as a database does.
+    pub(crate) fn has_helpers(self) -> bool {
+        self == Self::Postgres
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sqlite => "SQLite",
+            Self::Postgres => "PostgreSQL",
+        })
+    }
 }
 
 impl FromStr for Kind {
@@ -73,19 +89,37 @@ impl Folder {
     }
 }
 
+impl Folder {
+    /// Forgets what was kept here.
+    pub(crate) fn clear(&self) -> Result<()> {
+        match self.kind {
+            Kind::Sqlite => Ok(()),
+            Kind::Postgres => {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+                runtime.block_on(remove_schemas())
+            }
+        }
+    }
+}
+
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// A file or a schema, as it is told to a server: `sqlite:FILE` or `postgres:SCHEMA`.
+/// Where tasks are, as it is told to a server: `sqlite:FILE`, `postgres:SCHEMA`, or `memory:COUNT` with so
+/// many that are over.
 #[derive(Clone, Debug)]
 pub(crate) struct Place(String);
 
 impl Place {
     pub(crate) fn told(place: &str) -> Self {
         Self(place.to_owned())
+    }
+
+    pub(crate) fn memory(count: u64) -> Self {
+        Self(format!("memory:{count}"))
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -119,7 +153,7 @@ pub(crate) fn url() -> Result<String> {
 }
 
 /// Removes what was kept in PostgreSQL.
-pub(crate) async fn remove_schemas() -> Result<()> {
+async fn remove_schemas() -> Result<()> {
     let (client, connection) = tokio_postgres::connect(&url()?, tokio_postgres::NoTls).await?;
     tokio::spawn(connection);
     let ours = format!("bench_{}_", std::process::id());

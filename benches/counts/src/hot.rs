@@ -47,9 +47,8 @@ async fn task_poll() -> Result<Path> {
     let created =
         Path::to(endpoint.clone(), messages::CREATE_TASK_HEADERS, messages::create_task());
     let created = text(&created?).await?;
-    let (_, id) = created.split_once(r#""taskId":""#).context("no task was made")?;
-    let (id, _) = id.split_once('"').context("no task was made")?;
-    let path = Path::to(endpoint, &messages::get_task_headers(id), messages::get_task_body(id))?;
+    let id = messages::task_id(created.as_bytes()).context("no task was made")?;
+    let path = Path::to(endpoint, &messages::get_task_headers(&id), messages::get_task_body(&id))?;
     while !text(&path).await?.contains("completed") {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use memchr::memmem;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
-use super::Expected;
+use super::{Expected, Generator};
 use crate::messages::{FIRST_ID, Numbered, TEXT, next_id};
 
 /// How long an answer may take. Only a server that hangs takes so long.
@@ -59,9 +59,28 @@ impl Load {
         self.connections.first().map_or(&[], |connection| connection.expected.bytes())
     }
 
-    /// Calls for a while on all connections, and says how many calls were answered. Nothing is
-    /// under way afterwards.
-    pub(crate) fn run(&mut self, time: Duration) -> Result<u64> {
+    /// Sends the next request of a connection, or as much of it as the system takes.
+    fn begin(&mut self, index: usize) -> Result<()> {
+        let connection = &mut self.connections[index];
+        if connection.is_closed {
+            epoll::delete(&self.epoll, &connection.stream)?;
+            connection.stream = connect(connection.address)?;
+            connection.stream.set_nonblocking(true)?;
+            connection.is_closed = false;
+            epoll::add(&self.epoll, &connection.stream, event_data(index), EventFlags::IN)?;
+        }
+        connection.next();
+        if !connection.send()? {
+            let both = EventFlags::IN | EventFlags::OUT;
+            epoll::modify(&self.epoll, &connection.stream, event_data(index), both)?;
+        }
+        Ok(())
+    }
+}
+
+impl Generator for Load {
+    /// Calls for a while on all connections; counts the calls that were answered.
+    fn run(&mut self, time: Duration) -> Result<u64> {
         let end = Instant::now() + time;
         for index in 0..self.connections.len() {
             self.begin(index)?;
@@ -101,24 +120,6 @@ impl Load {
             }
         }
         Ok(answered)
-    }
-
-    /// Sends the next request of a connection, or as much of it as the system takes.
-    fn begin(&mut self, index: usize) -> Result<()> {
-        let connection = &mut self.connections[index];
-        if connection.is_closed {
-            epoll::delete(&self.epoll, &connection.stream)?;
-            connection.stream = connect(connection.address)?;
-            connection.stream.set_nonblocking(true)?;
-            connection.is_closed = false;
-            epoll::add(&self.epoll, &connection.stream, event_data(index), EventFlags::IN)?;
-        }
-        connection.next();
-        if !connection.send()? {
-            let both = EventFlags::IN | EventFlags::OUT;
-            epoll::modify(&self.epoll, &connection.stream, event_data(index), both)?;
-        }
-        Ok(())
     }
 }
 

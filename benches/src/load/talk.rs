@@ -13,7 +13,10 @@ use std::{
 use anyhow::{Result, bail, ensure};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
-use super::http::{Head, PATIENCE, connect};
+use super::{
+    Generator,
+    http::{Head, PATIENCE, connect},
+};
 
 /// One side of a conversation.
 pub(crate) trait Talk {
@@ -39,8 +42,6 @@ pub(crate) struct Talks<T> {
     /// Those who pause, and until when; who came first goes on first.
     pausing: VecDeque<(Instant, usize)>,
     pause: Duration,
-    /// How many requests have been sent.
-    pub(crate) sent: u64,
 }
 
 struct Connection<T> {
@@ -67,12 +68,39 @@ impl<T: Talk> Talks<T> {
             connections.push(Connection { stream, talk, request: Vec::new(), buffer, filled: 0 });
         }
         let ready = Vec::with_capacity(connections.len());
-        Ok(Self { epoll, connections, ready, pausing: VecDeque::new(), pause, sent: 0 })
+        Ok(Self { epoll, connections, ready, pausing: VecDeque::new(), pause })
     }
 
-    /// Talks for a while on all connections, and says how many conversations were finished. Nothing
-    /// is under way afterwards.
-    pub(crate) fn run(&mut self, time: Duration) -> Result<u64> {
+    /// Goes on after an answer, or begins; `true` if the conversation is finished.
+    fn step(&mut self, index: usize, answered: bool) -> Result<bool> {
+        let connection = &mut self.connections[index];
+        let body = match answered {
+            true => Some(body(&connection.buffer[..connection.filled])?),
+            false => None,
+        };
+        match connection.talk.next(body.as_deref())? {
+            Say::Now(request) => {
+                connection.request = request;
+                connection.filled = 0;
+                connection.send()?;
+            }
+            Say::Later(request) => {
+                connection.request = request;
+                connection.filled = 0;
+                self.pausing.push_back((Instant::now() + self.pause, index));
+            }
+            Say::Done => {
+                connection.filled = 0;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl<T: Talk> Generator for Talks<T> {
+    /// Talks for a while on all connections; counts the conversations that were finished.
+    fn run(&mut self, time: Duration) -> Result<u64> {
         let end = Instant::now() + time;
         let (mut talking, mut done) = (self.connections.len(), 0);
         for index in 0..self.connections.len() {
@@ -94,7 +122,6 @@ impl<T: Talk> Talks<T> {
                 && due <= now
             {
                 self.pausing.pop_front();
-                self.sent += 1;
                 self.connections[index].send()?;
             }
             for place in 0..self.ready.len() {
@@ -110,33 +137,6 @@ impl<T: Talk> Talks<T> {
             }
         }
         Ok(done)
-    }
-
-    /// Goes on after an answer, or begins; `true` if the conversation is finished.
-    fn step(&mut self, index: usize, answered: bool) -> Result<bool> {
-        let connection = &mut self.connections[index];
-        let body = match answered {
-            true => Some(body(&connection.buffer[..connection.filled])?),
-            false => None,
-        };
-        match connection.talk.next(body.as_deref())? {
-            Say::Now(request) => {
-                connection.request = request;
-                connection.filled = 0;
-                self.sent += 1;
-                connection.send()?;
-            }
-            Say::Later(request) => {
-                connection.request = request;
-                connection.filled = 0;
-                self.pausing.push_back((Instant::now() + self.pause, index));
-            }
-            Say::Done => {
-                connection.filled = 0;
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 }
 

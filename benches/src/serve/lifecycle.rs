@@ -36,7 +36,7 @@ pub(crate) async fn fill(store: &Arc<dyn Store>, count: u64) -> Result<()> {
         };
         let outcome = TaskOutcome::Result(raw_value());
         let then = Then::End { outcome, retention: Duration::from_secs(24 * 3600) };
-        store.write(&lease, Changes::default(), then).await?;
+        store.write(&lease, &Changes::default(), &then).await?;
         Ok(())
     })
     .await

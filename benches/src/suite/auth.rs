@@ -3,10 +3,10 @@
 
 use anyhow::{Context, Result};
 
-use super::{Plan, http::Http};
+use super::Plan;
 use crate::{
     child::Server,
-    load::http::Load,
+    load::{Loaded, http::Load},
     machine::Cores,
     messages::{MODERN_CALL_HEADERS, http_request, modern_call},
     peers::Peers,
@@ -29,7 +29,7 @@ pub(super) fn measure(plan: &Plan, _: &Peers, cores: Cores, report: &mut Report)
     let target = |name: &str, server: &Server, address, token| {
         let load = Load::open(address, call(token))
             .with_context(|| format!("the first calls to {name}"))?;
-        anyhow::Ok(Box::new(Http::under(name, server, load)) as Box<dyn Target>)
+        anyhow::Ok(Box::new(Loaded::new(name, server, load)) as Box<dyn Target>)
     };
     let long_name = format!("a token of {} bytes", long.len());
     let mut targets = [

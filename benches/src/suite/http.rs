@@ -1,13 +1,16 @@
 //! `tools/call` over HTTP: 32 kept connections, processor time for each call.
 
-use std::{net::SocketAddr, time::Duration};
+use std::net::SocketAddr;
 
 use anyhow::{Context, Result, ensure};
 
 use super::Plan;
 use crate::{
     child::Server,
-    load::http::{Load, connect, exchange},
+    load::{
+        Loaded,
+        http::{Load, connect, exchange},
+    },
     machine::Cores,
     messages::{
         FULL_CALL_HEADERS, INITIALIZE, INITIALIZED, MODERN_CALL_HEADERS, http_request, legacy_call,
@@ -46,18 +49,13 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
     // With the headers that calls in a session have, though there is none.
     let legacy_control = vec![legacy_request("/legacy", &"0".repeat(32)); CONNECTIONS];
     let mut targets = vec![
-        Http::open("control", &control, control_address, modern_at("/mcp"))?,
-        Http::open("Outlive", &outlive, outlive_address, modern_at("/mcp"))?,
-        Http::open("control, legacy", &control, control_address, legacy_control)?,
-        Http::open(
-            "Outlive, legacy session",
-            &outlive,
-            outlive_address,
-            in_sessions(outlive_address)?,
-        )?,
-        Http::open("Outlive, Durable", &durable, durable_address, modern_at("/mcp"))?,
-        Http::open("control, token, page", &control, control_address, full_at("/page"))?,
-        Http::open("Outlive, token, page, 10,000 tools", &full, full_address, full_at("/mcp"))?,
+        open("control", &control, control_address, modern_at("/mcp"))?,
+        open("Outlive", &outlive, outlive_address, modern_at("/mcp"))?,
+        open("control, legacy", &control, control_address, legacy_control)?,
+        open("Outlive, legacy session", &outlive, outlive_address, in_sessions(outlive_address)?)?,
+        open("Outlive, Durable", &durable, durable_address, modern_at("/mcp"))?,
+        open("control, token, page", &control, control_address, full_at("/page"))?,
+        open("Outlive, token, page, 10,000 tools", &full, full_address, full_at("/mcp"))?,
     ];
     let pairs = [
         [CONTROL, OUTLIVE],
@@ -72,7 +70,7 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
     }
     let mut controls = Vec::new();
     for Serving { peer, server, address, name } in &modern_peers {
-        let opened = Http::open(name.as_str(), server, *address, modern_at(&peer.path));
+        let opened = open(name.as_str(), server, *address, modern_at(&peer.path));
         let Some(target) = peers.keep(name, opened) else { continue };
         targets.push(target.of(peer));
         controls.push(CONTROL);
@@ -80,8 +78,7 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
     for Serving { peer, server, address, name } in &legacy_peers {
         let requests = in_sessions_at(*address, &peer.path);
         let name = format!("{name}, legacy session");
-        let opened =
-            requests.and_then(|requests| Http::open(name.as_str(), server, *address, requests));
+        let opened = requests.and_then(|requests| open(name.as_str(), server, *address, requests));
         let Some(target) = peers.keep(&name, opened) else { continue };
         targets.push(target.of(peer));
         controls.push(CONTROL_LEGACY);
@@ -176,51 +173,13 @@ fn open_session_at(address: SocketAddr, path: &str) -> Result<String> {
     Ok(session)
 }
 
-/// A server that is called over HTTP.
-pub(super) struct Http {
-    name: String,
-    pid: u32,
-    load: Load,
-    has_helpers: bool,
-}
-
-impl Http {
-    fn open(
-        name: &str,
-        server: &Server,
-        address: SocketAddr,
-        requests: Vec<Vec<u8>>,
-    ) -> Result<Self> {
-        let load =
-            Load::open(address, requests).with_context(|| format!("the first calls to {name}"))?;
-        Ok(Self::under(name, server, load))
-    }
-
-    pub(super) fn under(name: &str, server: &Server, load: Load) -> Self {
-        Self { name: name.to_owned(), pid: server.pid(), load, has_helpers: false }
-    }
-
-    /// As a peer is, whose helpers are no strangers.
-    pub(super) fn of(mut self, peer: &Peer) -> Self {
-        self.has_helpers = peer.has_helpers;
-        self
-    }
-}
-
-impl Target for Http {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn pid(&self) -> u32 {
-        self.pid
-    }
-
-    fn has_helpers(&self) -> bool {
-        self.has_helpers
-    }
-
-    fn load(&mut self, time: Duration) -> Result<u64> {
-        self.load.run(time)
-    }
+fn open(
+    name: &str,
+    server: &Server,
+    address: SocketAddr,
+    requests: Vec<Vec<u8>>,
+) -> Result<Loaded<Load>> {
+    let load =
+        Load::open(address, requests).with_context(|| format!("the first calls to {name}"))?;
+    Ok(Loaded::new(name, server, load))
 }

@@ -13,11 +13,14 @@ use memchr::memmem;
 use super::Plan;
 use crate::{
     child::Server,
-    load::talk::{Say, Talk, Talks},
+    load::{
+        Loaded,
+        talk::{Say, Talk, Talks},
+    },
     machine::{Cores, pin, spread},
     messages::{CREATE_TASK_HEADERS, TEXT, create_task, get_task_at, http_request, task_id},
     peers::{Peer, Peers, Serves},
-    place::{Folder, Kind, Place},
+    place::{Folder, Place},
     report::{Bar, Report},
     serve,
     slices::{self, Series, Slice, Target},
@@ -41,9 +44,10 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
         "whole lives of tasks over HTTP, {CONNECTIONS} connections, polled each {} ms",
         PAUSE.as_millis()
     ));
-    let folder = Folder::make(Kind::Sqlite)?;
+    let folder = Folder::make(plan.store)?;
     beside_peers(plan, peers, cores, &folder, report)?;
     stored(plan, cores, &folder, report)?;
+    folder.clear()?;
     peers_when_full(plan, peers, cores, report)
 }
 
@@ -54,16 +58,20 @@ fn beside_peers(
     folder: &Folder,
     report: &mut Report,
 ) -> Result<()> {
-    let memory = Server::keeping("outlive-lifecycle", &in_memory(0), cores)?;
-    let sqlite = Server::keeping("outlive-lifecycle", &folder.place("lifecycle"), cores)?;
+    let durably = plan.store;
+    let memory = Server::keeping("outlive-lifecycle", &Place::memory(0), cores)?;
+    let durable = Server::keeping("outlive-lifecycle", &folder.place("lifecycle"), cores)?;
     let started = |ttl: &str| {
         let words = |_: &Peer| Some(vec!["tasks".to_owned(), ttl.to_owned()]);
         peers.start(Serves::Tasks, "2026-07-28", words, cores)
     };
     let others = [(MINUTE, started(MINUTE)), (SECOND, started(SECOND))];
     let mut targets: Vec<Box<dyn Target>> = vec![
-        Box::new(Lives::open("Outlive, memory", &memory.0, memory.1, "/mcp")?),
-        Box::new(Lives::open("Outlive, SQLite", &sqlite.0, sqlite.1, "/mcp")?),
+        Box::new(open("Outlive, memory", &memory.0, memory.1, "/mcp")?),
+        Box::new(
+            open(&format!("Outlive, {durably}"), &durable.0, durable.1, "/mcp")?
+                .with_helpers(durably.has_helpers()),
+        ),
     ];
     let mut in_rust = Vec::new();
     for (ttl, other) in others.iter().flat_map(|(ttl, all)| all.iter().map(move |it| (*ttl, it))) {
@@ -76,29 +84,28 @@ fn beside_peers(
             (false, SECOND) => format!("{}, memory, for a second", other.name),
             (false, _) => format!("{}, memory", other.name),
         };
-        let mut opened = Lives::open(&name, &other.server, other.address, &other.peer.path);
+        let mut opened = open(&name, &other.server, other.address, &other.peer.path);
         // One life each, or it is left out.
         let tried = opened.as_mut().map(|lives| lives.load(Duration::ZERO).map(drop));
         if let Ok(Err(error)) = tried {
             opened = Err(error);
         }
-        let Some(mut target) = peers.keep(&other.name, opened) else { continue };
-        target.has_helpers = other.peer.has_helpers;
+        let Some(target) = peers.keep(&other.name, opened) else { continue };
         if other.peer.is_rust() && ttl == MINUTE {
             in_rust.push(targets.len());
         }
-        targets.push(Box::new(target));
+        targets.push(Box::new(target.of(other.peer)));
     }
     eprintln!("measuring lives of tasks");
     let series = slices::take(&mut targets, plan.rounds.div_ceil(2), plan.slice * 2)?;
-    let [memory, sqlite, theirs @ ..] = &series[..] else { return Ok(()) };
+    let [memory, durable, theirs @ ..] = &series[..] else { return Ok(()) };
     for peer in theirs {
-        report
-            .ratio(&format!("Outlive, memory / {} (lives/s)", peer.name), memory.ratio(peer, rate));
-        report
-            .ratio(&format!("Outlive, SQLite / {} (lives/s)", peer.name), sqlite.ratio(peer, rate));
+        for ours in [memory, durable] {
+            let name = format!("{} / {} (lives/s)", ours.name, peer.name);
+            report.ratio(&name, ours.ratio(peer, rate));
+        }
     }
-    report.ratio("Outlive, SQLite / memory (lives/s)", sqlite.ratio(memory, rate));
+    report.ratio(&format!("{} / memory (lives/s)", durable.name), durable.ratio(memory, rate));
     report.series(&series);
     let best = in_rust
         .iter()
@@ -110,19 +117,20 @@ fn beside_peers(
     if best.is_some() {
         let bar = "lives of tasks in memory, of the best Rust peer's in memory";
         report.bar(Bar::at_least(bar, times(memory), 5.0, "x"));
-        let bar = "lives of tasks on SQLite, of the best Rust peer's in memory";
-        report.bar(Bar::at_least(bar, times(sqlite), 1.0, "x"));
+        let bar = format!("lives of tasks on {durably}, of the best Rust peer's in memory");
+        report.bar(Bar::at_least(&bar, times(durable), 1.0, "x"));
     }
     Ok(())
 }
 
-/// Ours among few tasks and among many, in memory and in a file.
+/// Ours among few tasks and among many, in memory and durably.
 fn stored(plan: &Plan, cores: Cores, folder: &Folder, report: &mut Report) -> Result<()> {
     let many = plan.stored;
-    let mut places = [FEW, many].map(in_memory).to_vec();
+    let mut places = [FEW, many].map(Place::memory).to_vec();
     // Filling takes both cores.
     spread(cores)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     for count in [FEW, many] {
         eprintln!("storing {count} tasks that are over");
         let place = folder.place(&format!("lifecycle-{count}"));
@@ -131,22 +139,21 @@ fn stored(plan: &Plan, cores: Cores, folder: &Folder, report: &mut Report) -> Re
     }
     drop(runtime);
     pin(cores.generator)?;
-    let names = ["memory", "memory", "SQLite", "SQLite"];
+    let durably = plan.store.to_string();
+    let names = ["memory", "memory", &durably, &durably];
     let mut servers = Vec::new();
     let mut targets: Vec<Box<dyn Target>> = Vec::new();
     for ((place, kind), count) in places.iter().zip(names).zip([FEW, many].iter().cycle()) {
         let (server, address) = Server::keeping("outlive-lifecycle", place, cores)?;
         let name = format!("Outlive, {kind}, {count} stored");
-        targets.push(Box::new(Lives::open(&name, &server, address, "/mcp")?));
+        let helped = place.schema().is_some();
+        targets.push(Box::new(open(&name, &server, address, "/mcp")?.with_helpers(helped)));
         servers.push(server);
     }
     eprintln!("measuring lives of tasks among {FEW} and among {many}");
     let series = slices::take(&mut targets, plan.rounds.div_ceil(2), plan.slice * 2)?;
-    let [memory_few, memory_many, sqlite_few, sqlite_many] = &series[..] else { return Ok(()) };
-    for (kind, few, of_many) in
-        [("memory", memory_few, memory_many), ("SQLite", sqlite_few, sqlite_many)]
-    {
-        let ratio = of_many.ratio(few, rate);
+    for (pair, kind) in series.chunks_exact(2).zip(["memory", &durably]) {
+        let ratio = pair[1].ratio(&pair[0], rate);
         report.ratio(&format!("Outlive, {kind}, {many} stored / {FEW} (lives/s)"), ratio);
         let name = format!("lives of tasks among {many}, {kind}, of those among {FEW}");
         report.bar(Bar::at_least(&name, Some(ratio.spread.median * 100.0), 80.0, "%"));
@@ -168,7 +175,7 @@ fn peers_when_full(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Report
         eprintln!("filling {} with {} tasks", full.name, plan.filled);
         let pair = || {
             let path = &full.peer.path;
-            let mut filled = Lives::open(
+            let mut filled = open(
                 &format!("{}, {} stored", full.name, plan.filled),
                 &full.server,
                 full.address,
@@ -179,7 +186,7 @@ fn peers_when_full(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Report
                 made += filled.load(Duration::from_millis(500))?;
             }
             let name = format!("{}, those of a second", empty.name);
-            Ok([Lives::open(&name, &empty.server, empty.address, path)?, filled])
+            Ok([open(&name, &empty.server, empty.address, path)?, filled])
         };
         let Some(pair) = peers.keep(&full.name, pair()) else { continue };
         for one in pair {
@@ -196,10 +203,6 @@ fn peers_when_full(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Report
     }
     report.series(&series);
     Ok(())
-}
-
-fn in_memory(count: u64) -> Place {
-    Place::told(&format!("memory:{count}"))
 }
 
 fn rate(slice: &Slice) -> f64 {
@@ -239,35 +242,7 @@ impl Talk for Client {
 }
 
 /// A server whose tasks are made and polled.
-struct Lives {
-    name: String,
-    pid: u32,
-    talks: Talks<Client>,
-    has_helpers: bool,
-}
-
-impl Lives {
-    fn open(name: &str, server: &Server, at: SocketAddr, path: &str) -> Result<Self> {
-        let clients = (0..CONNECTIONS).map(|_| Client { path: path.to_owned(), task: None });
-        let talks = Talks::open(at, PAUSE, clients)?;
-        Ok(Self { name: name.to_owned(), pid: server.pid(), talks, has_helpers: false })
-    }
-}
-
-impl Target for Lives {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn pid(&self) -> u32 {
-        self.pid
-    }
-
-    fn has_helpers(&self) -> bool {
-        self.has_helpers
-    }
-
-    fn load(&mut self, time: Duration) -> Result<u64> {
-        self.talks.run(time)
-    }
+fn open(name: &str, server: &Server, at: SocketAddr, path: &str) -> Result<Loaded<Talks<Client>>> {
+    let clients = (0..CONNECTIONS).map(|_| Client { path: path.to_owned(), task: None });
+    Ok(Loaded::new(name, server, Talks::open(at, PAUSE, clients)?))
 }

@@ -15,7 +15,10 @@ use super::{
 };
 use crate::{
     child::Server,
-    load::http::{Load, connect, open_stream},
+    load::{
+        Generator,
+        http::{Load, connect, open_stream},
+    },
     machine::{Cores, allow_open_files, resident_bytes},
     messages::{LISTEN, LISTEN_HEADERS, MODERN_CALL_HEADERS, http_request, modern_call},
     peers::Peers,

@@ -3,10 +3,10 @@
 
 use anyhow::{Context, Result, ensure};
 
-use super::{Plan, http::Http};
+use super::Plan;
 use crate::{
     child::Server,
-    load::http::Load,
+    load::{Loaded, http::Load},
     machine::Cores,
     messages::{MODERN_CALL_HEADERS, http_request, modern_call_with, text_of},
     peers::{Peer, Peers, Serves, Serving},
@@ -49,8 +49,8 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
         let ours = open("/mcp", address)?;
         ensure!(bare.answer() == ours.answer(), "the control answers other bytes");
         let mut targets: Vec<Box<dyn Target>> = vec![
-            Box::new(Http::under(&format!("bare axum, {shown}"), &control, bare)),
-            Box::new(Http::under(&format!("Outlive, {shown}"), &outlive, ours)),
+            Box::new(Loaded::new(&format!("bare axum, {shown}"), &control, bare)),
+            Box::new(Loaded::new(&format!("Outlive, {shown}"), &outlive, ours)),
         ];
         for Serving { peer, server, address, name } in &others {
             // One size says enough of others.
@@ -59,7 +59,7 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
             }
             let name = format!("{name}, {shown}");
             let Some(load) = peers.keep(&name, open(&peer.path, *address)) else { continue };
-            targets.push(Box::new(Http::under(&name, server, load).of(peer)));
+            targets.push(Box::new(Loaded::new(&name, server, load).of(peer)));
         }
         let series = slices::take(&mut targets, plan.rounds, plan.slice)?;
         let [control, ours, theirs @ ..] = &series[..] else { continue };

@@ -3,10 +3,10 @@
 
 use anyhow::{Context, Result};
 
-use super::{Plan, http::Http};
+use super::Plan;
 use crate::{
     child::Server,
-    load::http::Load,
+    load::{Loaded, http::Load},
     machine::Cores,
     messages::{COUNT_HEADERS, count_call, http_request},
     peers::{Peer, Peers, Serves, Serving},
@@ -28,7 +28,7 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
         let text = format!("counted to {steps}");
         let load = Load::telling(address, vec![request; CONNECTIONS], &text, steps as usize)
             .with_context(|| format!("the first calls to {name}"))?;
-        anyhow::Ok(Http::under(&format!("{name}, {steps} told"), server, load))
+        anyhow::Ok(Loaded::new(&format!("{name}, {steps} told"), server, load))
     };
     let mut targets: Vec<Box<dyn Target>> = Vec::new();
     for steps in [FEW, MANY] {

@@ -22,7 +22,7 @@ use super::Plan;
 use crate::{
     machine::{Cores, load_average, own_pid, pin, spread},
     peers::Peers,
-    place::{self, Folder, Kind},
+    place::{Folder, Kind},
     report::Report,
     slices::{self, Series, Slice, Target},
 };
@@ -45,7 +45,7 @@ const FIGURES: &[Figure] = &[
     Figure { name: "lives", sqlite_only: false, measure: lives::measure },
     Figure { name: "journals", sqlite_only: false, measure: lives::journals },
     Figure { name: "http", sqlite_only: true, measure: http::measure },
-    Figure { name: "polls", sqlite_only: true, measure: polls::measure },
+    Figure { name: "polls", sqlite_only: false, measure: polls::measure },
     Figure { name: "parked", sqlite_only: false, measure: parked::measure },
     Figure { name: "stream", sqlite_only: true, measure: streams::throughput },
     Figure { name: "streams", sqlite_only: true, measure: streams::many },
@@ -81,9 +81,7 @@ pub(super) fn measure(plan: &Plan, _: &Peers, cores: Cores, report: &mut Report)
         (figure.measure)(&bench, report).with_context(|| figure.name)?;
         report.say(format!("load average {}", load_average()?));
     }
-    if bench.is_postgres() {
-        bench.runtime.block_on(place::remove_schemas())?;
-    }
+    folder.clear()?;
     pin(cores.generator)
 }
 
@@ -99,7 +97,7 @@ impl Bench<'_> {
         F: Fn(usize) -> Pin<Box<dyn Future<Output = Result<()>> + Send>> + Send + Sync + 'static,
     {
         let (runtime, work) = (Arc::clone(&self.runtime), Arc::new(work));
-        let has_helpers = self.plan.store == Kind::Postgres;
+        let has_helpers = self.plan.store.has_helpers();
         Box::new(Callers { name: name.to_owned(), callers, runtime, work, has_helpers })
     }
 

@@ -2,10 +2,10 @@
 
 use anyhow::{Context, Result};
 
-use super::{Plan, http::Http};
+use super::Plan;
 use crate::{
     child::Server,
-    load::http::Load,
+    load::{Loaded, http::Load},
     machine::Cores,
     messages::{MODERN_CALL_HEADERS, http_request, modern_call},
     peers::{Peer, Peers, Serves, Serving},
@@ -21,7 +21,7 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
         let request = http_request("POST", path, MODERN_CALL_HEADERS, &modern_call());
         let load = Load::open(address, vec![request; CONNECTIONS])
             .with_context(|| format!("the first calls to {name}"))?;
-        anyhow::Ok(Http::under(name, server, load))
+        anyhow::Ok(Loaded::new(name, server, load))
     };
     let mut servers = Vec::new();
     for tools in COUNTS {

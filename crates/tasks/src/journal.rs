@@ -186,7 +186,7 @@ impl Journal {
     pub fn set_state(&self, raw: RawJson) -> Result<(), Misuse> {
         let mut state = self.lock();
         state.forget(STATE);
-        state.record(STATE, Entry::State(raw), self.bounds())
+        state.record(STATE, Entry::State(raw), self.bounds()).map(drop)
     }
 
     /// The run wants to go on elsewhere.
@@ -387,18 +387,21 @@ impl State {
         self.entries.entry(key.to_owned()).or_insert(entry);
     }
 
-    /// Records an entry. The first one stays.
-    pub(crate) fn record(&mut self, key: &str, entry: Entry, bounds: Bounds) -> Result<(), Misuse> {
-        if self.entries.contains_key(key) {
-            return Ok(());
+    /// Records an entry, and returns what is recorded: the first one stays.
+    pub(crate) fn record(
+        &mut self,
+        key: &str,
+        entry: Entry,
+        bounds: Bounds,
+    ) -> Result<&Entry, Misuse> {
+        if !self.entries.contains_key(key) {
+            self.grow(|| key.to_owned(), entry.size(key), bounds)?;
+            if let Some(unwritten) = &mut self.unwritten {
+                unwritten.changes.entries.push((key.to_owned(), entry.clone()));
+            }
+            self.note(key);
         }
-        self.grow(|| key.to_owned(), entry.size(key), bounds)?;
-        if let Some(unwritten) = &mut self.unwritten {
-            unwritten.changes.entries.push((key.to_owned(), entry.clone()));
-        }
-        self.entries.insert(key.to_owned(), entry);
-        self.note(key);
-        Ok(())
+        Ok(self.entries.entry(key.to_owned()).or_insert(entry))
     }
 
     /// Counts a record, and loses the run if that is what a test wants here.

@@ -125,9 +125,8 @@ impl Step<'_> {
         if state.is_closing() {
             return Err(Misuse::Closed(self.key.as_ref().to_owned()));
         }
-        state.record(&self.key, entry.clone(), bounds)?;
+        let stored = state.record(&self.key, entry, bounds)?.clone();
         state.secrets |= secret;
-        let stored = state.entry(&self.key).cloned().unwrap_or(entry);
         let ticket = state.unwritten.as_ref().map_or(Ticket::NONE, Unwritten::ticket);
         drop(state);
         self.done = true;

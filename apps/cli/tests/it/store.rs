@@ -152,7 +152,7 @@ async fn start(store: &dyn Store, new: NewTask) -> Lease {
 async fn end(store: &dyn Store, lease: &Lease) {
     let outcome = TaskOutcome::Result(raw(&json!({"content": [], "isError": true})));
     let then = Then::End { outcome, retention: Duration::from_secs(3600) };
-    store.write(lease, Changes::default(), then).await.unwrap();
+    store.write(lease, &Changes::default(), &then).await.unwrap();
 }
 
 /// Has a task kept, as an engine does.
@@ -161,7 +161,7 @@ async fn keep(store: &dyn Store, lease: &Lease) {
     let outcome = TaskOutcome::Error(ErrorObject { code: -32603, message, data: None });
     let then = Then::Keep { outcome, hold: Duration::from_secs(7 * 24 * 3600) };
     let changes = Changes { message: Some("stopped".to_owned()), ..Changes::default() };
-    store.write(lease, changes, then).await.unwrap();
+    store.write(lease, &changes, &then).await.unwrap();
 }
 
 fn value(key: &str, json: &Value) -> (String, Entry) {

@@ -8,7 +8,10 @@ use memchr::memmem;
 use super::{Bench, rate};
 use crate::{
     child::Server,
-    load::talk::{Say, Talk, Talks},
+    load::{
+        Loaded,
+        talk::{Say, Talk, Talks},
+    },
     machine::{pin, spread},
     messages::{CREATE_TASK_HEADERS, TEXT, create_task, get_task, http_request, task_id},
     report::{Bar, Report},
@@ -27,8 +30,8 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
         Server::keeping("outlive-tasks", &bench.folder.place("http"), bench.cores)?;
     pin(bench.cores.generator)?;
     let mut targets: [Box<dyn Target>; 2] = [
-        Box::new(Http::open("bare axum", &control, control_address, bare)?),
-        Box::new(Http::open("Outlive", &outlive, outlive_address, modern)?),
+        open("bare axum", &control, control_address, bare)?,
+        open("Outlive", &outlive, outlive_address, modern)?,
     ];
     let series = bench.take(&mut targets)?;
     spread(bench.cores)?;
@@ -89,35 +92,7 @@ impl Talk for Client {
     }
 }
 
-struct Http {
-    name: &'static str,
-    pid: u32,
-    talks: Talks<Client>,
-}
-
-impl Http {
-    fn open(name: &'static str, server: &Server, at: SocketAddr, wire: Wire) -> Result<Self> {
-        let clients = (0..CONNECTIONS).map(|_| Client { wire, task: None });
-        Ok(Self { name, pid: server.pid(), talks: Talks::open(at, PAUSE, clients)? })
-    }
-}
-
-impl Target for Http {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn pid(&self) -> u32 {
-        self.pid
-    }
-
-    fn load(&mut self, time: Duration) -> Result<u64> {
-        self.talks.run(time)
-    }
-}
-
-impl Drop for Http {
-    fn drop(&mut self) {
-        eprintln!("{}: {} requests in all", self.name, self.talks.sent);
-    }
+fn open(name: &str, server: &Server, at: SocketAddr, wire: Wire) -> Result<Box<dyn Target>> {
+    let clients = (0..CONNECTIONS).map(|_| Client { wire, task: None });
+    Ok(Box::new(Loaded::new(name, server, Talks::open(at, PAUSE, clients)?)))
 }

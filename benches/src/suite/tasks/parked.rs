@@ -84,7 +84,7 @@ async fn park_one(store: Arc<dyn Store>, number: u64) -> Result<()> {
         due: None,
     };
     let changes = Changes { asked: vec![asked], ..Changes::default() };
-    store.write(&lease, changes, Then::Park { due: None, seen: 0 }).await?;
+    store.write(&lease, &changes, &Then::Park { due: None, seen: 0 }).await?;
     Ok(())
 }
 

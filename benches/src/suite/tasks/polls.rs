@@ -1,7 +1,6 @@
-//! What a look at a task costs, among a thousand and among a million.
+//! What a look at a task costs, and a new one, among a thousand and among a million.
 
 use std::{
-    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -12,54 +11,84 @@ use std::{
 use anyhow::{Context, Result, bail};
 use memchr::memmem;
 use outlive_protocol::Principal;
-use outlive_tasks::store::{Created, Store, TaskId};
+use outlive_tasks::store::{Created, MemoryStore, Store, TaskId};
 
 use super::{Bench, rate};
 use crate::{
     child::Server,
-    load::talk::{Say, Talk, Talks},
+    load::{
+        Loaded,
+        talk::{Say, Talk, Talks},
+    },
     machine::{pin, spread},
     messages::get_task,
-    place::{Place, each_number, mixed, new_task, numbered_id},
+    place::{Place, each_number, fresh_id, mixed, new_task, numbered_id},
     report::{Bar, Report},
-    slices::{Slice, Target},
+    slices::{self, Slice, Target},
 };
 
 const FEW: u64 = 1_000;
 const CONNECTIONS: usize = 64;
 
+/// How long tasks are made at a time.
+const MAKING: Duration = Duration::from_millis(50);
+
 pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
-    let many = bench.plan.stored;
-    let places = [FEW, many].map(|count| bench.folder.place(&format!("polls-{count}")));
-    for (place, count) in places.iter().zip([FEW, many]) {
-        bench.runtime.block_on(fill(place, count))?;
+    let counts = [FEW, bench.plan.stored];
+    let places = counts.map(|count| bench.folder.place(&format!("polls-{count}")));
+    for (place, count) in places.iter().zip(counts) {
+        bench.runtime.block_on(async { fill(&place.open().await?, count).await })?;
     }
-    let title = format!("a look at a random task, among {FEW} and among {many}");
-    report.title(&title);
-    over_http(bench, report, &places, many)?;
-    at_the_store(bench, report, &places, many)
+    let [few, many] = counts;
+    report.title(&format!("a look at a random task, and a new one, among {few} and among {many}"));
+    over_http(bench, report, &places, counts)?;
+    let mut stores = Vec::new();
+    for place in &places {
+        stores.push(bench.runtime.block_on(place.open())?);
+    }
+    at_the_stores(bench, report, &bench.plan.store.to_string(), &stores, counts)?;
+    if bench.is_postgres() {
+        return Ok(());
+    }
+    let mut stores: Vec<Arc<dyn Store>> = Vec::new();
+    for count in counts {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        bench.runtime.block_on(fill(&store, count))?;
+        stores.push(store);
+    }
+    at_the_stores(bench, report, "memory", &stores, counts)
 }
 
-async fn fill(place: &Place, count: u64) -> Result<()> {
-    each_number(&place.open().await?, count, |store, number| async move {
-        let principal = Principal::ANONYMOUS.key().to_owned();
-        match store.create(new_task(numbered_id(number), principal)).await? {
-            Created::New { .. } => Ok(()),
-            other => bail!("not made: {other:?}"),
-        }
-    })
-    .await
+async fn fill(store: &Arc<dyn Store>, count: u64) -> Result<()> {
+    each_number(store, count, |store, number| create(store, numbered_id(number))).await
 }
 
-fn over_http(bench: &Bench<'_>, report: &mut Report, places: &[Place; 2], many: u64) -> Result<()> {
+async fn create(store: Arc<dyn Store>, id: String) -> Result<()> {
+    match store.create(new_task(id, Principal::ANONYMOUS.key().to_owned())).await? {
+        Created::New { .. } => Ok(()),
+        other => bail!("not made: {other:?}"),
+    }
+}
+
+fn over_http(
+    bench: &Bench<'_>,
+    report: &mut Report,
+    places: &[Place; 2],
+    counts: [u64; 2],
+) -> Result<()> {
     let mut servers = Vec::new();
     for place in places {
         servers.push(Server::keeping("outlive-tasks-idle", place, bench.cores)?);
     }
     pin(bench.cores.generator)?;
     let mut targets: Vec<Box<dyn Target>> = Vec::new();
-    for ((server, address), count) in servers.iter().zip([FEW, many]) {
-        targets.push(Box::new(Polls::open(server, *address, count)?));
+    for ((server, address), among) in servers.iter().zip(counts) {
+        let pollers =
+            (0..CONNECTIONS).map(|seed| Poller { seed: seed as u64, among, asked: String::new() });
+        let talks = Talks::open(*address, Duration::ZERO, pollers)?;
+        let name = format!("tasks/get, {among} tasks");
+        let helped = bench.plan.store.has_helpers();
+        targets.push(Box::new(Loaded::new(&name, server, talks).with_helpers(helped)));
     }
     let series = bench.take(&mut targets)?;
     spread(bench.cores)?;
@@ -72,27 +101,40 @@ fn over_http(bench: &Bench<'_>, report: &mut Report, places: &[Place; 2], many: 
     Ok(())
 }
 
-fn at_the_store(
+/// Looks, and then new tasks, without a server.
+fn at_the_stores(
     bench: &Bench<'_>,
     report: &mut Report,
-    places: &[Place; 2],
-    many: u64,
+    kind: &str,
+    stores: &[Arc<dyn Store>],
+    counts: [u64; 2],
 ) -> Result<()> {
-    let mut targets = Vec::new();
-    for (place, count) in places.iter().zip([FEW, many]) {
-        let store = bench.runtime.block_on(place.open())?;
-        let seed = Arc::new(AtomicU64::new(0));
-        let name = format!("Store::view, {count} tasks");
-        targets.push(bench.callers(&name, CONNECTIONS, move |_| {
-            let store = Arc::clone(&store);
+    let (mut looks, mut makers) = (Vec::new(), Vec::new());
+    for (store, count) in stores.iter().zip(counts) {
+        let (seed, looked) = (Arc::new(AtomicU64::new(0)), Arc::clone(store));
+        let name = format!("Store::view, {kind}, {count} tasks");
+        looks.push(bench.callers(&name, CONNECTIONS, move |_| {
+            let store = Arc::clone(&looked);
             let number = mixed(seed.fetch_add(1, Ordering::Relaxed)) % count;
             Box::pin(async move { view(&*store, number).await })
         }));
+        let store = Arc::clone(store);
+        let name = format!("Store::create, {kind}, {count} tasks");
+        makers.push(bench.callers(&name, CONNECTIONS, move |_| {
+            Box::pin(create(Arc::clone(&store), fresh_id()))
+        }));
     }
-    let series = bench.take(&mut targets)?;
-    let [few, many] = &series[..] else { return Ok(()) };
-    report.ratio("Store::view, 64 callers, few / many (looks/s)", few.ratio(many, rate));
-    report.series(&series);
+    let rounds = bench.plan.rounds.div_ceil(2);
+    // Short, so that few tasks are still few in the last round.
+    let made = |targets: &mut Vec<_>| slices::take(targets, rounds, MAKING);
+    for (name, series) in [("view", bench.take(&mut looks)?), ("create", made(&mut makers)?)] {
+        let [few, many] = &series[..] else { continue };
+        let ratio = few.ratio(many, rate);
+        report.ratio(&format!("Store::{name}, {kind}, few / many (tasks/s)"), ratio);
+        report.series(&series);
+        let name = format!("Store::{name} among few tasks, {kind}, of those among many");
+        report.bar(Bar::at_most(&name, Some(ratio.spread.median), 1.5, "x"));
+    }
     Ok(())
 }
 
@@ -120,34 +162,5 @@ impl Talk for Poller {
         self.seed = mixed(self.seed);
         self.asked = numbered_id(self.seed % self.among);
         Ok(Say::Now(get_task(&self.asked)))
-    }
-}
-
-struct Polls {
-    name: String,
-    pid: u32,
-    talks: Talks<Poller>,
-}
-
-impl Polls {
-    fn open(server: &Server, address: SocketAddr, among: u64) -> Result<Self> {
-        let pollers =
-            (0..CONNECTIONS).map(|seed| Poller { seed: seed as u64, among, asked: String::new() });
-        let talks = Talks::open(address, Duration::ZERO, pollers)?;
-        Ok(Self { name: format!("tasks/get, {among} tasks"), pid: server.pid(), talks })
-    }
-}
-
-impl Target for Polls {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn pid(&self) -> u32 {
-        self.pid
-    }
-
-    fn load(&mut self, time: Duration) -> Result<u64> {
-        self.talks.run(time)
     }
 }

@@ -279,7 +279,7 @@ impl Held<'_> {
         let began = Instant::now();
         let mut pause = Duration::from_millis(50);
         loop {
-            match inner.store.write(lease, changes.clone(), then.clone()).await {
+            match inner.store.write(lease, &changes, &then).await {
                 Ok(()) => {
                     self.saw(Seen::Written(began.elapsed()));
                     match &then {
@@ -295,7 +295,7 @@ impl Held<'_> {
                     if began.elapsed() + pause > inner.config.lease {
                         return false;
                     }
-                    sleep(pause).await;
+                    Box::pin(sleep(pause)).await;
                     pause = (pause * 2).min(Duration::from_secs(2));
                 }
             }

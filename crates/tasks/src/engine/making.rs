@@ -93,7 +93,7 @@ impl Engine {
             }
         };
         let then = Then::End { outcome, retention: inner.config.retention };
-        match inner.store.write(&lease, Changes::default(), then).await {
+        match inner.store.write(&lease, &Changes::default(), &then).await {
             Ok(()) => {
                 untold.told();
                 Ok(())

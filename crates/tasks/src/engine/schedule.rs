@@ -231,7 +231,7 @@ async fn give_back(inner: &Inner, unknown: &[Lease], strays: &[Lease]) {
     for lease in unknown.iter().filter(|lease| strays.contains(lease)) {
         let then = Then::Park { due: Some(0), seen: 0 };
         let giving_back = async {
-            match inner.store.write(lease, Changes::default(), then).await {
+            match inner.store.write(lease, &Changes::default(), &then).await {
                 // It may have ended, and be ours to clean up after.
                 Err(StoreError::Lost) => inner.store.clean_up(lease, Cleaning::Due).await,
                 given => given,

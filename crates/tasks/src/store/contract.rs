@@ -154,16 +154,19 @@ impl Bench {
     }
 
     async fn write(&self, lease: &Lease, changes: Changes) {
-        self.store.write(lease, changes, Then::GoOn).await.expect("a write");
+        self.store.write(lease, &changes, &Then::GoOn).await.expect("a write");
     }
 
     async fn park(&self, lease: &Lease, changes: Changes) {
-        self.store.write(lease, changes, Then::Park { due: None, seen: 0 }).await.expect("a write");
+        self.store
+            .write(lease, &changes, &Then::Park { due: None, seen: 0 })
+            .await
+            .expect("a write");
     }
 
     async fn end(&self, lease: &Lease, outcome: TaskOutcome) {
         let then = Then::End { outcome, retention: RETENTION };
-        self.store.write(lease, Changes::default(), then).await.expect("a write");
+        self.store.write(lease, &Changes::default(), &then).await.expect("a write");
     }
 
     async fn answer(&self, id: &str, answers: &[(&str, Value)]) -> Option<usize> {

@@ -235,7 +235,12 @@ impl Store for MemoryStore {
         done(Ok(()))
     }
 
-    fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()> {
+    fn write<'a>(
+        &'a self,
+        lease: &'a Lease,
+        changes: &'a Changes,
+        then: &'a Then,
+    ) -> Answer<'a, ()> {
         let now = self.now();
         let mut tasks = self.lock();
         if tasks.get(&lease.task).is_none_or(|row| !row.is_held_by(lease)) {
@@ -243,15 +248,15 @@ impl Store for MemoryStore {
         }
         let is_seen = changes.are_seen() || !matches!(then, Then::GoOn);
         tasks.change(&lease.task, |row| {
-            row.apply(changes, now);
+            row.apply(changes.clone(), now);
             match then {
                 Then::GoOn => {}
-                Then::Park { due, seen } => row.park(due, seen, now),
-                Then::Keep { outcome, hold } => row.keep(outcome, hold, now),
+                Then::Park { due, seen } => row.park(*due, *seen, now),
+                Then::Keep { outcome, hold } => row.keep(outcome.clone(), *hold, now),
                 Then::End { outcome, retention } => {
                     // Its run is gone: nobody waits for that.
                     row.due = Some(now);
-                    row.end(outcome, retention, now);
+                    row.end(outcome.clone(), *retention, now);
                 }
             }
         });

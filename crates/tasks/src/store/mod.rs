@@ -94,7 +94,12 @@ pub trait Store: Send + Sync + 'static {
     fn release<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, ()>;
 
     /// Writes what a worker has done, all of it or nothing.
-    fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()>;
+    fn write<'a>(
+        &'a self,
+        lease: &'a Lease,
+        changes: &'a Changes,
+        then: &'a Then,
+    ) -> Answer<'a, ()>;
 
     /// Says how far the clean-up after a task is: that it is due, as whoever ran the task last or
     /// has claimed the clean-up; that it is done, as whoever has claimed it. `Lost` if somebody

@@ -36,6 +36,7 @@ pub(super) use probe::probe;
 
 use std::{
     fmt,
+    future::ready,
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering},
@@ -318,16 +319,21 @@ impl Store for PostgresStore {
         Box::pin(self.writers.write(Order::Alone, call, |rows| claiming::read_released(&rows)))
     }
 
-    fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()> {
-        let writing = match Writing::new(lease.clone(), changes, &then) {
+    fn write<'a>(
+        &'a self,
+        lease: &'a Lease,
+        changes: &'a Changes,
+        then: &'a Then,
+    ) -> Answer<'a, ()> {
+        match Writing::of(lease, changes, then) {
             // Most are; a future that carried everything would be made for each.
-            Ok(writing) if writing.is_plain() => {
-                return Box::pin(self.writers.write_plain(writing));
-            }
-            other => other.map(Box::new),
-        };
+            Ok(Some(writing)) => return Box::pin(self.writers.write_plain(writing)),
+            Ok(None) => {}
+            Err(error) => return Box::pin(ready(Err(error))),
+        }
         Box::pin(async move {
-            let (task, call) = (lease.task.clone(), writing?.alone(&self.shared)?);
+            let (task, call) =
+                (lease.task.clone(), writing::alone(lease, changes, then, &self.shared)?);
             let read = move |rows: Vec<_>| {
                 writing::read(&rows)?;
                 Ok(Said::changing((), &task, By::Worker))

@@ -299,8 +299,13 @@ impl Store for SqliteStore {
         Box::pin(self.writer.write(move |batch| claiming::release(batch, &worker)))
     }
 
-    fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()> {
-        let lease = lease.clone();
+    fn write<'a>(
+        &'a self,
+        lease: &'a Lease,
+        changes: &'a Changes,
+        then: &'a Then,
+    ) -> Answer<'a, ()> {
+        let (lease, changes, then) = (lease.clone(), changes.clone(), then.clone());
         Box::pin(self.writer.write(move |batch| writing::write(batch, &lease, &changes, &then)))
     }
 

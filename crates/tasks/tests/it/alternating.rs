@@ -77,7 +77,12 @@ impl<S: Store> Store for Alternating<S> {
         self.next().release(worker)
     }
 
-    fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()> {
+    fn write<'a>(
+        &'a self,
+        lease: &'a Lease,
+        changes: &'a Changes,
+        then: &'a Then,
+    ) -> Answer<'a, ()> {
         self.next().write(lease, changes, then)
     }
 

@@ -279,7 +279,12 @@ impl Store for Broken {
         self.inner.release(worker)
     }
 
-    fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()> {
+    fn write<'a>(
+        &'a self,
+        lease: &'a Lease,
+        changes: &'a Changes,
+        then: &'a Then,
+    ) -> Answer<'a, ()> {
         Box::pin(async move {
             let (task, ends) = (lease.task.clone(), matches!(then, Then::End { .. }));
             let held = self.known().held.get(&task).cloned();

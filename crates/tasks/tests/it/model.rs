@@ -267,7 +267,7 @@ impl Play {
             || !withdrawn.is_empty();
         let changed = if is_seen { Changed::Yes } else { Changed::Recorded };
         let names: Vec<_> = wrote.asked.iter().map(|name| format!("q{name}")).collect();
-        let written = self.store.write(&lease, changes, then).await;
+        let written = self.store.write(&lease, &changes, &then).await;
         let held = self.model.write(&lease, changed, |task, now| {
             task.record(&entries);
             task.ask(&names, &withdrawn, now);

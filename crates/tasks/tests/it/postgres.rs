@@ -104,7 +104,7 @@ async fn what_was_acknowledged_is_there_when_it_is_connected_again() {
         message: Some("half way".to_owned()),
         ..Changes::default()
     };
-    store.write(&lease, changes, Then::Park { due: None, seen: 0 }).await.unwrap();
+    store.write(&lease, &changes, &Then::Park { due: None, seen: 0 }).await.unwrap();
     let seen = store.view(OWNER, &lease.task).await.unwrap().unwrap();
     drop(store);
 
@@ -127,7 +127,7 @@ async fn what_was_acknowledged_is_there_when_it_is_connected_again() {
     assert_eq!(journal.segments.iter().map(|s| s.ordinal).collect::<Vec<_>>(), [0, 1]);
     assert_eq!((journal.asked, journal.reasked.get("before")), (vec!["q1".to_owned()], Some(&2)));
     let then = Then::End { outcome: TaskOutcome::Cancelled, retention: LEASE };
-    store.write(&claimed.lease, Changes::default(), then).await.unwrap();
+    store.write(&claimed.lease, &Changes::default(), &then).await.unwrap();
     drop(store);
 
     let store = schema.connect().await;
@@ -165,7 +165,7 @@ async fn the_longest_times_are_no_problem() {
     assert_eq!(store.renew(&lease.worker, Duration::MAX).await.unwrap().len(), 1);
     let changes = Changes { asked: vec![asked("q")], ..Changes::default() };
     let then = Then::Park { due: Some(u64::MAX), seen: 0 };
-    store.write(&lease, changes, then).await.unwrap();
+    store.write(&lease, &changes, &then).await.unwrap();
     assert!(store.next_due().await.unwrap().unwrap() > Duration::from_secs(1 << 40));
     store.cancel(OWNER, &lease.task, true, Duration::MAX).await.unwrap();
     assert_eq!(store.sweep(10, Duration::MAX).await.unwrap().purged, 0);
@@ -184,7 +184,7 @@ async fn names_may_hold_any_character() {
         message: Some(odd.to_owned()),
         ..Changes::default()
     };
-    store.write(&lease, changes, Then::GoOn).await.unwrap();
+    store.write(&lease, &changes, &Then::GoOn).await.unwrap();
     let view = store.view(odd, &TaskId::new(odd)).await.unwrap().unwrap();
     assert_eq!((view.id.as_str(), view.kind.as_str()), (odd, odd));
     assert_eq!((view.message.as_deref(), view.questions[0].0.as_str()), (Some(odd), odd));

@@ -70,7 +70,7 @@ async fn what_was_acknowledged_is_there_when_the_file_is_opened_again() {
         message: Some("half way".to_owned()),
         ..Changes::default()
     };
-    store.write(&lease, changes, Then::Park { due: None, seen: 0 }).await.unwrap();
+    store.write(&lease, &changes, &Then::Park { due: None, seen: 0 }).await.unwrap();
     let seen = store.view(OWNER, &lease.task).await.unwrap().unwrap();
     drop(store);
 
@@ -100,7 +100,7 @@ async fn what_was_acknowledged_is_there_when_the_file_is_opened_again() {
         "names that were used before it was a task"
     );
     let then = Then::End { outcome: TaskOutcome::Cancelled, retention: LEASE };
-    store.write(&claimed.lease, Changes::default(), then).await.unwrap();
+    store.write(&claimed.lease, &Changes::default(), &then).await.unwrap();
     drop(store);
 
     let store = SqliteStore::open(folder.file()).unwrap();
@@ -122,7 +122,7 @@ async fn what_is_written_twice_is_there_once() {
         ..Changes::default()
     };
     for _ in 0..2 {
-        store.write(&lease, changes.clone(), Then::GoOn).await.unwrap();
+        store.write(&lease, &changes.clone(), &Then::GoOn).await.unwrap();
     }
     store.release(&lease.worker).await.unwrap();
     let journal = store.claim(&WorkerId::new("w"), LEASE, 1).await.unwrap().remove(0).journal;
@@ -164,7 +164,7 @@ async fn the_longest_times_are_no_problem() {
     store.shift(Duration::from_secs(1 << 40));
     assert_eq!(store.renew(&lease.worker, Duration::MAX).await.unwrap().len(), 1);
     let then = Then::Park { due: Some(u64::MAX), seen: 0 };
-    store.write(&lease, Changes::default(), then).await.unwrap();
+    store.write(&lease, &Changes::default(), &then).await.unwrap();
     assert!(store.next_due().await.unwrap().unwrap() > Duration::from_secs(1 << 40));
     store.cancel(OWNER, &lease.task, true, Duration::MAX).await.unwrap();
     assert_eq!(store.sweep(10, Duration::MAX).await.unwrap().purged, 0);

@@ -61,6 +61,7 @@ impl Desktop {
     /// Ends the keyring that runs, and starts another one.
     fn keyring(&mut self, password: Option<&str>) {
         self.end_keyring();
+        self.until(false);
         let mut command = self.with(Command::new("gnome-keyring-daemon"));
         command.args(["--foreground", "--components=secrets"]);
         command.args(password.map(|_| "--unlock"));
@@ -70,9 +71,14 @@ impl Desktop {
         stdin.write_all(password.unwrap_or_default().as_bytes()).unwrap();
         drop(stdin);
         self.keyring = Some(keyring);
+        self.until(true);
+    }
+
+    /// Waits until there is a keyring, or none any more.
+    fn until(&self, there: bool) {
         let begun = Instant::now();
-        while !self.has_keyring() {
-            assert!(begun.elapsed() < GUARD, "the keyring does not come up");
+        while self.has_keyring() != there {
+            assert!(begun.elapsed() < GUARD, "is there a keyring: not `{there}`, for too long");
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -89,9 +95,6 @@ impl Desktop {
         if let Some(mut keyring) = self.keyring.take() {
             let _ = keyring.kill();
             let _ = keyring.wait();
-            while self.has_keyring() {
-                thread::sleep(Duration::from_millis(20));
-            }
         }
     }
 

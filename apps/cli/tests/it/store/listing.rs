@@ -73,7 +73,7 @@ async fn a_task_is_shown_with_its_journal_and_without_its_secrets() {
             asked: vec![ask("approve", "approve"), ask("where", "where")],
             ..Changes::default()
         };
-        store.write(&lease, changes, Then::GoOn).await.unwrap();
+        store.write(&lease, &changes, &Then::GoOn).await.unwrap();
         let answer = vec![("approve".to_owned(), raw(&json!({"yes": true})))];
         store.answer("name:ada", &lease.task, Answerer::Client, answer).await.unwrap();
         let event = AuditEvent {
@@ -129,7 +129,7 @@ async fn what_others_have_written_moves_no_terminal() {
         message: Some(evil.to_owned()),
         ..Changes::default()
     };
-    store.write(&lease, changes, Then::GoOn).await.unwrap();
+    store.write(&lease, &changes, &Then::GoOn).await.unwrap();
     for output in [place.run("list", &[]), place.run("show", &["t", "--full"])] {
         let text = fine(&output);
         assert!(text.contains("owned") && !text.contains(['\u{1b}', '\u{7}']), "{text:?}");

@@ -188,7 +188,12 @@ impl Store for SwitchedStore {
         self.inner.release(worker)
     }
 
-    fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()> {
+    fn write<'a>(
+        &'a self,
+        lease: &'a Lease,
+        changes: &'a Changes,
+        then: &'a Then,
+    ) -> Answer<'a, ()> {
         self.inner.write(lease, changes, then)
     }
 

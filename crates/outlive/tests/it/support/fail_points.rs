@@ -252,8 +252,13 @@ impl Store for FailPoints {
         self.through(Op::Release, move |store| store.release(worker))
     }
 
-    fn write<'a>(&'a self, lease: &'a Lease, changes: Changes, then: Then) -> Answer<'a, ()> {
-        let op = Op::of(&changes, &then);
+    fn write<'a>(
+        &'a self,
+        lease: &'a Lease,
+        changes: &'a Changes,
+        then: &'a Then,
+    ) -> Answer<'a, ()> {
+        let op = Op::of(changes, then);
         self.through(op, move |store| store.write(lease, changes, then))
     }
 

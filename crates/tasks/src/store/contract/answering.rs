@@ -81,7 +81,7 @@ async fn a_parked_task_holds_no_worker_until_it_is_answered(bench: Bench) {
     let lease = bench.start("a", "v").await;
     bench.park(&lease, ask(&[("key", "name")])).await;
     assert_eq!(bench.view("a").await.phase, Phase::Parked);
-    assert!(bench.store.write(&lease, Changes::default(), Then::GoOn).await.is_err());
+    assert!(bench.store.write(&lease, &Changes::default(), &Then::GoOn).await.is_err());
     bench.advance(LEASE * 10);
     assert!(bench.claim("w").await.is_empty());
     bench.answer("a", &[("name", json!(1))]).await;
@@ -99,7 +99,7 @@ async fn an_answer_that_comes_before_the_parking_is_not_slept_through(bench: Ben
     // What has been seen is no reason to look again, whatever is still open.
     bench.write(&claimed.lease, ask(&[("other", "other")])).await;
     let then = Then::Park { due: None, seen: 1 };
-    bench.store.write(&claimed.lease, Changes::default(), then).await.expect("a write");
+    bench.store.write(&claimed.lease, &Changes::default(), &then).await.expect("a write");
     assert!(bench.claim("w").await.is_empty());
 }
 
@@ -117,7 +117,7 @@ async fn a_parked_task_is_due_at_its_time(bench: Bench) {
     let due = bench.view("a").await.created + 60_000;
     bench
         .store
-        .write(&lease, Changes::default(), Then::Park { due: Some(due), seen: 0 })
+        .write(&lease, &Changes::default(), &Then::Park { due: Some(due), seen: 0 })
         .await
         .expect("a write");
     assert!(bench.claim("w").await.is_empty());

@@ -79,7 +79,7 @@ async fn a_former_owner_writes_nothing(bench: Bench) {
         Then::Park { due: None, seen: 0 },
         Then::End { outcome: done(), retention: LEASE },
     ] {
-        let written = bench.store.write(&old, entry("after", json!(2)), then).await;
+        let written = bench.store.write(&old, &entry("after", json!(2)), &then).await;
         assert_eq!(written, Err(StoreError::Lost));
     }
     assert_eq!(bench.store.heard(&old).await.err(), Some(StoreError::Lost));
@@ -94,7 +94,7 @@ async fn the_same_worker_with_an_older_epoch_writes_nothing(bench: Bench) {
     let old = bench.start("a", "v").await;
     bench.advance(LEASE + Duration::from_secs(1));
     let new = bench.claim_one("v").await;
-    let written = bench.store.write(&old, entry("k", json!(1)), Then::GoOn).await;
+    let written = bench.store.write(&old, &entry("k", json!(1)), &Then::GoOn).await;
     assert_eq!(written, Err(StoreError::Lost));
     bench.write(&new.lease, entry("k", json!(2))).await;
 }
@@ -105,7 +105,7 @@ async fn a_released_task_goes_on_elsewhere_at_once_and_that_is_no_crash(bench: B
     let claimed = bench.claim_one("w").await;
     assert_eq!(claimed.crashes, 0);
     assert!(claimed.begun);
-    let written = bench.store.write(&old, entry("k", json!(1)), Then::GoOn).await;
+    let written = bench.store.write(&old, &entry("k", json!(1)), &Then::GoOn).await;
     assert_eq!(written, Err(StoreError::Lost));
 }
 
@@ -147,7 +147,7 @@ async fn who_claims_knows_whether_a_worker_was_lost(bench: Bench) {
     let third = bench.claim_one("v").await;
     assert!(third.lost);
     let then = Then::Park { due: Some(0), seen: 0 };
-    bench.store.write(&third.lease, Changes::default(), then).await.expect("a write");
+    bench.store.write(&third.lease, &Changes::default(), &then).await.expect("a write");
     let fourth = bench.claim_one("w").await;
     assert_eq!((fourth.lost, fourth.crashes), (false, 1), "that was before");
 }

@@ -179,7 +179,7 @@ async fn while_it_is_cleaned_up_after_a_task_stays_as_it_has_ended(bench: Bench)
         Then::Park { due: Some(0), seen: 0 },
         Then::End { outcome: done(), retention: RETENTION },
     ] {
-        let written = bench.store.write(&lease, entry("k", json!(1)), then).await;
+        let written = bench.store.write(&lease, &entry("k", json!(1)), &then).await;
         assert_eq!(written, Err(StoreError::Lost));
     }
     assert_eq!(bench.answer("a", &[("n", json!(1))]).await, Some(0));

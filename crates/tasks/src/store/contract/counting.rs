@@ -44,7 +44,7 @@ async fn a_census_counts_each_task_where_it_is(bench: Bench) {
     assert_eq!(bench.counts().await, [3, 2, 1, 1]);
     // What was made before, or refused, is not counted again.
     bench.store.create(super::task("a")).await.expect("it was made before");
-    assert!(bench.store.write(&lease, Changes::default(), Then::GoOn).await.is_err());
+    assert!(bench.store.write(&lease, &Changes::default(), &Then::GoOn).await.is_err());
     assert_eq!(bench.counts().await, [3, 2, 1, 1]);
 }
 
@@ -62,7 +62,7 @@ async fn a_census_follows_a_task_to_its_end(bench: Bench) {
     assert_eq!(bench.counts().await, [1, 0, 0, 0], "there is an answer that nobody has seen");
     let lease = bench.claim_one("v").await.lease;
     let then = Then::Park { due: None, seen: 1 };
-    bench.store.write(&lease, ask(&[("k2", "n2")]), then).await.expect("a write");
+    bench.store.write(&lease, &ask(&[("k2", "n2")]), &then).await.expect("a write");
     assert_eq!(bench.counts().await, [0, 0, 1, 0]);
     bench.answer("a", &[("n2", json!(1))]).await;
     assert_eq!(bench.counts().await, [1, 0, 0, 0]);

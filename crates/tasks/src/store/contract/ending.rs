@@ -55,7 +55,7 @@ async fn what_is_written_with_the_outcome_is_there(bench: Bench) {
     let lease = bench.start("a", "v").await;
     let changes = Changes { message: Some("all done".to_owned()), ..entry("k", json!(1)) };
     let then = Then::End { outcome: done(), retention: RETENTION };
-    bench.store.write(&lease, changes, then).await.expect("a write");
+    bench.store.write(&lease, &changes, &then).await.expect("a write");
     let view = bench.view("a").await;
     assert_eq!((view.phase, view.message.as_deref()), (Phase::Ended, Some("all done")));
 }
@@ -69,7 +69,7 @@ async fn what_has_ended_never_changes(bench: Bench) {
         Then::Park { due: None, seen: 0 },
         Then::End { outcome: TaskOutcome::Cancelled, retention: LEASE },
     ] {
-        assert!(bench.store.write(&lease, entry("k", json!(1)), then).await.is_err());
+        assert!(bench.store.write(&lease, &entry("k", json!(1)), &then).await.is_err());
     }
     assert_eq!(cancel(&bench, "a", true).await, Some(Cancelled::Before));
     assert_eq!(bench.answer("a", &[("n", json!(1))]).await, Some(0));
@@ -117,7 +117,7 @@ async fn a_running_task_can_be_cancelled_at_once(bench: Bench) {
     let lease = bench.start("a", "v").await;
     assert_eq!(cancel(&bench, "a", true).await, Some(Cancelled::Ended));
     let then = Then::End { outcome: done(), retention: RETENTION };
-    assert!(bench.store.write(&lease, Changes::default(), then).await.is_err());
+    assert!(bench.store.write(&lease, &Changes::default(), &then).await.is_err());
     assert_eq!(bench.store.heard(&lease).await.err(), Some(StoreError::Lost));
     assert!(matches!(bench.view("a").await.outcome, Some(TaskOutcome::Cancelled)));
 }
@@ -157,7 +157,7 @@ async fn a_task_expires_when_its_time_is_over(bench: Bench) {
         assert!(matches!(bench.view(id).await.outcome, Some(TaskOutcome::Expired)));
     }
     assert!(bench.claim("w").await.is_empty());
-    assert!(bench.store.write(&lease, entry("k", json!(1)), Then::GoOn).await.is_err());
+    assert!(bench.store.write(&lease, &entry("k", json!(1)), &Then::GoOn).await.is_err());
 }
 
 async fn a_result_that_came_late_can_still_be_read(bench: Bench) {

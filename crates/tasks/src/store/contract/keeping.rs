@@ -36,7 +36,7 @@ pub(super) fn failed() -> TaskOutcome {
 impl Bench {
     pub(super) async fn stop(&self, lease: &Lease, changes: Changes) {
         let then = Then::Keep { outcome: failed(), hold: HOLD };
-        self.store.write(lease, changes, then).await.expect("a write");
+        self.store.write(lease, &changes, &then).await.expect("a write");
     }
 
     /// Makes a task that is kept.
@@ -57,7 +57,7 @@ async fn what_is_kept_is_claimed_by_nobody(bench: Bench) {
     bench.advance(LEASE * 3);
     assert!(bench.claim("other").await.is_empty(), "it has no lease that could be over");
     assert_eq!(bench.store.next_due().await.expect("a look"), None);
-    let written = bench.store.write(&lease, entry("k", json!(1)), Then::GoOn).await;
+    let written = bench.store.write(&lease, &entry("k", json!(1)), &Then::GoOn).await;
     assert_eq!(written, Err(StoreError::Lost), "its worker has it no more");
     assert!(bench.store.renew(&worker("w"), LEASE).await.expect("a renewal").is_empty());
 }
@@ -76,14 +76,14 @@ async fn keeping_writes_all_of_it_or_nothing(bench: Bench) {
     let lease = bench.start("t", "w").await;
     let old = Lease { epoch: lease.epoch + 1, ..lease.clone() };
     let keep = || Then::Keep { outcome: failed(), hold: HOLD };
-    let refused = bench.store.write(&old, message("no"), keep()).await;
+    let refused = bench.store.write(&old, &message("no"), &keep()).await;
     assert_eq!(refused, Err(StoreError::Lost));
     assert_eq!(
         (bench.view("t").await.phase, bench.view("t").await.message),
         (Phase::Running, None)
     );
     let changes = Changes { message: Some("yes".to_owned()), ..ask(&[("k", "n")]) };
-    bench.store.write(&lease, changes, keep()).await.expect("a write");
+    bench.store.write(&lease, &changes, &keep()).await.expect("a write");
     let view = bench.view("t").await;
     assert_eq!((names(&view), view.message.as_deref()), (vec!["n"], Some("yes")));
 }

@@ -206,7 +206,7 @@ async fn what_was_kept_goes_on_from_its_journal(bench: Bench) {
     let again = bench.claim_one("w").await;
     assert_eq!((again.crashes, again.begun, again.lost), (0, true, false));
     assert_eq!(recorded(&again.journal, "k").as_deref(), Some("7"));
-    let late = bench.store.write(&lost.lease, Changes::default(), Then::GoOn).await;
+    let late = bench.store.write(&lost.lease, &Changes::default(), &Then::GoOn).await;
     assert_eq!(late, Err(StoreError::Lost), "whoever had it has lost it");
     bench.end(&again.lease, done()).await;
     let census = bench.store.census().await.expect("a census");
@@ -271,7 +271,7 @@ async fn what_has_not_ended_is_forgotten_by_force_only(bench: Bench) {
     let gone = Purged::Gone(OWNER.to_owned(), Phase::Running);
     assert_eq!(bench.purge("running", true).await, Some(gone));
     assert!(bench.is_gone("running").await);
-    let written = bench.store.write(&lease, Changes::default(), Then::GoOn).await;
+    let written = bench.store.write(&lease, &Changes::default(), &Then::GoOn).await;
     assert_eq!(written, Err(StoreError::Lost), "its worker has lost it");
     assert!(bench.store.renew(&worker("w"), super::LEASE).await.expect("a renewal").is_empty());
 }

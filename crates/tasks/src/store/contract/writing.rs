@@ -113,7 +113,7 @@ async fn segments_are_read_from_any_number_on(bench: Bench) {
     assert_eq!(read(&bench, 2, 10).await, (texts(&["1", "x1"]), 4, false));
     let last = Changes { segments: vec![emitted("", 2)], ..Changes::default() };
     let then = Then::End { outcome: done(), retention: RETENTION };
-    bench.store.write(&lease, last, then).await.expect("a write");
+    bench.store.write(&lease, &last, &then).await.expect("a write");
     assert_eq!(read(&bench, 4, 10).await, (texts(&["2"]), 5, true));
     assert_eq!(read(&bench, 0, 10).await.0, ["0", "x0", "1", "x1", "2"], "and stays");
 }
@@ -218,7 +218,7 @@ async fn everything_is_written_or_nothing(bench: Bench) {
         progress: Some(raw(&json!(1))),
     };
     let then = Then::End { outcome: done(), retention: LEASE };
-    assert!(bench.store.write(&lease, changes, then).await.is_err());
+    assert!(bench.store.write(&lease, &changes, &then).await.is_err());
     let view = bench.view("a").await;
     assert!(view.outcome.is_none() && view.questions.is_empty());
     assert!(view.message.is_none() && view.progress.is_none());
@@ -307,7 +307,7 @@ async fn many_write_at_once_and_each_to_its_own_task(bench: Bench) {
         };
         let changes = Changes { entries: entry("k", json!(number)).entries, ..changes };
         writing.spawn(async move {
-            let written = store.write(&lease, changes, then).await;
+            let written = store.write(&lease, &changes, &then).await;
             (number, lost, written)
         });
     }

@@ -30,7 +30,8 @@ pub(super) struct Batch {
     #[expect(clippy::vec_box, reason = "they come in boxes, and are sorted")]
     pub(super) creations: Vec<Box<Creation>>,
     /// Each of another task.
-    writes: Vec<Waiting>,
+    #[expect(clippy::vec_box, reason = "they come in boxes, and are sorted")]
+    writes: Vec<Box<Waiting>>,
     calls: Vec<Queued>,
 }
 
@@ -75,7 +76,7 @@ impl Batch {
     fn push(&mut self, work: Work) {
         match work {
             Work::Create(creation) => self.creations.push(creation),
-            Work::Write(waiting) => self.writes.push(*waiting),
+            Work::Write(waiting) => self.writes.push(waiting),
             Work::Call(queued) => self.calls.push(queued),
         }
     }

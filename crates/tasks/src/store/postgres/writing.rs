@@ -1,7 +1,7 @@
 //! What workers write: what is most often written for many tasks in one statement, anything else task
 //! by task.
 
-use std::collections::HashSet;
+use std::{borrow::Cow, collections::HashSet};
 
 use tokio::sync::oneshot;
 use tokio_postgres::Row;
@@ -26,23 +26,115 @@ pub(super) const KEEP: &str =
     "SELECT CASE WHEN write_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
      $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)
      THEN keep_task($1, $21, $22, $23) ELSE false END";
+pub(super) const RECORD: &str = "SELECT record_steps($1, $2, $3, $4, $5, $6, $7)";
+pub(super) const END: &str = "SELECT end_tasks($1, $2, $3, $4, $5, $6)";
 pub(super) const WRITE_ALL: &str =
-    "SELECT record_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+    "SELECT write_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
 pub(super) const LOCK: &str = "SELECT FROM task WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE";
 
-/// What is to be written to a task.
+/// What is to be written to a task, if it can be written together with others.
 pub(super) struct Writing {
     lease: Lease,
-    changes: Changes,
-    /// Key, whether it is an answer, and body.
-    entries: Vec<(String, bool, String)>,
-    then: Next,
+    message: Option<String>,
+    progress: Option<String>,
+    entries: Vec<Recorded>,
+    end: Option<End>,
+}
+
+/// An entry of a journal, in columns.
+struct Recorded {
+    key: String,
+    answer: bool,
+    body: String,
+}
+
+/// How a task ends whose work is done, in columns.
+struct End {
+    outcome: String,
+    retention: i64,
 }
 
 /// What can be written together with others, and who waits for it.
 pub(super) struct Waiting {
     pub(super) writing: Writing,
     pub(super) answer: oneshot::Sender<Result<(), StoreError>>,
+}
+
+/// How something is written for many tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// It records steps, and nothing else.
+    Record,
+    /// It ends, and has nothing else to say.
+    End,
+    /// All that is written together can be written so.
+    Any,
+}
+
+impl Writing {
+    /// `None` if it cannot be written together with others.
+    pub(super) fn of(
+        lease: &Lease,
+        changes: &Changes,
+        then: &Then,
+    ) -> Result<Option<Self>, StoreError> {
+        let Changes { entries, segments, asked, withdrawn, forgotten, message, progress } = changes;
+        let is_plain =
+            segments.is_empty() && asked.is_empty() && withdrawn.is_empty() && forgotten.is_empty();
+        let end = match then {
+            Then::GoOn => None,
+            Then::End { outcome, retention } if !outcome.is_unfinished() => {
+                Some(End { outcome: to_json(outcome)?, retention: millis(*retention) })
+            }
+            Then::End { .. } | Then::Park { .. } | Then::Keep { .. } => return Ok(None),
+        };
+        if !is_plain {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            lease: lease.clone(),
+            message: message.as_deref().map(owned),
+            progress: progress.as_ref().map(|progress| progress.get().to_owned()),
+            entries: recorded(entries)?,
+            end,
+        }))
+    }
+
+    pub(super) fn task(&self) -> &TaskId {
+        &self.lease.task
+    }
+
+    pub(super) fn way(&self) -> Way {
+        let says = self.message.is_some() || self.progress.is_some();
+        match &self.end {
+            None if !says && !self.entries.is_empty() => Way::Record,
+            Some(_) if !says && self.entries.is_empty() => Way::End,
+            _ => Way::Any,
+        }
+    }
+
+    /// The statement that writes it by itself.
+    pub(super) fn alone(&self, shared: &Shared) -> Result<Call, StoreError> {
+        let next = match &self.end {
+            None => Next::GoOn,
+            Some(end) => Next::End {
+                outcome: end.outcome.clone(),
+                retention: end.retention,
+                unfinished: false,
+            },
+        };
+        let (message, progress) = (self.message.clone(), self.progress.clone());
+        statement(&self.lease, message, progress, &self.entries, &Changes::default(), next, shared)
+    }
+}
+
+fn recorded(entries: &[(String, Entry)]) -> Result<Vec<Recorded>, StoreError> {
+    let mut all = Vec::with_capacity(entries.len());
+    for (key, entry) in entries {
+        let answer = matches!(entry, Entry::Answer(_));
+        all.push(Recorded { key: owned(key), answer, body: to_json(entry)? });
+    }
+    Ok(all)
 }
 
 /// What becomes of the task then, in columns.
@@ -53,94 +145,85 @@ enum Next {
     End { outcome: String, retention: i64, unfinished: bool },
 }
 
-impl Writing {
-    pub(super) fn new(lease: Lease, mut changes: Changes, then: &Then) -> Result<Self, StoreError> {
-        // The first of a name counts, and the database wants each once.
-        let mut names = HashSet::new();
-        changes.asked.retain(|asked| names.insert(asked.name.clone()));
-        let then = match then {
-            Then::GoOn => Next::GoOn,
-            Then::Park { due, seen } => Next::Park { due: due.map(to_column), seen: count(*seen) },
-            Then::Keep { outcome, hold } => {
-                Next::Keep { outcome: to_json(outcome)?, hold: millis(*hold) }
-            }
-            Then::End { outcome, retention } => Next::End {
-                outcome: to_json(outcome)?,
-                retention: millis(*retention),
-                unfinished: outcome.is_unfinished(),
-            },
-        };
-        let entries = changes.entries.iter().map(|(key, entry)| {
-            Ok((owned(key), matches!(entry, Entry::Answer(_)), to_json(entry)?))
-        });
-        let entries = entries.collect::<Result<_, StoreError>>()?;
-        Ok(Self { lease, changes, entries, then })
-    }
+/// The statement that writes anything, by itself.
+pub(super) fn alone(
+    lease: &Lease,
+    changes: &Changes,
+    then: &Then,
+    shared: &Shared,
+) -> Result<Call, StoreError> {
+    let next = match then {
+        Then::GoOn => Next::GoOn,
+        Then::Park { due, seen } => Next::Park { due: due.map(to_column), seen: count(*seen) },
+        Then::Keep { outcome, hold } => {
+            Next::Keep { outcome: to_json(outcome)?, hold: millis(*hold) }
+        }
+        Then::End { outcome, retention } => Next::End {
+            outcome: to_json(outcome)?,
+            retention: millis(*retention),
+            unfinished: outcome.is_unfinished(),
+        },
+    };
+    let message = changes.message.as_deref().map(owned);
+    let progress = changes.progress.as_ref().map(|progress| progress.get().to_owned());
+    statement(lease, message, progress, &recorded(&changes.entries)?, changes, next, shared)
+}
 
-    pub(super) fn task(&self) -> &TaskId {
-        &self.lease.task
-    }
-
-    /// Whether it can be written together with others.
-    pub(super) fn is_plain(&self) -> bool {
-        let Changes { forgotten, segments, asked, withdrawn, .. } = &self.changes;
-        let ends_well = match self.then {
-            Next::GoOn => true,
-            Next::End { unfinished, .. } => !unfinished,
-            Next::Park { .. } | Next::Keep { .. } => false,
-        };
-        ends_well
-            && forgotten.is_empty()
-            && segments.is_empty()
-            && asked.is_empty()
-            && withdrawn.is_empty()
-    }
-
-    /// The statement that writes it by itself.
-    pub(super) fn alone(&self, shared: &Shared) -> Result<Call, StoreError> {
-        let Self { lease, changes, entries, .. } = self;
-        let (segments, asked) = (&changes.segments, &changes.asked);
-        let questions = asked.iter().map(|asked| asked.request.as_ref().map(to_json).transpose());
-        let questions = questions.collect::<Result<Vec<_>, _>>()?;
-        let (what, due, seen, outcome, retention) = match &self.then {
-            Next::GoOn => (0, None, None, None, None),
-            Next::Park { due, seen } => (1, *due, Some(*seen), None, None),
-            Next::Keep { outcome, hold } => (0, None, None, Some(outcome.clone()), Some(*hold)),
-            Next::End { outcome, retention, unfinished } => {
-                (2 + i32::from(*unfinished), None, None, Some(outcome.clone()), Some(*retention))
-            }
-        };
-        let names = |names: &[String]| array(names.iter().map(|name| owned(name)).collect());
-        let sql = if matches!(self.then, Next::Keep { .. }) { KEEP } else { WRITE };
-        Ok(Call::new(
-            sql,
-            values![
-                owned(lease.task.as_str()),
-                owned(lease.worker.as_str()),
-                to_column(lease.epoch),
-                changes.message.as_deref().map(owned),
-                changes.progress.as_ref().map(|progress| progress.get().to_owned()),
-                names(&changes.forgotten),
-                array(entries.iter().map(|entry| entry.0.clone()).collect()),
-                array(entries.iter().map(|entry| entry.1).collect()),
-                array(entries.iter().map(|entry| entry.2.clone()).collect()),
-                array(segments.iter().map(|segment| owned(&segment.scope)).collect()),
-                array(segments.iter().map(|segment| i64::from(segment.ordinal)).collect()),
-                array(segments.iter().map(|segment| segment.block.get().to_owned()).collect()),
-                array(asked.iter().map(|asked| owned(&asked.name)).collect()),
-                array(asked.iter().map(|asked| owned(&asked.key)).collect()),
-                array(asked.iter().map(|asked| asked.due.map(to_column)).collect()),
-                array(questions),
-                names(&changes.withdrawn),
-                what,
-                due,
-                seen,
-                outcome,
-                retention,
-                shared.shift.get(),
-            ],
-        ))
-    }
+/// Of `changes`, what is not in columns yet.
+fn statement(
+    lease: &Lease,
+    message: Option<String>,
+    progress: Option<String>,
+    entries: &[Recorded],
+    changes: &Changes,
+    next: Next,
+    shared: &Shared,
+) -> Result<Call, StoreError> {
+    let segments = &changes.segments;
+    // The first of a name counts, and the database wants each once.
+    let mut seen_names = HashSet::new();
+    let asked: Vec<_> =
+        changes.asked.iter().filter(|asked| seen_names.insert(&asked.name)).collect();
+    let questions = asked.iter().map(|asked| asked.request.as_ref().map(to_json).transpose());
+    let questions = questions.collect::<Result<Vec<_>, _>>()?;
+    let sql = if matches!(next, Next::Keep { .. }) { KEEP } else { WRITE };
+    let (what, due, seen, outcome, retention) = match next {
+        Next::GoOn => (0, None, None, None, None),
+        Next::Park { due, seen } => (1, due, Some(seen), None, None),
+        Next::Keep { outcome, hold } => (0, None, None, Some(outcome), Some(hold)),
+        Next::End { outcome, retention, unfinished } => {
+            (2 + i32::from(unfinished), None, None, Some(outcome), Some(retention))
+        }
+    };
+    let names = |names: &[String]| array(names.iter().map(|name| owned(name)).collect());
+    Ok(Call::new(
+        sql,
+        values![
+            owned(lease.task.as_str()),
+            owned(lease.worker.as_str()),
+            to_column(lease.epoch),
+            message,
+            progress,
+            names(&changes.forgotten),
+            array(entries.iter().map(|entry| entry.key.clone()).collect()),
+            array(entries.iter().map(|entry| entry.answer).collect()),
+            array(entries.iter().map(|entry| entry.body.clone()).collect()),
+            array(segments.iter().map(|segment| owned(&segment.scope)).collect()),
+            array(segments.iter().map(|segment| i64::from(segment.ordinal)).collect()),
+            array(segments.iter().map(|segment| segment.block.get().to_owned()).collect()),
+            array(asked.iter().map(|asked| owned(&asked.name)).collect()),
+            array(asked.iter().map(|asked| owned(&asked.key)).collect()),
+            array(asked.iter().map(|asked| asked.due.map(to_column)).collect()),
+            array(questions),
+            names(&changes.withdrawn),
+            what,
+            due,
+            seen,
+            outcome,
+            retention,
+            shared.shift.get(),
+        ],
+    ))
 }
 
 impl Waiting {
@@ -155,8 +238,9 @@ impl Waiting {
             "" => error,
             place => Problem::Store(error).with(place),
         });
-        let Writing { lease, changes, then, .. } = self.writing;
-        let is_seen = changes.are_seen() || !matches!(then, Next::GoOn);
+        let Writing { lease, message, progress, end, .. } = self.writing;
+        // That a step was recorded, nobody sees.
+        let is_seen = message.is_some() || progress.is_some() || end.is_some();
         if written.is_ok() && is_seen {
             // Before its worker goes on, which may not have the task any more then.
             tell(lease.task, By::Worker);
@@ -166,68 +250,132 @@ impl Waiting {
     }
 }
 
-/// What is written in one row: an entry of a task, if it has any.
-struct Line<'a> {
-    writing: &'a Writing,
-    entry: Option<&'a (String, bool, String)>,
-}
-
-/// As many rows as it takes to write all of these.
-fn lines(waiting: &[Waiting]) -> Vec<Line<'_>> {
-    let mut lines = Vec::with_capacity(waiting.len());
-    for Waiting { writing, .. } in waiting {
-        match &writing.entries[..] {
-            [] => lines.push(Line { writing, entry: None }),
-            entries => lines.extend(entries.iter().map(|it| Line { writing, entry: Some(it) })),
-        }
+/// How all of these can be written in one statement.
+fn common_way(waiting: &[Box<Waiting>]) -> Way {
+    let same = |one: &Waiting, other: &Waiting| {
+        one.writing.way() == other.writing.way()
+            && one.writing.lease.worker == other.writing.lease.worker
+    };
+    match waiting {
+        [first, rest @ ..] if rest.iter().all(|other| same(first, other)) => first.writing.way(),
+        _ => Way::Any,
     }
-    lines
 }
 
 /// The statement that writes all of these, each of another task, in the order of their names.
-pub(super) fn together<'a>(waiting: &'a [Waiting], shared: &Shared) -> Query<'a> {
-    let lines = lines(waiting);
-    let each = || lines.iter().map(|line| line.writing);
-    let ends = || {
-        each().map(|writing| match &writing.then {
-            Next::End { outcome, retention, .. } => (Some(outcome.as_str()), Some(*retention)),
-            Next::GoOn | Next::Park { .. } | Next::Keep { .. } => (None, None),
+pub(super) fn together<'a>(waiting: &'a [Box<Waiting>], shared: &Shared) -> Query<'a> {
+    let each = || waiting.iter().map(|waiting| &waiting.writing);
+    match common_way(waiting) {
+        Way::Record => record(each, shared),
+        Way::End => end(each, shared),
+        Way::Any => any(each, shared),
+    }
+}
+
+/// The worker that has all of these.
+fn worker<'a>(mut each: impl Iterator<Item = &'a Writing>) -> Cow<'a, str> {
+    text(each.next().map_or("", |writing| writing.lease.worker.as_str()))
+}
+
+/// One row for each entry.
+fn record<'a, I>(each: impl Fn() -> I, shared: &Shared) -> Query<'a>
+where
+    I: Iterator<Item = &'a Writing>,
+{
+    let entries =
+        || each().flat_map(|writing| writing.entries.iter().map(move |entry| (writing, entry)));
+    Query::new(
+        RECORD,
+        values![
+            worker(each()),
+            entries().map(|(writing, _)| text(writing.task().as_str())).collect::<Vec<_>>(),
+            entries().map(|(writing, _)| to_column(writing.lease.epoch)).collect::<Vec<_>>(),
+            entries().map(|(_, entry)| entry.key.as_str()).collect::<Vec<_>>(),
+            entries().map(|(_, entry)| entry.answer).collect::<Vec<_>>(),
+            entries().map(|(_, entry)| entry.body.as_str()).collect::<Vec<_>>(),
+            shared.shift.get(),
+        ],
+    )
+}
+
+/// One row for each task.
+fn end<'a, I>(each: impl Fn() -> I, shared: &Shared) -> Query<'a>
+where
+    I: Iterator<Item = &'a Writing>,
+{
+    let ends = || each().map(|writing| writing.end.as_ref());
+    Query::new(
+        END,
+        values![
+            worker(each()),
+            each().map(|writing| text(writing.task().as_str())).collect::<Vec<_>>(),
+            each().map(|writing| to_column(writing.lease.epoch)).collect::<Vec<_>>(),
+            ends().map(|end| Some(end?.outcome.as_str())).collect::<Vec<_>>(),
+            ends().map(|end| Some(end?.retention)).collect::<Vec<_>>(),
+            shared.shift.get(),
+        ],
+    )
+}
+
+/// One row for each task, and one for each entry.
+fn any<'a, I>(each: impl Fn() -> I, shared: &Shared) -> Query<'a>
+where
+    I: Iterator<Item = &'a Writing>,
+{
+    let ends = || each().map(|writing| writing.end.as_ref());
+    let entries = || {
+        (1..).zip(each()).flat_map(|(place, writing): (i64, &'a Writing)| {
+            writing.entries.iter().map(move |entry| (place, entry))
         })
     };
-    let entries = || lines.iter().map(|line| line.entry);
-    let progress = |writing: &'a Writing| Some(writing.changes.progress.as_ref()?.get());
     Query::new(
         WRITE_ALL,
         values![
-            each().map(|writing| text(writing.lease.task.as_str())).collect::<Vec<_>>(),
+            each().map(|writing| text(writing.task().as_str())).collect::<Vec<_>>(),
             each().map(|writing| text(writing.lease.worker.as_str())).collect::<Vec<_>>(),
             each().map(|writing| to_column(writing.lease.epoch)).collect::<Vec<_>>(),
-            each().map(|writing| writing.changes.message.as_deref().map(text)).collect::<Vec<_>>(),
-            each().map(progress).collect::<Vec<_>>(),
-            ends().map(|(outcome, _)| outcome).collect::<Vec<_>>(),
-            ends().map(|(_, retention)| retention).collect::<Vec<_>>(),
-            entries().map(|entry| Some(entry?.0.as_str())).collect::<Vec<_>>(),
-            entries().map(|entry| Some(entry?.1)).collect::<Vec<_>>(),
-            entries().map(|entry| Some(entry?.2.as_str())).collect::<Vec<_>>(),
+            each().map(|writing| writing.message.as_deref()).collect::<Vec<_>>(),
+            each().map(|writing| writing.progress.as_deref()).collect::<Vec<_>>(),
+            ends().map(|end| Some(end?.outcome.as_str())).collect::<Vec<_>>(),
+            ends().map(|end| Some(end?.retention)).collect::<Vec<_>>(),
+            array(entries().map(|(place, _)| place).collect()),
+            array(entries().map(|(_, entry)| entry.key.as_str()).collect()),
+            array(entries().map(|(_, entry)| entry.answer).collect()),
+            array(entries().map(|(_, entry)| entry.body.as_str()).collect()),
             shared.shift.get(),
         ],
     )
 }
 
 /// What became of each that was written together: whoever has lost the task has written nothing.
-pub(super) fn read_together(waiting: &[Waiting], rows: &[Row]) -> Vec<Result<(), StoreError>> {
-    let written = rows.first().map_or(Err(Problem::Silent), |row| get(row, 0));
-    let written: Vec<i64> = match written {
-        Ok(Some(written)) => written,
+pub(super) fn read_together(waiting: &[Box<Waiting>], rows: &[Row]) -> Vec<Result<(), StoreError>> {
+    let told = rows.first().map_or(Err(Problem::Silent), |row| get(row, 0));
+    let told: HashSet<i64> = match told {
+        // Nobody is told of if all were written.
         Ok(None) => return waiting.iter().map(|_| Ok(())).collect(),
+        Ok(Some(told)) => Vec::into_iter(told).collect(),
         Err(problem) => return waiting.iter().map(|_| Err(problem.with(""))).collect(),
     };
-    let written: HashSet<i64> = written.into_iter().collect();
+    let way = common_way(waiting);
     let mut place = 1;
     let each = waiting.iter().map(|waiting| {
         let first = place;
-        place += count(waiting.writing.entries.len().max(1));
-        written.contains(&first).then_some(()).ok_or(StoreError::Lost)
+        // The short ways tell of those that were written, the other one of those that were not.
+        let is_written = match way {
+            Way::Record => {
+                place += count(waiting.writing.entries.len());
+                told.contains(&first)
+            }
+            Way::End => {
+                place += 1;
+                told.contains(&first)
+            }
+            Way::Any => {
+                place += 1;
+                !told.contains(&first)
+            }
+        };
+        is_written.then_some(()).ok_or(StoreError::Lost)
     });
     each.collect()
 }

@@ -38,16 +38,17 @@ async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
         half.journal.entries.insert(key.to_owned(), Entry::Value(raw(&json!(1))));
     }
     let eve = |task| NewTask { principal: "name:eve".to_owned(), quota: 1, ..task };
+    let entries = ["lost", "k"].map(entry);
     let commits = store.commits();
     by_hand.batch_execute(HOLD).await.unwrap();
     let (first, a, refused, b, failed, write, ()) = tokio::join!(
         biased;
         store.create(task("first")),
         store.create(NewTask { quota: 4, ..task("a") }),
-        store.write(&lost, entry("lost"), Then::GoOn),
+        store.write(&lost, &entries[0], &Then::GoOn),
         store.create(NewTask { quota: 4, ..task("b") }),
         store.create(eve(half)),
-        store.write(&lease, entry("k"), Then::GoOn),
+        store.write(&lease, &entries[1], &Then::GoOn),
         async {
             until("the first one waits", async || waits_for(&schema, "task").await).await;
             by_hand.batch_execute("COMMIT").await.unwrap();
@@ -78,16 +79,17 @@ async fn a_write_that_was_done_before_or_is_lost_does_not_keep_those_beside_it_f
     let lost = Lease { epoch: 7, ..start(&store, task("lost")).await };
     // Its worker was not told, and writes it once more: alone, and beside others.
     for _ in 0..2 {
-        assert_eq!(store.write(&again, entry("k"), Then::GoOn).await, Ok(()));
+        assert_eq!(store.write(&again, &entry("k"), &Then::GoOn).await, Ok(()));
     }
     let by_hand = schema.by_hand().await;
     by_hand.batch_execute("BEGIN; LOCK TABLE entry IN SHARE MODE").await.unwrap();
+    let entries = ["first", "k", "second"].map(entry);
     let (first, again, other, lost, ()) = tokio::join!(
         biased;
-        store.write(&other, entry("first"), Then::GoOn),
-        store.write(&again, entry("k"), Then::GoOn),
-        store.write(&other, entry("second"), Then::GoOn),
-        store.write(&lost, entry("k"), Then::GoOn),
+        store.write(&other, &entries[0], &Then::GoOn),
+        store.write(&again, &entries[1], &Then::GoOn),
+        store.write(&other, &entries[2], &Then::GoOn),
+        store.write(&lost, &entries[1], &Then::GoOn),
         async {
             until("the first one waits", async || waits_for(&schema, "entry").await).await;
             by_hand.batch_execute("COMMIT").await.unwrap();
@@ -229,7 +231,7 @@ async fn no_statement_looks_through_a_table() {
             forgotten: vec!["x".to_owned()],
             ..entry("k")
         };
-        store.write(&lease, changes, Then::Park { due: None, seen: 0 }).await.unwrap();
+        store.write(&lease, &changes, &Then::Park { due: None, seen: 0 }).await.unwrap();
         let answer = vec![("q".to_owned(), raw(&json!(1)))];
         store.answer(OWNER, &lease.task, Answerer::Client, answer).await.unwrap();
         store.view(OWNER, &lease.task).await.unwrap();
@@ -237,7 +239,7 @@ async fn no_statement_looks_through_a_table() {
     }
     for claimed in store.claim(&worker, LEASE, 3).await.unwrap() {
         let then = Then::End { outcome: TaskOutcome::Cancelled, retention: LEASE };
-        store.write(&claimed.lease, Changes::default(), then).await.unwrap();
+        store.write(&claimed.lease, &Changes::default(), &then).await.unwrap();
     }
     store.list(OWNER, None, 5).await.unwrap();
     store.claim(&worker, LEASE, 3).await.unwrap();

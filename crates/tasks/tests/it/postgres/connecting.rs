@@ -42,7 +42,7 @@ async fn a_schema_of_the_first_version_is_brought_up_to_date_with_what_it_holds(
     drop(store);
     let back = "ALTER TABLE task DROP COLUMN kept;
         DROP FUNCTION keep_task, find_tasks, retry_task, forget_tasks, purge_task, purge_ended,
-            count_tasks, record_tasks;
+            count_tasks, record_steps, end_tasks;
         ALTER TABLE task ALTER COLUMN number DROP DEFAULT;
         UPDATE version SET number = 1";
     schema.by_hand().await.batch_execute(back).await.unwrap();
@@ -51,7 +51,7 @@ async fn a_schema_of_the_first_version_is_brought_up_to_date_with_what_it_holds(
     assert_eq!(store.view(OWNER, &before).await.unwrap().unwrap().phase, Phase::Queued);
     let lease = start(&store, task("after")).await;
     let then = Then::Keep { outcome: TaskOutcome::Expired, hold: LEASE };
-    store.write(&lease, Changes::default(), then).await.unwrap();
+    store.write(&lease, &Changes::default(), &then).await.unwrap();
     let retried = store.retry(&lease.task).await.unwrap();
     assert_eq!(retried, Some(Retried::Queued(OWNER.to_owned())));
 }

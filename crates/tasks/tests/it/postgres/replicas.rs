@@ -58,7 +58,7 @@ async fn a_listener_hears_what_the_other_replica_has_changed() {
     until("what waits for a worker is heard of", async || count("queued") == 1).await;
     let lease = start(&theirs, task("a")).await;
     let changes = Changes { asked: vec![asked("q")], ..Changes::default() };
-    theirs.write(&lease, changes, Then::Park { due: None, seen: 0 }).await.unwrap();
+    theirs.write(&lease, &changes, &Then::Park { due: None, seen: 0 }).await.unwrap();
     until("the question is heard", async || count("a") == 1).await;
     let answer = vec![("q".to_owned(), raw(&json!(1)))];
     theirs.answer(OWNER, &lease.task, Answerer::Client, answer).await.unwrap();
@@ -79,7 +79,7 @@ fn the_tasks_of_a_process_that_dies_go_on_at_once() {
     let (dead, old) = doomed.block_on(async {
         let dead = schema.connect().await;
         let old = start(&dead, task("a")).await;
-        dead.write(&old, entry("k"), Then::GoOn).await.unwrap();
+        dead.write(&old, &entry("k"), &Then::GoOn).await.unwrap();
         (dead, old)
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -100,10 +100,10 @@ fn the_tasks_of_a_process_that_dies_go_on_at_once() {
         let claimed = claimed.remove(0);
         assert_eq!((claimed.lease.task.as_str(), claimed.crashes), ("a", 1));
         assert!(claimed.journal.entries.contains_key("k"));
-        let written = other.write(&old, entry("late"), Then::GoOn).await;
+        let written = other.write(&old, &entry("late"), &Then::GoOn).await;
         assert_eq!(written, Err(StoreError::Lost));
         // Nobody else is taken for dead.
-        other.write(&lease, entry("k"), Then::GoOn).await.unwrap();
+        other.write(&lease, &entry("k"), &Then::GoOn).await.unwrap();
         assert!(other.claim(&worker, LEASE, 10).await.unwrap().is_empty());
     });
     drop(dead);
@@ -142,7 +142,7 @@ async fn a_lifeline_that_breaks_costs_no_task() {
         assert!(other.claim(&WorkerId::new("w"), LEASE, 10).await.unwrap().is_empty());
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    mine.write(&lease, entry("k"), Then::GoOn).await.unwrap();
+    mine.write(&lease, &entry("k"), &Then::GoOn).await.unwrap();
     assert_eq!(mine.renew(&lease.worker, LEASE).await.unwrap(), [lease]);
     // And hears again.
     let heard: Arc<Mutex<Vec<TaskId>>> = Arc::default();

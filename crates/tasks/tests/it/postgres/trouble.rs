@@ -21,8 +21,10 @@ async fn calls_recover_when_all_connections_are_cut() {
     store.view(OWNER, &lease.task).await.unwrap();
     schema.cut_all().await;
     // Whoever was on the way is told so; whoever comes after that is served.
-    until("it can be written", async || store.write(&lease, entry("k"), Then::GoOn).await.is_ok())
-        .await;
+    until("it can be written", async || {
+        store.write(&lease, &entry("k"), &Then::GoOn).await.is_ok()
+    })
+    .await;
     assert!(store.view(OWNER, &lease.task).await.unwrap().is_some());
     assert!(store.create(task("b")).await.unwrap().is_new());
     until("leases are renewed", async || {
@@ -82,12 +84,12 @@ async fn what_waits_for_a_lock_for_too_long_is_refused_and_the_next_is_not() {
     let by_hand = schema.by_hand().await;
     by_hand.batch_execute("BEGIN; SELECT FROM task WHERE id = 'a' FOR UPDATE").await.unwrap();
     let begun = Instant::now();
-    let error = store.write(&lease, entry("k"), Then::GoOn).await.unwrap_err();
+    let error = store.write(&lease, &entry("k"), &Then::GoOn).await.unwrap_err();
     assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
     assert!(error.to_string().contains("it took too long"), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(5));
     by_hand.batch_execute("COMMIT").await.unwrap();
-    store.write(&lease, entry("k"), Then::GoOn).await.unwrap();
+    store.write(&lease, &entry("k"), &Then::GoOn).await.unwrap();
 }
 
 #[tokio::test]
@@ -111,8 +113,9 @@ async fn what_is_too_long_for_the_database_stays_alone() {
         use std::hash::{BuildHasher, Hasher, RandomState};
         (0..2_000).map(|_| format!("{:x}", RandomState::new().build_hasher().finish())).collect()
     };
+    let changes = entry(&long);
     let (refused, kept) =
-        tokio::join!(store.write(&lease, entry(&long), Then::GoOn), store.create(task("b")),);
+        tokio::join!(store.write(&lease, &changes, &Then::GoOn), store.create(task("b")),);
     let error = refused.unwrap_err().to_string();
     assert!(error.contains("keep less in one value or name"), "{error}");
     assert!(kept.unwrap().is_new());

@@ -53,15 +53,16 @@ async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
         half.journal.entries.insert(key.to_owned(), Entry::Value(raw(&json!(1))));
     }
     let eve = |task| NewTask { principal: "name:eve".to_owned(), quota: 1, ..task };
+    let entries = ["lost", "k"].map(entry);
     let commits = store.commits();
     let held = Held::new(&folder);
     let (a, refused, b, failed, write, release) = tokio::join!(
         biased;
         store.create(NewTask { quota: 3, ..task("a") }),
-        store.write(&lost, entry("lost"), Then::GoOn),
+        store.write(&lost, &entries[0], &Then::GoOn),
         store.create(NewTask { quota: 3, ..task("b") }),
         store.create(eve(half)),
-        store.write(&lease, entry("k"), Then::GoOn),
+        store.write(&lease, &entries[1], &Then::GoOn),
         async {
             // All others have been polled by now; one of them is with the writer, which waits.
             held.let_go();

@@ -23,7 +23,7 @@ async fn a_full_disk_is_said_and_nothing_is_lost() {
     let lease = start(&store, task("a")).await;
     let mut written = 0;
     let why = loop {
-        match store.write(&lease, large(&format!("k{written}")), Then::GoOn).await {
+        match store.write(&lease, &large(&format!("k{written}")), &Then::GoOn).await {
             Ok(()) => written += 1,
             Err(StoreError::Unavailable(why)) => break why,
             Err(other) => panic!("{other}"),
@@ -37,7 +37,7 @@ async fn a_full_disk_is_said_and_nothing_is_lost() {
     assert_eq!(store.renew(&lease.worker, LEASE).await, Ok(vec![lease.clone()]));
     // With more room it goes on, and what was acknowledged is there.
     store.limit_size(8 << 20).await.unwrap();
-    store.write(&lease, large("more"), Then::GoOn).await.unwrap();
+    store.write(&lease, &large("more"), &Then::GoOn).await.unwrap();
     store.release(&lease.worker).await.unwrap();
     let claimed = store.claim(&WorkerId::new("w"), LEASE, 1).await.unwrap().remove(0);
     assert_eq!(claimed.journal.entries.len(), written + 1);
@@ -53,9 +53,10 @@ async fn whoever_shares_a_commit_with_what_does_not_fit_is_told_too() {
     for round in 0..20 {
         let ids = [format!("{round}-a"), format!("{round}-b")];
         let key = format!("k{round}");
+        let changes = large(&key);
         let (first, write, second) = tokio::join!(
             store.create(task(&ids[0])),
-            store.write(&lease, large(&key), Then::GoOn),
+            store.write(&lease, &changes, &Then::GoOn),
             store.create(task(&ids[1])),
         );
         for (id, made) in ids.iter().zip([first, second]) {
@@ -75,7 +76,7 @@ async fn whoever_shares_a_commit_with_what_does_not_fit_is_told_too() {
     }
     store.limit_size(8 << 20).await.unwrap();
     let changes = Changes { message: Some("more".to_owned()), ..large("more") };
-    store.write(&lease, changes, Then::GoOn).await.unwrap();
+    store.write(&lease, &changes, &Then::GoOn).await.unwrap();
     let seen = store.view(OWNER, &lease.task).await.unwrap().unwrap();
     assert_eq!(seen.message.as_deref(), Some("more"));
 }

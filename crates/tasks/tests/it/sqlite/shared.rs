@@ -42,7 +42,7 @@ async fn a_listener_hears_what_the_other_handle_has_changed() {
     mine.listen(Arc::new(move |task, _| ears.lock().unwrap().push(task.clone())));
     let lease = start(&theirs, task("a")).await;
     let changes = Changes { asked: vec![asked("q")], ..Changes::default() };
-    theirs.write(&lease, changes, Then::Park { due: None, seen: 0 }).await.unwrap();
+    theirs.write(&lease, &changes, &Then::Park { due: None, seen: 0 }).await.unwrap();
     let answer = vec![("q".to_owned(), raw(&json!(1)))];
     theirs.answer(OWNER, &lease.task, Answerer::Client, answer).await.unwrap();
     theirs.cancel(OWNER, &lease.task, true, LEASE).await.unwrap();
