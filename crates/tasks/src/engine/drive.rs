@@ -220,7 +220,7 @@ fn give_up(journal: &Journal, work: Work) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(work)));
 }
 
-impl Held<'_> {
+impl<'a> Held<'a> {
     pub(super) fn saw(&self, seen: Seen<'_>) {
         self.inner.saw(self.principal, &self.lease.task, seen);
     }
@@ -261,7 +261,11 @@ impl Held<'_> {
     }
 
     /// Writes what becomes of a task whose work is over. Its client is told what it waits for.
-    pub(super) async fn write_over(self, mut changes: Changes, then: Then) -> bool {
+    pub(super) fn write_over(
+        self,
+        mut changes: Changes,
+        then: Then,
+    ) -> impl Future<Output = bool> + Send + use<'a> {
         if let Then::Keep { outcome, .. } = &then {
             let why = match outcome {
                 TaskOutcome::Error(error) => error.message.as_str(),
@@ -269,34 +273,41 @@ impl Held<'_> {
             };
             changes.message = Some(format!("stopped, and kept for an operator: {why}"));
         }
-        self.write(changes, then).await
+        self.write(changes, then)
     }
 
     /// Writes, and tries again while the store cannot be used and the lease may last. `false` if
     /// the lease is lost.
-    pub(super) async fn write(self, changes: Changes, then: Then) -> bool {
+    // Not an async fn, whose future would have room for what is written twice.
+    pub(super) fn write(
+        self,
+        changes: Changes,
+        then: Then,
+    ) -> impl Future<Output = bool> + Send + use<'a> {
         let Self { inner, lease, .. } = self;
-        let began = Instant::now();
-        let mut pause = Duration::from_millis(50);
-        loop {
-            match inner.store.write(lease, &changes, &then).await {
-                Ok(()) => {
-                    self.saw(Seen::Written(began.elapsed()));
-                    match &then {
-                        Then::End { outcome, .. } => self.saw(Seen::Ended(outcome)),
-                        Then::Keep { outcome, .. } => self.saw(Seen::Kept(outcome)),
-                        Then::GoOn | Then::Park { .. } => {}
+        async move {
+            let began = Instant::now();
+            let mut pause = Duration::from_millis(50);
+            loop {
+                match inner.store.write(lease, &changes, &then).await {
+                    Ok(()) => {
+                        self.saw(Seen::Written(began.elapsed()));
+                        match &then {
+                            Then::End { outcome, .. } => self.saw(Seen::Ended(outcome)),
+                            Then::Keep { outcome, .. } => self.saw(Seen::Kept(outcome)),
+                            Then::GoOn | Then::Park { .. } => {}
+                        }
+                        return true;
                     }
-                    return true;
-                }
-                Err(StoreError::Lost) => return false,
-                Err(error) => {
-                    tracing::warn!(task = %lease.task, %error, "a task could not be written");
-                    if began.elapsed() + pause > inner.config.lease {
-                        return false;
+                    Err(StoreError::Lost) => return false,
+                    Err(error) => {
+                        tracing::warn!(task = %lease.task, %error, "a task could not be written");
+                        if began.elapsed() + pause > inner.config.lease {
+                            return false;
+                        }
+                        Box::pin(sleep(pause)).await;
+                        pause = (pause * 2).min(Duration::from_secs(2));
                     }
-                    Box::pin(sleep(pause)).await;
-                    pause = (pause * 2).min(Duration::from_secs(2));
                 }
             }
         }

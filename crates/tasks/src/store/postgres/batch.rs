@@ -23,7 +23,7 @@ const MOST: usize = 512;
 
 /// When that many new tasks wait, one half of them is on its way while the other is committed. With fewer
 /// a commit costs more than the waiting.
-const WORTH_HALVING: usize = 32;
+const WORTH_HALVING: usize = 128;
 
 #[derive(Default)]
 pub(super) struct Batch {
