@@ -82,6 +82,11 @@ impl Server {
         }
     }
 
+    /// Leaves the input of one that ends with it open for as long as this is there.
+    pub(crate) fn keep_open(&mut self, stdin: ChildStdin) {
+        self.child.stdin = Some(stdin);
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }

@@ -115,11 +115,13 @@ fn call(address: SocketAddr, path: &str) -> Result<()> {
 }
 
 fn on_a_pipe(name: &str, cores: Cores) -> Result<Server> {
-    let (server, mut stdin, stdout) = Server::piped(name, cores)?;
+    let (mut server, mut stdin, stdout) = Server::piped(name, cores)?;
     stdin.write_all(format!("{}\n", modern_call()).as_bytes())?;
     let mut line = Vec::new();
     BufReader::new(stdout).read_until(b'\n', &mut line)?;
     let is_answer = memmem::find(&line, TEXT.as_bytes()).is_some();
     ensure!(is_answer, "answered: {}", String::from_utf8_lossy(&line));
+    // It would end before anybody has asked what it took.
+    server.keep_open(stdin);
     Ok(server)
 }

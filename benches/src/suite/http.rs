@@ -18,7 +18,7 @@ use crate::{
     },
     peers::{Peer, Peers, Serves, Serving},
     report::{Bar, Report},
-    slices::{self, Series, Slice, Target},
+    slices::{self, Ratio, Series, Slice, Target},
 };
 
 const CONNECTIONS: usize = 32;
@@ -68,11 +68,12 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
             pair.map(|index| String::from_utf8_lossy(targets[index].load.answer()));
         ensure!(control == outlive, "the control answers other bytes:\n{control}\n{outlive}");
     }
-    let mut controls = Vec::new();
+    let (mut kept, mut controls) = (Vec::new(), Vec::new());
     for Serving { peer, server, address, name } in &modern_peers {
         let opened = open(name.as_str(), server, *address, modern_at(&peer.path));
         let Some(target) = peers.keep(name, opened) else { continue };
         targets.push(target.of(peer));
+        kept.push(*peer);
         controls.push(CONTROL);
     }
     for Serving { peer, server, address, name } in &legacy_peers {
@@ -81,18 +82,46 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
         let opened = requests.and_then(|requests| open(name.as_str(), server, *address, requests));
         let Some(target) = peers.keep(&name, opened) else { continue };
         targets.push(target.of(peer));
+        kept.push(*peer);
         controls.push(CONTROL_LEGACY);
     }
     let mut targets: Vec<Box<dyn Target>> =
         targets.into_iter().map(|target| Box::new(target) as _).collect();
     eprintln!("measuring calls over HTTP");
     let series = slices::take(&mut targets, plan.rounds, plan.slice)?;
-    tell(&series, &controls, report);
+    let mut pairs = Vec::new();
+    for ((at, control), peer) in (PEERS..).zip(&controls).zip(&kept) {
+        let ours = if *control == CONTROL_LEGACY { OUTLIVE_LEGACY } else { OUTLIVE_FULL };
+        pairs.push(match peer.is_rust() {
+            true => side_by_side(&mut targets, at, ours, plan)?,
+            // Far enough from ours, and they close what is idle for a few seconds.
+            false => series[at].ratio(&series[ours], cpu),
+        });
+    }
+    tell(&series, &controls, &pairs, report);
     Ok(())
 }
 
-fn tell(series: &[Series], controls: &[usize], report: &mut Report) {
-    let cpu = |slice: &Slice| slice.cpu;
+/// Takes a peer and ours again, in short slices with nothing between them: what lies apart by all the
+/// others has met another machine.
+fn side_by_side(
+    targets: &mut [Box<dyn Target>],
+    peer: usize,
+    ours: usize,
+    plan: &Plan,
+) -> Result<Ratio> {
+    targets.swap(ours + 1, peer);
+    let taken = slices::take(&mut targets[ours..=ours + 1], plan.rounds * 2, plan.slice / 3);
+    targets.swap(ours + 1, peer);
+    let taken = taken?;
+    Ok(taken[1].ratio(&taken[0], cpu))
+}
+
+fn cpu(slice: &Slice) -> f64 {
+    slice.cpu
+}
+
+fn tell(series: &[Series], controls: &[usize], pairs: &[Ratio], report: &mut Report) {
     report.title("tools/call over HTTP, 32 kept connections");
     let mut ratio = |name: &str, ours: usize, to: usize| {
         let (Some(ours), Some(to)) = (series.get(ours), series.get(to)) else { return None };
@@ -110,19 +139,20 @@ fn tell(series: &[Series], controls: &[usize], report: &mut Report) {
     );
     let legacy =
         ratio("2025-11-25 session, Outlive / control (CPU)", OUTLIVE_LEGACY, CONTROL_LEGACY);
-    let mut fastest: Option<(&str, f64)> = None;
     for (peer, control) in (PEERS..).zip(controls) {
         let Some(theirs) = series.get(peer) else { continue };
+        let wire = if *control == CONTROL_LEGACY { "2025-11-25 session" } else { "2026-07-28" };
+        ratio(&format!("{wire}, {} / control (CPU)", theirs.name), peer, *control);
+    }
+    let mut fastest: Option<(&str, f64)> = None;
+    for ((theirs, control), pair) in series.iter().skip(PEERS).zip(controls).zip(pairs) {
         if *control == CONTROL_LEGACY {
-            let name = format!("2025-11-25 session, {}", theirs.name);
-            ratio(&format!("{name} / control (CPU)"), peer, *control);
-            ratio(&format!("{name} / Outlive (CPU)"), peer, OUTLIVE_LEGACY);
+            report.ratio(&format!("2025-11-25 session, {} / Outlive (CPU)", theirs.name), *pair);
             continue;
         }
-        let name = format!("2026-07-28, {}", theirs.name);
-        ratio(&format!("{name} / control (CPU)"), peer, *control);
-        let name = format!("{name} / Outlive, token, 10,000 tools (CPU)");
-        let Some(times) = ratio(&name, peer, OUTLIVE_FULL) else { continue };
+        let name = format!("2026-07-28, {} / Outlive, token, 10,000 tools (CPU)", theirs.name);
+        report.ratio(&name, *pair);
+        let times = pair.spread.median;
         if fastest.is_none_or(|(_, least)| times < least) {
             fastest = Some((&theirs.name, times));
         }
