@@ -5,6 +5,9 @@
 -- They lock in the order in which tasks stand here, which is that of their names. So one transaction
 -- takes one of them, once.
 
+-- What did both before.
+DROP FUNCTION IF EXISTS record_tasks;
+
 -- One row for each entry. Fails if an entry is there already: who wrote it knows another way then.
 --
 -- A step that is recorded leaves the task's own row as it is, but once a second, when the time of its
