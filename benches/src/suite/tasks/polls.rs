@@ -132,8 +132,6 @@ fn at_the_stores(
         let ratio = few.ratio(many, rate);
         report.ratio(&format!("Store::{name}, {kind}, few / many (tasks/s)"), ratio);
         report.series(&series);
-        let name = format!("Store::{name} among few tasks, {kind}, of those among many");
-        report.bar(Bar::at_most(&name, Some(ratio.spread.median), 1.5, "x"));
     }
     Ok(())
 }
