@@ -2,11 +2,12 @@
 //!
 //! - `server`: which server is meant, and how it is reached.
 //! - `arguments`, `schema`: what the words of the command line mean to the tool.
-//! - `attend`: sits with the call. `desk` and `form` are its questions, `screen` and `show` what the user
-//!   sees, `handles` what is written down.
+//! - `attend`: sits with the call. `desk` and `form` are its questions, `screen`, `bar` and `show` what
+//!   the user sees, `handles` what is written down.
 
 pub(crate) mod arguments;
 pub(crate) mod attend;
+mod bar;
 pub(crate) mod desk;
 pub(crate) mod form;
 pub(crate) mod handles;

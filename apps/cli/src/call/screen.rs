@@ -2,20 +2,11 @@
 //! bottom of it.
 
 use std::{
-    fmt,
     io::{self, IsTerminal, Write},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
-use console::{Term, truncate_str};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-
-/// How many steps a bar has, whatever it counts.
-const STEPS: f64 = 1_000.0;
-
-/// How often the bar is drawn when nothing happens.
-const TICK: Duration = Duration::from_millis(120);
+use super::bar::{Bar, View};
 
 /// The terminal, or the two streams that stand in for one.
 pub(crate) struct Screen {
@@ -31,16 +22,9 @@ struct State {
     /// What goes on, if something does.
     view: Option<View>,
     /// Where that is drawn. Not there while a form has the terminal to itself.
-    bar: Option<ProgressBar>,
+    bar: Option<Bar>,
     /// What is to be said when the form is over.
     held: Option<Vec<Said>>,
-}
-
-/// What the bar shows.
-struct View {
-    /// How much of it is full; `None` for a spinner.
-    part: Option<f64>,
-    message: String,
 }
 
 enum Said {
@@ -90,7 +74,7 @@ impl Screen {
     pub(crate) fn end(&self) {
         let mut state = self.lock();
         state.view = None;
-        state.clear();
+        state.bar = None;
     }
 
     /// Data, for whoever reads standard output. On a terminal without what would steer it.
@@ -107,7 +91,7 @@ impl Screen {
     /// Gives the terminal to a form.
     pub(crate) fn hold(&self) {
         let mut state = self.lock();
-        state.clear();
+        state.bar = None;
         state.held.get_or_insert_default();
     }
 
@@ -132,33 +116,16 @@ impl Screen {
 impl State {
     fn draw(&mut self, is_lively: bool) {
         let (Some(view), true, None) = (&self.view, is_lively, &self.held) else { return };
-        let bar = self.bar.get_or_insert_with(|| {
-            let target = ProgressDrawTarget::stderr_with_hz(15);
-            let bar = ProgressBar::with_draw_target(Some(STEPS as u64), target);
-            bar.enable_steady_tick(TICK);
-            bar
-        });
-        let message = view.message.clone();
-        match view.part {
-            Some(part) => {
-                let style = style("[{bar:24}] {percent:>3}%  {fit}", 33, message);
-                bar.set_style(style.progress_chars("=> "));
-                bar.set_position((part * STEPS) as u64);
-            }
-            None => bar.set_style(style("{spinner} {fit}", 2, message)),
-        }
-    }
-
-    fn clear(&mut self) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
+        match &self.bar {
+            Some(bar) => bar.show(view.clone()),
+            None => self.bar = Some(Bar::new(view.clone())),
         }
     }
 
     fn say(&mut self, said: Said) {
         match (&mut self.held, &self.bar) {
             (Some(held), _) => held.push(said),
-            (None, Some(bar)) => bar.suspend(|| write(&said)),
+            (None, Some(bar)) => bar.above(|| write(&said)),
             (None, None) => write(&said),
         }
     }
@@ -184,21 +151,6 @@ pub(crate) fn shown(text: &str) -> String {
 pub(crate) fn shown_lines(text: &str) -> String {
     let plain = console::strip_ansi_codes(text);
     plain.chars().filter(|char| !char.is_control() || matches!(char, '\n' | '\t')).collect()
-}
-
-/// A style whose `{fit}` is the message, as much of it as fits behind so many columns when it is drawn.
-/// The last columns stay free: a terminal writes `^C` there, and must not begin another line for it. And
-/// no line is longer than most terminals are wide: one that becomes narrower folds it, for good.
-fn style(template: &str, before: usize, message: String) -> ProgressStyle {
-    const FREE: usize = 3;
-    const WIDEST: usize = 80;
-    let style = ProgressStyle::with_template(template).expect("the template is written here");
-    style.with_key("fit", move |_: &ProgressState, out: &mut dyn fmt::Write| {
-        let width = usize::from(Term::stderr().size().1).min(WIDEST);
-        let room = width.saturating_sub(before + FREE);
-        // Writing to memory does not fail.
-        let _ = out.write_str(&truncate_str(&message, room, "…"));
-    })
 }
 
 #[cfg(test)]

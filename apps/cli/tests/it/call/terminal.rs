@@ -1,5 +1,7 @@
 //! At a terminal: bars, forms, Ctrl-C, size and colours.
 
+use std::{thread, time::Duration};
+
 use super::{
     stage::{ERAS, Outlive, Stage},
     tmux::Terminal,
@@ -57,9 +59,12 @@ fn a_bar_shows_how_far_a_task_is_below_what_it_has_said() {
 fn a_bar_fits_a_terminal_that_becomes_narrow() {
     let world = World::new();
     let terminal = world.counting();
+    terminal.until("50%  2 of 4  counting");
     terminal.resize("60", "30");
-    let screen = terminal.until("50%  2 of 4  counting");
-    assert_eq!(count(&screen, "50%"), 1, "{screen}");
+    // Long enough for the bar to be drawn again and again.
+    thread::sleep(Duration::from_millis(500));
+    let screen = terminal.screen();
+    assert_eq!(count(&screen, "50%  2 of 4  counting"), 1, "{screen}");
     // Narrower than what is drawn: the next drawing is cut.
     terminal.resize("40", "30");
     terminal.until("50%  2 o…");
