@@ -2,23 +2,36 @@
 
 use std::{
     collections::HashMap,
-    fmt, fs, io,
+    fmt, fs,
+    hash::{BuildHasher, RandomState},
+    io,
     path::{Path, PathBuf},
 };
 
 use http::request::Parts;
 use outlive_protocol::{Principal, Scopes};
-use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
 
 use super::auth::{Authenticator, Denied, Verdict, bearer};
 
 /// Shorter tokens can be guessed.
 const SHORTEST: usize = 16;
 
-/// Bearer tokens and whom they stand for. Only their hashes are kept, so that looking one up
-/// takes the same time however much of it is right.
+/// Bearer tokens and whom they stand for.
+///
+/// A token is found by a hash that nobody outside of this process can compute, and what is found is
+/// compared in the same time however much of it is right: how long an answer takes says nothing of it.
 #[derive(Clone, Default)]
-pub struct StaticTokens(HashMap<[u8; 32], Principal>);
+pub struct StaticTokens {
+    hasher: RandomState,
+    by_hash: HashMap<u64, Vec<Known>>,
+}
+
+#[derive(Clone)]
+struct Known {
+    token: Box<[u8]>,
+    principal: Principal,
+}
 
 impl StaticTokens {
     /// No tokens: nobody is let in.
@@ -28,22 +41,34 @@ impl StaticTokens {
 
     /// Adds a caller.
     #[must_use]
-    pub fn with(mut self, name: &str, token: &str) -> Self {
-        self.0.insert(Sha256::digest(token.as_bytes()).into(), Principal::named(name));
-        self
+    pub fn with(self, name: &str, token: &str) -> Self {
+        self.add(token, Principal::named(name))
     }
 
     /// Adds a caller who may do what these scopes allow.
     #[must_use]
     pub fn with_scopes<S: AsRef<str>>(
-        mut self,
+        self,
         name: &str,
         token: &str,
         scopes: impl IntoIterator<Item = S>,
     ) -> Self {
-        let principal = Principal::named(name).with_scopes(Scopes::of(scopes));
-        self.0.insert(Sha256::digest(token.as_bytes()).into(), principal);
+        self.add(token, Principal::named(name).with_scopes(Scopes::of(scopes)))
+    }
+
+    /// The last who is added with a token has it.
+    fn add(mut self, token: &str, principal: Principal) -> Self {
+        let token = Box::from(token.as_bytes());
+        let known = self.by_hash.entry(self.hasher.hash_one(&token)).or_default();
+        known.retain(|before| before.token != token);
+        known.push(Known { token, principal });
         self
+    }
+
+    fn find(&self, token: &[u8]) -> Option<&Principal> {
+        let known = self.by_hash.get(&self.hasher.hash_one(token))?;
+        let is_it = |known: &&Known| bool::from(known.token.ct_eq(token));
+        known.iter().find(is_it).map(|known| &known.principal)
     }
 
     /// Reads a file with one `name token` per line; empty lines and lines with `#` are skipped.
@@ -82,17 +107,15 @@ impl Authenticator for StaticTokens {
     fn authenticate<'a>(&'a self, parts: &'a Parts) -> Verdict<'a> {
         Verdict::Now(match bearer(parts) {
             None => Err(Denied::no_token()),
-            Some(token) => {
-                let hash: [u8; 32] = Sha256::digest(token).into();
-                self.0.get(&hash).cloned().ok_or_else(Denied::invalid_token)
-            }
+            Some(token) => self.find(token).cloned().ok_or_else(Denied::invalid_token),
         })
     }
 }
 
 impl fmt::Debug for StaticTokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "StaticTokens({} callers)", self.0.len())
+        let callers: usize = self.by_hash.values().map(Vec::len).sum();
+        write!(f, "StaticTokens({callers} callers)")
     }
 }
 
