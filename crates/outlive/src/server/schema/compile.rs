@@ -66,7 +66,7 @@ pub(super) const EXACT: i128 = 1 << 53;
 /// References may fan out; real alternatives need about ten.
 const KIND_BUDGET: usize = 256;
 
-/// Compiles a document that has been surveyed and that `jsonschema` has accepted.
+/// Compiles a document that has been surveyed and is a valid schema.
 pub(super) fn compile(document: &Value, survey: Survey) -> Tree {
     // Other dialects give the same keywords another meaning, and an `$id` gives references one.
     if survey.draft != Draft::Draft202012 || !survey.one_base {

@@ -2,12 +2,13 @@
 //!
 //! Built once, when a tool is registered; whatever is wrong with a schema is said then. A check
 //! walks the text against a compiled [`Tree`] first. Only if that leaves a doubt, the text is
-//! parsed into a value and `jsonschema` decides, and writes the reason.
+//! parsed into a value and `jsonschema` decides, and writes the reason. Where nothing can be wrong with
+//! a schema, what that takes is not built before the first doubt: most servers never have one.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic#json-schema-usage>
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use jsonschema::{Draft, ValidationOptions, Validator};
+use jsonschema::{Draft, ValidationError, ValidationOptions, Validator};
 use schemars::{
     JsonSchema,
     generate::{Contract, SchemaSettings},
@@ -22,6 +23,7 @@ use super::{
     error::SchemaError,
     evidence,
     headers::{HeaderParam, header_params},
+    plain::is_valid_at_a_glance,
     subschemas::survey,
     tree::{Node, Tree},
     violation::Violation,
@@ -38,7 +40,9 @@ const MAX_EXPLAINED: usize = 256 * 1024;
 pub(crate) struct Schema {
     text: Arc<RawValue>,
     tree: Tree,
-    validator: Validator,
+    draft: Draft,
+    /// Settles doubts.
+    validator: OnceLock<Validator>,
     headers: Vec<HeaderParam>,
     role: Role,
     /// Deserialising refuses everything that the schema refuses, except that the root could be an
@@ -104,13 +108,26 @@ impl Schema {
             Role::Input => header_params(&document)?,
             Role::Output => Vec::new(),
         };
-        let validator =
-            options(survey.draft).build(&document).map_err(|error| SchemaError::Invalid {
+        let (draft, validator) = (survey.draft, OnceLock::new());
+        if draft != Draft::Draft202012 || !is_valid_at_a_glance(&document) {
+            let built = build(draft, &document).map_err(|error| SchemaError::Invalid {
                 at: error.instance_path().as_str().to_owned(),
                 reason: error.to_string(),
             })?;
-        let tree = compile(&document, survey);
-        Ok(Self { text: text.to_owned().into(), tree, validator, headers, role, proven: false })
+            validator.get_or_init(|| built);
+        }
+        let (text, tree) = (text.to_owned().into(), compile(&document, survey));
+        Ok(Self { text, tree, draft, validator, headers, role, proven: false })
+    }
+
+    fn document(&self) -> Value {
+        serde_json::from_str(self.text.get()).unwrap_or_default()
+    }
+
+    fn validator(&self) -> &Validator {
+        self.validator.get_or_init(|| {
+            build(self.draft, &self.document()).expect("it was seen to be a valid schema")
+        })
     }
 
     /// The schema as it was written, for `tools/list`.
@@ -155,16 +172,20 @@ impl Schema {
         let root = self.role.root();
         let value: Value = serde_json::from_str(text)
             .map_err(|error| Violation::from_serde(root, text, &error))?;
-        if self.validator.is_valid(&value) {
+        let validator = self.validator();
+        if validator.is_valid(&value) {
             return Ok(());
         }
         if text.len() > MAX_EXPLAINED {
             return Err(Violation::unexplained(root, text));
         }
-        let document = serde_json::from_str(self.text.get()).unwrap_or_default();
-        let verdict = self.validator.validate(&value);
-        verdict.map_err(|error| Violation::from_error(root, &document, &error))
+        let verdict = validator.validate(&value);
+        verdict.map_err(|error| Violation::from_error(root, &self.document(), &error))
     }
+}
+
+fn build(draft: Draft, document: &Value) -> Result<Validator, ValidationError<'static>> {
+    options(draft).build(document)
 }
 
 /// How every validator is built. Nothing is fetched, whatever features of `jsonschema` other

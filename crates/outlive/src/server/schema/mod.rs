@@ -16,6 +16,7 @@ mod error;
 mod evidence;
 mod headers;
 mod locate;
+mod plain;
 mod subschemas;
 mod tree;
 mod violation;

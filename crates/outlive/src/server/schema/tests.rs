@@ -1,5 +1,7 @@
 //! Tests of schemas as their users see them.
 
+/// What is valid at a glance.
+mod glance;
 /// Which annotations are headers, and which are refused.
 mod headers;
 /// What a violation says.
