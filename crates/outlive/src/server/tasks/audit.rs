@@ -2,12 +2,13 @@
 //! later.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use outlive_protocol::Principal;
-use outlive_tasks::store::{AuditEvent, Store};
+use outlive_tasks::store::{AuditEvent, Store, TaskId};
 use sha2::{Digest, Sha256};
 use tokio::sync::Notify;
 
@@ -26,8 +27,16 @@ pub(super) struct Auditor {
 
 #[derive(Default)]
 struct Queue {
-    events: Mutex<Vec<AuditEvent>>,
+    events: Mutex<Vec<Event>>,
     some: Notify,
+}
+
+/// What has happened to a task.
+struct Event {
+    principal: String,
+    task: TaskId,
+    what: &'static str,
+    cause: Option<String>,
 }
 
 impl Auditor {
@@ -46,7 +55,7 @@ impl Auditor {
                 if events.is_empty() {
                     continue;
                 }
-                if let Err(error) = store.record(events, retention).await {
+                if let Err(error) = store.record(written(events), retention).await {
                     tracing::warn!(%error, "events could not be written to the store");
                 }
             }
@@ -58,16 +67,16 @@ impl Auditor {
     pub(super) fn note(
         &self,
         principal: &str,
-        task: &str,
+        task: &TaskId,
         what: &'static str,
         cause: Option<String>,
     ) {
-        let task = shown(principal, task);
-        tracing::info!(target: "outlive::audit", what, task, principal, cause);
+        let shown = || shown(principal, task.as_str());
+        tracing::info!(target: "outlive::audit", what, task = shown(), principal, cause);
         let mut events = self.queue.lock();
         if events.len() < QUEUE {
-            let principal = principal.to_owned();
-            events.push(AuditEvent { task, principal, what: what.to_owned(), cause });
+            let (principal, task) = (principal.to_owned(), task.clone());
+            events.push(Event { principal, task, what, cause });
         }
         let first = events.len() == 1;
         drop(events);
@@ -77,8 +86,21 @@ impl Auditor {
     }
 }
 
+/// Events as a store keeps them. Most tasks have several among them, and one digest.
+fn written(events: Vec<Event>) -> Vec<AuditEvent> {
+    let mut digests = HashMap::new();
+    let written = events.into_iter().map(|Event { principal, task, what, cause }| {
+        let shown = match opens(&principal) {
+            false => task.as_str().to_owned(),
+            true => digests.entry(task).or_insert_with_key(|task| digest(task.as_str())).clone(),
+        };
+        AuditEvent { task: shown, principal, what: what.to_owned(), cause }
+    });
+    written.collect()
+}
+
 impl Queue {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<AuditEvent>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Event>> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -86,10 +108,14 @@ impl Queue {
 /// A task's id as it is written down: where the id is all that one needs to open the task, a digest
 /// of it.
 pub(crate) fn shown(principal: &str, task: &str) -> String {
-    match Principal::from_key(principal) {
-        Some(principal) if !principal.is_anonymous() => task.to_owned(),
-        _ => {
-            format!("sha256:{}", hex(&Sha256::digest(task)[..16]))
-        }
-    }
+    if opens(principal) { digest(task) } else { task.to_owned() }
+}
+
+/// Whether somebody needs no more than the id of a task to open it.
+fn opens(principal: &str) -> bool {
+    Principal::from_key(principal).is_none_or(|principal| principal.is_anonymous())
+}
+
+fn digest(task: &str) -> String {
+    format!("sha256:{}", hex(&Sha256::digest(task)[..16]))
 }

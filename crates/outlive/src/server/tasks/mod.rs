@@ -125,7 +125,7 @@ impl Tasks {
 
     /// A caller has done something to a task, or tried to.
     fn note(&self, call: &Call, id: &TaskId, what: &'static str, cause: Option<String>) {
-        self.running().auditor.note(call.principal().key(), id.as_str(), what, cause);
+        self.running().auditor.note(call.principal().key(), id, what, cause);
     }
 
     /// A task as the eras want it.
@@ -182,7 +182,7 @@ impl Core {
             Ok(_) => ("completed-outside-too-late", Completed::TooLate),
             Err(error) => return Completed::Unavailable(error.to_string()),
         };
-        tasks.running().auditor.note(&principal, id.as_str(), what, None);
+        tasks.running().auditor.note(&principal, &id, what, None);
         completed
     }
 

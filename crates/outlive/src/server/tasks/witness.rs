@@ -34,7 +34,7 @@ impl Witness {
 
 impl Observer for Witness {
     fn seen(&self, principal: &str, task: &TaskId, seen: Seen<'_>) {
-        let note = |what, cause| self.auditor.note(principal, task.as_str(), what, cause);
+        let note = |what, cause| self.auditor.note(principal, task, what, cause);
         match seen {
             Seen::Written(took) => self.count(|counters| counters.commits.add(took)),
             Seen::Claimed { again, crashes } => {
@@ -93,7 +93,7 @@ impl Observer for Witness {
         });
         for (principal, task) in &swept.expired {
             self.over(task);
-            self.auditor.note(principal, task.as_str(), "expired", None);
+            self.auditor.note(principal, task, "expired", None);
         }
     }
 }
