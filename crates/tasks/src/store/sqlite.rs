@@ -16,6 +16,7 @@ mod creating;
 mod ending;
 mod journal;
 mod notes;
+mod open_tasks;
 mod operating;
 #[cfg(test)]
 mod plans;

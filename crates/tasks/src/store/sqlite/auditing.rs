@@ -1,8 +1,8 @@
 //! What has happened, for whoever must know later who did what.
 
-use std::time::Duration;
+use std::{fmt::Write, sync::LazyLock, time::Duration};
 
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, Row, ToSql, params_from_iter};
 
 use super::{
     clock::{from_column, millis, to_column},
@@ -24,18 +24,47 @@ pub(super) const OF_ONE: &str = "SELECT number, at, task, principal, what, cause
 pub(super) const SWEEP: &str = "DELETE FROM event WHERE expires <= ?1
      AND number < (SELECT min(number) FROM event) + ?2";
 
+/// How many events a statement writes, of many. Each statement looks up the last number, and notes it.
+const TOGETHER: usize = 32;
+
+static RECORD_TOGETHER: LazyLock<String> = LazyLock::new(|| {
+    let mut sql = RECORD.to_owned();
+    for row in 1..TOGETHER {
+        let of = |column| 4 * row + column;
+        // Writing to memory does not fail.
+        let _ = write!(sql, ", (?1, ?2, ?{}, ?{}, ?{}, ?{})", of(3), of(4), of(5), of(6));
+    }
+    sql
+});
+
 pub(super) fn record(
     batch: &Batch<'_>,
     events: &[AuditEvent],
     retention: Duration,
 ) -> Result<(), Problem> {
-    let now = batch.now();
-    for event in events {
-        let AuditEvent { task, principal, what, cause } = event;
-        let expires = now + millis(retention);
-        run(batch.connection, RECORD, (now, expires, task, principal, what, cause))?;
+    let at = batch.now();
+    let expires = at + millis(retention);
+    let (together, alone) = events.as_chunks::<TOGETHER>();
+    for events in together {
+        run(batch.connection, &RECORD_TOGETHER, params_from_iter(columns(&at, &expires, events)))?;
+    }
+    for event in alone {
+        let columns = columns(&at, &expires, std::slice::from_ref(event));
+        run(batch.connection, RECORD, params_from_iter(columns))?;
     }
     Ok(())
+}
+
+fn columns<'a>(
+    at: &'a i64,
+    expires: &'a i64,
+    events: &'a [AuditEvent],
+) -> impl Iterator<Item = &'a dyn ToSql> {
+    let rows = events.iter().flat_map(|event| {
+        let AuditEvent { task, principal, what, cause } = event;
+        [task as &dyn ToSql, principal, what, cause]
+    });
+    [at as &dyn ToSql, expires].into_iter().chain(rows)
 }
 
 pub(super) fn audit(

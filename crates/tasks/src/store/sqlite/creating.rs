@@ -4,8 +4,8 @@ use rusqlite::{Connection, params};
 
 use super::{
     clock::{from_column, millis},
-    column::{QUEUED, RUNNING, count, to_json},
-    ending, journal,
+    column::{QUEUED, RUNNING, to_json},
+    journal,
     problem::Problem,
     statement::{one, run},
     writer::Batch,
@@ -15,8 +15,6 @@ use crate::store::{By, Created, Lease, NewTask, OnceKey, StoreError, TaskId};
 pub(super) const MADE_UNDER: &str =
     "SELECT id, once_digest FROM task WHERE principal = ?1 AND once_key = ?2";
 pub(super) const OWNER_OF: &str = "SELECT principal FROM task WHERE id = ?1";
-pub(super) const COUNT_IN: &str = "INSERT INTO open_tasks (principal, count) VALUES (?1, 1)
-     ON CONFLICT DO UPDATE SET count = count + 1 WHERE count < ?2";
 pub(super) const INSERT: &str = "INSERT INTO task (id, principal, kind, phase, epoch, owner, due,
      created, updated, ttl, expires, begun, crashes, once_key, once_digest, reasked, origin,
      base_ttl, max_ttl, listed, clean_up)
@@ -30,9 +28,7 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<Created, P
     {
         return Ok(before);
     }
-    if task.quota == 0
-        || run(batch.connection, COUNT_IN, (&task.principal, count(task.quota)))? == 0
-    {
+    if !batch.count_in(&task.principal, task.quota)? {
         // What was made before needs no room.
         return Ok(made_before(batch, task)?.unwrap_or(Created::OverQuota));
     }
@@ -42,7 +38,7 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<Created, P
     let now = batch.now();
     let Some(number) = insert(batch, task, now)? else {
         // Nearly always it is new: to look first would cost all of them.
-        ending::count_out(batch.connection, &task.principal)?;
+        batch.count_out(&task.principal)?;
         let taken = || StoreError::Unavailable("it is there, and is not".to_owned());
         return Ok(made_before(batch, task)?.ok_or_else(taken)?);
     };

@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use rusqlite::Connection;
-
 use super::{
     answering::owned,
     auditing,
@@ -33,9 +31,6 @@ pub(super) const END_UNFINISHED: &str = "UPDATE task SET phase = 3, outcome = ?2
 pub(super) const CLEAN_UP: &str = "UPDATE task SET owner = NULL, due = ?4
      WHERE id = ?1 AND epoch = ?2 AND phase = 3 AND due IS NOT NULL
      AND (owner = ?3 OR (owner IS NULL AND ?4 IS NOT NULL)) RETURNING number";
-pub(super) const COUNT_OUT: &str =
-    "UPDATE open_tasks SET count = count - 1 WHERE principal = ?1 AND count > 1";
-pub(super) const COUNT_OUT_LAST: &str = "DELETE FROM open_tasks WHERE principal = ?1";
 pub(super) const ASK_TO_STOP: &str = "UPDATE task SET
      cancel_requested = coalesce(cancel_requested, ?2), updated = max(?2, updated + 1)
      WHERE number = ?1";
@@ -81,15 +76,7 @@ pub(super) fn end(
         return Ok(());
     }
     batch.moved(phase, ENDED);
-    count_out(connection, principal)
-}
-
-/// A principal has one task less that has not ended.
-pub(super) fn count_out(connection: &Connection, principal: &str) -> Result<(), Problem> {
-    if run(connection, COUNT_OUT, [principal])? == 0 {
-        run(connection, COUNT_OUT_LAST, [principal])?;
-    }
-    Ok(())
+    batch.count_out(principal)
 }
 
 /// Says how far the clean-up after a task is.

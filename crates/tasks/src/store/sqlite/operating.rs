@@ -6,7 +6,7 @@ use super::{
     SqliteStore,
     clock::{from_column, to_column},
     column::{ENDED, KEPT, QUEUED, count, from_json, phase, phase_column, raw},
-    ending, journal,
+    journal,
     problem::Problem,
     readers::in_one_piece,
     statement::{all, one, run},
@@ -170,7 +170,7 @@ fn purge(batch: &mut Batch<'_>, task: &TaskId, force: bool) -> Result<Option<Pur
     match (column == ENDED, is_due) {
         (false, _) if !force => return Ok(Some(Purged::NotEnded(was))),
         (true, true) if !force => return Ok(Some(Purged::OwedCleanUp)),
-        (false, _) => ending::count_out(batch.connection, &principal)?,
+        (false, _) => batch.count_out(&principal)?,
         (true, _) => {}
     }
     // Others find out what has changed by its number, and it has none any more: they look by

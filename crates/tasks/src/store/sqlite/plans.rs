@@ -4,8 +4,8 @@
 use rusqlite::Connection;
 
 use super::{
-    answering, auditing, change_log, claiming, creating, ending, journal, notes, operating,
-    questions, schema, tally, viewing, writing,
+    answering, auditing, change_log, claiming, creating, ending, journal, notes, open_tasks,
+    operating, questions, schema, tally, viewing, writing,
 };
 
 const STATEMENTS: &[&str] = &[
@@ -29,14 +29,11 @@ const STATEMENTS: &[&str] = &[
     claiming::HELD,
     creating::MADE_UNDER,
     creating::OWNER_OF,
-    creating::COUNT_IN,
     creating::INSERT,
     creating::INSERT_REQUEST,
     ending::END,
     ending::END_UNFINISHED,
     ending::CLEAN_UP,
-    ending::COUNT_OUT,
-    ending::COUNT_OUT_LAST,
     ending::ASK_TO_STOP,
     ending::PURGE,
     ending::EXPIRED,
@@ -58,6 +55,9 @@ const STATEMENTS: &[&str] = &[
     operating::RETRY,
     operating::PHASE,
     operating::PURGE,
+    open_tasks::COUNTED,
+    open_tasks::COUNT,
+    open_tasks::FORGET,
     questions::ASK,
     questions::WITHDRAW,
     questions::WITHDRAW_ALL,

@@ -20,7 +20,9 @@ use std::{
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{File, change_log, problem::Problem, statement::run, tally::Moves};
+use super::{
+    File, change_log, open_tasks::OpenTasks, problem::Problem, statement::run, tally::Moves,
+};
 use crate::store::{By, StoreError, TaskId};
 
 /// How many operations may wait. A caller beyond that waits for its place in the queue.
@@ -41,7 +43,14 @@ pub(super) struct Batch<'a> {
     pub(super) connection: &'a Connection,
     pub(super) file: &'a File,
     changed: Vec<Changed>,
+    counts: Counts,
+}
+
+/// What is counted for all operations of a commit, and written at its end.
+#[derive(Clone, Default)]
+struct Counts {
     moves: Moves,
+    open: OpenTasks,
 }
 
 /// A task that was changed.
@@ -99,13 +108,23 @@ impl Batch<'_> {
 
     /// Notes that tasks have come into a phase, or with a number below zero have left it.
     pub(super) fn count(&mut self, phase: i64, tasks: i64) {
-        self.moves.count(phase, tasks);
+        self.counts.moves.count(phase, tasks);
     }
 
     /// Notes that a task has gone from one phase to another.
     pub(super) fn moved(&mut self, from: i64, to: i64) {
         self.count(from, -1);
         self.count(to, 1);
+    }
+
+    /// A principal has one task more that has not ended, if it may have that many; whether it may.
+    pub(super) fn count_in(&mut self, principal: &str, quota: usize) -> Result<bool, Problem> {
+        self.counts.open.count_in(self.connection, principal, quota)
+    }
+
+    /// A principal has one task less that has not ended.
+    pub(super) fn count_out(&mut self, principal: &str) -> Result<(), Problem> {
+        self.counts.open.count_out(self.connection, principal)
     }
 }
 
@@ -211,7 +230,7 @@ impl Thread {
             return Err(problem);
         }
         let (connection, file) = (&self.connection, &*self.file);
-        let mut batch = Batch { connection, file, changed: Vec::new(), moves: Moves::default() };
+        let mut batch = Batch { connection, file, changed: Vec::new(), counts: Counts::default() };
         // From which on they are not done yet, and whether they are kept apart.
         let (mut from, mut apart) = (0, false);
         while let Some(operation) = next {
@@ -221,7 +240,7 @@ impl Thread {
                 self.roll_back();
                 self.begin()?;
                 batch.changed.clear();
-                batch.moves = Moves::default();
+                batch.counts = Counts::default();
                 (from, apart) = (0, true);
             }
             if apart {
@@ -235,7 +254,8 @@ impl Thread {
                 false => None,
             };
         }
-        batch.moves.write(connection)?;
+        batch.counts.moves.write(connection)?;
+        batch.counts.open.write(connection)?;
         let changed = batch.changed;
         if !changed.is_empty() {
             change_log::append(connection, file.origin, &changed)?;
@@ -270,11 +290,11 @@ impl Thread {
 /// Does one operation so that it leaves nothing behind if it fails.
 fn work_apart(batch: &mut Batch<'_>, operation: &mut dyn Operation) -> Result<(), Problem> {
     let connection = batch.connection;
-    let (changed, moves) = (batch.changed.len(), batch.moves);
+    let (changed, counts) = (batch.changed.len(), batch.counts.clone());
     run(connection, "SAVEPOINT operation", [])?;
     if operation.work(batch) == Worked::Badly {
         batch.changed.truncate(changed);
-        batch.moves = moves;
+        batch.counts = counts;
         // When the disk is full, SQLite may give up the whole transaction, with what the operations
         // before this one have done.
         if connection.is_autocommit() {
