@@ -16,18 +16,13 @@ use super::subschemas::inside;
 pub(super) fn is_valid_at_a_glance(document: &Value) -> bool {
     let mut open = vec![document];
     while let Some(schema) = open.pop() {
-        match schema {
-            Value::Bool(_) => {}
-            Value::Object(map) => {
-                if !map.iter().all(|(keyword, value)| is_well_used(document, keyword, value)) {
-                    return false;
-                }
-                open.extend(inside(schema).iter().map(|inside| inside.schema));
-            }
-            _ => return false,
+        let mut keywords = schema.as_object().into_iter().flatten();
+        if !keywords.all(|(keyword, value)| is_well_used(document, keyword, value)) {
+            return false;
         }
+        open.extend(inside(schema).iter().map(|inside| inside.schema));
     }
-    true
+    is_one(document)
 }
 
 /// Whether a keyword has the kind of value that it must have. The schemas in it are looked at by
@@ -50,12 +45,19 @@ fn is_well_used(document: &Value, keyword: &str, value: &Value) -> bool {
             kind => is_kind(kind),
         },
         "required" => value.as_array().is_some_and(|names| are_distinct_strings(names)),
-        "$defs" | "properties" => value.is_object(),
-        "additionalProperties" | "items" => value.is_object() || value.is_boolean(),
-        "anyOf" | "oneOf" | "prefixItems" => value.as_array().is_some_and(|all| !all.is_empty()),
-        "$ref" => value.as_str().is_some_and(|target| is_definition(document, target)),
+        "$defs" | "properties" => value.as_object().is_some_and(|all| all.values().all(is_one)),
+        "additionalProperties" | "items" => is_one(value),
+        "anyOf" | "oneOf" | "prefixItems" => {
+            value.as_array().is_some_and(|all| !all.is_empty() && all.iter().all(is_one))
+        }
+        "$ref" => value.as_str().is_some_and(|target| is_there(document, target)),
         _ => keyword.starts_with("x-"),
     }
+}
+
+/// Whether something may be a schema.
+fn is_one(value: &Value) -> bool {
+    value.is_object() || value.is_boolean()
 }
 
 fn is_kind(value: &Value) -> bool {
@@ -68,13 +70,11 @@ fn are_distinct_strings(values: &[Value]) -> bool {
     values.iter().all(|value| value.as_str().is_some_and(|text| seen.insert(text)))
 }
 
-/// Whether it refers to a definition that is there.
-fn is_definition(document: &Value, target: &str) -> bool {
-    let name = target.strip_prefix("#/$defs/");
-    let definitions = document.get("$defs");
+/// Whether a reference is to the document, or to a definition in it.
+fn is_there(document: &Value, target: &str) -> bool {
+    let Some(name) = target.strip_prefix("#/$defs/") else { return target == "#" };
     // Names with other signs are written in another way than they are called.
-    name.is_some_and(|name| {
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-        name.bytes().all(is_plain) && definitions.is_some_and(|all| all.get(name).is_some())
-    })
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    let definitions = document.get("$defs");
+    name.bytes().all(is_plain) && definitions.is_some_and(|all| all.get(name).is_some())
 }
