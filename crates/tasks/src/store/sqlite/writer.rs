@@ -200,6 +200,8 @@ impl Thread {
                     for Changed { task, by, .. } in &changed {
                         self.file.listeners.tell(task, *by);
                     }
+                    // Whoever was answered has more to write, and may share the next commit.
+                    thread::yield_now();
                 }
                 Err(problem) => {
                     self.roll_back();
