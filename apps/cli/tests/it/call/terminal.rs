@@ -1,7 +1,5 @@
 //! At a terminal: bars, forms, Ctrl-C, size and colours.
 
-use std::{thread, time::Duration};
-
 use super::{
     stage::{ERAS, Outlive, Stage},
     tmux::Terminal,
@@ -48,32 +46,42 @@ fn a_bar_shows_how_far_a_task_is_below_what_it_has_said() {
     assert_eq!(&lines[..2], ["line 1", "line 2"], "{screen}");
     assert!(lines[2].starts_with("[============>           ]  50%"), "{screen}");
     world.outlive.folder.touch("hold");
-    let screen = terminal.until("EXIT:0");
-    for line in ["line 1", "line 2", "line 3", "line 4"] {
-        assert_eq!(count(&screen, line), 1, "{screen}");
-    }
+    let screen = each_line_once(&terminal);
     assert!(!screen.contains('%'), "the bar is gone: {screen}");
 }
 
-#[test]
-fn a_bar_fits_a_terminal_that_becomes_narrow() {
-    let world = World::new();
-    let terminal = world.counting();
-    terminal.until("50%  2 of 4  counting");
-    terminal.resize("60", "30");
-    // Long enough for the bar to be drawn again and again.
-    thread::sleep(Duration::from_millis(500));
-    let screen = terminal.screen();
-    assert_eq!(count(&screen, "50%  2 of 4  counting"), 1, "{screen}");
-    // Narrower than what is drawn: the next drawing is cut.
-    terminal.resize("40", "30");
-    terminal.until("50%  2 o…");
-    world.outlive.folder.touch("hold");
+/// Each line is there once, also what the terminal has pushed out.
+#[track_caller]
+fn each_line_once(terminal: &Terminal) -> String {
     terminal.until("EXIT:0");
     let screen = terminal.history();
     for line in ["line 1", "line 2", "line 3", "line 4"] {
         assert_eq!(count(&screen, line), 1, "{screen}");
     }
+    screen
+}
+
+#[test]
+fn a_bar_leaves_nothing_on_a_terminal_that_becomes_narrow() {
+    let world = World::new();
+    let terminal = world.counting();
+    terminal.until("50%  2 of 4  counting");
+    // Narrower than it was, and as wide as what is drawn: what is taken away is all of it.
+    terminal.resize("60", "30");
+    world.outlive.folder.touch("hold");
+    let screen = each_line_once(&terminal);
+    assert!(!screen.contains('%'), "a copy of the bar: {screen}");
+}
+
+#[test]
+fn a_bar_is_cut_on_a_terminal_that_becomes_narrower_than_it() {
+    let world = World::new();
+    let terminal = world.counting();
+    terminal.until("50%  2 of 4  counting");
+    terminal.resize("40", "30");
+    terminal.until("50%  2 o…");
+    world.outlive.folder.touch("hold");
+    each_line_once(&terminal);
 }
 
 #[test]
