@@ -21,9 +21,9 @@ use crate::store::{By, Created, StoreError, TaskId};
 /// How many operations share a commit. More would save nothing and keep others waiting.
 const MOST: usize = 512;
 
-/// When that many new tasks wait, one half of them is on its way while the other is committed. With fewer
-/// a commit costs more than the waiting.
-const WORTH_HALVING: usize = 128;
+/// From how many new tasks on a batch is on its way while the one before it is committed. With fewer a
+/// commit costs more than the waiting.
+pub(super) const WORTH_A_COMMIT: usize = 96;
 
 #[derive(Default)]
 pub(super) struct Batch {
@@ -99,10 +99,10 @@ impl Batch {
         self.len() == self.creations.len() && self.creations.iter().all(|one| one.is_plain())
     }
 
-    /// Leaves half of the tasks that are to be made for another batch, if that is worth a commit.
+    /// Leaves half of the tasks that are to be made for another batch, if each is worth a commit.
     pub(super) fn halve(&mut self) -> Option<Self> {
-        let half = self.creations.len().div_ceil(2);
-        let is_worth_it = half * 2 >= WORTH_HALVING;
+        let half = self.creations.len() / 2;
+        let is_worth_it = half >= WORTH_A_COMMIT;
         is_worth_it.then(|| Self { creations: self.creations.split_off(half), ..Self::default() })
     }
 

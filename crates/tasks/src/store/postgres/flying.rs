@@ -1,5 +1,5 @@
 //! Batches of new tasks, one after the other on one connection: while one is committed, the next is
-//! on its way. The database does not wait for us so, nor we for it.
+//! on its way if it is large enough. The database does not wait for us so, nor we for it.
 //!
 //! Only tasks that nobody knows of yet are made like this, so nothing that is done to a task can be
 //! overtaken. A batch that does not go through is done the other way.

@@ -22,13 +22,14 @@ use tokio::{
         mpsc::{self, error::TrySendError},
         oneshot,
     },
+    task::yield_now,
     time::timeout,
 };
 use tokio_postgres::Row;
 
 use super::{
     Shared,
-    batch::{Batch, Outcome},
+    batch::{Batch, Outcome, WORTH_A_COMMIT},
     call::{Call, Query, Reply, Said, Sent, pipelined, reply},
     connect::Session,
     creating::Creation,
@@ -231,11 +232,19 @@ impl Queue {
             Some(first) => first,
             None => self.queued.recv().await?,
         };
+        // Those who were answered together come again together: they are let in, and those whom they
+        // wake, so that all share a commit.
+        for _ in 0..2 {
+            yield_now().await;
+        }
         Some(self.batch(first))
     }
 
-    /// What can be done together, if something waits.
+    /// What can be done together, if so much waits that it is worth a commit of its own.
     pub(super) fn more(&mut self) -> Option<Batch> {
+        if self.queued.len() < WORTH_A_COMMIT {
+            return None;
+        }
         let first = self.next.take().or_else(|| self.queued.try_recv().ok())?;
         Some(self.batch(first))
     }

@@ -112,8 +112,9 @@ async fn waits_for(schema: &Schema, table: &str) -> bool {
 
 #[tokio::test]
 async fn many_callers_share_commits_and_everything_is_there() {
-    const CALLERS: usize = 32;
-    const EACH: usize = 20;
+    // So many that one batch is on its way while another is committed.
+    const CALLERS: usize = 600;
+    const EACH: usize = 3;
     let schema = Schema::new();
     let store = Arc::new(schema.connect().await);
     let mut callers = JoinSet::new();
@@ -139,7 +140,8 @@ async fn many_callers_share_commits_and_everything_is_there() {
 
 #[tokio::test]
 async fn one_that_is_there_already_does_not_keep_those_beside_it_from_being_made() {
-    const MANY: usize = 100;
+    // Two batches, of which one is on its way when the other fails.
+    const MANY: usize = 300;
     let schema = Schema::new();
     let store = schema.connect_with(schema.options().with_writers(1)).await;
     assert!(store.create(task("50")).await.unwrap().is_new());

@@ -39,7 +39,8 @@ async fn no_task_is_lost_or_made_twice_while_connections_are_cut() {
     let store = Arc::new(schema.connect().await);
     let done = Arc::new(AtomicBool::new(false));
     let mut callers = JoinSet::new();
-    for caller in 0..8 {
+    // So many that one batch is on its way while another is committed.
+    for caller in 0..300 {
         let (store, done) = (Arc::clone(&store), Arc::clone(&done));
         callers.spawn(async move {
             let mut made = Vec::new();
