@@ -10,15 +10,7 @@ use crate::process;
 
 pub(crate) fn run(args: Args) -> Result<()> {
     let words = args.rest();
-    let mut bench = process::cargo(&[
-        "run",
-        "--release",
-        "--package",
-        "outlive-benches",
-        "--bin",
-        "bench",
-        "--",
-    ]);
+    let mut bench = process::measuring("bench", &words);
     // A database for as long as it is measured, unless there is one.
     let wants_postgres = words.windows(2).any(|pair| pair == ["--store", "postgres"]);
     let _postgres = match wants_postgres && env::var_os(postgres::ADDRESS).is_none() {
@@ -29,5 +21,5 @@ pub(crate) fn run(args: Args) -> Result<()> {
         }
         false => None,
     };
-    process::run(bench.args(words))
+    process::run(&mut bench)
 }

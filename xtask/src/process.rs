@@ -89,6 +89,15 @@ pub(crate) fn built_to_count() -> Result<PathBuf> {
     reported(&mut build, "outlive-counts")?.context("there is no binary `outlive-counts`")
 }
 
+/// Runs one of the programs that measure, optimised; to read how it is used takes no such build.
+pub(crate) fn measuring(bin: &str, words: &[String]) -> Command {
+    let asks_for_help = words.iter().any(|word| matches!(word.as_str(), "help" | "--help" | "-h"));
+    let profile = if asks_for_help { "dev" } else { "release" };
+    let mut run = cargo(&["run", "--profile", profile, "--package", "outlive-benches"]);
+    run.args(["--bin", bin, "--"]).args(words);
+    run
+}
+
 /// Builds, and finds a binary in what cargo reports.
 fn reported(build: &mut Command, bin: &str) -> Result<Option<PathBuf>> {
     build.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());

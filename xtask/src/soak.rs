@@ -12,14 +12,5 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         let soak = process::built("outlive-benches", "soak", build)?;
         return process::run(std::process::Command::new(soak).arg("--short"));
     }
-    let mut soak = process::cargo(&[
-        "run",
-        "--release",
-        "--package",
-        "outlive-benches",
-        "--bin",
-        "soak",
-        "--",
-    ]);
-    process::run(soak.args(args.rest()))
+    process::run(&mut process::measuring("soak", &args.rest()))
 }
