@@ -37,9 +37,8 @@ impl<G: Generator> Loaded<G> {
     }
 
     /// As a peer is, whose helpers are no strangers.
-    pub(crate) fn of(mut self, peer: &Peer) -> Self {
-        self.has_helpers = peer.has_helpers;
-        self
+    pub(crate) fn of(self, peer: &Peer) -> Self {
+        self.with_helpers(peer.has_helpers)
     }
 
     /// As one that works with a database.

@@ -78,7 +78,8 @@ impl Desktop {
     fn until(&self, there: bool) {
         let begun = Instant::now();
         while self.has_keyring() != there {
-            assert!(begun.elapsed() < GUARD, "is there a keyring: not `{there}`, for too long");
+            let state = if there { "not there" } else { "still there" };
+            assert!(begun.elapsed() < GUARD, "after {GUARD:?} the keyring is {state}");
             thread::sleep(Duration::from_millis(20));
         }
     }

@@ -359,22 +359,11 @@ pub(super) fn read_together(waiting: &[Box<Waiting>], rows: &[Row]) -> Vec<Resul
     let way = common_way(waiting);
     let mut place = 1;
     let each = waiting.iter().map(|waiting| {
-        let first = place;
+        let is_told = told.contains(&place);
+        // Who records has a row for each entry.
+        place += if way == Way::Record { count(waiting.writing.entries.len()) } else { 1 };
         // The short ways tell of those that were written, the other one of those that were not.
-        let is_written = match way {
-            Way::Record => {
-                place += count(waiting.writing.entries.len());
-                told.contains(&first)
-            }
-            Way::End => {
-                place += 1;
-                told.contains(&first)
-            }
-            Way::Any => {
-                place += 1;
-                !told.contains(&first)
-            }
-        };
+        let is_written = is_told == (way != Way::Any);
         is_written.then_some(()).ok_or(StoreError::Lost)
     });
     each.collect()

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{
-    super::{Schema, compiled::options, plain::is_valid_at_a_glance},
+    super::{Schema, compiled::options, glance::is_valid_at_a_glance},
     random::Random,
     types,
 };
