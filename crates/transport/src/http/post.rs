@@ -14,7 +14,7 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderValue, Response, StatusCode, request::Parts};
+use http::{HeaderValue, Response, StatusCode, header, request::Parts};
 use http_body::Frame;
 use outlive_protocol::{Accepted, Arrival, Principal, Run, Session, era};
 use tokio::time::Sleep;
@@ -42,17 +42,19 @@ where
 {
     let headers = &head.parts.headers;
     if !negotiate::is_json(headers) {
-        return reply::problem(
+        let refused = reply::problem(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "the Content-Type must be application/json",
         );
+        return Box::pin(unread(body, refused)).await;
     }
     let takes = negotiate::takes(headers);
     if !takes.json && !takes.events {
-        return reply::problem(
+        let refused = reply::problem(
             StatusCode::NOT_ACCEPTABLE,
             "the Accept header must list application/json and text/event-stream",
         );
+        return Box::pin(unread(body, refused)).await;
     }
     let limit = shared.endpoint.profile().limits.message_bytes;
     let message = match read(body, limit, shared.config.idle_connection).await {
@@ -203,6 +205,26 @@ where
         }
     }
     Ok(if rest.is_empty() { first } else { rest.freeze() })
+}
+
+/// How long a body may be that nobody wants.
+const UNWANTED: usize = 64 << 10;
+
+/// How long its next piece may take.
+const UNWANTED_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Answers a request that needs no reading. What is on its way of it is taken all the same: if it
+/// came a moment later, hyper would close the connection, and a client that asks again on it, with a
+/// token this time, would hear nothing. Where that is too much, the client is told that it ends.
+pub(super) async fn unread<B>(body: B, mut response: Response<Body>) -> Response<Body>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: std::fmt::Display,
+{
+    if read(body, UNWANTED, UNWANTED_PATIENCE).await.is_err() {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 /// The next piece of a body. Most are there when they are asked for: no timer is made for those.

@@ -137,10 +137,11 @@ impl HttpService {
         let shared = &self.shared;
         let headers = &parts.headers;
         if !guard::host_allowed(&shared.hosts, headers, &parts.uri) {
-            return reply::problem(
+            let refused = reply::problem(
                 StatusCode::FORBIDDEN,
                 "this Host is not served here; allow it with `allow_host` if it should be",
             );
+            return Box::pin(post::unread(body, refused)).await;
         }
         if let Some(document) = shared.document(parts.uri.path()) {
             return reply::document(&parts.method, document);
@@ -149,10 +150,11 @@ impl HttpService {
             return Box::pin(routes::answer(shared, found, *parts, body)).await;
         }
         if !guard::origin_allowed(&shared.config.origins, headers) {
-            return reply::problem(
+            let refused = reply::problem(
                 StatusCode::FORBIDDEN,
                 "this Origin may not use the server; allow it with `allow_origin` if it should",
             );
+            return Box::pin(post::unread(body, refused)).await;
         }
         let origin = headers.get(header::ORIGIN).cloned();
         let mut response = if parts.method == Method::OPTIONS && origin.is_some() {
@@ -193,7 +195,10 @@ impl HttpService {
                 };
                 let principal = match verdict {
                     Ok(principal) => principal,
-                    Err(denied) => return reply::denied(&denied),
+                    Err(denied) => {
+                        let refused = reply::denied(&denied);
+                        return Box::pin(post::unread(body, refused)).await;
+                    }
                 };
                 // A token is for us and nobody else: what handlers do not have they cannot pass on.
                 parts.headers.remove(header::AUTHORIZATION);

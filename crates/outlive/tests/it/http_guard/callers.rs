@@ -51,6 +51,34 @@ async fn a_caller_without_a_valid_token_is_401() {
 }
 
 #[tokio::test]
+async fn who_is_refused_before_the_body_has_come_can_ask_again_on_the_same_connection() {
+    let server = guarded().await;
+    let call = Request::call("whoami", json!({}));
+    let mut connection = server.connect().await;
+    for refused in [
+        call.clone(),
+        call.clone().header("origin", "https://evil.example"),
+        call.clone().header("host", "evil.example"),
+        call.clone().bearer(ANNA).header("content-type", "text/plain"),
+    ] {
+        // Whoever is told to go on has not been answered yet.
+        let refused = refused.header("expect", "100-continue");
+        connection.write(&refused.head_bytes()).await;
+        assert_eq!(connection.response(&refused).await.status(), 100);
+        connection.write(&refused.body_bytes()).await;
+        let answer = connection.response(&refused).await;
+        assert!((400..500).contains(&answer.status()), "{}", answer.status());
+        assert_eq!(answer.header("connection"), None);
+    }
+    assert_eq!(connection.send(&call.clone().bearer(ANNA)).await.text(), "anna");
+    // What is too long to be read for nothing ends the connection, and its answer says so.
+    let long = Request::call("whoami", json!({"x": "x".repeat(100_000)}));
+    connection.write(&long.head_bytes()).await;
+    let answer = connection.response(&long).await;
+    assert_eq!((answer.status(), answer.header("connection")), (401, Some("close")));
+}
+
+#[tokio::test]
 async fn every_request_needs_a_token_and_everything_is_behind_it() {
     // HTTP26-15, ARS-12, ARS-18
     let server = guarded().await;
