@@ -88,6 +88,7 @@ fn run_in(folder: &Path, options: &Options) -> Result<()> {
     let known = Mutex::new(Vec::new());
     let (stop, end) = (begun + options.length, begun + options.length + HEALING);
     thread::scope(|scope| {
+        scope.spawn(|| tell_minutes(begun, options.length));
         let random = Random::new(options.seed);
         let clients: Vec<_> = (1..=CLIENTS)
             .map(|number| {
@@ -97,7 +98,8 @@ fn run_in(folder: &Path, options: &Options) -> Result<()> {
             })
             .collect();
         // Clients end by themselves, whatever becomes of the plan.
-        let hurt = hurt(&fleet, &mut database, &plan, begun);
+        let time = Time { begun, last: stop - fleet.lease() };
+        let hurt = hurt(&fleet, &mut database, &plan, time);
         for client in clients {
             client.join().map_err(|_| anyhow::anyhow!("a client panicked"))??;
         }
@@ -111,8 +113,17 @@ fn run_in(folder: &Path, options: &Options) -> Result<()> {
     let lines = fleet.oracle().read()?;
     let mut findings = judge::judge_lines(&lines, database.holds_up());
     findings.violations.extend(known.iter().flat_map(|known| judge::judge_known(known, &lines)));
-    print_table(&plan, &known, &findings, begun.elapsed());
+    print_table(&lines, &known, &findings, begun.elapsed());
     verdict(&fleet, &lines, &plan, &known, &findings)
+}
+
+/// Says how far a run of several minutes is, and leaves one that takes less alone.
+fn tell_minutes(begun: Instant, length: Duration) {
+    let minutes = length.as_secs() / 60;
+    for minute in 1..minutes {
+        wait_until(begun + Duration::from_secs(minute * 60));
+        eprintln!("crash: {minute} of {minutes} minutes");
+    }
 }
 
 /// One client: one job after the other, and now and then a look at one that has ended.
@@ -142,21 +153,28 @@ fn traffic(
     Ok(())
 }
 
+/// When a plan begins, and when the last fault may.
+#[derive(Clone, Copy)]
+struct Time {
+    begun: Instant,
+    last: Instant,
+}
+
 /// Does what the plan says, and leaves everybody alive. Each process has a thread that hurts it:
 /// one that cannot start while another is frozen must not keep that from being thawed.
-fn hurt(fleet: &Fleet, database: &mut Database, plan: &[Event], begun: Instant) -> Result<()> {
+fn hurt(fleet: &Fleet, database: &mut Database, plan: &[Event], time: Time) -> Result<()> {
     thread::scope(|scope| {
         let mut threads: Vec<_> = (0..fleet.len())
             .map(|number| {
                 scope.spawn(move || {
-                    let mut own = plan.iter().filter(|event| event.action.victim() == Some(number));
-                    own.try_for_each(|event| hurt_server(fleet, event, begun))
+                    let own = plan.iter().filter(|event| event.action.victim() == Some(number));
+                    follow(own, time, |action| hurt_server(fleet, action))
                 })
             })
             .collect();
         threads.push(scope.spawn(|| {
-            let mut others = plan.iter().filter(|event| event.action.victim().is_none());
-            others.try_for_each(|event| hurt_database(fleet, database, event, begun))
+            let others = plan.iter().filter(|event| event.action.victim().is_none());
+            follow(others, time, |action| hurt_database(fleet, database, action))
         }));
         for thread in threads {
             thread.join().map_err(|_| anyhow::anyhow!("a thread of the plan panicked"))??;
@@ -165,9 +183,30 @@ fn hurt(fleet: &Fleet, database: &mut Database, plan: &[Event], begun: Instant) 
     })
 }
 
-fn hurt_server(fleet: &Fleet, event: &Event, begun: Instant) -> Result<()> {
-    wait_until(begun + event.at);
-    match event.action {
+/// Does one event after the other. Who is late stays late: what takes longer than planned, such as a
+/// start while the database is down, would leave no time between the next ones, and nobody would be
+/// at work when it is hurt.
+fn follow<'e>(
+    events: impl Iterator<Item = &'e Event>,
+    time: Time,
+    mut act: impl FnMut(Action) -> Result<()>,
+) -> Result<()> {
+    let mut late = Duration::ZERO;
+    for event in events {
+        let due = time.begun + event.at + late;
+        // Whoever is down or frozen is healed, however late.
+        if due > time.last && !event.action.heals() {
+            break;
+        }
+        wait_until(due);
+        act(event.action)?;
+        late += due.elapsed().saturating_sub(plan::REST);
+    }
+    Ok(())
+}
+
+fn hurt_server(fleet: &Fleet, action: Action) -> Result<()> {
+    match action {
         Action::Kill(number) => fleet.kill(number).map(drop),
         Action::Start(number) => fleet.start_one(number),
         Action::Restart(number) => fleet.restart(number),
@@ -177,14 +216,8 @@ fn hurt_server(fleet: &Fleet, event: &Event, begun: Instant) -> Result<()> {
     }
 }
 
-fn hurt_database(
-    fleet: &Fleet,
-    database: &mut Database,
-    event: &Event,
-    begun: Instant,
-) -> Result<()> {
-    wait_until(begun + event.at);
-    if let Action::Database(down) = event.action {
+fn hurt_database(fleet: &Fleet, database: &mut Database, action: Action) -> Result<()> {
+    if let Action::Database(down) = action {
         fleet.oracle().fault("database", NO_PROCESS)?;
         database.kill()?;
         thread::sleep(down);
@@ -232,9 +265,10 @@ fn idle_faults(plan: &[Event], findings: &Findings) -> Vec<&'static str> {
     needed.filter(|kind| findings.hits.get(*kind).is_none_or(|hits| *hits == 0)).collect()
 }
 
-fn print_table(plan: &[Event], known: &[Known], findings: &Findings, took: Duration) {
-    let planned = |kind: fn(&Action) -> bool| {
-        plan.iter().filter(|event| kind(&event.action)).count().to_string()
+fn print_table(lines: &[Line], known: &[Known], findings: &Findings, took: Duration) {
+    let faults = |wanted: &str| {
+        let is_wanted = |line: &&Line| matches!(&line.event, oracle::Event::Fault { kind, .. } if kind == wanted);
+        lines.iter().filter(is_wanted).count().to_string()
     };
     let hits = |kind: &str| findings.hits.get(kind).copied().unwrap_or(0).to_string();
     let answered = known.iter().filter(|known| known.word.is_some()).count();
@@ -245,13 +279,13 @@ fn print_table(plan: &[Event], known: &[Known], findings: &Findings, took: Durat
         ("tasks", known.len().to_string()),
         ("  answered", answered.to_string()),
         ("  cancelled", cancelled.to_string()),
-        ("kills", planned(|action| matches!(action, Action::Kill(_)))),
+        ("kills", faults("kill")),
         ("  that hit a task", hits("kill")),
-        ("freezes", planned(|action| matches!(action, Action::Freeze(_)))),
+        ("freezes", faults("freeze")),
         ("  that hit a task", hits("freeze")),
-        ("restarts", planned(|action| matches!(action, Action::Restart(_)))),
+        ("restarts", faults("restart")),
         ("  that hit a task", hits("restart")),
-        ("database kills", planned(|action| matches!(action, Action::Database(_)))),
+        ("database kills", faults("database")),
         ("  that hit a task", hits("database")),
         ("step executions", findings.executions.to_string()),
         ("  repeated", findings.repeated.to_string()),
@@ -321,4 +355,27 @@ fn folder(name: &str) -> Result<PathBuf> {
     let path = std::env::temp_dir().join(format!("outlive-{name}-{}", std::process::id()));
     fs::create_dir_all(&path).with_context(|| format!("could not make {}", path.display()))?;
     Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::{Action, Event, Time, follow};
+
+    #[test]
+    fn who_was_hurt_is_healed_and_nobody_is_hurt_when_the_time_is_over() {
+        let actions = [Action::Kill(0), Action::Start(0), Action::Freeze(0), Action::Thaw(0)];
+        let plan: Vec<Event> = (0..)
+            .zip(actions)
+            .map(|(at, action)| Event { at: Duration::from_millis(at), action })
+            .collect();
+        let (now, mut done) = (Instant::now(), Vec::new());
+        let act = |action| {
+            done.push(action);
+            Ok(())
+        };
+        follow(plan.iter(), Time { begun: now, last: now }, act).unwrap();
+        assert_eq!(done, [Action::Kill(0), Action::Start(0)]);
+    }
 }

@@ -72,12 +72,12 @@ const STEPS: &[Step] = &[
     Step { name: "logins", run: Run::Xtask(&["logins", "--with-tests"], logins::run) },
     Step {
         name: "crash-sqlite",
-        run: Run::Xtask(&["crash", "--seconds", "30", "--with-tests"], crash::run),
+        run: Run::Xtask(&["crash", "--seconds", "60", "--with-tests"], crash::run),
     },
     Step {
         name: "crash-postgres",
         run: Run::Xtask(
-            &["crash", "--store", "postgres", "--seconds", "30", "--with-tests"],
+            &["crash", "--store", "postgres", "--seconds", "60", "--with-tests"],
             crash::run,
         ),
     },

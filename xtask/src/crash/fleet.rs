@@ -15,6 +15,8 @@ use super::oracle::Oracle;
 
 /// How long a server may take until it listens, or until it has ended by itself.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How long it is started again and again. Its database may be down, and on a busy disk for long.
+const PERSISTENCE: Duration = Duration::from_secs(60);
 
 /// What every server is started with.
 #[derive(Debug)]
@@ -99,7 +101,7 @@ impl Fleet {
                     *lock(&self.addresses[number]) = Some(address);
                     return Ok(());
                 }
-                Err(error) if begun.elapsed() > PATIENCE => {
+                Err(error) if begun.elapsed() > PERSISTENCE => {
                     return Err(error.context(format!("see {}", log.display())));
                 }
                 Err(_) => thread::sleep(Duration::from_millis(100)),

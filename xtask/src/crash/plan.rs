@@ -1,6 +1,7 @@
 //! What goes wrong, and when: made from the seed before anything starts.
 //!
-//! Nothing that happens in a run changes its plan, so the same seed gives the same decisions again.
+//! Nothing that happens in a run changes its plan, so the same seed gives the same decisions again, in
+//! the same order if not at the same moments.
 
 use std::time::Duration;
 
@@ -22,6 +23,11 @@ pub(super) enum Action {
 }
 
 impl Action {
+    /// Whether it ends what another one has begun.
+    pub(super) fn heals(self) -> bool {
+        matches!(self, Self::Start(_) | Self::Thaw(_))
+    }
+
     /// The server that it is done to; `None` for the database.
     pub(super) fn victim(self) -> Option<usize> {
         match self {
@@ -54,7 +60,7 @@ pub(super) struct Terms {
 /// Before this the servers only work.
 const QUIET: Duration = Duration::from_millis(700);
 /// No process is hurt so soon after it was; it would not have begun to work.
-const REST: Duration = Duration::from_millis(500);
+pub(super) const REST: Duration = Duration::from_millis(500);
 
 /// A database reads its log for seconds before it is there again; then all must come to work.
 const RECOVERY: Duration = Duration::from_secs(7);
