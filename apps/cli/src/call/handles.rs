@@ -10,6 +10,7 @@ use std::{
 
 use outlive::client::{FileNotebook, Notebook, SavedCall, Stage};
 
+use super::server::quoted;
 use crate::{
     paths,
     trouble::{Result, Trouble},
@@ -93,6 +94,14 @@ impl Handles {
 /// A handle as it is shown.
 pub(crate) fn short(id: &str) -> &str {
     id.get(..SHORT).unwrap_or(id)
+}
+
+/// The command that goes on with a call, or with a task of a server that is not written down here.
+pub(crate) fn go_on(how: &str, id: &str, elsewhere: Option<&str>) -> String {
+    match elsewhere {
+        Some(server) => format!("outlive tasks {how} {} --server {}", quoted(id), quoted(server)),
+        None => format!("outlive tasks {how} {}", short(id)),
+    }
 }
 
 /// The task that a call has become.

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{
     attend::Left,
-    handles::{Handles, short, task_id},
+    handles::{Handles, go_on, task_id},
     screen::Screen,
     show,
 };
@@ -163,10 +163,7 @@ impl Outcome<'_> {
 
     /// The command that goes on with a call.
     fn command(&self, how: &str, saved: &SavedCall) -> String {
-        match self.elsewhere {
-            Some(server) => format!("outlive tasks {how} {} --server '{server}'", saved.id),
-            None => format!("outlive tasks {how} {}", short(&saved.id)),
-        }
+        go_on(how, &saved.id, self.elsewhere)
     }
 
     fn strike(&self, saved: Option<&SavedCall>) {

@@ -269,8 +269,8 @@ fn split(text: &str) -> Option<Vec<String>> {
     quote.is_none().then_some(words)
 }
 
-/// A word that `split` makes one word of.
-fn quoted(word: &str) -> String {
+/// A word that `split`, like a shell, makes one word of.
+pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |char: char| char.is_alphanumeric() || "-_./=:@%+,".contains(char);
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),

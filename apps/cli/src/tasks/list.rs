@@ -42,7 +42,7 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     let screen = Screen::new();
     let (head, rows, all) = match &args.server {
-        Some(server) => listed(&Server::read(server)?, &args.connection).await?,
+        Some(server) => listed(tasks_of(&Server::read(server)?, &args.connection).await?),
         None => saved(&Handles::open()?.all()?),
     };
     if args.json {
@@ -90,7 +90,7 @@ pub(crate) fn state(call: &SavedCall) -> &'static str {
 }
 
 /// The tasks that a server lists.
-async fn listed(server: &Server, connection: &Connection) -> Result<Listed> {
+pub(crate) async fn tasks_of(server: &Server, connection: &Connection) -> Result<Vec<Value>> {
     let screen = Screen::new();
     let client = connection.connect(server, &screen, |builder| builder).await?;
     let (mut tasks, mut cursor) = (Vec::new(), Value::Null);
@@ -111,12 +111,16 @@ async fn listed(server: &Server, connection: &Connection) -> Result<Listed> {
         }
     }
     client.close().await;
+    Ok(tasks)
+}
+
+fn listed(tasks: Vec<Value>) -> Listed {
     let text =
         |task: &Value, key: &str| shown(task.get(key).and_then(Value::as_str).unwrap_or_default());
     let row = |task: &Value| {
         ["taskId", "status", "lastUpdatedAt", "statusMessage"].map(|key| text(task, key)).to_vec()
     };
-    Ok((vec!["TASK", "STATUS", "UPDATED", "MESSAGE"], tasks.iter().map(row).collect(), tasks))
+    (vec!["TASK", "STATUS", "UPDATED", "MESSAGE"], tasks.iter().map(row).collect(), tasks)
 }
 
 fn does_not_list(error: &Error, server: &Server) -> Trouble {

@@ -2,11 +2,13 @@
 //!
 //! - `list`: what is written down, or what a server lists.
 //! - `resume`: takes a call up again: to see it, answer it, cancel it, or wait for its result.
+//! - `taken`: which call that is, and how to get at it.
 //! - `watch`: a live table.
 
 mod list;
 mod resume;
 mod table;
+mod taken;
 mod watch;
 
 use std::process::ExitCode;

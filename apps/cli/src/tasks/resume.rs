@@ -2,21 +2,19 @@
 
 use std::{process::ExitCode, sync::Arc};
 
-use outlive::client::{
-    Client, Error, GaveUp, SavedCall, Stage, TaskHandle, TaskSnapshot, TaskStatus,
-};
+use outlive::client::{Client, Error, GaveUp, Stage, TaskHandle, TaskSnapshot, TaskStatus};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Which, WithResult, list::described};
+use super::{Which, WithResult, list::described, taken::Taken};
 use crate::{
     call::{
         attend::{Attendant, Begun, Left},
         desk::{Desk, Prepared},
-        handles::{Handles, short},
+        handles::Handles,
         outcome::Outcome,
         screen::{Screen, shown},
-        server::{Server, trouble},
+        server::trouble,
         show,
     },
     trouble::{Kind, Result, Trouble},
@@ -31,25 +29,14 @@ struct Resumed {
     attendant: Attendant,
 }
 
-/// What is taken up.
-#[derive(Clone)]
-enum Taken {
-    /// A call that is written down here.
-    Saved(Box<SavedCall>),
-    /// A task of a server, by its name.
-    Task(String),
-}
-
 impl Resumed {
     async fn connect(which: &Which, prepared: Prepared) -> Result<Self> {
         let (screen, handles) = (Screen::new(), Handles::open()?);
-        let (server, taken) = match (&which.server, &which.handle) {
-            (Some(server), Some(task)) => (Server::read(server)?, Taken::Task(task.clone())),
-            _ => {
-                let saved = handles.find(which.handle.as_deref())?;
-                (Server::read(&saved.server)?, Taken::Saved(Box::new(saved)))
-            }
+        let taken = match (&which.server, &which.handle) {
+            (Some(server), Some(task)) => Taken::task(server, task),
+            (_, named) => Taken::saved(&handles, named.as_deref())?,
         };
+        let server = taken.server()?;
         let (desk, asked) = Desk::new();
         let book = handles.clone();
         let connecting = which
@@ -58,14 +45,6 @@ impl Resumed {
         let client = connecting.await?;
         let attendant = Attendant::new(&screen, asked, prepared);
         Ok(Self { screen, handles, taken, client, attendant })
-    }
-
-    /// What this is called where the user is told how to go on.
-    fn name(&self) -> &str {
-        match &self.taken {
-            Taken::Saved(saved) => short(&saved.id),
-            Taken::Task(id) => id,
-        }
     }
 
     /// Strikes the handle, if there is one.
@@ -77,19 +56,15 @@ impl Resumed {
 
     /// A handle on it. A call of which nothing was heard is made again, if that does no harm.
     async fn begin(&mut self) -> Result<Begun> {
-        let saved = match &self.taken {
-            Taken::Task(id) => return self.attendant.begin(self.client.task(id)).await,
-            Taken::Saved(saved) => (**saved).clone(),
-        };
-        if let Stage::Calling(_) = saved.stage
+        if let Taken::Saved(saved) = &self.taken
+            && let Stage::Calling(_) = saved.stage
             && saved.key.is_none()
             && !saved.idempotent
         {
             let error = Error::from(GaveUp::MaybeExecuted(saved.tool.clone()));
-            let remedy = format!("outlive tasks forget {}", self.name());
-            return Err(Trouble::new(Kind::Failed, error).remedy(remedy));
+            return Err(Trouble::new(Kind::Failed, error).remedy(self.taken.command("forget")));
         }
-        self.attendant.begin(self.client.resume(saved)).await
+        self.attendant.begin(self.taken.resume(&self.client)).await
     }
 
     async fn handle(&mut self) -> Result<TaskHandle> {
@@ -98,7 +73,7 @@ impl Resumed {
             Begun::Left(Left::Interrupted) => Err(Trouble::new(Kind::Interrupted, "interrupted")),
             Begun::Left(_) => {
                 Err(Trouble::new(Kind::Unanswered, "the call is not a task yet, and asks")
-                    .remedy(format!("outlive tasks answer {}", self.name())))
+                    .remedy(self.taken.command("answer")))
             }
         }
     }
@@ -111,16 +86,21 @@ pub(super) async fn get(which: &Which, is_json: bool) -> Result<ExitCode> {
         // What is over needs no server.
         let saved = Handles::open()?.find(which.handle.as_deref())?;
         if !matches!(saved.stage, Stage::Task(_)) {
-            tell(&screen, &seen(&saved, None), is_json);
+            tell(&screen, &described(&saved), is_json);
             return Ok(ExitCode::SUCCESS);
         }
     }
     let mut resumed = Resumed::connect(which, Prepared::default()).await?;
     let handle = resumed.handle().await?;
     let snapshot = handle.look().await.map_err(|error| trouble(&error, None))?;
-    tell(&screen, &seen(&handle.save().await, snapshot.as_ref()), is_json);
-    if snapshot.is_some_and(|snapshot| snapshot.questions.is_some_and(|it| !it.is_empty())) {
-        screen.talk(&format!("it asks: outlive tasks answer {}", resumed.name()));
+    let known = described(&handle.save().await);
+    let seen = match &snapshot {
+        Some(snapshot) => seen(known, snapshot),
+        None => known,
+    };
+    tell(&screen, &seen, is_json);
+    if snapshot.is_some_and(|snapshot| snapshot.status == TaskStatus::InputRequired) {
+        screen.talk(&format!("it asks: {}", resumed.taken.command("answer")));
     }
     resumed.client.close().await;
     Ok(ExitCode::SUCCESS)
@@ -140,10 +120,8 @@ fn tell(screen: &Screen, seen: &Value, is_json: bool) {
     }
 }
 
-/// A call and its task, as plain JSON.
-pub(super) fn seen(saved: &SavedCall, snapshot: Option<&TaskSnapshot>) -> Value {
-    let mut seen = described(saved);
-    let Some(snapshot) = snapshot else { return seen };
+/// What is known of a call and what its task looks like, as plain JSON.
+pub(super) fn seen(mut seen: Value, snapshot: &TaskSnapshot) -> Value {
     let far = snapshot.progress.as_ref();
     seen["state"] = json!(snapshot.status.as_str());
     seen["message"] = json!(show::doing(snapshot));
@@ -209,11 +187,13 @@ pub(super) async fn cancel(which: &Which, is_json: bool) -> Result<ExitCode> {
     resumed.client.close().await;
     match is_json {
         true => {
-            resumed.screen.data(&format!("{:#}", json!({"handle": resumed.name(), "state": state})))
+            let handle = resumed.taken.name();
+            resumed.screen.data(&format!("{:#}", json!({"handle": handle, "state": state})))
         }
-        false if state == "done" => resumed
-            .screen
-            .talk(&format!("it was over before: outlive tasks result {}", resumed.name())),
+        false if state == "done" => {
+            let result = resumed.taken.command("result");
+            resumed.screen.talk(&format!("it was over before: {result}"))
+        }
         false => resumed.screen.talk("cancelled"),
     }
     Ok(ExitCode::SUCCESS)
@@ -226,7 +206,7 @@ pub(super) async fn result(args: WithResult) -> Result<ExitCode> {
     resumed.attendant.deadline = args.timeout.map(|timeout| Instant::now() + timeout);
     let what = match &resumed.taken {
         Taken::Saved(saved) => saved.tool.clone(),
-        Taken::Task(id) => id.clone(),
+        Taken::Task { id, .. } => id.clone(),
     };
     resumed.screen.begin(&what);
     let came = match resumed.begin().await? {

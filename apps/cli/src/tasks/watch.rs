@@ -10,14 +10,14 @@ use std::{
 };
 
 use console::Term;
-use outlive::client::{Client, SavedCall, TaskSnapshot};
+use outlive::client::{Client, TaskSnapshot};
 use serde_json::Value;
 use tokio::{sync::mpsc, task::JoinSet};
 
-use super::{list::state, resume::seen, table};
+use super::{list::tasks_of, resume::seen, table, taken::Taken};
 use crate::{
     call::{
-        handles::{Handles, short},
+        handles::Handles,
         screen::{Screen, shown},
         server::{Connection, Server},
     },
@@ -35,11 +35,16 @@ const BAR: usize = 16;
 #[derive(clap::Args)]
 #[command(
     disable_version_flag = true,
-    after_help = "Examples:\n  outlive tasks watch\n  outlive tasks watch 3f2a91c0\n  outlive tasks watch --json | jq .state"
+    after_help = "Examples:\n  outlive tasks watch\n  outlive tasks watch 3f2a91c0\n  outlive tasks watch --json | jq .state\n  \
+                  outlive tasks watch --server http://127.0.0.1:8000/mcp --token-env TOKEN"
 )]
 pub(crate) struct Args {
     /// Which calls; all that are written down otherwise
     handles: Vec<String>,
+    /// Means tasks of this server by their names, or all that it lists and that go on, in place of
+    /// what is written down here
+    #[arg(long, value_name = "SERVER")]
+    server: Option<String>,
     /// Prints a line of JSON for each change
     #[arg(long)]
     json: bool,
@@ -55,12 +60,7 @@ struct Seen {
 
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     let handles = Handles::open()?;
-    let calls = match args.handles.is_empty() {
-        true => handles.all()?,
-        false => {
-            args.handles.iter().map(|named| handles.find(Some(named))).collect::<Result<_>>()?
-        }
-    };
+    let calls = args.calls(&handles).await?;
     let screen = Screen::new();
     if calls.is_empty() {
         screen.talk("nothing is going on");
@@ -74,8 +74,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
         looking.spawn(async move { look(at, call, &connection, &screen, handles, &tell).await });
     }
     drop(tell);
-    let mut view =
-        View::new(&screen, args.json, calls.iter().map(|call| seen(call, None)).collect());
+    let mut view = View::new(&screen, args.json, calls);
     view.draw();
     loop {
         tokio::select! {
@@ -90,26 +89,47 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+impl Args {
+    /// What is to be watched.
+    async fn calls(&self, handles: &Handles) -> Result<Vec<Taken>> {
+        let named = self.handles.iter();
+        match &self.server {
+            Some(server) if self.handles.is_empty() => {
+                let tasks = tasks_of(&Server::read(server)?, &self.connection).await?;
+                let goes_on = |task: &&Value| {
+                    matches!(task["status"].as_str(), Some("working" | "input_required"))
+                };
+                let ids = tasks.iter().filter(goes_on).filter_map(|task| task["taskId"].as_str());
+                Ok(ids.map(|id| Taken::task(server, id)).collect())
+            }
+            Some(server) => Ok(named.map(|id| Taken::task(server, id)).collect()),
+            None if self.handles.is_empty() => {
+                Ok(handles.all()?.into_iter().map(Taken::from).collect())
+            }
+            None => named.map(|handle| Taken::saved(handles, Some(handle))).collect(),
+        }
+    }
+}
+
 /// Looks at a call again and again, until it is over.
 async fn look(
     at: usize,
-    call: SavedCall,
+    call: Taken,
     connection: &Connection,
     screen: &Arc<Screen>,
     handles: Handles,
     tell: &mpsc::Sender<Seen>,
 ) {
     let failed = |why: String| {
-        let mut call = seen(&call, None);
+        let mut call = call.described();
         (call["state"], call["message"]) = ("unreachable".into(), why.into());
         Seen { at, call }
     };
-    if state(&call) != "task" {
+    if !call.is_task() {
         return;
     }
     let connected = async {
-        let server = Server::read(&call.server)?;
-        connection.connect(&server, screen, |builder| builder.notebook(handles)).await
+        connection.connect(&call.server()?, screen, |builder| builder.notebook(handles)).await
     };
     let client: Client = match connected.await {
         Ok(client) => client,
@@ -118,7 +138,7 @@ async fn look(
             return;
         }
     };
-    let handle = match client.resume(call.clone()).await {
+    let handle = match call.resume(&client).await {
         Ok(handle) => handle,
         Err(error) => {
             let _ = tell.send(failed(error.to_string())).await;
@@ -129,7 +149,7 @@ async fn look(
         let pause = match handle.look().await {
             Ok(Some(task)) => {
                 let (is_over, pause) = (task.status.is_over(), pause(&task));
-                let _ = tell.send(Seen { at, call: seen(&call, Some(&task)) }).await;
+                let _ = tell.send(Seen { at, call: seen(call.described(), &task) }).await;
                 if is_over {
                     break;
                 }
@@ -151,36 +171,46 @@ fn pause(task: &TaskSnapshot) -> Duration {
     task.poll.map_or(POLL, Duration::from_millis).clamp(FLOOR, POLL)
 }
 
+/// A call that is watched.
+struct Call {
+    taken: Taken,
+    seen: Value,
+}
+
 /// What is shown.
 struct View<'a> {
     screen: &'a Screen,
     is_json: bool,
     term: Option<Term>,
-    calls: Vec<Value>,
+    calls: Vec<Call>,
     /// What was last said of each, where changes are lines.
     said: BTreeMap<usize, String>,
     drawn: usize,
 }
 
 impl<'a> View<'a> {
-    fn new(screen: &'a Screen, is_json: bool, calls: Vec<Value>) -> Self {
+    fn new(screen: &'a Screen, is_json: bool, calls: Vec<Taken>) -> Self {
+        let calls = calls.into_iter().map(|taken| Call { seen: taken.described(), taken });
+        let calls = calls.collect();
         let term = (!is_json && io::stdout().is_terminal()).then(Term::stdout);
         Self { screen, is_json, term, calls, said: BTreeMap::new(), drawn: 0 }
     }
 
     fn change(&mut self, seen: Seen) {
         if let Some(call) = self.calls.get_mut(seen.at) {
-            *call = seen.call;
+            call.seen = seen.call;
         }
         self.draw();
     }
 
     fn draw(&mut self) {
-        let rows: Vec<Vec<String>> = self.calls.iter().map(row).collect();
+        let rows: Vec<Vec<String>> = self.calls.iter().map(Call::row).collect();
         let Some(term) = &self.term else {
             for (at, row) in rows.iter().enumerate() {
                 let line = match self.is_json {
-                    true => self.calls.get(at).map(Value::to_string).unwrap_or_default(),
+                    true => {
+                        self.calls.get(at).map(|call| call.seen.to_string()).unwrap_or_default()
+                    }
                     false => row.join("  ").trim_end().to_owned(),
                 };
                 if self.said.get(&at) != Some(&line) {
@@ -201,35 +231,28 @@ impl<'a> View<'a> {
         self.drawn = lines.len();
     }
 
-    /// What to do about those that ask.
+    /// How to get the results that are there.
     fn hint(&self) {
-        for call in self.calls.iter().filter(|call| call["state"] == "completed") {
-            let handle = call["handle"].as_str().unwrap_or_default();
-            self.screen.talk(&format!("outlive tasks result {}", short(handle)));
+        for call in self.calls.iter().filter(|call| call.seen["state"] == "completed") {
+            self.screen.talk(&call.taken.command("result"));
         }
     }
 }
 
-fn row(call: &Value) -> Vec<String> {
-    let text = |key: &str| shown(call[key].as_str().unwrap_or_default());
-    let message = match call["questions"]
-        .as_object()
-        .and_then(|questions| questions.values().next())
-    {
-        Some(question) => {
-            let asked =
-                question.pointer("/params/message").and_then(Value::as_str).unwrap_or("a question");
-            format!("asks: {}", shown(asked))
-        }
-        None => text("message"),
-    };
-    vec![
-        short(&text("handle")).to_owned(),
-        text("tool"),
-        text("state"),
-        bar(&call["progress"]),
-        message,
-    ]
+impl Call {
+    fn row(&self) -> Vec<String> {
+        let text = |key: &str| shown(self.seen[key].as_str().unwrap_or_default());
+        let questions = self.seen["questions"].as_object();
+        let message = match questions.and_then(|questions| questions.values().next()) {
+            Some(question) => {
+                let asked = question.pointer("/params/message").and_then(Value::as_str);
+                format!("asks: {}", shown(asked.unwrap_or("a question")))
+            }
+            None => text("message"),
+        };
+        let far = bar(&self.seen["progress"]);
+        vec![shown(self.taken.name()), text("tool"), text("state"), far, message]
+    }
 }
 
 /// How far a task is, as a bar where there is a total.

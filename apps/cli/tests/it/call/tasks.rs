@@ -1,6 +1,9 @@
 //! What is written down, and gone on with.
 
-use std::process::{Child, Command};
+use std::{
+    io::{BufRead, BufReader},
+    process::{Child, Command},
+};
 
 use serde_json::{Value, json};
 
@@ -179,6 +182,9 @@ fn a_server_that_lists_is_asked() {
     let there = [&there[..], &known].concat();
     let seen = outlive.json(&[&["tasks", "get", name, "--json"][..], &there].concat());
     assert_eq!((&seen["task"], &seen["state"]), (&json!(name), &json!("input_required")), "{seen}");
+    let ran = outlive.run(&[&["tasks", "get", name][..], &there].concat());
+    let answer = format!("outlive tasks answer {name} --server {}", stage.url);
+    assert!(ran.err.contains(&answer), "{ran:?}");
     let answers = ["--answer", "name=Ada", "--answer", "size=Small", "--answer", "gift=no"];
     let result = ["tasks", "result", name, "--answer", "extras=Milk"];
     let ran = outlive.run(&[&result[..], &answers, &there].concat());
@@ -186,6 +192,39 @@ fn a_server_that_lists_is_asked() {
     let newer = ["tasks", "list", "--server", stage.url.as_str(), "--version", "2026-07-28"];
     let ran = outlive.run(&[&newer[..], &known].concat());
     assert!(ran.code == 2 && ran.err.contains("does not list tasks"), "{ran:?}");
+}
+
+#[test]
+fn tasks_of_a_server_are_watched_by_their_names_or_all_that_it_lists() {
+    let token = "adas-token-0123456789";
+    let (outlive, stage) = (Outlive::new(), Stage::start(&["--token", token]));
+    let file = outlive.folder.file("token");
+    std::fs::write(&file, token).unwrap();
+    let there = ["--version", "2025-11-25", "--token-file", file.as_str()];
+    let call = ["call", "--detach", &stage.url, "count", "to=4", &hold(&outlive.folder)];
+    assert_eq!(outlive.run(&[&call[..], &there].concat()).code, 0);
+    let written = outlive.written();
+    let name = written[0]["task"].as_str().unwrap();
+    // Somebody else has the name of the task, and nothing that is written down.
+    let other = Outlive::new();
+    let watch = [&["tasks", "watch", "--server", &stage.url][..], &there].concat();
+    let watching = [&watch[..], &[&watch[..], &[name, "--json"]].concat()].map(|watch| {
+        let mut program = other.command(watch).spawn().unwrap();
+        let mut lines = BufReader::new(program.stdout.take().unwrap()).lines();
+        let first = lines.next().unwrap().unwrap();
+        assert!(first.contains(name), "{first}");
+        (program, lines)
+    });
+    outlive.folder.touch("hold");
+    for (program, lines) in watching {
+        let last = lines.last().unwrap().unwrap();
+        assert!(last.contains(name) && last.contains("completed"), "{last}");
+        let ended = program.wait_with_output().unwrap();
+        let result = format!("outlive tasks result {name} --server {}", stage.url);
+        assert!(String::from_utf8_lossy(&ended.stderr).contains(&result), "{ended:?}");
+    }
+    let ran = other.run(&watch);
+    assert!(ran.code == 0 && ran.err.contains("nothing is going on"), "{ran:?}");
 }
 
 #[test]
