@@ -79,7 +79,7 @@ pub(crate) fn described(call: &SavedCall) -> Value {
 }
 
 /// How far a call is, as it was last written down.
-pub(crate) fn state(call: &SavedCall) -> &'static str {
+fn state(call: &SavedCall) -> &'static str {
     match call.stage {
         Stage::Calling(_) => "calling",
         Stage::Task(_) => "task",

@@ -1,9 +1,9 @@
 //! What is taken up: a call that is written down here, or a task of a server by its name.
 
-use outlive::client::{Client, Error, SavedCall, TaskHandle};
+use outlive::client::{Client, Error, SavedCall, Stage, TaskHandle};
 use serde_json::{Value, json};
 
-use super::list::{described, state};
+use super::list::described;
 use crate::{
     call::{
         handles::{Handles, go_on, short},
@@ -49,7 +49,7 @@ impl Taken {
     /// Whether there is a task, as far as is known here.
     pub(super) fn is_task(&self) -> bool {
         match self {
-            Self::Saved(saved) => state(saved) == "task",
+            Self::Saved(saved) => matches!(saved.stage, Stage::Task(_)),
             Self::Task { .. } => true,
         }
     }

@@ -51,7 +51,7 @@ use self::{
     call::Said,
     clock::Shift,
     column::owned,
-    connect::Database,
+    connect::{Database, LONGEST},
     creating::Creation,
     problem::Problem,
     readers::Readers,
@@ -161,7 +161,7 @@ impl PostgresStore {
         let database = &shared.database;
         let mut common = match database.open(|_| {}).await {
             // It will be there in a moment: both may be started together.
-            Err(problem) if problem.is_starting() => database.reopen(|_| {}).await?,
+            Err(problem) if problem.is_starting() => database.reopen(LONGEST, |_| {}).await?,
             opened => opened?,
         };
         schema::migrate(database, &mut common).await?;

@@ -16,8 +16,9 @@ use super::{
 };
 use crate::store::StoreError;
 
-/// How long to wait before a connection is tried again, at first and at most.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+/// How long to wait before a connection is tried again, at first; and at most, where nobody minds.
+const PAUSE: Duration = Duration::from_millis(20);
+pub(super) const LONGEST: Duration = Duration::from_secs(1);
 
 /// Peers that are gone without a word are noticed after half a minute, on both sides.
 const IDLE: Duration = Duration::from_secs(10);
@@ -89,13 +90,15 @@ impl Database {
         timeout(self.options.connect_timeout, opened).await.unwrap_or(Err(Problem::Silent))
     }
 
-    /// Opens a connection, and tries again for a while if that does not work.
+    /// Opens a connection, and tries again for a while if that does not work, with pauses that grow
+    /// up to the longest.
     pub(super) async fn reopen(
         &self,
+        longest: Duration,
         hear: impl Fn(&Notification) + Clone + Send + 'static,
     ) -> Result<Session, Problem> {
         let deadline = Instant::now() + self.options.connect_timeout;
-        let mut pause = PAUSES.0;
+        let mut pause = PAUSE;
         loop {
             let problem = match timeout_at(deadline, self.open(hear.clone())).await {
                 Ok(Ok(session)) => return Ok(session),
@@ -106,7 +109,7 @@ impl Database {
                 return Err(problem);
             }
             sleep(pause).await;
-            pause = (pause * 2).min(PAUSES.1);
+            pause = (pause * 2).min(longest);
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! It holds a lock for as long as it is open. When the process dies the lock is free, and others
 //! take its tasks at once instead of waiting for its leases to end. If only the connection is lost,
-//! another one with another lock takes its place, and the tasks are told.
+//! another one with another lock takes its place, and the tasks are told. Who comes back, and a database
+//! that has just started, gives the others time to come back, too (`schema/sparing.sql`).
 //!
 //! What this process changes is told to those who listen here right after the commit, and to other
 //! processes a moment later: a message costs the database a commit that no other can share, so many
@@ -30,6 +31,10 @@ pub(super) const QUEUE: usize = 1_024;
 /// How long to wait after a message before the next.
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// How long to wait before it is opened again, at most: others take a process for dead that is back too
+/// late.
+const LONGEST: Duration = Duration::from_millis(100);
+
 /// How often to ask whether the connection still works, if nothing else is said.
 const ASK: Duration = Duration::from_secs(5);
 
@@ -50,7 +55,7 @@ pub(super) async fn open(shared: &Arc<Shared>, before: Option<i64>) -> Result<Se
     let hear = move |told: &Notification| hear(&listeners, origin, told.payload());
     let mut session = match before {
         None => shared.database.open(hear).await?,
-        Some(_) => shared.database.reopen(hear).await?,
+        Some(_) => shared.database.reopen(LONGEST, hear).await?,
     };
     // Nobody waits for these commits.
     let channel = shared.database.channel().replace('"', "\"\"");

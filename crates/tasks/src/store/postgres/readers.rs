@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 use super::{
     Shared,
     call::Call,
-    connect::Session,
+    connect::{LONGEST, Session},
     problem::{Problem, Reach},
 };
 use crate::store::StoreError;
@@ -78,7 +78,7 @@ async fn prepare(
 ) -> Result<(), Problem> {
     if slot.as_ref().is_none_or(Session::is_closed) {
         *slot = None;
-        *slot = Some(shared.database.reopen(|_| {}).await?);
+        *slot = Some(shared.database.reopen(LONGEST, |_| {}).await?);
     }
     match slot {
         Some(session) => session.prepare(sql).await,

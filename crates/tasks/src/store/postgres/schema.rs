@@ -21,6 +21,7 @@ const STEPS: &[&[&str]] = &[
     // One function, which the next version has others for.
     &[],
     &[include_str!("schema/recording.sql")],
+    &[include_str!("schema/sparing.sql")],
 ];
 
 /// Of all that want to do this in one database, one does: "outlive" in hexadecimal.

@@ -31,7 +31,7 @@ use super::{
     Shared,
     batch::{Batch, Outcome, WORTH_A_COMMIT},
     call::{Call, Query, Reply, Said, Sent, pipelined, reply},
-    connect::Session,
+    connect::{LONGEST, Session},
     creating::Creation,
     problem::{Problem, Reach},
     writing::{Waiting, Way, Writing},
@@ -439,7 +439,7 @@ impl Lane {
         }
         let session = match self.session.take() {
             Some(session) => session,
-            None => self.shared.database.reopen(|_| {}).await?,
+            None => self.shared.database.reopen(LONGEST, |_| {}).await?,
         };
         let session = self.session.insert(session);
         for statement in statements {

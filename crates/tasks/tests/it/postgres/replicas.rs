@@ -87,6 +87,7 @@ fn the_tasks_of_a_process_that_dies_go_on_at_once() {
         let other = schema.connect().await;
         let worker = WorkerId::new("w");
         let lease = start(&other, task("b")).await;
+        settled(&schema).await;
         assert!(other.claim(&worker, LEASE, 10).await.unwrap().is_empty(), "it lives");
         let died = Instant::now();
         doomed.shutdown_background();
@@ -124,20 +125,7 @@ async fn a_lifeline_that_breaks_costs_no_task() {
     let schema = Schema::new();
     let (mine, other) = (schema.connect().await, schema.connect().await);
     let lease = start(&mine, task("a")).await;
-    let by_hand = schema.by_hand().await;
-    let locks = "SELECT array_agg(lock) FROM replica";
-    let before: Vec<i64> = by_hand.query_one(locks, &[]).await.unwrap().get(0);
-    // All that hold a lock of this schema.
-    let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_locks
-         WHERE locktype = 'advisory' AND objsubid = 1
-         AND ((classid::bigint << 32) | objid::bigint) IN (SELECT lock FROM replica)";
-    let number: i64 = by_hand.query_one(cut, &[]).await.unwrap().get(0);
-    assert_eq!(number, 2);
-    until("both live again", async || {
-        let now: Vec<i64> = by_hand.query_one(locks, &[]).await.unwrap().get(0);
-        now.len() == 2 && now.iter().all(|lock| !before.contains(lock))
-    })
-    .await;
+    break_lifelines(&schema, 2).await;
     for _ in 0..4 {
         assert!(other.claim(&WorkerId::new("w"), LEASE, 10).await.unwrap().is_empty());
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -150,6 +138,54 @@ async fn a_lifeline_that_breaks_costs_no_task() {
     mine.listen(Arc::new(move |task, _| ears.lock().unwrap().push(task.clone())));
     other.create(task("b")).await.unwrap();
     until("it hears", async || heard.lock().unwrap().contains(&TaskId::new("b"))).await;
+}
+
+#[tokio::test]
+async fn who_comes_back_later_than_others_keeps_its_tasks() {
+    let schema = Schema::new();
+    let (late, other) = (schema.connect().await, schema.connect().await);
+    settled(&schema).await;
+    let lease = start(&late, task("a")).await;
+    let by_hand = schema.by_hand().await;
+    // One that nobody holds, and for longer than the dead are waited for.
+    let lost = "INSERT INTO replica (lock, gone) VALUES (1, 0); UPDATE task SET owner_lock = 1";
+    by_hand.batch_execute(lost).await.unwrap();
+    break_lifelines(&schema, 2).await;
+    let claim = async || other.claim(&WorkerId::new("w"), LEASE, 10).await.unwrap();
+    assert!(claim().await.is_empty());
+    late.write(&lease, &entry("k"), &Then::GoOn).await.unwrap();
+    // Who has not come back after a while does not.
+    by_hand.batch_execute("UPDATE replica SET returned = returned - 2000").await.unwrap();
+    assert_eq!(other.next_due().await.unwrap(), Some(Duration::ZERO));
+    assert_eq!(claim().await.len(), 1);
+}
+
+/// Waits until those who are gone are taken for dead: a database that has just started has all come
+/// back to it.
+async fn settled(schema: &Schema) {
+    let by_hand = schema.by_hand().await;
+    let age = "SELECT pg_postmaster_start_time() < now() - interval '2 s'";
+    until("the database has run for a while", async || {
+        by_hand.query_one(age, &[]).await.unwrap().get(0)
+    })
+    .await;
+}
+
+/// Breaks the connections that say that processes live, and waits until these have others.
+async fn break_lifelines(schema: &Schema, count: usize) {
+    let by_hand = schema.by_hand().await;
+    // All that hold a lock of this schema.
+    let cut = "SELECT array_agg(lock), count(pg_terminate_backend(pid)) FROM pg_locks
+         JOIN replica ON lock = ((classid::bigint << 32) | objid::bigint)
+         WHERE locktype = 'advisory' AND objsubid = 1";
+    let cut = by_hand.query_one(cut, &[]).await.unwrap();
+    let (before, number): (Vec<i64>, i64) = (cut.get(0), cut.get(1));
+    assert_eq!((before.len(), number), (count, count as i64));
+    let back = "SELECT count(*) FROM replica WHERE returned IS NOT NULL AND lock <> ALL ($1)";
+    until("all live again", async || {
+        by_hand.query_one(back, &[&before]).await.unwrap().get::<_, i64>(0) == number
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -1,0 +1,66 @@
+-- When the database was away, all processes have lost their connections, and the first of them to come
+-- back must not take the others for dead: nobody is, until all have had time to come back.
+
+ALTER TABLE replica ADD COLUMN returned bigint; -- when, if it had lost its connection
+
+-- Until when nobody is taken for dead: for a while after the database has started, and after somebody
+-- has come back to it.
+CREATE FUNCTION spared_until() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+    SELECT 2000 + greatest((SELECT max(returned) FROM replica),
+        (extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint)
+$$;
+
+-- As before, but with time to come back.
+CREATE OR REPLACE FUNCTION bury(_shift bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    _now bigint := now_ms(0);
+    _dead replica;
+BEGIN
+    FOR _dead IN SELECT * FROM replica LOOP
+        CONTINUE WHEN NOT pg_try_advisory_xact_lock_shared(_dead.lock);
+        PERFORM FROM replica WHERE lock = _dead.lock FOR UPDATE SKIP LOCKED;
+        IF NOT FOUND THEN
+            CONTINUE;
+        ELSIF _dead.gone IS NULL THEN
+            UPDATE replica SET gone = _now WHERE lock = _dead.lock;
+        ELSIF greatest(_dead.gone + 250, spared_until()) <= _now THEN
+            -- Those that are locked are being written right now; their lease will end.
+            UPDATE task SET due = least(due, _now + _shift) WHERE id IN (
+                SELECT id FROM task WHERE owner IS NOT NULL AND owner_lock = _dead.lock
+                FOR UPDATE SKIP LOCKED);
+            IF NOT EXISTS (SELECT FROM task
+                WHERE owner IS NOT NULL AND owner_lock = _dead.lock AND due > _now + _shift)
+            THEN
+                DELETE FROM replica WHERE lock = _dead.lock;
+            END IF;
+        END IF;
+    END LOOP;
+END $$;
+
+-- As before, and who comes back says so.
+CREATE OR REPLACE FUNCTION live(_lock bigint, _before bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO replica (lock, returned)
+        VALUES (_lock, CASE WHEN _before IS NOT NULL THEN now_ms(0) END);
+    IF _before IS NOT NULL THEN
+        DELETE FROM replica WHERE lock = _before;
+        UPDATE task SET owner_lock = _lock WHERE id IN (
+            SELECT id FROM task WHERE owner IS NOT NULL AND owner_lock = _before
+            ORDER BY id FOR UPDATE);
+    END IF;
+END $$;
+
+-- As before, but who is spared is not looked at until then. Who was not found gone before is, at once.
+CREATE OR REPLACE FUNCTION next_due(_shift bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    _due bigint;
+    _gone bigint;
+BEGIN
+    SELECT min(due) - now_ms(_shift) INTO _due FROM task WHERE due IS NOT NULL;
+    IF _due > 0 THEN
+        SELECT min(CASE WHEN gone IS NULL THEN 0
+                ELSE greatest(gone + 250, spared_until()) - now_ms(0) END) INTO _gone
+            FROM replica WHERE pg_try_advisory_xact_lock_shared(lock);
+    END IF;
+    RETURN least(_due, _gone);
+END $$;
