@@ -40,8 +40,9 @@ use crate::process::{self, Build};
 
 /// Short, so that a frozen owner loses its tasks in the time of a test.
 const LEASE: Duration = Duration::from_secs(2);
-/// How long everything may take to end once nothing is hurt any more.
-const HEALING: Duration = Duration::from_secs(45);
+/// How long everything may take to end once nothing is hurt any more. What was lost again and again is
+/// begun again after up to a minute.
+const HEALING: Duration = Duration::from_secs(150);
 /// How many jobs are under way at once.
 const CLIENTS: u64 = 16;
 
