@@ -5,7 +5,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use outlive::{
@@ -14,6 +14,7 @@ use outlive::{
     tasks::MemoryStore,
 };
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::world::{start, until};
 use crate::support::pipe::{Pipe, text};
@@ -44,7 +45,7 @@ fn server(store: &Arc<MemoryStore>, begun: &Arc<AtomicUsize>) -> Server {
         .unwrap()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn another_replica_goes_on_at_once_and_no_step_is_done_again() {
     let (store, begun) = (Arc::new(MemoryStore::new()), Arc::new(AtomicUsize::new(0)));
     let first = server(&store, &begun);

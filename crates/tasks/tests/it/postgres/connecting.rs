@@ -43,7 +43,7 @@ async fn a_schema_of_the_first_version_is_brought_up_to_date_with_what_it_holds(
     let back = "ALTER TABLE task DROP COLUMN kept;
         DROP FUNCTION keep_task, find_tasks, retry_task, forget_tasks, purge_task, purge_ended,
             count_tasks, record_steps, end_tasks, spared_until;
-        ALTER TABLE replica DROP COLUMN returned;
+        ALTER TABLE replica DROP COLUMN since, DROP COLUMN returned;
         ALTER TABLE task ALTER COLUMN number DROP DEFAULT;
         UPDATE version SET number = 1";
     schema.by_hand().await.batch_execute(back).await.unwrap();

@@ -1,13 +1,16 @@
 -- When the database was away, all processes have lost their connections, and the first of them to come
--- back must not take the others for dead: nobody is, until all have had time to come back.
+-- back must not take the others for dead, before they have had time to come back.
 
-ALTER TABLE replica ADD COLUMN returned bigint; -- when, if it had lost its connection
+ALTER TABLE replica
+    ADD COLUMN since bigint,  -- when it has taken its lock
+    ADD COLUMN returned boolean NOT NULL DEFAULT false; -- it had lost another
 
--- Until when nobody is taken for dead: for a while after the database has started, and after somebody
--- has come back to it.
-CREATE FUNCTION spared_until() RETURNS bigint LANGUAGE sql VOLATILE AS $$
-    SELECT 2000 + greatest((SELECT max(returned) FROM replica),
-        (extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint)
+-- Until when a process is not taken for dead that has its lock since then. Locks are lost when the
+-- database starts, and probably were if somebody has come back to it.
+CREATE FUNCTION spared_until(_since bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$
+    SELECT CASE WHEN coalesce(_since, 0) < lost THEN lost + 2000 ELSE 0 END FROM (
+        SELECT greatest((SELECT max(since) FROM replica WHERE returned),
+            (extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint) AS lost) AS locks
 $$;
 
 -- As before, but with time to come back.
@@ -23,7 +26,7 @@ BEGIN
             CONTINUE;
         ELSIF _dead.gone IS NULL THEN
             UPDATE replica SET gone = _now WHERE lock = _dead.lock;
-        ELSIF greatest(_dead.gone + 250, spared_until()) <= _now THEN
+        ELSIF greatest(_dead.gone + 250, spared_until(_dead.since)) <= _now THEN
             -- Those that are locked are being written right now; their lease will end.
             UPDATE task SET due = least(due, _now + _shift) WHERE id IN (
                 SELECT id FROM task WHERE owner IS NOT NULL AND owner_lock = _dead.lock
@@ -40,8 +43,7 @@ END $$;
 -- As before, and who comes back says so.
 CREATE OR REPLACE FUNCTION live(_lock bigint, _before bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO replica (lock, returned)
-        VALUES (_lock, CASE WHEN _before IS NOT NULL THEN now_ms(0) END);
+    INSERT INTO replica (lock, since, returned) VALUES (_lock, now_ms(0), _before IS NOT NULL);
     IF _before IS NOT NULL THEN
         DELETE FROM replica WHERE lock = _before;
         UPDATE task SET owner_lock = _lock WHERE id IN (
@@ -59,7 +61,7 @@ BEGIN
     SELECT min(due) - now_ms(_shift) INTO _due FROM task WHERE due IS NOT NULL;
     IF _due > 0 THEN
         SELECT min(CASE WHEN gone IS NULL THEN 0
-                ELSE greatest(gone + 250, spared_until()) - now_ms(0) END) INTO _gone
+                ELSE greatest(gone + 250, spared_until(since)) - now_ms(0) END) INTO _gone
             FROM replica WHERE pg_try_advisory_xact_lock_shared(lock);
     END IF;
     RETURN least(_due, _gone);
