@@ -71,14 +71,18 @@ fn json(value: ValueRef<'_>) -> Value {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let path = match std::env::var_os("DATABASE") {
-        Some(path) => PathBuf::from(path),
-        None => sample()?,
+    let connection = match std::env::var_os("DATABASE").map(PathBuf::from) {
+        Some(path) => {
+            eprintln!("exploring {}", path.display());
+            // Opened read-only: whatever a model writes, nothing changes.
+            Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+                .with_context(|| format!("could not open {}", path.display()))?
+        }
+        None => {
+            eprintln!("exploring a sample; DATABASE=FILE names one of yours");
+            sample()?
+        }
     };
-    eprintln!("exploring {}", path.display());
-    // Opened read-only: whatever a model writes, nothing changes.
-    let connection = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)
-        .with_context(|| format!("could not open {}", path.display()))?;
     let server = Server::builder("sqlite-explorer", "1.0.0")
         .state(Database(Mutex::new(connection)))
         .resource(
@@ -92,12 +96,12 @@ async fn main() -> anyhow::Result<()> {
 }
 
 /// Makes a small database to look at.
-fn sample() -> anyhow::Result<PathBuf> {
-    let path = std::env::temp_dir().join(format!("outlive-sample-{}.db", std::process::id()));
-    let connection = Connection::open(&path)?;
+fn sample() -> anyhow::Result<Connection> {
+    let connection = Connection::open_in_memory()?;
     connection.execute_batch(
         "CREATE TABLE planet (name TEXT PRIMARY KEY, moons INTEGER NOT NULL);
-         INSERT INTO planet VALUES ('Earth', 1), ('Mars', 2), ('Venus', 0);",
+         INSERT INTO planet VALUES ('Earth', 1), ('Mars', 2), ('Venus', 0);
+         PRAGMA query_only = on;",
     )?;
-    Ok(path)
+    Ok(connection)
 }
