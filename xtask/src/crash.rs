@@ -268,7 +268,10 @@ fn idle_faults(plan: &[Event], findings: &Findings) -> Vec<&'static str> {
 
 fn print_table(lines: &[Line], known: &[Known], findings: &Findings, took: Duration) {
     let faults = |wanted: &str| {
-        let is_wanted = |line: &&Line| matches!(&line.event, oracle::Event::Fault { kind, .. } if kind == wanted);
+        let is_wanted = |line: &&Line| match &line.event {
+            oracle::Event::Fault { kind, .. } => kind == wanted,
+            _ => false,
+        };
         lines.iter().filter(is_wanted).count().to_string()
     };
     let hits = |kind: &str| findings.hits.get(kind).copied().unwrap_or(0).to_string();

@@ -13,6 +13,15 @@ fn hold(folder: &Folder) -> String {
     format!("hold={}", folder.file("hold"))
 }
 
+/// A server that knows its callers, and the file that has the token of one.
+fn named_caller() -> (Outlive, Stage, String) {
+    let token = "adas-token-0123456789";
+    let (outlive, stage) = (Outlive::new(), Stage::start(&["--token", token]));
+    let file = outlive.folder.file("token");
+    std::fs::write(&file, token).unwrap();
+    (outlive, stage, file)
+}
+
 #[test]
 fn a_detached_call_is_listed_seen_and_waited_for() {
     for era in ERAS {
@@ -164,10 +173,7 @@ fn a_pipe_gets_a_line_for_each_change_of_what_is_watched() {
 
 #[test]
 fn a_server_that_lists_is_asked() {
-    let token = "adas-token-0123456789";
-    let (outlive, stage) = (Outlive::new(), Stage::start(&["--token", token]));
-    let file = outlive.folder.file("token");
-    std::fs::write(&file, token).unwrap();
+    let (outlive, stage, file) = named_caller();
     let known = ["--token-file", file.as_str()];
     let call = ["call", "--detach", "--version", "2025-11-25", stage.url.as_str(), "order_task"];
     assert_eq!(outlive.run(&[&call[..], &known].concat()).code, 0);
@@ -196,10 +202,7 @@ fn a_server_that_lists_is_asked() {
 
 #[test]
 fn tasks_of_a_server_are_watched_by_their_names_or_all_that_it_lists() {
-    let token = "adas-token-0123456789";
-    let (outlive, stage) = (Outlive::new(), Stage::start(&["--token", token]));
-    let file = outlive.folder.file("token");
-    std::fs::write(&file, token).unwrap();
+    let (outlive, stage, file) = named_caller();
     let there = ["--version", "2025-11-25", "--token-file", file.as_str()];
     let call = ["call", "--detach", &stage.url, "count", "to=4", &hold(&outlive.folder)];
     assert_eq!(outlive.run(&[&call[..], &there].concat()).code, 0);

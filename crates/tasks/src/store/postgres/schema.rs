@@ -9,7 +9,8 @@ use super::{
 use crate::store::StoreError;
 
 /// What each version adds to the one before. What stands here is in databases all over the world: it
-/// is never changed, only followed.
+/// is never changed, only followed. A function that a later version replaces stands there alone: all
+/// versions are brought to the last one at once, and nobody calls what is between.
 const STEPS: &[&[&str]] = &[
     &[
         include_str!("schema/tables.sql"),

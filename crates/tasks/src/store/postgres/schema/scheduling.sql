@@ -1,46 +1,6 @@
 -- Who runs a task, and what is done for all of them at once. Nothing here waits for a lock that
 -- somebody else may hold for long, but `renew_tasks` and `release_tasks`, which lock by name.
 
--- Has the tasks of processes that are gone looked at. A lock that can be shared is held by nobody;
--- it must have been so for a moment, because a process whose connection broke comes back at once.
-CREATE FUNCTION bury(_shift bigint) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    _now bigint := now_ms(0);
-    _dead replica;
-BEGIN
-    FOR _dead IN SELECT * FROM replica LOOP
-        CONTINUE WHEN NOT pg_try_advisory_xact_lock_shared(_dead.lock);
-        PERFORM FROM replica WHERE lock = _dead.lock FOR UPDATE SKIP LOCKED;
-        IF NOT FOUND THEN
-            CONTINUE;
-        ELSIF _dead.gone IS NULL THEN
-            UPDATE replica SET gone = _now WHERE lock = _dead.lock;
-        ELSIF _dead.gone + 250 <= _now THEN
-            -- Those that are locked are being written right now; their lease will end.
-            UPDATE task SET due = least(due, _now + _shift) WHERE id IN (
-                SELECT id FROM task WHERE owner IS NOT NULL AND owner_lock = _dead.lock
-                FOR UPDATE SKIP LOCKED);
-            IF NOT EXISTS (SELECT FROM task
-                WHERE owner IS NOT NULL AND owner_lock = _dead.lock AND due > _now + _shift)
-            THEN
-                DELETE FROM replica WHERE lock = _dead.lock;
-            END IF;
-        END IF;
-    END LOOP;
-END $$;
-
--- A process lives, and holds this lock; before it may have held another.
-CREATE FUNCTION live(_lock bigint, _before bigint) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    INSERT INTO replica (lock) VALUES (_lock);
-    IF _before IS NOT NULL THEN
-        DELETE FROM replica WHERE lock = _before;
-        UPDATE task SET owner_lock = _lock WHERE id IN (
-            SELECT id FROM task WHERE owner IS NOT NULL AND owner_lock = _before
-            ORDER BY id FOR UPDATE);
-    END IF;
-END $$;
-
 CREATE FUNCTION claim_tasks(
     _worker text, _lock bigint, _lease bigint, _limit bigint, _shift bigint)
 RETURNS TABLE (id text, epoch bigint, principal text, kind text, request text, begun boolean,
@@ -169,20 +129,6 @@ BEGIN
     RETURN QUERY SELECT _expired, _owners, coalesce(cardinality(_numbers), 0)::bigint,
         _limit IN (cardinality(_expired), coalesce(cardinality(_numbers), 0), _notes, _events)
             OR _ended = 1000;
-END $$;
-
--- When something is due: what is, or the tasks of a process that is gone. NULL if nothing will be.
-CREATE FUNCTION next_due(_shift bigint) RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE
-    _due bigint;
-    _gone bigint;
-BEGIN
-    SELECT min(due) - now_ms(_shift) INTO _due FROM task WHERE due IS NOT NULL;
-    IF _due > 0 THEN
-        SELECT min(coalesce(gone + 250 - now_ms(0), 0)) INTO _gone FROM replica
-            WHERE pg_try_advisory_xact_lock_shared(lock);
-    END IF;
-    RETURN least(_due, _gone);
 END $$;
 
 -- Keeps a note unless one is there: then that one is returned.

@@ -1,5 +1,7 @@
--- When the database was away, all processes have lost their connections, and the first of them to come
--- back must not take the others for dead, before they have had time to come back.
+-- Who is taken for dead. When the database was away, all processes have lost their connections, and the
+-- first of them to come back must not take the others for dead before they have had time to come back.
+--
+-- These functions were other ones in the first version, which knew nothing of that.
 
 ALTER TABLE replica
     ADD COLUMN since bigint,  -- when it has taken its lock
@@ -13,7 +15,8 @@ CREATE FUNCTION spared_until(_since bigint) RETURNS bigint LANGUAGE sql VOLATILE
             (extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint) AS lost) AS locks
 $$;
 
--- As before, but with time to come back.
+-- Has the tasks of processes that are gone looked at. A lock that can be shared is held by nobody;
+-- it must have been so for a moment, because a process whose connection broke comes back at once.
 CREATE OR REPLACE FUNCTION bury(_shift bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     _now bigint := now_ms(0);
@@ -40,7 +43,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- As before, and who comes back says so.
+-- A process lives, and holds this lock; before it may have held another.
 CREATE OR REPLACE FUNCTION live(_lock bigint, _before bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO replica (lock, since, returned) VALUES (_lock, now_ms(0), _before IS NOT NULL);
@@ -52,7 +55,8 @@ BEGIN
     END IF;
 END $$;
 
--- As before, but who is spared is not looked at until then. Who was not found gone before is, at once.
+-- When something is due: what is, or the tasks of a process that is gone. NULL if nothing will be. Who
+-- was not found gone before is looked at now, who is spared when that is over.
 CREATE OR REPLACE FUNCTION next_due(_shift bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     _due bigint;
