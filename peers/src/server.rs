@@ -9,7 +9,7 @@ use std::{
     env,
     error::Error,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
@@ -25,16 +25,20 @@ use rmcp::{
     },
 };
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 /// How soon a client comes back to a stream that was closed.
 const RETRY: Duration = Duration::from_millis(100);
+
+/// How long a change waits for somebody who listens.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Default)]
 struct Everything {
     held: Arc<Held>,
     tasks: TaskManager,
     /// Who listens, since 2026-07-28.
-    sinks: Arc<Mutex<Vec<SubscriptionSink>>>,
+    sinks: watch::Sender<Vec<SubscriptionSink>>,
     sessions: Arc<LocalSessionManager>,
 }
 
@@ -147,7 +151,7 @@ impl ServerHandler for Everything {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        self.sinks.lock().expect("nobody panics").push(context.sink().clone());
+        self.sinks.send_modify(|sinks| sinks.push(context.sink().clone()));
         context.cancelled().await;
         Ok(())
     }
@@ -255,15 +259,29 @@ impl Everything {
 
     async fn change(&self, cx: &RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
         if is_modern(cx) {
-            let sinks = self.sinks.lock().expect("nobody panics").clone();
-            for sink in sinks {
-                // One whose listener has gone says so, which is of no interest.
-                let _ = sink.notify_tool_list_changed().await;
-            }
+            let told = tokio::time::timeout(PATIENCE, self.tell_listeners());
+            told.await.map_err(|_| ErrorData::internal_error("nobody listens", None))?;
         } else {
             cx.peer.notify_tool_list_changed().await.map_err(broken)?;
         }
         Ok(says("the list of tools has changed"))
+    }
+
+    /// Tells whoever listens, and waits for the first of them: rmcp acknowledges a subscription
+    /// before it calls `listen`, so the call that a client makes upon it may be here sooner.
+    async fn tell_listeners(&self) {
+        let mut listening = self.sinks.subscribe();
+        loop {
+            let sinks = listening.borrow_and_update().clone();
+            let mut told = false;
+            for sink in sinks {
+                // One whose listener has gone says so, which is of no interest.
+                told |= sink.notify_tool_list_changed().await.is_ok();
+            }
+            if told || listening.changed().await.is_err() {
+                return;
+            }
+        }
     }
 
     async fn reconnection(
