@@ -18,6 +18,14 @@ pub(crate) const NEXTEST: Tool =
 pub(crate) const DENY: Tool =
     Tool { package: "cargo-deny", subcommand: "deny", version: [0, 20, 2] };
 
+/// How a tool is built: not optimised, for it runs for seconds, and the profiles of these packages
+/// (one crate at a time, the whole program optimised at its end) take five times as long.
+const QUICK: [(&str, &str); 3] = [
+    ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
+    ("CARGO_PROFILE_RELEASE_LTO", "off"),
+    ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0"),
+];
+
 /// Makes sure that the tool is there.
 pub(crate) fn ensure(tool: &Tool) -> Result<()> {
     let installed = process::answer(&mut process::cargo(&[tool.subcommand, "--version"]));
@@ -29,13 +37,13 @@ pub(crate) fn ensure(tool: &Tool) -> Result<()> {
     let wanted = format!("{major}.{minor}.{patch}");
     let found = if installed.is_some() { "is too old" } else { "is missing" };
     eprintln!(
-        "{} {found}; installing {wanted} with `cargo install`, which takes some minutes",
+        "{} {found}; installing {wanted} with `cargo install`, which takes a minute or two",
         tool.package
     );
-    process::run(&mut process::cargo(&["install", "--locked", tool.package, "--version", &wanted]))
-        .with_context(|| {
-            format!("could not install {}; install {wanted} or newer by hand", tool.package)
-        })
+    let mut install = process::cargo(&["install", "--locked", tool.package, "--version", &wanted]);
+    process::run(install.envs(QUICK)).with_context(|| {
+        format!("could not install {}; install {wanted} or newer by hand", tool.package)
+    })
 }
 
 /// Reads `cargo-nextest 0.9.143 (…)`.
