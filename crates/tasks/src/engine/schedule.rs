@@ -186,7 +186,7 @@ pub(super) async fn renewals(engine: Weak<Inner>) {
 
 /// Prolongs all leases; what is not held any more is given up. Returns from when on they last, or
 /// `None` if it is to be tried again soon.
-async fn renew(inner: &Inner, renewed: Instant, strays: &mut Vec<Lease>) -> Option<Instant> {
+async fn renew(inner: &Inner, renewed: Instant, strays: &mut Vec<Stray>) -> Option<Instant> {
     let began = Instant::now();
     let epochs = |(task, signals): (&TaskId, &Signals)| (task.clone(), signals.epoch);
     let is_held = |(_, signals): &(&TaskId, &Signals)| signals.is_held();
@@ -220,15 +220,33 @@ async fn renew(inner: &Inner, renewed: Instant, strays: &mut Vec<Lease>) -> Opti
             signals.lost.notify_one();
         }
     }
-    give_back(inner, &unknown, strays).await;
-    *strays = unknown;
+    let still = |lease| Stray::still(lease, strays);
+    *strays = unknown.into_iter().map(still).collect();
+    give_back(inner, strays).await;
     Some(began)
 }
 
-/// Gives tasks back that we hold and do not run, the second time in a row: they were claimed, and we
-/// were not told. Nobody else would ever get them while we renew our leases.
-async fn give_back(inner: &Inner, unknown: &[Lease], strays: &[Lease]) {
-    for lease in unknown.iter().filter(|lease| strays.contains(lease)) {
+/// A task that we hold and do not run.
+struct Stray {
+    lease: Lease,
+    /// When it was seen first.
+    since: Instant,
+}
+
+impl Stray {
+    fn still(lease: Lease, before: &[Self]) -> Self {
+        let known = before.iter().find(|stray| stray.lease == lease);
+        let since = known.map_or_else(Instant::now, |stray| stray.since);
+        Self { lease, since }
+    }
+}
+
+/// Gives tasks back that have been strays from one renewal to the next: they were claimed, and we were
+/// not told. Nobody else would ever get them while we renew our leases. What has just been claimed is
+/// a stray until it is begun, and two renewals may follow each other closely.
+async fn give_back(inner: &Inner, strays: &[Stray]) {
+    let is_old = |stray: &&Stray| stray.since.elapsed() >= inner.config.lease / 3;
+    for Stray { lease, .. } in strays.iter().filter(is_old) {
         let then = Then::Park { due: Some(0), seen: 0 };
         let giving_back = async {
             match inner.store.write(lease, &Changes::default(), &then).await {

@@ -386,3 +386,22 @@ async fn a_task_that_was_claimed_though_the_store_said_otherwise_is_not_held_for
     answer(&mut pipe, &id, &[("approve", true)]).await;
     until(&mut pipe, &id, "completed").await;
 }
+
+// K-24
+#[tokio::test(start_paused = true)]
+async fn a_task_that_a_slow_store_has_claimed_is_begun_and_not_given_back() {
+    let stage = Stage::new();
+    let (server, points) = stage.replica();
+    let mut pipe = Pipe::open(&server);
+    // Because of this one the leases are renewed.
+    start(&mut pipe, "gated", json!({})).await;
+    stage.gate.arrived().await;
+    let claiming = points.hold(after(Op::Claim));
+    // A tool that is not begun again: as if its worker had been lost, the task would have failed.
+    let id = stage.queue("fail").await;
+    claiming.arrived().await;
+    // The lease is renewed before it is known, and again as soon as it is: claiming took so long.
+    tokio::time::sleep(LEASE / 2).await;
+    claiming.open(1);
+    assert_eq!(text(&until(&mut pipe, &id, "completed").await["result"]), "quota");
+}
