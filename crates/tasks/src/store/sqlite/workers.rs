@@ -11,7 +11,6 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -20,8 +19,8 @@ use crate::store::WorkerId;
 /// How often the dead are looked for, at most. Whoever asks for work asks more often.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// How often a lock is asked for. Whoever looks for the dead holds it for a moment.
-const TRIES: u32 = 10;
+/// How often a file is made. Whoever looks for the dead may have seen it before it is locked.
+const TRIES: u32 = 5;
 
 /// The workers of one file.
 #[derive(Debug)]
@@ -92,37 +91,39 @@ impl Workers {
         Some(Dead { path, name, _lock: lock })
     }
 
+    /// Makes a worker's file, and locks it.
     fn lock(&self, name: &str) -> io::Result<fs::File> {
         let path = self.folder.join(name);
+        if path.exists() {
+            return Err(io::Error::other("somebody of the same name has one"));
+        }
         let mut tried = 0;
         loop {
+            let unnamed = self.folder.join(format!("{name}.{tried}"));
             tried += 1;
-            fs::create_dir_all(&self.folder)?;
-            let mut options = fs::OpenOptions::new();
-            options.write(true).create(true).truncate(false);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let locked = options.open(&path).and_then(|file| {
-                file.try_lock().map_err(io::Error::from)?;
-                Ok(file)
-            });
-            match locked {
-                // Whoever looked for the dead before it was locked has removed it.
-                Ok(file) if path.exists() => return Ok(file),
-                Ok(_) if tried < TRIES => {}
-                Err(why) if tried < TRIES && is_passing(&why) => {
-                    thread::sleep(Duration::from_millis(1));
-                }
-                Ok(_) => return Err(io::Error::other("it is removed again and again")),
-                Err(why) => {
-                    // A file that nobody can lock would say that we are dead.
-                    if why.kind() != io::ErrorKind::WouldBlock {
-                        let _ = fs::remove_file(&path);
-                    }
-                    return Err(why);
-                }
+            match self.lock_unnamed(&unnamed, &path) {
+                // Somebody who looks for the dead has it, or the folder was tidied up.
+                Err(_) if tried < TRIES => {}
+                locked => return locked,
             }
         }
+    }
+
+    /// Makes a file that has its name once it is locked: not locked it would say that its worker is
+    /// dead. Until then it is nobody's, and whoever looks for the dead removes it.
+    fn lock_unnamed(&self, unnamed: &Path, path: &Path) -> io::Result<fs::File> {
+        fs::create_dir_all(&self.folder)?;
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(unnamed)?;
+        let named = file.try_lock().map_err(io::Error::from);
+        let named = named.and_then(|()| fs::rename(unnamed, path));
+        if named.is_err() {
+            let _ = fs::remove_file(unnamed);
+        }
+        named.map(|()| file)
     }
 
     fn own(&self) -> MutexGuard<'_, Own> {
@@ -159,11 +160,6 @@ impl Drop for Workers {
     }
 }
 
-/// Whether it may be different in a moment: somebody looks for the dead, or tidies up.
-fn is_passing(why: &io::Error) -> bool {
-    matches!(why.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::NotFound)
-}
-
 /// The name of a worker's file: FNV-1a, because it must be the same in every version of this
 /// program, and the worker's own name may be no name of a file.
 fn name(worker: &str) -> String {
@@ -175,7 +171,7 @@ fn name(worker: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{env, fs, path::PathBuf, process};
+    use std::{env, fs, path::PathBuf, process, thread};
 
     use super::{Workers, name};
     use crate::store::WorkerId;
@@ -217,6 +213,26 @@ mod tests {
         other.show(&WorkerId::new("v"));
         drop(other);
         assert!(one.folder.join(name("v")).exists(), "and only that one removes it");
+    }
+
+    #[test]
+    fn nobody_is_dead_while_its_file_is_made() {
+        let mine = Workers::new(&database("making"));
+        let workers: Vec<_> = (0..500).map(|number| WorkerId::new(number.to_string())).collect();
+        thread::scope(|scope| {
+            let making = scope.spawn(|| workers.iter().for_each(|worker| mine.show(worker)));
+            while !making.is_finished() {
+                let files = fs::read_dir(&mine.folder).into_iter().flatten();
+                let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+                for dead in names.filter_map(|name| mine.is_dead(name)) {
+                    assert!(!workers.iter().any(|worker| dead.is(worker.as_str())), "{dead:?}");
+                    dead.forget();
+                }
+            }
+        });
+        assert!(mine.own().files.values().all(Option::is_some), "and all have one");
+        let left = fs::read_dir(&mine.folder).unwrap().count();
+        assert_eq!(left, workers.len(), "and nothing else is left");
     }
 
     #[test]
