@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn nobody_is_dead_while_its_file_is_made() {
         let mine = Workers::new(&database("making"));
-        let workers: Vec<_> = (0..500).map(|number| WorkerId::new(number.to_string())).collect();
+        let workers: Vec<_> = (0..200).map(|number| WorkerId::new(number.to_string())).collect();
         thread::scope(|scope| {
             let making = scope.spawn(|| workers.iter().for_each(|worker| mine.show(worker)));
             while !making.is_finished() {
