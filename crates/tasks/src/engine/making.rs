@@ -80,6 +80,7 @@ impl Engine {
     pub async fn keep_ended(&self, task: NewTask, outcome: TaskOutcome) -> Result<(), Refused> {
         let inner = &self.0;
         let untold = Untold::of(inner, &task);
+        let _expected = inner.expect(&task.id);
         let worker = Some((inner.worker.clone(), inner.config.lease));
         let lease = match inner.store.create(NewTask { worker, ..task }).await {
             Ok(Created::New { lease: Some(lease), .. }) => lease,

@@ -107,6 +107,7 @@ struct Inner {
     renew: Arc<Notify>,
     /// A run has ended.
     ended: Notify,
+    claims: schedule::Claims,
     slots: Arc<Semaphore>,
     /// More could be claimed if there was room for it.
     is_full: AtomicBool,
@@ -179,6 +180,7 @@ impl Engine {
             due: Notify::new(),
             renew: Arc::default(),
             ended: Notify::new(),
+            claims: schedule::Claims::default(),
             slots: Arc::new(Semaphore::new(config.running)),
             is_full: AtomicBool::new(false),
             stopping: watch::channel(false).0,

@@ -8,7 +8,7 @@ use super::{Inner, Running, Signals};
 use crate::store::TaskId;
 
 /// The epoch of a task that is not held yet.
-const NOT_HELD: u64 = 0;
+pub(super) const NOT_HELD: u64 = 0;
 
 impl Signals {
     /// Whether the task is this worker's, as far as it knows.

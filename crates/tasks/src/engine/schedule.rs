@@ -3,7 +3,10 @@
 use std::{
     collections::{HashMap, HashSet},
     hash::{BuildHasher, Hasher, RandomState},
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -13,7 +16,7 @@ use super::{
     Inner, NotBegun, Seen, Signals,
     clean_up::clean_up,
     drive::{self, Held},
-    room::Expected,
+    room::{Expected, NOT_HELD},
 };
 use crate::{
     Entry,
@@ -72,6 +75,23 @@ enum Left {
     NoRoom,
 }
 
+/// The claims of an engine, which come one after another.
+#[derive(Default)]
+pub(super) struct Claims {
+    asked: AtomicU64,
+    answered: AtomicU64,
+}
+
+impl Claims {
+    /// Counts a claim.
+    async fn asked<T>(&self, claim: impl Future<Output = T>) -> T {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let answer = claim.await;
+        self.answered.fetch_add(1, Ordering::SeqCst);
+        answer
+    }
+}
+
 /// Claims what there is room for.
 async fn claim(inner: &Arc<Inner>) -> Left {
     let room = inner.slots.available_permits().min(inner.config.batch);
@@ -82,7 +102,8 @@ async fn claim(inner: &Arc<Inner>) -> Left {
         return if inner.has_room() { Left::More } else { Left::NoRoom };
     };
     let asked = Instant::now();
-    let claimed = match inner.store.claim(&inner.worker, inner.config.lease, room).await {
+    let claim = inner.claims.asked(inner.store.claim(&inner.worker, inner.config.lease, room));
+    let claimed = match claim.await {
         Ok(claimed) => claimed,
         Err(error) => {
             tracing::warn!(%error, "no tasks could be claimed");
@@ -220,8 +241,10 @@ async fn renew(inner: &Inner, renewed: Instant, strays: &mut Vec<Stray>) -> Opti
             signals.lost.notify_one();
         }
     }
-    let still = |lease| Stray::still(lease, strays);
-    *strays = unknown.into_iter().map(still).collect();
+    // What is just being made is held once its maker hears of it.
+    let is_stray = |lease: &Lease| now.get(&lease.task) != Some(&NOT_HELD);
+    let still = |lease| Stray::still(lease, strays, &inner.claims);
+    *strays = unknown.into_iter().filter(is_stray).map(still).collect();
     give_back(inner, strays).await;
     Some(began)
 }
@@ -229,24 +252,28 @@ async fn renew(inner: &Inner, renewed: Instant, strays: &mut Vec<Stray>) -> Opti
 /// A task that we hold and do not run.
 struct Stray {
     lease: Lease,
-    /// When it was seen first.
-    since: Instant,
+    /// How many claims had been asked for when it was seen first.
+    claims: u64,
+    /// Since when all of them are answered.
+    unclaimed: Option<Instant>,
 }
 
 impl Stray {
-    fn still(lease: Lease, before: &[Self]) -> Self {
+    fn still(lease: Lease, before: &[Self], claims: &Claims) -> Self {
         let known = before.iter().find(|stray| stray.lease == lease);
-        let since = known.map_or_else(Instant::now, |stray| stray.since);
-        Self { lease, since }
+        let asked = known.map_or_else(|| claims.asked.load(Ordering::SeqCst), |stray| stray.claims);
+        let is_answered = claims.answered.load(Ordering::SeqCst) >= asked;
+        let since = known.and_then(|stray| stray.unclaimed);
+        Self { lease, claims: asked, unclaimed: since.or_else(|| is_answered.then(Instant::now)) }
     }
 }
 
-/// Gives tasks back that have been strays from one renewal to the next: they were claimed, and we were
-/// not told. Nobody else would ever get them while we renew our leases. What has just been claimed is
-/// a stray until it is begun, and two renewals may follow each other closely.
+/// Gives tasks back that were claimed without our being told: nobody else would ever get them while we
+/// renew our leases. What a claim has brought is a stray until it is begun, however late the store says
+/// so, and a moment longer.
 async fn give_back(inner: &Inner, strays: &[Stray]) {
-    let is_old = |stray: &&Stray| stray.since.elapsed() >= inner.config.lease / 3;
-    for Stray { lease, .. } in strays.iter().filter(is_old) {
+    let is_old = |since: Instant| since.elapsed() >= inner.config.lease / 3;
+    for Stray { lease, .. } in strays.iter().filter(|stray| stray.unclaimed.is_some_and(is_old)) {
         let then = Then::Park { due: Some(0), seen: 0 };
         let giving_back = async {
             match inner.store.write(lease, &Changes::default(), &then).await {

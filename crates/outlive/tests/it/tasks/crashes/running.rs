@@ -13,12 +13,12 @@ use serde_json::json;
 
 use super::super::{
     cleaning::events,
-    stage::{LEASE, MAX_TTL, Process, Stage, TTL, acknowledged, answer, parked, until_asked},
+    stage::{LEASE, MAX_TTL, Process, Stage, TTL, acknowledged, answer, parked, send, until_asked},
     world::{Counts, get, modern, start, until, until_kept},
 };
 use crate::support::{
     fail_points::{FailPoints, Op, after, before},
-    pipe::{Pipe, text},
+    pipe::{Pipe, result, text},
 };
 
 /// Begins a task and loses its process at a place. What was in the way is open from then on.
@@ -390,18 +390,45 @@ async fn a_task_that_was_claimed_though_the_store_said_otherwise_is_not_held_for
 // K-24
 #[tokio::test(start_paused = true)]
 async fn a_task_that_a_slow_store_has_claimed_is_begun_and_not_given_back() {
-    let stage = Stage::new();
-    let (server, points) = stage.replica();
-    let mut pipe = Pipe::open(&server);
-    // Because of this one the leases are renewed.
-    start(&mut pipe, "gated", json!({})).await;
-    stage.gate.arrived().await;
-    let claiming = points.hold(after(Op::Claim));
-    // A tool that is not begun again: as if its worker had been lost, the task would have failed.
-    let id = stage.queue("fail").await;
-    claiming.arrived().await;
-    // The lease is renewed before it is known, and again as soon as it is: claiming took so long.
-    tokio::time::sleep(LEASE / 2).await;
-    claiming.open(1);
-    assert_eq!(text(&until(&mut pipe, &id, "completed").await["result"]), "quota");
+    // A lease is renewed before it is known that it is held: once, and again as soon as it is known,
+    // because claiming took so long; and many times.
+    for late in [LEASE / 2, LEASE * 3] {
+        let stage = Stage::new();
+        let (server, points) = stage.replica();
+        let mut pipe = Pipe::open(&server);
+        // Because of this one the leases are renewed.
+        start(&mut pipe, "gated", json!({})).await;
+        stage.gate.arrived().await;
+        let claiming = points.hold(after(Op::Claim));
+        // A tool that is not begun again: as if its worker had been lost, the task would have failed.
+        let id = stage.queue("fail").await;
+        claiming.arrived().await;
+        tokio::time::sleep(late).await;
+        claiming.open(1);
+        assert_eq!(text(&until(&mut pipe, &id, "completed").await["result"]), "quota");
+    }
+}
+
+// K-24
+#[tokio::test(start_paused = true)]
+async fn a_task_that_a_slow_store_has_made_is_not_given_back_either() {
+    // One that is begun when it is made, and one that runs already.
+    for (tool, arguments, answer) in
+        [("fail", json!({}), "quota"), ("nap", json!({"ms": 500}), "slept 500 ms")]
+    {
+        let stage = Stage::new();
+        let (server, points) = stage.replica();
+        let mut pipe = Pipe::open(&server);
+        start(&mut pipe, "gated", json!({})).await;
+        stage.gate.arrived().await;
+        let making = points.hold(after(Op::Create));
+        let call =
+            send(&mut pipe, "tools/call", json!({"name": tool, "arguments": arguments})).await;
+        making.arrived().await;
+        tokio::time::sleep(LEASE * 3).await;
+        making.open(1);
+        let task = result(&pipe.answer(call).await);
+        let id = task["taskId"].as_str().unwrap();
+        assert_eq!(text(&until(&mut pipe, id, "completed").await["result"]), answer, "{tool}");
+    }
 }
