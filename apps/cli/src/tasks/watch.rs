@@ -28,6 +28,9 @@ use crate::{
 const POLL: Duration = Duration::from_secs(1);
 const FLOOR: Duration = Duration::from_millis(100);
 
+/// The state of a call that nothing more is heard of.
+const UNREACHABLE: &str = "unreachable";
+
 /// How wide a bar is in the table.
 const BAR: usize = 16;
 
@@ -86,7 +89,14 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
         }
     }
     view.hint();
-    Ok(ExitCode::SUCCESS)
+    match view.count(UNREACHABLE) {
+        0 => Ok(ExitCode::SUCCESS),
+        lost => Err(Trouble::unreachable(format_args!(
+            "{lost} of {} could not be watched to the end; what they do goes on",
+            view.calls.len()
+        ))
+        .remedy("the same command again, once their server can be reached")),
+    }
 }
 
 impl Args {
@@ -122,7 +132,7 @@ async fn look(
 ) {
     let failed = |why: String| {
         let mut call = call.described();
-        (call["state"], call["message"]) = ("unreachable".into(), why.into());
+        (call["state"], call["message"]) = (UNREACHABLE.into(), why.into());
         Seen { at, call }
     };
     if !call.is_task() {
@@ -229,6 +239,10 @@ impl<'a> View<'a> {
             let _ = term.write_line(line);
         }
         self.drawn = lines.len();
+    }
+
+    fn count(&self, state: &str) -> usize {
+        self.calls.iter().filter(|call| call.seen["state"] == state).count()
     }
 
     /// How to get the results that are there.

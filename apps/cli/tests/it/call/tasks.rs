@@ -172,6 +172,18 @@ fn a_pipe_gets_a_line_for_each_change_of_what_is_watched() {
 }
 
 #[test]
+fn what_cannot_be_watched_to_its_end_is_said_and_has_an_exit_code() {
+    let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
+    let call = ["call", "--detach", &stage.url, "count", "to=4", &hold(&outlive.folder)];
+    assert_eq!(outlive.run(&call).code, 0);
+    drop(stage);
+    let ran = outlive.run(&["tasks", "watch"]);
+    assert!(ran.out.contains("unreachable"), "{ran:?}");
+    assert!(ran.code == 3 && ran.err.contains("1 of 1 could not be watched"), "{ran:?}");
+    assert_eq!(outlive.written().len(), 1, "it can be watched again");
+}
+
+#[test]
 fn a_server_that_lists_is_asked() {
     let (outlive, stage, file) = named_caller();
     let known = ["--token-file", file.as_str()];
