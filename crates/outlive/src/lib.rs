@@ -112,3 +112,23 @@ mod client_page {}
 #[cfg(all(doctest, feature = "auth"))]
 #[doc = include_str!("../../../docs/authorization.md")]
 mod authorization_page {}
+
+/// And the documentation of `#[tool]`.
+#[cfg(doctest)]
+#[doc = include_str!("../../macros/docs/tool.md")]
+mod tool_macro {}
+
+/// And the documentation of `#[resource]`.
+#[cfg(doctest)]
+#[doc = include_str!("../../macros/docs/resource.md")]
+mod resource_macro {}
+
+/// And the documentation of `#[prompt]`.
+#[cfg(doctest)]
+#[doc = include_str!("../../macros/docs/prompt.md")]
+mod prompt_macro {}
+
+/// And the documentation of `#[derive(Form)]`.
+#[cfg(doctest)]
+#[doc = include_str!("../../macros/docs/form.md")]
+mod form_macro {}

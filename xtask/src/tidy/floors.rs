@@ -1,6 +1,6 @@
 //! Nothing imports upwards: which crate may use which, and what a floor must never know.
 //!
-//! Dependencies of tests are free: a test of the macros may well use the facade.
+//! Dependencies of tests are free.
 
 use super::tree::Tree;
 use super::{Findings, manifest};
