@@ -10,7 +10,7 @@ use std::{
 };
 
 use jsonschema::Validator;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// Panics when `message` is not what the schema of `version` says it must be.
 ///
@@ -176,9 +176,8 @@ impl Schemas {
             file[place].get(definition).is_some(),
             "the schema of {version} has no {definition}"
         );
-        let mut schema = Value::clone(&file);
-        schema["allOf"] = json!([{ "$ref": format!("#/{place}/{definition}") }]);
-        jsonschema::validator_for(&schema).expect("the official schema is one")
+        jsonschema::validator_for(&excerpt(&file, place, definition))
+            .expect("the official schema is one")
     }
 
     fn file(&self, version: &str) -> Arc<Value> {
@@ -190,6 +189,37 @@ impl Schemas {
         };
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(files.entry(version.to_owned()).or_insert_with(read))
+    }
+}
+
+/// A definition and all that it refers to. Compiling a whole file takes longer than most tests.
+fn excerpt(file: &Value, place: &str, definition: &str) -> Value {
+    let mut found = Map::new();
+    let mut wanted = vec![definition];
+    while let Some(name) = wanted.pop() {
+        if !found.contains_key(name) {
+            let part = &file[place][name];
+            references(part, &mut wanted);
+            found.insert(name.to_owned(), part.clone());
+        }
+    }
+    let mut schema = json!({place: found, "allOf": [{"$ref": format!("#/{place}/{definition}")}]});
+    if let Some(dialect) = file.get("$schema") {
+        schema["$schema"] = dialect.clone();
+    }
+    schema
+}
+
+/// The names of the definitions that a part of a schema refers to.
+fn references<'a>(part: &'a Value, names: &mut Vec<&'a str>) {
+    match part {
+        Value::Object(members) => {
+            let name = members.get("$ref").and_then(Value::as_str);
+            names.extend(name.and_then(|name| name.rsplit('/').next()));
+            members.values().for_each(|member| references(member, names));
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, names)),
+        _ => {}
     }
 }
 
@@ -206,7 +236,11 @@ mod tests {
         let schema = json!({"$defs": {
             "JSONRPCResultResponse": {"required": ["jsonrpc", "id", "result"]},
             "JSONRPCErrorResponse": {"required": ["jsonrpc", "error"]},
-            "CallToolResult": {"required": ["content", "resultType"]},
+            "CallToolResult": {
+                "properties": {"content": {"$ref": "#/$defs/Content"}},
+                "required": ["content", "resultType"]
+            },
+            "Content": {"type": "array"},
             "ProgressNotification": {"required": ["params"]},
             "UnsupportedProtocolVersionError": {
                 "properties": {"error": {"required": ["data"]}}
@@ -218,6 +252,7 @@ mod tests {
         let cases = [
             (true, json!({"jsonrpc": "2.0", "id": 1, "result": {"content": [], "resultType": ""}})),
             (false, json!({"jsonrpc": "2.0", "id": 1, "result": {"content": []}})),
+            (false, json!({"jsonrpc": "2.0", "id": 1, "result": {"content": 1, "resultType": ""}})),
             (true, json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {}})),
             (false, json!({"jsonrpc": "2.0", "method": "notifications/progress"})),
             (true, json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32022, "data": {}}})),
