@@ -269,8 +269,8 @@ impl Stray {
 }
 
 /// Gives tasks back that were claimed without our being told: nobody else would ever get them while we
-/// renew our leases. What a claim has brought is a stray until it is begun, however late the store says
-/// so, and a moment longer.
+/// renew our leases. What a claim is about to bring looks the same until it is begun, however late the
+/// store answers: every claim that may have brought it must be answered, and a while be over since.
 async fn give_back(inner: &Inner, strays: &[Stray]) {
     let is_old = |since: Instant| since.elapsed() >= inner.config.lease / 3;
     for Stray { lease, .. } in strays.iter().filter(|stray| stray.unclaimed.is_some_and(is_old)) {
