@@ -15,6 +15,7 @@ mod oracle;
 mod plan;
 mod random;
 pub(crate) mod rolling;
+mod stall;
 pub(crate) mod streams;
 mod table;
 pub(crate) mod takeover;
@@ -22,7 +23,8 @@ pub(crate) mod takeover;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::thread;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
@@ -88,8 +90,11 @@ fn run_in(folder: &Path, options: &Options) -> Result<()> {
     let begun = Instant::now();
     let known = Mutex::new(Vec::new());
     let (stop, end) = (begun + options.length, begun + options.length + HEALING);
+    let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| tell_minutes(begun, options.length));
+        let watching =
+            scope.spawn(|| stall::watch(folder, fleet.oracle(), fleet.lease(), &is_over));
         let random = Random::new(options.seed);
         let clients: Vec<_> = (1..=CLIENTS)
             .map(|number| {
@@ -101,9 +106,12 @@ fn run_in(folder: &Path, options: &Options) -> Result<()> {
         // Clients end by themselves, whatever becomes of the plan.
         let time = Time { begun, last: stop - fleet.lease() };
         let hurt = hurt(&fleet, &mut database, &plan, time);
-        for client in clients {
-            client.join().map_err(|_| anyhow::anyhow!("a client panicked"))??;
+        let ended: Vec<_> = clients.into_iter().map(ScopedJoinHandle::join).collect();
+        is_over.store(true, Ordering::Relaxed);
+        for client in ended {
+            client.map_err(|_| anyhow::anyhow!("a client panicked"))??;
         }
+        watching.join().map_err(|_| anyhow::anyhow!("who watches the disk panicked"))??;
         hurt
     })?;
     let mut known = known.into_inner().context("a client panicked")?;
@@ -246,6 +254,9 @@ fn verdict(
     if let Some(Violation { job, what }) = findings.violations.first() {
         let text = fs::read_to_string(fleet.oracle().path())?;
         let story = table::story(lines, &text, job);
+        for Violation { job, what } in &findings.violations {
+            eprintln!("crash: {job}: {what}");
+        }
         bail!("{} violations; the first: {job}: {what}\n{story}", findings.violations.len());
     }
     if known.is_empty() {
@@ -291,6 +302,7 @@ fn print_table(lines: &[Line], known: &[Known], findings: &Findings, took: Durat
         ("  that hit a task", hits("restart")),
         ("database kills", faults("database")),
         ("  that hit a task", hits("database")),
+        ("stalls of the machine", faults(stall::BEGINS)),
         ("step executions", findings.executions.to_string()),
         ("  repeated", findings.repeated.to_string()),
         ("  by a former owner, in vain", findings.in_vain.to_string()),

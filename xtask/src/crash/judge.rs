@@ -9,7 +9,7 @@
 //!   anything else, somebody wrote who must not.
 //! - Nobody begins a job anew that was cancelled, except who had claimed it before and is slow.
 //! - A body runs once, and once more for each fault that hit a process with a run of the job, or
-//!   held up everybody: nobody can renew a lease then.
+//!   held up everybody, as a machine does that stands still: nobody can renew a lease then.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use super::job::Known;
 use super::oracle::{Event, Line};
+use super::stall;
 
 /// How long a process may take, in milliseconds, from claiming a task to beginning it.
 const SLOW: u64 = 2_000;
@@ -50,6 +51,8 @@ pub(super) fn judge_lines(lines: &[Line], holds_up: &[&str]) -> Findings {
     let mut jobs: BTreeMap<&str, Job<'_>> = BTreeMap::new();
     let mut thawed: HashMap<&str, u64> = HashMap::new();
     let mut frozen: HashSet<&str> = HashSet::new();
+    // Whether the machine stands still, and when it last went on.
+    let (mut stalls, mut flowed) = (false, None);
     for line in lines {
         if let Event::Fault { kind, name } = &line.event {
             match kind.as_str() {
@@ -58,12 +61,16 @@ pub(super) fn judge_lines(lines: &[Line], holds_up: &[&str]) -> Findings {
                     frozen.remove(name.as_str());
                     thawed.insert(name, line.at);
                 }
+                stall::BEGINS => stalls = true,
+                stall::ENDS => (stalls, flowed) = (false, Some(line.at)),
                 _ => {}
             }
+            let of_all = matches!(kind.as_str(), stall::BEGINS | stall::ENDS)
+                || holds_up.contains(&kind.as_str());
             let mut hit = false;
             for job in jobs.values_mut() {
                 hit |= job.hit(kind, name, line.at);
-                if job.processes.contains(&name.as_str()) || holds_up.contains(&kind.as_str()) {
+                if of_all || job.processes.contains(&name.as_str()) {
                     job.suffer(kind, name, line.at);
                 }
             }
@@ -75,13 +82,24 @@ pub(super) fn judge_lines(lines: &[Line], holds_up: &[&str]) -> Findings {
             // The signal was on its way when the run began: it is frozen in its first step.
             job.suffer("freeze", line.process(), line.at);
         }
-        let awake = thawed.get(line.process()).map_or(u64::MAX, |at| line.at.saturating_sub(*at));
+        let since = |at: Option<u64>| at.map_or(u64::MAX, |at| line.at.saturating_sub(at));
+        let awake = Awake {
+            itself: since(thawed.get(line.process()).copied()),
+            machine: if stalls { 0 } else { since(flowed) },
+        };
         if let Err(what) = job.line(line, awake, &mut findings) {
             findings.violations.push(Violation { job: line.job.clone(), what });
         }
     }
     findings.takeovers.sort_unstable();
     findings
+}
+
+/// For how long, in milliseconds, neither a process nor its machine has stood still.
+#[derive(Clone, Copy)]
+struct Awake {
+    itself: u64,
+    machine: u64,
 }
 
 /// What is known of a job at one line.
@@ -112,8 +130,8 @@ impl<'l> Job<'l> {
     /// begins, or when it ends if the job has come in between.
     fn suffer(&mut self, kind: &str, name: &'l str, at: u64) {
         match kind {
-            "freeze" | "database" => self.lasting.push(name),
-            "thaw" | "recovery" => {
+            "freeze" | "database" | stall::BEGINS => self.lasting.push(name),
+            "thaw" | "recovery" | stall::ENDS => {
                 self.thawed.insert(name, at);
                 if let Some(known) = self.lasting.iter().position(|lasting| *lasting == name) {
                     self.lasting.remove(known);
@@ -139,20 +157,25 @@ impl<'l> Job<'l> {
         true
     }
 
-    /// Holds a line against those before it. `awake` is for how long its process was not frozen.
-    fn line(&mut self, line: &'l Line, awake: u64, findings: &mut Findings) -> Result<(), String> {
+    /// Holds a line against those before it.
+    fn line(
+        &mut self,
+        line: &'l Line,
+        awake: Awake,
+        findings: &mut Findings,
+    ) -> Result<(), String> {
         let (run, process) = (line.who.as_str(), line.process());
         match &line.event {
             Event::Run => {
                 self.processes.push(process);
                 self.owner = Some((process, true));
                 // Its process had claimed it, and was frozen before it could begin.
-                let thawed = line.at.saturating_sub(awake);
-                if awake <= SLOW && self.thawed.insert(process, thawed) != Some(thawed) {
+                let thawed = line.at.saturating_sub(awake.itself);
+                if awake.itself <= SLOW && self.thawed.insert(process, thawed) != Some(thawed) {
                     self.faults += 1;
                 }
                 let since = self.cancelled.map_or(0, |at| line.at.saturating_sub(at));
-                if since > SLOW && awake > SLOW {
+                if since > SLOW && awake.itself.min(awake.machine) > SLOW {
                     return Err(format!("run {run} began {since} ms after it was cancelled"));
                 }
             }

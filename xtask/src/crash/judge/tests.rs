@@ -104,6 +104,23 @@ fn who_holds_up_everybody_explains_what_runs_again() {
 }
 
 #[test]
+fn a_machine_that_stands_still_explains_one_more_execution_and_a_late_beginning() {
+    let slow = "10 0.1#0 j run
+         11 0.1#0 j begin 0 a
+         12 harness - fault stall machine
+         20 1.1#0 j run
+         21 1.1#0 j begin 0 b
+         22 harness - fault flow machine";
+    fine(slow);
+    found(&format!("{slow}\n3000 2.1#0 j run\n3001 2.1#0 j begin 0 c"), "ran 3 times");
+    let cancelled = "10 0.1#0 j run
+         20 harness j cancelled
+         30 harness - fault stall machine";
+    fine(&format!("{cancelled}\n3000 1.1#0 j run"));
+    found(&format!("{cancelled}\n40 harness - fault flow machine\n3000 1.1#0 j run"), "cancelled");
+}
+
+#[test]
 fn a_freeze_explains_one_more_execution_and_not_two() {
     found(
         "10 0.1#0 j run
