@@ -28,25 +28,25 @@ mod tests;
 
 use proc_macro::TokenStream;
 
-#[doc = include_str!("../docs/tool.md")]
+#[cfg_attr(not(doctest), doc = include_str!("../docs/tool.md"))]
 #[proc_macro_attribute]
 pub fn tool(settings: TokenStream, function: TokenStream) -> TokenStream {
     tool::expand(settings.into(), function.into()).into()
 }
 
-#[doc = include_str!("../docs/resource.md")]
+#[cfg_attr(not(doctest), doc = include_str!("../docs/resource.md"))]
 #[proc_macro_attribute]
 pub fn resource(settings: TokenStream, function: TokenStream) -> TokenStream {
     resource::expand(settings.into(), function.into()).into()
 }
 
-#[doc = include_str!("../docs/prompt.md")]
+#[cfg_attr(not(doctest), doc = include_str!("../docs/prompt.md"))]
 #[proc_macro_attribute]
 pub fn prompt(settings: TokenStream, function: TokenStream) -> TokenStream {
     prompt::expand(settings.into(), function.into()).into()
 }
 
-#[doc = include_str!("../docs/form.md")]
+#[cfg_attr(not(doctest), doc = include_str!("../docs/form.md"))]
 #[proc_macro_derive(Form)]
 pub fn derive_form(item: TokenStream) -> TokenStream {
     form::expand(item.into()).into()
