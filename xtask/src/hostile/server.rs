@@ -43,7 +43,7 @@ description = "Waits for an input response."
 shell = true
 asks = true
 command = '''
-echo '{"input": "Continue?"}' >&3
+echo '{"input": "go", "message": "Continue?"}' >&3
 read -r response <&4
 '''
 concurrency = 4
