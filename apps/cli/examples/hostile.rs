@@ -31,7 +31,7 @@ fn main() -> io::Result<()> {
         return http();
     }
     eprintln!("{}", harm("stderr"));
-    let mut server = Stdio { is_legacy: has("--legacy"), asked: 0, pending: None };
+    let mut server = Stdio { is_legacy: has("--legacy"), looks: 0, ended: None, pending: None };
     for line in io::stdin().lock().lines() {
         let message: Value = serde_json::from_str(&line?)?;
         server.take(&message)?;
@@ -42,7 +42,9 @@ fn main() -> io::Result<()> {
 struct Stdio {
     is_legacy: bool,
     /// How often a task was looked at.
-    asked: usize,
+    looks: usize,
+    /// How the task ends, once somebody has said something.
+    ended: Option<&'static str>,
     /// The call that waits for the response to a request of this server.
     pending: Option<Value>,
 }
@@ -77,8 +79,13 @@ impl Stdio {
             "tasks/get" => Ok(self.task()),
             "tasks/list" => Ok(json!({"tasks": [legacy_task("working")]})),
             "tasks/result" => Ok(said("task-result")),
-            "tasks/update" | "tasks/cancel" => {
-                // It goes on as if nothing had been said.
+            "tasks/update" => {
+                self.ended = Some("failed");
+                Ok(json!({"resultType": "complete"}))
+            }
+            "tasks/cancel" if self.is_legacy => Ok(legacy_task("cancelled")),
+            "tasks/cancel" => {
+                self.ended = Some("cancelled");
                 Ok(json!({"resultType": "complete"}))
             }
             _ => Err(error(-32601, "no-method")),
@@ -121,14 +128,19 @@ impl Stdio {
         answer(id, result)
     }
 
-    /// A task that works for a while, then asks, for ever.
+    /// A task that works for a while, then asks, then fails.
     fn task(&mut self) -> Value {
-        self.asked += 1;
-        match (self.is_legacy, self.asked) {
-            (true, 1..4) => legacy_task("working"),
-            (true, _) => legacy_task("completed"),
-            (false, 1..4) => task("complete", "working"),
-            (false, _) => {
+        self.looks += 1;
+        match (self.is_legacy, self.looks, self.ended) {
+            (true, 1..4, _) => legacy_task("working"),
+            (true, ..) => legacy_task("completed"),
+            (false, _, Some(status)) => {
+                let mut task = task("complete", status);
+                task["error"] = error(-32603, "task-error");
+                task
+            }
+            (false, 1..8, None) => task("complete", "working"),
+            (false, ..) => {
                 let mut task = task("complete", "input_required");
                 task["inputRequests"] = json!({harm("key"): form()});
                 task
@@ -300,8 +312,8 @@ fn page(path: &str, request: &Value, base: &str) -> (u16, String, String) {
     let place = path.split('?').next().unwrap_or_default();
     if let Some(step) = place.strip_prefix("/mcp/") {
         let challenge = format!(
-            "www-authenticate: Bearer resource_metadata=\"{base}/resource/{step}\", error=\"invalid_token\", \
-             error_description=\"\u{202e}\u{200b}header\"\r\n"
+            "www-authenticate: Bearer resource_metadata=\"{base}/resource/{step}\"\r\n\
+             www-authenticate: Bearer error=\"invalid_token\", error_description=\"\u{202e}\u{200b}header\"\r\n"
         );
         return (401, challenge, harm("unauthorized"));
     }

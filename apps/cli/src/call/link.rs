@@ -13,10 +13,11 @@ pub(crate) fn shown(url: &str) -> String {
 fn host(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let is_scheme = |char: char| char.is_ascii_alphanumeric() || "+-.".contains(char);
-    if scheme.is_empty() || !scheme.chars().all(is_scheme) || rest.contains('\\') {
+    if scheme.is_empty() || !scheme.chars().all(is_scheme) {
         return None;
     }
-    let authority = rest.split(['/', '?', '#']).next()?;
+    // Some programs take a backslash for a slash.
+    let authority = rest.split(['/', '?', '#']).next().filter(|it| !it.contains('\\'))?;
     let (name, port) = match authority.rsplit_once('@') {
         Some((_, place)) => split_port(place),
         None => split_port(authority),
