@@ -2,6 +2,7 @@
 //! invisible characters, and lines that look like those of `outlive`. The tests of this crate run it.
 //!
 //! On standard input and output it is an MCP server of both eras; `--legacy` leaves the newer one out.
+//! `--broken` fails where resources and prompts are listed, `--broken-all` where anything is.
 //! `--http` serves what can go wrong before MCP is spoken: error pages, and the documents of a login.
 
 use std::{
@@ -31,7 +32,13 @@ fn main() -> io::Result<()> {
         return http();
     }
     eprintln!("{}", harm("stderr"));
-    let mut server = Stdio { is_legacy: has("--legacy"), looks: 0, ended: None, pending: None };
+    let broken = match (has("--broken-all"), has("--broken")) {
+        (true, _) => Broken::All,
+        (_, true) => Broken::Some,
+        _ => Broken::Nothing,
+    };
+    let mut server =
+        Stdio { is_legacy: has("--legacy"), broken, looks: 0, ended: None, pending: None };
     for line in io::stdin().lock().lines() {
         let message: Value = serde_json::from_str(&line?)?;
         server.take(&message)?;
@@ -39,8 +46,17 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
+/// Which lists fail.
+#[derive(PartialEq, Eq)]
+enum Broken {
+    Nothing,
+    Some,
+    All,
+}
+
 struct Stdio {
     is_legacy: bool,
+    broken: Broken,
     /// How often a task was looked at.
     looks: usize,
     /// How the task ends, once somebody has said something.
@@ -65,6 +81,12 @@ impl Stdio {
             "server/discover" => Ok(discovered()),
             "initialize" => Ok(initialized()),
             "ping" => Ok(json!({})),
+            "tools/list" | "resources/templates/list" if self.broken == Broken::All => {
+                Err(error(-32603, "broken"))
+            }
+            "resources/list" | "prompts/list" if self.broken != Broken::Nothing => {
+                Err(error(-32603, "broken"))
+            }
             "tools/list" => Ok(json!({"resultType": "complete", "tools": tools()})),
             "resources/list" => Ok(json!({"resultType": "complete", "resources": [
                 {"uri": harm("resource-uri"), "name": harm("resource-name"), "description": harm("resource-description")}]})),

@@ -5,7 +5,9 @@ use std::{env, fs, path::PathBuf, sync::Arc};
 use http::{HeaderName, HeaderValue};
 use outlive::{
     auth::client::{OAuth, OAuthError},
-    client::{Client, ClientBuilder, Error, GaveUp, Program, Reason, Target, TransportErrorKind},
+    client::{
+        Client, ClientBuilder, Error, GaveUp, Program, Reason, Refused, Target, TransportErrorKind,
+    },
     wire::Version,
 };
 
@@ -234,6 +236,7 @@ pub(crate) fn trouble(error: &Error, server: Option<&Server>) -> Trouble {
         return auth::trouble(why);
     }
     let kind = match error {
+        Error::Refused(refused) if is_elsewhere(refused) => Kind::Unreachable,
         Error::Refused(refused) => match refused.reason {
             Reason::TaskCancelled => Kind::Cancelled,
             Reason::Unauthorized | Reason::Forbidden | Reason::Busy { .. } => Kind::Unreachable,
@@ -248,6 +251,9 @@ pub(crate) fn trouble(error: &Error, server: Option<&Server>) -> Trouble {
         Error::Refused(refused) if refused.reason == Reason::Unauthorized => {
             trouble.remedy("--token-env VARIABLE or --token-file FILE")
         }
+        Error::Refused(refused) if is_elsewhere(refused) && server.is_some() => {
+            trouble.remedy(server.map(Server::path_remedy).unwrap_or_default())
+        }
         Error::Transport(failed) => match (failed.kind(), server) {
             (TransportErrorKind::Tls, server) => trouble.remedy(tls_remedy(error, server)),
             (TransportErrorKind::Status(404 | 405), Some(server)) => {
@@ -258,6 +264,11 @@ pub(crate) fn trouble(error: &Error, server: Option<&Server>) -> Trouble {
         },
         _ => trouble,
     }
+}
+
+/// Whether a refusal says that there is no MCP at this path.
+fn is_elsewhere(refused: &Refused) -> bool {
+    matches!(refused.status, Some(404 | 405)) && refused.reason == Reason::Request
 }
 
 /// What to try when TLS failed: a certificate, or no TLS at all.

@@ -8,3 +8,4 @@ pub(crate) mod stage; // a server and the program, started for a test
 mod tasks; // what is written down, and gone on with
 mod terminal; // at a terminal: bars, forms, Ctrl-C
 pub(crate) mod tmux; // a terminal to look at
+mod words; // what the words of a command line mean, and what is said of wrong ones
