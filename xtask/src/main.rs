@@ -4,6 +4,7 @@
 
 #![expect(clippy::print_stdout, reason = "a command's report is its product")]
 
+mod advisories;
 mod args;
 mod bench;
 mod clients;
@@ -36,6 +37,7 @@ usage: cargo xtask COMMAND
 
   test         everything below that a change must pass, cheap to dear
                  --only STEP, --skip STEP   (repeatable; --list names the steps)
+  advisories   known vulnerabilities of the crates that we depend on
   tidy         the rules that neither rustfmt nor clippy knows; takes less than a second
   conformance  the official MCP suite against our server and client
                  --scenario NAME            just one scenario, on every wire it has
@@ -89,6 +91,7 @@ fn main() -> ExitCode {
 fn run(mut args: Args) -> Result<()> {
     match args.word().as_deref() {
         Some("test") => test::run(args),
+        Some("advisories") => advisories::run(args),
         Some("tidy") => tidy::run(args),
         Some("conformance") => conformance::run(args),
         Some("clients") => clients::run(args),

@@ -117,7 +117,6 @@ async fn serve(args: Args) -> Result<()> {
     let runner = Runner::new(&data, host.clone(), shared.clone(), tasks.lost_after)?;
     let runner = Arc::new(runner);
     let longest_end = configs.iter().map(|tool| tool.end_grace).max().unwrap_or_default();
-    let scopes = configs.iter().flat_map(|tool| tool.scopes.clone()).collect();
     let hello = Hello::new(&server, auth.as_ref(), &configs, file.as_deref(), &data, &url);
     let mut tools = Tools::new(base_of(file.as_deref()), Arc::clone(&runner));
     let built =
@@ -133,10 +132,7 @@ async fn serve(args: Args) -> Result<()> {
         built.serve_stdio().await.map_err(|error| Trouble::new(Kind::Failed, error))?;
     } else {
         let serving = built
-            .serve_http(
-                server.listen.as_str(),
-                http(&server, auth.as_ref(), scopes, store, &built)?,
-            )
+            .serve_http(server.listen.as_str(), http(&server, auth.as_ref(), store, &built)?)
             .await
             .map_err(|error| no_listener(&server, &error))?;
         hello.at(&serving.url(), args.json);
@@ -217,7 +213,6 @@ fn builder(
 fn http(
     server: &ServerConfig,
     auth: Option<&AuthConfig>,
-    scopes: Vec<String>,
     store: Arc<dyn Store>,
     built: &Server,
 ) -> Result<HttpConfig> {
@@ -227,7 +222,7 @@ fn http(
     }
     if let Some(auth) = auth {
         let name = server.title.as_ref().unwrap_or(&server.name);
-        let (resource_server, proxy) = auth.servers(name, scopes, store)?;
+        let (resource_server, proxy) = auth.servers(name, store)?;
         http = http.authenticator(resource_server);
         if let Some(proxy) = proxy {
             http = http.routes(proxy);

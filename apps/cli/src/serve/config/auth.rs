@@ -14,7 +14,7 @@ use super::{
     Read,
     proxy::{ProxyConfig, proxy},
     reader::{At, Problem, Section},
-    tool::Asked,
+    tool::{self, Asked, ToolConfig},
 };
 use crate::trouble::{Result, Trouble};
 
@@ -55,7 +55,7 @@ pub(super) fn auth(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Opti
     let is_there = section.is_some();
     let mut section = section.unwrap_or_else(Section::empty);
     let resource = section.read("resource")?;
-    let scopes = section.read("scopes")?.unwrap_or_default();
+    let scopes = tool::scopes(&mut section)?;
     let needs_dpop = needs_dpop(&mut section)?;
     let first = issuer(&mut section)?;
     let more = section.section("issuers")?;
@@ -152,19 +152,28 @@ impl AuthConfig {
         })
     }
 
-    /// What takes the tokens, and what gives them if that is ours. Tools need these scopes besides.
+    /// Returns a tool, and a scope that it needs and no user can get. Other issuers than our own proxy
+    /// may give any scope.
+    pub(super) fn ungranted<'t>(&self, tools: &'t [ToolConfig]) -> Option<(&'t str, &'t str)> {
+        let proxy = self.proxy.as_ref().filter(|_| self.issuers.is_empty())?;
+        let is_given = |scope: &String| self.scopes.contains(scope) || proxy.grants(scope);
+        tools.iter().find_map(|tool| {
+            let scope = tool.scopes.iter().find(|scope| !is_given(scope))?;
+            Some((tool.name.as_str(), scope.as_str()))
+        })
+    }
+
+    /// Returns the resource server, and the proxy if there is one.
     pub(crate) fn servers(
         &self,
         name: &str,
-        tools: impl IntoIterator<Item = String>,
         store: Arc<dyn Store>,
     ) -> Result<(ResourceServer, Option<Proxy>)> {
         let mut server = ResourceServer::builder(&self.resource).name(name).scopes(&self.scopes);
         for issuer in &self.issuers {
             server = server.issuer(issuer.trusted()?);
         }
-        let scopes: Vec<String> = self.scopes.iter().cloned().chain(tools).collect();
-        let build = |proxy: &ProxyConfig| proxy.build(&self.resource, name, &scopes, store);
+        let build = |proxy: &ProxyConfig| proxy.build(&self.resource, name, &self.scopes, store);
         let proxy = self.proxy.as_ref().map(build).transpose()?;
         if let Some(proxy) = &proxy {
             server = server.issuer(proxy.issuer());

@@ -4,12 +4,14 @@
 //! - `units`: spans of time and amounts of bytes.
 //! - `auth`: whose tokens are taken.
 //! - `proxy`: the identity provider behind our own authorization server.
+//! - `grants`: which of its users get which scopes.
 //! - `argument`: arguments of tools, and their schema.
 //! - `template`: commands with placeholders.
 //! - `tool`: a tool.
 
 mod argument;
 mod auth;
+mod grants;
 mod proxy;
 mod reader;
 mod template;
@@ -132,6 +134,14 @@ fn parse_noting(text: &str, asked: &mut Asked) -> Read<Config> {
     if let (Some(tool), None) = (scoped, &auth) {
         let what = format!("the tool `{}` needs scopes, and nobody gives them", tool.name);
         return Err(Problem::at(line, what).remedy("[auth] with an issuer; or leave `scopes` out"));
+    }
+    if let Some(auth) = &auth
+        && let Some((tool, scope)) = auth.ungranted(&tools)
+    {
+        let what = format!("the tool `{tool}` needs the scope `{scope}`, and no user can get it");
+        return Err(Problem::at(line, what).remedy(format_args!(
+            "[auth.proxy.grants] with \"{scope}\" = {{ groups = [\"ops\"] }}; or \"{scope}\" = \"all\""
+        )));
     }
     Ok(Config { server, auth, tasks, tools })
 }

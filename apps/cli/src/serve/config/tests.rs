@@ -170,6 +170,47 @@ fn mistakes_name_their_line() {
     }
 }
 
+/// A file with a tool that needs a scope, and a proxy that ends with `more`, from line 8 on.
+fn behind_a_proxy(more: &str) -> String {
+    format!(
+        "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\nscopes = [\"op\"]\n\
+         [auth]\nresource = \"https://a/mcp\"\n[auth.proxy]\n\
+         {more}\nupstream = \"https://id\"\nclient_id = \"x\"\nsecret_env = \"S\"\nopen_to_anyone = true\n"
+    )
+}
+
+#[test]
+fn grants_of_scopes_are_read() {
+    for good in [
+        "grants = { op = \"all\" }",
+        "grants.op = { groups = [\"ops\"], hd = [\"example.com\"] }",
+        "grants = { op = [{ groups = [\"ops\"] }, { email = [\"ann@example.com\"] }], more = \"all\" }",
+    ] {
+        parse(&behind_a_proxy(good)).unwrap_or_else(|problem| panic!("{problem}: {good}"));
+    }
+}
+
+#[test]
+fn mistakes_in_grants_of_scopes_name_their_line() {
+    for (more, line, says) in [
+        ("", 1, "the tool `t` needs the scope `op`, and no user can get it"),
+        ("grants = { other = \"all\" }", 1, "the tool `t` needs the scope `op`"),
+        ("grants = [\"op\"]", 8, "`auth.proxy.grants` must be a table, and is an array"),
+        ("grants = { op = \"everybody\" }", 8, "`everybody` does not name users"),
+        ("grants.op = {}", 8, "the rule for the scope `op` names no users"),
+        ("grants.op = []", 8, "the rule for the scope `op` names no users"),
+        ("grants.op = { groups = [] }", 8, "the rule for the scope `op` names no users"),
+        ("grants.op = [\n  { groups = [\"ops\"] },\n  {},\n]", 10, "names no users"),
+        ("grants.op = { groups = \"ops\" }", 8, "`auth.proxy.grants.op.groups` must be an array"),
+        ("grants.op = { groups = [1] }", 8, "must be a string, and is an integer"),
+        ("grants.\"o p\" = \"all\"", 8, "`o p` is no scope"),
+    ] {
+        let problem = parse(&behind_a_proxy(more)).expect_err("should be refused").to_string();
+        assert!(problem.starts_with(&format!("line {line}: ")), "{problem}: {more}");
+        assert!(problem.contains(says), "{problem}: {more}");
+    }
+}
+
 const PAGE: &str = include_str!("../../../../../docs/outlive-toml.md");
 
 /// The rows of the table under a heading: key and default.

@@ -308,14 +308,19 @@ fn schema_of(value: Value<'_>) -> Result<Json> {
         .map_err(|error| Problem::at(line, format_args!("the schema is no JSON: {error}")))
 }
 
-fn scopes(section: &mut Section<'_>) -> Result<Vec<String>> {
+pub(super) fn scopes(section: &mut Section<'_>) -> Result<Vec<String>> {
     let written: Vec<At<String>> = section.read("scopes")?.unwrap_or_default();
-    let read = |At { value, line }: At<String>| match value.split_whitespace().count() {
-        1 if !value.contains(['"', '\\']) && value.trim() == value => Ok(value),
-        _ => Err(Problem::at(line, format_args!("`{value}` is no scope"))
+    written.into_iter().map(scope).collect()
+}
+
+/// Checks that a text can be a scope (RFC 6749 section 3.3).
+pub(super) fn scope(At { value, line }: At<String>) -> Result<String> {
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
+    match !value.is_empty() && value.bytes().all(plain) {
+        true => Ok(value),
+        false => Err(Problem::at(line, format_args!("`{value}` is no scope"))
             .remedy("scopes = [\"files:read\", \"files:write\"]")),
-    };
-    written.into_iter().map(read).collect()
+    }
 }
 
 fn ok_codes(section: &mut Section<'_>) -> Result<BTreeSet<i32>> {
