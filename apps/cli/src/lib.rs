@@ -5,6 +5,7 @@
 
 mod auth;
 mod call;
+mod checks;
 mod doctor;
 mod inspect;
 #[doc(hidden)]

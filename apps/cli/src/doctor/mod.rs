@@ -15,9 +15,10 @@ use std::{io, path::PathBuf, process::ExitCode};
 use serde::Serialize;
 
 use crate::{
+    checks::{self, Check},
     paths,
     print::{self, Paint, paint},
-    serve::config::{self, Config},
+    serve::config::{self, Config, Mistakes},
     store::{block_on, own_url, plain},
     trouble::{Kind, Result, Trouble},
 };
@@ -90,6 +91,17 @@ impl Finding {
     }
 }
 
+impl From<Check> for Finding {
+    fn from(Check { topic, level, what, remedy }: Check) -> Self {
+        let level = match level {
+            checks::Level::Ok => Level::Ok,
+            checks::Level::Warning => Level::Warning,
+            checks::Level::Broken | checks::Level::Refused => Level::Failure,
+        };
+        Self { check: topic, level, what, remedy }
+    }
+}
+
 #[derive(Serialize)]
 struct Report<'a> {
     healthy: bool,
@@ -98,7 +110,7 @@ struct Report<'a> {
 
 /// What `outlive serve` would use: what the command line says, then the file, then the defaults.
 struct Plan {
-    file: Option<(PathBuf, Result<Config>)>,
+    file: Option<(PathBuf, Result<Config, Mistakes>)>,
     data: PathBuf,
     store: Option<String>,
     listen: String,
@@ -141,6 +153,27 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// What the file says, if it can be served.
+    fn config(&self) -> Option<&Config> {
+        self.file.as_ref().and_then(|(_, config)| config.as_ref().ok())
+    }
+
+    /// Whether others can reach the server without a token.
+    fn reach(&self) -> Option<Check> {
+        let demo;
+        let config = match &self.file {
+            Some(_) => self.config()?,
+            None => {
+                demo = config::demo();
+                &demo
+            }
+        };
+        let knows_callers = self.token_file.is_some() || config.auth.is_some();
+        checks::reach(&config.server, &self.listen, knows_callers)
+    }
+}
+
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let began = machine::Began::now();
     let plan = Plan::of(args)?;
@@ -148,13 +181,18 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     findings.extend(files::check(&plan));
     findings.extend(block_on(async {
         let mut findings = match plan.store.clone().map_or_else(|| own_url(&plan.data), Ok) {
-            Ok(url) => store::check(&url).await,
+            Ok(url) => {
+                let mut findings = store::check(&url).await;
+                findings.extend(checks::store_file(&url).map(Finding::from));
+                findings
+            }
             Err(several) => {
                 vec![Finding::warning("store", several.to_string(), "name one: --store URL")]
             }
         };
         findings.push(port::check(&plan.listen).await);
-        let config = plan.file.as_ref().and_then(|(_, config)| config.as_ref().ok());
+        let config = plan.config();
+        findings.extend(plan.reach().map(Finding::from));
         if let Some(auth) = config.and_then(|config| config.auth.as_ref()) {
             findings.extend(auth::check(auth).await);
         }
