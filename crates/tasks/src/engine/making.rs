@@ -201,6 +201,7 @@ fn refused(created: Created) -> Refused {
         Created::Before(id) => Refused::Before(id),
         Created::OtherRequest => Refused::OtherRequest,
         Created::OverQuota => Refused::OverQuota,
+        Created::OverBytes => Refused::OverBytes,
         Created::New { .. } => {
             Refused::Store(StoreError::Unavailable("it gave no lease".to_owned()))
         }

@@ -160,6 +160,8 @@ pub enum Adopted {
 pub enum Refused {
     /// The caller has as many as it may.
     OverQuota,
+    /// The caller has as many bytes stored as it may.
+    OverBytes,
     /// Its key was used for another request.
     OtherRequest,
     /// It was made before, under the same key.

@@ -16,6 +16,7 @@
 
 mod answering;
 mod auditing;
+mod budgets;
 mod claiming;
 mod cleaning;
 mod counting;
@@ -72,6 +73,7 @@ pub fn checks() -> Vec<Check> {
         counting::CHECKS,
         notes::CHECKS,
         auditing::CHECKS,
+        budgets::CHECKS,
     ]
     .concat()
 }
@@ -212,6 +214,7 @@ fn task(id: &str) -> NewTask {
         once: None,
         clean_up: false,
         quota: 1_000,
+        max_bytes: u64::MAX,
     }
 }
 

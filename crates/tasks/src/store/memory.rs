@@ -24,9 +24,10 @@ use self::{
     table::Tasks,
 };
 use super::{
-    After, Answer, Answerer, Audit, AuditEvent, By, Cancelled, Census, Changes, Claim, Claimed,
-    Cleaning, Created, Emitted, Heard, Lease, Listener, Millis, NewTask, OnceKey, PageLimit, Phase,
-    Store, StoreError, Swept, TaskId, TaskOutcome, Then, View, WorkerId, lifetime::Lifetime,
+    After, Answer, Answerer, Audit, AuditEvent, By, Cancelled, Census, Changes, Charge, Claim,
+    Claimed, Cleaning, Created, Emitted, Heard, Lease, Listener, Millis, NewTask, OnceKey,
+    PageLimit, Phase, Store, StoreError, Swept, TaskId, TaskOutcome, Then, View, WorkerId, budget,
+    lifetime::Lifetime,
 };
 
 /// Keeps tasks in memory.
@@ -86,6 +87,10 @@ impl Store for MemoryStore {
         if tasks.open(&task.principal) >= task.quota {
             return done(Ok(Created::OverQuota));
         }
+        let bytes = budget::new_task(&task);
+        if (tasks.bytes(&task.principal) + bytes) as u64 > task.max_bytes {
+            return done(Ok(Created::OverBytes));
+        }
         let id = task.id.clone();
         let lease = task.worker.as_ref().map(|(worker, _)| Lease {
             task: id.clone(),
@@ -121,6 +126,7 @@ impl Store for MemoryStore {
                 emitted: task.journal.segments.iter().map(crate::Segment::place).collect(),
                 journal: task.journal,
                 questions: Vec::new(),
+                bytes,
                 once: task.once,
             },
         );
@@ -248,7 +254,10 @@ impl Store for MemoryStore {
         }
         let is_seen = changes.are_seen() || !matches!(then, Then::GoOn);
         tasks.change(&lease.task, |row| {
-            row.apply(changes.clone(), now);
+            // A task that only waits does not change when its worker parks it.
+            if !(changes.is_empty() && matches!(then, Then::Park { .. })) {
+                row.apply(changes.clone(), now);
+            }
             match then {
                 Then::GoOn => {}
                 Then::Park { due, seen } => row.park(*due, *seen, now),
@@ -356,19 +365,28 @@ impl Store for MemoryStore {
         };
         let purged: Vec<TaskId> =
             over().filter_map(|over| has_ended(over).ok()).take(limit).collect();
-        swept.expired = over().filter_map(|over| has_ended(over).err()).take(limit).collect();
+        let ended: Vec<_> = over().filter_map(|over| has_ended(over).err()).take(limit).collect();
         tasks.forget(&purged);
-        for (_, id) in &swept.expired {
-            tasks.change(id, |row| {
-                let outcome = row.kept.clone().unwrap_or(TaskOutcome::Expired);
-                row.end(outcome, retention, now);
-            });
-        }
         swept.purged = purged.len();
-        swept.more = purged.len() == limit || swept.expired.len() == limit;
+        swept.more = purged.len() == limit || ended.len() == limit;
+        for (principal, id) in ended {
+            let kept = tasks.change(&id, |row| {
+                let kept = row.kept.clone();
+                let is_kept = kept.is_some();
+                row.end(kept.unwrap_or(TaskOutcome::Expired), retention, now);
+                is_kept
+            });
+            match kept {
+                Some(true) => swept.failed.push((principal, id)),
+                _ => swept.expired.push((principal, id)),
+            }
+        }
         drop(tasks);
-        swept.expired.iter().for_each(|(_, id)| self.tell(id, By::Anybody));
-        locked(&self.notes).sweep(now);
+        let ended = swept.expired.iter().chain(&swept.failed);
+        ended.for_each(|(_, id)| self.tell(id, By::Anybody));
+        for (key, note) in locked(&self.notes).sweep(now) {
+            self.discharge(&key, note);
+        }
         locked(&self.events).sweep(now);
         done(Ok(swept))
     }
@@ -378,16 +396,19 @@ impl Store for MemoryStore {
         key: &'a str,
         note: RawJson,
         ttl: Duration,
+        charge: Option<&'a Charge>,
     ) -> Answer<'a, Option<RawJson>> {
-        let now = self.now();
-        let until = now.saturating_add(millis(ttl));
-        done(Ok(locked(&self.notes).keep(key, note, until, now)))
+        done(self.put(key, note, ttl, false, charge))
     }
 
-    fn replace<'a>(&'a self, key: &'a str, note: RawJson, ttl: Duration) -> Answer<'a, ()> {
-        let until = self.now().saturating_add(millis(ttl));
-        locked(&self.notes).replace(key, note, until);
-        done(Ok(()))
+    fn replace<'a>(
+        &'a self,
+        key: &'a str,
+        note: RawJson,
+        ttl: Duration,
+        charge: Option<&'a Charge>,
+    ) -> Answer<'a, ()> {
+        done(self.put(key, note, ttl, true, charge).map(drop))
     }
 
     fn kept<'a>(&'a self, key: &'a str) -> Answer<'a, Option<RawJson>> {
@@ -395,7 +416,10 @@ impl Store for MemoryStore {
     }
 
     fn forget<'a>(&'a self, key: &'a str) -> Answer<'a, ()> {
-        locked(&self.notes).forget(key);
+        let gone = locked(&self.notes).forget(key);
+        if let Some(note) = gone {
+            self.discharge(key, note);
+        }
         done(Ok(()))
     }
 
@@ -425,8 +449,13 @@ impl Store for MemoryStore {
             parked: tasks.count(Phase::Parked),
             kept: tasks.count(Phase::Kept),
             ended: tasks.count(Phase::Ended),
+            bytes: tasks.all_bytes() as u64,
             waiting: due.and_then(|due| now.checked_sub(due)).map(Duration::from_millis),
         }))
+    }
+
+    fn stored_bytes<'a>(&'a self, principal: &'a str) -> Answer<'a, u64> {
+        done(Ok(self.lock().bytes(principal) as u64))
     }
 
     fn next_due<'a>(&'a self, except: &'a [String]) -> Answer<'a, Option<Duration>> {

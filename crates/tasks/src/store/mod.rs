@@ -4,12 +4,14 @@
 //! A task is one row with its child rows, and every call here changes it in one transaction or not
 //! at all. What is acknowledged is durable.
 
+mod budget;
 mod claim;
 pub mod contract;
 mod lifetime;
 mod memory;
 mod open;
 mod operator;
+mod outcome;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod probe;
@@ -20,12 +22,14 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use outlive_wire::RawJson;
 
+pub use budget::Charge;
 pub use claim::Claim;
 pub use memory::MemoryStore;
 pub use open::{open, open_operated};
 pub use operator::{
     Filter, Inspected, Operated, Overseen, Purged, QuestionState, Questioned, Retried,
 };
+pub use outcome::{OutcomeKind, TaskOutcome};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use probe::{Probe, Product, probe};
@@ -33,7 +37,7 @@ pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 pub use types::{
     After, Answerer, Asked, Audit, AuditEvent, By, Cancelled, Census, Changes, Claimed, Cleaning,
     Created, Emitted, Heard, Lease, Millis, NewTask, OnceKey, PageLimit, Phase, StoreError, Swept,
-    TaskId, TaskOutcome, Then, View, WorkerId,
+    TaskId, Then, View, WorkerId,
 };
 
 /// What a store returns: a future of a result.
@@ -140,15 +144,26 @@ pub trait Store: Send + Sync + 'static {
 
     /// Keeps a note that is no task under a key, for some time, unless one is there: then that one
     /// is given back. Of several who keep under one key at once, one is told `None`.
+    ///
+    /// With a charge it counts in the bytes of that principal until it is gone, and it is
+    /// `OverBytes` if there would be too many.
     fn keep<'a>(
         &'a self,
         key: &'a str,
         note: RawJson,
         ttl: Duration,
+        charge: Option<&'a Charge>,
     ) -> Answer<'a, Option<RawJson>>;
 
-    /// Puts a note in the place of whatever is under a key, for some time from now on.
-    fn replace<'a>(&'a self, key: &'a str, note: RawJson, ttl: Duration) -> Answer<'a, ()>;
+    /// Puts a note in the place of whatever is under a key, for some time from now on. Charged as
+    /// [`Store::keep`] does; if that is too much, what is there stays.
+    fn replace<'a>(
+        &'a self,
+        key: &'a str,
+        note: RawJson,
+        ttl: Duration,
+        charge: Option<&'a Charge>,
+    ) -> Answer<'a, ()>;
 
     /// The note under a key, unless its time is over.
     fn kept<'a>(&'a self, key: &'a str) -> Answer<'a, Option<RawJson>>;
@@ -168,8 +183,18 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Answer<'a, Vec<Audit>>;
 
-    /// How many tasks there are, and how long the oldest has been waiting.
+    /// How many tasks there are, and how long the oldest has been waiting. Looks at no task for it:
+    /// stores count as tasks go from phase to phase.
     fn census(&self) -> Answer<'_, Census>;
+
+    /// Whether the store answers. The cheapest question that it can be asked.
+    fn ready(&self) -> Answer<'_, ()> {
+        Box::pin(async move { self.census().await.map(drop) })
+    }
+
+    /// How many bytes a principal has stored: its tasks, ended ones included, with their requests,
+    /// journals and outcomes, and the key-value entries that it is charged for.
+    fn stored_bytes<'a>(&'a self, principal: &'a str) -> Answer<'a, u64>;
 
     /// How long until something is due, if anything will be by itself; zero if it is now. Tasks of
     /// the principals in `except` do not count.

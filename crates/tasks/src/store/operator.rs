@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use outlive_wire::{InputRequest, RawJson};
 
-use super::{After, Answer, Millis, Phase, Store, TaskId, TaskOutcome, View, WorkerId};
+use super::{
+    After, Answer, Millis, OutcomeKind, Phase, Store, TaskId, TaskOutcome, View, WorkerId,
+};
 use crate::Entry;
 
 /// A store that operators look after, also while servers use it. Never give it to a server's callers.
@@ -43,6 +45,8 @@ pub trait Operated: Store {
 pub struct Filter {
     /// How far it is.
     pub phase: Option<Phase>,
+    /// How it has ended.
+    pub outcome: Option<OutcomeKind>,
     /// What it does.
     pub kind: Option<String>,
     /// Whom it belongs to.

@@ -60,9 +60,9 @@ use self::{
     writing::Writing,
 };
 use super::{
-    After, Answer, Answerer, Audit, AuditEvent, By, Cancelled, Census, Changes, Claim, Claimed,
-    Cleaning, Created, Emitted, Heard, Lease, Listener, NewTask, OnceKey, PageLimit, Store,
-    StoreError, Swept, TaskId, Then, View, WorkerId,
+    After, Answer, Answerer, Audit, AuditEvent, By, Cancelled, Census, Changes, Charge, Claim,
+    Claimed, Cleaning, Created, Emitted, Heard, Lease, Listener, NewTask, OnceKey, PageLimit,
+    Store, StoreError, Swept, TaskId, Then, View, WorkerId,
 };
 
 /// How many connections read. The database answers one look after the other on each.
@@ -396,15 +396,23 @@ impl Store for PostgresStore {
         key: &'a str,
         note: RawJson,
         ttl: Duration,
+        charge: Option<&'a Charge>,
     ) -> Answer<'a, Option<RawJson>> {
-        let call = notes::keep(&self.shared, key, &note, ttl);
+        let call = notes::put(&self.shared, key, &note, ttl, false, charge);
         let order = Order::Note(owned(key));
-        Box::pin(self.writers.write(order, call, |rows| unheard(notes::read(&rows))))
+        Box::pin(self.writers.write(order, call, |rows| unheard(notes::read_put(&rows))))
     }
 
-    fn replace<'a>(&'a self, key: &'a str, note: RawJson, ttl: Duration) -> Answer<'a, ()> {
-        let call = notes::replace(&self.shared, key, &note, ttl);
-        Box::pin(self.writers.write(Order::Note(owned(key)), call, |_| unheard(Ok(()))))
+    fn replace<'a>(
+        &'a self,
+        key: &'a str,
+        note: RawJson,
+        ttl: Duration,
+        charge: Option<&'a Charge>,
+    ) -> Answer<'a, ()> {
+        let call = notes::put(&self.shared, key, &note, ttl, true, charge);
+        let read = |rows: Vec<_>| unheard(notes::read_put(&rows).map(drop));
+        Box::pin(self.writers.write(Order::Note(owned(key)), call, read))
     }
 
     fn kept<'a>(&'a self, key: &'a str) -> Answer<'a, Option<RawJson>> {
@@ -435,6 +443,15 @@ impl Store for PostgresStore {
     fn census(&self) -> Answer<'_, Census> {
         let call = viewing::census(&self.shared);
         Box::pin(self.readers.read(&self.shared, call, |rows| viewing::read_census(&rows)))
+    }
+
+    fn ready(&self) -> Answer<'_, ()> {
+        Box::pin(self.readers.read(&self.shared, viewing::ready(), |_| Ok(())))
+    }
+
+    fn stored_bytes<'a>(&'a self, principal: &'a str) -> Answer<'a, u64> {
+        let call = viewing::stored_bytes(principal);
+        Box::pin(self.readers.read(&self.shared, call, |rows| viewing::read_stored_bytes(&rows)))
     }
 
     fn next_due<'a>(&'a self, except: &'a [String]) -> Answer<'a, Option<Duration>> {

@@ -45,7 +45,7 @@ use std::{
 use outlive_wire::RawJson;
 
 use self::{
-    clock::Clock,
+    clock::{Clock, from_column},
     problem::Problem,
     readers::{Readers, in_one_piece},
     watch::{Listeners, Watcher},
@@ -53,7 +53,7 @@ use self::{
     writer::{Batch, Writer},
 };
 use super::{
-    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claim, Claimed,
+    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Charge, Claim, Claimed,
     Cleaning, Created, Emitted, Heard, Lease, Listener, NewTask, OnceKey, PageLimit, Store,
     StoreError, Swept, TaskId, Then, View, WorkerId,
 };
@@ -362,14 +362,25 @@ impl Store for SqliteStore {
         key: &'a str,
         note: RawJson,
         ttl: Duration,
+        charge: Option<&'a Charge>,
     ) -> Answer<'a, Option<RawJson>> {
-        let key = key.to_owned();
-        Box::pin(self.writer.write(move |batch| notes::keep(batch, &key, &note, ttl)))
+        let (key, charge) = (key.to_owned(), charge.cloned());
+        let keep =
+            move |batch: &mut Batch<'_>| notes::keep(batch, &key, &note, ttl, charge.as_ref());
+        Box::pin(self.writer.write(keep))
     }
 
-    fn replace<'a>(&'a self, key: &'a str, note: RawJson, ttl: Duration) -> Answer<'a, ()> {
-        let key = key.to_owned();
-        Box::pin(self.writer.write(move |batch| notes::replace(batch, &key, &note, ttl)))
+    fn replace<'a>(
+        &'a self,
+        key: &'a str,
+        note: RawJson,
+        ttl: Duration,
+        charge: Option<&'a Charge>,
+    ) -> Answer<'a, ()> {
+        let (key, charge) = (key.to_owned(), charge.cloned());
+        let replace =
+            move |batch: &mut Batch<'_>| notes::replace(batch, &key, &note, ttl, charge.as_ref());
+        Box::pin(self.writer.write(replace))
     }
 
     fn kept<'a>(&'a self, key: &'a str) -> Answer<'a, Option<RawJson>> {
@@ -401,6 +412,17 @@ impl Store for SqliteStore {
     fn census(&self) -> Answer<'_, Census> {
         let file = Arc::clone(&self.file);
         let look = move |connection: &_| tally::census(connection, file.clock.now());
+        Box::pin(self.readers.read(&self.file, look))
+    }
+
+    fn ready(&self) -> Answer<'_, ()> {
+        Box::pin(self.readers.read(&self.file, tally::ready))
+    }
+
+    fn stored_bytes<'a>(&'a self, principal: &'a str) -> Answer<'a, u64> {
+        let principal = principal.to_owned();
+        let look =
+            move |connection: &_| Ok(from_column(open_tasks::bytes(connection, &principal)?));
         Box::pin(self.readers.read(&self.file, look))
     }
 

@@ -2,9 +2,10 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use outlive_wire::{ErrorObject, InputRequest, RawJson};
+use outlive_wire::{InputRequest, RawJson};
 use serde::{Deserialize, Serialize};
 
+use super::TaskOutcome;
 use crate::{Entry, Restored, Segment};
 
 /// Milliseconds since 1970, by the store's own clock. A worker's clock decides nothing.
@@ -91,6 +92,8 @@ pub struct NewTask {
     pub clean_up: bool,
     /// How many tasks that have not ended its principal may have.
     pub quota: usize,
+    /// How many bytes its principal may have stored, this task included.
+    pub max_bytes: u64,
 }
 
 /// A key under which a principal makes one task, however often it asks.
@@ -120,6 +123,8 @@ pub enum Created {
     OtherRequest,
     /// The principal has as many tasks as it may.
     OverQuota,
+    /// The principal has as many bytes stored as it may.
+    OverBytes,
 }
 
 impl Created {
@@ -154,27 +159,6 @@ pub enum Phase {
     Kept,
     /// Over. Never changes again.
     Ended,
-}
-
-/// How a task has ended. Not a status: the wires call the same outcome differently.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(clippy::exhaustive_enums, reason = "the state machine")]
-pub enum TaskOutcome {
-    /// With a result, which may say that the work failed.
-    Result(RawJson),
-    /// With an error of the protocol.
-    Error(ErrorObject),
-    /// It was cancelled.
-    Cancelled,
-    /// Its time was over before it was.
-    Expired,
-}
-
-impl TaskOutcome {
-    /// Whether it ended before its work did: that may have left something behind.
-    pub fn is_unfinished(&self) -> bool {
-        matches!(self, Self::Cancelled | Self::Expired)
-    }
 }
 
 /// A task as its owner may see it, in one consistent piece.
@@ -409,6 +393,9 @@ pub struct After {
 pub struct Swept {
     /// Tasks whose time was over, and whose they were.
     pub expired: Vec<(String, TaskId)>,
+    /// Quarantined tasks that no operator had retried in time, and their principals. They have
+    /// ended as their quarantine said, which is a failure.
+    pub failed: Vec<(String, TaskId)>,
     /// Tasks that have been forgotten.
     pub purged: usize,
     /// Whether there may be more to do: as much of something was done as was asked for.
@@ -455,6 +442,8 @@ pub struct Census {
     pub kept: u64,
     /// Are over, and can still be read.
     pub ended: u64,
+    /// Bytes that all principals have stored, at the last sweep or later.
+    pub bytes: u64,
     /// How long the task that is due for the longest time has been so.
     pub waiting: Option<Duration>,
 }
@@ -470,6 +459,8 @@ pub enum StoreError {
     Unavailable(String),
     /// The store holds something that this version cannot read.
     Unreadable(String),
+    /// The principal has as many bytes stored as it may. Nothing was written.
+    OverBytes,
 }
 
 impl fmt::Display for StoreError {
@@ -478,6 +469,7 @@ impl fmt::Display for StoreError {
             Self::Lost => f.write_str("another worker has the task, or it is over"),
             Self::Unavailable(why) => write!(f, "the store cannot be used: {why}"),
             Self::Unreadable(what) => write!(f, "the store holds what cannot be read: {what}"),
+            Self::OverBytes => f.write_str("the caller has as many bytes stored as it may"),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use outlive_tasks::store::{
-    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claim, Claimed,
+    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Charge, Claim, Claimed,
     Cleaning, Created, Emitted, Filter, Heard, Inspected, Lease, Listener, Millis, NewTask,
     OnceKey, Operated, Overseen, PageLimit, Purged, Retried, Store, Swept, TaskId, Then, View,
     WorkerId,
@@ -124,12 +124,19 @@ impl<S: Store> Store for Alternating<S> {
         key: &'a str,
         note: RawJson,
         ttl: Duration,
+        charge: Option<&'a Charge>,
     ) -> Answer<'a, Option<RawJson>> {
-        self.next().keep(key, note, ttl)
+        self.next().keep(key, note, ttl, charge)
     }
 
-    fn replace<'a>(&'a self, key: &'a str, note: RawJson, ttl: Duration) -> Answer<'a, ()> {
-        self.next().replace(key, note, ttl)
+    fn replace<'a>(
+        &'a self,
+        key: &'a str,
+        note: RawJson,
+        ttl: Duration,
+        charge: Option<&'a Charge>,
+    ) -> Answer<'a, ()> {
+        self.next().replace(key, note, ttl, charge)
     }
 
     fn kept<'a>(&'a self, key: &'a str) -> Answer<'a, Option<RawJson>> {
@@ -155,6 +162,10 @@ impl<S: Store> Store for Alternating<S> {
 
     fn census(&self) -> Answer<'_, Census> {
         self.next().census()
+    }
+
+    fn stored_bytes<'a>(&'a self, principal: &'a str) -> Answer<'a, u64> {
+        self.next().stored_bytes(principal)
     }
 
     fn next_due<'a>(&'a self, except: &'a [String]) -> Answer<'a, Option<Duration>> {

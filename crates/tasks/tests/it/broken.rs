@@ -11,10 +11,10 @@ use std::{
 use outlive_tasks::{
     Entry,
     store::{
-        After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claim, Claimed,
-        Cleaning, Created, Emitted, Filter, Heard, Inspected, Lease, Listener, MemoryStore, Millis,
-        NewTask, OnceKey, Operated, Overseen, PageLimit, Purged, Retried, Store, Swept, TaskId,
-        Then, View, WorkerId,
+        After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Charge, Claim,
+        Claimed, Cleaning, Created, Emitted, Filter, Heard, Inspected, Lease, Listener,
+        MemoryStore, Millis, NewTask, OnceKey, Operated, Overseen, PageLimit, Purged, Retried,
+        Store, Swept, TaskId, Then, View, WorkerId,
         contract::{Bench, Check, checks, operated_checks},
     },
 };
@@ -352,12 +352,19 @@ impl Store for Broken {
         key: &'a str,
         note: RawJson,
         ttl: Duration,
+        charge: Option<&'a Charge>,
     ) -> Answer<'a, Option<RawJson>> {
-        self.inner.keep(key, note, ttl)
+        self.inner.keep(key, note, ttl, charge)
     }
 
-    fn replace<'a>(&'a self, key: &'a str, note: RawJson, ttl: Duration) -> Answer<'a, ()> {
-        self.inner.replace(key, note, ttl)
+    fn replace<'a>(
+        &'a self,
+        key: &'a str,
+        note: RawJson,
+        ttl: Duration,
+        charge: Option<&'a Charge>,
+    ) -> Answer<'a, ()> {
+        self.inner.replace(key, note, ttl, charge)
     }
 
     fn kept<'a>(&'a self, key: &'a str) -> Answer<'a, Option<RawJson>> {
@@ -383,6 +390,10 @@ impl Store for Broken {
 
     fn census(&self) -> Answer<'_, Census> {
         self.inner.census()
+    }
+
+    fn stored_bytes<'a>(&'a self, principal: &'a str) -> Answer<'a, u64> {
+        self.inner.stored_bytes(principal)
     }
 
     fn next_due<'a>(&'a self, except: &'a [String]) -> Answer<'a, Option<Duration>> {

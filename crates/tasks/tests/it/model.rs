@@ -261,7 +261,7 @@ impl Play {
             }
             Next::End => Then::End { outcome, retention: span(RETENTION) },
         };
-        let is_seen = !matches!(then, Then::GoOn)
+        let is_seen = matches!(then, Then::End { .. })
             || message.is_some()
             || !changes.asked.is_empty()
             || !withdrawn.is_empty();
@@ -357,6 +357,7 @@ fn new_task(id: &TaskId, worker: Option<usize>, key: Option<usize>) -> NewTask {
         once: key.map(|key| OnceKey { key: format!("k{key}"), digest: String::new() }),
         clean_up: false,
         quota: QUOTA,
+        max_bytes: u64::MAX,
     }
 }
 

@@ -192,7 +192,10 @@ async fn names_may_hold_any_character() {
     store.release(&lease.worker).await.unwrap();
     let claimed = store.claim(&lease.worker, LEASE, &1_usize.into()).await.unwrap().remove(0);
     assert!(claimed.journal.entries.contains_key(odd));
-    assert_eq!(store.keep(odd, raw(&json!(1)), LEASE).await.unwrap().map(|n| n.to_string()), None);
+    assert_eq!(
+        store.keep(odd, raw(&json!(1)), LEASE, None).await.unwrap().map(|n| n.to_string()),
+        None
+    );
     assert_eq!(store.kept(odd).await.unwrap().unwrap().get(), "1");
 }
 
@@ -255,7 +258,9 @@ impl Schema {
 
     async fn empty(&self) {
         let empty = "TRUNCATE task, open_tasks, ended_task, entry, segment, question, note,
-             event";
+             event, phase_change;
+             UPDATE phase_count SET queued = 0, running = 0, parked = 0, ended = 0, kept = 0,
+             bytes = 0";
         self.by_hand().await.batch_execute(empty).await.unwrap();
     }
 
@@ -263,12 +268,35 @@ impl Schema {
     async fn is_counted_right(&self) {
         let wrong = "SELECT principal FROM
              (SELECT principal, count(*) AS count FROM task WHERE phase <> 3 GROUP BY principal) AS t
-             FULL JOIN (SELECT principal, count - (SELECT count(*) FROM ended_task e
-                 WHERE e.principal = o.principal) AS count FROM open_tasks o) AS o
+             FULL JOIN (SELECT principal, count - coalesce((SELECT sum(tasks) FROM ended_task e
+                 WHERE e.principal = o.principal), 0) AS count FROM open_tasks o) AS o
              USING (principal) WHERE coalesce(t.count, 0) <> coalesce(o.count, 0)";
         let by_hand = self.by_hand().await;
         let wrong = by_hand.query(wrong, &[]).await.unwrap();
         assert!(wrong.is_empty(), "counts of principals");
+        let wrong = "SELECT principal FROM (SELECT principal, sum(bytes) AS bytes FROM (
+                 SELECT principal, row_bytes(request, outcome)
+                     + coalesce((SELECT sum(octet_length(key) + octet_length(body))
+                         FROM entry WHERE task = t.number), 0)
+                     + coalesce((SELECT sum(octet_length(scope) + octet_length(body))
+                         FROM segment WHERE task = t.number), 0) AS bytes FROM task t
+                 UNION ALL SELECT principal, note_bytes(key, body) FROM note
+                     WHERE principal IS NOT NULL) AS each GROUP BY principal) AS t
+             FULL JOIN (SELECT principal, sum(bytes) AS bytes FROM (
+                 SELECT principal, bytes FROM open_tasks
+                 UNION ALL SELECT principal, bytes FROM ended_task) AS each GROUP BY principal) AS o
+             USING (principal) WHERE coalesce(t.bytes, 0) <> coalesce(o.bytes, 0)";
+        let wrong = by_hand.query(wrong, &[]).await.unwrap();
+        assert!(wrong.is_empty(), "bytes of principals");
+        let wrong = "SELECT FROM (SELECT
+                 count(*) FILTER (WHERE phase = 0), count(*) FILTER (WHERE phase = 1),
+                 count(*) FILTER (WHERE phase = 2), count(*) FILTER (WHERE phase = 3),
+                 count(*) FILTER (WHERE phase = 4) FROM task
+             EXCEPT SELECT sum(queued)::bigint, sum(running)::bigint, sum(parked)::bigint,
+                 sum(ended)::bigint, sum(kept)::bigint FROM
+                 (SELECT * FROM phase_count UNION ALL SELECT * FROM phase_change) AS p) AS w";
+        let wrong = by_hand.query(wrong, &[]).await.unwrap();
+        assert!(wrong.is_empty(), "tasks in each phase");
         let left = "SELECT task FROM entry UNION ALL SELECT task FROM segment UNION ALL SELECT task FROM question
              EXCEPT SELECT number FROM task";
         let left = by_hand.query(left, &[]).await.unwrap();
@@ -291,6 +319,7 @@ fn task(id: &str) -> NewTask {
         once: None,
         clean_up: false,
         quota: usize::MAX,
+        max_bytes: u64::MAX,
     }
 }
 

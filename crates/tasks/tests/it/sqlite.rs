@@ -48,6 +48,15 @@ fn is_counted_right(folder: &Folder) {
         let counted = count(&format!("SELECT {column} FROM tally"));
         assert_eq!(counted, count(&format!("SELECT count(*) FROM task WHERE phase = {phase}")));
     }
+    let bytes = "SELECT (SELECT coalesce(sum(2048 + octet_length(request.body)
+            + coalesce(octet_length(outcome), 0)), 0)
+            FROM task JOIN request ON request.task = task.number)
+        + (SELECT coalesce(sum(octet_length(key) + octet_length(body)), 0) FROM entry)
+        + (SELECT coalesce(sum(octet_length(scope) + octet_length(body)), 0) FROM segment)
+        + (SELECT coalesce(sum(256 + octet_length(key) + octet_length(body)), 0) FROM note
+            WHERE principal IS NOT NULL)";
+    assert_eq!(count("SELECT coalesce(sum(bytes), 0) FROM open_tasks"), count(bytes));
+    assert_eq!(count("SELECT bytes FROM tally"), count(bytes));
     let wrong = "SELECT count(*) FROM task WHERE open <>
         (SELECT count(*) FROM question WHERE task = task.number AND state = 0)";
     assert_eq!(count(wrong), 0, "open questions");
@@ -213,6 +222,7 @@ fn task(id: &str) -> NewTask {
         once: None,
         clean_up: false,
         quota: usize::MAX,
+        max_bytes: u64::MAX,
     }
 }
 

@@ -22,7 +22,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 impl Bench {
     async fn keep(&self, key: &str, note: &Value) -> Option<String> {
-        let before = self.store.keep(key, raw(note), HOUR).await.expect("a note is kept");
+        let before = self.store.keep(key, raw(note), HOUR, None).await.expect("a note is kept");
         before.map(|note| note.get().to_owned())
     }
 
@@ -49,7 +49,10 @@ async fn of_many_who_keep_at_once_one_is_the_first(bench: Bench) {
     for number in 0..16 {
         let store = Arc::clone(&bench.store);
         keeping.spawn(async move {
-            (number, store.keep("k", raw(&json!(number)), HOUR).await.expect("a note is kept"))
+            (
+                number,
+                store.keep("k", raw(&json!(number)), HOUR, None).await.expect("a note is kept"),
+            )
         });
     }
     let kept = keeping.join_all().await;
@@ -73,7 +76,7 @@ async fn a_note_is_there_as_it_was_written(bench: Bench) {
 
 async fn a_note_is_replaced(bench: Bench) {
     for note in [json!(1), json!(2)] {
-        bench.store.replace("k", raw(&note), HOUR).await.expect("a note is replaced");
+        bench.store.replace("k", raw(&note), HOUR, None).await.expect("a note is replaced");
         assert_eq!(bench.kept("k").await, Some(note.to_string()));
     }
     assert_eq!(bench.keep("k", &json!(3)).await.as_deref(), Some("2"));
@@ -105,7 +108,7 @@ async fn a_note_is_gone_when_its_time_is_over(bench: Bench) {
 async fn a_note_that_is_replaced_has_its_time_anew(bench: Bench) {
     bench.keep("k", &json!(1)).await;
     bench.advance(HOUR / 2);
-    bench.store.replace("k", raw(&json!(2)), HOUR).await.expect("a note is replaced");
+    bench.store.replace("k", raw(&json!(2)), HOUR, None).await.expect("a note is replaced");
     bench.advance(HOUR / 2 + Duration::from_secs(1));
     bench.sweep_all().await;
     assert_eq!(bench.kept("k").await.as_deref(), Some("2"));

@@ -12,8 +12,8 @@ use super::{
 use crate::{
     Entry, Segment,
     store::{
-        After, Changes, Created, Filter, Inspected, Lease, Millis, NewTask, OnceKey, Overseen,
-        Phase, Purged, QuestionState, Retried, StoreError, TaskId, TaskOutcome, Then,
+        After, Changes, Created, Filter, Inspected, Lease, Millis, NewTask, OnceKey, OutcomeKind,
+        Overseen, Phase, Purged, QuestionState, Retried, StoreError, TaskId, TaskOutcome, Then,
     },
 };
 
@@ -113,11 +113,19 @@ async fn an_operator_sees_what_it_asks_for(bench: Bench) {
     bench.store.create(other).await.expect("a task is made");
     let lease = bench.start("ended", "w").await;
     bench.end(&lease, done()).await;
+    let failed = TaskOutcome::Result(raw(&json!({"content": [], "isError": true})));
+    for (id, outcome) in [("failed", failed), ("cancelled", TaskOutcome::Cancelled)] {
+        let lease = bench.start(id, "w").await;
+        bench.end(&lease, outcome).await;
+    }
     let created = bench.view("ended").await.created;
     let all = Filter::default();
     for (filter, expected) in [
         (Filter { phase: Some(Phase::Kept), ..all.clone() }, vec!["kept"]),
-        (Filter { phase: Some(Phase::Ended), ..all.clone() }, vec!["ended"]),
+        (Filter { outcome: Some(OutcomeKind::Completed), ..all.clone() }, vec!["ended"]),
+        (Filter { outcome: Some(OutcomeKind::Failed), ..all.clone() }, vec!["failed"]),
+        (Filter { outcome: Some(OutcomeKind::Cancelled), ..all.clone() }, vec!["cancelled"]),
+        (Filter { outcome: Some(OutcomeKind::Expired), ..all.clone() }, vec![]),
         (Filter { phase: Some(Phase::Parked), ..all.clone() }, vec![]),
         (Filter { kind: Some("report".to_owned()), ..all.clone() }, vec!["other"]),
         (Filter { principal: Some(OTHER.to_owned()), ..all.clone() }, vec!["other"]),

@@ -5,9 +5,10 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Bench, MAX_TTL, RETENTION, TTL, ask, done, names, outside, promises, task, worker};
-use crate::store::{Changes, Created, Lease, NewTask, TaskOutcome, View};
+use crate::store::{Changes, Created, Lease, NewTask, Phase, TaskOutcome, View};
 
 promises![
+    parking_a_waiting_task_keeps_its_last_update,
     an_open_question_gives_a_task_more_time,
     what_is_asked_outside_gives_a_task_more_time,
     an_answer_gives_a_task_its_time_once_again,
@@ -31,6 +32,18 @@ fn has(view: &View, ttl: Duration) {
     let (least, most) = (ttl.as_millis() as u64, (ttl + SLACK).as_millis() as u64);
     let seen = view.ttl.expect("it has a ttl");
     assert!(seen >= least && seen <= most, "{seen} is not {least}: {view:?}");
+}
+
+async fn parking_a_waiting_task_keeps_its_last_update(bench: Bench) {
+    let lease = start(&bench, task("a")).await;
+    bench.write(&lease, ask(&[("k", "n")])).await;
+    let asked = bench.view("a").await.updated;
+    bench.advance(Duration::from_secs(10));
+    bench.park(&lease, Changes::default()).await;
+    let parked = bench.view("a").await;
+    assert_eq!((parked.phase, parked.updated), (Phase::Parked, asked));
+    bench.answer("a", &[("n", json!(1))]).await;
+    assert!(bench.view("a").await.updated > asked, "an answer is a change");
 }
 
 async fn start(bench: &Bench, new: NewTask) -> Lease {

@@ -1,45 +1,95 @@
 //! What is kept beside the tasks: notes, and what has happened.
 
-use std::collections::{HashMap, VecDeque};
+use std::{
+    collections::{HashMap, VecDeque},
+    time::Duration,
+};
 
 use outlive_wire::RawJson;
 
-use crate::store::{Audit, AuditEvent, Millis};
+use super::{MemoryStore, locked, millis};
+use crate::store::{Audit, AuditEvent, Charge, Millis, StoreError, budget};
 
 /// Notes by their key, each until some time.
 #[derive(Default)]
-pub(super) struct Notes(HashMap<String, (RawJson, Millis)>);
+pub(super) struct Notes(HashMap<String, Note>);
+
+pub(super) struct Note {
+    pub(super) body: RawJson,
+    pub(super) until: Millis,
+    /// The principal that is charged for it.
+    pub(super) principal: Option<String>,
+}
 
 impl Notes {
-    pub(super) fn keep(
-        &mut self,
-        key: &str,
-        note: RawJson,
-        until: Millis,
-        now: Millis,
-    ) -> Option<RawJson> {
-        let before = self.kept(key, now);
-        if before.is_none() {
-            self.replace(key, note, until);
-        }
-        before
+    /// Puts a note in the place of the one that is there, which is returned.
+    pub(super) fn put(&mut self, key: &str, note: Note) -> Option<Note> {
+        self.0.insert(key.to_owned(), note)
     }
 
-    pub(super) fn replace(&mut self, key: &str, note: RawJson, until: Millis) {
-        self.0.insert(key.to_owned(), (note, until));
+    /// The note under a key, its time over or not.
+    pub(super) fn get(&self, key: &str) -> Option<&Note> {
+        self.0.get(key)
     }
 
     pub(super) fn kept(&self, key: &str, now: Millis) -> Option<RawJson> {
-        let (note, until) = self.0.get(key)?;
-        (*until > now).then(|| note.clone())
+        let note = self.0.get(key)?;
+        (note.until > now).then(|| note.body.clone())
     }
 
-    pub(super) fn forget(&mut self, key: &str) {
-        self.0.remove(key);
+    pub(super) fn forget(&mut self, key: &str) -> Option<Note> {
+        self.0.remove(key)
     }
 
-    pub(super) fn sweep(&mut self, now: Millis) {
-        self.0.retain(|_, (_, until)| *until > now);
+    /// Forgets what is over, and returns it.
+    pub(super) fn sweep(&mut self, now: Millis) -> Vec<(String, Note)> {
+        self.0.extract_if(|_, note| note.until <= now).collect()
+    }
+}
+
+impl MemoryStore {
+    /// Stores a note, unless one is there that is not to be replaced: that one is returned.
+    pub(super) fn put(
+        &self,
+        key: &str,
+        body: RawJson,
+        ttl: Duration,
+        is_to_replace: bool,
+        charge: Option<&Charge>,
+    ) -> Result<Option<RawJson>, StoreError> {
+        let now = self.now();
+        let mut notes = locked(&self.notes);
+        if let (Some(there), false) = (notes.kept(key, now), is_to_replace) {
+            return Ok(Some(there));
+        }
+        let bytes = budget::key_value(key, body.get());
+        let mut tasks = self.lock();
+        let old = notes
+            .get(key)
+            .and_then(|old| Some((old.principal.clone()?, budget::key_value(key, old.body.get()))));
+        if let Some(Charge { principal, max_bytes }) = charge {
+            let freed = old.as_ref().filter(|(owner, _)| owner == principal);
+            let stored = tasks.bytes(principal) - freed.map_or(0, |(_, bytes)| *bytes);
+            if (stored + bytes) as u64 > *max_bytes {
+                return Err(StoreError::OverBytes);
+            }
+        }
+        if let Some((principal, bytes)) = old {
+            tasks.discharge(&principal, bytes);
+        }
+        let principal = charge.map(|charge| charge.principal.clone());
+        if let Some(principal) = &principal {
+            tasks.charge(principal, bytes);
+        }
+        notes.put(key, Note { body, until: now.saturating_add(millis(ttl)), principal });
+        Ok(None)
+    }
+
+    /// A note is gone.
+    pub(super) fn discharge(&self, key: &str, note: Note) {
+        if let Some(principal) = note.principal {
+            self.lock().discharge(&principal, budget::key_value(key, note.body.get()));
+        }
     }
 }
 

@@ -76,8 +76,9 @@ impl Operated for MemoryStore {
 
 impl Row {
     fn fits(&self, filter: &Filter) -> bool {
-        let Filter { phase, kind, principal, before } = filter;
+        let Filter { phase, outcome, kind, principal, before } = filter;
         phase.is_none_or(|phase| phase == self.phase)
+            && outcome.is_none_or(|kind| self.outcome.as_ref().is_some_and(|it| it.kind() == kind))
             && kind.as_ref().is_none_or(|kind| *kind == self.kind)
             && principal.as_ref().is_none_or(|principal| *principal == self.principal)
             && before.is_none_or(|before| self.created < before)

@@ -12,7 +12,7 @@ use crate::{
     Entry, Restored,
     store::{
         Answerer, Asked, Changes, Cleaning, Emitted, Heard, Lease, Millis, OnceKey, PageLimit,
-        Phase, TaskId, TaskOutcome, View, WorkerId, lifetime::Lifetime,
+        Phase, TaskId, TaskOutcome, View, WorkerId, budget, lifetime::Lifetime,
     },
 };
 
@@ -47,6 +47,8 @@ pub(super) struct Row {
     /// Where its segments come from, to know them again.
     pub(super) emitted: HashSet<(String, u32)>,
     pub(super) questions: Vec<Question>,
+    /// What it counts in the bytes of its principal.
+    pub(super) bytes: usize,
     /// The key under which it was made.
     pub(super) once: Option<OnceKey>,
 }
@@ -97,16 +99,20 @@ impl Row {
     pub(super) fn apply(&mut self, changes: Changes, now: Millis) {
         let open = self.count_open();
         for key in &changes.forgotten {
-            self.journal.entries.remove(key);
+            if let Some(entry) = self.journal.entries.remove(key) {
+                self.bytes -= budget::journal_entry(key, &entry);
+            }
         }
         for (key, entry) in changes.entries {
             if let MapEntry::Vacant(free) = self.journal.entries.entry(key) {
+                self.bytes += budget::journal_entry(free.key(), &entry);
                 free.insert(entry);
                 self.crashes = 0;
             }
         }
         for segment in changes.segments {
             if self.emitted.insert((segment.scope.clone(), segment.ordinal)) {
+                self.bytes += budget::segment(&segment);
                 self.journal.segments.push(segment);
             }
         }
@@ -227,6 +233,7 @@ impl Row {
         }
         self.owner = None;
         self.phase = Phase::Ended;
+        self.bytes += serde_json::to_string(&outcome).map_or(0, |json| json.len());
         self.outcome = Some(outcome);
         for question in &mut self.questions {
             if question.state == State::Open {
@@ -259,7 +266,11 @@ impl Row {
             let Some(question) = asked else { continue };
             question.state = State::Answered;
             let key = question.asked.key.clone();
-            self.journal.entries.entry(key).or_insert(Entry::Answer(answer));
+            if let MapEntry::Vacant(free) = self.journal.entries.entry(key) {
+                let answer = Entry::Answer(answer);
+                self.bytes += budget::journal_entry(free.key(), &answer);
+                free.insert(answer);
+            }
             taken += 1;
         }
         if taken > 0 {

@@ -23,6 +23,8 @@ pub(super) struct Tasks {
     listed: HashMap<String, BTreeSet<(Millis, TaskId)>>,
     /// How many of a principal have not ended.
     open: HashMap<String, usize>,
+    /// How many bytes each principal has stored.
+    bytes: HashMap<String, usize>,
     phases: HashMap<Phase, u64>,
 }
 
@@ -33,11 +35,18 @@ struct Place {
     over: Option<Millis>,
     owner: Option<WorkerId>,
     phase: Phase,
+    bytes: usize,
 }
 
 impl Place {
     fn of(row: &Row) -> Self {
-        Self { due: row.due, over: row.over(), owner: row.owner.clone(), phase: row.phase }
+        Self {
+            due: row.due,
+            over: row.over(),
+            owner: row.owner.clone(),
+            phase: row.phase,
+            bytes: row.bytes,
+        }
     }
 }
 
@@ -162,6 +171,31 @@ impl Tasks {
         self.open.get(principal).copied().unwrap_or(0)
     }
 
+    /// How many bytes a principal has stored.
+    pub(super) fn bytes(&self, principal: &str) -> usize {
+        self.bytes.get(principal).copied().unwrap_or(0)
+    }
+
+    /// How many bytes all have stored.
+    pub(super) fn all_bytes(&self) -> usize {
+        self.bytes.values().sum()
+    }
+
+    /// A principal has stored something.
+    pub(super) fn charge(&mut self, principal: &str, bytes: usize) {
+        *self.bytes.entry(principal.to_owned()).or_default() += bytes;
+    }
+
+    /// Something that a principal had stored is gone.
+    pub(super) fn discharge(&mut self, principal: &str, bytes: usize) {
+        if let Some(stored) = self.bytes.get_mut(principal) {
+            *stored = stored.saturating_sub(bytes);
+            if *stored == 0 {
+                self.bytes.remove(principal);
+            }
+        }
+    }
+
     pub(super) fn count(&self, phase: Phase) -> u64 {
         self.phases.get(&phase).copied().unwrap_or(0)
     }
@@ -171,6 +205,7 @@ impl Tasks {
         self.over.extend(place.over.map(|over| (over, id.clone())));
         self.owned.extend(place.owner.clone().map(|owner| (owner, id.clone())));
         *self.phases.entry(place.phase).or_default() += 1;
+        self.charge(principal, place.bytes);
         if place.phase != Phase::Ended {
             *self.open.entry(principal.to_owned()).or_default() += 1;
         }
@@ -189,6 +224,7 @@ impl Tasks {
         if let Some(count) = self.phases.get_mut(&place.phase) {
             *count -= 1;
         }
+        self.discharge(principal, place.bytes);
         if place.phase != Phase::Ended
             && let Some(open) = self.open.get_mut(principal)
         {

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use tokio_postgres::{Row, types::FromSql};
 
 use super::problem::Problem;
-use crate::store::{Phase, StoreError};
+use crate::store::{NewTask, Phase, StoreError, budget::TASK_BYTES};
 
 pub(super) fn phase(column: i16) -> Result<Phase, Problem> {
     match column {
@@ -75,6 +75,11 @@ pub(super) fn progress(column: Option<String>) -> Result<Option<RawJson>, Proble
 
 pub(super) fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// How many bytes a new task counts beside its journal; as `row_bytes` of the schema.
+pub(super) fn row_bytes(task: &NewTask) -> i64 {
+    count(TASK_BYTES + task.request.get().len())
 }
 
 /// A column of a row.

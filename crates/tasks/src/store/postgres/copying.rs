@@ -14,8 +14,8 @@ use tokio_postgres::CopyInSink;
 use super::{
     Shared,
     call::{Query, values},
-    clock::millis,
-    column::{count, get, text},
+    clock::{millis, to_column},
+    column::{count, get, row_bytes, text},
     connect::Session,
     creating::Creation,
     problem::Problem,
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::store::NewTask;
 
-pub(super) const COUNT: &str = "SELECT * FROM count_tasks($1, $2, $3, $4)";
+pub(super) const COUNT: &str = "SELECT * FROM count_tasks($1, $2, $3, $4, $5, $6)";
 pub(super) const COPY: &str =
     "COPY task (id, principal, kind, origin, listed, request, phase, epoch, owner, owner_lock, due,
      created, updated, ttl, max_ttl, lasts, begun, crashes, clean_up) FROM STDIN (FORMAT binary)";
@@ -41,12 +41,16 @@ const ROW: usize = 256;
 fn counting<'a>(creations: &'a [Box<Creation>], shared: &Shared) -> Query<'a> {
     let principals = || creations.chunk_by(|one, next| one.task.principal == next.task.principal);
     let least = |same: &[Box<Creation>]| same.iter().map(|one| count(one.task.quota)).min();
+    let bytes = |same: &[Box<Creation>]| same.iter().map(|one| row_bytes(&one.task)).sum::<i64>();
+    let most = |same: &[Box<Creation>]| same.iter().map(|one| to_column(one.task.max_bytes)).min();
     Query::new(
         COUNT,
         values![
             principals().map(|same| text(&same[0].task.principal)).collect::<Vec<_>>(),
             principals().map(|same| count(same.len())).collect::<Vec<_>>(),
             principals().map(|same| least(same).unwrap_or(0)).collect::<Vec<_>>(),
+            principals().map(bytes).collect::<Vec<_>>(),
+            principals().map(|same| most(same).unwrap_or(0)).collect::<Vec<_>>(),
             shared.shift.get(),
         ],
     )

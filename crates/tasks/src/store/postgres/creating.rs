@@ -6,8 +6,8 @@ use tokio_postgres::Row;
 use super::{
     Shared,
     call::{Call, Query, values},
-    clock::{from_column, millis},
-    column::{array, count, get, name, owned, text, to_json},
+    clock::{from_column, millis, to_column},
+    column::{array, count, get, name, owned, row_bytes, text, to_json},
     problem::Problem,
 };
 use crate::{
@@ -17,7 +17,8 @@ use crate::{
 
 pub(super) const CREATE: &str =
     "SELECT * FROM create_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-     $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)";
+     $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28,
+     $29)";
 pub(super) const MADE: &str =
     "SELECT id, once_digest FROM task WHERE principal = $1 AND once_key = $2";
 
@@ -111,6 +112,8 @@ pub(super) fn call<'a>(creations: &'a [Box<Creation>], shared: &Shared) -> Query
             once().map(|once| once.map(|once| text(&once.key))).collect::<Vec<_>>(),
             once().map(|once| once.map(|once| text(&once.digest))).collect::<Vec<_>>(),
             each().map(|task| count(task.quota)).collect::<Vec<_>>(),
+            each().map(row_bytes).collect::<Vec<_>>(),
+            each().map(|task| to_column(task.max_bytes)).collect::<Vec<_>>(),
             creations.iter().map(|creation| creation.reasked.as_deref()).collect::<Vec<_>>(),
             creations.iter().map(|creation| creation.again).collect::<Vec<_>>(),
             each().map(|task| task.clean_up).collect::<Vec<_>>(),
@@ -165,6 +168,7 @@ fn refused(row: &Row) -> Result<(i64, Option<Result<Created, StoreError>>), Prob
         1 => Some(Ok(Created::Before(TaskId::new(name(row, 2)?)))),
         2 => Some(Ok(Created::OtherRequest)),
         3 => Some(Ok(Created::OverQuota)),
+        5 => Some(Ok(Created::OverBytes)),
         _ => Some(Err(StoreError::Unavailable("the name of the task is taken".to_owned()))),
     };
     Ok((place, refused))

@@ -81,9 +81,19 @@ pub(super) fn read_swept(rows: &[Row]) -> Result<Said<Swept>, Problem> {
     let Some(row) = rows.first() else { return Ok(Said::new(Swept::default())) };
     let (tasks, owners): (Vec<String>, Vec<String>) = (get(row, 0)?, get(row, 1)?);
     let tasks = tasks.into_iter().map(|task| TaskId::new(from_text(task)));
-    let expired: Vec<_> = owners.into_iter().map(from_text).zip(tasks).collect();
-    let changed = expired.iter().map(|(_, task)| (task.clone(), By::Anybody)).collect();
-    let purged = usize::try_from(get::<i64>(row, 2)?).unwrap_or_default();
-    let swept = Swept { expired, purged, more: get(row, 3)? };
+    let kept: Vec<bool> = get(row, 2)?;
+    let mut swept = Swept {
+        purged: usize::try_from(get::<i64>(row, 3)?).unwrap_or_default(),
+        more: get(row, 4)?,
+        ..Swept::default()
+    };
+    let mut changed = Vec::new();
+    for ((owner, task), was_kept) in owners.into_iter().map(from_text).zip(tasks).zip(kept) {
+        changed.push((task.clone(), By::Anybody));
+        match was_kept {
+            true => swept.failed.push((owner, task)),
+            false => swept.expired.push((owner, task)),
+        }
+    }
     Ok(Said { answer: swept, changed })
 }

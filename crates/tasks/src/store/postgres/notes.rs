@@ -8,29 +8,37 @@ use tokio_postgres::Row;
 use super::{
     Shared,
     call::{Call, values},
-    clock::millis,
+    clock::{millis, to_column},
     column::{get, owned, raw},
     problem::Problem,
 };
+use crate::store::{Charge, StoreError};
 
-pub(super) const KEEP: &str = "SELECT keep_note($1, $2, $3, $4)";
-pub(super) const REPLACE: &str = "INSERT INTO note (key, body, expires)
-     VALUES ($1, $2, now_ms($4) + $3)
-     ON CONFLICT (key) DO UPDATE SET body = excluded.body, expires = excluded.expires";
+pub(super) const PUT: &str = "SELECT * FROM put_note($1, $2, $3, $4, $5, $6, $7)";
 pub(super) const KEPT: &str = "SELECT body FROM note WHERE key = $1 AND expires > now_ms($2)";
-pub(super) const FORGET: &str = "DELETE FROM note WHERE key = $1";
+pub(super) const FORGET: &str = "SELECT forget_note($1)";
 
-pub(super) fn keep(shared: &Shared, key: &str, note: &RawJson, ttl: Duration) -> Call {
-    put(KEEP, shared, key, note, ttl)
-}
-
-pub(super) fn replace(shared: &Shared, key: &str, note: &RawJson, ttl: Duration) -> Call {
-    put(REPLACE, shared, key, note, ttl)
-}
-
-fn put(sql: &'static str, shared: &Shared, key: &str, note: &RawJson, ttl: Duration) -> Call {
-    let (note, shift) = (note.get().to_owned(), shared.shift.get());
-    Call::new(sql, values![owned(key), note, millis(ttl), shift])
+/// Stores a note, in the place of one that is there or not.
+pub(super) fn put(
+    shared: &Shared,
+    key: &str,
+    note: &RawJson,
+    ttl: Duration,
+    is_to_replace: bool,
+    charge: Option<&Charge>,
+) -> Call {
+    Call::new(
+        PUT,
+        values![
+            owned(key),
+            note.get().to_owned(),
+            millis(ttl),
+            is_to_replace,
+            charge.map(|charge| owned(&charge.principal)),
+            charge.map(|charge| to_column(charge.max_bytes)),
+            shared.shift.get(),
+        ],
+    )
 }
 
 pub(super) fn kept(shared: &Shared, key: &str) -> Call {
@@ -39,6 +47,16 @@ pub(super) fn kept(shared: &Shared, key: &str) -> Call {
 
 pub(super) fn forget(key: &str) -> Call {
     Call::new(FORGET, values![owned(key)])
+}
+
+/// What was there before, if something was and stays.
+pub(super) fn read_put(rows: &[Row]) -> Result<Option<RawJson>, Problem> {
+    let row = rows.first().ok_or(Problem::Silent)?;
+    match get::<i32>(row, 0)? {
+        0 => Ok(None),
+        1 => Ok(Some(raw("notes", get(row, 1)?)?)),
+        _ => Err(StoreError::OverBytes.into()),
+    }
 }
 
 pub(super) fn read(rows: &[Row]) -> Result<Option<RawJson>, Problem> {

@@ -15,13 +15,13 @@ use super::{
     writer::Order,
 };
 use crate::store::{
-    After, Answer, By, Filter, Inspected, Millis, Operated, Overseen, Purged, QuestionState,
-    Questioned, Retried, TaskId, WorkerId,
+    After, Answer, By, Filter, Inspected, Millis, Operated, OutcomeKind, Overseen, Purged,
+    QuestionState, Questioned, Retried, TaskId, WorkerId,
 };
 
 pub(super) const TASKS: &str = seen!(
     ", principal, owner, epoch, begun, crashes, due, CASE phase WHEN 4 THEN kept END",
-    "JOIN find_tasks($1, $2, $3, $4, $5, $6, $7) AS f ON f.found = t.id
+    "JOIN find_tasks($1, $2, $3, $4, $5, $6, $7, $8) AS f ON f.found = t.id
      ORDER BY created DESC, id DESC"
 );
 pub(super) const INSPECT: &str = seen!(
@@ -57,6 +57,7 @@ impl Operated for PostgresStore {
             created,
             owned(id),
             count(limit),
+            filter.outcome.map(OutcomeKind::column),
         ];
         let read = |rows: Vec<Row>| rows.iter().map(overseen).collect();
         Box::pin(self.readers.read(&self.shared, Call::new(TASKS, values), read))

@@ -19,11 +19,12 @@ const STEPS: &[&[&str]] = &[
     ],
     &[include_str!("schema/keeping.sql"), include_str!("schema/operating.sql")],
     &[include_str!("schema/copying.sql")],
-    // One function, which the next version has others for.
+    // Functions which a later version has others for.
     &[],
-    &[include_str!("schema/recording.sql")],
+    &[],
     &[include_str!("schema/sparing.sql")],
     &[include_str!("schema/fairness.sql")],
+    &[include_str!("schema/counting.sql"), include_str!("schema/budgets.sql")],
 ];
 
 /// Of all that want to do this in one database, one does: "outlive" in hexadecimal.

@@ -48,10 +48,17 @@ pub(super) const EMITTED: &str = "SELECT t.phase = 3,
                  ORDER BY number LIMIT $4) AS s) AS s
          WHERE before = 0 OR before < $5) AS p
      WHERE t.id = $1 AND t.principal = $2";
-pub(super) const CENSUS: &str = "SELECT count(*) FILTER (WHERE phase = 0),
-     count(*) FILTER (WHERE phase = 1), count(*) FILTER (WHERE phase = 2),
-     count(*) FILTER (WHERE phase = 3), now_ms($1) - min(due),
-     count(*) FILTER (WHERE phase = 4) FROM task";
+// No task is looked at but the one that is due first.
+pub(super) const CENSUS: &str = "SELECT c.queued + d.queued, c.running + d.running,
+     c.parked + d.parked, c.ended + d.ended,
+     now_ms($1) - (SELECT min(due) FROM task WHERE due IS NOT NULL), c.kept + d.kept,
+     c.bytes + d.bytes
+     FROM phase_count c, (SELECT coalesce(sum(queued), 0)::bigint AS queued,
+         coalesce(sum(running), 0)::bigint AS running, coalesce(sum(parked), 0)::bigint AS parked,
+         coalesce(sum(ended), 0)::bigint AS ended, coalesce(sum(kept), 0)::bigint AS kept,
+         coalesce(sum(bytes), 0)::bigint AS bytes FROM phase_change) AS d";
+pub(super) const READY: &str = "SELECT 1";
+pub(super) const STORED: &str = "SELECT stored_bytes($1)";
 
 pub(super) fn view(principal: &str, task: &TaskId) -> Call {
     Call::new(VIEW, values![owned(task.as_str()), owned(principal)])
@@ -106,6 +113,19 @@ pub(super) fn seen_in(row: &Row) -> Result<View, Problem> {
     })
 }
 
+/// The cheapest statement there is.
+pub(super) fn ready() -> Call {
+    Call::new(READY, values![])
+}
+
+pub(super) fn stored_bytes(principal: &str) -> Call {
+    Call::new(STORED, values![owned(principal)])
+}
+
+pub(super) fn read_stored_bytes(rows: &[Row]) -> Result<u64, Problem> {
+    rows.first().map_or(Ok(0), |row| Ok(from_column(get(row, 0)?)))
+}
+
 pub(super) fn census(shared: &Shared) -> Call {
     Call::new(CENSUS, values![shared.shift.get()])
 }
@@ -121,6 +141,7 @@ pub(super) fn read_census(rows: &[Row]) -> Result<Census, Problem> {
         parked: number(2)?,
         ended: number(3)?,
         kept: number(5)?,
+        bytes: number(6)?,
         waiting: waiting.map(|waiting| Duration::from_millis(from_column(waiting))),
     })
 }

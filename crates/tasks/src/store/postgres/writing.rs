@@ -20,16 +20,16 @@ use crate::{
 
 pub(super) const WRITE: &str =
     "SELECT write_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-     $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)";
+     $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)";
 /// As `WRITE` of one that goes on, and then it is kept.
 pub(super) const KEEP: &str =
     "SELECT CASE WHEN write_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-     $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)
-     THEN keep_task($1, $21, $22, $23) ELSE false END";
+     $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)
+     THEN keep_task($1, $21, $22, $24) ELSE false END";
 pub(super) const RECORD: &str = "SELECT record_steps($1, $2, $3, $4, $5, $6, $7)";
-pub(super) const END: &str = "SELECT end_tasks($1, $2, $3, $4, $5, $6)";
+pub(super) const END: &str = "SELECT end_tasks($1, $2, $3, $4, $5, $6, $7)";
 pub(super) const WRITE_ALL: &str =
-    "SELECT write_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+    "SELECT write_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
 pub(super) const LOCK: &str = "SELECT FROM task WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE";
 
 /// What is to be written to a task, if it can be written together with others.
@@ -51,6 +51,7 @@ struct Recorded {
 /// How a task ends whose work is done, in columns.
 struct End {
     outcome: String,
+    kind: i16,
     retention: i64,
 }
 
@@ -84,7 +85,8 @@ impl Writing {
         let end = match then {
             Then::GoOn => None,
             Then::End { outcome, retention } if !outcome.is_unfinished() => {
-                Some(End { outcome: to_json(outcome)?, retention: millis(*retention) })
+                let (kind, retention) = (outcome.kind().column(), millis(*retention));
+                Some(End { outcome: to_json(outcome)?, kind, retention })
             }
             Then::End { .. } | Then::Park { .. } | Then::Keep { .. } => return Ok(None),
         };
@@ -119,6 +121,7 @@ impl Writing {
             None => Next::GoOn,
             Some(end) => Next::End {
                 outcome: end.outcome.clone(),
+                kind: end.kind,
                 retention: end.retention,
                 unfinished: false,
             },
@@ -142,7 +145,7 @@ enum Next {
     GoOn,
     Park { due: Option<i64>, seen: i64 },
     Keep { outcome: String, hold: i64 },
-    End { outcome: String, retention: i64, unfinished: bool },
+    End { outcome: String, kind: i16, retention: i64, unfinished: bool },
 }
 
 /// The statement that writes anything, by itself.
@@ -160,6 +163,7 @@ pub(super) fn alone(
         }
         Then::End { outcome, retention } => Next::End {
             outcome: to_json(outcome)?,
+            kind: outcome.kind().column(),
             retention: millis(*retention),
             unfinished: outcome.is_unfinished(),
         },
@@ -187,11 +191,15 @@ fn statement(
     let questions = asked.iter().map(|asked| asked.request.as_ref().map(to_json).transpose());
     let questions = questions.collect::<Result<Vec<_>, _>>()?;
     let sql = if matches!(next, Next::Keep { .. }) { KEEP } else { WRITE };
+    let kind = match &next {
+        Next::End { kind, .. } => Some(*kind),
+        _ => None,
+    };
     let (what, due, seen, outcome, retention) = match next {
         Next::GoOn => (0, None, None, None, None),
         Next::Park { due, seen } => (1, due, Some(seen), None, None),
         Next::Keep { outcome, hold } => (0, None, None, Some(outcome), Some(hold)),
-        Next::End { outcome, retention, unfinished } => {
+        Next::End { outcome, retention, unfinished, .. } => {
             (2 + i32::from(unfinished), None, None, Some(outcome), Some(retention))
         }
     };
@@ -221,6 +229,7 @@ fn statement(
             seen,
             outcome,
             retention,
+            kind,
             shared.shift.get(),
         ],
     ))
@@ -311,6 +320,7 @@ where
             each().map(|writing| text(writing.task().as_str())).collect::<Vec<_>>(),
             each().map(|writing| to_column(writing.lease.epoch)).collect::<Vec<_>>(),
             ends().map(|end| Some(end?.outcome.as_str())).collect::<Vec<_>>(),
+            ends().map(|end| Some(end?.kind)).collect::<Vec<_>>(),
             ends().map(|end| Some(end?.retention)).collect::<Vec<_>>(),
             shared.shift.get(),
         ],
@@ -337,6 +347,7 @@ where
             each().map(|writing| writing.message.as_deref()).collect::<Vec<_>>(),
             each().map(|writing| writing.progress.as_deref()).collect::<Vec<_>>(),
             ends().map(|end| Some(end?.outcome.as_str())).collect::<Vec<_>>(),
+            ends().map(|end| Some(end?.kind)).collect::<Vec<_>>(),
             ends().map(|end| Some(end?.retention)).collect::<Vec<_>>(),
             array(entries().map(|(place, _)| place).collect()),
             array(entries().map(|(_, entry)| entry.key.as_str()).collect()),

@@ -3,7 +3,7 @@
 use outlive_wire::RawJson;
 
 use super::{
-    column::{ENDED, PARKED, QUEUED},
+    column::{ENDED, PARKED, QUEUED, count},
     journal,
     problem::Problem,
     questions,
@@ -29,16 +29,18 @@ pub(super) fn answer(
     answers: &[(String, RawJson)],
 ) -> Result<Option<usize>, Problem> {
     let Some((number, phase)) = owned(batch, principal, task)? else { return Ok(None) };
-    let mut taken = 0;
+    let (mut taken, mut bytes) = (0, 0);
     if phase != ENDED {
         for (name, answer) in answers {
             let key = questions::answer(batch.connection, number, name, from)?;
             let Some(key) = key else { continue };
-            journal::record(batch.connection, number, &key, &Entry::Answer(answer.clone()))?;
+            let answer = Entry::Answer(answer.clone());
+            bytes += journal::record(batch.connection, number, &key, &answer)?;
             taken += 1;
         }
     }
     if taken > 0 {
+        batch.count_bytes(principal, count(bytes))?;
         questions::settle(batch, number, 0, taken)?;
         run(batch.connection, ANSWERED, (number, batch.now()))?;
         if phase == PARKED {

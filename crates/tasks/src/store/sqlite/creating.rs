@@ -4,13 +4,13 @@ use rusqlite::{Connection, params};
 
 use super::{
     clock::{from_column, millis},
-    column::{QUEUED, RUNNING, to_json},
+    column::{QUEUED, RUNNING, count, to_json},
     journal,
     problem::Problem,
     statement::{one, run},
     writer::Batch,
 };
-use crate::store::{By, Created, Lease, NewTask, OnceKey, StoreError, TaskId};
+use crate::store::{By, Created, Lease, NewTask, OnceKey, StoreError, TaskId, budget};
 
 pub(super) const MADE_UNDER: &str =
     "SELECT id, once_digest FROM task WHERE principal = ?1 AND once_key = ?2";
@@ -28,9 +28,10 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<Created, P
     {
         return Ok(before);
     }
-    if !batch.count_in(&task.principal, task.quota)? {
+    let bytes = budget::new_task(task);
+    if let Some(over) = batch.count_in(&task.principal, bytes, (task.quota, task.max_bytes))? {
         // What was made before needs no room.
-        return Ok(made_before(batch, task)?.unwrap_or(Created::OverQuota));
+        return Ok(made_before(batch, task)?.unwrap_or(over));
     }
     if let Some((worker, _)) = &task.worker {
         batch.file.workers.show(worker);
@@ -39,6 +40,7 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<Created, P
     let Some(number) = insert(batch, task, now)? else {
         // Nearly always it is new: to look first would cost all of them.
         batch.count_out(&task.principal)?;
+        batch.count_bytes(&task.principal, -count(bytes))?;
         let taken = || StoreError::Unavailable("it is there, and is not".to_owned());
         return Ok(made_before(batch, task)?.ok_or_else(taken)?);
     };

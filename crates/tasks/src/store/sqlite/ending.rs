@@ -14,18 +14,21 @@ use super::{
     statement::{all, one, run},
     writer::Batch,
 };
-use crate::store::{By, Cancelled, Cleaning, Lease, StoreError, Swept, TaskId, TaskOutcome};
+use crate::store::{
+    By, Cancelled, Cleaning, Lease, StoreError, Swept, TaskId, TaskOutcome, budget::TASK_BYTES,
+};
 
 // Without a ttl all of the sums are NULL: such a task stays. What ends late can still be read for a
 // while.
-pub(super) const END: &str = "UPDATE task SET phase = 3, outcome = ?2, owner = NULL, due = NULL,
+pub(super) const END: &str =
+    "UPDATE task SET phase = 3, outcome = ?2, outcome_kind = ?5, owner = NULL, due = NULL,
      expires = NULL, purge = max(?3 + ?4, created + ttl), ttl = max(ttl, ?3 + ?4 - created),
      updated = max(?3, updated + 1) WHERE number = ?1 AND phase <> 3";
 // As END, for what ended before its work did: it may be owed a clean-up. That is due when its run is
-// gone, at the end of its lease at the latest; and now if nobody runs it, or its worker (?5) says so.
+// gone, at the end of its lease at the latest; and now if nobody runs it, or its worker (?6) says so.
 pub(super) const END_UNFINISHED: &str = "UPDATE task SET phase = 3, outcome = ?2,
-     owner = NULL, crashes = 0,
-     due = CASE WHEN NOT (clean_up AND begun) THEN NULL WHEN owner IS NULL OR ?5 THEN ?3 ELSE due END,
+     outcome_kind = ?5, owner = NULL, crashes = 0,
+     due = CASE WHEN NOT (clean_up AND begun) THEN NULL WHEN owner IS NULL OR ?6 THEN ?3 ELSE due END,
      expires = NULL, purge = max(?3 + ?4, created + ttl), ttl = max(ttl, ?3 + ?4 - created),
      updated = max(?3, updated + 1) WHERE number = ?1 AND phase <> 3";
 pub(super) const CLEAN_UP: &str = "UPDATE task SET owner = NULL, due = ?4
@@ -34,8 +37,17 @@ pub(super) const CLEAN_UP: &str = "UPDATE task SET owner = NULL, due = ?4
 pub(super) const ASK_TO_STOP: &str = "UPDATE task SET
      cancel_requested = coalesce(cancel_requested, ?2), updated = max(?2, updated + 1)
      WHERE number = ?1";
-pub(super) const PURGE: &str = "DELETE FROM task WHERE number IN
-     (SELECT number FROM task WHERE purge <= ?1 AND due IS NULL ORDER BY purge LIMIT ?2)";
+pub(super) const OLD: &str =
+    "SELECT number FROM task WHERE purge <= ?1 AND due IS NULL ORDER BY purge LIMIT ?2";
+// Lengths stand in the rows' heads: what is long is not read for them.
+pub(super) const MEASURE: &str = "SELECT principal, octet_length(request.body)
+     + coalesce(octet_length(outcome), 0)
+     + coalesce((SELECT sum(octet_length(key) + octet_length(body)) FROM entry
+         WHERE entry.task = task.number), 0)
+     + coalesce((SELECT sum(octet_length(scope) + octet_length(body)) FROM segment
+         WHERE segment.task = task.number), 0)
+     FROM task JOIN request ON request.task = task.number WHERE task.number = ?1";
+pub(super) const PURGE: &str = "DELETE FROM task WHERE number = ?1";
 pub(super) const EXPIRED: &str =
     "SELECT number, id, phase, principal, CASE phase WHEN 4 THEN kept END FROM task
      WHERE expires <= ?1 ORDER BY expires LIMIT ?2";
@@ -64,11 +76,11 @@ pub(super) fn end(
         questions::settle(batch, number, 0, withdrawn)?;
     }
     let json = to_json(outcome)?;
-    let values = (number, &json, batch.now(), millis(retention));
+    let (now, retention, kind) = (batch.now(), millis(retention), outcome.kind().column());
     let ended = match outcome.is_unfinished() {
-        false => run(connection, END, values)?,
+        false => run(connection, END, (number, &json, now, retention, kind))?,
         true => {
-            let values = (values.0, values.1, values.2, values.3, by == By::Worker);
+            let values = (number, &json, now, retention, kind, by == By::Worker);
             run(connection, END_UNFINISHED, values)?
         }
     };
@@ -76,6 +88,7 @@ pub(super) fn end(
         return Ok(());
     }
     batch.moved(phase, ENDED);
+    batch.count_bytes(principal, count(json.len()))?;
     batch.count_out(principal)
 }
 
@@ -116,28 +129,49 @@ pub(super) fn cancel(
     Ok(Some(cancelled))
 }
 
+/// Forgets a task, and gives its bytes back to its principal.
+pub(super) fn purge(batch: &mut Batch<'_>, number: i64) -> Result<(), Problem> {
+    let measured = one(batch.connection, MEASURE, [number], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
+    })?;
+    if let Some((principal, bytes)) = measured {
+        batch.count_bytes(&principal, -(bytes + count(TASK_BYTES)))?;
+    }
+    run(batch.connection, PURGE, [number])?;
+    Ok(())
+}
+
 pub(super) fn sweep(
     batch: &mut Batch<'_>,
     limit: usize,
     retention: Duration,
 ) -> Result<Swept, Problem> {
     let (connection, now) = (batch.connection, batch.now());
-    let purged = run(connection, PURGE, (now, count(limit)))?;
+    let old = all(connection, OLD, (now, count(limit)), |row| row.get::<_, i64>(0))?;
+    for number in &old {
+        purge(batch, *number)?;
+    }
+    let purged = old.len();
     batch.count(ENDED, -count(purged));
     let expired = all(connection, EXPIRED, (now, count(limit)), |row| {
         let task = (row.get::<_, String>(3)?, TaskId::new(row.get::<_, String>(1)?));
         Ok(((row.get(0)?, row.get(2)?, row.get::<_, Option<String>>(4)?), task))
     })?;
-    for ((number, phase, kept), (principal, task)) in &expired {
-        let (number, phase, by) = (*number, *phase, By::Anybody);
-        let ending = Ending { number, principal, phase, asks: true, by };
+    let over = expired.len();
+    let mut swept = Swept { purged, ..Swept::default() };
+    for ((number, phase, kept), (principal, task)) in expired {
+        let ending = Ending { number, principal: &principal, phase, asks: true, by: By::Anybody };
         // What is kept ends as it would have, had it not been.
         let kept = kept.as_deref().and_then(|kept| from_json("outcome", kept).ok());
+        let is_kept = kept.is_some();
         end(batch, &ending, &kept.unwrap_or(TaskOutcome::Expired), retention)?;
-        batch.changed(number, task, By::Anybody);
+        batch.changed(number, &task, By::Anybody);
+        match is_kept {
+            true => swept.failed.push((principal, task)),
+            false => swept.expired.push((principal, task)),
+        }
     }
-    let swept =
-        [purged, expired.len(), notes::sweep(batch, limit)?, auditing::sweep(batch, limit)?];
-    let more = swept.contains(&limit);
-    Ok(Swept { expired: expired.into_iter().map(|(_, task)| task).collect(), purged, more })
+    let done = [purged, over, notes::sweep(batch, limit)?, auditing::sweep(batch, limit)?];
+    swept.more = done.contains(&limit);
+    Ok(swept)
 }

@@ -15,7 +15,8 @@ use crate::{Entry, Restored, Segment};
 
 pub(super) const RECORD: &str = "INSERT INTO entry (task, key, answer, body)
      VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
-pub(super) const FORGET: &str = "DELETE FROM entry WHERE task = ?1 AND key = ?2";
+pub(super) const FORGET: &str = "DELETE FROM entry WHERE task = ?1 AND key = ?2
+     RETURNING octet_length(key) + octet_length(body)";
 pub(super) const LAST: &str = "SELECT coalesce(max(number), 0) FROM segment WHERE task = ?1";
 pub(super) const EMIT: &str = "INSERT INTO segment (task, number, scope, ordinal, body)
      VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
@@ -26,40 +27,42 @@ pub(super) const ANSWERS: &str =
     "SELECT key, body FROM entry WHERE task = ?1 AND answer = 1 ORDER BY key";
 pub(super) const COUNT_ANSWERS: &str = "SELECT count(*) FROM entry WHERE task = ?1 AND answer = 1";
 
-/// Adds an entry, and says whether it is new: one that is there stays as it is.
+/// Adds an entry, and returns its bytes; none if it is there already, and stays as it is.
 pub(super) fn record(
     connection: &Connection,
     task: i64,
     key: &str,
     entry: &Entry,
-) -> Result<bool, Problem> {
-    let answer = matches!(entry, Entry::Answer(_));
-    Ok(run(connection, RECORD, (task, key, answer, to_json(entry)?))? > 0)
+) -> Result<usize, Problem> {
+    let (answer, json) = (matches!(entry, Entry::Answer(_)), to_json(entry)?);
+    let bytes = key.len() + json.len();
+    Ok(run(connection, RECORD, (task, key, answer, json))? * bytes)
 }
 
-/// Forgets an entry.
-pub(super) fn forget(connection: &Connection, task: i64, key: &str) -> Result<(), Problem> {
-    run(connection, FORGET, (task, key))?;
-    Ok(())
+/// Forgets an entry, and returns its bytes.
+pub(super) fn forget(connection: &Connection, task: i64, key: &str) -> Result<i64, Problem> {
+    Ok(one(connection, FORGET, (task, key), |row| row.get(0))?.unwrap_or_default())
 }
 
-/// Appends segments. What a scope has emitted at some place stays as it is, so that writing it
-/// twice does no harm.
+/// Appends segments, and returns how many bytes they have. What a scope has emitted at some place
+/// stays as it is, so that writing it twice does no harm.
 pub(super) fn emit(
     connection: &Connection,
     task: i64,
     segments: &[Segment],
-) -> Result<(), Problem> {
+) -> Result<usize, Problem> {
     if segments.is_empty() {
-        return Ok(());
+        return Ok(0);
     }
+    let mut bytes = 0;
     let last: Option<i64> = one(connection, LAST, [task], |row| row.get(0))?;
     let mut last = last.unwrap_or_default();
     for Segment { scope, ordinal, block } in segments {
         let added = run(connection, EMIT, (task, last + 1, scope, ordinal, block.get()))?;
         last += i64::from(added > 0);
+        bytes += added * (scope.len() + block.get().len());
     }
-    Ok(())
+    Ok(bytes)
 }
 
 /// What a run begins over.

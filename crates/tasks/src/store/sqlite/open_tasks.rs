@@ -1,44 +1,59 @@
-//! How many tasks of each principal have not ended. For a commit that is read once and written once,
-//! however many tasks it makes and ends.
+//! How many tasks of each principal have not ended, and how many bytes it has stored. For a commit that
+//! is read once and written once, however many tasks it makes and ends.
 
 use std::collections::HashMap;
 
 use rusqlite::Connection;
 
 use super::{
+    clock::to_column,
     column::count,
     problem::Problem,
     statement::{one, run},
 };
+use crate::store::Created;
 
-pub(super) const COUNTED: &str = "SELECT count FROM open_tasks WHERE principal = ?1";
-pub(super) const COUNT: &str = "INSERT INTO open_tasks (principal, count) VALUES (?1, ?2)
-     ON CONFLICT DO UPDATE SET count = excluded.count";
+pub(super) const COUNTED: &str = "SELECT count, bytes FROM open_tasks WHERE principal = ?1";
+pub(super) const COUNT: &str =
+    "INSERT INTO open_tasks (principal, count, bytes) VALUES (?1, ?2, ?3)
+     ON CONFLICT DO UPDATE SET count = excluded.count, bytes = excluded.bytes";
 pub(super) const FORGET: &str = "DELETE FROM open_tasks WHERE principal = ?1";
 
-/// The counts of those whose tasks a commit makes or ends.
+/// The counts of those whose tasks a commit makes, writes or ends.
 #[derive(Clone, Debug, Default)]
-pub(super) struct OpenTasks(HashMap<String, Count>);
+pub(super) struct OpenTasks(HashMap<String, Counted>);
 
 #[derive(Clone, Copy, Debug)]
+struct Counted {
+    stored: Count,
+    now: Count,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Count {
-    stored: i64,
-    now: i64,
+    tasks: i64,
+    bytes: i64,
 }
 
 impl OpenTasks {
-    /// A principal has one task more, if it may have that many; whether it may.
+    /// A principal has one task and so many bytes more, if it may; or why it may not.
     pub(super) fn count_in(
         &mut self,
         connection: &Connection,
         principal: &str,
-        quota: usize,
-    ) -> Result<bool, Problem> {
-        self.change(connection, principal, |now| {
-            let may = *now < count(quota);
-            *now += i64::from(may);
-            may
-        })
+        bytes: usize,
+        (quota, max_bytes): (usize, u64),
+    ) -> Result<Option<Created>, Problem> {
+        let now = self.of(connection, principal)?;
+        if now.tasks >= count(quota) {
+            return Ok(Some(Created::OverQuota));
+        }
+        if now.bytes + count(bytes) > to_column(max_bytes) {
+            return Ok(Some(Created::OverBytes));
+        }
+        now.tasks += 1;
+        now.bytes += count(bytes);
+        Ok(None)
     }
 
     /// A principal has one task less.
@@ -47,33 +62,60 @@ impl OpenTasks {
         connection: &Connection,
         principal: &str,
     ) -> Result<(), Problem> {
-        self.change(connection, principal, |now| *now = (*now - 1).max(0))
+        let now = self.of(connection, principal)?;
+        now.tasks = (now.tasks - 1).max(0);
+        Ok(())
     }
 
-    fn change<T>(
+    /// A principal has so many bytes more, or less.
+    pub(super) fn count_bytes(
         &mut self,
         connection: &Connection,
         principal: &str,
-        change: impl FnOnce(&mut i64) -> T,
-    ) -> Result<T, Problem> {
-        if let Some(count) = self.0.get_mut(principal) {
-            return Ok(change(&mut count.now));
+        bytes: i64,
+    ) -> Result<(), Problem> {
+        let now = self.of(connection, principal)?;
+        now.bytes = (now.bytes + bytes).max(0);
+        Ok(())
+    }
+
+    /// How many bytes a principal has.
+    pub(super) fn stored_bytes(
+        &mut self,
+        connection: &Connection,
+        principal: &str,
+    ) -> Result<i64, Problem> {
+        Ok(self.of(connection, principal)?.bytes)
+    }
+
+    fn of(&mut self, connection: &Connection, principal: &str) -> Result<&mut Count, Problem> {
+        if !self.0.contains_key(principal) {
+            let stored = stored(connection, principal)?;
+            self.0.insert(principal.to_owned(), Counted { stored, now: stored });
         }
-        let stored = one(connection, COUNTED, [principal], |row| row.get(0))?.unwrap_or(0);
-        let mut now = stored;
-        let changed = change(&mut now);
-        self.0.insert(principal.to_owned(), Count { stored, now });
-        Ok(changed)
+        Ok(&mut self.0.get_mut(principal).expect("if it was not there, it is now").now)
     }
 
     pub(super) fn write(&self, connection: &Connection) -> Result<(), Problem> {
-        for (principal, Count { stored, now }) in &self.0 {
+        for (principal, Counted { stored, now }) in &self.0 {
             match now {
                 now if now == stored => 0,
-                0 => run(connection, FORGET, [principal])?,
-                now => run(connection, COUNT, (principal, now))?,
+                now if *now == Count::default() => run(connection, FORGET, [principal])?,
+                now => run(connection, COUNT, (principal, now.tasks, now.bytes))?,
             };
         }
         Ok(())
     }
+}
+
+fn stored(connection: &Connection, principal: &str) -> Result<Count, Problem> {
+    let stored = one(connection, COUNTED, [principal], |row| {
+        Ok(Count { tasks: row.get(0)?, bytes: row.get(1)? })
+    })?;
+    Ok(stored.unwrap_or_default())
+}
+
+/// How many bytes a principal has stored, as it is in the file.
+pub(super) fn bytes(connection: &Connection, principal: &str) -> Result<i64, Problem> {
+    Ok(stored(connection, principal)?.bytes)
 }

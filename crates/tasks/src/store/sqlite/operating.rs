@@ -6,7 +6,7 @@ use super::{
     SqliteStore,
     clock::{from_column, to_column},
     column::{ENDED, KEPT, QUEUED, count, from_json, phase, phase_column, raw},
-    journal,
+    ending, journal,
     problem::Problem,
     readers::in_one_piece,
     statement::{all, one, run},
@@ -14,8 +14,8 @@ use super::{
     writer::Batch,
 };
 use crate::store::{
-    After, Answer, By, Filter, Inspected, Millis, Operated, Overseen, Purged, QuestionState,
-    Questioned, Retried, StoreError, TaskId, WorkerId,
+    After, Answer, By, Filter, Inspected, Millis, Operated, OutcomeKind, Overseen, Purged,
+    QuestionState, Questioned, Retried, StoreError, TaskId, WorkerId,
 };
 
 macro_rules! overseen {
@@ -33,7 +33,7 @@ macro_rules! overseen {
 const TASKS: &str = overseen!(
     "WHERE (?1 IS NULL OR phase = ?1) AND (?2 IS NULL OR kind = ?2)
      AND (?3 IS NULL OR principal = ?3) AND created < ?4 AND (created, id) < (?5, ?6)
-     ORDER BY created DESC, id DESC LIMIT ?7"
+     AND (?8 IS NULL OR outcome_kind = ?8) ORDER BY created DESC, id DESC LIMIT ?7"
 );
 const ENDED_BEFORE: &str = "SELECT number, principal, id FROM task
      WHERE phase = 3 AND due IS NULL AND updated < ?1 LIMIT ?2";
@@ -53,7 +53,6 @@ pub(super) const RETRY: &str = "UPDATE task SET phase = 0, kept = NULL, due = ?2
      updated = max(?2, updated + 1) WHERE number = ?1";
 pub(super) const PHASE: &str =
     "SELECT number, principal, phase, due IS NOT NULL FROM task WHERE id = ?1";
-pub(super) const PURGE: &str = "DELETE FROM task WHERE number = ?1";
 
 impl Operated for SqliteStore {
     fn tasks<'a>(
@@ -105,6 +104,7 @@ fn tasks(
         created,
         id,
         count(limit),
+        filter.outcome.map(OutcomeKind::column),
     );
     let rows = all(connection, TASKS, values, Watched::read)?;
     rows.into_iter().map(Watched::overseen).collect()
@@ -175,7 +175,7 @@ fn purge(batch: &mut Batch<'_>, task: &TaskId, force: bool) -> Result<Option<Pur
     }
     // Others find out what has changed by its number, and it has none any more: they look by
     // themselves.
-    run(batch.connection, PURGE, [number])?;
+    ending::purge(batch, number)?;
     batch.count(column, -1);
     batch.changed(number, task, By::Anybody);
     Ok(Some(Purged::Gone(principal, was)))
@@ -191,7 +191,7 @@ fn purge_ended(
         Ok((row.get::<_, i64>(0)?, task))
     })?;
     for (number, _) in &old {
-        run(batch.connection, PURGE, [number])?;
+        ending::purge(batch, *number)?;
     }
     batch.count(ENDED, -count(old.len()));
     Ok(old.into_iter().map(|(_, task)| task).collect())

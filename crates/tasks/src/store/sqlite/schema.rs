@@ -10,7 +10,7 @@ const APPLICATION: i64 = 0x6f75_746c;
 
 /// What each version of the tables adds to the one before. What stands here is in files all over
 /// the world: it is never changed, only followed.
-const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH];
+const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH];
 
 /// Brings the tables up to date, in one transaction under the lock for writing: several processes
 /// may open a file at once, and one of them does it.
@@ -219,6 +219,31 @@ DROP INDEX task_due;
 CREATE INDEX task_due ON task (due, principal) WHERE due IS NOT NULL;
 ";
 
+// The outcome in one word, for lists and statistics: 0 completed, 1 failed, 2 cancelled, 3 expired.
+//
+// And how many bytes each principal has stored, and all of them: what a task and a key-value entry
+// count is in `budget.rs`. Nothing is counted for each task: what is forgotten is measured then.
+const SIXTH: &str = r#"
+ALTER TABLE task ADD COLUMN outcome_kind INTEGER;
+UPDATE task SET outcome_kind = CASE WHEN outcome = '"Cancelled"' THEN 2
+    WHEN outcome = '"Expired"' THEN 3 WHEN outcome LIKE '{"Error":%' THEN 1
+    WHEN json_extract(outcome, '$.Result.isError') THEN 1 ELSE 0 END
+    WHERE phase = 3 AND outcome IS NOT NULL;
+
+ALTER TABLE open_tasks ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE tally ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE note ADD COLUMN principal TEXT; -- whom it is counted for
+INSERT INTO open_tasks (principal, count, bytes)
+    SELECT principal, 0, sum(2048 + octet_length(request.body) + coalesce(octet_length(outcome), 0)
+        + coalesce((SELECT sum(octet_length(key) + octet_length(body)) FROM entry
+            WHERE entry.task = task.number), 0)
+        + coalesce((SELECT sum(octet_length(scope) + octet_length(body)) FROM segment
+            WHERE segment.task = task.number), 0))
+    FROM task JOIN request ON request.task = task.number WHERE true GROUP BY principal
+    ON CONFLICT DO UPDATE SET bytes = excluded.bytes;
+UPDATE tally SET bytes = coalesce((SELECT sum(bytes) FROM open_tasks), 0);
+"#;
+
 #[cfg(test)]
 mod tests {
     use std::{env, fs, process, time::Duration};
@@ -252,7 +277,8 @@ INSERT INTO question (task, name, key, place, state, body)
         let store = SqliteStore::open(&path).unwrap();
         let census = store.census().await.unwrap();
         let counts = Census { queued: 1, parked: 1, ended: 1, ..Census::default() };
-        assert_eq!(Census { waiting: None, ..census }, counts);
+        assert_eq!(Census { waiting: None, bytes: 0, ..census }, counts);
+        assert_eq!(census.bytes, 3 * 2_050, "what was there is counted");
         let parked = TaskId::new("parked");
         let view = store.view("ada", &parked).await.unwrap().unwrap();
         assert_eq!((view.phase, view.questions.len(), view.ttl), (Phase::Parked, 1, None));

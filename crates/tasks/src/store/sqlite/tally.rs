@@ -14,33 +14,52 @@ use super::{
 use crate::store::Census;
 
 pub(super) const COUNT: &str = "UPDATE tally SET queued = queued + ?1, running = running + ?2,
-     parked = parked + ?3, ended = ended + ?4, kept = kept + ?5 WHERE number = 1";
+     parked = parked + ?3, ended = ended + ?4, kept = kept + ?5, bytes = max(bytes + ?6, 0)
+     WHERE number = 1";
 pub(super) const COUNTED: &str =
     "SELECT queued, running, parked, ended, (SELECT min(due) FROM task WHERE due IS NOT NULL),
-     kept FROM tally WHERE number = 1";
+     kept, bytes FROM tally WHERE number = 1";
+pub(super) const READY: &str = "SELECT number FROM tally WHERE number = 1";
 
 /// How many more or fewer there are in each phase when a transaction is committed. Written once
 /// for all of its operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Moves([i64; 5]);
+pub(super) struct Moves([i64; 6]);
+
+/// Where the bytes are.
+const BYTES: usize = 5;
 
 impl Moves {
     /// Tasks have come into a phase, or with a number below zero have left it.
     pub(super) fn count(&mut self, phase: i64, tasks: i64) {
         // Whatever else stands in the column is not counted.
-        if let Some(count) = usize::try_from(phase).ok().and_then(|phase| self.0.get_mut(phase)) {
+        if let Some(count) =
+            usize::try_from(phase).ok().and_then(|phase| self.0[..BYTES].get_mut(phase))
+        {
             *count += tasks;
         }
+    }
+
+    /// There are so many bytes more, or less.
+    pub(super) fn count_bytes(&mut self, bytes: i64) {
+        self.0[BYTES] += bytes;
     }
 
     pub(super) fn write(self, connection: &Connection) -> Result<(), Problem> {
         if self != Self::default() {
             let of = |phase: i64| self.0[phase as usize];
-            let moves = (of(QUEUED), of(RUNNING), of(PARKED), of(ENDED), of(KEPT));
+            let bytes = self.0[BYTES];
+            let moves = (of(QUEUED), of(RUNNING), of(PARKED), of(ENDED), of(KEPT), bytes);
             run(connection, COUNT, moves)?;
         }
         Ok(())
     }
+}
+
+/// Reads one row, which is always there.
+pub(super) fn ready(connection: &Connection) -> Result<(), Problem> {
+    one(connection, READY, [], |_| Ok(()))?;
+    Ok(())
 }
 
 pub(super) fn census(connection: &Connection, now: i64) -> Result<Census, Problem> {
@@ -53,6 +72,7 @@ pub(super) fn census(connection: &Connection, now: i64) -> Result<Census, Proble
             parked: from_column(row.get(2)?),
             ended: from_column(row.get(3)?),
             kept: from_column(row.get(5)?),
+            bytes: from_column(row.get(6)?),
             waiting: waiting.map(|due| Duration::from_millis(from_column(now - due))),
         })
     })?;

@@ -21,9 +21,10 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    File, change_log, open_tasks::OpenTasks, problem::Problem, statement::run, tally::Moves,
+    File, change_log, column::count, open_tasks::OpenTasks, problem::Problem, statement::run,
+    tally::Moves,
 };
-use crate::store::{By, StoreError, TaskId};
+use crate::store::{By, Created, StoreError, TaskId};
 
 /// How many operations may wait. A caller beyond that waits for its place in the queue.
 const QUEUE: usize = 1_024;
@@ -117,9 +118,29 @@ impl Batch<'_> {
         self.count(to, 1);
     }
 
-    /// A principal has one task more that has not ended, if it may have that many; whether it may.
-    pub(super) fn count_in(&mut self, principal: &str, quota: usize) -> Result<bool, Problem> {
-        self.counts.open.count_in(self.connection, principal, quota)
+    /// A principal has one task more that has not ended, and so many bytes more; or why it may not.
+    pub(super) fn count_in(
+        &mut self,
+        principal: &str,
+        bytes: usize,
+        limits: (usize, u64),
+    ) -> Result<Option<Created>, Problem> {
+        let refused = self.counts.open.count_in(self.connection, principal, bytes, limits)?;
+        if refused.is_none() {
+            self.counts.moves.count_bytes(count(bytes));
+        }
+        Ok(refused)
+    }
+
+    /// A principal has stored so many bytes more, or less.
+    pub(super) fn count_bytes(&mut self, principal: &str, bytes: i64) -> Result<(), Problem> {
+        self.counts.moves.count_bytes(bytes);
+        self.counts.open.count_bytes(self.connection, principal, bytes)
+    }
+
+    /// How many bytes a principal has stored, those of this commit included.
+    pub(super) fn stored_bytes(&mut self, principal: &str) -> Result<i64, Problem> {
+        self.counts.open.stored_bytes(self.connection, principal)
     }
 
     /// A principal has one task less that has not ended.
@@ -312,7 +333,7 @@ fn work_apart(batch: &mut Batch<'_>, operation: &mut dyn Operation) -> Result<()
 /// Those who only shared the commit cannot help what was unreadable to somebody.
 fn unavailable(error: StoreError) -> StoreError {
     match error {
-        StoreError::Lost | StoreError::Unavailable(_) => error,
+        StoreError::Lost | StoreError::OverBytes | StoreError::Unavailable(_) => error,
         StoreError::Unreadable(what) => StoreError::Unavailable(what),
     }
 }

@@ -44,14 +44,19 @@ pub(super) fn write(
     let has_words = message.is_some() || progress.is_some();
     let has_time = match then {
         Then::GoOn => !asked.is_empty() || !withdrawn.is_empty() || updated + SECOND <= batch.now(),
-        Then::Park { .. } | Then::Keep { .. } => true,
+        // A task that only waits does not change when its worker parks it.
+        Then::Park { .. } => !changes.is_empty(),
+        Then::Keep { .. } => true,
         // Its end is the change.
         Then::End { .. } => false,
     };
     if has_words || has_time {
         touch(batch, number, changes)?;
     }
-    let recorded = apply(batch, number, changes)?;
+    let (recorded, bytes) = apply(batch, number, changes)?;
+    if bytes != 0 {
+        batch.count_bytes(&principal, bytes)?;
+    }
     if recorded && crashes > 0 {
         run(batch.connection, FORGET_CRASHES, [number])?;
     }
@@ -105,17 +110,18 @@ fn touch(batch: &Batch<'_>, number: i64, changes: &Changes) -> Result<(), Proble
     Ok(())
 }
 
-/// Writes the changes, and says whether there is a new entry among them.
-fn apply(batch: &Batch<'_>, number: i64, changes: &Changes) -> Result<bool, Problem> {
+/// Writes the changes, and says whether there is a new entry among them, and how many bytes more
+/// there are.
+fn apply(batch: &Batch<'_>, number: i64, changes: &Changes) -> Result<(bool, i64), Problem> {
     let connection = batch.connection;
-    let mut recorded = false;
+    let (mut recorded, mut freed) = (0, 0);
     for key in &changes.forgotten {
-        journal::forget(connection, number, key)?;
+        freed += journal::forget(connection, number, key)?;
     }
     for (key, entry) in &changes.entries {
-        recorded |= journal::record(connection, number, key, entry)?;
+        recorded += journal::record(connection, number, key, entry)?;
     }
-    journal::emit(connection, number, &changes.segments)?;
+    let emitted = journal::emit(connection, number, &changes.segments)?;
     let (mut opened, mut closed) = (0, 0);
     for asked in &changes.asked {
         opened += usize::from(questions::ask(connection, number, asked)?);
@@ -124,7 +130,7 @@ fn apply(batch: &Batch<'_>, number: i64, changes: &Changes) -> Result<bool, Prob
         closed += usize::from(questions::withdraw(connection, number, name)?);
     }
     questions::settle(batch, number, opened, closed)?;
-    Ok(recorded)
+    Ok((recorded > 0, count(recorded + emitted) - freed))
 }
 
 fn park(

@@ -43,6 +43,14 @@ async fn a_schema_of_the_first_version_is_brought_up_to_date_with_what_it_holds(
     let back = "ALTER TABLE task DROP COLUMN kept;
         DROP FUNCTION keep_task, find_tasks, retry_task, forget_tasks, purge_task, purge_ended,
             count_tasks, record_steps, end_tasks, spared_until;
+        DROP FUNCTION count_phases CASCADE;
+        DROP FUNCTION row_bytes, note_bytes, fold_phases, outcome_kind, stored_bytes,
+            exceeds_bytes, over_bytes, put_note, forget_note;
+        DROP TABLE phase_count, phase_change;
+        ALTER TABLE task DROP COLUMN outcome_kind;
+        ALTER TABLE open_tasks DROP COLUMN bytes;
+        ALTER TABLE ended_task DROP COLUMN tasks, DROP COLUMN bytes;
+        ALTER TABLE note DROP COLUMN principal;
         ALTER TABLE replica DROP COLUMN since, DROP COLUMN returned;
         ALTER TABLE task ALTER COLUMN number DROP DEFAULT;
         UPDATE version SET number = 1";
@@ -50,6 +58,8 @@ async fn a_schema_of_the_first_version_is_brought_up_to_date_with_what_it_holds(
     let store = schema.connect().await;
     let before = TaskId::new("before");
     assert_eq!(store.view(OWNER, &before).await.unwrap().unwrap().phase, Phase::Queued);
+    assert_eq!(store.census().await.unwrap().queued, 1);
+    assert!(store.stored_bytes(OWNER).await.unwrap() > 2_048);
     let lease = start(&store, task("after")).await;
     let then = Then::Keep { outcome: TaskOutcome::Expired, hold: LEASE };
     store.write(&lease, &Changes::default(), &then).await.unwrap();

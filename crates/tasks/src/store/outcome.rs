@@ -1,0 +1,116 @@
+//! How a task has ended: what its caller reads, and the word that lists, events and metrics share.
+
+use std::fmt;
+
+use outlive_wire::{ErrorObject, RawJson};
+use serde::{Deserialize, Serialize};
+
+/// How a task has ended. Not a status: the wires call the same outcome differently.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+pub enum TaskOutcome {
+    /// With a result, which may say that the work failed.
+    Result(RawJson),
+    /// With an error of the protocol.
+    Error(ErrorObject),
+    /// It was cancelled.
+    Cancelled,
+    /// Its time was over before it was.
+    Expired,
+}
+
+impl TaskOutcome {
+    /// Whether it ended before its work did: that may have left something behind.
+    pub fn is_unfinished(&self) -> bool {
+        matches!(self, Self::Cancelled | Self::Expired)
+    }
+
+    /// Returns the word for this outcome. A result with `isError` is a failure.
+    pub fn kind(&self) -> OutcomeKind {
+        match self {
+            Self::Result(result) if is_tool_error(result) => OutcomeKind::Failed,
+            Self::Result(_) => OutcomeKind::Completed,
+            Self::Error(_) => OutcomeKind::Failed,
+            Self::Cancelled => OutcomeKind::Cancelled,
+            Self::Expired => OutcomeKind::Expired,
+        }
+    }
+}
+
+/// The outcome of an ended task in one word. Stores keep it in a column of its own, so that lists,
+/// audit events and metrics agree and an operator can filter by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(clippy::exhaustive_enums, reason = "the state machine")]
+pub enum OutcomeKind {
+    /// The tool returned a result without `isError`.
+    Completed,
+    /// The tool returned a result with `isError`, or the call ended with an error.
+    Failed,
+    /// The caller or an operator cancelled the task.
+    Cancelled,
+    /// The time to live was over before the work was done.
+    Expired,
+}
+
+impl OutcomeKind {
+    /// Returns the word as lists, events and metrics show it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Expired => "expired",
+        }
+    }
+
+    /// The number in the column.
+    pub(super) fn column(self) -> i16 {
+        match self {
+            Self::Completed => 0,
+            Self::Failed => 1,
+            Self::Cancelled => 2,
+            Self::Expired => 3,
+        }
+    }
+}
+
+impl fmt::Display for OutcomeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+fn is_tool_error(result: &RawJson) -> bool {
+    #[derive(Deserialize)]
+    struct ToolResult {
+        #[serde(default, rename = "isError")]
+        is_error: Option<bool>,
+    }
+    // Most results do not have the member, and a search is cheaper than reading JSON.
+    result.get().contains("\"isError\"")
+        && serde_json::from_str::<ToolResult>(result.get())
+            .is_ok_and(|result| result.is_error == Some(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use outlive_wire::ErrorObject;
+    use serde_json::{json, value::to_raw_value};
+
+    use super::{OutcomeKind, TaskOutcome};
+
+    #[test]
+    fn result_with_is_error_is_failed() {
+        let kind = |value| TaskOutcome::Result(to_raw_value(&value).unwrap()).kind();
+        assert_eq!(kind(json!({"content": [], "isError": true})), OutcomeKind::Failed);
+        assert_eq!(kind(json!({"content": [], "isError": false})), OutcomeKind::Completed);
+        assert_eq!(kind(json!({"content": []})), OutcomeKind::Completed);
+        let nested = json!({"content": [], "structuredContent": {"isError": true}});
+        assert_eq!(kind(nested), OutcomeKind::Completed);
+        let error = ErrorObject { code: -32603, message: String::new(), data: None };
+        assert_eq!(TaskOutcome::Error(error).kind(), OutcomeKind::Failed);
+        assert_eq!(TaskOutcome::Cancelled.kind(), OutcomeKind::Cancelled);
+        assert_eq!(TaskOutcome::Expired.kind(), OutcomeKind::Expired);
+    }
+}
