@@ -12,6 +12,7 @@ mod conformance;
 mod crash;
 mod examples;
 mod fuzz;
+mod hostile;
 mod instructions;
 mod interop;
 mod logins;
@@ -65,6 +66,11 @@ usage: cargo xtask COMMAND
   killed-clients  clients that are killed at any moment of a task, and the processes that go on with it
                  --runs N
                  --seed N                   the same moments again
+  hostile      a hostile caller uses everything up at once, and an honest one must not notice
+                 --store sqlite|postgres    just one store
+                 --seconds N --tasks N      how long, and how many tasks are stored (60 s, 1,000,000)
+                 --short                    15 s and 100,000 tasks
+                 --program PATH             an `outlive` that is built already, with `seed-store` beside it
   program      what the released program weighs, and what it costs to start
   postgres     a database for tests that are run by hand, until Ctrl-C
                  --wheel                    the pinned package, whatever the system has
@@ -100,6 +106,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("streams") => crash::streams::run(args),
         Some("rolling") => crash::rolling::run(args),
         Some("killed-clients") => crash::killed::run(args),
+        Some("hostile") => hostile::run(args),
         Some("postgres") => postgres::run(args),
         Some("soak") => soak::run(args),
         Some("fuzz") => fuzz::run(args),

@@ -24,7 +24,7 @@ mod tools;
 
 use std::{
     future::Future,
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
@@ -46,7 +46,7 @@ use self::{
     tools::Tools,
 };
 use crate::{
-    paths,
+    checks, paths, print,
     trouble::{Kind, Result, Trouble},
 };
 
@@ -88,7 +88,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     if args.print_demo {
-        let printed = io::stdout().write_all(config::DEMO.as_bytes());
+        let printed = print::own(config::DEMO.as_bytes());
         return printed.map(|()| ExitCode::SUCCESS).map_err(Trouble::usage);
     }
     crate::log::to_stderr();
@@ -108,9 +108,12 @@ async fn serve(args: Args) -> Result<()> {
         Some(file) => config::load(file)?,
         None => config::demo(),
     };
-    let Config { server, auth, tasks, tools: configs } = with_flags(config, &args)?;
+    let config = with_flags(config, &args)?;
     let data = data_folder(&args, file.as_deref())?;
-    let (url, store) = open_store(&tasks, &data).await?;
+    let url = store_url(&config.tasks, &data);
+    check(&config, args.stdio, file.as_deref(), &data, &url)?;
+    let Config { server, auth, tasks, tools: configs, .. } = config;
+    let store = open_store(&url).await?;
     let shared = is_shared(&url).then(|| Arc::clone(&store));
 
     let host = Host::of(&data).map_err(|error| unusable(&data, &error))?;
@@ -143,20 +146,44 @@ async fn serve(args: Args) -> Result<()> {
     Ok(())
 }
 
+/// Says what `doctor` would say of what is to be served.
+///
+/// # Errors
+///
+/// Everything for which it must not be served.
+fn check(
+    config: &Config,
+    stdio: bool,
+    file: Option<&Path>,
+    data: &Path,
+    store: &str,
+) -> Result<()> {
+    config.warnings.iter().for_each(checks::warn);
+    let server = &config.server;
+    let mut all = checks::data_folder(data);
+    all.extend(checks::store_file(store));
+    all.extend(checks::tools(&config.tools, &base_of(file)));
+    if !stdio {
+        all.extend(server.token_file.as_deref().map(checks::tokens));
+        let knows_callers = server.token_file.is_some() || config.auth.is_some();
+        all.extend(checks::reach(server, &server.listen, knows_callers));
+    }
+    checks::admit(all)
+}
+
 /// Why nobody can be served at an address, in the words of this program.
 fn no_listener(server: &ServerConfig, error: &io::Error) -> Trouble {
-    if !error.to_string().contains("no authenticator") {
-        return Trouble::usage(error).remedy("outlive serve --listen 127.0.0.1:PORT");
-    }
-    let listen = &server.listen;
-    Trouble::usage(format_args!("others can reach {listen}, and callers need no token there")).remedy(
-        "--token-file FILE, or [auth] in the file; or --listen 127.0.0.1:PORT; or `open_to_anyone = true` in [server], if that is meant",
-    )
+    Trouble::usage(format_args!("nobody can listen at {}: {error}", server.listen))
+        .remedy("outlive serve --listen 127.0.0.1:PORT")
 }
 
 /// What the command line says counts more than what the file says.
 fn with_flags(mut config: Config, args: &Args) -> Result<Config> {
     if let Some(listen) = &args.listen {
+        if !config::is_address(listen) {
+            let what = format!("--listen must be an address and a port, and is \"{listen}\"");
+            return Err(Trouble::usage(what).remedy("--listen 127.0.0.1:8000"));
+        }
         config.server.listen.clone_from(listen);
     }
     if args.token_file.is_some() {
@@ -259,13 +286,16 @@ fn unusable(data: &Path, error: &std::io::Error) -> Trouble {
     .remedy("--data FOLDER, or OUTLIVE_DATA, for another one; `outlive doctor` looks closer")
 }
 
-async fn open_store(tasks: &TasksConfig, data: &Path) -> Result<(String, Arc<dyn Store>)> {
+/// Where tasks are kept.
+fn store_url(tasks: &TasksConfig, data: &Path) -> String {
     let own = || format!("sqlite:{}", data.join("tasks.db").display());
-    let url = tasks.store.clone().unwrap_or_else(own);
-    let store = outlive::tasks::open(&url)
+    tasks.store.clone().unwrap_or_else(own)
+}
+
+async fn open_store(url: &str) -> Result<Arc<dyn Store>> {
+    outlive::tasks::open(url)
         .await
-        .map_err(|error| Trouble::unreachable(error).remedy("`outlive doctor` looks closer"))?;
-    Ok((url, store))
+        .map_err(|error| Trouble::unreachable(error).remedy("`outlive doctor` looks closer"))
 }
 
 /// Whether other machines may use the store.

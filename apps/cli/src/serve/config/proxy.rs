@@ -42,7 +42,7 @@ enum Place {
 pub(super) fn proxy(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Option<ProxyConfig>> {
     let is_there = section.is_some();
     let mut section = section.unwrap_or_else(Section::empty);
-    let place = place(&mut section)?;
+    let place = section.attempt(place).flatten();
     let client_id = section.read("client_id")?;
     let client_secret_env = section.read("client_secret_env")?;
     let secret_env = section.read("secret_env")?;
@@ -60,18 +60,24 @@ pub(super) fn proxy(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Opt
     let read = match (is_there, place, client_id, secret_env) {
         (false, ..) => None,
         (true, None, ..) => {
-            return Err(lacks("upstream", "upstream = \"https://accounts.google.com\""));
+            section.report(lacks("upstream", "upstream = \"https://accounts.google.com\""));
+            None
         }
-        (true, _, None, _) => return Err(lacks("client_id", "client_id = \"…\", of the provider")),
+        (true, _, None, _) => {
+            section.report(lacks("client_id", "client_id = \"…\", of the provider"));
+            None
+        }
         (true, _, _, None) => {
             let example = "secret_env = \"PROXY_SECRET\", a variable with 32 random signs or more";
-            return Err(lacks("secret_env", example));
+            section.report(lacks("secret_env", example));
+            None
         }
         (true, ..) if allow.is_empty() != open_to_anyone => {
             let what = "[auth.proxy] does not say who may log in, or says it twice";
-            return Err(Problem::at(section.line, what).remedy(
+            section.report(Problem::at(section.line, what).remedy(
                 "allow = { email = [\"ann@example.com\"] }; or `open_to_anyone = true`, if everybody may whom the provider knows",
             ));
+            None
         }
         (true, Some(place), Some(client_id), Some(secret_env)) => Some(ProxyConfig {
             place,
