@@ -101,6 +101,11 @@ mod task_page {}
 #[doc = include_str!("../../../docs/streaming.md")]
 mod streaming_page {}
 
+/// And that of the page about skills.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/skills.md")]
+mod skills_page {}
+
 /// And that of the page about operating.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/operating.md")]

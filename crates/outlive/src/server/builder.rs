@@ -18,7 +18,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{
-    Prompt, RateLimit, Resource, ResourceTemplate, SealKeys, Server, Tool,
+    BuildError, Prompt, RateLimit, Resource, ResourceTemplate, SealKeys, Server, Skills, Tool,
     core::{CallerLimits, Core, DEBOUNCE, Offers, SessionHook, States},
     custom::{self, CustomMethod, NoticeHandler},
     durable::{Rehearsed, UsedRounds},
@@ -27,6 +27,7 @@ use super::{
     metrics::Counters,
     output::IntoRawResult,
     registry::{Notifier, Registry},
+    skills,
     tasks::{TaskConfig, Tasks},
     throttle::Throttle,
 };
@@ -40,6 +41,7 @@ pub struct ServerBuilder {
     resources: Vec<Resource>,
     templates: Vec<ResourceTemplate>,
     prompts: Vec<Prompt>,
+    skills: Option<Skills>,
     offers: Offers,
     logging: bool,
     extensions: JsonObject,
@@ -76,6 +78,7 @@ impl ServerBuilder {
             resources: Vec::new(),
             templates: Vec::new(),
             prompts: Vec::new(),
+            skills: None,
             offers: Offers { subscriptions: true, ..Offers::default() },
             logging: false,
             extensions: JsonObject::new(),
@@ -154,6 +157,13 @@ impl ServerBuilder {
     /// Adds a prompt.
     pub fn prompt(mut self, prompt: Prompt) -> Self {
         self.prompts.push(prompt);
+        self
+    }
+
+    /// Adds skills, and declares the extension `io.modelcontextprotocol/skills`. Every caller of the
+    /// server can read them.
+    pub fn skills(mut self, skills: Skills) -> Self {
+        self.skills.get_or_insert_default().extend(skills);
         self
     }
 
@@ -364,7 +374,8 @@ impl ServerBuilder {
     ///
     /// When two things have one name, a schema cannot be used, a handler needs state that was not
     /// given, or no revision is left to serve. The message says what to change.
-    pub fn build(self) -> Result<Server, BuildError> {
+    pub fn build(mut self) -> Result<Server, BuildError> {
+        let catalog = self.register_skills()?;
         if !self.eras.modern && !self.eras.legacy {
             return Err(BuildError("both eras are switched off; leave one on".into()));
         }
@@ -410,6 +421,7 @@ impl ServerBuilder {
             resources: Registry::new(Arc::clone(&resources)),
             templates: Registry::new(resources),
             prompts: Registry::new(notifier(Change::Prompts)),
+            skills: catalog,
             offers: self.offers,
             logging: self.logging,
             extensions: self.extensions,
@@ -438,6 +450,21 @@ impl ServerBuilder {
         self.prompts.into_iter().try_for_each(|prompt| server.add_new_prompt(prompt))?;
         Ok(server)
     }
+
+    /// Checks the skills, and adds what clients see of them.
+    fn register_skills(&mut self) -> Result<Option<Arc<skills::Catalog>>, BuildError> {
+        let Some(skills) = self.skills.take() else { return Ok(None) };
+        let catalog = skills.into_catalog().map_err(|error| BuildError(error.to_string()))?;
+        let catalog = Arc::new(catalog);
+        self.offers.resources = true;
+        let settings = serde_json::json!({"directoryRead": true});
+        self.extensions.insert(skills::EXTENSION.to_owned(), settings);
+        for (name, method) in skills::methods(&catalog) {
+            self.methods.insert(name.into(), method);
+        }
+        self.resources.extend(skills::resources(&catalog));
+        Ok(Some(catalog))
+    }
 }
 
 /// Names of extensions have a prefix that is ours to use.
@@ -451,32 +478,6 @@ fn check_extension(name: &str) -> Result<(), BuildError> {
         _ => Ok(()),
     }
 }
-
-/// Why a server could not be made. The text says what to change.
-#[derive(Debug)]
-pub struct BuildError(pub(super) String);
-
-impl BuildError {
-    pub(super) fn tool(name: &str, why: &dyn fmt::Display) -> Self {
-        Self(format!("tool `{name}`: {why}"))
-    }
-
-    pub(super) fn resource(uri: &str, why: &dyn fmt::Display) -> Self {
-        Self(format!("resource `{uri}`: {why}"))
-    }
-
-    pub(super) fn prompt(name: &str, why: &dyn fmt::Display) -> Self {
-        Self(format!("prompt `{name}`: {why}"))
-    }
-}
-
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for BuildError {}
 
 impl fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

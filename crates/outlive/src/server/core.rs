@@ -31,6 +31,7 @@ use super::{
     registry::Registry,
     resource::{ResourceEntry, TemplateEntry},
     router,
+    skills::Catalog,
     tasks::Tasks,
     throttle::{Permit, Throttle},
     tool::ToolEntry,
@@ -44,6 +45,8 @@ pub(super) struct Core {
     pub(super) resources: Registry<ResourceEntry>,
     pub(super) templates: Registry<TemplateEntry>,
     pub(super) prompts: Registry<PromptEntry>,
+    /// The files of skills, which can be read and are not listed.
+    pub(super) skills: Option<Arc<Catalog>>,
     pub(super) offers: Offers,
     pub(super) logging: bool,
     pub(super) extensions: JsonObject,

@@ -33,26 +33,35 @@ fn page<E: Entry, T>(
     registry: &Registry<E>,
     show: impl Fn(&E) -> Arc<T>,
 ) -> Result<Page<T>, Fault> {
-    let context = ["cursor", call.method_name(), call.principal().key()];
     let params: PaginatedRequestParams = serde_json::from_str(call.params()).map_err(|error| {
         Fault::invalid_params(format!("`params.cursor` must be a string: {error}"))
     })?;
-    let after = match params.cursor {
-        None => None,
-        Some(cursor) => {
-            let invalid = || Fault::invalid_params("invalid cursor; start again without one");
-            let place = core.profile.seal.open(&cursor, &context).ok_or_else(invalid)?;
-            Some(u64::from_le_bytes(place.try_into().map_err(|_| invalid())?))
-        }
-    };
+    let after = open_cursor(core, call, params.cursor.as_deref())?;
     let (entries, next) =
         registry.page(after, core.profile.limits.page_size.max(1), call.principal());
-    let next = match next {
-        None => None,
-        Some(place) => {
-            let sealed = core.profile.seal.seal(&place.to_le_bytes(), &context);
-            Some(sealed.ok_or_else(|| Fault::internal("no random bytes for a cursor"))?)
-        }
-    };
+    let next = next.map(|place| seal_cursor(core, call, place)).transpose()?;
     Ok(Page { items: entries.iter().map(|entry| show(entry)).collect(), next, cache: core.cache })
+}
+
+/// Opens a cursor that [`seal_cursor`] made for this caller and this method.
+pub(super) fn open_cursor(
+    core: &Core,
+    call: &Call,
+    cursor: Option<&str>,
+) -> Result<Option<u64>, Fault> {
+    let Some(cursor) = cursor else { return Ok(None) };
+    let invalid = || Fault::invalid_params("invalid cursor; start again without one");
+    let place = core.profile.seal.open(cursor, &context(call)).ok_or_else(invalid)?;
+    Ok(Some(u64::from_le_bytes(place.try_into().map_err(|_| invalid())?)))
+}
+
+/// Makes a cursor of the place at which a list continues.
+pub(super) fn seal_cursor(core: &Core, call: &Call, place: u64) -> Result<String, Fault> {
+    let sealed = core.profile.seal.seal(&place.to_le_bytes(), &context(call));
+    sealed.ok_or_else(|| Fault::internal("no random bytes for a cursor"))
+}
+
+/// What a cursor is sealed with.
+fn context(call: &Call) -> [&str; 3] {
+    ["cursor", call.method_name(), call.principal().key()]
 }

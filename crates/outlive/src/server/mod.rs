@@ -4,11 +4,12 @@
 //! arguments are made from the call by type ([`Args`], [`State`], [`Cx`]), their results turn into
 //! what the protocol wants ([`IntoToolResult`], [`IntoContents`], [`IntoPrompt`]).
 //!
-//! - [`Tool`], [`Resource`], [`ResourceTemplate`], [`Prompt`]: what can be registered.
+//! - [`Tool`], [`Resource`], [`ResourceTemplate`], [`Prompt`], [`Skills`]: what can be registered.
 //! - [`Server`]: serves stdio, HTTP and streams, and can be changed while it runs.
 //! - [`Error`]: what handlers fail with; [`Fault`] for refusals.
 
 mod access;
+mod build_error;
 mod builder;
 mod completion;
 mod conversation;
@@ -33,6 +34,7 @@ mod running;
 mod schema;
 mod seal_keys;
 mod sessions;
+mod skills;
 mod subscription;
 mod tasks;
 mod text_args;
@@ -40,7 +42,8 @@ mod throttle;
 mod tool;
 mod uri_template;
 
-pub use builder::{BuildError, ServerBuilder};
+pub use build_error::BuildError;
+pub use builder::ServerBuilder;
 pub use completion::{IntoSuggestions, Partial};
 pub use cx::Cx;
 pub(crate) use durable::Rehearsed;
@@ -73,6 +76,7 @@ pub use resource::{IntoContents, Resource, ResourceTemplate};
 pub use running::Server;
 pub(crate) use schema::{HeaderKind, HeaderParam, Schema, header_params};
 pub use seal_keys::{SealKeys, SealKeysError};
+pub use skills::{Skill, SkillError, Skills};
 pub(crate) use tasks::name_in_audit;
 pub use tasks::{
     CleanUp, IntoCleanedUp, OnCrash, ResponseMode, TaskConfig, TaskPolicy, Unfinished,

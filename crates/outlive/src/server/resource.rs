@@ -105,6 +105,15 @@ impl Resource {
         Self { info: outlive_wire::Resource::new(uri, name), common: Common::new(handler) }
     }
 
+    /// A resource that is listed as `info` says.
+    pub(super) fn from_info<M: 'static, H>(info: outlive_wire::Resource, handler: H) -> Self
+    where
+        H: Handler<M>,
+        H::Output: IntoContents,
+    {
+        Self { info, common: Common::new(handler) }
+    }
+
     shared_setters!();
 
     /// How many bytes it has.
@@ -241,6 +250,9 @@ pub(super) fn readable(core: &Core, uri: &str, principal: &Principal) -> Result<
     if let Some(entry) = core.resources.get(uri, principal) {
         return entry.common.access.check(principal).map(|()| true);
     }
+    if core.skills.as_ref().is_some_and(|skills| skills.has(uri)) {
+        return Ok(true);
+    }
     let fits = |entry: &Arc<TemplateEntry>| {
         entry.template.matches(uri).map(|_| entry.common.access.check(principal))
     };
@@ -267,6 +279,10 @@ pub(super) fn read(core: &Arc<Core>, call: Arc<Call>) -> Work {
             entry.common.mime_type.clone(),
             (entry.common.handler)(cx, uri),
         );
+    }
+    if let Some(contents) = core.skills.as_ref().and_then(|skills| skills.read(&uri)) {
+        let result = ReadResourceResult { contents: vec![contents], meta: None };
+        return Box::pin(ready(Ok(Outcome::Complete(Answer::Resource(result, core.cache)))));
     }
     let found = core
         .templates

@@ -36,6 +36,7 @@ mod prompts; // arguments, messages
 mod questions; // asking the client, on every wire
 mod resources; // contents, templates, subscriptions
 mod shape; // what older revisions are spared
+mod skills; // instructions for agents, in folders
 mod streaming; // what is told while it grows
 mod tasks; // what outlives its request
 mod tools; // arguments, results, schemas, headers

@@ -1,0 +1,29 @@
+//! Why a server could not be made.
+
+use std::fmt;
+
+/// Why a server could not be made. The text says what to change.
+#[derive(Debug)]
+pub struct BuildError(pub(super) String);
+
+impl BuildError {
+    pub(super) fn tool(name: &str, why: &dyn fmt::Display) -> Self {
+        Self(format!("tool `{name}`: {why}"))
+    }
+
+    pub(super) fn resource(uri: &str, why: &dyn fmt::Display) -> Self {
+        Self(format!("resource `{uri}`: {why}"))
+    }
+
+    pub(super) fn prompt(name: &str, why: &dyn fmt::Display) -> Self {
+        Self(format!("prompt `{name}`: {why}"))
+    }
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BuildError {}

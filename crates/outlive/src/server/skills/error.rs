@@ -1,0 +1,22 @@
+//! The errors of skills.
+
+use std::fmt;
+
+/// A skill that cannot be served. The text says which, and what to change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkillError(String);
+
+impl SkillError {
+    /// Something is wrong at a place: a path, or the URI of a file.
+    pub(super) fn at(place: impl fmt::Display, what: impl fmt::Display) -> Self {
+        Self(format!("skill {place}: {what}"))
+    }
+}
+
+impl fmt::Display for SkillError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SkillError {}

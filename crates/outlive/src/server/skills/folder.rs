@@ -1,0 +1,142 @@
+//! Reads a folder of skills.
+//!
+//! The whole tree is walked once, with bounds on depth, files and bytes. What is read is what lies in
+//! the folder: a link that leads out of it is an error, and so is anything that is no file.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use bytes::Bytes;
+
+use super::{
+    catalog::{MAX_FILE_BYTES, MAX_TOTAL_BYTES},
+    error::SkillError,
+    skill::{Origin, SKILL_MD, Skill},
+};
+
+/// Depth of folders in each other.
+const MAX_DEPTH: usize = 16;
+
+/// Number of files and folders in a folder of skills.
+const MAX_ENTRIES: usize = 16_384;
+
+/// A walk through a folder.
+struct Walk {
+    /// The folder without any link in its path.
+    root: PathBuf,
+    entries: usize,
+    bytes: usize,
+    /// The contents of all files, by their paths from the root on.
+    files: BTreeMap<String, Bytes>,
+}
+
+/// Reads the skills of a folder.
+pub(super) fn read(folder: &Path) -> Result<Vec<Skill>, SkillError> {
+    let failed = |error: io::Error| unreadable(folder, &error);
+    let root = folder.canonicalize().map_err(failed)?;
+    if !root.metadata().map_err(failed)?.is_dir() {
+        return Err(SkillError::at(folder.display(), "is no folder; name one with skills in it"));
+    }
+    let mut walk = Walk { root: root.clone(), entries: 0, bytes: 0, files: BTreeMap::new() };
+    walk.folder(&root, "", 0)?;
+    let mut paths: Vec<&str> = Vec::new();
+    for file in walk.files.keys() {
+        match file.strip_suffix(SKILL_MD) {
+            Some("") => return Err(at_the_root(folder)),
+            Some(path) => paths.extend(path.strip_suffix('/')),
+            None => {}
+        }
+    }
+    Ok(paths.into_iter().map(|path| skill(folder, path, &walk.files)).collect())
+}
+
+fn at_the_root(folder: &Path) -> SkillError {
+    let what = "is a skill itself; name the folder that it lies in, or move it into one of its own";
+    SkillError::at(folder.display(), what)
+}
+
+/// Makes the skill of a folder that has a `SKILL.md`. A skill inside it is a part of it, too.
+fn skill(folder: &Path, path: &str, files: &BTreeMap<String, Bytes>) -> Skill {
+    let (prefix, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let inside = files.iter().filter_map(|(file, contents)| {
+        let file = file.strip_prefix(path)?.strip_prefix('/')?;
+        Some((file.to_owned(), contents.clone()))
+    });
+    let place = folder.join(path).display().to_string();
+    Skill {
+        prefix: prefix.to_owned(),
+        files: inside.collect(),
+        origin: Some(Origin { name: name.to_owned(), place }),
+    }
+}
+
+impl Walk {
+    fn folder(&mut self, folder: &Path, path: &str, depth: usize) -> Result<(), SkillError> {
+        if depth > MAX_DEPTH {
+            return Err(SkillError::at(
+                folder.display(),
+                format_args!("folders are nested deeper than {MAX_DEPTH}"),
+            ));
+        }
+        let failed = |error: io::Error| unreadable(folder, &error);
+        for entry in fs::read_dir(folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name();
+            if name.as_encoded_bytes().starts_with(b".") {
+                continue;
+            }
+            self.entries += 1;
+            if self.entries > MAX_ENTRIES {
+                let what = format!(
+                    "has more than {MAX_ENTRIES} files; name a folder that holds skills only"
+                );
+                return Err(SkillError::at(self.root.display(), what));
+            }
+            let Some(name) = name.to_str() else {
+                return Err(SkillError::at(entry.path().display(), "its name is not UTF-8"));
+            };
+            let path = if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
+            self.entry(&entry.path(), path, depth)?;
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, place: &Path, path: String, depth: usize) -> Result<(), SkillError> {
+        let failed = |error: io::Error| unreadable(place, &error);
+        let target = place.canonicalize().map_err(failed)?;
+        if !target.starts_with(&self.root) {
+            let what = "is a link out of the folder; copy the file, or take the link away";
+            return Err(SkillError::at(place.display(), what));
+        }
+        // Asked of what is opened, so that no pipe or device is ever opened.
+        let kind = fs::symlink_metadata(&target).map_err(failed)?.file_type();
+        if kind.is_dir() {
+            return self.folder(&target, &path, depth + 1);
+        }
+        if !kind.is_file() {
+            return Err(SkillError::at(place.display(), "is neither a file nor a folder"));
+        }
+        let mut contents = Vec::new();
+        let file = File::open(&target).map_err(failed)?;
+        file.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut contents).map_err(failed)?;
+        if contents.len() > MAX_FILE_BYTES {
+            let what = format!("the file has more than {MAX_FILE_BYTES} bytes");
+            return Err(SkillError::at(place.display(), what));
+        }
+        self.bytes += contents.len();
+        if self.bytes > MAX_TOTAL_BYTES {
+            let what = format!("all files together have more than {MAX_TOTAL_BYTES} bytes");
+            return Err(SkillError::at(self.root.display(), what));
+        }
+        self.files.insert(path, Bytes::from(contents));
+        Ok(())
+    }
+}
+
+fn unreadable(place: &Path, error: &io::Error) -> SkillError {
+    SkillError::at(place.display(), format_args!("cannot be read: {error}"))
+}
