@@ -37,7 +37,7 @@ mod stored;
 mod task;
 
 pub use asked::{Asked, Pending, Reply};
-pub use bus::{Bus, Feed, Lists, Wants};
+pub use bus::{Bus, Feed, Lists, Mark, Wants};
 pub use call::Call;
 pub use clock::Clock;
 pub use endpoint::{Accepted, Arrival, Endpoint, Refusal};
