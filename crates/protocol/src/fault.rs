@@ -64,6 +64,13 @@ pub enum Fault {
         /// When it is worth trying again.
         retry_after: Duration,
     },
+    /// A limit is used up that has a name, by this caller or by all of them.
+    OverLimit {
+        /// Its name, as operators and authors know it.
+        limit: Cow<'static, str>,
+        /// When it is worth trying again.
+        retry_after: Duration,
+    },
     /// What the answer would have to come from cannot be used at the moment. That says nothing about
     /// what was asked for: it may be there, or have been done.
     Unavailable {
@@ -90,6 +97,21 @@ impl Fault {
     /// The message is none we take, in words.
     pub fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
         Self::InvalidRequest(message.into())
+    }
+
+    /// A limit is used up. Nobody knows when it is not: the peer may try again in a second.
+    pub const fn over_limit(limit: &'static str) -> Self {
+        Self::OverLimit { limit: Cow::Borrowed(limit), retry_after: Duration::from_secs(1) }
+    }
+
+    /// When it is worth trying again, if that is all that is wrong.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Busy { retry_after }
+            | Self::OverLimit { retry_after, .. }
+            | Self::Unavailable { retry_after } => Some(*retry_after),
+            _ => None,
+        }
     }
 
     /// Logs what cannot be used at the moment, and asks the peer to come back in a second.
@@ -141,6 +163,12 @@ impl fmt::Display for Fault {
             Self::Busy { retry_after } => {
                 write!(f, "too many requests; try again in {} ms", retry_after.as_millis().max(1))
             }
+            Self::OverLimit { limit, retry_after } => write!(
+                f,
+                "the limit `{}` is used up; try again in {} ms",
+                short(limit),
+                retry_after.as_millis().max(1)
+            ),
             Self::Unavailable { retry_after } => write!(
                 f,
                 "what is kept here cannot be read or written at the moment; try again in {} ms",

@@ -6,7 +6,11 @@ use std::{future::Future, pin::Pin, sync::Arc};
 use bytes::Bytes;
 use http::{Request, Response};
 
-use super::{Body, post, service::Shared};
+use super::{
+    Body,
+    post::{self, Reading},
+    service::Shared,
+};
 
 /// Serves paths of its own. Nothing about the caller has been judged but the `Host` of the request.
 pub trait Routes: Send + Sync + 'static {
@@ -47,7 +51,7 @@ where
     B: http_body::Body<Data = Bytes>,
     B::Error: std::fmt::Display,
 {
-    match post::read(body, bytes, shared.config.idle_connection).await {
+    match post::read(body, Reading::of_body(shared, bytes)).await {
         Ok(body) => routes.answer(Request::from_parts(parts, body)).await.map(Body::full),
         Err(response) => *response,
     }
