@@ -5,9 +5,9 @@
 //! `judge` says what that is. Faults that never hit anything fail the run too.
 
 mod client;
-mod database;
+pub(crate) mod database;
 mod fleet;
-mod http;
+pub(crate) mod http;
 mod job;
 mod judge;
 pub(crate) mod killed;

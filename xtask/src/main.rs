@@ -4,6 +4,7 @@
 
 #![expect(clippy::print_stdout, reason = "a command's report is its product")]
 
+mod advisories;
 mod args;
 mod bench;
 mod clients;
@@ -11,6 +12,7 @@ mod conformance;
 mod crash;
 mod examples;
 mod fuzz;
+mod hostile;
 mod instructions;
 mod interop;
 mod logins;
@@ -35,6 +37,7 @@ usage: cargo xtask COMMAND
 
   test         everything below that a change must pass, cheap to dear
                  --only STEP, --skip STEP   (repeatable; --list names the steps)
+  advisories   known vulnerabilities of the crates that we depend on
   tidy         the rules that neither rustfmt nor clippy knows; takes less than a second
   conformance  the official MCP suite against our server and client
                  --scenario NAME            just one scenario, on every wire it has
@@ -63,6 +66,11 @@ usage: cargo xtask COMMAND
   killed-clients  clients that are killed at any moment of a task, and the processes that go on with it
                  --runs N
                  --seed N                   the same moments again
+  hostile      a hostile caller uses everything up at once, and an honest one must not notice
+                 --store sqlite|postgres    just one store
+                 --seconds N --tasks N      how long, and how many tasks are stored (60 s, 1,000,000)
+                 --short                    15 s and 100,000 tasks
+                 --program PATH             an `outlive` that is built already, with `seed-store` beside it
   program      what the released program weighs, and what it costs to start
   postgres     a database for tests that are run by hand, until Ctrl-C
                  --wheel                    the pinned package, whatever the system has
@@ -83,6 +91,7 @@ fn main() -> ExitCode {
 fn run(mut args: Args) -> Result<()> {
     match args.word().as_deref() {
         Some("test") => test::run(args),
+        Some("advisories") => advisories::run(args),
         Some("tidy") => tidy::run(args),
         Some("conformance") => conformance::run(args),
         Some("clients") => clients::run(args),
@@ -97,6 +106,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("streams") => crash::streams::run(args),
         Some("rolling") => crash::rolling::run(args),
         Some("killed-clients") => crash::killed::run(args),
+        Some("hostile") => hostile::run(args),
         Some("postgres") => postgres::run(args),
         Some("soak") => soak::run(args),
         Some("fuzz") => fuzz::run(args),

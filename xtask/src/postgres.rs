@@ -117,6 +117,11 @@ impl Postgres {
         format!("postgres://postgres@{folder}/postgres")
     }
 
+    /// The folder of the tables, without the write-ahead log.
+    pub(crate) fn tables(&self) -> PathBuf {
+        self.folder.join("data/base")
+    }
+
     /// It writes there how far it is.
     fn wait_until_ready(&mut self) -> Result<()> {
         let state = self.folder.join("data/postmaster.pid");

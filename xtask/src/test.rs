@@ -10,6 +10,7 @@ use crate::args::Args;
 use crate::postgres::{self, Postgres, Programs};
 use crate::tools::{self, Tool};
 use crate::{
+    advisories::{self, Checked},
     clients, conformance, crash, examples, instructions, interop, logins, packages, process, soak,
     tidy,
 };
@@ -30,6 +31,8 @@ enum Run {
     TestsPackaged(&'static [&'static str]),
     /// `cargo doc`, for which a warning is an error.
     Doc(&'static [&'static str]),
+    /// The advisories. A machine that cannot have them does not fail, but says so in the end.
+    Advisories,
     /// A command of this program, as it is typed, and the function that does it.
     Xtask(&'static [&'static str], fn(Args) -> Result<()>),
 }
@@ -45,6 +48,7 @@ const STEPS: &[Step] = &[
         name: "deny",
         run: Run::Tool(&tools::DENY, &["deny", "check", "bans", "licenses", "sources"]),
     },
+    Step { name: "advisories", run: Run::Advisories },
     Step { name: "nextest", run: Run::Tests(&["nextest", "run", "--workspace"]) },
     Step {
         name: "postgres-18",
@@ -113,16 +117,17 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
 
 fn run_steps<'a>(steps: impl Iterator<Item = &'a Step>) -> Result<()> {
     let start = Instant::now();
-    let mut times = Vec::new();
+    let (mut times, mut notes) = (Vec::new(), Vec::new());
     for step in steps {
         eprintln!("\n== {} ({} so far): {}", step.name, seconds(start.elapsed()), step.run);
         let begun = Instant::now();
-        step.run.start().with_context(|| {
+        let note = step.run.start().with_context(|| {
             format!(
                 "step `{}` failed; repeat just it with `cargo xtask test --only {}`",
                 step.name, step.name
             )
         })?;
+        notes.extend(note);
         times.push((step.name, begun.elapsed()));
     }
     println!("\nAll steps passed.");
@@ -130,6 +135,9 @@ fn run_steps<'a>(steps: impl Iterator<Item = &'a Step>) -> Result<()> {
         println!("  {name:<14} {:>9}", seconds(time));
     }
     println!("  {:<14} {:>9}", "total", seconds(start.elapsed()));
+    for note in notes {
+        println!("{note}");
+    }
     Ok(())
 }
 
@@ -142,7 +150,21 @@ fn seconds(time: Duration) -> String {
 }
 
 impl Run {
-    fn start(&self) -> Result<()> {
+    /// Runs the step. Returns what the last lines have to say about it.
+    fn start(&self) -> Result<Option<String>> {
+        if let Self::Advisories = self {
+            return Ok(match advisories::check()? {
+                Checked::Clean => None,
+                Checked::Partly(what) => {
+                    eprintln!("{what}");
+                    Some(what)
+                }
+            });
+        }
+        self.pass().map(|()| None)
+    }
+
+    fn pass(&self) -> Result<()> {
         match self {
             Self::Cargo(args) => process::run(&mut process::cargo(args)),
             Self::Tool(tool, args) => {
@@ -164,6 +186,7 @@ impl Run {
             Self::Doc(args) => {
                 process::run(process::cargo(args).env("RUSTDOCFLAGS", "-D warnings"))
             }
+            Self::Advisories => advisories::check().map(drop),
             Self::Xtask(words, command) => command(Args::of(&words[1..])),
         }
     }
@@ -186,6 +209,7 @@ impl std::fmt::Display for Run {
                 write!(f, "{}=… cargo {}", postgres::ADDRESS, args.join(" "))
             }
             Self::Doc(args) => write!(f, "RUSTDOCFLAGS='-D warnings' cargo {}", args.join(" ")),
+            Self::Advisories => f.write_str("cargo xtask advisories"),
             Self::Xtask(words, _) => write!(f, "cargo xtask {}", words.join(" ")),
         }
     }

@@ -54,11 +54,11 @@ pub mod tasks {
         engine::EngineConfig,
         store::{
             After, Answer, Answerer, Asked, Audit, AuditEvent, By, Cancelled, Census, Changes,
-            Claimed, Cleaning, Created, Durability, Emitted, Filter, Heard, Inspected, Lease,
-            Listener, MemoryStore, Millis, NewTask, OnceKey, Operated, Overseen, PageLimit, Phase,
-            Probe, Product, Purged, QuestionState, Questioned, Retried, SqliteOptions, SqliteStore,
-            Store, StoreError, Swept, TaskId, TaskOutcome, Then, View, WorkerId, contract, open,
-            open_operated, probe,
+            Claim, Claimed, Cleaning, Created, Durability, Emitted, Filter, Heard, Inspected,
+            Lease, Listener, MemoryStore, Millis, NewTask, OnceKey, Operated, Overseen, PageLimit,
+            Phase, Probe, Product, Purged, QuestionState, Questioned, Retried, SqliteOptions,
+            SqliteStore, Store, StoreError, Swept, TaskId, TaskOutcome, Then, View, WorkerId,
+            contract, open, open_operated, probe,
         },
     };
 
@@ -68,6 +68,9 @@ pub mod tasks {
 
 /// The protocol's own types.
 pub use outlive_wire as wire;
+
+/// Text of a peer, made safe to show to people.
+pub use outlive_protocol::text;
 
 pub use outlive_macros::{Form, prompt, resource, tool};
 

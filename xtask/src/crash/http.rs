@@ -47,7 +47,7 @@ pub(crate) fn post(
     exchange(stream, headers, message, patience).map_err(NoAnswer::Unknown)
 }
 
-fn exchange(
+pub(crate) fn exchange(
     mut stream: TcpStream,
     headers: &[(&str, &str)],
     message: &Value,
@@ -72,7 +72,8 @@ fn exchange(
 }
 
 impl Response {
-    fn read(mut stream: BufReader<TcpStream>) -> io::Result<Self> {
+    /// Reads the head of a response.
+    pub(crate) fn read(mut stream: BufReader<TcpStream>) -> io::Result<Self> {
         let start = line(&mut stream)?;
         let status = start.split(' ').nth(1).and_then(|status| status.parse().ok());
         let status = status.ok_or_else(|| broken(&format!("`{start}` is no HTTP")))?;

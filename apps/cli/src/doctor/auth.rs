@@ -10,7 +10,7 @@ use crate::serve::config::{AuthConfig, Check};
 const AUTH: &str = "auth";
 
 pub(super) async fn check(auth: &AuthConfig) -> Vec<Finding> {
-    let (server, proxy) = match auth.servers("outlive", [], Arc::new(MemoryStore::new())) {
+    let (server, proxy) = match auth.servers("outlive", Arc::new(MemoryStore::new())) {
         Ok(servers) => servers,
         Err(trouble) => {
             let remedy = trouble.next_step().unwrap_or("correct [auth]").to_owned();

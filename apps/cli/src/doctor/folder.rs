@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::Finding;
+use crate::checks;
 
 const DATA: &str = "data";
 
@@ -43,7 +44,7 @@ pub(super) fn check(data: &Path) -> Vec<Finding> {
     }];
     findings.extend(space(&folder));
     if there {
-        findings.extend(privacy(&folder));
+        findings.extend(checks::data_folder(&folder).into_iter().map(Finding::from));
     }
     findings.extend(socket(data, &folder, there));
     findings
@@ -68,36 +69,6 @@ fn writable(folder: &Path) -> io::Result<()> {
     let trial = Trial::in_folder(folder, "");
     fs::OpenOptions::new().write(true).create_new(true).open(&trial.0)?;
     Ok(())
-}
-
-/// Nobody else needs to look into it.
-#[cfg(unix)]
-fn privacy(folder: &Path) -> Option<Finding> {
-    use std::os::unix::fs::MetadataExt;
-    let about = fs::metadata(folder).ok()?;
-    let place = folder.display();
-    let user = rustix::process::geteuid().as_raw();
-    if about.uid() != user {
-        return Some(Finding::warning(
-            DATA,
-            format!("{place} belongs to user {}, and this is user {user}", about.uid()),
-            "run this program as the user that it belongs to",
-        ));
-    }
-    let mode = about.mode() & 0o777;
-    match mode & 0o077 {
-        0 => Some(Finding::ok(DATA, format!("nobody else may look into it (mode {mode:03o})"))),
-        _ => Some(Finding::warning(
-            DATA,
-            format!("others may look into {place} (mode {mode:03o})"),
-            format!("chmod 700 {place}"),
-        )),
-    }
-}
-
-#[cfg(not(unix))]
-fn privacy(_folder: &Path) -> Option<Finding> {
-    None
 }
 
 #[cfg(unix)]

@@ -10,18 +10,15 @@ mod machine;
 mod port;
 mod store;
 
-use std::{
-    io::{self, Write},
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{io, path::PathBuf, process::ExitCode};
 
-use console::style;
 use serde::Serialize;
 
 use crate::{
+    checks::{self, Check},
     paths,
-    serve::config::{self, Config},
+    print::{self, Paint, paint},
+    serve::config::{self, Config, Mistakes},
     store::{block_on, own_url, plain},
     trouble::{Kind, Result, Trouble},
 };
@@ -94,6 +91,17 @@ impl Finding {
     }
 }
 
+impl From<Check> for Finding {
+    fn from(Check { topic, level, what, remedy }: Check) -> Self {
+        let level = match level {
+            checks::Level::Ok => Level::Ok,
+            checks::Level::Warning => Level::Warning,
+            checks::Level::Broken | checks::Level::Refused => Level::Failure,
+        };
+        Self { check: topic, level, what, remedy }
+    }
+}
+
 #[derive(Serialize)]
 struct Report<'a> {
     healthy: bool,
@@ -102,7 +110,7 @@ struct Report<'a> {
 
 /// What `outlive serve` would use: what the command line says, then the file, then the defaults.
 struct Plan {
-    file: Option<(PathBuf, Result<Config>)>,
+    file: Option<(PathBuf, Result<Config, Mistakes>)>,
     data: PathBuf,
     store: Option<String>,
     listen: String,
@@ -145,6 +153,27 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// What the file says, if it can be served.
+    fn config(&self) -> Option<&Config> {
+        self.file.as_ref().and_then(|(_, config)| config.as_ref().ok())
+    }
+
+    /// Whether others can reach the server without a token.
+    fn reach(&self) -> Option<Check> {
+        let demo;
+        let config = match &self.file {
+            Some(_) => self.config()?,
+            None => {
+                demo = config::demo();
+                &demo
+            }
+        };
+        let knows_callers = self.token_file.is_some() || config.auth.is_some();
+        checks::reach(&config.server, &self.listen, knows_callers)
+    }
+}
+
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let began = machine::Began::now();
     let plan = Plan::of(args)?;
@@ -152,13 +181,18 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     findings.extend(files::check(&plan));
     findings.extend(block_on(async {
         let mut findings = match plan.store.clone().map_or_else(|| own_url(&plan.data), Ok) {
-            Ok(url) => store::check(&url).await,
+            Ok(url) => {
+                let mut findings = store::check(&url).await;
+                findings.extend(checks::store_file(&url).map(Finding::from));
+                findings
+            }
             Err(several) => {
                 vec![Finding::warning("store", several.to_string(), "name one: --store URL")]
             }
         };
         findings.push(port::check(&plan.listen).await);
-        let config = plan.file.as_ref().and_then(|(_, config)| config.as_ref().ok());
+        let config = plan.config();
+        findings.extend(plan.reach().map(Finding::from));
         if let Some(auth) = config.and_then(|config| config.auth.as_ref()) {
             findings.extend(auth::check(auth).await);
         }
@@ -171,27 +205,23 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
 }
 
 fn say(findings: &[Finding], healthy: bool, json: bool) -> Result<()> {
-    let mut text = Vec::new();
+    let mut lines = Vec::new();
     let failed = |error: &dyn std::fmt::Display| Trouble::new(Kind::Failed, error);
     if json {
         let report = Report { healthy, findings };
-        serde_json::to_writer(&mut text, &report).map_err(|error| failed(&error))?;
-        text.push(b'\n');
+        lines.push(serde_json::to_string(&report).map_err(|error| failed(&error))?);
     }
     for Finding { check, level, what, remedy } in findings.iter().filter(|_| !json) {
         // Colours are left out by themselves where nobody sees them.
         let word = match level {
-            Level::Ok => style("ok     ").green(),
-            Level::Warning => style("warning").yellow(),
-            Level::Failure => style("FAILURE").red().bold(),
+            Level::Ok => paint(Paint::Green, "ok     "),
+            Level::Warning => paint(Paint::Yellow, "warning"),
+            Level::Failure => paint(Paint::Red, "FAILURE"),
         };
-        let mut line = format!("{word}  {check:10}  {}\n", plain(what));
-        if let Some(remedy) = remedy {
-            line.push_str(&format!("{:21}try: {}\n", "", plain(remedy)));
-        }
-        text.extend(line.into_bytes());
+        lines.push(format!("{word}  {check:10}  {}", plain(what)));
+        lines.extend(remedy.as_ref().map(|it| format!("{:21}try: {}", "", plain(it))));
     }
-    match io::stdout().lock().write_all(&text) {
+    match print::page(&lines.join("\n")) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(failed(&error)),
         _ => Ok(()),
     }

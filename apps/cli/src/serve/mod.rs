@@ -25,7 +25,7 @@ mod tools;
 
 use std::{
     future::Future,
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
@@ -47,7 +47,7 @@ use self::{
     tools::Tools,
 };
 use crate::{
-    paths,
+    checks, paths, print,
     trouble::{Kind, Result, Trouble},
 };
 
@@ -89,7 +89,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     if args.print_demo {
-        let printed = io::stdout().write_all(config::DEMO.as_bytes());
+        let printed = print::own(config::DEMO.as_bytes());
         return printed.map(|()| ExitCode::SUCCESS).map_err(Trouble::usage);
     }
     crate::log::to_stderr();
@@ -110,16 +110,18 @@ async fn serve(args: Args) -> Result<()> {
         Some(file) => config::load(file)?,
         None => config::demo(),
     };
-    let Config { server, auth, tasks, tools: configs } = with_flags(config, &args)?;
+    let config = with_flags(config, &args)?;
     let data = data_folder(&args, file.as_deref())?;
-    let (url, store) = open_store(&tasks, &data).await?;
+    let url = store_url(&config.tasks, &data);
+    check(&config, args.stdio, file.as_deref(), &data, &url)?;
+    let Config { server, auth, tasks, tools: configs, .. } = config;
+    let store = open_store(&url).await?;
     let shared = is_shared(&url).then(|| Arc::clone(&store));
 
     let host = Host::of(&data).map_err(|error| unusable(&data, &error))?;
     let runner = Runner::new(&data, host.clone(), shared.clone(), tasks.lost_after)?;
     let runner = Arc::new(runner);
     let longest_end = configs.iter().map(|tool| tool.end_grace).max().unwrap_or_default();
-    let scopes = configs.iter().flat_map(|tool| tool.scopes.clone()).collect();
     let hello = Hello::new(&server, auth.as_ref(), &configs, file.as_deref(), &data, &url);
     let mut tools = Tools::new(base_of(file.as_deref()), Arc::clone(&runner));
     let built =
@@ -135,10 +137,7 @@ async fn serve(args: Args) -> Result<()> {
         built.serve_stdio().await.map_err(|error| Trouble::new(Kind::Failed, error))?;
     } else {
         let serving = built
-            .serve_http(
-                server.listen.as_str(),
-                http(&server, auth.as_ref(), scopes, store, &built)?,
-            )
+            .serve_http(server.listen.as_str(), http(&server, auth.as_ref(), store, &built)?)
             .await
             .map_err(|error| no_listener(&server, &error))?;
         hello.at(&serving.url(), args.json);
@@ -149,20 +148,44 @@ async fn serve(args: Args) -> Result<()> {
     Ok(())
 }
 
+/// Says what `doctor` would say of what is to be served.
+///
+/// # Errors
+///
+/// Everything for which it must not be served.
+fn check(
+    config: &Config,
+    stdio: bool,
+    file: Option<&Path>,
+    data: &Path,
+    store: &str,
+) -> Result<()> {
+    config.warnings.iter().for_each(checks::warn);
+    let server = &config.server;
+    let mut all = checks::data_folder(data);
+    all.extend(checks::store_file(store));
+    all.extend(checks::tools(&config.tools, &base_of(file)));
+    if !stdio {
+        all.extend(server.token_file.as_deref().map(checks::tokens));
+        let knows_callers = server.token_file.is_some() || config.auth.is_some();
+        all.extend(checks::reach(server, &server.listen, knows_callers));
+    }
+    checks::admit(all)
+}
+
 /// Why nobody can be served at an address, in the words of this program.
 fn no_listener(server: &ServerConfig, error: &io::Error) -> Trouble {
-    if !error.to_string().contains("no authenticator") {
-        return Trouble::usage(error).remedy("outlive serve --listen 127.0.0.1:PORT");
-    }
-    let listen = &server.listen;
-    Trouble::usage(format_args!("others can reach {listen}, and callers need no token there")).remedy(
-        "--token-file FILE, or [auth] in the file; or --listen 127.0.0.1:PORT; or `open_to_anyone = true` in [server], if that is meant",
-    )
+    Trouble::usage(format_args!("nobody can listen at {}: {error}", server.listen))
+        .remedy("outlive serve --listen 127.0.0.1:PORT")
 }
 
 /// What the command line says counts more than what the file says.
 fn with_flags(mut config: Config, args: &Args) -> Result<Config> {
     if let Some(listen) = &args.listen {
+        if !config::is_address(listen) {
+            let what = format!("--listen must be an address and a port, and is \"{listen}\"");
+            return Err(Trouble::usage(what).remedy("--listen 127.0.0.1:8000"));
+        }
         config.server.listen.clone_from(listen);
     }
     if args.token_file.is_some() {
@@ -219,7 +242,6 @@ fn builder(
 fn http(
     server: &ServerConfig,
     auth: Option<&AuthConfig>,
-    scopes: Vec<String>,
     store: Arc<dyn Store>,
     built: &Server,
 ) -> Result<HttpConfig> {
@@ -229,7 +251,7 @@ fn http(
     }
     if let Some(auth) = auth {
         let name = server.title.as_ref().unwrap_or(&server.name);
-        let (resource_server, proxy) = auth.servers(name, scopes, store)?;
+        let (resource_server, proxy) = auth.servers(name, store)?;
         http = http.authenticator(resource_server);
         if let Some(proxy) = proxy {
             http = http.routes(proxy);
@@ -266,13 +288,16 @@ fn unusable(data: &Path, error: &std::io::Error) -> Trouble {
     .remedy("--data FOLDER, or OUTLIVE_DATA, for another one; `outlive doctor` looks closer")
 }
 
-async fn open_store(tasks: &TasksConfig, data: &Path) -> Result<(String, Arc<dyn Store>)> {
+/// Where tasks are kept.
+fn store_url(tasks: &TasksConfig, data: &Path) -> String {
     let own = || format!("sqlite:{}", data.join("tasks.db").display());
-    let url = tasks.store.clone().unwrap_or_else(own);
-    let store = outlive::tasks::open(&url)
+    tasks.store.clone().unwrap_or_else(own)
+}
+
+async fn open_store(url: &str) -> Result<Arc<dyn Store>> {
+    outlive::tasks::open(url)
         .await
-        .map_err(|error| Trouble::unreachable(error).remedy("`outlive doctor` looks closer"))?;
-    Ok((url, store))
+        .map_err(|error| Trouble::unreachable(error).remedy("`outlive doctor` looks closer"))
 }
 
 /// Whether other machines may use the store.

@@ -10,9 +10,10 @@ use outlive::server::Server;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{
-    config,
+    base_of, config,
     tools::{Changed, Tools},
 };
+use crate::{checks, print::talk, trouble::Trouble};
 
 /// How often to look. Looking is one question to the file system, and works where notices of
 /// changes do not: on network drives and in containers.
@@ -43,14 +44,19 @@ pub(super) async fn follow(path: PathBuf, server: Server, mut tools: Tools) {
         }
         seen = now;
         match config::load(&path) {
-            Err(trouble) => {
-                trouble.tell();
-                eprintln!("  the tools stay as they were");
+            Err(mistakes) => {
+                Trouble::from(mistakes).tell();
+                talk!("  the tools stay as they were");
             }
-            Ok(config) => match tools.update(&server, config.tools) {
-                Ok(changed) => tell(&path, &changed),
-                Err(error) => eprintln!("error: {}: {error}", path.display()),
-            },
+            Ok(config) => {
+                config.warnings.iter().for_each(checks::warn);
+                // None of them refuses: a tool that cannot run says so when it is called.
+                let _ = checks::admit(checks::tools(&config.tools, &base_of(Some(&path))));
+                match tools.update(&server, config.tools) {
+                    Ok(changed) => tell(&path, &changed),
+                    Err(error) => talk!("error: {}: {error}", path.display()),
+                }
+            }
         }
     }
 }
@@ -64,11 +70,11 @@ fn tell(path: &Path, changed: &Changed) {
         .map(|(what, names)| format!("{what}: {}", names.join(", ")))
         .collect();
     if parts.is_empty() {
-        eprintln!(
+        talk!(
             "{} was written; the tools are the same ([server], [auth] and [tasks] are read at the start only)",
             path.display()
         );
     } else {
-        eprintln!("{} was read again; {}", path.display(), parts.join("; "));
+        talk!("{} was read again; {}", path.display(), parts.join("; "));
     }
 }

@@ -25,10 +25,15 @@ pub(super) async fn resource(
     named: Option<&str>,
 ) -> Result<Option<ResourceMetadata>, OAuthError> {
     let mut places: Vec<String> = named.map(str::to_owned).into_iter().collect();
-    if !server.path().is_empty() {
-        places.push(format!("{}{PROTECTED}{}", server.origin(), server.path()));
+    let (origin, path, query) = (server.origin(), server.path(), server.query());
+    // The name goes between the host and all that follows it, the query included (RFC 9728 section 3.1).
+    if !query.is_empty() {
+        places.push(format!("{origin}{PROTECTED}{path}{query}"));
     }
-    places.push(format!("{}{PROTECTED}", server.origin()));
+    if !path.is_empty() {
+        places.push(format!("{origin}{PROTECTED}{path}"));
+    }
+    places.push(format!("{origin}{PROTECTED}"));
     for place in places {
         let fetched = fetch.get(&place, HeaderMap::new()).await?;
         let Some(metadata) = document::<ResourceMetadata>(&fetched)? else { continue };

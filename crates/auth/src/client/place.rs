@@ -49,6 +49,11 @@ impl Place {
         &self.url[..self.path]
     }
 
+    /// The query with its `?`; empty if there is none.
+    pub(super) fn query(&self) -> &str {
+        &self.url[self.path..]
+    }
+
     /// The host, without a port.
     pub(super) fn host(&self) -> &str {
         let authority = self.authority();
@@ -106,6 +111,7 @@ mod tests {
         let place = Place::parse("HTTPS://Example.com:8443/a/b?c=d#e").unwrap();
         assert_eq!(place.origin(), "HTTPS://Example.com:8443");
         assert_eq!((place.path(), place.host(), place.port()), ("/a/b", "Example.com", 8443));
+        assert_eq!(place.query(), "?c=d");
         assert_eq!(place.without_query(), "HTTPS://Example.com:8443/a/b");
         let bare = Place::parse("http://[::1]").unwrap();
         assert_eq!((bare.path(), bare.host(), bare.port()), ("", "[::1]", 80));

@@ -1,7 +1,11 @@
 //! A client sends somebody here to log in.
 //!
-//! What is wrong with who asks, or with where the answer is to go, is told to the person and to nobody
-//! else: whoever made it up must not get an answer. All that is wrong besides is told to the client.
+//! A mistake in the request is shown to the person, on a page. The browser is not redirected before the
+//! person has consented: anybody can register a client with any place, so a redirect here would lead
+//! wherever the author of the link wants (RFC 9700 section 4.11.2). If client and place fit together,
+//! the page has a link that brings the error to the client.
+
+use std::net::IpAddr;
 
 use bytes::Bytes;
 use http::{Request, StatusCode};
@@ -15,7 +19,7 @@ use super::{
     params::Params,
     proxy::Office,
     redirect_uri::RedirectUri,
-    reply::{Fault, Reply, back, told},
+    reply::{Fault, Reply, back, mistake, told},
     words,
 };
 
@@ -34,6 +38,8 @@ pub(super) struct Login {
     pub(super) state: Option<String>,
     /// The hash of what it will show for the code.
     pub(super) challenge: String,
+    /// The scopes that the client asks for and that exist here. Which of them the user gets depends on
+    /// who that is.
     #[serde(with = "words")]
     pub(super) scopes: Scopes,
     /// Until when, in seconds since 1970.
@@ -60,7 +66,8 @@ impl Login {
 
 pub(super) async fn authorize(office: &Office, request: &Request<Bytes>) -> Reply {
     let params = Params::read(request.uri().query().unwrap_or_default());
-    let (id, client) = match known_client(office, &params).await {
+    let caller = request.extensions().get::<IpAddr>().copied();
+    let (id, client) = match known_client(office, &params, caller).await {
         Ok(known) => known,
         Err(why) => return told(StatusCode::BAD_REQUEST, why),
     };
@@ -72,8 +79,7 @@ pub(super) async fn authorize(office: &Office, request: &Request<Bytes>) -> Repl
         Ok(login) => consent::ask(office, request.headers(), id, &client, login).await,
         Err(fault) => {
             let state = params.get("state").filter(|_| !params.doubled(&["state"]));
-            let with = [("error", fault.error), ("error_description", fault.description)];
-            back(uri, state, &office.issuer, with)
+            mistake(fault, uri, state, &office.issuer)
         }
     }
 }
@@ -81,6 +87,7 @@ pub(super) async fn authorize(office: &Office, request: &Request<Bytes>) -> Repl
 async fn known_client<'p>(
     office: &Office,
     params: &'p Params,
+    caller: Option<IpAddr>,
 ) -> Result<(&'p str, Client), &'static str> {
     let unknown = "The application is not known here. It has to register again.";
     if params.doubled(&["client_id", "redirect_uri"]) {
@@ -88,7 +95,7 @@ async fn known_client<'p>(
     }
     let id = params.get("client_id").ok_or(unknown)?;
     let client = match client::is_document(id) {
-        true => office.documents.read(id).await?,
+        true => office.documents.read(id, caller).await?,
         false => Client::open(&office.keys, id).ok_or(unknown)?,
     };
     Ok((id, client))
@@ -140,19 +147,9 @@ fn wanted(
         redirect_uri: uri.as_str().to_owned(),
         state,
         challenge: challenge.to_owned(),
-        scopes: scopes(&office.scopes, params.get("scope"))?,
+        scopes: office.scopes.asked(params.get("scope"))?,
         until: office.after(office.spans.login),
     })
-}
-
-/// What of the scopes that were asked for there is; all of them if none were.
-fn scopes(offered: &Scopes, asked: Option<&str>) -> Result<Scopes, Fault> {
-    let Some(asked) = asked else { return Ok(offered.clone()) };
-    let given = Scopes::of(asked.split(' ').filter(|scope| offered.contains(scope)));
-    match given.is_empty() && !offered.is_empty() {
-        true => Err(Fault::new("invalid_scope", "none of these scopes is given here")),
-        false => Ok(given),
-    }
 }
 
 /// Whether a text is a SHA-256 hash in base64url.

@@ -13,6 +13,7 @@ use super::{
     notes::{MemoryNotes, Notes},
     provider::Provider,
     proxy::{Admit, Office, Proxy, Spans},
+    scopes::ScopeRules,
     upstream::Upstream,
 };
 use crate::{
@@ -28,6 +29,7 @@ pub struct ProxyBuilder {
     issuer: Option<String>,
     name: Option<String>,
     scopes: Scopes,
+    grants: Vec<(Scopes, Admit)>,
     secret: Option<Vec<u8>>,
     previous: Vec<Vec<u8>>,
     notes: Option<Arc<dyn Notes>>,
@@ -73,6 +75,7 @@ impl ProxyBuilder {
             issuer: None,
             name: None,
             scopes: Scopes::NONE,
+            grants: Vec::new(),
             secret: None,
             previous: Vec::new(),
             notes: None,
@@ -102,9 +105,34 @@ impl ProxyBuilder {
         self
     }
 
-    /// The scopes that there are. Who asks for none gets all of them.
+    /// Sets the base scopes: every user who may log in gets those that the client asks for. A client that
+    /// names no scope gets all of them. [`ProxyBuilder::grants`] gives further scopes to some users.
     pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes = Scopes::of(scopes);
+        self
+    }
+
+    /// Grants scopes to the users for whom `rule` is true. Each call adds a rule.
+    ///
+    /// A scope that is neither a base scope nor granted by a rule is not given to anybody, whatever the
+    /// client asks for: the token has fewer scopes then, and its response says which. The rule is asked
+    /// when a user logs in, and not again while the user stays logged in.
+    ///
+    /// ```
+    /// # use outlive_auth::proxy::{Proxy, Upstream};
+    /// # let provider = Upstream::discovered("https://id.example.com", "client-id");
+    /// let proxy = Proxy::builder("https://mcp.example.com/mcp", provider)
+    ///     .scopes(["mcp"])
+    ///     .grants(["shop:operate"], |user| user.has("groups", ["ops", "admins"]))
+    ///     .build()?;
+    /// # Ok::<(), outlive_auth::proxy::ConfigError>(())
+    /// ```
+    pub fn grants<S: AsRef<str>>(
+        mut self,
+        scopes: impl IntoIterator<Item = S>,
+        rule: impl Fn(&Identity) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.grants.push((Scopes::of(scopes), Arc::new(rule)));
         self
     }
 
@@ -210,7 +238,7 @@ impl ProxyBuilder {
             origin,
             base,
             resource,
-            scopes: self.scopes,
+            scopes: ScopeRules::new(self.scopes, self.grants),
             keys,
             cookies: Cookies { is_tls },
             notes: self.notes.unwrap_or_else(|| memory()),
@@ -250,6 +278,7 @@ impl fmt::Debug for ProxyBuilder {
             issuer,
             name,
             scopes,
+            grants,
             secret: _,
             previous: _,
             notes: _,
@@ -264,6 +293,7 @@ impl fmt::Debug for ProxyBuilder {
             .field("issuer", issuer)
             .field("name", name)
             .field("scopes", &format_args!("{scopes}"))
+            .field("grants", &!grants.is_empty())
             .field("secret", &format_args!("…"))
             .field("previous_secret", &format_args!("…"))
             .field("notes", &format_args!("…"))

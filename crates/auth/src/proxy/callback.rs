@@ -71,7 +71,13 @@ async fn finished(
         office.provider.revoke(&tokens).await;
         return Err(DENIED);
     }
-    Login::grant(login, office, identity, &tokens).await
+    match office.scopes.granted(&identity, &login.scopes) {
+        Ok(scopes) => Login::grant(login, office, identity, scopes, &tokens).await,
+        Err(fault) => {
+            office.provider.revoke(&tokens).await;
+            Err(fault)
+        }
+    }
 }
 
 /// What the provider says, in words of ours: nobody but us is to say anything to the client.

@@ -23,6 +23,9 @@ use super::{
 /// Consents that a browser remembers; more than a person has applications.
 const REMEMBERED: usize = 32;
 
+/// What a person is shown if we cannot ask, before any client may be told.
+const LATER: &str = "This cannot be done at the moment. Try again later.";
+
 /// The cookie that tells browsers apart.
 const BROWSER: &str = "browser";
 
@@ -60,20 +63,22 @@ pub(super) async fn ask(
     }
     let known = office.cookies.get(headers, BROWSER).filter(|browser| browser.len() == 43);
     let Some(browser) = known.map(str::to_owned).or_else(random) else {
-        return login.refused(office, Fault::UNAVAILABLE);
+        return told(StatusCode::SERVICE_UNAVAILABLE, LATER);
     };
     let cookie = office.cookies.set(BROWSER, &browser, office.spans.login);
     let sealed = office.keys.seal(&login, &["consent", &browser]);
     let (Some(cookie), Some(request)) = (cookie, sealed) else {
-        return login.refused(office, Fault::UNAVAILABLE);
+        return told(StatusCode::SERVICE_UNAVAILABLE, LATER);
     };
+    let (scopes, if_granted) = office.scopes.split(&login.scopes);
     let is_document = client::is_document(id);
     let host = |url: &str| url.split('/').nth(2).unwrap_or_default().to_owned();
     let html = page::consent(&Question {
         client: client.name.as_deref().unwrap_or("An application without a name"),
         vouched_by: is_document.then(|| host(id)).as_deref(),
         server: &office.name,
-        scopes: &login.scopes,
+        scopes: &scopes,
+        if_granted: &if_granted,
         goes_to: uri.host(),
         is_loopback: uri.is_loopback(),
         provider: office.provider.host(),

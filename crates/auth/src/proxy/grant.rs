@@ -92,6 +92,7 @@ impl Login {
         &self,
         office: &Office,
         identity: Identity,
+        scopes: Scopes,
         tokens: &UpstreamTokens,
     ) -> Result<String, Fault> {
         let id = random().ok_or(Fault::UNAVAILABLE)?;
@@ -99,7 +100,7 @@ impl Login {
             subject: identity.subject,
             tenant: identity.tenant,
             client: self.client.clone(),
-            scopes: self.scopes.clone(),
+            scopes,
             ticket: 0,
         };
         office.put(&key("upstream", &id), tokens, office.spans.refresh).await?;
@@ -147,7 +148,7 @@ impl Office {
             // Somebody is at it, here or elsewhere. What comes of that decides about this one.
             return Err(Fault::UNAVAILABLE);
         }
-        let taken = match narrowed(&grant.scopes, scopes) {
+        let taken = match narrowed(&self.scopes.remaining(&grant.scopes), scopes) {
             Ok(scopes) => {
                 let advanced = self.advance(ticket, grant, client).await;
                 advanced.map(|(grant, next)| Taken { grant, scopes, next })

@@ -31,6 +31,26 @@ impl Identity {
     pub fn claim(&self, name: &str) -> Option<&Value> {
         self.claims.get(name)
     }
+
+    /// Returns whether a claim is one of `values`, or is a list that has one of them.
+    ///
+    /// A number counts as its digits. `email` counts only if `email_verified` is true: an address that
+    /// the provider has not verified may belong to another person.
+    pub fn has<S: AsRef<str>>(&self, claim: &str, values: impl IntoIterator<Item = S>) -> bool {
+        if claim == "email" && self.claim("email_verified").is_none_or(|it| *it != true) {
+            return false;
+        }
+        let Some(said) = self.claim(claim) else { return false };
+        let is = |said: &Value, value: &str| match said {
+            Value::String(text) => text == value,
+            Value::Number(number) => number.to_string() == value,
+            _ => false,
+        };
+        values.into_iter().any(|value| match said {
+            Value::Array(list) => list.iter().any(|one| is(one, value.as_ref())),
+            one => is(one, value.as_ref()),
+        })
+    }
 }
 
 /// Some providers number their users.

@@ -8,7 +8,8 @@
 //! A login goes from `authorize` (who asks, and for what) over `consent` (what the person says to
 //! that) to the provider, and comes back at `callback`, which makes a `grant` of it. `token` swaps a
 //! code for tokens, and a refresh token for the next; `revoke` ends it. `client` says who a client is
-//! and where its answers may go; `provider` is all that is said to the identity provider.
+//! and where its answers may go; `scopes` which scopes a user gets; `provider` is all that is said to
+//! the identity provider.
 //!
 //! Nothing is remembered for those who have not logged in. A registration is the client's id, and a
 //! login that is under way is a cookie: both are sealed. What is kept of those who have logged in is
@@ -22,6 +23,7 @@ mod builder;
 mod callback;
 mod client;
 mod client_document;
+mod client_document_gate;
 mod consent;
 mod grant;
 mod identity;
@@ -37,6 +39,7 @@ mod redirect_uri;
 mod register;
 mod reply;
 mod revoke;
+mod scopes;
 mod token;
 mod upstream;
 mod upstream_token;

@@ -3,7 +3,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
-use outlive_protocol::Scopes;
+use outlive_protocol::{Scopes, text::is_visible};
 use ring::digest::{SHA256, digest};
 
 use super::reply::{Reply, guard};
@@ -20,7 +20,10 @@ pub(super) struct Question<'a> {
     pub(super) vouched_by: Option<&'a str>,
     /// What it wants to use.
     pub(super) server: &'a str,
+    /// The scopes that the client gets.
     pub(super) scopes: &'a Scopes,
+    /// The scopes that it gets only if a rule grants them to the user.
+    pub(super) if_granted: &'a Scopes,
     /// The host that the answer goes to.
     pub(super) goes_to: &'a str,
     pub(super) is_loopback: bool,
@@ -43,9 +46,18 @@ pub(super) fn consent(asked: &Question<'_>) -> String {
         true => format!("a program on this computer ({})", escaped(asked.goes_to)),
         false => escaped(asked.goes_to),
     };
-    let scopes: Vec<String> = asked.scopes.iter().map(escaped).collect();
-    let scopes =
-        if scopes.is_empty() { "nothing in particular".to_owned() } else { scopes.join(", ") };
+    let list = |scopes: &Scopes| scopes.iter().map(escaped).collect::<Vec<_>>().join(", ");
+    let scopes = match asked.scopes.is_empty() {
+        true => "nothing in particular".to_owned(),
+        false => list(asked.scopes),
+    };
+    let if_granted = match asked.if_granted.is_empty() {
+        true => String::new(),
+        false => {
+            let scopes = list(asked.if_granted);
+            format!("<dt>And, only if your account is allowed to</dt><dd>{scopes}</dd>")
+        }
+    };
     let (server, provider) = (escaped(asked.server), escaped(asked.provider));
     let (action, request) = (escaped(asked.action), escaped(asked.request));
     page(
@@ -53,7 +65,7 @@ pub(super) fn consent(asked: &Question<'_>) -> String {
         &format!(
             "<p><strong>{client}</strong> wants to use <strong>{server}</strong> in your name.</p>\
              <dl><dt>Application</dt><dd>{client}<br><small>{origin}</small></dd>\
-             <dt>It may</dt><dd>{scopes}</dd>\
+             <dt>It may</dt><dd>{scopes}</dd>{if_granted}\
              <dt>You are sent back to</dt><dd>{place}</dd></dl>\
              <p>Go on only if you have just begun this yourself, in that application. You log in with \
              {provider} next.</p>\
@@ -68,6 +80,20 @@ pub(super) fn consent(asked: &Question<'_>) -> String {
 /// The page that says what went wrong.
 pub(super) fn problem(what: &str) -> String {
     page("This login cannot go on", &format!("<p>{}</p>", escaped(what)))
+}
+
+/// The page that says what is wrong with a client's request, with a link that brings the error to the
+/// client at `host`.
+pub(super) fn mistake(what: &str, host: &str, link: &str) -> String {
+    let (what, host, link) = (escaped(what), escaped(host), escaped(link));
+    page(
+        "This login cannot go on",
+        &format!(
+            "<p>The request of the application has a mistake: {what}.</p>\
+             <p>If you started this login yourself, in an application of <strong>{host}</strong>, \
+             <a rel=\"noreferrer\" href=\"{link}\">return to {host}</a>. Otherwise close this page.</p>"
+        ),
+    )
 }
 
 fn page(title: &str, body: &str) -> String {
@@ -102,7 +128,7 @@ pub(super) fn reply(status: StatusCode, html: &str) -> Reply {
 /// left out.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for char in text.chars().filter(|char| is_shown(*char)) {
+    for char in text.chars().filter(|char| is_visible(*char)) {
         match char {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
@@ -113,13 +139,6 @@ pub(super) fn escaped(text: &str) -> String {
         }
     }
     out
-}
-
-/// Whether a sign shows as itself and leaves the others as they are.
-fn is_shown(char: char) -> bool {
-    !char.is_control()
-        && !matches!(char, '\u{ad}' | '\u{61c}' | '\u{feff}' | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]

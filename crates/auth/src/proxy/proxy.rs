@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
-use outlive_protocol::{Clock, Scopes};
+use outlive_protocol::Clock;
 use outlive_transport::http::{Answering, Routes};
 
 use super::{
@@ -26,7 +26,9 @@ use super::{
     provider::Provider,
     register,
     reply::{self, Fault, Reply},
-    revoke, token,
+    revoke,
+    scopes::ScopeRules,
+    token,
     upstream::Upstream,
 };
 use crate::server::{Issuer, resource_uri::ResourceUri};
@@ -43,7 +45,8 @@ use crate::server::{Issuer, resource_uri::ResourceUri};
 /// let upstream = Upstream::discovered("https://accounts.google.com", "client-id").client_secret("…");
 /// let proxy = Proxy::builder(url, upstream)
 ///     .scopes(["mcp"])
-///     .admit(|user| user.claim("hd").is_some_and(|domain| domain == "example.com"))
+///     .admit(|user| user.has("hd", ["example.com"]))
+///     .grants(["files:write"], |user| user.has("groups", ["editors"]))
 ///     .build()?;
 /// let auth = ResourceServer::builder(url).issuer(proxy.issuer()).scopes(["mcp"]).build()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -51,7 +54,7 @@ use crate::server::{Issuer, resource_uri::ResourceUri};
 #[derive(Clone)]
 pub struct Proxy(pub(super) Arc<Office>);
 
-/// Who may log in.
+/// A rule about users: who may log in, or who gets a scope.
 pub(super) type Admit = Arc<dyn Fn(&Identity) -> bool + Send + Sync>;
 
 /// All that requests share.
@@ -64,7 +67,7 @@ pub(super) struct Office {
     pub(super) resource: ResourceUri,
     /// What the server is called on the page that asks for consent.
     pub(super) name: String,
-    pub(super) scopes: Scopes,
+    pub(super) scopes: ScopeRules,
     pub(super) keys: Keys,
     pub(super) cookies: Cookies,
     pub(super) notes: Arc<dyn Notes>,
@@ -152,7 +155,9 @@ impl Page {
             return reply::method_not_allowed(&method);
         }
         let reply = match self {
-            Self::Metadata => reply::document(metadata::document(&office.issuer, &office.scopes)),
+            Self::Metadata => {
+                reply::document(metadata::document(&office.issuer, office.scopes.offered()))
+            }
             Self::Keys => reply::document(office.keys.published.to_json().into()),
             Self::Register => register::register(office, request),
             Self::Authorize => authorize::authorize(office, request).await,

@@ -122,6 +122,20 @@ pub(super) fn redirect(url: &str) -> Reply {
     reply
 }
 
+/// Shows a person what is wrong with a client's request. The browser stays here: nobody has consented
+/// to anything, and the place may be anybody's.
+pub(super) fn mistake(
+    fault: Fault,
+    redirect_uri: RedirectUri<'_>,
+    state: Option<&str>,
+    issuer: &str,
+) -> Reply {
+    let with = [("error", fault.error), ("error_description", fault.description)];
+    let link = way_back(redirect_uri, state, issuer, with);
+    let what = format!("{} ({})", fault.description, fault.error);
+    page::reply(StatusCode::BAD_REQUEST, &page::mistake(&what, redirect_uri.host(), &link))
+}
+
 /// Sends a browser back to the client, with these parameters. The client's word for the login is one of
 /// them, and our name (RFC 9207).
 pub(super) fn back<'a>(
@@ -130,11 +144,21 @@ pub(super) fn back<'a>(
     issuer: &'a str,
     with: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> Reply {
+    redirect(&way_back(redirect_uri, state, issuer, with))
+}
+
+/// The client's place, with these parameters.
+fn way_back<'a>(
+    redirect_uri: RedirectUri<'a>,
+    state: Option<&'a str>,
+    issuer: &'a str,
+    with: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> String {
     let state = state.map(|state| ("state", state));
     let query = form::encode(with.into_iter().chain(state).chain([("iss", issuer)]));
     let whole = redirect_uri.as_str();
     let separator = if whole.contains('?') { '&' } else { '?' };
-    redirect(&format!("{whole}{separator}{query}"))
+    format!("{whole}{separator}{query}")
 }
 
 /// What holds for all that browsers see: nobody keeps it, and nobody is told where it came from.

@@ -1,7 +1,7 @@
 //! What an application serves beside the endpoint, on the same listener: an authorization server, for
 //! one. It is asked before anybody is authenticated, and says itself which web pages may use it.
 
-use std::{future::Future, pin::Pin, sync::Arc};
+use std::{future::Future, net::IpAddr, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -17,7 +17,8 @@ pub trait Routes: Send + Sync + 'static {
     /// How many bytes a request to this path may bring along; `None` if the path is none of these.
     fn takes(&self, path: &str) -> Option<usize>;
 
-    /// Answers a request to one of the paths.
+    /// Answers a request to one of the paths. The address that the request comes from, if it is known, is
+    /// an [`IpAddr`] in the request's extensions; trusted proxies have been taken into account.
     fn answer(&self, request: Request<Bytes>) -> Answering<'_>;
 }
 
@@ -44,13 +45,17 @@ pub(super) fn find<'s>(shared: &'s Shared, path: &str) -> Option<(&'s dyn Routes
 pub(super) async fn answer<B>(
     shared: &Shared,
     (routes, bytes): (&dyn Routes, usize),
-    parts: http::request::Parts,
+    mut parts: http::request::Parts,
+    peer: Option<IpAddr>,
     body: B,
 ) -> Response<Body>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: std::fmt::Display,
 {
+    if let Some(peer) = peer {
+        parts.extensions.insert(peer);
+    }
     match post::read(body, Reading::of_body(shared, bytes)).await {
         Ok(body) => routes.answer(Request::from_parts(parts, body)).await.map(Body::full),
         Err(response) => *response,

@@ -161,7 +161,7 @@ impl HttpService {
             return reply::document(&parts.method, document);
         }
         if let Some(found) = routes::find(shared, parts.uri.path()) {
-            return Box::pin(routes::answer(shared, found, *parts, body)).await;
+            return Box::pin(routes::answer(shared, found, *parts, peer, body)).await;
         }
         if !guard::origin_allowed(&shared.config.origins, headers) {
             let refused = reply::problem(

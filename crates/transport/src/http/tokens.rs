@@ -56,6 +56,16 @@ impl StaticTokens {
         self.add(token, Principal::named(name).with_scopes(Scopes::of(scopes)))
     }
 
+    /// Returns the number of tokens.
+    pub fn len(&self) -> usize {
+        self.by_hash.values().map(Vec::len).sum()
+    }
+
+    /// Returns whether there is no token, so that no caller is let in.
+    pub fn is_empty(&self) -> bool {
+        self.by_hash.is_empty()
+    }
+
     /// The last who is added with a token has it.
     fn add(mut self, token: &str, principal: Principal) -> Self {
         let token = Box::from(token.as_bytes());
@@ -75,7 +85,8 @@ impl StaticTokens {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, or a line is not a name and a token of 16 characters or more.
+    /// When the file cannot be read, a line is not a name and a token of 16 characters or more, or a
+    /// token stands for two names.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, TokenFileError> {
         let path = path.as_ref();
         let text = fs::read_to_string(path)
@@ -97,6 +108,10 @@ impl StaticTokens {
             if token.contains(char::is_whitespace) {
                 return Err(bad("has a space inside its token"));
             }
+            let other = |principal: &Principal| *principal != Principal::named(name);
+            if tokens.find(token.as_bytes()).is_some_and(other) {
+                return Err(bad("has the token of another name"));
+            }
             tokens = tokens.with(name, token);
         }
         Ok(tokens)
@@ -114,8 +129,7 @@ impl Authenticator for StaticTokens {
 
 impl fmt::Debug for StaticTokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let callers: usize = self.by_hash.values().map(Vec::len).sum();
-        write!(f, "StaticTokens({callers} callers)")
+        f.debug_struct("StaticTokens").field("tokens", &self.len()).finish()
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value as Json, json};
 use super::{
     reader::{Problem, Read, Result, Section, Value},
     tool::Asked,
+    trial,
 };
 
 /// One argument of a tool.
@@ -17,6 +18,8 @@ pub(crate) struct Argument {
     pub(crate) default: Option<Json>,
     /// Whether a value may look like an option of the command.
     pub(crate) may_begin_with_dash: bool,
+    /// Where it stands in the file.
+    pub(crate) line: usize,
     schema: Map<String, Json>,
 }
 
@@ -42,30 +45,52 @@ pub(crate) enum Item {
 const KINDS: &str = "string, integer, number, boolean or array";
 
 impl Argument {
-    /// Reads `[tools.NAME.arguments.NAME]`.
-    pub(crate) fn read(name: String, value: Value<'_>, asked: &mut Asked) -> Result<Self> {
-        let mut section = value.section()?;
-        if !is_name(&name) {
-            return Err(Problem::at(
-                section.line,
-                format_args!("`{name}` cannot be the name of an argument"),
-            )
-            .remedy("letters, digits and `_`, not beginning with a digit"));
+    /// Reads `[tools.NAME.arguments.NAME]`. What is wrong with it is reported. Words of the command may
+    /// name it all the same, so that one mistake is not told twice.
+    pub(crate) fn read(name: String, value: Value<'_>, asked: &mut Asked) -> Self {
+        let (line, report) = (value.line, value.reported());
+        let mut argument = Self {
+            name,
+            kind: Kind::Text,
+            required: false,
+            default: None,
+            may_begin_with_dash: false,
+            line,
+            schema: Map::new(),
+        };
+        if let Err(problem) = argument.fill(value, asked) {
+            report.add(problem);
         }
-        let mut schema = Map::new();
-        let kind = kind(&mut section, &mut schema)?;
-        describe(&mut section, &mut schema)?;
-        constrain(&mut section, kind, &mut schema)?;
-        let default = default(&mut section, kind)?;
-        if let Some(default) = &default {
+        argument
+    }
+
+    fn fill(&mut self, value: Value<'_>, asked: &mut Asked) -> Result<()> {
+        let mut section = value.section()?;
+        if !is_name(&self.name) {
+            let what = format!("`{}` cannot be the name of an argument", self.name);
+            section.report(
+                Problem::at(section.line, what)
+                    .remedy("letters, digits and `_`, not beginning with a digit"),
+            );
+        }
+        let schema = &mut self.schema;
+        let kind = section.attempt(|section| kind(section, schema));
+        describe(&mut section, schema)?;
+        constrain(&mut section, kind, schema);
+        let pattern = section.attempt(|section| pattern(section, kind, &self.name, schema));
+        section.attempt(|section| listed(section, kind, schema));
+        let fits = pattern.is_some().then_some(&*schema);
+        self.default = section.attempt(|section| default(section, kind, fits)).flatten();
+        if let Some(default) = &self.default {
             schema.insert("default".into(), default.clone());
         }
-        let required = section.read("required")?.unwrap_or(default.is_none());
+        self.kind = kind.unwrap_or(Kind::Text);
+        self.required = section.read("required")?.unwrap_or(self.default.is_none());
         let dash: bool = section.read("allow_dash")?.unwrap_or(false);
         // What the author has listed is the author's own.
-        let may_begin_with_dash = dash || schema.contains_key("enum");
+        self.may_begin_with_dash = dash || schema.contains_key("enum");
         asked.note("tools.NAME.arguments.NAME", section.finish()?);
-        Ok(Self { name, kind, required, default, may_begin_with_dash, schema })
+        Ok(())
     }
 
     /// A value as words for a command line; one, unless it is a list.
@@ -111,14 +136,16 @@ pub(super) fn is_name(name: &str) -> bool {
 }
 
 fn kind(section: &mut Section<'_>, schema: &mut Map<String, Json>) -> Result<Kind> {
-    let Some(value) = section.take("type") else {
+    let words = json!({"enum": ["string", "integer", "number", "boolean", "array"]});
+    let said = section.take_as("type", words);
+    let items = section.take_as("items", json!({"enum": ["string", "integer", "number"]}));
+    let Some(value) = said else {
         let what = format!("`{}` has no type", section.path());
         return Err(section.lacks("type", what).or_remedy(format_args!("type = one of {KINDS}")));
     };
     let (line, name) = (value.line, String::read(value)?);
-    let items = section.take("items");
     if let Some(items) = items.as_ref().filter(|_| name != "array") {
-        return Err(Problem::at(items.line, "`items` is for arrays only"));
+        section.report(Problem::at(items.line, "`items` is for arrays only"));
     }
     let kind = match name.as_str() {
         "string" => Kind::Text,
@@ -174,34 +201,88 @@ const LIMITS: [Limit; 6] = [
     ("max_items", "maxItems", |kind| matches!(kind, Kind::List(_))),
 ];
 
-fn constrain(section: &mut Section<'_>, kind: Kind, schema: &mut Map<String, Json>) -> Result<()> {
+/// Reads the limits. Where the kind is not known they are only known keys.
+fn constrain(section: &mut Section<'_>, kind: Option<Kind>, schema: &mut Map<String, Json>) {
+    let mut lines = Vec::new();
     for (key, name, fits) in LIMITS {
-        let Some(value) = section.take(key) else { continue };
-        let line = value.line;
-        if !fits(kind) {
-            return Err(Problem::at(line, format_args!("`{key}` means nothing for this type"))
-                .remedy("numbers have minimum and maximum, strings min_length, max_length and pattern, arrays min_items and max_items"));
-        }
-        let limit = match kind {
-            Kind::Number => json!(f64::read(value)?),
-            Kind::Integer => json!(i64::read(value)?),
-            _ => match i64::read(value)? {
-                amount @ 0.. => json!(amount),
-                _ => return Err(Problem::at(line, format_args!("`{key}` cannot be less than 0"))),
-            },
+        let any = if key.ends_with("imum") {
+            f64::schema()
+        } else {
+            json!({"type": "integer", "minimum": 0})
         };
-        schema.insert(name.into(), limit);
-    }
-    if let Some(value) = section.take("pattern") {
-        let line = value.line;
-        if kind != Kind::Text {
-            return Err(Problem::at(line, "`pattern` is for strings only"));
+        let value = section.take_as(key, any);
+        let (Some(value), Some(kind)) = (value, kind) else { continue };
+        lines.push((key, value.line));
+        if let Some(limit) = section.attempt(|_| limit(key, value, kind, fits)) {
+            schema.insert(name.into(), limit);
         }
-        schema.insert("pattern".into(), json!(String::read(value)?));
     }
-    let Some(value) = section.take("enum") else { return Ok(()) };
+    for [least, most] in LIMITS.as_chunks().0 {
+        let value = |(_, name, _): &Limit| schema.get(*name).and_then(Json::as_f64);
+        if let (Some(low), Some(high)) = (value(least), value(most))
+            && low > high
+        {
+            let (least, most) = (least.0, most.0);
+            let what = format!("`{least}` is {low}, and `{most}` {high} is less: no value fits");
+            let line = lines.iter().find(|(key, _)| *key == least).map_or(section.line, |it| it.1);
+            section.report(
+                Problem::at(line, what).remedy(format_args!("`{least}` of at most `{most}`")),
+            );
+        }
+    }
+}
+
+fn limit(key: &str, value: Value<'_>, kind: Kind, fits: fn(Kind) -> bool) -> Result<Json> {
+    let line = value.line;
+    if !fits(kind) {
+        return Err(Problem::at(line, format_args!("`{key}` means nothing for this type"))
+            .remedy("numbers have minimum and maximum, strings min_length, max_length and pattern, arrays min_items and max_items"));
+    }
+    Ok(match kind {
+        Kind::Number => json!(f64::read(value)?),
+        Kind::Integer => json!(i64::read(value)?),
+        _ => {
+            let unfit = value.unfit("an integer of at least 0");
+            json!(u64::try_from(i64::read(value)?).map_err(|_| unfit)?)
+        }
+    })
+}
+
+/// Reads the pattern, and has it read by what checks values against it.
+fn pattern(
+    section: &mut Section<'_>,
+    kind: Option<Kind>,
+    argument: &str,
+    schema: &mut Map<String, Json>,
+) -> Result<()> {
+    let Some(value) = section.take_as("pattern", json!({"type": "string", "format": "regex"}))
+    else {
+        return Ok(());
+    };
+    let line = value.line;
+    if kind.is_some_and(|kind| kind != Kind::Text) {
+        return Err(Problem::at(line, "`pattern` is for strings only"));
+    }
+    let unfit = value.unfit("a regular expression");
+    let pattern = json!(String::read(value)?);
+    trial::input(&json!({"type": "object", "properties": {argument: {"pattern": pattern}}}))
+        .map_err(|why| unfit.remedy(why))?;
+    schema.insert("pattern".into(), pattern);
+    Ok(())
+}
+
+/// Reads `enum`.
+fn listed(
+    section: &mut Section<'_>,
+    kind: Option<Kind>,
+    schema: &mut Map<String, Json>,
+) -> Result<()> {
+    let Some(value) = section.take_as("enum", json!({"type": "array", "minItems": 1})) else {
+        return Ok(());
+    };
     let line = value.line;
     let choices = value.items()?.into_iter().map(Value::json).collect::<Result<Vec<_>>>()?;
+    let Some(kind) = kind else { return Ok(()) };
     let one = match kind {
         Kind::List(Item::Text) => Kind::Text,
         Kind::List(Item::Integer) => Kind::Integer,
@@ -224,12 +305,28 @@ fn constrain(section: &mut Section<'_>, kind: Kind, schema: &mut Map<String, Jso
     Ok(())
 }
 
-fn default(section: &mut Section<'_>, kind: Kind) -> Result<Option<Json>> {
+/// Reads the default. It has to be a value that a caller could give.
+fn default(
+    section: &mut Section<'_>,
+    kind: Option<Kind>,
+    schema: Option<&Map<String, Json>>,
+) -> Result<Option<Json>> {
     let Some(value) = section.take("default") else { return Ok(None) };
     let line = value.line;
     let default = value.json()?;
+    let Some(kind) = kind else { return Ok(Some(default)) };
     if !fits(kind, &default) {
-        return Err(Problem::at(line, "the default is not of the argument's type"));
+        return Err(Problem::at(
+            line,
+            format_args!("the default {default} is not of the argument's type"),
+        ));
+    }
+    let refused = schema.and_then(|schema| trial::value(schema, &default).err());
+    if let Some(why) = refused {
+        let what = format!("the default is a value that is refused when a caller gives it: {why}");
+        return Err(
+            Problem::at(line, what).remedy("a default that fits the other keys of the argument")
+        );
     }
     Ok(Some(default))
 }

@@ -14,7 +14,7 @@ use super::{
     Read,
     proxy::{ProxyConfig, proxy},
     reader::{At, Problem, Section},
-    tool::Asked,
+    tool::{self, Asked, ToolConfig},
 };
 use crate::trouble::{Result, Trouble};
 
@@ -55,18 +55,21 @@ pub(super) fn auth(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Opti
     let is_there = section.is_some();
     let mut section = section.unwrap_or_else(Section::empty);
     let resource = section.read("resource")?;
-    let scopes = section.read("scopes")?.unwrap_or_default();
-    let needs_dpop = needs_dpop(&mut section)?;
-    let first = issuer(&mut section)?;
+    let scopes = tool::scopes(&mut section)?;
+    let needs_dpop = needs_dpop(&mut section);
+    let first = section.attempt(issuer).flatten();
     let more = section.section("issuers")?;
     let mut issuers: Vec<IssuerConfig> = first.into_iter().collect();
+    let has_more = more.is_some();
     for (_, value) in more.map(Section::entries).into_iter().flatten() {
-        let mut section = value.section()?;
-        let read = issuer(&mut section)?.ok_or_else(|| lacks(&section, "issuer", ISSUER))?;
-        asked.note("auth.issuers.NAME", section.finish()?);
-        issuers.push(read);
+        let Some(mut one) = section.attempt(|_| value.section()) else { continue };
+        let read = |one: &mut Section<'_>| issuer(one)?.ok_or_else(|| lacks(one, "issuer", ISSUER));
+        issuers.extend(one.attempt(read));
+        asked.note("auth.issuers.NAME", one.finish()?);
     }
-    let proxy = proxy(section.section("proxy")?, asked)?;
+    let table = section.section("proxy")?;
+    let has_proxy = table.is_some();
+    let proxy = section.attempt(|_| proxy(table, asked)).flatten();
     // For the page: what such a table may have is known also where there is none.
     let mut none = Section::empty();
     issuer(&mut none)?;
@@ -75,20 +78,22 @@ pub(super) fn auth(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Opti
         (false, _) => None,
         (true, None) => {
             let example = "resource = \"https://mcp.example.com/mcp\"";
-            return Err(lacks(&section, "resource", example));
+            section.report(lacks(&section, "resource", example));
+            None
         }
-        (true, _) if issuers.is_empty() && proxy.is_none() => {
-            return Err(lacks(&section, "issuer", ISSUER));
+        (true, _) if issuers.is_empty() && !has_more && !has_proxy => {
+            section.report(lacks(&section, "issuer", ISSUER));
+            None
         }
         (true, Some(resource)) => Some(AuthConfig { resource, issuers, scopes, needs_dpop, proxy }),
     };
     if let Some(twice) = read.as_ref().and_then(AuthConfig::twice) {
         let what = format!("the issuer {twice} is there twice");
-        return Err(Problem::at(section.line, what).remedy("leave one of them out"));
+        section.report(Problem::at(section.line, what).remedy("leave one of them out"));
     }
     if read.as_ref().is_some_and(|read| read.needs_dpop && read.issuers.is_empty()) {
         let what = "the proxy gives tokens that are not bound to a key";
-        return Err(Problem::at(section.line, what).remedy("leave `dpop` out"));
+        section.report(Problem::at(section.line, what).remedy("leave `dpop` out"));
     }
     asked.note("auth", section.finish()?);
     Ok(read)
@@ -98,8 +103,8 @@ pub(super) fn auth(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Opti
 fn issuer(section: &mut Section<'_>) -> Read<Option<IssuerConfig>> {
     let issuer: Option<String> = section.read("issuer")?;
     let audiences = section.read("audiences")?.unwrap_or_default();
-    let check = check(section)?;
     let tenant_claim = section.read("tenant_claim")?;
+    let check = check(section)?;
     match issuer {
         Some(issuer) => Ok(Some(IssuerConfig { issuer, audiences, check, tenant_claim })),
         None if audiences.is_empty() && check == Check::Signature && tenant_claim.is_none() => {
@@ -114,14 +119,8 @@ fn lacks(section: &Section<'_>, key: &'static str, example: &str) -> Problem {
     section.lacks(key, what).or_remedy(example)
 }
 
-fn needs_dpop(section: &mut Section<'_>) -> Read<bool> {
-    let Some(said) = section.read::<At<String>>("dpop")? else { return Ok(false) };
-    match said.value.as_str() {
-        "allowed" => Ok(false),
-        "required" => Ok(true),
-        other => Err(Problem::at(said.line, format_args!("`{other}` is no way to take proofs"))
-            .remedy("dpop = \"allowed\" or \"required\"")),
-    }
+fn needs_dpop(section: &mut Section<'_>) -> bool {
+    section.choice("dpop", &[("allowed", false), ("required", true)]).is_some_and(|it| it.value)
 }
 
 fn check(section: &mut Section<'_>) -> Read<Check> {
@@ -152,19 +151,28 @@ impl AuthConfig {
         })
     }
 
-    /// What takes the tokens, and what gives them if that is ours. Tools need these scopes besides.
+    /// Returns a tool, and a scope that it needs and no user can get. Other issuers than our own proxy
+    /// may give any scope.
+    pub(super) fn ungranted<'t>(&self, tools: &'t [ToolConfig]) -> Option<(&'t str, &'t str)> {
+        let proxy = self.proxy.as_ref().filter(|_| self.issuers.is_empty())?;
+        let is_given = |scope: &String| self.scopes.contains(scope) || proxy.grants(scope);
+        tools.iter().find_map(|tool| {
+            let scope = tool.scopes.iter().find(|scope| !is_given(scope))?;
+            Some((tool.name.as_str(), scope.as_str()))
+        })
+    }
+
+    /// Returns the resource server, and the proxy if there is one.
     pub(crate) fn servers(
         &self,
         name: &str,
-        tools: impl IntoIterator<Item = String>,
         store: Arc<dyn Store>,
     ) -> Result<(ResourceServer, Option<Proxy>)> {
         let mut server = ResourceServer::builder(&self.resource).name(name).scopes(&self.scopes);
         for issuer in &self.issuers {
             server = server.issuer(issuer.trusted()?);
         }
-        let scopes: Vec<String> = self.scopes.iter().cloned().chain(tools).collect();
-        let build = |proxy: &ProxyConfig| proxy.build(&self.resource, name, &scopes, store);
+        let build = |proxy: &ProxyConfig| proxy.build(&self.resource, name, &self.scopes, store);
         let proxy = self.proxy.as_ref().map(build).transpose()?;
         if let Some(proxy) = &proxy {
             server = server.issuer(proxy.issuer());

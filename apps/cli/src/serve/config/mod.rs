@@ -1,19 +1,23 @@
 //! `outlive.toml`: what is served, and how.
 //!
-//! - `reader`: TOML with lines, and errors that name them.
+//! - `reader`: TOML with lines; it gathers mistakes. `problem`: a mistake, and all of them.
 //! - `units`: spans of time and amounts of bytes.
 //! - `auth`: whose tokens are taken.
 //! - `proxy`: the identity provider behind our own authorization server.
+//! - `grants`: which of its users get which scopes.
 //! - `argument`: arguments of tools, and their schema.
 //! - `template`: commands with placeholders.
-//! - `tool`: a tool.
+//! - `tool`: a tool. `trial`: whether the server takes its schemas.
 
 mod argument;
 mod auth;
+mod grants;
+mod problem;
 mod proxy;
 mod reader;
 mod template;
 mod tool;
+mod trial;
 mod units;
 
 use std::{
@@ -23,15 +27,16 @@ use std::{
     time::Duration,
 };
 
-use reader::{At, Problem, Result as Read, Section};
+use problem::Problems;
+use reader::{At, Problem, Result as Read, Section, Value};
+use serde_json::json;
 use tool::Asked;
 use units::Span;
 
 pub(crate) use auth::{AuthConfig, Check};
+pub(crate) use problem::{Mistake, Mistakes};
 pub(crate) use tool::{OnCrash, Output, Ready, TaskMode, ToolConfig};
 pub(crate) use units::in_words;
-
-use crate::trouble::{Result, Trouble};
 
 /// A file, read and checked.
 #[derive(Clone, Debug)]
@@ -40,6 +45,8 @@ pub(crate) struct Config {
     pub(crate) auth: Option<AuthConfig>,
     pub(crate) tasks: TasksConfig,
     pub(crate) tools: Vec<ToolConfig>,
+    /// What is probably not meant as it is written.
+    pub(crate) warnings: Vec<Mistake>,
 }
 
 /// `[server]`.
@@ -81,13 +88,24 @@ pub(crate) const LOST_AFTER: Duration = Duration::from_secs(30);
 /// What is served where there is no file.
 pub(crate) const DEMO: &str = include_str!("../demo.toml");
 
-/// Reads a file.
-pub(crate) fn load(path: &Path) -> Result<Config> {
+/// Reads a file. It is the only judge of a file, for every command of the program.
+///
+/// # Errors
+///
+/// All mistakes of the file, in the order of its lines.
+pub(crate) fn load(path: &Path) -> Result<Config, Mistakes> {
     let text = fs::read_to_string(path).map_err(|error| {
-        Trouble::usage(format_args!("{} cannot be read: {error}", path.display()))
-            .remedy("outlive serve --print-demo > outlive.toml writes one to begin with")
+        let what = format!("{} cannot be read: {error}", path.display());
+        let remedy = "outlive serve --print-demo > outlive.toml writes one to begin with";
+        Mistakes(vec![Mistake { what, remedy: Some(remedy.to_owned()) }])
     })?;
-    parse(&text).map_err(|problem| problem.in_file(path))
+    let told = |problem: Problem| problem.in_file(path);
+    match parse_noting(&text, &mut Asked::default()) {
+        Ok((config, warnings)) => {
+            Ok(Config { warnings: warnings.into_iter().map(told).collect(), ..config })
+        }
+        Err(Problems(problems)) => Err(Mistakes(problems.into_iter().map(told).collect())),
+    }
 }
 
 /// What is served where there is no file.
@@ -95,45 +113,71 @@ pub(crate) fn demo() -> Config {
     parse(DEMO).expect("the demo is checked by the tests")
 }
 
-fn parse(text: &str) -> Read<Config> {
-    parse_noting(text, &mut Asked::default())
+fn parse(text: &str) -> Result<Config, Problems> {
+    parse_noting(text, &mut Asked::default()).map(|(config, _)| config)
 }
 
-fn parse_noting(text: &str, asked: &mut Asked) -> Read<Config> {
+/// Reads a text: what it says and what to warn of, or all its mistakes.
+fn parse_noting(text: &str, asked: &mut Asked) -> Result<(Config, Vec<Problem>), Problems> {
     let mut file = Section::of(text)?;
-    let server = server(file.section("server")?, asked)?;
+    let report = file.reported();
+    let config = file.attempt(|file| whole(file, asked));
+    asked.note("", file.finish().unwrap_or_default());
+    let warnings = Problems::sorted(report.problems())?;
+    Ok((config.expect("what cannot be read is reported"), warnings))
+}
+
+fn whole(file: &mut Section<'_>, asked: &mut Asked) -> Read<Config> {
+    let table = file.section("server")?;
+    let server = server(table, asked)?;
     let table = file.section("auth")?;
     let line = table.as_ref().map_or(1, |table| table.line);
-    let auth = auth::auth(table, asked)?;
-    if auth.is_some() && server.token_file.is_some() {
-        return Err(Problem::at(
-            line,
-            "callers have tokens of [auth], or of `token_file`, not of both",
-        )
-        .remedy("leave one of them out"));
+    let has_auth = table.is_some();
+    let auth = file.attempt(|_| auth::auth(table, asked)).flatten();
+    if has_auth && server.token_file.is_some() {
+        file.report(
+            Problem::at(line, "callers have tokens of [auth], or of `token_file`, not of both")
+                .remedy("leave one of them out"),
+        );
     }
-    let tasks = tasks(file.section("tasks")?, asked)?;
-    let tools = file.section("tools")?;
-    file.finish()?;
-    let Some(tools) = tools else {
-        return Err(Problem::at(1, "the file has no tools")
-            .remedy("[tools.NAME] with a description and a command"));
+    let table = file.section("tasks")?;
+    let tasks = tasks(table, asked)?;
+    let tools = tools(file, has_auth, asked)?;
+    if let Some(auth) = &auth
+        && let Some((tool, scope)) = auth.ungranted(&tools)
+    {
+        let what = format!("the tool `{tool}` needs the scope `{scope}`, and no user can get it");
+        file.report(Problem::at(line, what).remedy(format_args!(
+            "[auth.proxy.grants] with \"{scope}\" = {{ groups = [\"ops\"] }}; or \"{scope}\" = \"all\""
+        )));
+    }
+    Ok(Config { server, auth, tasks, tools, warnings: Vec::new() })
+}
+
+fn tools(file: &mut Section<'_>, has_auth: bool, asked: &mut Asked) -> Read<Vec<ToolConfig>> {
+    const EXAMPLE: &str = "[tools.NAME] with a description and a command";
+    let Some(section) = file.section("tools")? else {
+        return Err(Problem::at(1, "the file has no tools").remedy(EXAMPLE));
     };
-    let line = tools.line;
-    let read =
-        tools.entries().into_iter().map(|(name, value)| ToolConfig::read(name, value, asked));
-    let tools = read.collect::<Read<Vec<_>>>()?;
-    if tools.is_empty() {
-        return Err(Problem::at(line, "[tools] is empty")
-            .remedy("[tools.NAME] with a description and a command"));
+    let line = section.line;
+    let entries = section.entries();
+    if entries.is_empty() {
+        file.report(Problem::at(line, "[tools] is empty").remedy(EXAMPLE));
     }
-    // Nobody but an issuer says who has a scope; without one nobody could ever call the tool.
-    let scoped = tools.iter().find(|tool| !tool.scopes.is_empty());
-    if let (Some(tool), None) = (scoped, &auth) {
-        let what = format!("the tool `{}` needs scopes, and nobody gives them", tool.name);
-        return Err(Problem::at(line, what).remedy("[auth] with an issuer; or leave `scopes` out"));
+    let mut tools = Vec::new();
+    for (name, value) in entries {
+        let line = value.line;
+        let Some(tool) = file.attempt(|_| ToolConfig::read(name, value, asked)) else { continue };
+        // Nobody but an issuer says who has a scope; without one nobody could ever call the tool.
+        if !tool.scopes.is_empty() && !has_auth {
+            let what = format!("the tool `{}` needs scopes, and nobody gives them", tool.name);
+            file.report(
+                Problem::at(line, what).remedy("[auth] with an issuer; or leave `scopes` out"),
+            );
+        }
+        tools.push(tool);
     }
-    Ok(Config { server, auth, tasks, tools })
+    Ok(tools)
 }
 
 fn server(section: Option<Section<'_>>, asked: &mut Asked) -> Read<ServerConfig> {
@@ -143,35 +187,99 @@ fn server(section: Option<Section<'_>>, asked: &mut Asked) -> Read<ServerConfig>
         version: section.read("version")?.unwrap_or_else(|| "1".to_owned()),
         title: section.read("title")?,
         instructions: section.read("instructions")?,
-        listen: section.read("listen")?.unwrap_or_else(|| LISTEN.to_owned()),
+        listen: section.read("listen")?.map_or_else(|| LISTEN.to_owned(), |Address(it)| it),
         token_file: section.read::<String>("token_file")?.map(PathBuf::from),
         seal_key_file: section.read::<String>("seal_key_file")?.map(PathBuf::from),
         allow_hosts: section.read("allow_hosts")?.unwrap_or_default(),
         allow_origins: section.read("allow_origins")?.unwrap_or_default(),
-        trust_proxies: proxies(section.read("trust_proxies")?.unwrap_or_default())?,
+        trust_proxies: section.attempt(proxies).unwrap_or_default(),
         open_to_anyone: section.read("open_to_anyone")?.unwrap_or(false),
     };
     asked.note("server", section.finish()?);
     Ok(read)
 }
 
-fn proxies(written: Vec<At<String>>) -> Read<Vec<IpAddr>> {
-    let read = |At { value, line }: At<String>| {
-        value.parse().map_err(|_| {
-            Problem::at(line, format_args!("`{value}` is no address"))
-                .remedy("trust_proxies = [\"10.0.0.7\"]")
+/// An address to listen at, with its port.
+struct Address(String);
+
+impl reader::Read for Address {
+    fn read(value: Value<'_>) -> Read<Self> {
+        let unfit = value.unfit("an address and a port such as \"127.0.0.1:8000\"");
+        let text = String::read(value)?;
+        if is_address(&text) { Ok(Self(text)) } else { Err(unfit) }
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({"type": "string", "pattern": ":[0-9]+$"})
+    }
+}
+
+/// Whether a text is an address, or a name, with a port.
+pub(crate) fn is_address(text: &str) -> bool {
+    let Some((host, port)) = text.rsplit_once(':') else { return false };
+    let is_six = host.starts_with('[') && host.ends_with(']');
+    !host.is_empty() && (is_six || !host.contains(':')) && port.parse::<u16>().is_ok()
+}
+
+fn proxies(section: &mut Section<'_>) -> Read<Vec<IpAddr>> {
+    let written: Vec<At<String>> = section.read("trust_proxies")?.unwrap_or_default();
+    let mut read = Vec::new();
+    for At { value, line } in written {
+        match value.parse() {
+            Ok(address) => read.push(address),
+            Err(_) => section.report(
+                Problem::at(line, format_args!("`{value}` is no address"))
+                    .remedy("trust_proxies = [\"10.0.0.7\"]"),
+            ),
+        }
+    }
+    Ok(read)
+}
+
+/// Where tasks are kept.
+struct StoreUrl(String);
+
+impl reader::Read for StoreUrl {
+    fn read(value: Value<'_>) -> Read<Self> {
+        let line = value.line;
+        let text = String::read(value)?;
+        // What stands behind the scheme may be a password.
+        match text.split_once(':').map(|(scheme, _)| scheme) {
+            Some("sqlite" | "postgres" | "postgresql" | "memory") => Ok(Self(text)),
+            Some(scheme) => Err(Problem::at(
+                line,
+                format_args!("`store` begins with `{scheme}:`, which is no store"),
+            )),
+            None => Err(Problem::at(line, "`store` does not say what kind of store it is")),
+        }
+        .map_err(|problem| {
+            problem.remedy("store = \"sqlite:FILE\", or \"postgres://…\" for replicas")
         })
-    };
-    written.into_iter().map(read).collect()
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({"type": "string", "pattern": "^(sqlite|postgres|postgresql|memory):"})
+    }
 }
 
 fn tasks(section: Option<Section<'_>>, asked: &mut Asked) -> Read<TasksConfig> {
     let mut section = section.unwrap_or_else(Section::empty);
     let time = |span: Option<Span>, default| span.map_or(default, |Span(span)| span);
+    let ttl: Option<At<Span>> = section.read("ttl")?;
+    let max_ttl: Option<At<Span>> = section.read("max_ttl")?;
+    if let (Some(ttl), Some(max_ttl)) = (&ttl, &max_ttl)
+        && ttl.value.0 > max_ttl.value.0
+    {
+        let (ttl_shown, max_shown) = (in_words(ttl.value.0), in_words(max_ttl.value.0));
+        let what = format!("`ttl` is {ttl_shown}, and `max_ttl` {max_shown} is less");
+        section.report(Problem::at(ttl.line, what).remedy("`ttl` of at most `max_ttl`"));
+    }
+    let max_ttl = time(max_ttl.map(|it| it.value), MAX_TTL);
     let read = TasksConfig {
-        store: section.read("store")?,
-        ttl: time(section.read("ttl")?, TTL),
-        max_ttl: time(section.read("max_ttl")?, MAX_TTL),
+        store: section.read("store")?.map(|StoreUrl(url)| url),
+        // A default never contradicts what is written.
+        ttl: time(ttl.map(|it| it.value), TTL.min(max_ttl)),
+        max_ttl,
         poll_interval: time(section.read("poll_interval")?, POLL_INTERVAL),
         max_per_caller: section.read("max_per_caller")?.unwrap_or(MAX_PER_CALLER),
         max_running: section.read("max_running")?.unwrap_or(MAX_RUNNING),

@@ -3,12 +3,13 @@
 use std::{env, sync::Arc};
 
 use outlive::{
-    auth::proxy::{Identity, Proxy, Upstream},
+    auth::proxy::{Proxy, Upstream},
     tasks::{LoginNotes, Store},
 };
 
 use super::{
     Read,
+    grants::{Claims, GrantRule, grants},
     reader::{Problem, Read as _, Section},
     tool::Asked,
 };
@@ -26,8 +27,9 @@ pub(crate) struct ProxyConfig {
     subject: Option<String>,
     tenant: Option<String>,
     parameters: Vec<(String, String)>,
-    /// Claims, and what one of each has to be. None lets everybody in.
-    allow: Vec<(String, Vec<String>)>,
+    /// Who may log in. No claims let everybody in.
+    allow: Claims,
+    grants: Vec<GrantRule>,
 }
 
 /// Where the provider is.
@@ -40,7 +42,7 @@ enum Place {
 pub(super) fn proxy(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Option<ProxyConfig>> {
     let is_there = section.is_some();
     let mut section = section.unwrap_or_else(Section::empty);
-    let place = place(&mut section)?;
+    let place = section.attempt(place).flatten();
     let client_id = section.read("client_id")?;
     let client_secret_env = section.read("client_secret_env")?;
     let secret_env = section.read("secret_env")?;
@@ -49,9 +51,8 @@ pub(super) fn proxy(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Opt
     let parameters = section.section("parameters")?.map(Section::entries).unwrap_or_default();
     let parameters = parameters.into_iter().map(|(name, value)| Ok((name, String::read(value)?)));
     let parameters = parameters.collect::<Read<_>>()?;
-    let allow = section.section("allow")?.map(Section::entries).unwrap_or_default();
-    let allow = allow.into_iter().map(|(claim, value)| Ok((claim, Vec::read(value)?)));
-    let allow = allow.collect::<Read<Vec<(String, Vec<String>)>>>()?;
+    let allow = section.take("allow").map(Claims::read).transpose()?.unwrap_or_default();
+    let grants = grants(section.take("grants"))?;
     let open_to_anyone = section.read("open_to_anyone")?.unwrap_or(false);
     let lacks = |key, example: &str| {
         section.lacks(key, format_args!("[auth.proxy] has no `{key}`")).or_remedy(example)
@@ -59,18 +60,24 @@ pub(super) fn proxy(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Opt
     let read = match (is_there, place, client_id, secret_env) {
         (false, ..) => None,
         (true, None, ..) => {
-            return Err(lacks("upstream", "upstream = \"https://accounts.google.com\""));
+            section.report(lacks("upstream", "upstream = \"https://accounts.google.com\""));
+            None
         }
-        (true, _, None, _) => return Err(lacks("client_id", "client_id = \"…\", of the provider")),
+        (true, _, None, _) => {
+            section.report(lacks("client_id", "client_id = \"…\", of the provider"));
+            None
+        }
         (true, _, _, None) => {
             let example = "secret_env = \"PROXY_SECRET\", a variable with 32 random signs or more";
-            return Err(lacks("secret_env", example));
+            section.report(lacks("secret_env", example));
+            None
         }
         (true, ..) if allow.is_empty() != open_to_anyone => {
             let what = "[auth.proxy] does not say who may log in, or says it twice";
-            return Err(Problem::at(section.line, what).remedy(
+            section.report(Problem::at(section.line, what).remedy(
                 "allow = { email = [\"ann@example.com\"] }; or `open_to_anyone = true`, if everybody may whom the provider knows",
             ));
+            None
         }
         (true, Some(place), Some(client_id), Some(secret_env)) => Some(ProxyConfig {
             place,
@@ -82,6 +89,7 @@ pub(super) fn proxy(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Opt
             tenant,
             parameters,
             allow,
+            grants,
         }),
     };
     asked.note("auth.proxy", section.finish()?);
@@ -112,7 +120,12 @@ impl ProxyConfig {
         }
     }
 
-    /// The proxy, for the server at `resource`, whose tools need these scopes.
+    /// Returns whether a rule grants this scope to some users.
+    pub(super) fn grants(&self, scope: &str) -> bool {
+        self.grants.iter().any(|rule| rule.scope == scope)
+    }
+
+    /// The proxy, for the server at `resource`. Every user who may log in gets these scopes.
     pub(crate) fn build(
         &self,
         resource: &str,
@@ -143,33 +156,15 @@ impl ProxyConfig {
             upstream = upstream.parameter(name, value);
         }
         let allow = self.allow.clone();
-        let proxy = Proxy::builder(resource, upstream).name(name).scopes(scopes);
+        let mut proxy = Proxy::builder(resource, upstream).name(name).scopes(scopes);
+        for rule in self.grants.clone() {
+            proxy = proxy.grants([rule.scope.clone()], move |user| rule.fits(user));
+        }
         let proxy = proxy.secret(secret(&self.secret_env)?).notes(LoginNotes::new(store));
-        proxy
-            .admit(move |user| allow.iter().all(|(claim, any)| has(user, claim, any)))
-            .build()
-            .map_err(|error| {
-                Trouble::usage(format_args!("[auth.proxy]: {error}"))
-                    .remedy("docs/outlive-toml.md has an example")
-            })
-    }
-}
-
-/// Whether a claim of somebody is one of these, or has one of them in it.
-fn has(user: &Identity, claim: &str, any: &[String]) -> bool {
-    // An address that nobody has checked may be anybody's.
-    if claim == "email" && user.claim("email_verified").is_none_or(|verified| verified != true) {
-        return false;
-    }
-    let is_one = |value: &serde_json::Value| match value {
-        serde_json::Value::String(text) => any.contains(text),
-        serde_json::Value::Number(number) => any.contains(&number.to_string()),
-        _ => false,
-    };
-    match user.claim(claim) {
-        Some(serde_json::Value::Array(values)) => values.iter().any(is_one),
-        Some(value) => is_one(value),
-        None => false,
+        proxy.admit(move |user| allow.fit(user)).build().map_err(|error| {
+            Trouble::usage(format_args!("[auth.proxy]: {error}"))
+                .remedy("docs/outlive-toml.md has an example")
+        })
     }
 }
 

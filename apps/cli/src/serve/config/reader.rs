@@ -1,57 +1,46 @@
 //! Reads a TOML file section by section, and knows the line of everything it reads.
 //!
-//! A section remembers which keys it was asked for, so that what is left over is a mistake of the
-//! author, and can be answered with the keys that there are.
+//! A section remembers which keys it was asked for, and what their values are: what is left over is a
+//! mistake of the author, and the JSON Schema of the file is made from these keys.
+//!
+//! Mistakes are gathered, so that the author is told all of them at once. A value that cannot be used
+//! is reported and counts as absent; reading goes on behind it.
 
-use std::{borrow::Cow, fmt, ops::Range, path::Path};
+use std::{borrow::Cow, cell::RefCell, fmt, ops::Range, rc::Rc};
 
+use serde_json::json;
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
 };
 
-use crate::trouble::Trouble;
+use super::problem::Problems;
+pub(crate) use super::problem::{Problem, Result};
 
-/// Something in the file is wrong: where, what, and what to write instead.
-#[derive(Debug)]
-pub(crate) struct Problem {
-    line: usize,
-    what: String,
-    remedy: Option<String>,
-}
+/// The mistakes of a file, gathered while it is read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Report(Rc<RefCell<Vec<Problem>>>);
 
-pub(crate) type Result<T, E = Problem> = std::result::Result<T, E>;
-
-impl Problem {
-    pub(crate) fn at(line: usize, what: impl fmt::Display) -> Self {
-        Self { line, what: what.to_string(), remedy: None }
+impl Report {
+    /// All that was reported so far.
+    pub(super) fn problems(&self) -> Vec<Problem> {
+        self.0.borrow().clone()
     }
 
-    pub(crate) fn remedy(mut self, remedy: impl fmt::Display) -> Self {
-        self.remedy = Some(remedy.to_string());
-        self
-    }
-
-    /// What to write, if it is not known better.
-    pub(crate) fn or_remedy(self, remedy: impl fmt::Display) -> Self {
-        if self.remedy.is_some() { self } else { self.remedy(remedy) }
-    }
-
-    /// Says it for the file it is in.
-    pub(crate) fn in_file(self, file: &Path) -> Trouble {
-        let trouble =
-            Trouble::usage(format_args!("{}:{}: {}", file.display(), self.line, self.what));
-        match self.remedy {
-            Some(remedy) => trouble.remedy(remedy),
-            None => trouble,
+    /// Adds a mistake, unless it is known.
+    pub(super) fn add(&self, problem: Problem) {
+        let mut known = self.0.borrow_mut();
+        if !known.contains(&problem) {
+            known.push(problem);
         }
     }
 }
 
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.what)
-    }
+/// A key that a table of the file may have, and the JSON Schema of its values.
+#[derive(Clone, Debug)]
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    pub(crate) schema: serde_json::Value,
 }
 
 /// Turns places of the text into lines.
@@ -72,31 +61,46 @@ pub(crate) struct Value<'t> {
     lines: Lines<'t>,
     /// What it is the value of, as the author would say it: `tools.render.command`.
     path: String,
+    report: Report,
 }
 
 impl<'t> Value<'t> {
+    /// Where mistakes of the whole file are gathered.
+    pub(super) fn reported(&self) -> Report {
+        self.report.clone()
+    }
+
     /// Not what was expected.
     pub(crate) fn unfit(&self, wanted: &str) -> Problem {
         Problem::at(
             self.line,
-            format_args!("`{}` must be {wanted}, and is {}", self.path, self.kind()),
+            format_args!("`{}` must be {wanted}, and is {}", self.path, self.shown()),
         )
     }
 
-    fn kind(&self) -> &'static str {
+    /// The value as an error shows it.
+    fn shown(&self) -> String {
         match &self.value {
-            DeValue::String(_) => "a string",
-            DeValue::Integer(_) => "an integer",
-            DeValue::Float(_) => "a number",
-            DeValue::Boolean(_) => "true or false",
-            DeValue::Datetime(_) => "a date",
-            DeValue::Array(_) => "an array",
-            DeValue::Table(_) => "a table",
+            DeValue::String(text) => format!("the string {}", quoted(text)),
+            DeValue::Integer(digits) => format!("the integer {digits}"),
+            DeValue::Float(digits) => format!("the number {digits}"),
+            DeValue::Boolean(flag) => flag.to_string(),
+            DeValue::Datetime(date) => format!("the date {date}"),
+            DeValue::Array(_) => "an array".to_owned(),
+            DeValue::Table(_) => "a table".to_owned(),
         }
     }
 
     pub(crate) fn is_string(&self) -> bool {
         matches!(self.value, DeValue::String(_))
+    }
+
+    /// The text of a string.
+    fn text(&self) -> Option<&str> {
+        match &self.value {
+            DeValue::String(text) => Some(text),
+            _ => None,
+        }
     }
 
     pub(crate) fn is_array(&self) -> bool {
@@ -108,21 +112,22 @@ impl<'t> Value<'t> {
     }
 
     pub(crate) fn items(self) -> Result<Vec<Value<'t>>> {
-        let Self { value, lines, path, .. } = self;
-        match value {
+        match self.value {
             DeValue::Array(items) => {
-                let items = items.into_iter();
-                Ok(items.map(|item| Value::new(item, lines, path.clone())).collect())
+                let value = |item| Value::new(item, self.lines, self.path.clone(), &self.report);
+                Ok(items.into_iter().map(value).collect())
             }
-            value => Err(Value { value, line: self.line, lines, path }.unfit("an array")),
+            _ => Err(self.unfit("an array")),
         }
     }
 
     pub(crate) fn section(self) -> Result<Section<'t>> {
-        let Self { value, line, lines, path } = self;
-        match value {
-            DeValue::Table(table) => Ok(Section { table, line, lines, path, asked: Vec::new() }),
-            value => Err(Value { value, line, lines, path }.unfit("a table")),
+        match self.value {
+            DeValue::Table(table) => {
+                let Self { line, lines, path, report, .. } = self;
+                Ok(Section { table, line, lines, path, asked: Vec::new(), report })
+            }
+            _ => Err(self.unfit("a table")),
         }
     }
 
@@ -152,15 +157,29 @@ impl<'t> Value<'t> {
         })
     }
 
-    fn new(value: Spanned<DeValue<'t>>, lines: Lines<'t>, path: String) -> Self {
+    fn new(value: Spanned<DeValue<'t>>, lines: Lines<'t>, path: String, report: &Report) -> Self {
         let line = lines.of(&value.span());
-        Self { value: value.into_inner(), line, lines, path }
+        Self { value: value.into_inner(), line, lines, path, report: report.clone() }
+    }
+}
+
+/// A text in quotes, cut where it is long.
+fn quoted(text: &str) -> String {
+    const LONGEST: usize = 60;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
     }
 }
 
 /// A type that can stand in the file.
 pub(crate) trait Read: Sized {
     fn read(value: Value<'_>) -> Result<Self>;
+
+    /// The JSON Schema of such values, for editors.
+    fn schema() -> serde_json::Value {
+        json!({})
+    }
 }
 
 impl Read for String {
@@ -170,6 +189,10 @@ impl Read for String {
             _ => Err(value.unfit("a string")),
         }
     }
+
+    fn schema() -> serde_json::Value {
+        json!({"type": "string"})
+    }
 }
 
 impl Read for bool {
@@ -178,6 +201,10 @@ impl Read for bool {
             DeValue::Boolean(flag) => Ok(flag),
             _ => Err(value.unfit("true or false")),
         }
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({"type": "boolean"})
     }
 }
 
@@ -189,12 +216,20 @@ impl Read for i64 {
             _ => Err(value.unfit("an integer")),
         }
     }
+
+    fn schema() -> serde_json::Value {
+        json!({"type": "integer"})
+    }
 }
 
 impl Read for u32 {
     fn read(value: Value<'_>) -> Result<Self> {
         let unfit = value.unfit("an integer from 1 to 4294967295");
         i64::read(value)?.try_into().ok().filter(|number| *number > 0).ok_or(unfit)
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({"type": "integer", "minimum": 1, "maximum": u32::MAX})
     }
 }
 
@@ -207,11 +242,19 @@ impl Read for f64 {
         };
         number.filter(|number: &f64| number.is_finite()).ok_or_else(|| value.unfit("a number"))
     }
+
+    fn schema() -> serde_json::Value {
+        json!({"type": "number"})
+    }
 }
 
 impl<T: Read> Read for Vec<T> {
     fn read(value: Value<'_>) -> Result<Self> {
         value.items()?.into_iter().map(T::read).collect()
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({"type": "array", "items": T::schema()})
     }
 }
 
@@ -227,6 +270,10 @@ impl<T: Read> Read for At<T> {
         let line = value.line;
         Ok(Self { value: T::read(value)?, line })
     }
+
+    fn schema() -> serde_json::Value {
+        T::schema()
+    }
 }
 
 /// A table of the file.
@@ -235,31 +282,57 @@ pub(crate) struct Section<'t> {
     pub(crate) line: usize,
     lines: Lines<'t>,
     path: String,
-    asked: Vec<&'static str>,
+    asked: Vec<Key>,
+    report: Report,
 }
 
 impl<'t> Section<'t> {
-    /// The whole file.
-    pub(crate) fn of(text: &'t str) -> Result<Self> {
+    /// The whole file. Text that is not TOML has no meaning to look for further mistakes in; a key that
+    /// is there twice has one.
+    pub(crate) fn of(text: &'t str) -> Result<Self, Problems> {
         let lines = Lines(text);
-        let table = DeTable::parse(text).map_err(|error| {
+        let (table, errors) = DeTable::parse_recoverable(text);
+        let repeated = |error: &toml::de::Error| error.message().starts_with("duplicate key");
+        let report = Report::default();
+        for error in &errors {
             let line = error.span().map_or(1, |span| lines.of(&span));
-            Problem::at(line, error.message().trim_end())
-                .remedy("the file must be TOML; strings stand in quotes, tables in [brackets]")
-        })?;
-        Ok(Self {
-            table: table.into_inner(),
-            line: 1,
-            lines,
-            path: String::new(),
-            asked: Vec::new(),
-        })
+            let key = error.span().and_then(|span| text.get(span)).map(str::trim);
+            report.add(match key.filter(|_| repeated(error)) {
+                Some(key) => Problem::at(line, format_args!("`{key}` is there twice")).remedy(
+                    "leave one of them out, or rename it; lines of one table stand together",
+                ),
+                None => Problem::at(line, error.message().trim_end())
+                    .remedy("the file must be TOML; strings stand in quotes, tables in [brackets]"),
+            });
+        }
+        if !errors.iter().all(repeated) {
+            let mut problems = report.0.take();
+            problems.sort_by_key(|problem| problem.line);
+            return Err(Problems(problems));
+        }
+        let (table, path, asked) = (table.into_inner(), String::new(), Vec::new());
+        Ok(Self { table, line: 1, lines, path, asked, report })
     }
 
     /// A table that is not there.
     pub(crate) fn empty() -> Self {
-        let (table, lines) = (DeTable::new(), Lines(""));
-        Self { table, line: 1, lines, path: String::new(), asked: Vec::new() }
+        let (table, lines, report) = (DeTable::new(), Lines(""), Report::default());
+        Self { table, line: 1, lines, path: String::new(), asked: Vec::new(), report }
+    }
+
+    /// Where mistakes of the whole file are gathered.
+    pub(super) fn reported(&self) -> Report {
+        self.report.clone()
+    }
+
+    /// Notes a mistake, or a warning, and lets reading go on.
+    pub(crate) fn report(&self, problem: Problem) {
+        self.report.add(problem);
+    }
+
+    /// Reads something that may fail; then that is reported, and there is no value.
+    pub(crate) fn attempt<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Option<T> {
+        read(self).map_err(|problem| self.report(problem)).ok()
     }
 
     /// Where it stands, as the author would say it.
@@ -267,21 +340,54 @@ impl<'t> Section<'t> {
         &self.path
     }
 
-    /// The value of a key, if it is there.
+    /// The value of a key, if it is there, whatever it is.
     pub(crate) fn take(&mut self, key: &'static str) -> Option<Value<'t>> {
-        self.asked.push(key);
+        self.take_as(key, json!({}))
+    }
+
+    /// The value of a key, if it is there. The schema says what it may be, to editors only.
+    pub(crate) fn take_as(
+        &mut self,
+        key: &'static str,
+        schema: serde_json::Value,
+    ) -> Option<Value<'t>> {
+        self.asked.push(Key { name: key, schema });
         let value = self.table.remove(key)?;
-        Some(Value::new(value, self.lines, self.join(key)))
+        Some(Value::new(value, self.lines, self.join(key), &self.report))
     }
 
-    /// The value of a key, read, if it is there.
+    /// The value of a key, read, if it is there. One that cannot be read is reported and counts as
+    /// absent, so this never fails.
     pub(crate) fn read<T: Read>(&mut self, key: &'static str) -> Result<Option<T>> {
-        self.take(key).map(T::read).transpose()
+        let value = self.take_as(key, T::schema());
+        Ok(self.attempt(|_| value.map(T::read).transpose()).flatten())
     }
 
-    /// A table inside, if it is there.
+    /// The value of a key that has one of these words, if it is there and has one.
+    pub(crate) fn choice<T: Copy>(
+        &mut self,
+        key: &'static str,
+        choices: &[(&'static str, T)],
+    ) -> Option<At<T>> {
+        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+        let value = self.take_as(key, json!({"enum": words}))?;
+        let line = value.line;
+        let word = value.text();
+        let chosen = choices.iter().find(|(known, _)| word == Some(known));
+        match chosen {
+            Some((_, value)) => Some(At { value: *value, line }),
+            None => {
+                let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+                self.report(value.unfit(&quoted.join(" or ")));
+                None
+            }
+        }
+    }
+
+    /// A table inside, if it is there. Like [`Section::read`] it never fails.
     pub(crate) fn section(&mut self, key: &'static str) -> Result<Option<Section<'t>>> {
-        self.take(key).map(Value::section).transpose()
+        let value = self.take_as(key, json!({"type": "object"}));
+        Ok(self.attempt(|_| value.map(Value::section).transpose()).flatten())
     }
 
     /// A key that has to be there is not; perhaps it was meant by one that nobody knows.
@@ -295,21 +401,19 @@ impl<'t> Section<'t> {
 
     /// What is inside, whatever it is called; in the order of the file.
     pub(crate) fn entries(self) -> Vec<(String, Value<'t>)> {
-        let Self { table, lines, path, .. } = self;
+        let Self { table, lines, path, report, .. } = self;
         let entry = |(key, value): (Spanned<Cow<'t, str>>, Spanned<DeValue<'t>>)| {
             let name = key.into_inner().into_owned();
             let path = join(&path, &name);
-            (name, Value::new(value, lines, path))
+            (name, Value::new(value, lines, path, &report))
         };
         table.into_iter().map(entry).collect()
     }
 
-    /// Nothing may be left that nobody has asked for. Returns what was asked for.
-    pub(crate) fn finish(self) -> Result<Vec<&'static str>> {
-        match self.table.keys().next() {
-            None => Ok(self.asked),
-            Some(key) => Err(self.unknown(key)),
-        }
+    /// Reports every key that was not asked for. Returns those that were.
+    pub(crate) fn finish(self) -> Result<Vec<Key>> {
+        self.table.keys().for_each(|key| self.report(self.unknown(key)));
+        Ok(self.asked)
     }
 
     fn unknown(&self, key: &Spanned<Cow<'t, str>>) -> Problem {
@@ -317,9 +421,10 @@ impl<'t> Section<'t> {
         let place =
             if self.path.is_empty() { "here".to_owned() } else { format!("in [{}]", self.path) };
         let problem = Problem::at(line, format_args!("`{}` means nothing {place}", key.get_ref()));
-        problem.remedy(match nearest(key.get_ref(), &self.asked) {
+        let asked: Vec<&str> = self.asked.iter().map(|key| key.name).collect();
+        problem.remedy(match nearest(key.get_ref(), &asked) {
             Some(meant) => format!("`{meant}`?"),
-            None => format!("one of: {}", self.asked.join(", ")),
+            None => format!("one of: {}", asked.join(", ")),
         })
     }
 
@@ -358,20 +463,33 @@ mod tests {
     use super::{Section, is_one_slip};
 
     #[test]
-    fn a_key_nobody_asked_for_is_found_with_its_line() {
-        let mut file = Section::of("[server]\nname = \"x\"\nlsiten = \"y\"\n").expect("is TOML");
+    fn key_that_is_unknown_is_reported_with_its_line() {
+        let mut file =
+            Section::of("[server]\nname = \"x\"\nlsiten = \"y\"\nport = 1\n").expect("is TOML");
         let mut server = file.section("server").expect("is a table").expect("is there");
         assert_eq!(server.read::<String>("name").expect("is a string").as_deref(), Some("x"));
         assert!(server.take("listen").is_none());
-        let problem = server.finish().expect_err("one is left");
-        assert_eq!(problem.to_string(), "line 3: `lsiten` means nothing in [server]");
-        assert_eq!(problem.remedy.as_deref(), Some("`listen`?"));
+        server.finish().expect("reports");
+        let problems = file.reported().problems();
+        assert_eq!(problems[0].to_string(), "line 3: `lsiten` means nothing in [server]");
+        assert_eq!(problems[0].remedy.as_deref(), Some("`listen`?"));
+        assert_eq!(problems[1].to_string(), "line 4: `port` means nothing in [server]");
     }
 
     #[test]
-    fn what_is_no_toml_says_where() {
-        let Err(problem) = Section::of("a = 1\nb = oops\n") else { panic!("that is no TOML") };
-        assert_eq!(problem.line, 2, "{problem}");
+    fn text_that_is_not_toml_is_reported_with_every_line() {
+        let Err(problems) = Section::of("a = 1\nb = oops\nc = 2\n[d\n") else {
+            panic!("that is no TOML")
+        };
+        let lines: Vec<usize> = problems.0.iter().map(|problem| problem.line).collect();
+        assert_eq!(lines, [2, 4], "{problems}");
+    }
+
+    #[test]
+    fn table_that_is_there_twice_is_named() {
+        let text = "[tools.a]\nb = 1\n[tools.a]\nc = 1\n";
+        let file = Section::of(text).expect("can be read");
+        assert_eq!(file.reported().problems()[0].to_string(), "line 3: `a` is there twice");
     }
 
     #[test]

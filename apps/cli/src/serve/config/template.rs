@@ -93,7 +93,7 @@ impl Word {
     }
 
     /// The arguments it is made of.
-    fn arguments(&self) -> impl Iterator<Item = usize> {
+    pub(super) fn arguments(&self) -> impl Iterator<Item = usize> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Value(index) => Some(*index),
             Piece::Literal(_) => None,
@@ -230,6 +230,23 @@ impl Template {
         let word =
             |text: &&str| Word { pieces: vec![Piece::Literal((*text).to_owned())], guarded: false };
         Self(words.iter().map(word).map(Part::Word).collect())
+    }
+
+    /// Whether words, or whether they are there, depend on an argument.
+    pub(super) fn uses(&self, argument: usize) -> bool {
+        self.0.iter().any(|part| match part {
+            Part::Word(word) => word.arguments().any(|index| index == argument),
+            Part::Group { when, words } => {
+                *when == Some(argument)
+                    || words.iter().any(|word| word.arguments().any(|index| index == argument))
+            }
+        })
+    }
+
+    /// Whether a text stands in one of the fixed words.
+    pub(super) fn has_text(&self, text: &str) -> bool {
+        let has = |word: &Word| word.literal().is_some_and(|literal| literal.contains(text));
+        self.0.iter().any(|part| matches!(part, Part::Word(word) if has(word)))
     }
 
     /// The program.

@@ -65,7 +65,7 @@ fn what_changes_nothing_is_run_again_after_a_crash() {
 fn mistakes_name_their_line() {
     for (text, line, says) in [
         ("", 1, "no tools"),
-        ("[server]\nname = 3\n", 2, "`server.name` must be a string, and is an integer"),
+        ("[server]\nname = 3\n", 2, "`server.name` must be a string, and is the integer 3"),
         ("[tools.t]\ncommand = [\"c\"]\n", 1, "has no description"),
         ("[tools.t]\ndescription = \"d\"\n", 1, "has no command"),
         (
@@ -76,7 +76,7 @@ fn mistakes_name_their_line() {
         (
             "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\ntask = \"maybe\"\n",
             4,
-            "no way to make tasks",
+            "`tools.t.task` must be \"never\" or \"auto\" or \"always\", and is the string \"maybe\"",
         ),
         ("[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\nmax_output = 3\n", 4, "an amount"),
         (
@@ -124,7 +124,7 @@ fn mistakes_name_their_line() {
         (
             "[auth]\nresource = \"https://a/mcp\"\nissuer = \"https://id\"\ndpop = \"maybe\"\n",
             4,
-            "`maybe` is no way to take proofs",
+            "`auth.dpop` must be \"allowed\" or \"required\", and is the string \"maybe\"",
         ),
         ("[auth]\nresource = \"https://a/mcp\"\n", 1, "[auth] has no `issuer`"),
         (
@@ -164,9 +164,207 @@ fn mistakes_name_their_line() {
         ),
         ("[server]\ntrust_proxies = [\n  \"proxy\",\n]\n", 3, "is no address"),
     ] {
-        let problem = parse(text).expect_err("should be refused").to_string();
-        assert!(problem.starts_with(&format!("line {line}: ")), "{problem}");
-        assert!(problem.contains(says), "{problem}");
+        let problems = parse(text).expect_err("should be refused").to_string();
+        let start = format!("line {line}: ");
+        let said = |problem: &str| problem.starts_with(&start) && problem.contains(says);
+        assert!(problems.lines().any(said), "{says}: {problems}");
+    }
+}
+
+#[test]
+fn file_with_many_mistakes_reports_each_once_with_line_and_value() {
+    let text = r#"[server]
+listen = "localhost"
+port = 1
+
+[tasks]
+store = "mysql://ada:hunter2@db/x"
+max_running = 0
+
+[tools.a]
+description = "d"
+comand = ["c", "{x}"]
+max_output = "lots"
+on_crash = "maybe"
+
+[tools.b]
+command = ["c", "{x}", "{y}"]
+concurrency = 0
+colour = "red"
+
+[tools.b.arguments]
+x = { type = "text", minimum = 1 }
+
+[elsewhere]
+"#;
+    let problems = parse(text).expect_err("should be refused").to_string();
+    let said: Vec<&str> = problems.lines().collect();
+    assert_eq!(
+        said,
+        [
+            "line 2: `server.listen` must be an address and a port such as \"127.0.0.1:8000\", and is the string \"localhost\"",
+            "line 3: `port` means nothing in [server]",
+            "line 6: `store` begins with `mysql:`, which is no store",
+            "line 7: `tasks.max_running` must be an integer from 1 to 4294967295, and is the integer 0",
+            "line 11: `comand` means nothing in [tools.a]",
+            "line 12: `tools.a.max_output` must be an amount such as \"64 KiB\" or \"10 MB\", and is the string \"lots\"",
+            "line 13: `tools.a.on_crash` must be \"fail\" or \"run-again\", and is the string \"maybe\"",
+            "line 15: the tool `b` has no description",
+            "line 16: there is no argument `y`",
+            "line 17: `tools.b.concurrency` must be an integer from 1 to 4294967295, and is the integer 0",
+            "line 18: `colour` means nothing in [tools.b]",
+            "line 21: `text` is no type of an argument",
+            "line 23: `elsewhere` means nothing here",
+        ]
+    );
+}
+
+/// A tool with further keys, and with these tables behind it.
+fn tool_with(keys: &str, tables: &str) -> String {
+    format!(
+        "[tools.t]\ndescription = \"d\"\ncommand = [\"c\", \"{{a}}\"]\n{keys}\n{tables}\n[tools.t.arguments.a]\n"
+    )
+}
+
+#[test]
+fn default_that_a_caller_could_not_give_is_refused() {
+    for argument in [
+        "type = \"string\"\nenum = [\"a\", \"b\"]\ndefault = \"c\"",
+        "type = \"integer\"\nmaximum = 3\ndefault = 4",
+        "type = \"string\"\npattern = \"^[a-z]+$\"\ndefault = \"A\"",
+        "type = \"array\"\nenum = [\"a\"]\ndefault = [\"b\"]",
+        "type = \"array\"\nmax_items = 1\ndefault = [\"a\", \"b\"]",
+        "type = \"string\"\nmin_length = 2\ndefault = \"a\"",
+    ] {
+        let text = tool_with("", "") + argument;
+        let problems = parse(&text).expect_err(argument).to_string();
+        let fits = problems.starts_with("line 9: the default is a value that is refused");
+        assert!(fits && problems.lines().count() == 1, "{argument}: {problems}");
+    }
+}
+
+#[test]
+fn pattern_that_is_not_a_regular_expression_is_refused_with_its_line() {
+    let text = tool_with("", "") + "type = \"string\"\npattern = \"([a-z\"\n";
+    let problems = parse(&text).expect_err("should be refused").to_string();
+    let says = "line 8: `tools.t.arguments.a.pattern` must be a regular expression, and is the string \"([a-z\"";
+    assert_eq!(problems, says);
+    let text = tool_with("output_schema = { type = \"nothing\" }", "") + "type = \"string\"\n";
+    let problems = parse(&text).expect_err("should be refused").to_string();
+    assert!(problems.starts_with("line 4: `output_schema`: "), "{problems}");
+}
+
+#[test]
+fn limits_that_contradict_each_other_are_refused() {
+    let argument = "type = \"string\"\n";
+    for (keys, tables, argument, says) in [
+        (
+            "time_limit = \"10s\"\ntask_after = \"20s\"",
+            "",
+            argument,
+            "line 5: `task_after` is 20s, and `time_limit` 10s is less",
+        ),
+        (
+            "max_attempts = 5",
+            "",
+            argument,
+            "line 4: `max_attempts` is for commands that are run again",
+        ),
+        (
+            "on_crash = \"fail\"\nread_only = true\nmax_attempts = 5",
+            "",
+            argument,
+            "line 6: `max_attempts` is for",
+        ),
+        (
+            "",
+            "[tasks]\nttl = \"2d\"\nmax_ttl = \"1d\"",
+            argument,
+            "line 6: `ttl` is 2d, and `max_ttl` 1d is less",
+        ),
+        (
+            "",
+            "",
+            "type = \"integer\"\nminimum = 3\nmaximum = 2\n",
+            "line 8: `minimum` is 3, and `maximum` 2 is less",
+        ),
+        (
+            "",
+            "",
+            "type = \"string\"\nmax_length = 2\nmin_length = 3\n",
+            "line 9: `min_length` is 3",
+        ),
+        ("", "", "type = \"array\"\nmin_items = 3\nmax_items = 2\n", "line 8: `min_items` is 3"),
+    ] {
+        let text = tool_with(keys, tables) + argument;
+        let problems = parse(&text).expect_err(says).to_string();
+        assert!(problems.starts_with(says) && problems.lines().count() == 1, "{says}: {problems}");
+    }
+    // A default never contradicts what is written.
+    let text = tool_with(
+        "time_limit = \"1s\"\nidempotent = true\nmax_attempts = 5",
+        "[tasks]\nmax_ttl = \"1h\"",
+    );
+    let config = parse(&(text + argument)).expect("is a file");
+    assert_eq!(config.tasks.ttl, config.tasks.max_ttl);
+}
+
+#[test]
+fn typical_slips_are_warned_of_and_served() {
+    for (keys, tables, says) in [
+        ("", "[tools.t.arguments.b]\ntype = \"string\"", "uses the argument `b`"),
+        ("task = \"never\"\ntask_after = \"1s\"", "", "line 5: `task_after` means nothing here"),
+        ("read_only = true\ndestructive = true", "", "`t` is `read_only`, and `destructive`"),
+    ] {
+        let text = tool_with(keys, tables) + "type = \"string\"\n";
+        let (_, warnings) = parse_noting(&text, &mut Asked::default()).expect("is a file");
+        let [warning] = warnings.as_slice() else { panic!("{says}: {warnings:?}") };
+        assert!(warning.to_string().contains(says), "{warning}");
+    }
+    let shell = "[tools.t]\ndescription = \"d\"\nshell = true\ncommand = \"echo \\\"${arg_a}\\\"\"\n[tools.t.arguments]\na = { type = \"string\" }\nb = { type = \"string\" }\n";
+    let (_, warnings) = parse_noting(shell, &mut Asked::default()).expect("is a file");
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].to_string().starts_with("line 7: no word of the command of `t` uses"));
+}
+
+/// A file with a tool that needs a scope, and a proxy that ends with `more`, from line 8 on.
+fn behind_a_proxy(more: &str) -> String {
+    format!(
+        "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\nscopes = [\"op\"]\n\
+         [auth]\nresource = \"https://a/mcp\"\n[auth.proxy]\n\
+         {more}\nupstream = \"https://id\"\nclient_id = \"x\"\nsecret_env = \"S\"\nopen_to_anyone = true\n"
+    )
+}
+
+#[test]
+fn grants_of_scopes_are_read() {
+    for good in [
+        "grants = { op = \"all\" }",
+        "grants.op = { groups = [\"ops\"], hd = [\"example.com\"] }",
+        "grants = { op = [{ groups = [\"ops\"] }, { email = [\"ann@example.com\"] }], more = \"all\" }",
+    ] {
+        parse(&behind_a_proxy(good)).unwrap_or_else(|problem| panic!("{problem}: {good}"));
+    }
+}
+
+#[test]
+fn mistakes_in_grants_of_scopes_name_their_line() {
+    for (more, line, says) in [
+        ("", 1, "the tool `t` needs the scope `op`, and no user can get it"),
+        ("grants = { other = \"all\" }", 1, "the tool `t` needs the scope `op`"),
+        ("grants = [\"op\"]", 8, "`auth.proxy.grants` must be a table, and is an array"),
+        ("grants = { op = \"everybody\" }", 8, "`everybody` does not name users"),
+        ("grants.op = {}", 8, "the rule for the scope `op` names no users"),
+        ("grants.op = []", 8, "the rule for the scope `op` names no users"),
+        ("grants.op = { groups = [] }", 8, "the rule for the scope `op` names no users"),
+        ("grants.op = [\n  { groups = [\"ops\"] },\n  {},\n]", 10, "names no users"),
+        ("grants.op = { groups = \"ops\" }", 8, "`auth.proxy.grants.op.groups` must be an array"),
+        ("grants.op = { groups = [1] }", 8, "must be a string, and is an integer"),
+        ("grants.\"o p\" = \"all\"", 8, "`o p` is no scope"),
+    ] {
+        let problem = parse(&behind_a_proxy(more)).expect_err("should be refused").to_string();
+        assert!(problem.starts_with(&format!("line {line}: ")), "{problem}: {more}");
+        assert!(problem.contains(says), "{problem}: {more}");
     }
 }
 
@@ -191,9 +389,9 @@ fn rows(section: &str) -> Vec<(String, String)> {
 fn the_page_has_every_key_and_no_other() {
     let mut asked = Asked::default();
     parse_noting(DEMO, &mut asked).expect("is a file");
-    for (section, keys) in asked.0 {
+    for (section, keys) in asked.0.into_iter().filter(|(section, _)| !section.is_empty()) {
         let said: BTreeSet<String> = rows(section).into_iter().map(|(key, _)| key).collect();
-        let known: BTreeSet<String> = keys.into_iter().map(str::to_owned).collect();
+        let known: BTreeSet<String> = keys.into_keys().map(str::to_owned).collect();
         assert_eq!(said, known, "what the page says of [{section}], and what is read");
     }
 }

@@ -1,18 +1,19 @@
 //! One tool of the file: a command, and everything that is said about it.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use super::{
     argument::{self, Argument},
-    reader::{At, Problem, Read, Result, Section, Value},
+    reader::{At, Key, Problem, Read, Result, Section, Value},
     template::{Given, Refused, Template, Word, variables},
-    units::{Bytes, Span},
+    trial,
+    units::{Bytes, Span, in_words},
 };
 
 /// A tool that runs a command.
@@ -89,41 +90,41 @@ pub(crate) struct Ready {
 }
 
 impl ToolConfig {
-    /// Reads `[tools.NAME]`.
+    /// Reads `[tools.NAME]`. What is wrong with it is reported; then it is not for use.
     pub(crate) fn read(name: String, value: Value<'_>, asked: &mut Asked) -> Result<Self> {
         let mut section = value.section()?;
         let line = section.line;
-        check_name(&name, line)?;
+        section.attempt(|_| check_name(&name, line));
         let arguments = arguments(&mut section, asked)?;
-        let (command, shell) = command(&mut section, &arguments)?;
-        let description = section.read::<String>("description")?.ok_or_else(|| {
-            section
-                .lacks("description", format_args!("the tool `{name}` has no description"))
-                .or_remedy("description = \"what it does, for the model that chooses\"")
-        })?;
+        let command = section.attempt(|section| command(section, &arguments));
+        let has_command = command.is_some();
+        let (command, shell) = command.unwrap_or_else(|| (Template::fixed(&[""]), false));
+        let description = section.attempt(|section| description(section, &name));
         let read_only = section.read("read_only")?;
         let idempotent = section.read("idempotent")?;
         // As for every tool: who changes nothing, or nothing more, can be run again.
         let repeatable = read_only == Some(true) || idempotent == Some(true);
+        let (task, time_limit) = task(&mut section)?;
+        let (on_crash, max_attempts) = on_crash(&mut section, repeatable)?;
         let tool = Self {
             title: section.read("title")?,
-            description,
+            description: description.unwrap_or_default(),
             folder: section.read::<String>("folder")?.map(PathBuf::from),
             env: environment(&mut section, &arguments)?,
             pass_env: section.read("pass_env")?.unwrap_or_default(),
             inherit_env: section.read("inherit_env")?.unwrap_or(false),
-            stdin: stdin(&mut section, &arguments)?,
+            stdin: section.attempt(|section| stdin(section, &arguments)).flatten(),
             asks: section.read("asks")?.unwrap_or(false),
-            time_limit: section.read("time_limit")?.map_or(TIME_LIMIT, |Span(span)| span),
+            time_limit,
             end_grace: section.read("end_grace")?.map_or(END_GRACE, |Span(span)| span),
             max_output: section.read("max_output")?.map_or(MAX_OUTPUT, |Bytes(bytes)| bytes),
             max_lines: section.read::<u32>("max_lines")?.unwrap_or(MAX_LINES).into(),
             concurrency: section.read("concurrency")?.unwrap_or(CONCURRENCY),
-            task: task(&mut section)?,
-            on_crash: on_crash(&mut section, repeatable)?,
-            max_attempts: section.read("max_attempts")?.unwrap_or(MAX_ATTEMPTS),
+            task,
+            on_crash,
+            max_attempts,
             output: output(&mut section)?,
-            ok_codes: ok_codes(&mut section)?,
+            ok_codes: section.attempt(ok_codes).unwrap_or_default(),
             read_only,
             destructive: section.read("destructive")?,
             idempotent,
@@ -135,8 +136,44 @@ impl ToolConfig {
             command,
             shell,
         };
+        tool.warn(&section, has_command);
         asked.note("tools.NAME", section.finish()?);
         Ok(tool)
+    }
+
+    /// Reports what is probably not meant as it is written.
+    fn warn(&self, section: &Section<'_>, has_command: bool) {
+        let name = &self.name;
+        for (index, argument) in self.arguments.iter().enumerate().filter(|_| has_command) {
+            if !self.uses(index, argument) {
+                let what = format!(
+                    "no word of the command of `{name}` uses the argument `{}`",
+                    argument.name
+                );
+                let remedy = match self.shell {
+                    true => format!(
+                        "\"$arg_{}\" in the command; or leave the argument out",
+                        argument.name
+                    ),
+                    false => format!("{{{}}} in a word; or leave the argument out", argument.name),
+                };
+                section.report(Problem::at(argument.line, what).remedy(remedy).warning());
+            }
+        }
+        if self.read_only == Some(true) && self.destructive == Some(true) {
+            let what = format!("`{name}` is `read_only`, and `destructive`");
+            section
+                .report(Problem::at(section.line, what).remedy("leave one of them out").warning());
+        }
+    }
+
+    /// Whether a value of an argument gets to the command.
+    fn uses(&self, index: usize, argument: &Argument) -> bool {
+        let in_word = |word: &Word| word.arguments().any(|used| used == index);
+        self.command.uses(index)
+            || self.env.iter().any(|(_, word)| in_word(word))
+            || self.stdin.as_ref().is_some_and(in_word)
+            || (self.shell && self.command.has_text(&format!("arg_{}", argument.name)))
     }
 
     /// The schema of its arguments.
@@ -178,13 +215,14 @@ impl ToolConfig {
 /// Which keys a section may have, gathered while a file is read; the page about them is checked
 /// against it.
 #[derive(Debug, Default)]
-pub(crate) struct Asked(
-    pub(crate) std::collections::BTreeMap<&'static str, BTreeSet<&'static str>>,
-);
+pub(crate) struct Asked(pub(crate) BTreeMap<&'static str, BTreeMap<&'static str, Json>>);
 
 impl Asked {
-    pub(crate) fn note(&mut self, section: &'static str, keys: Vec<&'static str>) {
-        self.0.entry(section).or_default().extend(keys);
+    pub(crate) fn note(&mut self, section: &'static str, keys: Vec<Key>) {
+        let known = self.0.entry(section).or_default();
+        for Key { name, schema } in keys {
+            known.entry(name).or_insert(schema);
+        }
     }
 }
 
@@ -200,12 +238,21 @@ fn check_name(name: &str, line: usize) -> Result<()> {
 fn arguments(section: &mut Section<'_>, asked: &mut Asked) -> Result<Vec<Argument>> {
     let Some(section) = section.section("arguments")? else { return Ok(Vec::new()) };
     let entries = section.entries().into_iter();
-    entries.map(|(name, value)| Argument::read(name, value, asked)).collect()
+    Ok(entries.map(|(name, value)| Argument::read(name, value, asked)).collect())
+}
+
+fn description(section: &mut Section<'_>, tool: &str) -> Result<String> {
+    section.read::<String>("description")?.ok_or_else(|| {
+        section
+            .lacks("description", format_args!("the tool `{tool}` has no description"))
+            .or_remedy("description = \"what it does, for the model that chooses\"")
+    })
 }
 
 fn command(section: &mut Section<'_>, arguments: &[Argument]) -> Result<(Template, bool)> {
     let shell = section.read("shell")?.unwrap_or(false);
-    let Some(command) = section.take("command") else {
+    let words = json!({"type": ["array", "string"]});
+    let Some(command) = section.take_as("command", words) else {
         let what = format!("[{}] has no command", section.path());
         let lacking = section.lacks("command", what);
         return Err(lacking.or_remedy("command = [\"program\", \"{argument}\", …]"));
@@ -232,8 +279,8 @@ fn command(section: &mut Section<'_>, arguments: &[Argument]) -> Result<(Templat
 }
 
 fn environment(section: &mut Section<'_>, arguments: &[Argument]) -> Result<Vec<(String, Word)>> {
-    let Some(section) = section.section("env")? else { return Ok(Vec::new()) };
-    let read = |(name, value): (String, Value<'_>)| {
+    let Some(table) = section.section("env")? else { return Ok(Vec::new()) };
+    let read = |name: &str, value: Value<'_>| {
         let line = value.line;
         if name.is_empty() || name.contains(['=', '\0']) {
             return Err(Problem::at(
@@ -241,59 +288,90 @@ fn environment(section: &mut Section<'_>, arguments: &[Argument]) -> Result<Vec<
                 format_args!("`{name}` cannot be the name of a variable"),
             ));
         }
-        Ok((name, Word::parse(&String::read(value)?, line, arguments)?))
+        Word::parse(&String::read(value)?, line, arguments)
     };
-    section.entries().into_iter().map(read).collect()
+    let mut variables = Vec::new();
+    for (name, value) in table.entries() {
+        if let Some(word) = section.attempt(|_| read(&name, value)) {
+            variables.push((name, word));
+        }
+    }
+    Ok(variables)
 }
 
 fn stdin(section: &mut Section<'_>, arguments: &[Argument]) -> Result<Option<Word>> {
-    let Some(value) = section.take("stdin") else { return Ok(None) };
+    let Some(value) = section.take_as("stdin", String::schema()) else { return Ok(None) };
     let line = value.line;
     Word::parse(&String::read(value)?, line, arguments).map(Some)
 }
 
-fn task(section: &mut Section<'_>) -> Result<TaskMode> {
-    let after = section.read("task_after")?.map_or(TASK_AFTER, |Span(span)| span);
-    let Some(value) = section.take("task") else { return Ok(TaskMode::Auto { after }) };
-    let line = value.line;
-    match String::read(value)?.as_str() {
-        "never" => Ok(TaskMode::Never),
-        "auto" => Ok(TaskMode::Auto { after }),
-        "always" => Ok(TaskMode::Always),
-        other => Err(Problem::at(line, format_args!("`{other}` is no way to make tasks"))
-            .remedy("task = \"never\", \"auto\" or \"always\"")),
+/// Whether calls become tasks, and how long the command may run.
+fn task(section: &mut Section<'_>) -> Result<(TaskMode, Duration)> {
+    #[derive(Clone, Copy)]
+    enum Mode {
+        Never,
+        Auto,
+        Always,
     }
+    let after: Option<At<Span>> = section.read("task_after")?;
+    let limit = section.read("time_limit")?.map_or(TIME_LIMIT, |Span(span)| span);
+    let words = [("never", Mode::Never), ("auto", Mode::Auto), ("always", Mode::Always)];
+    let mode = section.choice("task", &words).map_or(Mode::Auto, |chosen| chosen.value);
+    match (mode, &after) {
+        (Mode::Auto, Some(At { value: Span(after), line })) if *after > limit => {
+            let (after, limit) = (in_words(*after), in_words(limit));
+            let what = format!("`task_after` is {after}, and `time_limit` {limit} is less");
+            section.report(Problem::at(*line, what).remedy("`task_after` of at most `time_limit`"));
+        }
+        (Mode::Never | Mode::Always, Some(At { line, .. })) => {
+            let what = "`task_after` means nothing here: it is for `task = \"auto\"`";
+            section.report(Problem::at(*line, what).remedy("leave one of them out").warning());
+        }
+        _ => {}
+    }
+    let after = after.map_or(TASK_AFTER, |At { value: Span(span), .. }| span);
+    let mode = match mode {
+        Mode::Never => TaskMode::Never,
+        Mode::Auto => TaskMode::Auto { after },
+        Mode::Always => TaskMode::Always,
+    };
+    Ok((mode, limit))
 }
 
-fn on_crash(section: &mut Section<'_>, repeatable: bool) -> Result<OnCrash> {
-    let Some(value) = section.take("on_crash") else {
-        return Ok(if repeatable { OnCrash::RunAgain } else { OnCrash::Fail });
-    };
-    let line = value.line;
-    match String::read(value)?.as_str() {
-        "fail" => Ok(OnCrash::Fail),
-        "run-again" => Ok(OnCrash::RunAgain),
-        other => Err(Problem::at(line, format_args!("`{other}` is nothing to do after a crash"))
-            .remedy("on_crash = \"fail\" or \"run-again\"")),
+/// What is done with a command that was lost, and how often it is begun.
+fn on_crash(section: &mut Section<'_>, repeatable: bool) -> Result<(OnCrash, u32)> {
+    let words = [("fail", OnCrash::Fail), ("run-again", OnCrash::RunAgain)];
+    let otherwise = if repeatable { OnCrash::RunAgain } else { OnCrash::Fail };
+    let on_crash = section.choice("on_crash", &words).map_or(otherwise, |chosen| chosen.value);
+    let attempts: Option<At<u32>> = section.read("max_attempts")?;
+    if let (OnCrash::Fail, Some(At { value: 2.., line })) = (on_crash, &attempts) {
+        let what = "`max_attempts` is for commands that are run again, and this one is not";
+        let remedy = "on_crash = \"run-again\"; or leave `max_attempts` out";
+        section.report(Problem::at(*line, what).remedy(remedy));
     }
+    Ok((on_crash, attempts.map_or(MAX_ATTEMPTS, |attempts| attempts.value)))
 }
 
 fn output(section: &mut Section<'_>) -> Result<Output> {
-    let schema = section.take("output_schema");
-    let kind = section.take("output");
-    let line = kind.as_ref().map(|kind| kind.line);
-    match (kind.map(String::read).transpose()?.as_deref(), schema) {
-        (None | Some("text"), None) => Ok(Output::Text),
-        (Some("json"), None) => Ok(Output::Json { schema: None }),
-        (None | Some("json"), Some(schema)) => {
-            Ok(Output::Json { schema: Some(schema_of(schema)?) })
+    let schema = section.take_as("output_schema", json!({"type": ["object", "boolean", "string"]}));
+    let kind = section.choice("output", &[("text", false), ("json", true)]);
+    match (kind.map(|kind| kind.value), schema) {
+        (None | Some(false), None) => Ok(Output::Text),
+        (Some(true), None) => Ok(Output::Json { schema: None }),
+        (None | Some(true), Some(schema)) => {
+            let line = schema.line;
+            let schema = section.attempt(|_| {
+                let schema = schema_of(schema)?;
+                trial::output(&schema)
+                    .map_err(|why| Problem::at(line, format_args!("`output_schema`: {why}")))?;
+                Ok(schema)
+            });
+            Ok(Output::Json { schema })
         }
-        (Some("text"), Some(schema)) => {
-            Err(Problem::at(schema.line, "text has no schema").remedy("output = \"json\""))
-        }
-        (Some(other), _) => {
-            Err(Problem::at(line.unwrap_or(1), format_args!("`{other}` is no kind of output"))
-                .remedy("output = \"text\" or \"json\""))
+        (Some(false), Some(schema)) => {
+            section
+                .report(Problem::at(schema.line, "text has no schema").remedy("output = \"json\""));
+            Ok(Output::Text)
         }
     }
 }
@@ -308,18 +386,32 @@ fn schema_of(value: Value<'_>) -> Result<Json> {
         .map_err(|error| Problem::at(line, format_args!("the schema is no JSON: {error}")))
 }
 
-fn scopes(section: &mut Section<'_>) -> Result<Vec<String>> {
+pub(super) fn scopes(section: &mut Section<'_>) -> Result<Vec<String>> {
     let written: Vec<At<String>> = section.read("scopes")?.unwrap_or_default();
-    let read = |At { value, line }: At<String>| match value.split_whitespace().count() {
-        1 if !value.contains(['"', '\\']) && value.trim() == value => Ok(value),
-        _ => Err(Problem::at(line, format_args!("`{value}` is no scope"))
+    let mut scopes = Vec::new();
+    for written in written {
+        match scope(written) {
+            Ok(scope) => scopes.push(scope),
+            Err(problem) => section.report(problem),
+        }
+    }
+    Ok(scopes)
+}
+
+/// Checks that a text can be a scope (RFC 6749 section 3.3).
+pub(super) fn scope(At { value, line }: At<String>) -> Result<String> {
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
+    match !value.is_empty() && value.bytes().all(plain) {
+        true => Ok(value),
+        false => Err(Problem::at(line, format_args!("`{value}` is no scope"))
             .remedy("scopes = [\"files:read\", \"files:write\"]")),
-    };
-    written.into_iter().map(read).collect()
+    }
 }
 
 fn ok_codes(section: &mut Section<'_>) -> Result<BTreeSet<i32>> {
-    let Some(value) = section.take("ok_codes") else { return Ok(BTreeSet::from([0])) };
+    let code = json!({"type": "integer", "minimum": 0, "maximum": 255});
+    let codes = json!({"type": "array", "items": code, "minItems": 1});
+    let Some(value) = section.take_as("ok_codes", codes) else { return Ok(BTreeSet::from([0])) };
     let line = value.line;
     let codes: Vec<i64> = Vec::read(value)?;
     let codes: Option<BTreeSet<i32>> = codes

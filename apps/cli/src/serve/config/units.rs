@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::reader::{Read, Result, Value};
 
 /// A span of time.
@@ -16,7 +18,15 @@ impl Read for Span {
         }
         span(&String::read(value)?).map(Self).ok_or(unfit)
     }
+
+    fn schema() -> serde_json::Value {
+        json!({"type": "string", "pattern": SPAN, "examples": ["250ms", "90s", "1h 30m", "7d"]})
+    }
 }
+
+/// What is read as a span, as editors check it.
+const SPAN: &str =
+    "^\\s*([0-9]+\\s*(ms|s|sec|seconds?|m|min|minutes?|h|hours?|d|days?|w|weeks?)\\s*)+$";
 
 /// An amount of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +40,14 @@ impl Read for Bytes {
         }
         bytes(&String::read(value)?).map(Self).ok_or(unfit)
     }
+
+    fn schema() -> serde_json::Value {
+        json!({"type": "string", "pattern": BYTES, "examples": ["64 KiB", "10 MB"]})
+    }
 }
+
+/// What is read as an amount, as editors check it.
+const BYTES: &str = "^\\s*[0-9]+\\s*(B|[kKMG]B|[KMG]iB)\\s*$";
 
 /// Reads one or more of number and unit; more than nothing.
 pub(crate) fn span(text: &str) -> Option<Duration> {

@@ -1,6 +1,7 @@
 //! `outlive serve` with real commands, called by a real client.
 
 mod auth; // callers with tokens of an issuer
+mod checks; // what is refused and warned of at the start, as doctor does
 mod commands; // what commands do, and what becomes of it
 mod ending; // cancelled, out of time, left by their callers
 mod files; // how many files it may have open

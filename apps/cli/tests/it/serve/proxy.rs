@@ -75,17 +75,23 @@ impl Browser {
 
     /// Logs in for a client that it registers first; where that one is sent back to.
     fn log_in(&mut self, place: &Place) -> (String, String) {
+        self.log_in_for(place, &[])
+    }
+
+    /// The same, with more parameters.
+    fn log_in_for(&mut self, place: &Place, more: &[(&str, &str)]) -> (String, String) {
         let asked = json!({"client_name": "App", "redirect_uris": [BACK]}).to_string();
         let got = self.send(place, "POST", "/register", "application/json", &asked);
         let registered: Value = serde_json::from_str(&got.body).unwrap();
         let id = registered["client_id"].as_str().unwrap().to_owned();
-        let query = form::encode([
+        let fields = [
             ("response_type", "code"),
             ("client_id", &id),
             ("redirect_uri", BACK),
             ("code_challenge", CHALLENGE),
             ("code_challenge_method", "S256"),
-        ]);
+        ];
+        let query = form::encode(fields.into_iter().chain(more.iter().copied()));
         let page = self.send(place, "GET", &format!("/authorize?{query}"), "text/html", "").body;
         assert!(page.contains("App") && page.contains("mcp"), "{page}");
         let (_, request) = page.split_once("name=\"request\" value=\"").unwrap();
@@ -153,6 +159,46 @@ fn who_is_not_allowed_is_not_let_in() {
     let place = Place::new(&file(&provider.url, "open_to_anyone = true"));
     let (_, back) = Browser::default().log_in(&place);
     assert!(back.starts_with(&format!("{BACK}?code=")), "{back}");
+}
+
+#[tokio::test]
+async fn user_whom_no_rule_names_cannot_call_a_tool_that_needs_a_scope() {
+    let provider = Authority::start(Ways::default());
+    // Everybody may log in. The user of this provider has the id 7.
+    for (rule, granted) in [
+        ("{ id = [\"8\"] }", "mcp"),
+        ("{ id = [\"7\"] }", "mcp shop:operate"),
+        ("[{ id = [\"8\"] }, { email = [\"ann@example.com\"] }]", "mcp shop:operate"),
+        ("\"all\"", "mcp shop:operate"),
+    ] {
+        let allow = format!(
+            "open_to_anyone = true\ngrants = {{ \"shop:operate\" = {rule} }}\n\
+             [tools.restart]\ndescription = \"d\"\ncommand = [\"echo\", \"restarted\"]\n\
+             scopes = [\"shop:operate\"]\n"
+        );
+        let place = Place::new(&file(&provider.url, &allow));
+        let mut browser = Browser::default();
+        let (id, back) = browser.log_in_for(&place, &[("scope", "mcp shop:operate")]);
+        let query = form::decode(back.strip_prefix(BACK).unwrap().trim_start_matches('?'));
+        let code = query.into_iter().find(|(name, _)| name == "code").unwrap().1;
+        let got = browser.post(
+            &place,
+            "/token",
+            &[
+                ("grant_type", "authorization_code"),
+                ("code", &code),
+                ("client_id", &id),
+                ("code_verifier", VERIFIER),
+            ],
+        );
+        let given: Value = serde_json::from_str(&got.body).unwrap();
+        assert_eq!(given["scope"], granted, "{rule}");
+        let token = given["access_token"].as_str().unwrap().to_owned();
+        let client = builder().token(token).connect(place.url()).await.unwrap();
+        let called = client.call_tool("restart", json!({})).await;
+        let ran = called.is_ok_and(|it| serde_json::to_string(&it).unwrap().contains("restarted"));
+        assert_eq!(ran, granted.contains("operate"), "{rule}");
+    }
 }
 
 #[test]

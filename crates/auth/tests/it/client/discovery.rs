@@ -93,6 +93,25 @@ async fn a_server_is_asked_about_itself_where_it_says_else_at_its_path_else_at_t
     assert_eq!(Alone::new("Bearer", &bare).await.asked("/").await, [PRM, RFC]);
 }
 
+#[tokio::test]
+async fn resource_metadata_url_keeps_the_query_of_the_server() {
+    let at_path = format!("{PRM}/x/mcp");
+    let documents =
+        [(at_path.as_str(), resource("BASE/x/mcp?tenant=a", "BASE")), (RFC, server("BASE"))];
+    let by_query = Alone::new("Bearer", &documents).await;
+    assert_eq!(by_query.asked("/x/mcp?tenant=a").await, [at_path.as_str(), RFC]);
+    assert_eq!(by_query.site.all(&at_path)[0].query, "tenant=a");
+    // A server at the root with a query, and one that publishes at the root alone.
+    let at_root = [(PRM, resource("BASE/?tenant=a", "BASE")), (RFC, server("BASE"))];
+    let at_root = Alone::new("Bearer", &at_root).await;
+    assert_eq!(at_root.asked("/?tenant=a").await, [PRM, RFC]);
+    assert_eq!(at_root.site.all(PRM)[0].query, "tenant=a");
+    let without = [(PRM, resource("BASE", "BASE")), (RFC, server("BASE"))];
+    let without = Alone::new("Bearer", &without).await;
+    let asked = without.asked("/x/mcp?tenant=a").await;
+    assert_eq!(asked, [at_path.as_str(), at_path.as_str(), PRM, RFC]);
+}
+
 // ACL-06
 #[tokio::test]
 async fn an_authorization_server_is_asked_about_itself_at_every_place_in_order() {

@@ -52,7 +52,7 @@ async fn an_answer_goes_to_no_place_that_is_not_the_clients() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_besides_is_told_to_the_client() {
+async fn mistake_of_client_nobody_vouches_for_shows_page_and_no_redirect() {
     let world = World::new().await;
     let id = world.register(APP).await;
     let (plain, long) = (hash("x"), "s".repeat(2_000));
@@ -73,18 +73,21 @@ async fn what_is_wrong_besides_is_told_to_the_client() {
         (&[("state", &long)], "invalid_request"),
     ] {
         let got = Browser::default().get(&world.authorize(&id, APP, changes)).await;
-        assert_eq!(got.status, 303, "{changes:?}");
-        let back = got.location();
+        assert_eq!((got.status, got.header("location")), (400, None), "{changes:?}");
+        assert!(got.body.contains(&format!("({error})")), "{changes:?}: {}", got.body);
+        // The person can bring the error to the client, and sees where that leads.
+        let back = got.link();
+        assert!(got.body.contains("return to app.example</a>"), "{}", got.body);
         assert!(back.starts_with("https://app.example/cb?x=1&error="), "{back}");
-        assert_eq!(asked(back, "error").as_deref(), Some(error), "{changes:?}");
-        assert_eq!(asked(back, "iss").as_deref(), Some(world.base.as_str()));
-        let state = asked(back, "state").unwrap();
+        assert_eq!(asked(&back, "error").as_deref(), Some(error), "{changes:?}");
+        assert_eq!(asked(&back, "iss").as_deref(), Some(world.base.as_str()));
+        let state = asked(&back, "state").unwrap();
         assert!(state == "client-state" || state == long);
     }
     let url = world.authorize(&id, APP, &[]);
     for twice in ["scope=write", "code_challenge_method=plain", "resource=https%3A%2F%2Fevil"] {
         let got = Browser::default().get(&format!("{url}&{twice}")).await;
-        assert!(asked(got.location(), "error").is_some(), "{twice}");
+        assert_eq!((got.status, got.header("location")), (400, None), "{twice}");
     }
     assert!(world.provider.all("/authorize").is_empty());
 }

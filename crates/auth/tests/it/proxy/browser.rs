@@ -46,6 +46,12 @@ impl Got {
         self.json()[member].as_str().unwrap_or_else(|| panic!("{self:?}")).to_owned()
     }
 
+    /// The address of the link on a page.
+    pub(crate) fn link(&self) -> String {
+        let (_, rest) = self.body.split_once("href=\"").unwrap_or_else(|| panic!("{self:?}"));
+        rest.split_once('"').unwrap().0.replace("&amp;", "&")
+    }
+
     /// The sealed request in the form of a page.
     pub(crate) fn form(&self) -> String {
         let (_, rest) = self.body.split_once("name=\"request\" value=\"").unwrap();

@@ -1,6 +1,9 @@
 //! Who a client is: registrations, and documents.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use tokio::{net::TcpListener, sync::mpsc};
 
 use super::kit::{Browser, LOOPBACK, World, asked};
 use crate::client::kit::{Site, answer};
@@ -118,4 +121,70 @@ async fn a_program_may_listen_on_another_port_each_time() {
     assert!(back.starts_with(uri), "{back}");
     let code = asked(&back, "code").unwrap();
     assert_eq!(world.token(&code, &id, &[("redirect_uri", uri)]).await.status, 200);
+}
+
+/// A host at every loopback address that takes connections and never replies. Returns its port, and a
+/// message for each connection.
+async fn tarpit() -> (u16, mpsc::UnboundedReceiver<()>) {
+    let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (sender, connections) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let mut open = Vec::new();
+        while let Ok((stream, _)) = listener.accept().await {
+            open.push(stream);
+            let _ = sender.send(());
+        }
+    });
+    (port, connections)
+}
+
+async fn published() -> Site {
+    Site::start(|_, seen| {
+        let id = format!("http://{}{}", seen.header("host").unwrap(), seen.path);
+        let document =
+            json!({"client_id": id, "client_name": "Published", "redirect_uris": [LOOPBACK]});
+        answer(200, document)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn slow_documents_do_not_keep_others_from_logging_in() {
+    let (world, site) = (World::new().await, published().await);
+    let (port, mut connections) = tarpit().await;
+    // More hosts than a caller has places, and more documents of one host.
+    let hosts = (2..=21).map(|last| format!("http://127.0.0.{last}:{port}/client.json"));
+    let same = (0..10).map(|at| format!("http://127.0.0.22:{port}/{at}.json"));
+    for id in hosts.chain(same) {
+        let url = world.authorize(&id, LOOPBACK, &[]);
+        tokio::spawn(async move { Browser::default().get(&url).await });
+    }
+    // All places of the caller are taken.
+    for at in 0..16 {
+        let taken = tokio::time::timeout(Duration::from_secs(20), connections.recv()).await;
+        assert!(matches!(taken, Ok(Some(()))), "{at} documents are fetched at once");
+    }
+    let id = format!("{}/client.json", site.url);
+    let page = Browser::default().get(&world.authorize(&id, LOOPBACK, &[])).await;
+    assert_eq!(page.status, 200, "{}", page.body);
+    assert!(page.body.contains("Published"));
+}
+
+#[tokio::test]
+async fn documents_of_one_host_do_not_fill_the_cache() {
+    let (world, site) = (World::new().await, published().await);
+    let read = async |id: &str| {
+        let page = Browser::default().get(&world.authorize(id, LOOPBACK, &[])).await;
+        assert_eq!(page.status, 200, "{id}: {}", page.body);
+    };
+    for at in 0..256 {
+        read(&format!("{}/made-up-{at}.json", site.url)).await;
+    }
+    // The same site under another name.
+    let id = format!("{}/client.json", site.url.replace("127.0.0.1", "localhost"));
+    for _ in 0..3 {
+        read(&id).await;
+    }
+    assert_eq!(site.all("/client.json").len(), 1, "it is remembered");
 }

@@ -23,6 +23,7 @@ const STEPS: &[&[&str]] = &[
     &[],
     &[include_str!("schema/recording.sql")],
     &[include_str!("schema/sparing.sql")],
+    &[include_str!("schema/fairness.sql")],
 ];
 
 /// Of all that want to do this in one database, one does: "outlive" in hexadecimal.

@@ -10,7 +10,7 @@ const APPLICATION: i64 = 0x6f75_746c;
 
 /// What each version of the tables adds to the one before. What stands here is in files all over
 /// the world: it is never changed, only followed.
-const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH];
+const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH];
 
 /// Brings the tables up to date, in one transaction under the lock for writing: several processes
 /// may open a file at once, and one of them does it.
@@ -213,6 +213,12 @@ ALTER TABLE task ADD COLUMN kept TEXT;
 ALTER TABLE tally ADD COLUMN kept INTEGER NOT NULL DEFAULT 0;
 ";
 
+// Whoever claims passes over principals that are at their limit, without a look at their rows.
+const FIFTH: &str = "
+DROP INDEX task_due;
+CREATE INDEX task_due ON task (due, principal) WHERE due IS NOT NULL;
+";
+
 #[cfg(test)]
 mod tests {
     use std::{env, fs, process, time::Duration};
@@ -253,7 +259,10 @@ INSERT INTO question (task, name, key, place, state, body)
         let answer = vec![("a".to_owned(), serde_json::value::to_raw_value(&1).unwrap())];
         let answered = store.answer("ada", &parked, Answerer::Client, answer).await;
         assert_eq!(answered.unwrap(), Some(1));
-        let claimed = store.claim(&WorkerId::new("w"), Duration::from_secs(30), 10).await.unwrap();
+        let claimed = store
+            .claim(&WorkerId::new("w"), Duration::from_secs(30), &10_usize.into())
+            .await
+            .unwrap();
         assert_eq!(claimed.len(), 2);
         drop(store);
         fs::remove_dir_all(folder).unwrap();

@@ -1,0 +1,115 @@
+//! Mistakes in the file: where, what, and what to write instead.
+
+use std::{fmt, path::Path};
+
+use crate::trouble::Trouble;
+
+/// A mistake in the file, or something that is probably one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(super) line: usize,
+    what: String,
+    pub(super) remedy: Option<String>,
+    /// Whether the file can be served all the same.
+    is_warning: bool,
+}
+
+pub(crate) type Result<T, E = Problem> = std::result::Result<T, E>;
+
+impl Problem {
+    pub(crate) fn at(line: usize, what: impl fmt::Display) -> Self {
+        Self { line, what: what.to_string(), remedy: None, is_warning: false }
+    }
+
+    pub(crate) fn remedy(mut self, remedy: impl fmt::Display) -> Self {
+        self.remedy = Some(remedy.to_string());
+        self
+    }
+
+    /// What to write, if it is not known better.
+    pub(crate) fn or_remedy(self, remedy: impl fmt::Display) -> Self {
+        if self.remedy.is_some() { self } else { self.remedy(remedy) }
+    }
+
+    /// Makes it a warning: the operator reads it, and the file is served.
+    pub(crate) fn warning(mut self) -> Self {
+        self.is_warning = true;
+        self
+    }
+
+    pub(crate) fn is_warning(&self) -> bool {
+        self.is_warning
+    }
+
+    /// The same, with the file's name.
+    pub(super) fn in_file(self, file: &Path) -> Mistake {
+        let what = format!("{}:{}: {}", file.display(), self.line, self.what);
+        Mistake { what, remedy: self.remedy }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.what)
+    }
+}
+
+/// All mistakes of a text, in the order of its lines.
+#[derive(Debug)]
+pub(crate) struct Problems(pub(super) Vec<Problem>);
+
+impl Problems {
+    /// Sorts mistakes and warnings apart. Without mistakes the file can be served.
+    pub(super) fn sorted(mut all: Vec<Problem>) -> Result<Vec<Problem>, Self> {
+        all.sort_by_key(|problem| problem.line);
+        let (warnings, mistakes): (Vec<_>, Vec<_>) = all.into_iter().partition(Problem::is_warning);
+        if mistakes.is_empty() { Ok(warnings) } else { Err(Self(mistakes)) }
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.0.iter().enumerate() {
+            let end = if index == 0 { "" } else { "\n" };
+            write!(f, "{end}{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A mistake or a warning, in words for the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mistake {
+    /// What is wrong, with file and line.
+    pub(crate) what: String,
+    /// What to do about it.
+    pub(crate) remedy: Option<String>,
+}
+
+/// Why a file cannot be served: one mistake at least.
+#[derive(Debug)]
+pub(crate) struct Mistakes(pub(crate) Vec<Mistake>);
+
+impl From<Mistakes> for Trouble {
+    /// All of them as one failure: `error: …` and `try: …` for each.
+    fn from(Mistakes(mistakes): Mistakes) -> Self {
+        let last = mistakes.len().saturating_sub(1);
+        let mut text = String::new();
+        let mut remedy = None;
+        for (index, mistake) in mistakes.into_iter().enumerate() {
+            if index > 0 {
+                text.push_str("\nerror: ");
+            }
+            text.push_str(&mistake.what);
+            match mistake.remedy {
+                Some(said) if index < last => text.push_str(&format!("\n  try: {said}")),
+                said => remedy = said,
+            }
+        }
+        let trouble = Self::usage(text);
+        match remedy {
+            Some(remedy) => trouble.remedy(remedy),
+            None => trouble,
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What `serve` refuses and warns of when it starts: the same as `doctor`.
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::Path,
+    process::{Command, Output},
+};
+
+use serde_json::Value;
+
+use super::Place;
+
+const TOOL: &str = "[tools.t]\ndescription = \"d\"\ncommand = [\"true\"]\n";
+
+/// Runs a command of the program in a place to its end.
+fn run(place: &Place, args: &[&str]) -> Output {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_outlive"));
+    program.current_dir(&place.folder).args(args).env_remove("OUTLIVE_STORE");
+    program.args(["--data", place.folder.join("data").to_str().unwrap()]);
+    program.args(["--listen", "127.0.0.1:0"]).output().unwrap()
+}
+
+/// What `doctor` finds of a level.
+fn findings(place: &Place, level: &str) -> Vec<String> {
+    let output = run(place, &["doctor", "--json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let all = report["findings"].as_array().unwrap().iter();
+    let found = all.filter(|finding| finding["level"] == level);
+    found.map(|finding| finding["what"].as_str().unwrap().to_owned()).collect()
+}
+
+/// `serve` ends with exit code 2 and says everything that `doctor` calls a failure.
+#[track_caller]
+fn refused(place: &Place, says: &str) {
+    let failures = findings(place, "failure");
+    assert!(failures.iter().any(|what| what.contains(says)), "doctor: {says}: {failures:?}");
+    let served = run(place, &["serve"]);
+    let said = String::from_utf8_lossy(&served.stderr);
+    assert_eq!(served.status.code(), Some(2), "{says}: {said}");
+    for failure in failures {
+        assert!(said.contains(&failure), "{failure}: {said}");
+    }
+}
+
+fn mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn files_with_mistakes_get_the_same_verdict_from_serve_and_doctor() {
+    for (file, says) in [
+        (format!("{TOOL}comand = [\"x\"]\nconcurrency = 0\n"), "outlive.toml:4: `comand`"),
+        (
+            format!("{TOOL}[tools.t.arguments.a]\ntype = \"string\"\npattern = \"([a-z\"\n"),
+            "outlive.toml:6: `tools.t.arguments.a.pattern` must be a regular expression",
+        ),
+        (format!("{TOOL}output_schema = {{ type = \"x\" }}\n"), "outlive.toml:4: `output_schema`"),
+        (format!("[server]\nlisten = \"localhost\"\n{TOOL}"), "outlive.toml:2: `server.listen`"),
+        (format!("[tasks]\nstore = \"mysql:x\"\n{TOOL}"), "outlive.toml:2: `store` begins"),
+        (format!("{TOOL}{TOOL}"), "outlive.toml:4: `t` is there twice"),
+    ] {
+        refused(&Place::unserved(&file), says);
+    }
+}
+
+#[test]
+fn open_address_without_tokens_is_refused_by_serve_and_doctor() {
+    let place = Place::unserved(TOOL);
+    for command in ["serve", "doctor"] {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_outlive"));
+        program.current_dir(&place.folder).args([command, "--listen", "0.0.0.0:0"]);
+        let output = program.arg("--data").arg(place.folder.join("data")).output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        assert!(said.contains("others can reach 0.0.0.0:0"), "{said}");
+        assert!(!output.status.success());
+    }
+}
+
+#[test]
+fn data_folder_that_anyone_may_write_is_refused() {
+    let place = Place::unserved(TOOL);
+    let data = place.folder.join("data");
+    fs::create_dir(&data).unwrap();
+    mode(&data, 0o777);
+    refused(&place, "anyone may write");
+    assert_eq!(fs::read_dir(&data).unwrap().count(), 0, "nothing is made in it");
+}
+
+#[test]
+fn store_file_that_anyone_may_write_is_refused() {
+    let mut place = Place::new(TOOL);
+    place.stop();
+    mode(&place.folder.join("data/tasks.db"), 0o666);
+    refused(&place, "anyone may write the store");
+}
+
+#[test]
+fn jobs_folder_that_is_a_link_is_refused_and_its_target_left_alone() {
+    let place = Place::unserved(TOOL);
+    let (data, target) = (place.folder.join("data"), place.folder.join("target"));
+    for folder in [&data, &target] {
+        fs::create_dir(folder).unwrap();
+    }
+    mode(&data, 0o700);
+    mode(&target, 0o755);
+    symlink(&target, data.join("jobs")).unwrap();
+    refused(&place, "is a symbolic link");
+    assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o755);
+}
+
+#[test]
+fn token_files_that_let_the_wrong_callers_in_are_refused() {
+    let place = Place::unserved(&format!("[server]\ntoken_file = \"tokens\"\n{TOOL}"));
+    let tokens = place.folder.join("tokens");
+    for (text, bits, says) in [
+        ("", 0o600, "has no tokens"),
+        ("# nobody yet\n\n", 0o600, "has no tokens"),
+        (
+            "ada 0123456789abcdef\nbob 0123456789abcdef\n",
+            0o600,
+            "tokens:2 has the token of another name",
+        ),
+        ("ada 0123456789abcdef\nbob\n", 0o600, "tokens:2 has no token"),
+        ("ada 0123456789abcdef\n", 0o666, "anyone may write tokens"),
+    ] {
+        fs::write(&tokens, text).unwrap();
+        mode(&tokens, bits);
+        refused(&place, says);
+    }
+}
+
+#[test]
+fn doubtful_things_are_warned_of_when_the_server_starts() {
+    let file = "[server]\ntoken_file = \"tokens\"\n\
+        [tools.a]\ndescription = \"d\"\ncommand = [\"echo a | wc\"]\n\
+        [tools.b]\ndescription = \"d\"\ncommand = [\"true\"]\nfolder = \"nowhere\"\n\
+        [tools.c]\ndescription = \"d\"\ncommand = [\"no-such-program\"]\n\
+        [tools.d]\ndescription = \"d\"\ncommand = [\"true\"]\n[tools.d.arguments]\nx = { type = \"string\" }\n";
+    let mut place = Place::unserved(file);
+    let tokens = place.folder.join("tokens");
+    fs::write(&tokens, "ada 0123456789abcdef\n").unwrap();
+    mode(&tokens, 0o644);
+    place.start();
+    let log = place.log();
+    let found = [findings(&place, "warning"), findings(&place, "failure")].concat();
+    for says in [
+        "others may read or write tokens (mode 644)",
+        "`a` runs `echo a | wc`, which is not there",
+        "the folder of `b` is not there",
+        "`c` runs `no-such-program`, which is not there",
+        "outlive.toml:17: no word of the command of `d` uses the argument `x`",
+    ] {
+        assert!(log.contains(says), "serve: {says}: {log}");
+        assert!(found.iter().any(|what| what.contains(says)), "doctor: {says}: {found:?}");
+    }
+    assert!(
+        log.contains("each word by itself, command = [\"echo\", \"a\", \"|\", \"wc\"]"),
+        "{log}"
+    );
+}

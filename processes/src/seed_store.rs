@@ -1,0 +1,95 @@
+//! Fills a store with ended tasks: `seed-store URL COUNT`.
+//!
+//! `cargo xtask hostile` runs it before a server starts, so that every attack and every honest call
+//! meets a store of the size that a year of use leaves behind.
+
+use std::{
+    env,
+    error::Error,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use outlive::tasks::{
+    self, Changes, Created, NewTask, Restored, Store, TaskId, TaskOutcome, Then, WorkerId,
+};
+use serde_json::value::RawValue;
+use tokio::task::JoinSet;
+
+/// Operations in flight: enough for every store to group its commits.
+const CONCURRENCY: usize = 512;
+/// Number of principals that own the tasks.
+const PRINCIPALS: u64 = 1_000;
+const LEASE: Duration = Duration::from_secs(600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let mut words = env::args().skip(1);
+    let (Some(url), Some(count)) = (words.next(), words.next()) else {
+        return Err("usage: seed-store URL COUNT".into());
+    };
+    let count: u64 = count.parse()?;
+    let store = tasks::open(&url).await?;
+    let next = Arc::new(AtomicU64::new(0));
+    let mut writers = JoinSet::new();
+    for _ in 0..CONCURRENCY {
+        let (store, next) = (Arc::clone(&store), Arc::clone(&next));
+        writers.spawn(async move {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= count {
+                    return Result::Ok(());
+                }
+                write_ended_task(&*store, number).await?;
+            }
+        });
+    }
+    while let Some(written) = writers.join_next().await {
+        written??;
+    }
+    Ok(())
+}
+
+/// Creates one task under a lease and ends it.
+async fn write_ended_task(store: &dyn Store, number: u64) -> Result<()> {
+    let task = NewTask {
+        id: TaskId::new(format!("{:016x}{:016x}", mixed(number), mixed(!number))),
+        principal: format!("seeded-{}", number % PRINCIPALS),
+        kind: "seeded".to_owned(),
+        origin: "2026-07-28".to_owned(),
+        listed: false,
+        request: raw(r#"{"name":"seeded","arguments":{"region":"north"}}"#)?,
+        ttl: Some(7 * DAY),
+        max_ttl: 30 * DAY,
+        journal: Restored::default(),
+        worker: Some((WorkerId::new("seed-store"), LEASE)),
+        once: None,
+        clean_up: false,
+        quota: usize::MAX >> 1,
+    };
+    let Created::New { lease: Some(lease), .. } = store.create(task).await? else {
+        return Err("the store did not create a task under a lease".into());
+    };
+    let result = raw(r#"{"content":[{"type":"text","text":"done"}]}"#)?;
+    let end = Then::End { outcome: TaskOutcome::Result(result), retention: 7 * DAY };
+    store.write(&lease, &Changes::default(), &end).await?;
+    Ok(())
+}
+
+fn raw(json: &str) -> Result<Box<RawValue>> {
+    Ok(RawValue::from_string(json.to_owned())?)
+}
+
+/// Spreads numbers over all 64 bits (splitmix64), so that task IDs are as random as real ones.
+fn mixed(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
