@@ -76,8 +76,21 @@ fn say(line: &str) {
     println!("{line}");
 }
 
+/// No limits per caller: here one address has all connections.
+fn unlimited() -> HttpConfig {
+    HttpConfig::new()
+        .max_connections(100_000)
+        .max_connections_per_address(100_000)
+        .max_sessions_per_caller(100_000)
+        .max_waiting_calls_per_caller(100_000)
+        .max_request_bytes_per_caller(1 << 30)
+        .max_request_bytes(1 << 30)
+        .max_unread_bytes_per_caller(1 << 30)
+        .max_unread_bytes(1 << 30)
+}
+
 async fn outlive_http(server: Server) -> Result<(u16, impl Sized)> {
-    let serving = server.serve_http("127.0.0.1:0", HttpConfig::new()).await?;
+    let serving = server.serve_http("127.0.0.1:0", unlimited()).await?;
     Ok((serving.address().port(), serving))
 }
 
@@ -97,7 +110,7 @@ fn tell() -> Result<()> {
 /// A server with much on it, which knows its callers.
 async fn outlive_full_http() -> Result<(u16, impl Sized)> {
     let tokens = StaticTokens::new().with("bench", TOKEN);
-    let config = HttpConfig::new().authenticator(tokens);
+    let config = unlimited().authenticator(tokens);
     let serving = echo::server_of(TOOLS)?.serve_http("127.0.0.1:0", config).await?;
     Ok((serving.address().port(), serving))
 }

@@ -234,7 +234,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .tool(Tool::new("lines", lines).task(TaskPolicy::Always).incremental())
         .tool(Tool::new("quick", quick))
         .build()?;
-    let http = HttpConfig::new().shutdown_grace(Duration::from_secs(1));
+    let http = HttpConfig::new()
+        .shutdown_grace(Duration::from_secs(1))
+        // All clients have one address here.
+        .max_sessions_per_caller(10_000)
+        .max_connections_per_address(10_000);
     let serving = server.serve_http("127.0.0.1:0", http).await?;
     println!("{}", serving.address());
     Ok(serving.until_stopped().await?)

@@ -121,7 +121,10 @@ async fn serve() -> Result<Serving> {
         .tool(Tool::new("detach", detach))
         .tool(Tool::new("quick", || async { "done" }))
         .build()?;
-    Ok(server.serve_http("127.0.0.1:0", HttpConfig::new()).await?)
+    // All clients have one address here.
+    let config =
+        HttpConfig::new().max_sessions_per_caller(10_000).max_connections_per_address(10_000);
+    Ok(server.serve_http("127.0.0.1:0", config).await?)
 }
 
 /// One client's life: it does one thing after the other until time is up.

@@ -10,10 +10,7 @@ use axum::{
     routing::post,
     serve::ListenerExt,
 };
-use outlive::{
-    http::HttpConfig,
-    server::{Args, Server, Tool},
-};
+use outlive::server::{Args, Server, Tool};
 
 use super::control_http::{modern_result, respond};
 
@@ -57,6 +54,6 @@ pub(super) async fn ours(tools: usize) -> Result<(u16, impl Sized)> {
     for number in 1..tools {
         builder = builder.tool(tool(&format!("tool_{number:05}")));
     }
-    let serving = builder.build()?.serve_http("127.0.0.1:0", HttpConfig::new()).await?;
+    let serving = builder.build()?.serve_http("127.0.0.1:0", super::unlimited()).await?;
     Ok((serving.address().port(), serving))
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail};
-use outlive::{http::HttpConfig, server::TaskConfig};
+use outlive::server::TaskConfig;
 use outlive_protocol::Principal;
 use outlive_tasks::store::{Changes, Created, MemoryStore, Store, TaskOutcome, Then, WorkerId};
 
@@ -22,7 +22,7 @@ pub(super) async fn start(place: &str) -> Result<(u16, impl Sized)> {
     };
     let config = TaskConfig::new(store).poll_interval(Duration::from_millis(5));
     let server = tasks::server(config)?;
-    let serving = server.serve_http("127.0.0.1:0", HttpConfig::new()).await?;
+    let serving = server.serve_http("127.0.0.1:0", super::unlimited()).await?;
     Ok((serving.address().port(), serving))
 }
 

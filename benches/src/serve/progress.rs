@@ -15,10 +15,7 @@ use axum::{
     serve::ListenerExt,
 };
 use futures_core::Stream;
-use outlive::{
-    http::HttpConfig,
-    server::{Args, Cx, Server, Tool},
-};
+use outlive::server::{Args, Cx, Server, Tool};
 use serde::{Deserialize, Serialize};
 
 /// Ours. By default it sends at most one notification each 20 ms and drops what is overtaken; here
@@ -28,7 +25,7 @@ pub(super) async fn ours() -> Result<(u16, impl Sized)> {
         .limits(|limits| limits.progress_interval = Duration::ZERO)
         .tool(Tool::new("count", count).description("Reports so many steps"))
         .build()?;
-    let serving = server.serve_http("127.0.0.1:0", HttpConfig::new()).await?;
+    let serving = server.serve_http("127.0.0.1:0", super::unlimited()).await?;
     Ok((serving.address().port(), serving))
 }
 

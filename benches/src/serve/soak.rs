@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use outlive::{
-    http::HttpConfig,
-    server::{Args, Cx, Server, TaskConfig, TaskPolicy, Tool},
-};
+use outlive::server::{Args, Cx, Server, TaskConfig, TaskPolicy, Tool};
 
 use crate::place::Place;
 
@@ -47,7 +44,7 @@ pub(super) async fn start(place: &str) -> Result<(u16, impl Sized)> {
         .tool(Tool::new("later", echo).description("Says it later").task(TaskPolicy::Always))
         .tasks(tasks)
         .build()?;
-    let http = HttpConfig::new().max_connections(100_000).max_sessions(100_000);
+    let http = super::unlimited().max_sessions(100_000);
     let serving = server.serve_http("127.0.0.1:0", http).await?;
     Ok((serving.address().port(), serving))
 }

@@ -8,7 +8,6 @@ use std::{
 
 use anyhow::{Context, Result};
 use outlive::{
-    http::HttpConfig,
     server::{Args, CallToolResult, Durable, ResponseMode, Server, TaskConfig, TaskPolicy, Tool},
     tasks::SqliteStore,
 };
@@ -61,7 +60,7 @@ pub(super) fn run(place: &str) -> Result<()> {
             .tool(Tool::new("lines", lines).task(TaskPolicy::Always).incremental())
             .tasks(config)
             .build()?;
-        let serving = server.serve_http("127.0.0.1:0", HttpConfig::new()).await?;
+        let serving = server.serve_http("127.0.0.1:0", super::unlimited()).await?;
         anyhow::Ok((serving.address().port(), serving))
     })?;
     super::say(&format!("listening {port}"));

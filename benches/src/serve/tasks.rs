@@ -4,7 +4,6 @@ use std::{io, time::Duration};
 
 use anyhow::Result;
 use outlive::{
-    http::HttpConfig,
     server::{BuildError, Server, TaskConfig, TaskPolicy},
     tasks::SqliteStore,
 };
@@ -31,7 +30,7 @@ pub(super) fn run(place: &str, running: Option<usize>) -> Result<()> {
             .poll_interval(Duration::from_millis(10))
             .engine(|engine| engine.running = running.unwrap_or(engine.running));
         let server = server(config)?;
-        let serving = server.serve_http("127.0.0.1:0", HttpConfig::new()).await?;
+        let serving = server.serve_http("127.0.0.1:0", super::unlimited()).await?;
         anyhow::Ok((serving.address().port(), serving))
     })?;
     super::say(&format!("listening {port}"));

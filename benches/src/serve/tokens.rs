@@ -3,13 +3,10 @@
 
 use anyhow::Result;
 use axum::{Router, http::header, routing::get};
-use outlive::{
-    auth::{
-        fetch::{Fetch, Reach},
-        jose::{Algorithm, JwkSet, SigningKey},
-        server::{Issuer, ResourceServer},
-    },
-    http::HttpConfig,
+use outlive::auth::{
+    fetch::{Fetch, Reach},
+    jose::{Algorithm, JwkSet, SigningKey},
+    server::{Issuer, ResourceServer},
 };
 use serde_json::json;
 
@@ -30,7 +27,7 @@ pub(super) async fn start() -> Result<(String, impl Sized)> {
         .scopes(["mcp"])
         .fetch(Fetch::new().reach(Reach::Local))
         .build()?;
-    let config = HttpConfig::new().authenticator(auth);
+    let config = super::unlimited().authenticator(auth);
     let serving = echo::server()?.serve_http("127.0.0.1:0", config).await?;
     let token = |groups: usize| {
         let groups: Vec<String> =

@@ -111,6 +111,11 @@ mod skills_page {}
 #[doc = include_str!("../../../docs/operating.md")]
 mod operating_page {}
 
+/// And that of the page about deployment.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/deployment.md")]
+mod deployment_page {}
+
 /// And that of the page about the client.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/client.md")]

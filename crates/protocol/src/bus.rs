@@ -14,6 +14,10 @@ use std::{
 
 use crate::Change;
 
+/// Bytes of the URIs that one legacy session may be subscribed to: they are kept in memory and in the
+/// store for as long as it lasts.
+const URI_BYTES: usize = 64 << 10;
+
 /// Carries changes to every feed that wants them. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Bus(Arc<Mutex<Feeds>>);
@@ -24,6 +28,10 @@ struct Feeds {
     open: HashMap<u64, Weak<Mutex<State>>>,
     closed: bool,
 }
+
+/// A point in time between the openings of two feeds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mark(u64);
 
 /// One subscriber's share of the changes.
 pub struct Feed {
@@ -77,8 +85,23 @@ impl Bus {
 
     /// Tells every feed that wants it.
     pub fn publish(&self, change: &Change) {
+        self.publish_to(change, self.mark());
+    }
+
+    /// A mark in the order in which feeds are opened: those that are open now are before it.
+    pub fn mark(&self) -> Mark {
+        Mark(lock(&self.0).next)
+    }
+
+    /// Tells every feed that wants it and was opened before the mark. One that was opened after a
+    /// change has seen it: its client lists what is there now.
+    pub fn publish_to(&self, change: &Change, mark: Mark) {
         // The feeds are collected first: a woken reader may subscribe or leave at once.
-        let open: Vec<_> = lock(&self.0).open.values().filter_map(Weak::upgrade).collect();
+        let open: Vec<_> = {
+            let feeds = lock(&self.0);
+            let before = feeds.open.iter().filter(|(key, _)| **key < mark.0);
+            before.filter_map(|(_, state)| state.upgrade()).collect()
+        };
         for state in open {
             let mut state = lock(&state);
             if state.note(change) {
@@ -126,10 +149,16 @@ impl Feed {
         Poll::Pending
     }
 
-    /// Starts to listen for one more resource; `false` if there are `bound` of them already.
+    /// Starts to listen for one more resource; `false` if there are `bound` of them already, or
+    /// their URIs are too long together.
     pub fn add_resource(&self, uri: &str, bound: usize) -> bool {
         let mut state = lock(&self.state);
-        if state.wants.resources.len() >= bound && !state.wants.resources.contains(uri) {
+        let known = &state.wants.resources;
+        if known.contains(uri) {
+            return true;
+        }
+        let bytes: usize = known.iter().map(|uri| uri.len()).sum();
+        if known.len() >= bound || bytes + uri.len() > URI_BYTES {
             return false;
         }
         state.wants.resources.insert(uri.into());

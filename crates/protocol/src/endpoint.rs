@@ -205,7 +205,7 @@ impl Endpoint {
     }
 
     fn handshake(&self, request: &Request<'_>, arrival: Arrival<'_>) -> Accepted {
-        let opened = era::open_session(request, arrival.principal.clone(), &self.profile().bus);
+        let opened = era::open_session(request, arrival.principal.clone(), self.profile());
         let (legacy, session) = match opened {
             Ok(opened) => opened,
             Err(fault) => return refused(Some(request.id), &fault, true),

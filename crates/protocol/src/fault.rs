@@ -99,6 +99,21 @@ impl Fault {
         Self::InvalidRequest(message.into())
     }
 
+    /// A limit is used up. Nobody knows when it is not: the peer may try again in a second.
+    pub const fn over_limit(limit: &'static str) -> Self {
+        Self::OverLimit { limit: Cow::Borrowed(limit), retry_after: Duration::from_secs(1) }
+    }
+
+    /// When it is worth trying again, if that is all that is wrong.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Busy { retry_after }
+            | Self::OverLimit { retry_after, .. }
+            | Self::Unavailable { retry_after } => Some(*retry_after),
+            _ => None,
+        }
+    }
+
     /// Logs what cannot be used at the moment, and asks the peer to come back in a second.
     pub fn unavailable(cause: impl fmt::Display) -> Self {
         tracing::error!(%cause, "something is needed that cannot be used");

@@ -39,7 +39,7 @@ mod task;
 pub mod text;
 
 pub use asked::{Asked, Pending, Reply};
-pub use bus::{Bus, Feed, Lists, Wants};
+pub use bus::{Bus, Feed, Lists, Mark, Wants};
 pub use call::Call;
 pub use clock::Clock;
 pub use endpoint::{Accepted, Arrival, Endpoint, Refusal};

@@ -22,6 +22,10 @@ pub struct Limits {
     pub subscriptions: usize,
     /// Calls of one connection or session that may be running at once.
     pub in_flight: usize,
+    /// Bytes of messages that wait for a slow reader of one pipe or HTTP+SSE stream.
+    pub max_stream_bytes: usize,
+    /// Bytes that are kept of what a client says of itself when it opens a session.
+    pub max_handshake_bytes: usize,
     /// Questions of one call that may be open at once.
     pub questions: usize,
     /// How often one call may come back with answers and be asked again.
@@ -47,6 +51,8 @@ impl Default for Limits {
             page_size: 100,
             subscriptions: 1_000,
             in_flight: 1_000,
+            max_stream_bytes: 8 << 20,
+            max_handshake_bytes: 16 << 10,
             questions: 32,
             question_rounds: 16,
             question_timeout: Duration::from_secs(15 * 60),

@@ -33,6 +33,9 @@ pub trait Service: Send + Sync + 'static {
         None
     }
 
+    /// Whether a completion token is one of ours. Cheap: asked before the value is read.
+    fn knows_token(&self, token: &str) -> bool;
+
     /// Somebody outside says what came of something that is waited for.
     fn complete(
         self: Arc<Self>,
@@ -99,6 +102,9 @@ pub struct Profile {
     pub clock: Arc<dyn Clock>,
     /// Who hears of changes.
     pub bus: Bus,
+    /// Nothing is told on it. It closes when the calls that still run are to be given up, because the
+    /// process ends.
+    pub cutoff: Bus,
     /// Seals what clients carry for us.
     pub seal: Seal,
     /// How many streams are open.
@@ -125,6 +131,7 @@ impl Profile {
             limits,
             clock,
             bus: Bus::default(),
+            cutoff: Bus::default(),
             seal,
             streams: Gauge::default(),
             modern_stamp,

@@ -9,6 +9,8 @@
 //! - [`messages`]: a transport of your own, message by message.
 //! - [`client`]: the same ways, from the other end.
 
+mod budget;
+mod caller;
 pub mod client;
 mod clock;
 pub mod http;
@@ -16,8 +18,10 @@ pub mod lines;
 pub mod memory;
 pub mod messages;
 mod pipe;
+mod shares;
 pub mod stdio;
 mod stop;
 mod tasks;
+mod warnings;
 
 pub use clock::TokioClock;

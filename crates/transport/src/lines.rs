@@ -34,7 +34,8 @@ where
     let mut out = Vec::new();
     loop {
         tokio::select! {
-            read = input.read(&mut chunk) => {
+            // A client that does not read is not read from.
+            read = input.read(&mut chunk), if pipe.unread().has_room() => {
                 let read = read?;
                 splitter.push(&chunk[..read]);
                 let last = if read == 0 { splitter.rest() } else { None };

@@ -36,12 +36,13 @@ pub async fn serve(
         loop {
             let mut out = Vec::new();
             tokio::select! {
-                message = source.receive() => match message? {
+                // A client that does not read is not read from.
+                message = source.receive(), if pipe.unread().has_room() => match message? {
                     Some(message) if message.len() > limit => pipe.refuse_too_long(&mut out),
                     Some(message) => pipe.accept(&message, &mut out),
                     None => break,
                 },
-                Some(message) = late.recv() => out = message,
+                Some(message) = late.recv() => out.extend_from_slice(&message),
             }
             send_lines(&mut sink, out).await?;
         }
@@ -50,12 +51,12 @@ pub async fn serve(
         loop {
             tokio::select! {
                 biased;
-                Some(message) = late.recv() => send_lines(&mut sink, message).await?,
+                Some(message) = late.recv() => send_lines(&mut sink, message.to_vec()).await?,
                 () = &mut drained => break,
             }
         }
         while let Ok(message) = late.try_recv() {
-            send_lines(&mut sink, message).await?;
+            send_lines(&mut sink, message.to_vec()).await?;
         }
         Ok(())
     }

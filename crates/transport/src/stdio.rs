@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use crate::{
-    pipe::{Piece, Pipe, Splitter},
+    pipe::{Piece, Pipe, Splitter, Unread},
     stop::stop_signal,
 };
 
@@ -86,6 +86,8 @@ fn read(pipe: &Arc<Pipe>, mut input: File, output: &Mutex<File>) -> io::Result<(
     let mut splitter = Splitter::new(pipe.message_limit());
     let mut out = Vec::with_capacity(CHUNK);
     loop {
+        // A client that does not read is not read from.
+        pipe.unread().wait_for_room();
         let read = match input.read(&mut chunk) {
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -110,10 +112,18 @@ fn read(pipe: &Arc<Pipe>, mut input: File, output: &Mutex<File>) -> io::Result<(
 }
 
 /// Writes what calls say that had to wait.
-fn write_late(mut messages: mpsc::Receiver<Vec<u8>>, output: &Mutex<File>) {
-    while let Some(mut out) = messages.blocking_recv() {
-        while let Ok(more) = messages.try_recv() {
+fn write_late(mut messages: mpsc::Receiver<Unread>, output: &Mutex<File>) {
+    let mut out = Vec::new();
+    while let Some(first) = messages.blocking_recv() {
+        out.clear();
+        out.extend_from_slice(&first);
+        // It counts as unread until it is written.
+        let mut unread = vec![first];
+        while out.len() < CHUNK
+            && let Ok(more) = messages.try_recv()
+        {
             out.extend_from_slice(&more);
+            unread.push(more);
         }
         if output.lock().unwrap_or_else(PoisonError::into_inner).write_all(&out).is_err() {
             return;

@@ -72,7 +72,9 @@ pub(super) fn page(rows: &[Row]) -> String {
     let mut page = String::from(
         "# Interoperability\n\n\
          Written by `cargo xtask interop`: real processes on real pipes and sockets, packages at the versions named here.\n\
-         ✓ works; – it does not have that, or not there; a number leads to the reason below.\n",
+         ✓ works; – it does not have that, or not there; a number leads to the reason below.\n\n\
+         Our server takes requests about tasks without the `Mcp-Name` header, which some clients leave out; one that names another\n\
+         task is refused.\n",
     );
     let mut notes: Vec<String> = Vec::new();
     for (side, title) in [

@@ -12,6 +12,7 @@
 
 mod command;
 pub(crate) mod config;
+mod files;
 mod hello;
 mod host;
 mod janitor;
@@ -92,6 +93,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         return printed.map(|()| ExitCode::SUCCESS).map_err(Trouble::usage);
     }
     crate::log::to_stderr();
+    files::raise_limit();
     let runtime = Runtime::new().map_err(|error| Trouble::new(Kind::Failed, error))?;
     let served = runtime.block_on(serve(args));
     // Something may still read a file for us; nobody waits for it.

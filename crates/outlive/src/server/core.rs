@@ -120,9 +120,10 @@ impl Core {
         for (throttle, per_caller) in limits {
             let Some(throttle) = throttle else { continue };
             let key = if per_caller { caller_key(call) } else { String::new() };
-            let permit = throttle
-                .enter(&key, now)
-                .map_err(|busy| Fault::Busy { retry_after: busy.retry_after })?;
+            let permit = throttle.enter(&key, now).map_err(|busy| Fault::OverLimit {
+                limit: busy.what.name(per_caller).into(),
+                retry_after: busy.retry_after,
+            })?;
             permits.push(permit);
         }
         Ok(Some(permits))
@@ -200,6 +201,10 @@ impl Service for Core {
 
     fn keeper(&self) -> Option<&dyn SessionKeeper> {
         self.session_notes().map(|notes| notes as &dyn SessionKeeper)
+    }
+
+    fn knows_token(&self, token: &str) -> bool {
+        Token::open(self, token).is_some()
     }
 
     fn complete(

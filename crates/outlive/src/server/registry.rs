@@ -3,13 +3,13 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
-use outlive_protocol::{Bus, Change, Clock, Principal};
+use outlive_protocol::{Bus, Change, Clock, Mark, Principal};
 
 use super::access::Access;
 
@@ -152,6 +152,8 @@ pub(super) struct Notifier {
     clock: Arc<dyn Clock>,
     pause: Duration,
     waiting: AtomicBool,
+    /// Who was there at the newest change.
+    mark: Mutex<Mark>,
 }
 
 impl Notifier {
@@ -161,7 +163,8 @@ impl Notifier {
         clock: Arc<dyn Clock>,
         pause: Duration,
     ) -> Arc<Self> {
-        Arc::new(Self { change, bus, clock, pause, waiting: AtomicBool::new(false) })
+        let (waiting, mark) = (AtomicBool::new(false), Mutex::default());
+        Arc::new(Self { change, bus, clock, pause, waiting, mark })
     }
 
     fn notify(self: &Arc<Self>) {
@@ -170,6 +173,9 @@ impl Notifier {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return self.bus.publish(&self.change);
         };
+        let mut mark = self.mark.lock().unwrap_or_else(PoisonError::into_inner);
+        *mark = self.bus.mark();
+        drop(mark);
         if self.waiting.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -179,7 +185,8 @@ impl Notifier {
             notifier.clock.sleep(notifier.pause).await;
             // Before telling: a change that comes while we tell must be told again.
             notifier.waiting.store(false, Ordering::Release);
-            notifier.bus.publish(&notifier.change);
+            let mark = *notifier.mark.lock().unwrap_or_else(PoisonError::into_inner);
+            notifier.bus.publish_to(&notifier.change, mark);
         });
     }
 }

@@ -1,7 +1,9 @@
 //! A server: it can be served on any number of transports, and changed while it runs.
 
 use std::{
-    fmt, io,
+    fmt,
+    future::Future,
+    io,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -90,11 +92,33 @@ impl Server {
         memory::connect(self.endpoint(), Principal::LOCAL)
     }
 
-    /// Stops to run tasks in this process. What can go on elsewhere is given to other replicas as
-    /// soon as no step of it is at work, everything else when the time is up. The transports do it
-    /// when the last of them is shut down; this is for a server that is mounted somewhere else.
-    pub async fn drain(&self, patience: Duration) {
-        self.core.drain(patience).await;
+    /// Stops running tasks in this process, then ends the streams on which clients listen, so that they
+    /// go on at another replica.
+    ///
+    /// A task that can continue elsewhere is released as soon as no step of it runs; the others are
+    /// released after `timeout`. Transports of this crate do this when the last of them shuts down. For
+    /// a server that is mounted in an application, see [`Server::shutdown`].
+    pub async fn drain(&self, timeout: Duration) {
+        self.core.drain(timeout).await;
+    }
+
+    /// Waits for `signal`, then shuts down a server that is mounted in an HTTP application. Completes
+    /// when the application may stop accepting connections: pass it to
+    /// `axum::serve(…).with_graceful_shutdown(…)`.
+    ///
+    /// Tasks are released and streams end, as with [`Server::drain`]. Calls that still run may end by
+    /// themselves; what has not ended `timeout` after the signal is given up, so that no client keeps
+    /// the process alive. Must be called inside a runtime.
+    pub async fn shutdown(&self, signal: impl Future<Output = ()>, timeout: Duration) {
+        signal.await;
+        let deadline = tokio::time::Instant::now() + timeout;
+        let core = Arc::clone(&self.core);
+        // Owned by nobody: the process ends, or the deadline comes.
+        tokio::spawn(async move {
+            tokio::time::sleep_until(deadline).await;
+            core.profile.cutoff.close();
+        });
+        self.core.drain(timeout).await;
     }
 
     /// Says what came of something that a task waits for outside; the token is that of

@@ -190,9 +190,11 @@ pub(super) fn subscribe(core: &Core, call: &Call) -> Result<Answer, Fault> {
     }
     let limit = core.profile.limits.subscriptions;
     match call.session() {
-        Some(session) if !session.feed().add_resource(&uri, limit) => Err(Fault::invalid_params(
-            format!("at most {limit} resources can be subscribed to at once"),
-        )),
+        Some(session) if !session.feed().add_resource(&uri, limit) => {
+            Err(Fault::invalid_params(format!(
+                "at most {limit} resources (`subscriptions`), with 64 KiB of URIs, can be subscribed to at once"
+            )))
+        }
         _ => Ok(Answer::Empty),
     }
 }

@@ -230,6 +230,18 @@ pub(crate) enum Limit {
     Concurrency,
 }
 
+impl Limit {
+    /// What the limit of a tool, or of all tools, is called where it is set.
+    pub(crate) fn name(self, per_caller: bool) -> &'static str {
+        match (self, per_caller) {
+            (Self::Rate, false) => "rate_limit",
+            (Self::Rate, true) => "rate_limit_per_caller",
+            (Self::Concurrency, false) => "max_concurrent",
+            (Self::Concurrency, true) => "max_concurrent_per_caller",
+        }
+    }
+}
+
 impl fmt::Display for Busy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.retry_after.as_secs_f64();

@@ -91,6 +91,26 @@ async fn what_is_added_replaced_and_removed_shows_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn client_that_connects_after_a_change_is_not_told_of_it() {
+    for version in REVISIONS {
+        let server = server();
+        let mut before = Pipe::speaking(&server, LEGACY[0]).await;
+        CHANGES.iter().for_each(|(_, change)| change(&server));
+        server.add_tool(tool("early")).unwrap();
+        let mut pipe = Pipe::speaking(&server, version).await;
+        if version == MODERN {
+            listen(&mut pipe, json!({"toolsListChanged": true})).await;
+        }
+        assert_eq!(names(&mut pipe).await, ["early"]);
+        pipe.quiet().await;
+        assert_eq!(before.read().await["method"], "notifications/tools/list_changed");
+        // A change of its own time is told.
+        server.add_tool(tool("late")).unwrap();
+        assert_eq!(pipe.read().await["method"], "notifications/tools/list_changed");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn resources_templates_and_prompts_come_and_go_too() {
     let server = server();
     let mut pipe = Pipe::open(&server);

@@ -38,10 +38,9 @@ async fn called(pipe: &mut Pipe, tool: &str) -> Result<(), u64> {
         None => Ok(()),
         Some(error) => {
             assert_eq!(error["code"], BUSY, "{error}");
-            assert!(
-                error["message"].as_str().unwrap().starts_with("too many requests; try again in "),
-                "{error}"
-            );
+            let limit = error["data"]["limit"].as_str().unwrap();
+            let start = format!("the limit `{limit}` is used up; try again in ");
+            assert!(error["message"].as_str().unwrap().starts_with(&start), "{error}");
             Err(error["data"]["retryAfterMs"].as_u64().unwrap())
         }
     }

@@ -11,6 +11,7 @@ mod http_bad_input; // every row of bad input, with its status and code
 mod http_guard; // Host, Origin, CORS, tokens, addresses
 mod http_legacy; // handshake, sessions, GET, DELETE, batches, isolation
 mod http_modern; // answers, streams, headers, cancellation by disconnect
+mod http_mounted; // a server inside an application of others
 mod http_replicas; // legacy sessions that several processes know
 mod http_resume; // streams that were cut, and the calls that went on
 mod http_shutdown; // ending properly

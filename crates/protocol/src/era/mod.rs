@@ -256,7 +256,7 @@ pub(crate) fn refuse_unread(id: Option<&str>, fault: &Fault, out: &mut Vec<u8>) 
 ///
 /// # Errors
 ///
-/// When the header is there and names another revision than the session agreed on.
+/// When the header is there and names a protocol version that is not served.
 pub fn check_version_header(session: &Session, headers: &http::HeaderMap) -> Result<(), Fault> {
     legacy::check_version_header(session.era(), headers)
 }

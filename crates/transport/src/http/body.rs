@@ -13,9 +13,13 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
-use outlive_protocol::Entered;
+use outlive_protocol::{Entered, Feed, Wants};
 
 use super::{service::Shared, sse};
+use crate::{
+    budget::{Budget, Exceeded, SMALL},
+    caller::Caller,
+};
 
 /// The body of a response.
 pub struct Body(Kind);
@@ -43,6 +47,11 @@ pub(super) struct Events {
     interval: Duration,
     // Made when the stream first has nothing to say.
     keep_alive: Option<Pin<Box<Sleep>>>,
+    /// What its bytes are charged to until they are read, and for whom.
+    unread: Budget,
+    caller: Option<Caller>,
+    /// Closes when the process ends.
+    cutoff: Feed,
     _open: Entered,
 }
 
@@ -56,23 +65,43 @@ impl Body {
     }
 
     /// A stream that begins with `first` and goes on with what the source says.
-    pub(super) fn events(shared: &Shared, source: impl Source + 'static, first: Vec<u8>) -> Self {
-        Self::stream(shared, Box::new(source), first, false)
+    pub(super) fn events(
+        shared: &Shared,
+        caller: Option<Caller>,
+        source: impl Source + 'static,
+        first: Vec<u8>,
+    ) -> Self {
+        Self::stream(shared, caller, Box::new(source), first, false)
     }
 
     /// One that is open for long, and seldom says anything.
-    pub(super) fn held(shared: &Shared, source: impl Source + 'static, first: Vec<u8>) -> Self {
-        Self::stream(shared, Box::new(source), first, true)
+    pub(super) fn held(
+        shared: &Shared,
+        caller: Option<Caller>,
+        source: impl Source + 'static,
+        first: Vec<u8>,
+    ) -> Self {
+        Self::stream(shared, caller, Box::new(source), first, true)
     }
 
-    fn stream(shared: &Shared, source: Box<dyn Source>, first: Vec<u8>, is_held: bool) -> Self {
+    fn stream(
+        shared: &Shared,
+        caller: Option<Caller>,
+        source: Box<dyn Source>,
+        first: Vec<u8>,
+        is_held: bool,
+    ) -> Self {
+        let profile = shared.endpoint.profile();
         Self(Kind::Events(Box::new(Events {
             source: Some(source),
             is_held,
             out: first,
             interval: shared.config.keep_alive,
             keep_alive: None,
-            _open: shared.endpoint.profile().streams.enter(),
+            unread: shared.unread.clone(),
+            caller,
+            cutoff: profile.cutoff.subscribe(Wants::default()),
+            _open: profile.streams.enter(),
         })))
     }
 }
@@ -99,11 +128,14 @@ impl Events {
         {
             self.source = None;
         }
+        if self.cutoff.poll_next(cx).is_ready() {
+            self.source = None;
+        }
         if !self.out.is_empty() {
             if let Some(timer) = &mut self.keep_alive {
                 timer.as_mut().reset(Instant::now() + self.interval);
             }
-            return Poll::Ready(Some(std::mem::take(&mut self.out).into()));
+            return Poll::Ready(self.counted());
         }
         if self.source.is_none() {
             return Poll::Ready(None);
@@ -113,6 +145,26 @@ impl Events {
         std::task::ready!(timer.as_mut().poll(cx));
         timer.as_mut().reset(Instant::now() + interval);
         Poll::Ready(Some(Bytes::from_static(sse::KEEP_ALIVE)))
+    }
+}
+
+impl Events {
+    /// What is to be sent next, counted until it is read. A stream whose caller has too much unread
+    /// ends: there is nothing that could still be said to it.
+    fn counted(&mut self) -> Option<Bytes> {
+        let out = Bytes::from(std::mem::take(&mut self.out));
+        if out.len() <= SMALL {
+            return Some(out);
+        }
+        let mut charge = self.unread.open(self.caller.clone());
+        match charge.grow(out.len()) {
+            Ok(()) => Some(charge.own(out)),
+            Err(Exceeded(limit)) => {
+                tracing::debug!(limit, "a stream ended: its client does not read");
+                self.source = None;
+                None
+            }
+        }
     }
 }
 

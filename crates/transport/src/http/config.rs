@@ -4,7 +4,7 @@ use std::{fmt, future::Future, net::IpAddr, sync::Arc, time::Duration};
 
 use http::StatusCode;
 
-use super::{Allow, Authenticator, EventStore, MemoryEvents, Routes, pages::Pages};
+use super::{Allow, Authenticator, EventStore, Routes, events::MAX_BYTES, pages::Pages};
 
 /// How HTTP is served.
 #[derive(Clone)]
@@ -15,15 +15,26 @@ pub struct HttpConfig {
     pub(super) hosts: Option<Allow>,
     pub(super) origins: Allow,
     pub(super) authenticator: Option<Arc<dyn Authenticator>>,
-    pub(super) events: Arc<dyn EventStore>,
+    pub(super) events: Option<Arc<dyn EventStore>>,
+    pub(super) max_event_bytes: usize,
     pub(super) sessions: bool,
     pub(super) max_sessions: usize,
+    pub(super) max_sessions_per_caller: usize,
     pub(super) session_idle: Duration,
     pub(super) http_sse: bool,
     pub(super) sse_after: Duration,
     pub(super) keep_alive: Duration,
     pub(super) idle_connection: Duration,
+    pub(super) head_timeout: Duration,
+    pub(super) body_timeout: Duration,
+    pub(super) write_timeout: Duration,
     pub(super) max_connections: usize,
+    pub(super) max_connections_per_address: usize,
+    pub(super) max_waiting_calls_per_caller: usize,
+    pub(super) max_request_bytes: usize,
+    pub(super) max_request_bytes_per_caller: usize,
+    pub(super) max_unread_bytes: usize,
+    pub(super) max_unread_bytes_per_caller: usize,
     pub(super) shutdown_grace: Duration,
     pub(super) open_to_anyone: bool,
     pub(super) trusted_proxies: Vec<IpAddr>,
@@ -39,15 +50,26 @@ impl Default for HttpConfig {
             hosts: None,
             origins: Allow::Loopback,
             authenticator: None,
-            events: Arc::new(MemoryEvents::default()),
+            events: None,
+            max_event_bytes: MAX_BYTES,
             sessions: true,
             max_sessions: 10_000,
+            max_sessions_per_caller: 256,
             session_idle: Duration::from_secs(30 * 60),
             http_sse: true,
             sse_after: Duration::from_secs(5),
             keep_alive: Duration::from_secs(15),
             idle_connection: Duration::from_secs(75),
+            head_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(60),
             max_connections: 20_000,
+            max_connections_per_address: 512,
+            max_waiting_calls_per_caller: 1_000,
+            max_request_bytes: 64 << 20,
+            max_request_bytes_per_caller: 8 << 20,
+            max_unread_bytes: 128 << 20,
+            max_unread_bytes_per_caller: 16 << 20,
             shutdown_grace: Duration::from_secs(10),
             open_to_anyone: false,
             trusted_proxies: Vec::new(),
@@ -116,7 +138,14 @@ impl HttpConfig {
 
     /// Where the events of legacy streams are kept for clients that come back.
     pub fn events(mut self, events: impl EventStore) -> Self {
-        self.events = Arc::new(events);
+        self.events = Some(Arc::new(events));
+        self
+    }
+
+    /// How many bytes of events are kept in memory for clients that come back, of all sessions
+    /// together; each has 1 MiB at most. An [`EventStore`] of your own has its own limit.
+    pub fn max_event_bytes(mut self, bytes: usize) -> Self {
+        self.max_event_bytes = bytes;
         self
     }
 
@@ -129,6 +158,14 @@ impl HttpConfig {
     /// How many sessions there may be at once, in this process.
     pub fn max_sessions(mut self, sessions: usize) -> Self {
         self.max_sessions = sessions;
+        self
+    }
+
+    /// How many sessions one caller may have at once, in this process: a principal, or an address if
+    /// callers have no name. One more ends that caller's own session that was idle for longest, and is
+    /// refused if none is idle. Streams of HTTP+SSE are counted apart.
+    pub fn max_sessions_per_caller(mut self, sessions: usize) -> Self {
+        self.max_sessions_per_caller = sessions;
         self
     }
 
@@ -157,16 +194,75 @@ impl HttpConfig {
         self
     }
 
-    /// How long a connection may wait between two requests, take to send one's head, or pause while
-    /// it sends its body.
+    /// How long a connection may wait between two requests, take to send the head of the next one, or
+    /// pause while it sends a body.
     pub fn idle_connection(mut self, idle: Duration) -> Self {
         self.idle_connection = idle;
         self
     }
 
-    /// How many connections there may be at once; more wait in the operating system's queue.
+    /// How long a new connection may take to send the head of its first request.
+    pub fn head_timeout(mut self, timeout: Duration) -> Self {
+        self.head_timeout = timeout;
+        self
+    }
+
+    /// How long a request's body may take from its first byte to its last.
+    pub fn body_timeout(mut self, timeout: Duration) -> Self {
+        self.body_timeout = timeout;
+        self
+    }
+
+    /// How long a client may read nothing of what is sent to it before its connection is closed.
+    pub fn write_timeout(mut self, timeout: Duration) -> Self {
+        self.write_timeout = timeout;
+        self
+    }
+
+    /// How many connections there may be at once; more wait in the operating system's queue. Of the
+    /// files that the process may open, a quarter is left for others in any case.
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.max_connections = connections;
+        self
+    }
+
+    /// How many connections one address may have at once; of IPv6, one network of 64 bits. Proxies
+    /// that are [trusted](Self::trust_proxy) may have any number: they speak for many.
+    pub fn max_connections_per_address(mut self, connections: usize) -> Self {
+        self.max_connections_per_address = connections;
+        self
+    }
+
+    /// How many calls of one caller may wait at once, in all of its sessions and connections
+    /// together. Calls that are answered at once and subscriptions are not counted.
+    pub fn max_waiting_calls_per_caller(mut self, calls: usize) -> Self {
+        self.max_waiting_calls_per_caller = calls;
+        self
+    }
+
+    /// How many bytes of requests of all callers together are held at once, while they are read and
+    /// while their calls run.
+    pub fn max_request_bytes(mut self, bytes: usize) -> Self {
+        self.max_request_bytes = bytes;
+        self
+    }
+
+    /// The same, of one caller. One request is taken in any case.
+    pub fn max_request_bytes_per_caller(mut self, bytes: usize) -> Self {
+        self.max_request_bytes_per_caller = bytes;
+        self
+    }
+
+    /// How many bytes of responses and streams of all callers together are held at once because their
+    /// clients have not read them.
+    pub fn max_unread_bytes(mut self, bytes: usize) -> Self {
+        self.max_unread_bytes = bytes;
+        self
+    }
+
+    /// The same, of one caller. One response is sent in any case.
+    pub fn max_unread_bytes_per_caller(mut self, bytes: usize) -> Self {
+        self.max_unread_bytes_per_caller = bytes;
         self
     }
 
@@ -214,14 +310,25 @@ impl fmt::Debug for HttpConfig {
             origins,
             authenticator,
             events: _,
+            max_event_bytes,
             sessions,
             max_sessions,
+            max_sessions_per_caller,
             session_idle,
             http_sse,
             sse_after,
             keep_alive,
             idle_connection,
+            head_timeout,
+            body_timeout,
+            write_timeout,
             max_connections,
+            max_connections_per_address,
+            max_waiting_calls_per_caller,
+            max_request_bytes,
+            max_request_bytes_per_caller,
+            max_unread_bytes,
+            max_unread_bytes_per_caller,
             shutdown_grace,
             open_to_anyone,
             trusted_proxies,
@@ -235,14 +342,25 @@ impl fmt::Debug for HttpConfig {
             .field("origins", origins)
             .field("authenticator", &authenticator.is_some())
             .field("events", &format_args!("…"))
+            .field("max_event_bytes", max_event_bytes)
             .field("sessions", sessions)
             .field("max_sessions", max_sessions)
+            .field("max_sessions_per_caller", max_sessions_per_caller)
             .field("session_idle", session_idle)
             .field("http_sse", http_sse)
             .field("sse_after", sse_after)
             .field("keep_alive", keep_alive)
             .field("idle_connection", idle_connection)
+            .field("head_timeout", head_timeout)
+            .field("body_timeout", body_timeout)
+            .field("write_timeout", write_timeout)
             .field("max_connections", max_connections)
+            .field("max_connections_per_address", max_connections_per_address)
+            .field("max_waiting_calls_per_caller", max_waiting_calls_per_caller)
+            .field("max_request_bytes", max_request_bytes)
+            .field("max_request_bytes_per_caller", max_request_bytes_per_caller)
+            .field("max_unread_bytes", max_unread_bytes)
+            .field("max_unread_bytes_per_caller", max_unread_bytes_per_caller)
             .field("shutdown_grace", shutdown_grace)
             .field("open_to_anyone", open_to_anyone)
             .field("trusted_proxies", trusted_proxies)

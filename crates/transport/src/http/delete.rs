@@ -13,7 +13,7 @@ pub(super) async fn delete(shared: &Arc<Shared>, head: Head) -> Response<Body> {
     if !shared.keeps_sessions() || era::headers_look_modern(headers) {
         return reply::method_not_allowed(shared.methods());
     }
-    let entry = match shared.required_session(headers, &head.principal).await {
+    let entry = match shared.required_session(&head).await {
         Ok(entry) => entry,
         Err(response) => return *response,
     };

@@ -1,7 +1,7 @@
 //! What makes legacy streams resumable: the events a client may have missed.
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     fmt,
     future::{Future, ready},
     pin::Pin,
@@ -47,10 +47,20 @@ pub trait EventStore: Send + Sync + 'static {
     fn forget(&self, session: &str);
 }
 
-/// Keeps events in memory, up to a bound per session; the oldest go first.
+/// Keeps events in memory, up to a limit per session and one of all sessions together. In a session
+/// the oldest go first; when all have too many, those of the session that has most.
 pub struct MemoryEvents {
-    per_session: usize,
-    sessions: Mutex<HashMap<Arc<str>, Kept>>,
+    max_session_bytes: usize,
+    max_bytes: usize,
+    sessions: Mutex<Sessions>,
+}
+
+#[derive(Default)]
+struct Sessions {
+    bytes: usize,
+    by_id: HashMap<Arc<str>, Kept>,
+    // So that the largest is found without a look at all of them.
+    by_size: BTreeSet<(usize, Arc<str>)>,
 }
 
 #[derive(Default)]
@@ -63,15 +73,29 @@ struct Kept {
 const OVERHEAD: usize = 64;
 
 impl MemoryEvents {
-    /// Keeps up to this many bytes for each session.
+    /// Keeps up to this many bytes for each session, and no more than 32 MiB in all.
     pub fn new(bytes_per_session: usize) -> Self {
-        Self { per_session: bytes_per_session, sessions: Mutex::default() }
+        Self {
+            max_session_bytes: bytes_per_session,
+            max_bytes: MAX_BYTES,
+            sessions: Mutex::default(),
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Kept>> {
+    /// How many bytes all sessions together may have.
+    #[must_use]
+    pub fn max_bytes(mut self, bytes: usize) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Sessions> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// How many bytes all sessions together have by default.
+pub(super) const MAX_BYTES: usize = 32 << 20;
 
 impl Default for MemoryEvents {
     /// 1 MiB for each session: some thousand progress events, or the answers of a busy minute.
@@ -83,10 +107,17 @@ impl Default for MemoryEvents {
 impl EventStore for MemoryEvents {
     fn append(&self, stream: &StreamKey, event: Event) {
         let mut sessions = self.lock();
-        let kept = sessions.entry(Arc::clone(&stream.session)).or_default();
-        kept.bytes += event.data.len() + OVERHEAD;
-        kept.streams.entry(stream.stream).or_default().push_back(event);
-        while kept.bytes > self.per_session && kept.drop_oldest() {}
+        sessions.change(&stream.session, |kept| {
+            kept.bytes += event.data.len() + OVERHEAD;
+            kept.streams.entry(stream.stream).or_default().push_back(event);
+            while kept.bytes > self.max_session_bytes && kept.drop_oldest() {}
+        });
+        while sessions.bytes > self.max_bytes {
+            let Some((_, largest)) = sessions.by_size.last().cloned() else { return };
+            sessions.change(&largest, |kept| {
+                kept.drop_oldest();
+            });
+        }
     }
 
     fn replay<'a>(
@@ -94,15 +125,36 @@ impl EventStore for MemoryEvents {
         stream: &'a StreamKey,
         after: u64,
     ) -> Pin<Box<dyn Future<Output = Vec<Event>> + Send + 'a>> {
-        let events =
-            self.lock().get(&stream.session).and_then(|kept| kept.streams.get(&stream.stream)).map(
-                |events| events.iter().filter(|event| event.number > after).cloned().collect(),
-            );
+        let sessions = self.lock();
+        let kept = sessions.by_id.get(&stream.session);
+        let events = kept
+            .and_then(|kept| kept.streams.get(&stream.stream))
+            .map(|events| events.iter().filter(|event| event.number > after).cloned().collect());
         Box::pin(ready(events.unwrap_or_default()))
     }
 
     fn forget(&self, session: &str) {
         self.lock().remove(session);
+    }
+}
+
+impl Sessions {
+    /// Changes what is kept of a session. One of which nothing is kept is forgotten.
+    fn change(&mut self, id: &Arc<str>, change: impl FnOnce(&mut Kept)) {
+        let mut kept = self.remove(id).unwrap_or_default();
+        change(&mut kept);
+        if kept.bytes > 0 {
+            self.bytes += kept.bytes;
+            self.by_size.insert((kept.bytes, Arc::clone(id)));
+            self.by_id.insert(Arc::clone(id), kept);
+        }
+    }
+
+    fn remove(&mut self, id: &str) -> Option<Kept> {
+        let (id, kept) = self.by_id.remove_entry(id)?;
+        self.bytes -= kept.bytes;
+        self.by_size.remove(&(kept.bytes, id));
+        Some(kept)
     }
 }
 
@@ -128,6 +180,54 @@ impl Kept {
 
 impl fmt::Debug for MemoryEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryEvents").field("sessions", &self.lock().len()).finish_non_exhaustive()
+        f.debug_struct("MemoryEvents")
+            .field("sessions", &self.lock().by_id.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Event, EventStore, MemoryEvents, StreamKey};
+
+    fn append(events: &MemoryEvents, session: &str, number: u64, bytes: usize) {
+        let key = StreamKey { session: session.into(), stream: 0 };
+        events.append(&key, Event { number, data: vec![b'x'; bytes].into() });
+    }
+
+    async fn numbers(events: &MemoryEvents, session: &str) -> Vec<u64> {
+        let key = StreamKey { session: session.into(), stream: 0 };
+        events.replay(&key, 0).await.iter().map(|event| event.number).collect()
+    }
+
+    #[tokio::test]
+    async fn event_memory_of_many_sessions_stays_under_the_total() {
+        let events = MemoryEvents::new(1 << 20).max_bytes(10_000);
+        append(&events, "honest", 1, 900);
+        for session in 0..100 {
+            for number in 1..=9 {
+                append(&events, &format!("greedy {session}"), number, 400);
+            }
+        }
+        let used = events.lock().bytes;
+        assert!((9_000..=10_000).contains(&used), "{used}");
+        events.forget("greedy 99");
+        assert_eq!(numbers(&events, "greedy 99").await, [0_u64; 0]);
+    }
+
+    #[tokio::test]
+    async fn greedy_session_loses_its_own_oldest_events_first() {
+        let events = MemoryEvents::new(1 << 20).max_bytes(10_000);
+        append(&events, "honest", 1, 900);
+        for number in 1..=200 {
+            append(&events, "greedy", number, 400);
+        }
+        assert_eq!(numbers(&events, "honest").await, [1]);
+        let kept = numbers(&events, "greedy").await;
+        assert_eq!((kept.first(), kept.last()), (Some(&182), Some(&200)));
+        events.forget("greedy");
+        events.forget("honest");
+        let sessions = events.lock();
+        assert_eq!((sessions.bytes, sessions.by_id.len(), sessions.by_size.len()), (0, 0, 0));
     }
 }

@@ -1,14 +1,19 @@
 //! POST from outside: a job system says what came of something that a task waits for. The token in
 //! the path is all it needs to show.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
-use outlive_protocol::Completed;
+use outlive_protocol::{Completed, Principal};
 use serde_json::value::RawValue;
 
-use super::{Body, post, reply, service::Shared};
+use super::{
+    Body,
+    post::{self, Reading},
+    reply,
+    service::Shared,
+};
 
 /// The token, if a path is that of a place where values are taken.
 pub(super) fn token<'p>(shared: &Shared, path: &'p str) -> Option<&'p str> {
@@ -22,6 +27,7 @@ pub(super) async fn take<B>(
     shared: &Arc<Shared>,
     method: &Method,
     token: &str,
+    peer: Option<IpAddr>,
     body: B,
 ) -> Response<Body>
 where
@@ -31,8 +37,12 @@ where
     if method != Method::POST {
         return reply::method_not_allowed("POST");
     }
-    let limit = shared.endpoint.profile().limits.message_bytes;
-    let body = match post::read(body, limit, shared.config.idle_connection).await {
+    // Before its body is read: whoever has no token is a stranger.
+    if !shared.endpoint.service().knows_token(token) {
+        return post::unread(body, unknown()).await;
+    }
+    let reading = Reading::of_message(shared, &Principal::ANONYMOUS, peer);
+    let body = match post::read(body, reading).await {
         Ok(body) => body,
         Err(response) => return *response,
     };
@@ -54,6 +64,10 @@ where
             let message = format!("it could not be stored; say it again later: {why}");
             reply::problem(StatusCode::SERVICE_UNAVAILABLE, &message)
         }
-        _ => reply::problem(StatusCode::NOT_FOUND, "this token is none of this server's"),
+        _ => unknown(),
     }
+}
+
+fn unknown() -> Response<Body> {
+    reply::problem(StatusCode::NOT_FOUND, "this token is none of this server's")
 }

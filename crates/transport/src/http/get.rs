@@ -23,6 +23,7 @@ use super::{
     sessions::HttpSession,
     sse,
 };
+use crate::budget::Charge;
 
 /// Takes one GET.
 pub(super) async fn get(shared: &Arc<Shared>, head: Head) -> Response<Body> {
@@ -36,7 +37,7 @@ pub(super) async fn get(shared: &Arc<Shared>, head: Head) -> Response<Body> {
             "the Accept header must list text/event-stream",
         );
     }
-    let entry = match shared.required_session(headers, &head.principal).await {
+    let entry = match shared.required_session(&head).await {
         Ok(entry) => entry,
         Err(response) => return *response,
     };
@@ -61,7 +62,7 @@ pub(super) async fn get(shared: &Arc<Shared>, head: Head) -> Response<Body> {
 
 /// A new stream of changes.
 fn changes(shared: &Arc<Shared>, entry: Arc<HttpSession>) -> Body {
-    let stream = entry.open_stream(&shared.config.events);
+    let stream = entry.open_stream(&shared.events);
     let before = entry.listening.swap(stream.key().stream, Ordering::Relaxed);
     if let Some(before) = entry.stream(before) {
         // Its reader would not hear of anything any more.
@@ -72,22 +73,25 @@ fn changes(shared: &Arc<Shared>, entry: Arc<HttpSession>) -> Body {
         let number = stream.append(b"");
         sse::numbered(&mut first, stream.id(number), b"");
     }
+    let caller = entry.caller().cloned();
     let source = Changes::new(entry, stream);
-    Body::held(shared, source, first)
+    Body::held(shared, caller, source, first)
 }
 
 /// The rest of a stream that was lost.
 fn resume(shared: &Arc<Shared>, entry: Arc<HttpSession>, stream: Arc<Stream>, after: u64) -> Body {
     let listens =
         entry.listening.load(Ordering::Relaxed) == stream.key().stream && !stream.has_ended();
-    let mut tail = Tail::new(Arc::clone(&entry), Arc::clone(&stream), after);
+    let caller = entry.caller().cloned();
+    let charge = shared.unread.open(caller.clone());
+    let mut tail = Tail::new(Arc::clone(&entry), Arc::clone(&stream), after, charge);
     let changes = listens.then(|| Changes::new(entry, stream));
     if let Some(changes) = &changes {
         // Two views of one reader: the second must not take the stream over from the first.
         tail.reader = changes.reader;
     }
     let source = Resumed { tail, changes, told: false };
-    Body::held(shared, source, Vec::new())
+    Body::held(shared, caller, source, Vec::new())
 }
 
 /// Tells a session's changes as they come.
@@ -149,15 +153,17 @@ struct Tail {
     reader: u64,
     last: u64,
     waiting: VecDeque<Event>,
+    /// Their bytes.
+    charge: Charge,
     /// The events that are being read, and the number up to which they go.
     replay: Option<(Replay, u64)>,
 }
 
 impl Tail {
-    fn new(entry: Arc<HttpSession>, stream: Arc<Stream>, last: u64) -> Self {
+    fn new(entry: Arc<HttpSession>, stream: Arc<Stream>, last: u64, charge: Charge) -> Self {
         entry.open_streams.fetch_add(1, Ordering::Relaxed);
         let reader = stream.attach();
-        Self { entry, stream, reader, last, waiting: VecDeque::new(), replay: None }
+        Self { entry, stream, reader, last, waiting: VecDeque::new(), charge, replay: None }
     }
 
     /// Appends what is there. `Ready` with how the stream stands when nothing is left.
@@ -177,6 +183,13 @@ impl Tail {
                     self.last = *newest;
                 }
                 self.replay = None;
+                self.charge.clear();
+                if let Err(exceeded) =
+                    self.charge.grow(events.iter().map(|event| event.data.len()).sum())
+                {
+                    tracing::debug!(limit = exceeded.0, "a stream ended: its client does not read");
+                    return Poll::Ready(Progress::Ended);
+                }
                 self.waiting.extend(events);
                 continue;
             }

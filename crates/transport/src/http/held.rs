@@ -18,7 +18,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, ready},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use bytes::{Buf, Bytes};
@@ -26,6 +26,7 @@ use http::{Response, Version};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
+    time::{Sleep, sleep},
 };
 
 use super::{Body, body::Events};
@@ -74,11 +75,13 @@ impl Seat {
     }
 
     /// What was left here, to be written to this socket.
-    pub(super) fn take(&self, socket: TcpStream) -> Option<HeldStream> {
+    pub(super) fn take(&self, socket: TcpStream, write_timeout: Duration) -> Option<HeldStream> {
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         let head = head(&left);
         let events = left.into_body().into_events()?;
-        Some(HeldStream { socket, events: Some(events), out: head, unread: UNREAD })
+        let counted = Bytes::new();
+        let (events, stalled) = (Some(events), Stalled::new(write_timeout));
+        Some(HeldStream { socket, events, out: head, counted, stalled, unread: UNREAD })
     }
 }
 
@@ -106,6 +109,9 @@ pub(super) struct HeldStream {
     events: Option<Box<Events>>,
     /// What is to be sent next.
     out: Bytes,
+    /// What it was made of, and what is charged for it.
+    counted: Bytes,
+    stalled: Stalled,
     /// How much may still come in.
     unread: usize,
 }
@@ -114,7 +120,8 @@ impl HeldStream {
     fn poll_events(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             while !self.out.is_empty() {
-                let sent = ready!(Pin::new(&mut self.socket).poll_write(cx, &self.out))?;
+                let sent = Pin::new(&mut self.socket).poll_write(cx, &self.out);
+                let sent = ready!(self.stalled.watch(cx, sent))?;
                 if sent == 0 {
                     return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
                 }
@@ -124,8 +131,13 @@ impl HeldStream {
             let Some(events) = &mut self.events else {
                 return Pin::new(&mut self.socket).poll_shutdown(cx);
             };
+            self.counted = Bytes::new();
             self.out = match ready!(events.poll(cx)) {
-                Some(bytes) => chunk(&bytes),
+                Some(bytes) => {
+                    let chunk = chunk(&bytes);
+                    self.counted = bytes;
+                    chunk
+                }
                 None => {
                     self.events = None;
                     Bytes::from_static(b"0\r\n\r\n")
@@ -175,6 +187,36 @@ fn chunk(bytes: &[u8]) -> Bytes {
 pub(super) struct Watched<'a> {
     pub(super) socket: TcpStream,
     pub(super) seat: &'a Seat,
+    pub(super) stalled: Stalled,
+}
+
+/// Ends a connection whose client reads nothing for too long: what waits for it is held in memory.
+pub(super) struct Stalled {
+    timeout: Duration,
+    // Made when something cannot be sent at once, which is rare.
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Stalled {
+    pub(super) fn new(timeout: Duration) -> Self {
+        Self { timeout, timer: None }
+    }
+
+    /// Looks at how a write went.
+    fn watch(
+        &mut self,
+        cx: &mut Context<'_>,
+        sent: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if sent.is_ready() {
+            self.timer = None;
+            return sent;
+        }
+        let timeout = self.timeout;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(timeout)));
+        ready!(timer.as_mut().poll(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
 }
 
 impl Watched<'_> {
@@ -202,6 +244,7 @@ impl AsyncWrite for Watched<'_> {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let sent = Pin::new(&mut self.socket).poll_write(cx, buf);
+        let sent = self.stalled.watch(cx, sent);
         self.wrote(buf.len(), sent)
     }
 
@@ -212,6 +255,7 @@ impl AsyncWrite for Watched<'_> {
     ) -> Poll<io::Result<usize>> {
         let wanted = bufs.iter().map(|buf| buf.len()).sum();
         let sent = Pin::new(&mut self.socket).poll_write_vectored(cx, bufs);
+        let sent = self.stalled.watch(cx, sent);
         self.wrote(wanted, sent)
     }
 

@@ -10,27 +10,38 @@ use std::{
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
+use outlive_protocol::{Feed, Wants};
 use tokio::sync::mpsc;
 
 use super::{
     Body,
     body::{ENOUGH, Source},
     negotiate,
-    post::{self, Head},
+    post::{self, Head, Reading},
     reply::{self, event_response},
     service::Shared,
     sessions::new_id,
     sse,
 };
-use crate::pipe::Pipe;
+use crate::{
+    caller::Caller,
+    pipe::{Pipe, Unread},
+    shares::{Share, Shares},
+};
 
 /// The streams that are open, by the id in the path that their clients post to.
-#[derive(Default)]
-pub(super) struct Streams(Mutex<HashMap<Arc<str>, Arc<Pipe>>>);
+pub(super) struct Streams {
+    open: Mutex<HashMap<Arc<str>, Arc<Pipe>>>,
+    per_caller: Arc<Shares<Caller>>,
+}
 
 impl Streams {
+    pub(super) fn new(max_per_caller: usize) -> Self {
+        Self { open: Mutex::default(), per_caller: Shares::new(max_per_caller) }
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Pipe>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -42,19 +53,31 @@ pub(super) fn open(shared: &Arc<Shared>, head: &Head, messages_path: &str) -> Re
             "the Accept header must list text/event-stream",
         );
     }
+    let caller = Caller::new(&head.principal, head.peer);
+    let share = match &caller {
+        Some(caller) => match shared.streams.per_caller.enter(caller.clone()) {
+            Some(share) => Some(share),
+            None => {
+                let (status, limit) = (StatusCode::TOO_MANY_REQUESTS, "max_sessions_per_caller");
+                return reply::over_limit(status, limit, "all streams are open; close one");
+            }
+        },
+        None => None,
+    };
     let Some(id) = new_id().filter(|_| shared.streams.lock().len() < shared.config.max_sessions)
     else {
-        return reply::problem(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "this server has as many streams as it can hold",
-        );
+        let (status, limit) = (StatusCode::SERVICE_UNAVAILABLE, "max_sessions");
+        return reply::over_limit(status, limit, "all streams are open; try again later");
     };
-    let (pipe, messages) = Pipe::open_legacy(shared.endpoint.clone(), head.principal.clone());
+    let (endpoint, principal) = (shared.endpoint.clone(), head.principal.clone());
+    let end = endpoint.profile().bus.subscribe(Wants::default());
+    let (pipe, messages) =
+        Pipe::open_legacy(endpoint, principal, shared.unread.clone(), caller.clone());
     shared.streams.lock().insert(Arc::clone(&id), Arc::clone(&pipe));
     let mut first = Vec::new();
     sse::named(&mut first, "endpoint", format!("{messages_path}?session={id}").as_bytes());
-    let source = Listener { shared: Arc::clone(shared), id, pipe, messages };
-    event_response(Body::events(shared, source, first))
+    let source = Listener { shared: Arc::clone(shared), id, pipe, messages, end, _share: share };
+    event_response(Body::events(shared, caller, source, first))
 }
 
 /// POST: a message for a stream. What it brings about is told there.
@@ -79,14 +102,23 @@ where
     let Some(pipe) = pipe.filter(|pipe| *pipe.principal() == head.principal) else {
         return reply::problem(StatusCode::NOT_FOUND, "no such stream; open one with GET first");
     };
-    let message = match post::read(body, pipe.message_limit(), shared.config.idle_connection).await
-    {
+    let reading = Reading::of_message(shared, &head.principal, head.peer);
+    let message = match post::read(body, reading).await {
         Ok(message) => message,
         Err(response) => return *response,
     };
-    match pipe.post(&message).await {
-        true => reply::accepted(),
-        false => {
+    if pipe.post(&message).await {
+        return reply::accepted();
+    }
+    match pipe.unread().exceeded() {
+        Some(limit) => {
+            // Its reader may not be woken for as long as it does not read.
+            id.inspect(|id| drop(shared.streams.lock().remove(*id)));
+            pipe.close();
+            let what = "the stream has ended, because its client does not read it";
+            reply::over_limit(StatusCode::TOO_MANY_REQUESTS, limit, what)
+        }
+        None => {
             reply::problem(StatusCode::NOT_FOUND, "the stream has ended; open one with GET first")
         }
     }
@@ -97,12 +129,17 @@ struct Listener {
     shared: Arc<Shared>,
     id: Arc<str>,
     pipe: Arc<Pipe>,
-    messages: mpsc::Receiver<Vec<u8>>,
+    messages: mpsc::Receiver<Unread>,
+    /// Closes when the server is drained.
+    end: Feed,
+    _share: Option<Share<Caller>>,
 }
 
 impl Source for Listener {
     fn poll_fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
-        if self.shared.is_closing() {
+        let has_ended =
+            self.end.poll_next(cx).is_ready() || self.pipe.unread().exceeded().is_some();
+        if has_ended || self.shared.is_closing() {
             return Poll::Ready(());
         }
         while out.len() < ENOUGH {

@@ -17,10 +17,24 @@ use hyper::rt;
 use tokio::time::{Sleep, sleep_until};
 
 /// The timer of one connection, which has at most one deadline at a time.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct IdleTimer {
     // A std mutex: it is held for a poll, and only the connection's own task asks for it.
-    entry: Arc<Mutex<Option<Pin<Box<Sleep>>>>>,
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    entry: Option<Pin<Box<Sleep>>>,
+    /// How long the first head may take. Taken when hyper begins to wait for it.
+    head_timeout: Option<Duration>,
+}
+
+impl IdleTimer {
+    /// A timer for a new connection, whose first head has to come within this time.
+    pub(super) fn new(head_timeout: Duration) -> Self {
+        let state = State { entry: None, head_timeout: Some(head_timeout) };
+        Self { state: Arc::new(Mutex::new(state)) }
+    }
 }
 
 impl rt::Timer for IdleTimer {
@@ -29,6 +43,8 @@ impl rt::Timer for IdleTimer {
     }
 
     fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn rt::Sleep>> {
+        let first = self.state.lock().unwrap_or_else(PoisonError::into_inner).head_timeout.take();
+        let deadline = first.map_or(deadline, |first| deadline.min(self.now() + first));
         Box::pin(Deadline { timer: self.clone(), deadline })
     }
 
@@ -50,8 +66,8 @@ impl Future for Deadline {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let deadline = self.deadline.into();
-        let mut entry = self.timer.entry.lock().unwrap_or_else(PoisonError::into_inner);
-        let sleep = entry.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        let mut state = self.timer.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let sleep = state.entry.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         if deadline < sleep.deadline() {
             sleep.as_mut().reset(deadline);
         }
@@ -81,7 +97,7 @@ mod tests {
 
     /// A connection that asks for one deadline, drops it after a while and waits for the next.
     async fn check(first: u32, after: u32, second: u32) {
-        let timer = IdleTimer::default();
+        let timer = IdleTimer::new(SECOND * 1_000);
         let begun = timer.now();
         let mut dropped = timer.sleep(SECOND * first);
         assert!(dropped.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
@@ -95,6 +111,16 @@ mod tests {
     async fn the_entry_of_an_earlier_deadline_is_moved() {
         check(10, 6, 10).await;
         check(10, 20, 10).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_head_has_a_deadline_of_its_own() {
+        let timer = IdleTimer::new(SECOND * 10);
+        let begun = timer.now();
+        timer.sleep(SECOND * 75).await;
+        assert_eq!((timer.now() - begun).as_secs(), 10);
+        timer.sleep(SECOND * 75).await;
+        assert_eq!((timer.now() - begun).as_secs(), 85);
     }
 
     #[tokio::test(start_paused = true)]

@@ -11,7 +11,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     task::Poll,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use http::Request;
@@ -20,16 +20,17 @@ use hyper_util::rt::TokioIo;
 use outlive_protocol::Endpoint;
 use tokio::{
     net::{TcpListener, TcpStream, ToSocketAddrs, lookup_host},
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    sync::{OwnedSemaphorePermit, watch},
     task::JoinSet,
 };
 
 use super::{
     Allow, HttpConfig, HttpService,
-    held::{HeldStream, Seat, Watched},
+    admission::{self, Admission, Admitted},
+    held::{HeldStream, Seat, Stalled, Watched},
     idle::IdleTimer,
 };
-use crate::stop::stop_signal;
+use crate::{shares::Share, stop::stop_signal, warnings::Warnings};
 
 /// A server that listens. Dropping it stops at once; [`Serving::shut_down`] stops properly.
 pub struct Serving {
@@ -71,10 +72,9 @@ pub async fn serve(
     // Behind a name of its own a server is reached by that name; which ones, only its owner knows.
     let hosts = if loopback { Allow::Loopback } else { Allow::Any };
     let (path, grace) = (config.path.clone(), config.shutdown_grace);
-    let (idle, connections) = (config.idle_connection, config.max_connections);
     let service = HttpService::by_path(endpoint, config, hosts);
     let (stop, stopped) = watch::channel(false);
-    let accepting = tokio::spawn(accept(listener, service.clone(), stopped, idle, connections));
+    let accepting = tokio::spawn(accept(listener, service.clone(), stopped));
     Ok(Serving { service, address, path, grace, stop, accepting })
 }
 
@@ -150,15 +150,14 @@ async fn accept(
     listener: TcpListener,
     service: HttpService,
     mut stopped: watch::Receiver<bool>,
-    idle: Duration,
-    connections: usize,
 ) -> JoinSet<()> {
-    let room = Arc::new(Semaphore::new(connections));
+    let admission = Admission::new(&service.shared().config);
+    let failures = Warnings::default();
     let mut open = JoinSet::new();
     loop {
         let permit = tokio::select! {
             biased;
-            permit = Arc::clone(&room).acquire_owned() => permit,
+            permit = Arc::clone(&admission.room).acquire_owned() => permit,
             // There is no room, and no time to wait for it.
             _ = stopped.wait_for(|stopped| *stopped) => return open,
         };
@@ -177,14 +176,23 @@ async fn accept(
         };
         while open.try_join_next().is_some() {}
         match accepted {
-            Ok((stream, peer)) => {
-                let service = service.clone();
-                open.spawn(connection(stream, peer, service, stopped.clone(), idle, permit));
-            }
+            Ok((stream, peer)) => match admission.admit(peer) {
+                Admitted::Yes(share) => {
+                    let (service, stopped) = (service.clone(), stopped.clone());
+                    open.spawn(connection(stream, peer, service, stopped, (permit, share)));
+                }
+                Admitted::No(place) => {
+                    if let Some(place) = place {
+                        open.spawn(admission::refuse(stream, place));
+                    }
+                }
+            },
             // Too many open files, or a connection that was gone before it was taken: go on, but
             // do not spin.
             Err(error) => {
-                tracing::warn!(%error, "could not accept a connection");
+                if let Some(times) = failures.count(Instant::now()) {
+                    tracing::warn!(%error, times, "could not accept connections");
+                }
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
@@ -196,15 +204,14 @@ fn connection(
     peer: SocketAddr,
     service: HttpService,
     stopped: watch::Receiver<bool>,
-    idle: Duration,
-    permit: OwnedSemaphorePermit,
+    place: (OwnedSemaphorePermit, Option<Share<IpAddr>>),
 ) -> impl Future<Output = ()> {
     // Answers are written in one piece; waiting for more to send would cost 40 ms each.
     let _ = stream.set_nodelay(true);
     async move {
-        let _permit = permit;
+        let _place = place;
         // In a box, so that what is held open for long does not take as much as what hyper needs.
-        let held = Box::pin(over_hyper(stream, peer, service, stopped, idle)).await;
+        let held = Box::pin(over_hyper(stream, peer, service, stopped)).await;
         if let Some(held) = held {
             held.await;
         }
@@ -217,8 +224,8 @@ async fn over_hyper(
     peer: SocketAddr,
     service: HttpService,
     stopped: watch::Receiver<bool>,
-    idle: Duration,
 ) -> Option<HeldStream> {
+    let HttpConfig { idle_connection, head_timeout, write_timeout, .. } = service.shared().config;
     let has_request = AtomicBool::new(false);
     let seat = Seat::default();
     let handle = service_fn(|request: Request<Incoming>| {
@@ -227,10 +234,11 @@ async fn over_hyper(
         let handled = service.handle(request, Some(peer.ip()));
         async move { seat.answer(handled.await, version).await }
     });
+    let watched = Watched { socket, seat: &seat, stalled: Stalled::new(write_timeout) };
     let mut connection = http1::Builder::new()
-        .timer(IdleTimer::default())
-        .header_read_timeout(idle)
-        .serve_connection(TokioIo::new(Watched { socket, seat: &seat }), handle);
+        .timer(IdleTimer::new(head_timeout))
+        .header_read_timeout(idle_connection)
+        .serve_connection(TokioIo::new(watched), handle);
     let mut stop = pin!(stop(stopped.clone()));
     let mut is_watched = false;
     let ended = poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
@@ -251,11 +259,13 @@ async fn over_hyper(
             over(result);
             return None;
         }
-        Until::Taken => return seat.take(connection.into_parts().io.into_inner().socket),
+        Until::Taken => {
+            return seat.take(connection.into_parts().io.into_inner().socket, write_timeout);
+        }
         Until::Stopped => {}
     }
     if seat.close() {
-        return seat.take(connection.into_parts().io.into_inner().socket);
+        return seat.take(connection.into_parts().io.into_inner().socket, write_timeout);
     }
     let mut connection = Pin::new(&mut connection);
     // The first request may be on its way, or unread: a connection that is told to end before it has

@@ -11,6 +11,7 @@
 //!
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http>
 
+mod admission;
 mod auth;
 mod body;
 mod config;

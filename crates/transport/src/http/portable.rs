@@ -5,7 +5,7 @@
 //! before a restart; one that is in it may have been ended elsewhere. Without a keeper the map is
 //! all there is, and nothing of this happens.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use outlive_protocol::{Principal, Session, SessionKeeper, Stray};
@@ -15,6 +15,7 @@ use super::{
     service::{SESSION_ID, Shared},
     sessions::{Full, HttpSession, is_id, new_id},
 };
+use crate::caller::Caller;
 
 /// For how long a session that the keeper has confirmed is used without asking again: how long one
 /// that was ended elsewhere can still be used here.
@@ -57,6 +58,7 @@ impl Shared {
         self: &Arc<Self>,
         headers: &HeaderMap,
         principal: &Principal,
+        peer: Option<IpAddr>,
         here: Option<Arc<HttpSession>>,
     ) -> Result<Option<Arc<HttpSession>>, Box<Response<Body>>> {
         let id = headers.get(SESSION_ID).and_then(|id| id.to_str().ok());
@@ -68,9 +70,10 @@ impl Shared {
             Ok(None) => Ok(None),
             Ok(Some(session)) => {
                 session.make_portable(id.into(), self.kept_for());
-                match self.enter(id.into(), session) {
-                    Ok(entry) => Ok(Some(entry)),
-                    Err(Full) => Err(full()),
+                // One that has to make room goes on at other replicas.
+                match self.enter(id.into(), session, Caller::new(principal, peer)) {
+                    Ok((entry, _)) => Ok(Some(entry)),
+                    Err(full) => Err(self.refused(full)),
                 }
             }
             Err(error) => {
@@ -85,8 +88,9 @@ impl Shared {
     pub(super) async fn open_session(
         self: &Arc<Self>,
         session: Arc<Session>,
+        caller: Option<Caller>,
     ) -> Result<Arc<HttpSession>, Box<Response<Body>>> {
-        let Some(id) = new_id() else { return Err(full()) };
+        let Some(id) = new_id() else { return Err(self.refused(Full::Total)) };
         let keeper = self.keeper();
         if let Some(keeper) = keeper {
             session.make_portable(Arc::clone(&id), self.kept_for());
@@ -95,15 +99,26 @@ impl Shared {
                 return Err(try_again("sessions cannot be opened at the moment; try again"));
             }
         }
-        match (self.enter(id, Arc::clone(&session)), keeper) {
-            (Ok(entry), _) => Ok(entry),
-            (Err(Full), None) => Err(full()),
-            (Err(Full), Some(keeper)) => {
-                // Nobody has its id; if it cannot be forgotten now, its time will be over.
-                let _ = keeper.forget(&session).await;
-                Err(full())
+        let (entry, ended) = match self.enter(id, Arc::clone(&session), caller) {
+            Ok(entered) => entered,
+            Err(full) => {
+                if let Some(keeper) = keeper {
+                    // Nobody has its id; if it cannot be forgotten now, its time will be over.
+                    let _ = keeper.forget(&session).await;
+                }
+                return Err(self.refused(full));
             }
+        };
+        // A caller that replaces its own sessions must not leave them in the store. Those of others go
+        // on at other replicas, or here when they are used again.
+        if let (Some(keeper), Some(ended)) = (keeper, ended)
+            && entry.caller().is_some()
+            && entry.caller() == ended.caller()
+            && let Err(error) = keeper.forget(&ended.session).await
+        {
+            tracing::warn!(%error, "a session could not be ended; the store forgets it later");
         }
+        Ok(entry)
     }
 
     /// Ends a session, for all replicas.
@@ -128,7 +143,13 @@ impl Shared {
         match keeper.post(stray).await {
             Ok(()) => reply::accepted(),
             Err(error) => {
-                tracing::warn!(%error, "an answer could not be handed on");
+                if let Some(times) = self.stray_warnings.count(self.now()) {
+                    tracing::warn!(%error, times, "an answer could not be handed on");
+                }
+                if let Some(limit) = error.limit() {
+                    let what = format!("{error}; wait before the next one");
+                    return reply::over_limit(StatusCode::TOO_MANY_REQUESTS, limit, &what);
+                }
                 *try_again("answers cannot be taken at the moment; try again")
             }
         }
@@ -165,6 +186,21 @@ impl Shared {
         }
     }
 
+    /// What a client is told for whose session there is no room.
+    fn refused(&self, full: Full) -> Box<Response<Body>> {
+        let (status, limit, max) = match full {
+            Full::Total => {
+                (StatusCode::SERVICE_UNAVAILABLE, "max_sessions", self.config.max_sessions)
+            }
+            Full::Caller => {
+                let max = self.config.max_sessions_per_caller;
+                (StatusCode::TOO_MANY_REQUESTS, "max_sessions_per_caller", max)
+            }
+        };
+        let what = format!("all {max} sessions are in use; end one, or try again later");
+        Box::new(reply::over_limit(status, limit, &what))
+    }
+
     /// Twice as long as it may be idle here: whoever uses it refreshes it long before.
     fn kept_for(&self) -> Duration {
         self.config.session_idle.saturating_mul(2)
@@ -173,11 +209,6 @@ impl Shared {
     fn keeper(&self) -> Option<&dyn SessionKeeper> {
         self.endpoint.service().keeper()
     }
-}
-
-fn full() -> Box<Response<Body>> {
-    let message = "this server has as many sessions as it can hold; try again later";
-    Box::new(reply::problem(StatusCode::SERVICE_UNAVAILABLE, message))
 }
 
 /// What the keeper is needed for, while it cannot be asked.

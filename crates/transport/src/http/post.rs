@@ -17,14 +17,18 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderValue, Response, StatusCode, header, request::Parts};
 use http_body::Frame;
 use outlive_protocol::{Accepted, Arrival, Principal, Run, Session, era};
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 
 use super::{
-    Body, negotiate,
+    Body, HttpConfig, negotiate,
     portable::Named,
     reply,
     service::{SESSION_ID, Shared},
     sessions::HttpSession,
+};
+use crate::{
+    budget::{Budget, Charge, Exceeded, SMALL},
+    caller::Caller,
 };
 
 /// A request's head and who sent it.
@@ -56,8 +60,8 @@ where
         );
         return Box::pin(unread(body, refused)).await;
     }
-    let limit = shared.endpoint.profile().limits.message_bytes;
-    let message = match read(body, limit, shared.config.idle_connection).await {
+    let reading = Reading::of_message(shared, &head.principal, head.peer);
+    let message = match read(body, reading).await {
         Ok(message) => message,
         Err(response) => return *response,
     };
@@ -71,6 +75,8 @@ where
         return Box::pin(settled(shared, head, message, here, takes)).await;
     }
     let (accepted, entry) = accept(shared, head, &message, named);
+    // A call holds what it needs of its message: what is released with it can be used again at once.
+    drop(message);
     match accepted {
         Accepted::Call(run) => answer::one(shared, run, entry, takes).await,
         Accepted::Noted => reply::accepted(),
@@ -87,12 +93,14 @@ async fn settled(
     here: Option<Arc<HttpSession>>,
     takes: negotiate::Takes,
 ) -> Response<Body> {
-    let named = match shared.settle(&head.parts.headers, &head.principal, here).await {
+    let Head { parts, principal, peer } = &head;
+    let named = match shared.settle(&parts.headers, principal, *peer, here).await {
         Ok(Some(entry)) => Named::Here(entry),
         Ok(None) => Named::Unknown,
         Err(response) => return *response,
     };
     let (accepted, entry) = accept(shared, head, &message, named);
+    drop(message);
     rest(shared, accepted, entry, takes).await
 }
 
@@ -149,7 +157,8 @@ async fn handshake(
     if !shared.config.sessions {
         return answer::one(shared, run, None, takes).await;
     }
-    let entry = match shared.open_session(session).await {
+    let caller = Caller::new(session.principal(), run.call().peer());
+    let entry = match shared.open_session(session, caller).await {
         Ok(entry) => entry,
         Err(response) => return *response,
     };
@@ -161,17 +170,71 @@ async fn handshake(
     response
 }
 
+/// How a body is read.
+pub(super) struct Reading<'a> {
+    /// How many bytes it may have.
+    limit: usize,
+    /// How long its next piece may take.
+    pause: Duration,
+    /// How long all of it may take.
+    timeout: Duration,
+    /// Whose bytes they are, if they count.
+    counted: Option<(&'a Budget, &'a Principal, Option<IpAddr>)>,
+}
+
+impl<'a> Reading<'a> {
+    /// A message of a caller.
+    pub(super) fn of_message(
+        shared: &'a Shared,
+        principal: &'a Principal,
+        peer: Option<IpAddr>,
+    ) -> Self {
+        let limit = shared.endpoint.profile().limits.message_bytes;
+        Self { counted: Some((&shared.requests, principal, peer)), ..Self::of_body(shared, limit) }
+    }
+
+    /// A small body of this many bytes at most.
+    pub(super) fn of_body(shared: &'a Shared, limit: usize) -> Self {
+        let HttpConfig { idle_connection: pause, body_timeout: timeout, .. } = shared.config;
+        Self { limit, pause, timeout, counted: None }
+    }
+
+    /// Counts bytes that have come. Those of a plain call are not worth it.
+    async fn count(
+        &self,
+        charge: &mut Option<Charge>,
+        before: usize,
+        more: usize,
+    ) -> Result<(), Box<Response<Body>>> {
+        let Some((budget, principal, peer)) = self.counted else { return Ok(()) };
+        let bytes = if charge.is_some() { more } else { before + more };
+        if bytes <= SMALL && charge.is_none() {
+            return Ok(());
+        }
+        let charge = charge.get_or_insert_with(|| budget.open(Caller::new(principal, peer)));
+        if charge.grow(bytes).is_ok() {
+            return Ok(());
+        }
+        // In a box: the future of a plain call is small.
+        let grown = Box::pin(charge.grow_within(bytes, ROOM_TIMEOUT)).await;
+        grown.map_err(|Exceeded(limit)| {
+            let what = "too many bytes of requests are held; wait for the running calls to end";
+            Box::new(reply::over_limit(StatusCode::TOO_MANY_REQUESTS, limit, what))
+        })
+    }
+}
+
+/// How long a request waits for others of its caller to end when they hold too many bytes.
+const ROOM_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Reads a body up to the limit. One that comes in one piece is not copied, and one of which no
 /// more comes for too long is given up.
-pub(super) async fn read<B>(
-    body: B,
-    limit: usize,
-    patience: Duration,
-) -> Result<Bytes, Box<Response<Body>>>
+pub(super) async fn read<B>(body: B, reading: Reading<'_>) -> Result<Bytes, Box<Response<Body>>>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: std::fmt::Display,
 {
+    let limit = reading.limit;
     let too_large = || {
         let message = format!("the message is larger than {limit} bytes");
         Box::new(reply::problem(StatusCode::PAYLOAD_TOO_LARGE, &message))
@@ -182,15 +245,15 @@ where
     let mut body = std::pin::pin!(body);
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
-    while let Some(frame) = next_frame(&mut body, patience).await? {
-        let frame = frame.map_err(|error| {
-            let message = format!("the request's body broke off: {error}");
-            Box::new(reply::problem(StatusCode::BAD_REQUEST, &message))
-        })?;
+    let mut charge = None;
+    let mut deadline = None;
+    while let Some(frame) = next_frame(&mut body, &reading, &mut deadline).await? {
         let Ok(data) = frame.into_data() else { continue };
-        if first.len() + rest.len() + data.len() > limit {
+        let before = first.len() + rest.len();
+        if before + data.len() > limit {
             return Err(too_large());
         }
+        reading.count(&mut charge, before, data.len()).await?;
         if first.is_empty() && rest.is_empty() {
             first = data;
         } else {
@@ -204,14 +267,21 @@ where
             rest.extend_from_slice(&data);
         }
     }
-    Ok(if rest.is_empty() { first } else { rest.freeze() })
+    let whole = if rest.is_empty() { first } else { rest.freeze() };
+    Ok(match charge {
+        Some(charge) => charge.own(whole),
+        None => whole,
+    })
 }
 
 /// How long a body may be that nobody wants.
 const UNWANTED: usize = 64 << 10;
 
 /// How long its next piece may take.
-const UNWANTED_PATIENCE: Duration = Duration::from_secs(1);
+const UNWANTED_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long all of it may take.
+const UNWANTED_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Answers a request that needs no reading. What is on its way of it is taken all the same: if it
 /// came a moment later, hyper would close the connection, and a client that asks again on it, with a
@@ -221,7 +291,9 @@ where
     B: http_body::Body<Data = Bytes>,
     B::Error: std::fmt::Display,
 {
-    if read(body, UNWANTED, UNWANTED_PATIENCE).await.is_err() {
+    let (pause, timeout) = (UNWANTED_PAUSE, UNWANTED_TIMEOUT);
+    let reading = Reading { limit: UNWANTED, pause, timeout, counted: None };
+    if read(body, reading).await.is_err() {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
@@ -230,21 +302,91 @@ where
 /// The next piece of a body. Most are there when they are asked for: no timer is made for those.
 async fn next_frame<B>(
     body: &mut Pin<&mut B>,
-    patience: Duration,
-) -> Result<Option<Result<Frame<Bytes>, B::Error>>, Box<Response<Body>>>
+    reading: &Reading<'_>,
+    deadline: &mut Option<Instant>,
+) -> Result<Option<Frame<Bytes>>, Box<Response<Body>>>
 where
     B: http_body::Body<Data = Bytes>,
+    B::Error: std::fmt::Display,
 {
+    let broken = |error: B::Error| {
+        let message = format!("the request's body broke off: {error}");
+        Box::new(reply::problem(StatusCode::BAD_REQUEST, &message))
+    };
     let mut timer: Option<Pin<Box<Sleep>>> = None;
     poll_fn(|cx| {
         if let Poll::Ready(frame) = body.as_mut().poll_frame(cx) {
-            return Poll::Ready(Ok(frame));
+            return Poll::Ready(frame.transpose().map_err(broken));
         }
-        let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+        let timer = timer.get_or_insert_with(|| {
+            let now = Instant::now();
+            let last = *deadline.get_or_insert(now + reading.timeout);
+            Box::pin(tokio::time::sleep_until(last.min(now + reading.pause)))
+        });
         timer.as_mut().poll(cx).map(|()| {
-            let message = "the rest of the message did not come";
+            let message = "the rest of the message did not come in time";
             Err(Box::new(reply::problem(StatusCode::REQUEST_TIMEOUT, message)))
         })
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        pin::Pin,
+        task::{Context, Poll, ready},
+        time::Duration,
+    };
+
+    use bytes::Bytes;
+    use http::{StatusCode, header};
+    use http_body::Frame;
+    use tokio::time::{Instant, Interval, interval};
+
+    use super::{Reading, read, reply, unread};
+
+    /// A body of which one byte comes at a time, for ever.
+    struct Trickle(Interval);
+
+    impl Trickle {
+        fn every(pause: Duration) -> Self {
+            Self(interval(pause))
+        }
+    }
+
+    impl http_body::Body for Trickle {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            ready!(self.0.poll_tick(cx));
+            Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"x")))))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn trickling_body_is_given_up_at_its_deadline() {
+        let (pause, timeout) = (Duration::from_secs(75), Duration::from_secs(60));
+        let begun = Instant::now();
+        let reading = Reading { limit: 4 << 20, pause, timeout, counted: None };
+        let body = Trickle::every(Duration::from_secs(1));
+        let refused = Box::pin(read(body, reading)).await.unwrap_err();
+        assert_eq!(refused.status(), StatusCode::REQUEST_TIMEOUT);
+        assert_eq!(begun.elapsed().as_secs(), 60);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn trickling_body_that_nobody_wants_is_given_up_after_five_seconds() {
+        let begun = Instant::now();
+        let refused = reply::problem(StatusCode::FORBIDDEN, "no");
+        let body = Trickle::every(Duration::from_millis(900));
+        let response = Box::pin(unread(body, refused)).await;
+        assert_eq!(response.headers()[header::CONNECTION], "close");
+        assert_eq!(begun.elapsed().as_secs(), 5);
+    }
 }

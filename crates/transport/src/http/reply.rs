@@ -10,7 +10,12 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// A JSON body.
 pub(super) fn json(status: u16, body: Vec<u8>) -> Response<Body> {
-    let mut response = Response::new(Body::full(Bytes::from(body)));
+    json_body(status, Bytes::from(body))
+}
+
+/// The same, of bytes that may be counted.
+pub(super) fn json_body(status: u16, body: Bytes) -> Response<Body> {
+    let mut response = Response::new(Body::full(body));
     *response.status_mut() =
         StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(header::CONTENT_TYPE, JSON);
@@ -50,6 +55,13 @@ pub(super) fn problem(status: StatusCode, message: &str) -> Response<Body> {
         error: Error { code: outlive_wire::code::INVALID_REQUEST, message },
     };
     json(status.as_u16(), serde_json::to_vec(&problem).unwrap_or_default())
+}
+
+/// A limit is used up: which one, and what the client can do.
+pub(super) fn over_limit(status: StatusCode, limit: &str, what: &str) -> Response<Body> {
+    let mut response = problem(status, &format!("the limit `{limit}` is used up: {what}"));
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
 }
 
 /// A method that the path does not have.

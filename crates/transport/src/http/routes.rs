@@ -6,7 +6,11 @@ use std::{future::Future, net::IpAddr, pin::Pin, sync::Arc};
 use bytes::Bytes;
 use http::{Request, Response};
 
-use super::{Body, post, service::Shared};
+use super::{
+    Body,
+    post::{self, Reading},
+    service::Shared,
+};
 
 /// Serves paths of its own. Nothing about the caller has been judged but the `Host` of the request.
 pub trait Routes: Send + Sync + 'static {
@@ -52,7 +56,7 @@ where
     if let Some(peer) = peer {
         parts.extensions.insert(peer);
     }
-    match post::read(body, bytes, shared.config.idle_connection).await {
+    match post::read(body, Reading::of_body(shared, bytes)).await {
         Ok(body) => routes.answer(Request::from_parts(parts, body)).await.map(Body::full),
         Err(response) => *response,
     }

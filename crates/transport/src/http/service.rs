@@ -15,19 +15,25 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode, header, request::Parts};
+use http::{HeaderName, Method, Request, Response, StatusCode, header, request::Parts};
 use outlive_protocol::{Endpoint, Principal, Session};
 
 use super::{
-    Allow, Body, HttpConfig, Verdict,
+    Allow, Body, EventStore, HttpConfig, MemoryEvents, Verdict,
     auth::DPOP,
     cors, delete, external, get, guard, http_sse, pages, peer,
     portable::Named,
     post::{self, Head},
     reply, routes,
-    sessions::{Full, HttpSession, Inserted, Sessions},
+    sessions::{Full, HttpSession, Inserted, SessionLimits, Sessions},
 };
-use crate::tasks::Tasks;
+use crate::{
+    budget::{Budget, Names},
+    caller::Caller,
+    shares::Shares,
+    tasks::Tasks,
+    warnings::Warnings,
+};
 
 /// Names the session of a legacy request.
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -60,7 +66,15 @@ pub(super) struct Shared {
     pub(super) config: HttpConfig,
     pub(super) hosts: Allow,
     pub(super) sessions: Sessions,
+    pub(super) events: Arc<dyn EventStore>,
     pub(super) streams: http_sse::Streams,
+    /// Bytes of requests that are read or run.
+    pub(super) requests: Budget,
+    /// Bytes of responses and streams that their clients have not read.
+    pub(super) unread: Budget,
+    /// Calls that wait.
+    pub(super) waiting: Arc<Shares<Caller>>,
+    pub(super) stray_warnings: Warnings,
     /// Calls whose clients have left.
     pub(super) tasks: Tasks,
     sweeper: Tasks,
@@ -162,7 +176,7 @@ impl HttpService {
         } else if let (Route::ByPath, Some(token)) =
             (&self.route, external::token(shared, parts.uri.path()))
         {
-            Box::pin(external::take(shared, &parts.method, token, body)).await
+            Box::pin(external::take(shared, &parts.method, token, peer, body)).await
         } else if let (Route::ByPath, Some(page)) =
             (&self.route, shared.config.pages.find(parts.uri.path()))
         {
@@ -246,18 +260,35 @@ impl HttpService {
 impl Shared {
     fn new(endpoint: Endpoint, config: HttpConfig, default_hosts: Allow) -> Self {
         let now = endpoint.profile().clock.now();
+        let events = config
+            .events
+            .clone()
+            .unwrap_or_else(|| Arc::new(MemoryEvents::default().max_bytes(config.max_event_bytes)));
+        let limits = SessionLimits {
+            max: config.max_sessions,
+            max_per_caller: config.max_sessions_per_caller,
+            idle: config.session_idle,
+        };
+        let seal = endpoint.profile().seal.clone();
         Self {
-            sessions: Sessions::new(
-                Arc::clone(&config.events),
-                endpoint.profile().seal.clone(),
-                config.max_sessions,
-                config.session_idle,
-                now,
-            ),
+            sessions: Sessions::new(Arc::clone(&events), seal, limits, now),
+            events,
             hosts: config.hosts.clone().unwrap_or(default_hosts),
+            streams: http_sse::Streams::new(config.max_sessions_per_caller),
+            requests: Budget::new(
+                config.max_request_bytes_per_caller,
+                config.max_request_bytes,
+                Names { per_caller: "max_request_bytes_per_caller", total: "max_request_bytes" },
+            ),
+            unread: Budget::new(
+                config.max_unread_bytes_per_caller,
+                config.max_unread_bytes,
+                Names { per_caller: "max_unread_bytes_per_caller", total: "max_unread_bytes" },
+            ),
+            waiting: Shares::new(config.max_waiting_calls_per_caller),
+            stray_warnings: Warnings::default(),
             endpoint,
             config,
-            streams: http_sse::Streams::default(),
             tasks: Tasks::default(),
             sweeper: Tasks::default(),
             sweeping: Once::new(),
@@ -287,14 +318,16 @@ impl Shared {
     /// The session of a request that makes no sense without one.
     pub(super) async fn required_session(
         self: &Arc<Self>,
-        headers: &HeaderMap,
-        principal: &Principal,
+        head: &Head,
     ) -> Result<Arc<HttpSession>, Box<Response<Body>>> {
+        let (headers, principal) = (&head.parts.headers, &head.principal);
         let named = match self.named_session(headers, principal) {
             Named::None => None,
             Named::Unknown => Some(None),
             Named::Here(entry) => Some(Some(entry)),
-            Named::Unsure(here) => Some(Box::pin(self.settle(headers, principal, here)).await?),
+            Named::Unsure(here) => {
+                Some(Box::pin(self.settle(headers, principal, head.peer, here)).await?)
+            }
         };
         let entry = match named {
             Some(Some(entry)) => entry,
@@ -315,23 +348,24 @@ impl Shared {
         }
     }
 
-    /// Enters a session, if there is room for it.
+    /// Enters a session, if there is room for it, and ends the one that has to make room.
     pub(super) fn enter(
         self: &Arc<Self>,
         id: Arc<str>,
         session: Arc<Session>,
-    ) -> Result<Arc<HttpSession>, Full> {
-        let (entry, ended) = match self.sessions.insert(id, session, self.now())? {
+        caller: Option<Caller>,
+    ) -> Result<(Arc<HttpSession>, Option<Arc<HttpSession>>), Full> {
+        let (entry, ended) = match self.sessions.insert(id, session, caller, self.now())? {
             Inserted::Now { entry, ended } => (entry, ended),
-            Inserted::Before(entry) => return Ok(entry),
+            Inserted::Before(entry) => return Ok((entry, None)),
         };
-        if let Some(ended) = ended {
-            self.sessions.end(&ended);
+        if let Some(ended) = &ended {
+            self.sessions.end(ended);
             self.endpoint.service().session_closed(&ended.session);
         }
         self.endpoint.service().session_opened(&entry.session);
         self.sweeping.call_once(|| self.sweeper.spawn(sweep(Arc::downgrade(self))));
-        Ok(entry)
+        Ok((entry, ended))
     }
 
     /// Ends a session here.

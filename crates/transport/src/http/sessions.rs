@@ -1,10 +1,11 @@
 //! The legacy sessions of an HTTP server, by id.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap, HashSet},
     fmt,
     sync::{
-        Arc, Mutex, PoisonError, RwLock,
+        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -16,6 +17,7 @@ use super::{
     events::{EventStore, StreamKey},
     resume::{EventIds, Stream},
 };
+use crate::caller::Caller;
 
 /// Streams of one session whose events can be asked for. More than a client has open at once.
 const STREAMS: usize = 64;
@@ -23,18 +25,34 @@ const STREAMS: usize = 64;
 /// All sessions. Ids are unguessable, and of no use to anyone but their principal.
 pub(super) struct Sessions {
     // Read for every legacy request, written when sessions come and go.
-    open: RwLock<HashMap<Arc<str>, Arc<HttpSession>>>,
+    open: RwLock<Open>,
     events: Arc<dyn EventStore>,
     seal: Seal,
-    max: usize,
-    idle: Duration,
+    limits: SessionLimits,
     started: Instant,
+}
+
+/// How many sessions there may be, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SessionLimits {
+    pub(super) max: usize,
+    pub(super) max_per_caller: usize,
+    pub(super) idle: Duration,
+}
+
+/// The sessions that are open, and whose they are.
+#[derive(Default)]
+struct Open {
+    by_id: HashMap<Arc<str>, Arc<HttpSession>>,
+    by_caller: HashMap<Caller, HashSet<Arc<str>>>,
 }
 
 /// A session and its streams.
 pub(super) struct HttpSession {
     pub(super) id: Arc<str>,
     pub(super) session: Arc<Session>,
+    /// Whose share of the sessions it counts in.
+    caller: Option<Caller>,
     seal: Seal,
     /// When it was last used, in milliseconds since the server started.
     used: AtomicU64,
@@ -52,15 +70,20 @@ pub(super) struct HttpSession {
 }
 
 /// There are as many sessions as there may be, and all of them are in use.
-#[derive(Debug)]
-pub(super) struct Full;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Full {
+    /// Of all callers together.
+    Total,
+    /// Of this caller.
+    Caller,
+}
 
 /// A session that has been entered.
 #[derive(Debug)]
 pub(super) enum Inserted {
     Now {
         entry: Arc<HttpSession>,
-        /// The one that had to make room.
+        /// The one that was ended to make room.
         ended: Option<Arc<HttpSession>>,
     },
     /// It was there already.
@@ -71,26 +94,33 @@ impl Sessions {
     pub(super) fn new(
         events: Arc<dyn EventStore>,
         seal: Seal,
-        max: usize,
-        idle: Duration,
+        limits: SessionLimits,
         now: Instant,
     ) -> Self {
-        Self { open: RwLock::default(), events, seal, max, idle, started: now }
+        Self { open: RwLock::default(), events, seal, limits, started: now }
     }
 
-    /// Enters a session under its id, unless it is there. Makes room, if need be, by ending the one
-    /// that has been idle for longest.
+    /// Enters a session under its id, unless it is there. A caller with too many makes room among its
+    /// own: the one that has been idle for longest ends. When all have too many, one of the caller that
+    /// has most ends.
     pub(super) fn insert(
         &self,
         id: Arc<str>,
         session: Arc<Session>,
+        caller: Option<Caller>,
         now: Instant,
     ) -> Result<Inserted, Full> {
         let millis = self.millis(now);
         let first_stream = if session.portable().is_some() { anywhere() } else { 0 };
+        let mut open = self.write();
+        if let Some(entry) = open.by_id.get(&id) {
+            // Two requests have brought it here at once.
+            return Ok(Inserted::Before(Arc::clone(entry)));
+        }
         let entry = Arc::new(HttpSession {
-            id: Arc::clone(&id),
+            id,
             session,
+            caller,
             seal: self.seal.clone(),
             used: AtomicU64::new(millis),
             confirmed: AtomicU64::new(millis),
@@ -100,19 +130,16 @@ impl Sessions {
             next_stream: AtomicU64::new(first_stream),
             streams: Mutex::default(),
         });
-        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(entry) = open.get(&id) {
-            // Two requests have brought it here at once.
-            return Ok(Inserted::Before(Arc::clone(entry)));
-        }
-        let mut ended = None;
-        if open.len() >= self.max {
-            let idlest =
-                open.values().filter(|entry| entry.is_idle()).min_by_key(|entry| entry.used());
-            let idlest = Arc::clone(&idlest.ok_or(Full)?.id);
-            ended = open.remove(&idlest);
-        }
-        open.insert(id, Arc::clone(&entry));
+        let is_over = |caller| open.count(caller) >= self.limits.max_per_caller;
+        let idlest = match &entry.caller {
+            Some(caller) if is_over(caller) => Some(open.idlest_of(caller).ok_or(Full::Caller)?),
+            _ if open.by_id.len() >= self.limits.max => {
+                Some(open.idlest_of_largest().ok_or(Full::Total)?)
+            }
+            _ => None,
+        };
+        let ended = idlest.and_then(|idlest| open.remove(&idlest));
+        open.insert(Arc::clone(&entry));
         drop(open);
         Ok(Inserted::Now { entry, ended })
     }
@@ -124,7 +151,7 @@ impl Sessions {
         principal: &Principal,
         now: Instant,
     ) -> Option<Arc<HttpSession>> {
-        let entry = self.open.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()?;
+        let entry = self.read().by_id.get(id).cloned()?;
         if entry.session.principal() != principal {
             return None;
         }
@@ -152,7 +179,7 @@ impl Sessions {
     /// Whether the keeper should be made to keep a session for longer.
     pub(super) fn is_to_be_refreshed(&self, entry: &HttpSession, now: Instant) -> bool {
         let last = entry.refreshed.load(Ordering::Relaxed);
-        self.millis(now).saturating_sub(last) >= (self.idle / 4).as_millis() as u64
+        self.millis(now).saturating_sub(last) >= (self.limits.idle / 4).as_millis() as u64
     }
 
     pub(super) fn note_refreshed(&self, entry: &HttpSession, now: Instant) {
@@ -161,8 +188,9 @@ impl Sessions {
 
     /// The sessions with a call or a stream that are to be confirmed.
     pub(super) fn busy(&self, now: Instant, after: Duration) -> Vec<Arc<HttpSession>> {
-        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
-        open.values()
+        let open = self.read();
+        open.by_id
+            .values()
             .filter(|entry| !entry.is_idle() && self.is_to_be_confirmed(entry, now, after))
             .cloned()
             .collect()
@@ -170,18 +198,16 @@ impl Sessions {
 
     /// Takes a session out. Its calls and streams end.
     pub(super) fn remove(&self, id: &str) -> Option<Arc<HttpSession>> {
-        self.open
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(id)
-            .inspect(|entry| self.end(entry))
+        let removed = self.write().remove(id);
+        removed.inspect(|entry| self.end(entry))
     }
 
     /// Takes out all sessions that have been idle for too long.
     pub(super) fn sweep(&self, now: Instant) -> Vec<Arc<HttpSession>> {
-        let oldest = self.millis(now).saturating_sub(self.idle.as_millis() as u64);
-        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        let oldest = self.millis(now).saturating_sub(self.limits.idle.as_millis() as u64);
+        let mut open = self.write();
         let expired: Vec<_> = open
+            .by_id
             .values()
             .filter(|entry| entry.used() < oldest && entry.is_idle())
             .cloned()
@@ -202,16 +228,19 @@ impl Sessions {
 
     /// All sessions, for shutting down.
     pub(super) fn drain(&self) -> Vec<Arc<HttpSession>> {
-        self.open
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .drain()
-            .map(|(_, entry)| entry)
-            .collect()
+        std::mem::take(&mut *self.write()).by_id.into_values().collect()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.open.read().unwrap_or_else(PoisonError::into_inner).len()
+        self.read().by_id.len()
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Open> {
+        self.open.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Open> {
+        self.open.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn millis(&self, now: Instant) -> u64 {
@@ -219,7 +248,55 @@ impl Sessions {
     }
 }
 
+impl Open {
+    fn insert(&mut self, entry: Arc<HttpSession>) {
+        if let Some(caller) = &entry.caller {
+            self.by_caller.entry(caller.clone()).or_default().insert(Arc::clone(&entry.id));
+        }
+        self.by_id.insert(Arc::clone(&entry.id), entry);
+    }
+
+    fn remove(&mut self, id: &str) -> Option<Arc<HttpSession>> {
+        let entry = self.by_id.remove(id)?;
+        if let Some(caller) = &entry.caller
+            && let Some(ids) = self.by_caller.get_mut(caller)
+        {
+            ids.remove(id);
+            if ids.is_empty() {
+                self.by_caller.remove(caller);
+            }
+        }
+        Some(entry)
+    }
+
+    /// How many sessions a caller has.
+    fn count(&self, caller: &Caller) -> usize {
+        self.by_caller.get(caller).map_or(0, HashSet::len)
+    }
+
+    /// The session of a caller that has been idle for longest.
+    fn idlest_of(&self, caller: &Caller) -> Option<Arc<str>> {
+        let own = self.by_caller.get(caller)?.iter().filter_map(|id| self.by_id.get(id));
+        let idle = own.filter(|entry| entry.is_idle());
+        idle.min_by_key(|entry| entry.used()).map(|entry| Arc::clone(&entry.id))
+    }
+
+    /// Of the callers that have an idle session, the session of the one with most sessions that has
+    /// been idle for longest.
+    fn idlest_of_largest(&self) -> Option<Arc<str>> {
+        let idle = self.by_id.values().filter(|entry| entry.is_idle());
+        let share = |entry: &HttpSession| entry.caller.as_ref().map_or(0, |own| self.count(own));
+        let key = |entry: &&Arc<HttpSession>| (Reverse(share(entry)), entry.used());
+        idle.min_by_key(key).map(|entry| Arc::clone(&entry.id))
+    }
+}
+
 impl HttpSession {
+    /// Whose share of the sessions it counts in.
+    pub(super) fn caller(&self) -> Option<&Caller> {
+        self.caller.as_ref()
+    }
+
     /// Opens a numbered stream.
     pub(super) fn open_stream(&self, events: &Arc<dyn EventStore>) -> Arc<Stream> {
         let number = self.next_stream.fetch_add(1, Ordering::Relaxed);

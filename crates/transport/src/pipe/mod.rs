@@ -3,6 +3,7 @@
 //! A call is polled once where its message was read. Most are answered right there; only a call
 //! that has to wait costs a task.
 
+mod outbox;
 mod split;
 
 use std::{
@@ -18,12 +19,11 @@ use outlive_protocol::{
 use outlive_wire::Method;
 use tokio::sync::mpsc;
 
+pub(crate) use outbox::Unread;
 pub(crate) use split::{Piece, Splitter};
 
-use crate::tasks::Tasks;
-
-/// Messages that wait for the writer. Calls that produce more wait until there is room.
-const OUTBOX: usize = 256;
+use self::outbox::{Meter, Outbox};
+use crate::{budget::Budget, caller::Caller, tasks::Tasks};
 
 /// What every notification begins with, as the eras write them.
 const NOTIFICATION: &[u8] = br#"{"jsonrpc":"2.0","method":"#;
@@ -40,34 +40,38 @@ pub(crate) struct Pipe {
     session: Mutex<Option<Arc<Session>>>,
     in_flight: Arc<InFlight>,
     tasks: Tasks,
-    outbox: mpsc::Sender<Vec<u8>>,
+    outbox: Outbox,
     legacy_only: bool,
 }
 
 impl Pipe {
     /// Opens a pipe. What its calls say later comes out of the receiver: whole messages, each
-    /// followed by a line end.
+    /// followed by a line end. Whoever reads from the client waits while too many are unread.
     pub(crate) fn open(
         endpoint: Endpoint,
         principal: Principal,
-    ) -> (Arc<Self>, mpsc::Receiver<Vec<u8>>) {
-        Self::with_eras(endpoint, principal, false)
+    ) -> (Arc<Self>, mpsc::Receiver<Unread>) {
+        let outbox = Outbox::waiting(endpoint.profile().limits.max_stream_bytes);
+        Self::with_outbox(endpoint, principal, outbox, false)
     }
 
-    /// Opens a pipe that only legacy clients use.
+    /// Opens a pipe that only legacy clients use. One that is not read ends.
     pub(crate) fn open_legacy(
         endpoint: Endpoint,
         principal: Principal,
-    ) -> (Arc<Self>, mpsc::Receiver<Vec<u8>>) {
-        Self::with_eras(endpoint, principal, true)
+        budget: Budget,
+        caller: Option<Caller>,
+    ) -> (Arc<Self>, mpsc::Receiver<Unread>) {
+        let max = endpoint.profile().limits.max_stream_bytes;
+        Self::with_outbox(endpoint, principal, Outbox::ending(max, budget, caller), true)
     }
 
-    fn with_eras(
+    fn with_outbox(
         endpoint: Endpoint,
         principal: Principal,
+        (outbox, messages): (Outbox, mpsc::Receiver<Unread>),
         legacy_only: bool,
-    ) -> (Arc<Self>, mpsc::Receiver<Vec<u8>>) {
-        let (outbox, messages) = mpsc::channel(OUTBOX);
+    ) -> (Arc<Self>, mpsc::Receiver<Unread>) {
         let pipe = Self {
             endpoint,
             principal,
@@ -78,6 +82,11 @@ impl Pipe {
             legacy_only,
         };
         (Arc::new(pipe), messages)
+    }
+
+    /// What waits for the client to read it.
+    pub(crate) fn unread(&self) -> &Arc<Meter> {
+        self.outbox.meter()
     }
 
     /// How long a message may be.
@@ -150,7 +159,7 @@ impl Pipe {
         self.in_flight.cancel_all();
         self.tasks.abort_all();
         // Wakes a reader of the outbox that would otherwise wait for a message that never comes.
-        let _ = self.outbox.try_send(Vec::new());
+        self.outbox.wake();
         if let Some(session) = self.replace_session(None) {
             self.endpoint.service().session_closed(&session);
         }
@@ -209,8 +218,7 @@ impl Pipe {
         }
         if self.in_flight.len() >= self.endpoint.profile().limits.in_flight {
             tracing::warn!("too many calls in flight on one connection; refusing another");
-            let busy = Fault::Busy { retry_after: std::time::Duration::from_secs(1) };
-            write(&run, Message::Last(Err(busy)), out);
+            write(&run, Message::Last(Err(Fault::over_limit("in_flight"))), out);
             return;
         }
         let held = self.in_flight.hold(run.call());
@@ -242,7 +250,7 @@ impl Pipe {
 }
 
 /// Owns a waiting call until it has ended.
-async fn drive(mut run: Run, _held: Held, mut out: Vec<u8>, outbox: mpsc::Sender<Vec<u8>>) {
+async fn drive(mut run: Run, _held: Held, mut out: Vec<u8>, outbox: Outbox) {
     loop {
         if !out.is_empty() && outbox.send(std::mem::take(&mut out)).await.is_err() {
             // Nobody reads any more; dropping the run cancels it.
@@ -254,7 +262,7 @@ async fn drive(mut run: Run, _held: Held, mut out: Vec<u8>, outbox: mpsc::Sender
 }
 
 /// Tells a legacy client of changes, for as long as its session lasts.
-async fn tell_changes(session: Arc<Session>, outbox: mpsc::Sender<Vec<u8>>) {
+async fn tell_changes(session: Arc<Session>, outbox: Outbox) {
     while let Some(change) = session.feed().next().await {
         if !session.is_initialized() {
             continue;

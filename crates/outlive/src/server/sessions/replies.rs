@@ -82,7 +82,7 @@ impl Replies {
         let session = digest(&name.id);
         let now = self.clock.now();
         let _permit = self.posts.enter(&session, now).map_err(|Busy { .. }| {
-            Unavailable::new("the client answers more than anybody could have asked")
+            Unavailable::over_limit("AT_ONCE", "the client responds to more than it was asked")
         })?;
         let kept = match reply {
             Ok(result) => Kept::Result(result),

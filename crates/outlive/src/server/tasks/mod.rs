@@ -163,11 +163,13 @@ fn millis(span: Duration) -> u64 {
 }
 
 impl Core {
-    /// Stops to run tasks in this process.
-    pub(super) async fn drain(&self, patience: Duration) {
+    /// Stops to run tasks in this process, and then ends the streams of those who listen.
+    pub(super) async fn drain(&self, timeout: Duration) {
         if let Some(running) = self.tasks.as_ref().and_then(|tasks| tasks.running.get()) {
-            running.engine.drain(patience).await;
+            running.engine.drain(timeout).await;
         }
+        // After that, because a client that comes to another replica finds its tasks there.
+        self.profile.bus.close();
     }
 
     /// Takes what came of something that a task waits for.

@@ -71,14 +71,18 @@ async fn a_version_header_that_is_no_version_is_400() {
 }
 
 #[tokio::test]
-async fn a_version_header_of_another_revision_than_the_sessions_is_400() {
-    // HTTP25-37: never switch silently.
+async fn version_header_of_another_served_version_is_taken_under_the_rules_of_the_session() {
+    // HTTP25-37: the session stays what it is.
     let (server, sessions) = sessions().await;
     for session in &sessions {
         for version in HTTP_REVISIONS.into_iter().filter(|version| *version != session.version) {
-            let request =
-                session.request("tools/list").id(1).header("mcp-protocol-version", version);
-            refused_with(&server.send(&request).await, 400, -32600, 1, &session.version);
+            let other = |request: Request| request.header("mcp-protocol-version", version);
+            let sum = other(session.call("sum", json!({"a": 1, "b": 2})));
+            let structured = server.send(&sum).await.result().get("structuredContent").is_some();
+            assert_eq!(structured, *session.version >= *"2025-06-18", "{version}");
+            let note = session.notification("notifications/whatever", json!({}));
+            assert_eq!(server.send(other(note)).await.status(), 202);
+            server.open(other(session.get())).await.cut();
         }
     }
 }

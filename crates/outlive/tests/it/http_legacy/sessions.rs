@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlive::http::HttpConfig;
+use outlive::http::{HttpConfig, StaticTokens};
 use serde_json::json;
 
 use crate::support::http::{ManualClock, Request, Session, TestServer};
@@ -130,6 +130,113 @@ async fn a_server_whose_sessions_are_all_in_use_takes_no_other() {
     server.session("2025-11-25").await;
     assert_eq!(ping(&server, &busy).await, 404);
     stream.cut();
+}
+
+const ANNA: &str = "annas-token-0123456789";
+const BERT: &str = "berts-token-0123456789";
+
+fn two_callers() -> HttpConfig {
+    HttpConfig::new().authenticator(StaticTokens::new().with("anna", ANNA).with("bert", BERT))
+}
+
+#[tokio::test]
+async fn sessions_of_one_caller_end_only_sessions_of_that_caller() {
+    // SEC-06
+    let clock = ManualClock::new();
+    let config = two_callers().max_sessions_per_caller(2);
+    let server = TestServer::with_clock(config, &clock).await;
+    let theirs = server.session_as("2025-11-25", Some(BERT)).await;
+    let mut own = Vec::new();
+    for _ in 0..20 {
+        clock.advance(Duration::from_secs(1));
+        own.push(server.session_as("2025-11-25", Some(ANNA)).await);
+    }
+    assert_eq!(server.serving.service().sessions(), 3);
+    assert_eq!(ping(&server, &theirs).await, 200);
+    let (ended, open) = own.split_at(18);
+    for (session, status) in
+        ended.iter().map(|session| (session, 404)).chain(open.iter().map(|session| (session, 200)))
+    {
+        assert_eq!(ping(&server, session).await, status);
+    }
+}
+
+#[tokio::test]
+async fn caller_whose_sessions_are_all_in_use_is_told_which_limit_is_used_up() {
+    // SEC-06
+    let server = TestServer::with(two_callers().max_sessions_per_caller(1)).await;
+    let busy = server.session_as("2025-11-25", Some(ANNA)).await;
+    let stream = server.open(busy.get()).await;
+    let refused = server.send(Request::initialize("2025-11-25").bearer(ANNA)).await;
+    assert_eq!((refused.status(), refused.header("retry-after")), (429, Some("1")));
+    let error = refused.json()["error"]["message"].to_string();
+    assert!(error.contains("`max_sessions_per_caller`"), "{error}");
+    server.session_as("2025-11-25", Some(BERT)).await;
+    stream.cut();
+}
+
+#[tokio::test]
+async fn full_server_ends_a_session_of_the_caller_that_has_most() {
+    // SEC-06
+    let clock = ManualClock::new();
+    let server = TestServer::with_clock(two_callers().max_sessions(4), &clock).await;
+    let honest = server.session_as("2025-11-25", Some(BERT)).await;
+    for _ in 0..10 {
+        clock.advance(Duration::from_secs(1));
+        server.session_as("2025-11-25", Some(ANNA)).await;
+    }
+    assert_eq!(server.serving.service().sessions(), 4);
+    assert_eq!(ping(&server, &honest).await, 200);
+}
+
+#[tokio::test]
+async fn large_handshake_is_refused_before_it_is_kept() {
+    // SEC-06
+    let server = TestServer::start().await;
+    let large = "x".repeat(20 << 10);
+    let info = json!({"name": large, "version": "1"});
+    let refused = server.send(Request::initialize("2025-11-25").param("clientInfo", info)).await;
+    assert_eq!(refused.json()["error"]["code"], -32602);
+    let error = refused.json()["error"]["message"].to_string();
+    assert!(error.contains("`max_handshake_bytes`"), "{error}");
+    assert_eq!((refused.header("mcp-session-id"), server.serving.service().sessions()), (None, 0));
+    // Icons are left out instead: a client may have any.
+    let icons = json!([{"src": format!("data:image/png;base64,{large}")}]);
+    let info = json!({"name": "old", "version": "1", "icons": icons});
+    let taken = server.send(Request::initialize("2025-11-25").param("clientInfo", info)).await;
+    assert_eq!(taken.status(), 200);
+}
+
+#[tokio::test]
+async fn waiting_calls_of_one_caller_are_limited_over_all_its_sessions() {
+    // SEC-06: those whose client has left count as well.
+    let server = TestServer::with(two_callers().max_waiting_calls_per_caller(2)).await;
+    let mut sessions = Vec::new();
+    for key in ["a", "b", "c"] {
+        let session = server.session_as("2025-11-25", Some(ANNA)).await;
+        let call = session.call("wait", json!({"key": key}));
+        if key == "c" {
+            let error = server.send(&call).await.json()["error"].clone();
+            assert_eq!(error["code"], 429);
+            assert_eq!(error["data"]["limit"], "max_waiting_calls_per_caller");
+        } else {
+            drop(server.begin(&call).await);
+            server.world.started(key).await;
+        }
+        sessions.push(session);
+    }
+    let modern = Request::call("wait", json!({"key": "m"}));
+    assert_eq!(server.send(modern.clone().bearer(ANNA)).await.status(), 429);
+    // Calls that do not wait are answered, and other callers notice nothing.
+    assert_eq!(ping(&server, &sessions[0]).await, 200);
+    let theirs = modern.bearer(BERT);
+    let mut connection = server.begin(&theirs).await;
+    server.world.release("m");
+    assert_eq!(connection.response(&theirs).await.text(), "waited m");
+    for key in ["a", "b"] {
+        server.world.release(key);
+        server.world.finished(key).await;
+    }
 }
 
 #[tokio::test]

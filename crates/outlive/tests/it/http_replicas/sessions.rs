@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlive::http::HttpConfig;
+use outlive::http::{HttpConfig, StaticTokens};
 use serde_json::json;
 
 use super::world::{ANNA, BERT, Common, IDLE, VERSION, open, ping};
@@ -159,6 +159,22 @@ async fn there_are_no_more_sessions_than_there_may_be_wherever_they_come_from() 
     assert_eq!(ping(&second, &one).await, 503, "the other one is in use");
     assert_eq!(ping(&first, &one).await, 200);
     stream.cut();
+}
+
+#[tokio::test]
+async fn session_that_its_own_caller_replaced_is_gone_from_the_store() {
+    let common = Common::default();
+    let tokens = || StaticTokens::new().with("anna", ANNA).with("bert", BERT);
+    let config = || HttpConfig::new().authenticator(tokens()).max_sessions_per_caller(1);
+    let (first, second) =
+        (common.replica_with(config()).await, common.replica_with(config()).await);
+    let theirs = first.session_as(VERSION, Some(BERT)).await;
+    let old = first.session_as(VERSION, Some(ANNA)).await;
+    let new = first.session_as(VERSION, Some(ANNA)).await;
+    for (session, status) in [(&old, 404), (&new, 200), (&theirs, 200)] {
+        assert_eq!(ping(&first, session).await, status);
+        assert_eq!(ping(&second, session).await, status);
+    }
 }
 
 async fn levels(server: &TestServer, session: &Session) -> usize {

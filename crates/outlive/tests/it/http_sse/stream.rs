@@ -6,10 +6,16 @@ use std::{
     time::Duration,
 };
 
-use outlive::{http::HttpConfig, server::Tool};
+use outlive::{
+    http::{HttpConfig, StaticTokens},
+    server::Tool,
+};
 use serde_json::json;
 
-use crate::support::http::{MODERN, Piece, Request, TestServer};
+use crate::support::http::{MODERN, Pair, Piece, Request, Response, TestServer};
+
+const ANNA: &str = "annas-token-0123456789";
+const BERT: &str = "berts-token-0123456789";
 
 #[tokio::test]
 async fn the_first_event_tells_where_to_post() {
@@ -201,6 +207,70 @@ async fn there_are_as_many_streams_as_there_may_be() {
     let get = Request::new("GET", "2024-11-05").target("/sse").accept("text/event-stream");
     assert_eq!(server.send(&get).await.status(), 503);
     assert!(pair.target.starts_with("/messages"));
+}
+
+/// Posts calls whose results are large until one is refused, and reads nothing.
+async fn post_unread(server: &TestServer, pair: &Pair) -> Response {
+    let text = "x".repeat(1 << 20);
+    // More than the buffers of two sockets take.
+    for id in 0..100 {
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": {"name": "echo", "arguments": {"text": text}}});
+        let response = server.send(pair.request(call)).await;
+        if response.status() != 202 {
+            return response;
+        }
+    }
+    panic!("100 MiB wait for a client that does not read");
+}
+
+#[tokio::test]
+async fn stream_that_is_not_read_ends_with_the_name_of_the_limit() {
+    // SEC-06
+    let server = TestServer::start().await;
+    let mut other = server.pair_ready("2024-11-05").await;
+    let slow = server.pair_ready("2024-11-05").await;
+    let refused = post_unread(&server, &slow).await;
+    assert_eq!(refused.status(), 429);
+    let error = refused.json()["error"]["message"].to_string();
+    assert!(error.contains("`max_stream_bytes`"), "{error}");
+    let late = slow.request(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}));
+    assert_eq!(server.send(late).await.status(), 404, "it has ended");
+    assert_eq!(other.ask(&server, 1, "ping", json!({})).await["id"], 1);
+}
+
+#[tokio::test]
+async fn unread_streams_of_one_caller_share_one_limit() {
+    // SEC-06
+    let tokens = StaticTokens::new().with("anna", ANNA).with("bert", BERT);
+    let config = HttpConfig::new().authenticator(tokens).max_unread_bytes_per_caller(3 << 20);
+    let server = TestServer::with(config).await;
+    let slow = server.pair_as("2024-11-05", Some(ANNA)).await;
+    slow.handshake(&server).await;
+    let error = post_unread(&server, &slow).await.json()["error"]["message"].to_string();
+    assert!(error.contains("`max_unread_bytes_per_caller`"), "{error}");
+    let mut theirs = server.pair_as("2024-11-05", Some(BERT)).await;
+    theirs.handshake(&server).await;
+    theirs.message().await;
+    let text = "x".repeat(2 << 20);
+    let call = json!({"name": "echo", "arguments": {"text": text}});
+    assert_eq!(theirs.ask(&server, 1, "tools/call", call).await["id"], 1);
+}
+
+#[tokio::test]
+async fn streams_of_one_caller_are_limited() {
+    // SEC-06
+    let tokens = StaticTokens::new().with("anna", ANNA).with("bert", BERT);
+    let config = HttpConfig::new().authenticator(tokens).max_sessions_per_caller(1);
+    let server = TestServer::with(config).await;
+    let open = server.pair_as("2024-11-05", Some(ANNA)).await;
+    let get = Request::new("GET", "2024-11-05").target("/sse").accept("text/event-stream");
+    let refused = server.send(get.bearer(ANNA)).await;
+    assert_eq!(refused.status(), 429);
+    let error = refused.json()["error"]["message"].to_string();
+    assert!(error.contains("`max_sessions_per_caller`"), "{error}");
+    server.pair_as("2024-11-05", Some(BERT)).await;
+    drop(open);
 }
 
 #[tokio::test]

@@ -3,11 +3,11 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use outlive_wire::Str;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{Legacy, newest, revision};
-use crate::{Bus, Fault, Lists, Principal, Session, Wants, era::Request};
+use crate::{Bus, Fault, Lists, Principal, Profile, Session, Wants, era::Request};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -20,22 +20,58 @@ struct Hello<'a> {
     client_info: Option<&'a RawValue>,
 }
 
-/// Agrees on a revision and opens the session. A revision we do not know is answered with our
+/// Agrees on a protocol version and opens the session. A version we do not know is answered with our
 /// newest legacy one: that is a normal result, and the client decides whether it can live with it.
 pub(crate) fn open_session(
     request: &Request<'_>,
     principal: Principal,
-    bus: &Bus,
+    profile: &Profile,
 ) -> Result<(&'static Legacy, Arc<Session>), Fault> {
     let hello = read(request)?;
     let era = revision(&hello.protocol_version).unwrap_or_else(newest);
+    let (info, capabilities) = kept(&hello, profile.limits.max_handshake_bytes)?;
+    let feed = profile.bus.subscribe(wants(BTreeSet::new()));
+    let session = Session::new(era, principal, info, capabilities, feed);
+    Ok((era, Arc::new(session)))
+}
+
+/// What a session remembers of a handshake: `clientInfo` and the capabilities, this many bytes of both
+/// together. Where they are more, of `clientInfo` only the names and the version are remembered: icons
+/// may be as large as a client likes, and the server has no use for them. What is still too large is
+/// refused.
+fn kept(hello: &Hello<'_>, limit: usize) -> Result<(Option<Box<str>>, Box<str>), Fault> {
     let object = |raw: Option<&RawValue>| {
         raw.map(RawValue::get).filter(|text| text.starts_with('{')).map(Box::from)
     };
-    let capabilities = object(hello.capabilities).unwrap_or_else(|| "{}".into());
-    let feed = bus.subscribe(wants(BTreeSet::new()));
-    let session = Session::new(era, principal, object(hello.client_info), capabilities, feed);
-    Ok((era, Arc::new(session)))
+    let capabilities: Box<str> = object(hello.capabilities).unwrap_or_else(|| "{}".into());
+    let mut info: Option<Box<str>> = object(hello.client_info);
+    let size = |info: &Option<Box<str>>| capabilities.len() + info.as_ref().map_or(0, |i| i.len());
+    if size(&info) > limit {
+        info = info.and_then(|info| serde_json::from_str::<Names<'_>>(&info).ok()?.to_json());
+    }
+    match size(&info) {
+        size if size > limit => Err(Fault::invalid_params(format!(
+            "`clientInfo` and `capabilities` of initialize have {size} bytes, more than `max_handshake_bytes`, which is {limit}"
+        ))),
+        _ => Ok((info, capabilities)),
+    }
+}
+
+/// The members of `clientInfo` that say who the client is.
+#[derive(Deserialize, Serialize)]
+struct Names<'a> {
+    #[serde(borrow)]
+    name: &'a RawValue,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    title: Option<&'a RawValue>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    version: Option<&'a RawValue>,
+}
+
+impl Names<'_> {
+    fn to_json(&self) -> Option<Box<str>> {
+        serde_json::to_string(self).ok().map(Into::into)
+    }
 }
 
 /// What is known of a session that was opened elsewhere.
@@ -74,4 +110,39 @@ pub(in crate::era) fn requested_version(request: &Request<'_>) -> Option<String>
 fn read<'a>(request: &Request<'a>) -> Result<Hello<'a>, Fault> {
     serde_json::from_str(request.params())
         .map_err(|error| Fault::invalid_params(format!("`params` of initialize: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Hello, kept};
+
+    fn remembered(params: &Value) -> Result<(Option<Box<str>>, Box<str>), String> {
+        let params = params.to_string();
+        let hello: Hello<'_> = serde_json::from_str(&params).unwrap();
+        kept(&hello, 1_000).map_err(|fault| fault.to_string())
+    }
+
+    #[test]
+    fn large_icons_of_a_client_are_not_remembered() {
+        let icon = json!({"src": "x".repeat(5_000)});
+        let info = json!({"name": "a", "version": "1", "icons": [icon]});
+        let hello =
+            json!({"protocolVersion": "x", "capabilities": {"roots": {}}, "clientInfo": info});
+        let (info, capabilities) = remembered(&hello).unwrap();
+        assert_eq!(info.as_deref(), Some(r#"{"name":"a","version":"1"}"#));
+        assert_eq!(&*capabilities, r#"{"roots":{}}"#);
+    }
+
+    #[test]
+    fn handshake_above_the_limit_is_refused_with_the_name_of_the_limit() {
+        let long = "x".repeat(1_000);
+        for hello in [
+            json!({"protocolVersion": "x", "capabilities": {"experimental": {&long: {}}}}),
+            json!({"protocolVersion": "x", "clientInfo": {"name": long, "version": "1"}}),
+        ] {
+            assert!(remembered(&hello).unwrap_err().contains("max_handshake_bytes"), "{hello}");
+        }
+    }
 }

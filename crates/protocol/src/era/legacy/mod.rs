@@ -66,18 +66,14 @@ pub(super) fn named_in(headers: &HeaderMap) -> Result<&'static Legacy, Fault> {
     })
 }
 
-/// A header that names another revision than the session agreed on refuses the request.
+/// A header that names a protocol version which is not served refuses the request. Another one than
+/// the session agreed on does not: clients exist that send their newest, and the session's rules apply.
 pub(super) fn check_version_header(era: &dyn Era, headers: &HeaderMap) -> Result<(), Fault> {
-    let Some(value) = version_header(headers)? else { return Ok(()) };
-    if value == era.version().as_str().as_bytes() {
-        return Ok(());
+    match version_header(headers)? {
+        None => Ok(()),
+        Some(value) if value == era.version().as_str().as_bytes() => Ok(()),
+        Some(_) => named_in(headers).map(drop),
     }
-    let value = String::from_utf8_lossy(value);
-    Err(Fault::invalid_request(format!(
-        "MCP-Protocol-Version `{}` is not the version this session agreed on, `{}`",
-        short(&value),
-        era.version()
-    )))
 }
 
 /// Two of them are no version, and a mismatch of headers is a thing that only 2026-07-28 knows.

@@ -19,6 +19,9 @@ use crate::{
     },
 };
 
+/// Messages up to this size share the buffer that they were read into with others.
+const SHARED_BUFFER: usize = 4 << 10;
+
 impl Modern {
     /// Checks a request and makes a call of it. `custom` tells whether the application handles a
     /// method that the specification does not name.
@@ -49,8 +52,12 @@ impl Modern {
         }
         let message = request.message;
         let (kept, http) = match method {
-            // It may last for days, and the buffer that it came in is needed for the next one.
-            Some(Method::Listen) => (ByteString::from(&**message), arrival.http.map(detached)),
+            // It may last for days, and the buffer that it came in is needed for the next one. A
+            // large one has a buffer of its own, which its transport counts.
+            Some(Method::Listen) if message.len() <= SHARED_BUFFER => {
+                (ByteString::from(&**message), arrival.http.map(detached))
+            }
+            Some(Method::Listen) => (message.clone(), arrival.http.map(detached)),
             _ => (message.clone(), arrival.http),
         };
         Ok(Arc::new(Call {

@@ -14,6 +14,9 @@ pub(crate) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-ver
 pub(crate) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 pub(crate) const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
+/// What requests about tasks name them by.
+const TASK_ID: &str = "taskId";
+
 /// A header's value without the space around it; `None` if it is absent. Two of them are a fault:
 /// two readers could each believe another one.
 pub(crate) fn single<'h>(
@@ -43,7 +46,8 @@ pub(super) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), Faul
     }
 }
 
-/// `Mcp-Name` must equal the name or URI that the request is about, if its method has one.
+/// `Mcp-Name` must equal the name or URI that the request is about, if its method has one. Requests
+/// about tasks may leave it out: the core specification does not list them, and clients exist that do.
 pub(super) fn check_name(
     headers: &HeaderMap,
     member: &'static str,
@@ -52,6 +56,9 @@ pub(super) fn check_name(
     // A body without the member is refused later, by its own rule.
     let Some(expected) = expected else { return Ok(()) };
     let Some(value) = single(headers, &NAME)? else {
+        if member == TASK_ID {
+            return Ok(());
+        }
         return Err(Fault::HeaderMismatch(
             format!("the Mcp-Name header is missing; it repeats `params.{member}`").into(),
         ));
@@ -69,7 +76,7 @@ pub(in crate::era) fn named_by(method: Method) -> Option<&'static str> {
     match method {
         Method::ToolsCall | Method::PromptsGet => Some("name"),
         Method::ResourcesRead => Some("uri"),
-        Method::TasksGet | Method::TasksUpdate | Method::TasksCancel => Some("taskId"),
+        Method::TasksGet | Method::TasksUpdate | Method::TasksCancel => Some(TASK_ID),
         _ => None,
     }
 }

@@ -5,36 +5,44 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
 
+use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use outlive_protocol::{
-    Accepted, Fault, Held, Message, Notify, Outcome, Run,
+    Accepted, Fault, Held, Message, Notify, Outcome, Run, Wants,
     era::{Abandoned, Frame},
 };
+use outlive_wire::Method;
 
 use super::stream::{CallStream, Numbered};
-use crate::http::{
-    Body,
-    negotiate::Takes,
-    reply::{self, event_response},
-    service::Shared,
-    sessions::HttpSession,
+use crate::{
+    budget::{Exceeded, SMALL},
+    caller::Caller,
+    http::{
+        Body,
+        negotiate::Takes,
+        reply::{self, event_response},
+        service::Shared,
+        sessions::HttpSession,
+    },
+    shares::Share,
 };
 
 /// A run that may have to wait, with its place in the table of what is running.
 pub(in crate::http) struct Running {
     run: Option<Run>,
     held: Option<Held>,
+    /// Its place among the calls of its caller that wait.
+    share: Option<Share<Caller>>,
     shared: Arc<Shared>,
     /// Where its events go when nobody reads them.
     pub(super) numbered: Option<Numbered>,
 }
 
 impl Running {
-    pub(in crate::http) fn new(run: Run, shared: &Arc<Shared>) -> Self {
-        Self { run: Some(run), held: None, shared: Arc::clone(shared), numbered: None }
+    fn new(run: Run, share: Option<Share<Caller>>, shared: &Arc<Shared>) -> Self {
+        Self { run: Some(run), held: None, share, shared: Arc::clone(shared), numbered: None }
     }
 
     pub(in crate::http) fn run(&mut self) -> Option<&mut Run> {
@@ -66,6 +74,7 @@ impl Running {
     /// The call has ended; nothing is left to go on with. `false` if that was known.
     pub(in crate::http) fn end(&mut self) -> bool {
         self.held = None;
+        self.share = None;
         self.run.take().is_some()
     }
 }
@@ -84,8 +93,12 @@ impl Drop for Running {
     fn drop(&mut self) {
         let Some(run) = self.run.take() else { return };
         if run.call().era().abandoned() == Abandoned::GoOn {
-            let pump = super::stream::pump(run, self.held.take(), self.numbered.take());
-            self.shared.tasks.spawn(pump);
+            let (held, share) = (self.held.take(), self.share.take());
+            let pump = super::stream::pump(run, self.numbered.take());
+            self.shared.tasks.spawn(async move {
+                let _entered = (held, share);
+                pump.await;
+            });
         }
     }
 }
@@ -120,21 +133,25 @@ async fn wait(
     entry: Option<Arc<HttpSession>>,
     takes: Takes,
 ) -> Response<Body> {
-    if !matches!(first, Poll::Ready(None | Some(Message::Last(_)))) && is_crowded(shared, &run) {
-        return whole(shared, &run, Message::Last(Err(TOO_MANY)));
-    }
-    let mut running = Running::new(run, shared);
+    let share = match first {
+        Poll::Ready(None | Some(Message::Last(_))) => None,
+        _ => match place(shared, &run) {
+            Ok(share) => share,
+            Err(fault) => return whole(shared, &run, Message::Last(Err(fault))),
+        },
+    };
+    let mut running = Running::new(run, share, shared);
     let first = match first {
         Poll::Ready(Some(Message::Notify(notify))) if !takes.events => {
             running.hold();
-            last_word(&mut running, Some(notify)).await
+            last_word(shared, &mut running, Some(notify)).await
         }
         Poll::Ready(first) => First::Said(first),
         Poll::Pending => {
             running.hold();
             match takes.events {
                 true => first_word(shared, &mut running).await,
-                false => last_word(&mut running, None).await,
+                false => last_word(shared, &mut running, None).await,
             }
         }
     };
@@ -157,6 +174,10 @@ async fn wait(
             running.hold();
             events(CallStream::new(shared, vec![running], entry), Some((0, message)), shared)
         }
+        First::Cut => {
+            let what = "the server shuts down; call again";
+            reply::problem(StatusCode::SERVICE_UNAVAILABLE, what)
+        }
         First::Silence => events(CallStream::new(shared, vec![running], entry), None, shared),
         First::Unspeakable => reply::problem(
             StatusCode::NOT_ACCEPTABLE,
@@ -172,6 +193,7 @@ pub(in crate::http) async fn batch(
     entry: Option<Arc<HttpSession>>,
     takes: Takes,
 ) -> Response<Body> {
+    let caller = entry.as_ref().and_then(|entry| entry.caller().cloned());
     let mut answers: Vec<Vec<u8>> = Vec::new();
     let mut waiting: Vec<Running> = Vec::new();
     let mut early: Vec<(usize, Message)> = Vec::new();
@@ -185,12 +207,17 @@ pub(in crate::http) async fn batch(
                 answers.push(out);
             }
             Accepted::Call(mut run) => {
+                let mut share = None;
                 let message = match poll_fn(|cx| Poll::Ready(run.poll_message(cx))).await {
                     Poll::Ready(None) => continue,
                     Poll::Ready(Some(last @ Message::Last(_))) => Some(last),
-                    _ if is_crowded(shared, &run) => Some(Message::Last(Err(TOO_MANY))),
-                    Poll::Ready(said) => said,
-                    Poll::Pending => None,
+                    waits => match place(shared, &run) {
+                        Err(fault) => Some(Message::Last(Err(fault))),
+                        Ok(place) => {
+                            share = place;
+                            if let Poll::Ready(said) = waits { said } else { None }
+                        }
+                    },
                 };
                 if let Some(last @ Message::Last(_)) = message {
                     let mut out = Vec::new();
@@ -199,7 +226,7 @@ pub(in crate::http) async fn batch(
                     continue;
                 }
                 early.extend(message.map(|message| (waiting.len(), message)));
-                let mut running = Running::new(run, shared);
+                let mut running = Running::new(run, share, shared);
                 running.hold();
                 waiting.push(running);
             }
@@ -220,7 +247,14 @@ pub(in crate::http) async fn batch(
         return reply::accepted();
     }
     if waiting.is_empty() && takes.json {
-        return reply::json(200, [b"[", &answers.join(&b',')[..], b"]"].concat());
+        let whole = [b"[", &answers.join(&b',')[..], b"]"].concat();
+        return match counted(shared, || caller, whole) {
+            Ok(body) => reply::json_body(200, body),
+            Err(Exceeded(limit)) => {
+                let what = "responses of this caller are unread; read them first";
+                reply::over_limit(StatusCode::TOO_MANY_REQUESTS, limit, what)
+            }
+        };
     }
     let mut stream = CallStream::new(shared, waiting, entry);
     let mut out = stream.begin();
@@ -228,17 +262,27 @@ pub(in crate::http) async fn batch(
     for (index, message) in early {
         stream.write(index, message, &mut out);
     }
-    event_response(Body::events(shared, stream, out))
+    event_response(Body::events(shared, caller, stream, out))
 }
 
-/// A session that has so much running takes on no more: its client may have left long ago.
-fn is_crowded(shared: &Shared, run: &Run) -> bool {
+/// The place of a call that has to wait, among those of its session and of its caller. Whoever has too
+/// many waiting takes on no more: its client may have left long ago. Subscriptions have as many places
+/// as there are connections.
+fn place(shared: &Shared, run: &Run) -> Result<Option<Share<Caller>>, Fault> {
+    let call = run.call();
     let limit = shared.endpoint.profile().limits.in_flight;
-    run.call().session().is_some_and(|session| session.in_flight().len() >= limit)
+    if call.session().is_some_and(|session| session.in_flight().len() >= limit) {
+        return Err(Fault::over_limit("in_flight"));
+    }
+    let caller = Caller::new(call.principal(), call.peer());
+    match caller.filter(|_| call.method() != Some(Method::Listen)) {
+        None => Ok(None),
+        Some(caller) => match shared.waiting.enter(caller) {
+            None => Err(Fault::over_limit("max_waiting_calls_per_caller")),
+            share => Ok(share),
+        },
+    }
 }
-
-/// What a crowded session hears. Nobody knows when one of its calls ends.
-const TOO_MANY: Fault = Fault::Busy { retry_after: Duration::from_secs(1) };
 
 fn is_running(run: &Run) -> bool {
     let call = run.call();
@@ -276,13 +320,17 @@ enum First {
     Silence,
     /// Something that only a stream can say, to a client that takes none.
     Unspeakable,
+    /// Nothing until the process had to end.
+    Cut,
 }
 
 async fn first_word(shared: &Shared, running: &mut Running) -> First {
     let mut patience: Pin<Box<tokio::time::Sleep>> =
         Box::pin(tokio::time::sleep(shared.config.sse_after));
+    let cutoff = shared.endpoint.profile().cutoff.subscribe(Wants::default());
     poll_fn(|cx| match running.poll(cx) {
         Poll::Ready(message) => Poll::Ready(First::Said(message)),
+        Poll::Pending if cutoff.poll_next(cx).is_ready() => Poll::Ready(First::Cut),
         Poll::Pending => patience.as_mut().poll(cx).map(|()| First::Silence),
     })
     .await
@@ -290,7 +338,8 @@ async fn first_word(shared: &Shared, running: &mut Running) -> First {
 
 /// Waits for the end of a call whose client takes no stream, or for the first of several responses;
 /// what else is said before it is lost.
-async fn last_word(running: &mut Running, mut said: Option<Notify>) -> First {
+async fn last_word(shared: &Shared, running: &mut Running, mut said: Option<Notify>) -> First {
+    let cutoff = shared.endpoint.profile().cutoff.subscribe(Wants::default());
     loop {
         match &said {
             // A subscription is nothing but what it says on the way.
@@ -298,9 +347,14 @@ async fn last_word(running: &mut Running, mut said: Option<Notify>) -> First {
             Some(notify) => running.drop_question(notify),
             None => {}
         }
-        match poll_fn(|cx| running.poll(cx)).await {
-            Some(Message::Notify(notify)) => said = Some(notify),
-            last => return First::Said(last),
+        let next = poll_fn(|cx| match running.poll(cx) {
+            Poll::Ready(message) => Poll::Ready(Some(message)),
+            Poll::Pending => cutoff.poll_next(cx).map(|_| None),
+        });
+        match next.await {
+            Some(Some(Message::Notify(notify))) => said = Some(notify),
+            Some(last) => return First::Said(last),
+            None => return First::Cut,
         }
     }
 }
@@ -314,11 +368,7 @@ fn whole(shared: &Shared, run: &Run, message: Message) -> Response<Body> {
         _ => Vec::new(),
     };
     let retry = match &message {
-        Message::Last(Err(
-            Fault::Busy { retry_after }
-            | Fault::OverLimit { retry_after, .. }
-            | Fault::Unavailable { retry_after },
-        )) => Some(*retry_after),
+        Message::Last(Err(fault)) => fault.retry_after(),
         Message::Last(Ok(Outcome::InputRequired(required))) => required.retry_after,
         _ => None,
     };
@@ -326,7 +376,12 @@ fn whole(shared: &Shared, run: &Run, message: Message) -> Response<Body> {
         Frame::End { status } => status,
         _ => 200,
     };
-    let mut response = reply::json(status, out);
+    let mut response = match counted(shared, caller_of(run), out) {
+        Ok(body) => reply::json_body(status, body),
+        Err(Exceeded(limit)) => {
+            return whole(shared, run, Message::Last(Err(Fault::over_limit(limit))));
+        }
+    };
     for challenge in challenges {
         response.headers_mut().append(header::WWW_AUTHENTICATE, challenge);
     }
@@ -337,11 +392,31 @@ fn whole(shared: &Shared, run: &Run, message: Message) -> Response<Body> {
     response
 }
 
+/// A response that counts until its client has read it.
+fn counted(
+    shared: &Shared,
+    caller: impl FnOnce() -> Option<Caller>,
+    out: Vec<u8>,
+) -> Result<Bytes, Exceeded> {
+    if out.len() <= SMALL {
+        return Ok(out.into());
+    }
+    let mut charge = shared.unread.open(caller());
+    charge.grow(out.len())?;
+    Ok(charge.own(out.into()))
+}
+
+/// Whose limits a call counts in.
+fn caller_of(run: &Run) -> impl FnOnce() -> Option<Caller> {
+    || Caller::new(run.call().principal(), run.call().peer())
+}
+
 fn events(
     mut stream: CallStream,
     first: Option<(usize, Message)>,
     shared: &Shared,
 ) -> Response<Body> {
+    let caller = stream.caller();
     let mut out = stream.begin();
     // A subscription says something once in a while, for as long as its client is there.
     let is_held = matches!(first, Some((_, Message::Notify(Notify::Acknowledged(_)))));
@@ -349,7 +424,7 @@ fn events(
         stream.write(index, message, &mut out);
     }
     event_response(match is_held {
-        true => Body::held(shared, stream, out),
-        false => Body::events(shared, stream, out),
+        true => Body::held(shared, caller, stream, out),
+        false => Body::events(shared, caller, stream, out),
     })
 }

@@ -9,17 +9,20 @@ use std::{
 };
 
 use outlive_protocol::{
-    Held, Message, Run,
+    Message, Run,
     era::{Frame, Numbering},
 };
 
 use super::answer::{Running, refuse_question};
-use crate::http::{
-    body::{ENOUGH, Source},
-    resume::Stream,
-    service::Shared,
-    sessions::HttpSession,
-    sse,
+use crate::{
+    caller::Caller,
+    http::{
+        body::{ENOUGH, Source},
+        resume::Stream,
+        service::Shared,
+        sessions::HttpSession,
+        sse,
+    },
 };
 
 /// A numbered stream and which reader of it we are.
@@ -62,7 +65,7 @@ impl CallStream {
             .map(|run| run.call().era().numbering());
         let numbered = match (numbering, &entry) {
             (Some(Numbering::Ids | Numbering::Primed), Some(entry)) => {
-                let stream = entry.open_stream(&shared.config.events);
+                let stream = entry.open_stream(&shared.events);
                 let reader = stream.attach();
                 let calls = Arc::new(AtomicUsize::new(calls.len()));
                 Some(Numbered { stream, reader, calls })
@@ -82,6 +85,12 @@ impl CallStream {
             detached: false,
             entry,
         }
+    }
+
+    /// Whose limits its bytes count in.
+    pub(super) fn caller(&mut self) -> Option<Caller> {
+        let run = self.calls.first_mut()?.run()?;
+        Caller::new(run.call().principal(), run.call().peer())
     }
 
     /// What a stream begins with: where it can be resumed, an id to resume from.
@@ -192,7 +201,7 @@ impl Drop for CallStream {
 }
 
 /// Owns a call whose reader has gone, until it has ended. What it says is kept.
-pub(super) async fn pump(mut run: Run, _held: Option<Held>, numbered: Option<Numbered>) {
+pub(super) async fn pump(mut run: Run, numbered: Option<Numbered>) {
     let mut data = Vec::new();
     while let Some(message) = run.next().await {
         if let (Message::Notify(notify), None) = (&message, &numbered) {

@@ -66,6 +66,13 @@ impl Connection {
         Self { stream, buffer: Vec::new() }
     }
 
+    /// Connects from another address of this machine.
+    pub(crate) async fn open_from(address: SocketAddr, from: [u8; 4]) -> std::io::Result<Self> {
+        let socket = tokio::net::TcpSocket::new_v4()?;
+        socket.bind((from, 0).into())?;
+        Ok(Self { stream: socket.connect(address).await?, buffer: Vec::new() })
+    }
+
     pub(crate) async fn write(&mut self, bytes: &[u8]) {
         within(self.stream.write_all(bytes)).await.expect("the server reads");
     }
@@ -141,6 +148,21 @@ impl Connection {
         }
         checks.check_text(str::from_utf8(&body).expect("JSON is UTF-8"));
         Err(Response { head, body, events: Vec::new() })
+    }
+
+    /// The whole response, if something of it has come.
+    pub(crate) async fn response_if_any(&mut self, request: &Request) -> Option<Response> {
+        let mut chunk = vec![0; 4 << 10];
+        let read = self.stream.try_read(&mut chunk).ok()?;
+        self.buffer.extend_from_slice(&chunk[..read]);
+        Some(self.response(request).await)
+    }
+
+    /// Waits until something has come, and reads no more than that.
+    pub(crate) async fn until_something_came(&mut self) {
+        let mut byte = [0];
+        within(self.stream.read_exact(&mut byte)).await.expect("a response");
+        self.buffer.push(byte[0]);
     }
 
     /// Waits until the server closes the connection; what it still says is thrown away.

@@ -47,6 +47,13 @@ impl TestServer {
 }
 
 impl Pair {
+    /// Shakes hands without reading what comes of it.
+    pub(crate) async fn handshake(&self, server: &TestServer) {
+        let hello = json!({"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "o", "version": "1"}});
+        self.begin(server, 0, "initialize", hello).await;
+        self.post(server, json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    }
+
     /// A POST of this message, to be sent or broken.
     pub(crate) fn request(&self, message: Value) -> Request {
         self.post.clone().json(message)

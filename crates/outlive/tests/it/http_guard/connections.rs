@@ -1,0 +1,176 @@
+//! Connections: how many an address may have, how slow they may be, and how much they leave unread.
+
+use std::{net::IpAddr, time::Duration};
+
+use outlive::{
+    http::{HttpConfig, StaticTokens},
+    server::Tool,
+};
+use serde_json::{Value, json};
+
+use crate::support::http::{Connection, Request, TestServer, within};
+
+const ANNA: &str = "annas-token-0123456789";
+const BERT: &str = "berts-token-0123456789";
+
+fn ping() -> Request {
+    Request::modern("tools/list")
+}
+
+/// Opens connections on which a request has been answered: the server has taken them.
+async fn taken(server: &TestServer, count: usize) -> Vec<Connection> {
+    let mut connections = Vec::new();
+    for _ in 0..count {
+        let mut connection = server.connect().await;
+        assert_eq!(connection.send(&ping()).await.status(), 200);
+        connections.push(connection);
+    }
+    connections
+}
+
+#[track_caller]
+fn names(limit: &str, error: &Value) {
+    let error = error["error"]["message"].to_string();
+    assert!(error.contains(&format!("`{limit}`")), "{error}");
+}
+
+#[tokio::test]
+async fn connections_of_one_address_leave_others_theirs() {
+    // SEC-06
+    let server = TestServer::with(HttpConfig::new().max_connections_per_address(3)).await;
+    let mut own = taken(&server, 3).await;
+    let refused = server.send(&ping()).await;
+    assert_eq!((refused.status(), refused.header("connection")), (429, Some("close")));
+    names("max_connections_per_address", &refused.json());
+    // Those that are open go on, and another address has its own share.
+    assert_eq!(own[0].send(&ping()).await.status(), 200);
+    let mut other = Connection::open_from(server.address(), [127, 0, 0, 2]).await.unwrap();
+    assert_eq!(other.send(&ping()).await.status(), 200);
+    // One that is closed makes room, as soon as the server has noticed.
+    own.truncate(2);
+    within(async { while server.send(&ping()).await.status() == 429 {} }).await;
+}
+
+#[tokio::test]
+async fn connections_of_a_trusted_proxy_are_not_limited() {
+    let proxy: IpAddr = [127, 0, 0, 1].into();
+    let config = HttpConfig::new().max_connections_per_address(1).trust_proxy(proxy);
+    let server = TestServer::with(config).await;
+    assert_eq!(taken(&server, 5).await.len(), 5);
+}
+
+#[tokio::test]
+async fn connection_without_a_first_head_is_closed() {
+    // SEC-06
+    let config = HttpConfig::new().head_timeout(Duration::from_millis(50));
+    let server = TestServer::with(config).await;
+    let (idle, mut slow) = (server.connect().await, server.connect().await);
+    slow.write(&ping().bytes()[..20]).await;
+    idle.closed().await;
+    slow.closed().await;
+}
+
+#[tokio::test]
+async fn body_that_trickles_is_given_up_at_its_deadline() {
+    // SEC-06
+    let config = HttpConfig::new().body_timeout(Duration::from_millis(200));
+    let server = TestServer::with(config).await;
+    let request = Request::call("echo", json!({"text": "x".repeat(100_000)}));
+    let whole = request.bytes();
+    let mut connection = server.connect().await;
+    let body = request.body_bytes().len();
+    connection.write(&whole[..whole.len() - body]).await;
+    // No pause is long, but all of it would take a day.
+    let response = within(async {
+        let mut pace = tokio::time::interval(Duration::from_millis(10));
+        for byte in request.body_bytes() {
+            pace.tick().await;
+            if connection.try_write(&[byte]).await.is_err() {
+                break;
+            }
+            if let Some(response) = connection.response_if_any(&request).await {
+                return response;
+            }
+        }
+        connection.response(&request).await
+    })
+    .await;
+    assert_eq!(response.status(), 408);
+}
+
+/// A server with a tool whose result no socket takes at once.
+async fn large(config: HttpConfig) -> TestServer {
+    let tokens = StaticTokens::new().with("anna", ANNA).with("bert", BERT);
+    TestServer::build(config.authenticator(tokens), |server| {
+        server.tool(Tool::new("large", async || "x".repeat(32 << 20)))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn unread_responses_of_one_caller_are_limited() {
+    // SEC-06
+    let server = large(HttpConfig::new()).await;
+    let call = |token| Request::call("large", json!({})).bearer(token);
+    let mut unread = server.begin(call(ANNA)).await;
+    unread.until_something_came().await;
+    let refused = server.send(call(ANNA)).await;
+    assert_eq!((refused.status(), refused.header("retry-after")), (429, Some("1")));
+    assert_eq!(refused.json()["error"]["data"]["limit"], "max_unread_bytes_per_caller");
+    // Another caller has its own share, and what has been read counts no longer.
+    assert_eq!(server.send(call(BERT)).await.status(), 200);
+    assert_eq!(unread.response(&call(ANNA)).await.status(), 200);
+    assert_eq!(server.send(call(ANNA)).await.status(), 200);
+}
+
+#[tokio::test]
+async fn client_that_reads_nothing_loses_its_connection() {
+    // SEC-06
+    let config =
+        HttpConfig::new().write_timeout(Duration::from_millis(50)).max_connections_per_address(1);
+    let server = large(config).await;
+    let call = Request::call("large", json!({})).bearer(ANNA);
+    let mut unread = server.begin(&call).await;
+    unread.until_something_came().await;
+    // The only place is free again when the server has given the connection up.
+    let ping = ping().bearer(ANNA);
+    within(async { while server.send(&ping).await.status() == 429 {} }).await;
+    assert!(unread.try_response(&call).await.is_err());
+}
+
+#[tokio::test]
+async fn large_requests_of_one_caller_wait_for_each_other() {
+    // SEC-06
+    let tokens = StaticTokens::new().with("anna", ANNA).with("bert", BERT);
+    let config = HttpConfig::new().authenticator(tokens).max_request_bytes_per_caller(150_000);
+    let server = TestServer::with(config).await;
+    let pad = "x".repeat(100_000);
+    let call =
+        |key: &str, token| Request::call("wait", json!({"key": key, "pad": pad})).bearer(token);
+    let (first, second) = (call("first", ANNA), call("second", ANNA));
+    let mut running = server.begin(&first).await;
+    server.world.started("first").await;
+    let mut waiting = server.begin(&second).await;
+    // Another caller's is read at once, and so is a small one.
+    let theirs = call("theirs", BERT);
+    let mut other = server.begin(&theirs).await;
+    server.world.started("theirs").await;
+    assert_eq!(server.send(ping().bearer(ANNA)).await.status(), 200);
+    assert!(!server.world.has_started("second"));
+    for key in ["first", "second", "theirs"] {
+        server.world.release(key);
+    }
+    assert_eq!(running.response(&first).await.text(), "waited first");
+    assert_eq!(waiting.response(&second).await.text(), "waited second");
+    assert_eq!(other.response(&theirs).await.text(), "waited theirs");
+}
+
+#[tokio::test]
+async fn unknown_completion_token_is_refused_before_its_body_is_read() {
+    let server = TestServer::with(HttpConfig::new().external_path("/done")).await;
+    let request = Request::post("2026-07-28").target("/done/made-up").raw("x".repeat(1 << 20));
+    let whole = request.bytes();
+    let mut connection = server.connect().await;
+    connection.write(&whole[..whole.len() - (1 << 20)]).await;
+    assert_eq!(connection.response(&request).await.status(), 404);
+}

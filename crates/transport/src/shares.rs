@@ -1,0 +1,80 @@
+//! How many of something each key may have at once: connections of an address, streams of a caller.
+
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// Counts what is open, for each key by itself.
+#[derive(Debug)]
+pub(crate) struct Shares<K> {
+    max: usize,
+    open: Mutex<HashMap<K, usize>>,
+}
+
+/// One that is open, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Share<K: Eq + Hash> {
+    shares: Arc<Shares<K>>,
+    key: K,
+}
+
+impl<K: Clone + Eq + Hash> Shares<K> {
+    pub(crate) fn new(max: usize) -> Arc<Self> {
+        Arc::new(Self { max, open: Mutex::default() })
+    }
+
+    /// Counts one more; `None` if the key has as many as it may have.
+    pub(crate) fn enter(self: &Arc<Self>, key: K) -> Option<Share<K>> {
+        let mut open = self.lock();
+        let count = open.entry(key.clone()).or_default();
+        if *count >= self.max {
+            if *count == 0 {
+                open.remove(&key);
+            }
+            return None;
+        }
+        *count += 1;
+        drop(open);
+        Some(Share { shares: Arc::clone(self), key })
+    }
+}
+
+impl<K> Shares<K> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<K, usize>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Eq + Hash> Drop for Share<K> {
+    fn drop(&mut self) {
+        let mut open = self.shares.lock();
+        if let Some(count) = open.get_mut(&self.key) {
+            *count -= 1;
+            // A key that has none must not stay: there are as many keys as there are addresses.
+            if *count == 0 {
+                open.remove(&self.key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Shares;
+
+    #[test]
+    fn a_used_up_share_leaves_others_theirs_and_nothing_behind() {
+        let shares = Shares::new(2);
+        let first = shares.enter("a").unwrap();
+        let second = shares.enter("a").unwrap();
+        assert!(shares.enter("a").is_none());
+        let other = shares.enter("b").unwrap();
+        drop(first);
+        let third = shares.enter("a").unwrap();
+        drop((second, third, other));
+        assert!(shares.lock().is_empty());
+        assert!(Shares::new(0).enter("a").is_none());
+    }
+}
