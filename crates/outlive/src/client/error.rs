@@ -176,12 +176,13 @@ impl Error {
 
 impl Refused {
     pub(crate) fn of(error: ErrorObject, status: Option<u16>) -> Self {
-        let retry_after = error
+        let data = error
             .data
             .as_ref()
             .and_then(|data| serde_json::from_str::<serde_json::Value>(data.get()).ok())
-            .and_then(|data| data.get("retryAfterMs").and_then(serde_json::Value::as_u64))
-            .map(Duration::from_millis);
+            .unwrap_or_default();
+        let retry_after =
+            data.get("retryAfterMs").and_then(serde_json::Value::as_u64).map(Duration::from_millis);
         let reason = match (error.code, status) {
             (_, Some(401)) => Reason::Unauthorized,
             (_, Some(403)) => Reason::Forbidden,
@@ -189,10 +190,20 @@ impl Refused {
             (code::METHOD_NOT_FOUND, _) => Reason::NoSuchMethod,
             (code::RESOURCE_NOT_FOUND, _) => Reason::NotFound,
             (code::MISSING_CAPABILITY, _) => Reason::MissingCapability,
+            (code::INTERNAL, _) if data["status"] == "cancelled" && data["taskId"].is_string() => {
+                Reason::TaskCancelled
+            }
             (code::INTERNAL, _) => Reason::Internal,
             _ => Reason::Request,
         };
         Self { code: error.code, message: error.message, data: error.data, reason, status }
+    }
+
+    /// Whether it is what came of a task that was cancelled.
+    pub(crate) fn is_of_cancelled_task(&self) -> bool {
+        let data = self.data.as_ref().and_then(|data| serde_json::from_str(data.get()).ok());
+        let data: serde_json::Value = data.unwrap_or_default();
+        data["status"] == "cancelled"
     }
 
     pub(crate) fn plain(reason: Reason, code: i32, message: impl Into<String>) -> Self {
