@@ -25,6 +25,17 @@ struct State {
     bar: Option<Bar>,
     /// What is to be said when the form is over.
     held: Option<Vec<Said>>,
+    /// Why standard output takes nothing any more.
+    failure: Option<OutputFailure>,
+}
+
+/// Why standard output takes nothing any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OutputFailure {
+    /// Whoever read it has left, as `head` does.
+    ReaderLeft,
+    /// What was to be written is lost, and this is why.
+    Lost(String),
 }
 
 enum Said {
@@ -88,6 +99,11 @@ impl Screen {
         self.lock().say(Said::Talk(shown_lines(text)));
     }
 
+    /// Why data does not arrive any more, if it does not.
+    pub(crate) fn output_failure(&self) -> Option<OutputFailure> {
+        self.lock().failure.clone()
+    }
+
     /// Gives the terminal to a form.
     pub(crate) fn hold(&self) {
         let mut state = self.lock();
@@ -98,7 +114,10 @@ impl Screen {
     /// Takes the terminal back, and says what was held back.
     pub(crate) fn release(&self) {
         let mut state = self.lock();
-        state.held.take().into_iter().flatten().for_each(|said| write(&said));
+        for said in state.held.take().into_iter().flatten() {
+            let written = write(&said);
+            state.note(written);
+        }
         state.draw(self.is_lively);
     }
 
@@ -123,23 +142,38 @@ impl State {
     }
 
     fn say(&mut self, said: Said) {
+        let mut written = Ok(());
         match (&mut self.held, &self.bar) {
             (Some(held), _) => held.push(said),
-            (None, Some(bar)) => bar.above(|| write(&said)),
-            (None, None) => write(&said),
+            (None, Some(bar)) => bar.above(|| written = write(&said)),
+            (None, None) => written = write(&said),
+        }
+        self.note(written);
+    }
+
+    /// Remembers the first failure: whoever waits for a call has to know that nobody reads it.
+    fn note(&mut self, written: io::Result<()>) {
+        if let Err(error) = written {
+            self.failure.get_or_insert_with(|| match error.kind() {
+                io::ErrorKind::BrokenPipe => OutputFailure::ReaderLeft,
+                _ => OutputFailure::Lost(error.to_string()),
+            });
         }
     }
 }
 
-/// Who has stopped to read is not written to, and that is no failure.
-fn write(said: &Said) {
-    let _ = match said {
+/// Says it; whether data has arrived. Talk that nobody hears is no failure.
+fn write(said: &Said) -> io::Result<()> {
+    match said {
         Said::Data(text) => {
             let mut out = io::stdout().lock();
             writeln!(out, "{text}").and_then(|()| out.flush())
         }
-        Said::Talk(text) => writeln!(io::stderr().lock(), "{text}"),
-    };
+        Said::Talk(text) => {
+            let _ = writeln!(io::stderr().lock(), "{text}");
+            Ok(())
+        }
+    }
 }
 
 /// A text of a server in one line, without what would steer a terminal.

@@ -15,15 +15,20 @@ pub(crate) fn result(screen: &Screen, result: &CallToolResult, came: usize) {
         .as_ref()
         .and_then(|content| serde_json::from_str(content.get()).ok());
     let rest = result.content.get(came..).unwrap_or_default();
+    // A tool that failed says why at the end; what stands before it is what it has printed.
+    let (rest, error) = match (result.is_error, rest) {
+        (Some(true), [rest @ .., error]) => (rest, Some(error)),
+        (_, rest) => (rest, None),
+    };
     for block in rest {
         // Servers repeat structured content as text, for clients that know no other.
         if structured.is_some() && as_json(block) == structured {
             continue;
         }
-        match result.is_error {
-            Some(true) => screen.talk(&format!("error: {}", text(block))),
-            _ => screen.data(&text(block)),
-        }
+        screen.data(&text(block));
+    }
+    if let Some(error) = error {
+        screen.talk(&format!("error: {}", text(error)));
     }
     if let Some(structured) = structured {
         screen.data(&format!("{structured:#}"));

@@ -3,6 +3,7 @@
 mod auth; // callers with tokens of an issuer
 mod commands; // what commands do, and what becomes of it
 mod ending; // cancelled, out of time, left by their callers
+mod handles; // what the program says about commands of its own calls
 mod injection; // whatever a caller writes is a value and nothing else
 mod killed; // servers that are killed while commands run
 mod proxy; // callers who log in with a provider that knows nothing of MCP
