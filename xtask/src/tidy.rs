@@ -13,6 +13,7 @@ mod manifest;
 mod method_names;
 mod no_glob_reexport;
 mod no_ignore;
+mod one_way_out;
 mod private_words;
 mod pure_eras;
 mod requirements;
@@ -43,6 +44,7 @@ const RULES: &[Rule] = &[
     Rule { name: "pure-eras", paths: &[era_wall::ERAS], check: pure_eras::check },
     Rule { name: "no-ignore", paths: &[], check: no_ignore::check },
     Rule { name: "no-glob-reexport", paths: &[], check: no_glob_reexport::check },
+    Rule { name: "one-way-out", paths: &[one_way_out::PRINT], check: one_way_out::check },
     Rule { name: "private-words", paths: &[], check: private_words::check },
     Rule {
         name: "requirements",

@@ -56,6 +56,15 @@ async fn echo(
     Ok(CallToolResult::text(said.to_string()))
 }
 
+/// Says the same twice, as servers do that wrap what is no object.
+#[tool(read_only)]
+async fn wrapped() -> Result<CallToolResult> {
+    let mut result = CallToolResult::text("3");
+    result.structured_content =
+        Some(serde_json::value::to_raw_value(&serde_json::json!({"result": 3}))?);
+    Ok(result)
+}
+
 /// Shows what is no text.
 #[tool(read_only)]
 async fn picture() -> CallToolResult {
@@ -168,6 +177,7 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         )
         .tool(add())
         .tool(echo())
+        .tool(wrapped())
         .tool(picture())
         .tool(fail())
         .tool(count().task(TaskPolicy::Auto { after: AFTER }))

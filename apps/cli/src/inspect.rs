@@ -2,9 +2,10 @@
 
 use std::{fmt::Write as _, process::ExitCode, sync::Arc};
 
-use console::style;
+use console::measure_text_width;
 use outlive::{
     client::{Client, Error, Reason, Result as Asked, ServerView},
+    text,
     wire::{Prompt, Resource, ResourceTemplate, Tool, Version},
 };
 use serde_json::{Value, json};
@@ -13,9 +14,10 @@ use crate::{
     call::{
         block_on,
         schema::{self, Field, plain},
-        screen::{Screen, shown, shown_lines},
+        screen::{Screen, shown},
         server::{Connection, Server, trouble},
     },
+    print::{Paint, paint},
     trouble::Result,
 };
 
@@ -62,13 +64,16 @@ async fn inspect(args: Args) -> Result<ExitCode> {
     let client = args.connection.connect(&server, &screen, |builder| builder).await?;
     let mut found = Found::of(&client).await.map_err(|error| trouble(&error, Some(&server)))?;
     client.close().await;
+    if let Some(error) = found.nothing() {
+        return Err(trouble(error, Some(&server)));
+    }
     if args.all_versions {
         found.speaks = Some(speaks(&server, &args.connection, &screen).await);
     }
-    screen.data(&match args.json {
-        true => format!("{:#}", found.as_json()),
-        false => found.page(),
-    });
+    match args.json {
+        true => screen.data(&format!("{:#}", found.as_json())),
+        false => screen.page(&found.page()),
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -99,19 +104,33 @@ struct Found {
     resources: Vec<Resource>,
     templates: Vec<ResourceTemplate>,
     prompts: Vec<Prompt>,
+    /// The lists that could not be read, by their names in JSON, and why.
+    failed: Vec<(&'static str, Error)>,
 }
+
+/// The names of the lists in JSON.
+const LISTS: [&str; 4] = ["tools", "resources", "resourceTemplates", "prompts"];
 
 impl Found {
     async fn of(client: &Client) -> Asked<Self> {
+        let (version, server) = (client.version().await?, client.server().await?);
+        let mut failed = Vec::new();
+        let [tools, resources, templates, prompts] = LISTS;
         Ok(Self {
-            version: client.version().await?,
+            version,
             speaks: None,
-            server: client.server().await?,
-            tools: offered(client.tools().all().await)?,
-            resources: offered(client.resources().all().await)?,
-            templates: offered(client.resource_templates().all().await)?,
-            prompts: offered(client.prompts().all().await)?,
+            server,
+            tools: listed(tools, client.tools().all().await, &mut failed),
+            resources: listed(resources, client.resources().all().await, &mut failed),
+            templates: listed(templates, client.resource_templates().all().await, &mut failed),
+            prompts: listed(prompts, client.prompts().all().await, &mut failed),
+            failed,
         })
+    }
+
+    /// Why no list at all could be read, if none could.
+    fn nothing(&self) -> Option<&Error> {
+        (self.failed.len() == LISTS.len()).then(|| self.failed.first().map(|(_, error)| error))?
     }
 
     fn as_json(&self) -> Value {
@@ -127,6 +146,11 @@ impl Found {
             "resources": self.resources,
             "resourceTemplates": self.templates,
             "prompts": self.prompts,
+            "failed": self
+                .failed
+                .iter()
+                .map(|(list, error)| ((*list).to_owned(), error.to_string().into()))
+                .collect::<serde_json::Map<String, Value>>(),
         })
     }
 
@@ -138,7 +162,7 @@ impl Found {
                 info.title.as_deref().map(|title| format!(" ({title})")).unwrap_or_default();
             format!("{}{title} {}", info.name, info.version)
         });
-        page.line(&style(shown(&name)).bold().to_string());
+        page.line(&paint(Paint::Bold, &shown(&name)));
         page.pair("revision", self.version.as_str());
         if let Some(speaks) = &self.speaks {
             let all: Vec<&str> = speaks.iter().map(|version| version.as_str()).collect();
@@ -178,15 +202,30 @@ impl Found {
                 it.description.as_deref(),
             );
         }
+        if !self.failed.is_empty() {
+            page.head("Could not be read", Some(self.failed.len()));
+            for (list, error) in &self.failed {
+                page.text(&format!("{list}: {error}"), 2);
+            }
+        }
         page.0.trim_end().to_owned()
     }
 }
 
-/// A list, which is empty where the server does not have it.
-fn offered<T>(listed: Asked<Vec<T>>) -> Asked<Vec<T>> {
+/// A list, which is empty where the server does not have it. One that fails does not take the others
+/// with it.
+fn listed<T>(
+    name: &'static str,
+    listed: Asked<Vec<T>>,
+    failed: &mut Vec<(&'static str, Error)>,
+) -> Vec<T> {
     match listed {
-        Err(error) if is_not_offered(&error) => Ok(Vec::new()),
-        listed => listed,
+        Ok(listed) => listed,
+        Err(error) if is_not_offered(&error) => Vec::new(),
+        Err(error) => {
+            failed.push((name, error));
+            Vec::new()
+        }
     }
 }
 
@@ -223,7 +262,7 @@ impl Page {
         }
         let count = count.map(|count| format!(" ({count})")).unwrap_or_default();
         self.line("");
-        self.line(&style(format!("{name}{count}")).bold().to_string());
+        self.line(&paint(Paint::Bold, &format!("{name}{count}")));
     }
 
     fn entry(&mut self, name: &str, title: Option<&str>, description: Option<&str>) {
@@ -236,7 +275,7 @@ impl Page {
 
     fn tool(&mut self, tool: &Tool) {
         let notes = notes(tool);
-        let name = style(shown(&tool.name)).cyan().to_string();
+        let name = paint(Paint::Cyan, &shown(&tool.name));
         self.line(format!("  {name}  {}", notes.join(", ")).trim_end());
         if let Some(description) = &tool.description {
             self.text(description, 6);
@@ -244,7 +283,10 @@ impl Page {
         let schema = serde_json::to_value(&tool.input_schema).unwrap_or_default();
         let fields = schema::fields(&schema);
         let widest = |text: fn(&Field) -> usize| fields.iter().map(text).max().unwrap_or_default();
-        let (names, hints) = (widest(|it| it.name.len()), widest(|it| it.hint.len()).min(36));
+        let (names, hints) = (
+            widest(|it| measure_text_width(&shown(&it.name))).min(40),
+            widest(|it| measure_text_width(&shown(&it.hint))).min(36),
+        );
         for field in &fields {
             let need = if field.is_required { '*' } else { ' ' };
             let default = field.default.as_ref();
@@ -264,7 +306,7 @@ impl Page {
     /// Text, in lines that are not too long.
     fn text(&mut self, text: &str, indent: usize) {
         let room = WIDTH.saturating_sub(indent);
-        for paragraph in shown_lines(text).lines() {
+        for paragraph in text::lines(text).lines() {
             let mut line = String::new();
             for word in paragraph.split_whitespace() {
                 if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {

@@ -11,16 +11,20 @@ mod inspect;
 pub mod job;
 mod log;
 mod paths;
+mod print;
 mod serve;
 mod store;
 mod tasks;
 mod trouble;
 
-use std::process::ExitCode;
+use std::{env, process::ExitCode};
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{
+    CommandFactory, Parser, Subcommand,
+    error::{ContextKind, ErrorKind},
+};
 
-use crate::trouble::Result;
+use crate::trouble::{Kind, Result, Trouble};
 
 /// MCP servers whose work outlives the request.
 #[derive(Parser)]
@@ -46,9 +50,14 @@ enum Command {
     Store(store::Args),
     Doctor(doctor::Args),
     Completions(Completions),
-    /// Watches over one command; `outlive serve` starts it.
-    #[command(name = job::SUPERVISE, hide = true)]
-    Supervise(job::SuperviseArgs),
+}
+
+/// Watches over one command; `outlive serve` starts it.
+#[derive(Parser)]
+#[command(name = job::SUPERVISE)]
+struct Supervise {
+    #[command(flatten)]
+    args: job::SuperviseArgs,
 }
 
 /// Prints completions for a shell.
@@ -62,9 +71,43 @@ struct Completions {
 
 /// Reads the command line and does what it says.
 pub fn main() -> ExitCode {
-    match run(Program::parse().command) {
+    // No command of users: it is neither offered nor completed.
+    let ran = match env::args_os().nth(1).is_some_and(|word| word == job::SUPERVISE) {
+        true => job::supervise(Supervise::parse_from(env::args_os().skip(1)).args),
+        false => match Program::try_parse() {
+            Ok(program) => run(program.command),
+            Err(error) => misread(&error),
+        },
+    };
+    match ran {
         Ok(code) => code,
         Err(trouble) => trouble.tell(),
+    }
+}
+
+/// What to say of a command line that is none. What was asked for, as `--help`, is no mistake.
+fn misread(error: &clap::Error) -> Result<ExitCode> {
+    let words: Vec<String> =
+        env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    // Where `--version` takes a protocol version, it can still be asked for the program's own.
+    if let [_, "--version" | "-V"] = words[..] {
+        let version = concat!("outlive ", env!("CARGO_PKG_VERSION"));
+        return print::data(version)
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(|error| Trouble::new(Kind::Failed, error));
+    }
+    let unknown = error.get(ContextKind::InvalidArg).map(ToString::to_string);
+    match (error.kind(), unknown.as_deref().and_then(|it| it.strip_prefix("--")), &words[..]) {
+        (ErrorKind::UnknownArgument, Some(name), ["call", ..]) => {
+            let at = words.iter().position(|word| word.strip_prefix("--") == Some(name));
+            let value = at.and_then(|at| words.get(at + 1)).filter(|it| !it.starts_with('-'));
+            let value = value.map_or("VALUE", |value| value);
+            Err(Trouble::usage(format!("`outlive call` has no option `--{name}`")).remedy(format!(
+                "{name}={value}, if it is an argument of the tool; `outlive call --help` has the options"
+            )))
+        }
+        _ => error.exit(),
     }
 }
 
@@ -80,10 +123,11 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Store(args) => store::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => {
-            let mut program = Program::command();
-            clap_complete::generate(args.shell, &mut program, "outlive", &mut std::io::stdout());
+            let (mut program, mut script) = (Program::command(), Vec::new());
+            clap_complete::generate(args.shell, &mut program, "outlive", &mut script);
+            // Who does not read on, as `head`, has what was wanted.
+            let _ = print::own(&script);
             Ok(ExitCode::SUCCESS)
         }
-        Command::Supervise(args) => job::supervise(args),
     }
 }

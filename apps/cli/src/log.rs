@@ -1,15 +1,17 @@
 //! What the libraries have to say goes to standard error: warnings, or more if `OUTLIVE_LOG` says so.
 
-use std::{env, io};
+use std::env;
 
 use tracing::level_filters::LevelFilter;
+
+use crate::print;
 
 /// Sets it up, once per process.
 pub(crate) fn to_stderr() {
     let wanted = env::var("OUTLIVE_LOG").ok();
     let level = wanted.as_deref().map_or(Ok(LevelFilter::WARN), str::parse);
     let subscriber = tracing_subscriber::fmt()
-        .with_writer(io::stderr)
+        .with_writer(|| print::Log)
         .with_ansi(console::colors_enabled_stderr())
         .with_target(false)
         .with_max_level(level.as_ref().copied().unwrap_or(LevelFilter::WARN))

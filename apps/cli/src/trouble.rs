@@ -3,6 +3,10 @@
 
 use std::{fmt, process::ExitCode};
 
+use outlive::text;
+
+use crate::print;
+
 /// What commands return.
 pub(crate) type Result<T, E = Trouble> = std::result::Result<T, E>;
 
@@ -62,11 +66,16 @@ impl Trouble {
         self.remedy.as_deref()
     }
 
-    /// Says it on standard error.
+    /// Says it on standard error. What a server wrote into it can neither steer the terminal nor pass
+    /// for another line of this program.
     pub(crate) fn tell(&self) -> ExitCode {
-        eprintln!("error: {}", self.what);
+        print::say(&print::hanging("error: ", "       ", &self.what));
         if let Some(remedy) = &self.remedy {
-            eprintln!("  try: {remedy}");
+            // Commands are copied: those are not folded.
+            print::say(&match remedy.contains("outlive ") {
+                true => format!("  try: {}", text::line(remedy)),
+                false => print::hanging("  try: ", "       ", remedy),
+            });
         }
         ExitCode::from(self.kind as u8)
     }

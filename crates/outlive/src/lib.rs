@@ -69,6 +69,9 @@ pub mod tasks {
 /// The protocol's own types.
 pub use outlive_wire as wire;
 
+/// Text of a peer, made safe to show to people.
+pub use outlive_protocol::text;
+
 pub use outlive_macros::{Form, prompt, resource, tool};
 
 /// What the macros write paths to. Not for use by hand: it may change in any release.

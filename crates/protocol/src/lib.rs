@@ -10,6 +10,7 @@
 //! - [`Service`]: what a server is to the transports.
 //! - [`Session`], [`Bus`]: what a legacy handshake said, and who hears of changes.
 //! - [`SessionKeeper`]: where sessions are kept for all replicas of a server.
+//! - [`text`]: text of a peer, made safe to show to people.
 
 mod asked;
 mod bus;
@@ -35,6 +36,7 @@ mod service;
 mod session;
 mod stored;
 mod task;
+pub mod text;
 
 pub use asked::{Asked, Pending, Reply};
 pub use bus::{Bus, Feed, Lists, Wants};

@@ -132,7 +132,7 @@ pub(crate) fn trouble(error: &OAuthError) -> Trouble {
                 return trouble;
             }
             Trouble::unreachable(format_args!("{server} wants its user to log in"))
-                .remedy(format_args!("`outlive login {server}`; or {or_token}"))
+                .remedy(format_args!("{or_token}; else `outlive login {server}`"))
         }
         OAuthError::NoRegistration { issuer } => Trouble::unreachable(format_args!(
             "{issuer} does not let programs register themselves"

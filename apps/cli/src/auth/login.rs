@@ -3,8 +3,8 @@
 use std::{env, path::PathBuf, process::ExitCode};
 
 use outlive::{
-    auth::client::{KeptIn, LoggedIn, OAuth},
-    client::Client,
+    auth::client::{KeptIn, LoggedIn, OAuth, OAuthError},
+    client::{Client, Error, GaveUp},
 };
 
 use super::{Credentials, Person, address, credentials::OwnClient, trouble, whoami::Shown};
@@ -14,7 +14,7 @@ use crate::{
         screen::Screen,
         server::{self, Server},
     },
-    trouble::{Result, Trouble},
+    trouble::{Kind, Result, Trouble},
 };
 
 /// Logs in to a server, in the browser.
@@ -108,15 +108,48 @@ async fn log_in(args: &Args, server: &Server, oauth: &OAuth, person: &Person) ->
             builder = builder.root_certificates(file);
         }
         let failed = |error| server::trouble(&error, Some(server));
+        let client = builder.token_source(oauth.clone()).connect(args.url.as_str()).await;
         let client =
-            builder.token_source(oauth.clone()).connect(args.url.as_str()).await.map_err(failed)?;
+            client.map_err(|error| nowhere(&args.url, &error).unwrap_or_else(|| failed(error)))?;
         client.server().await.map_err(failed)?;
         client.close().await;
     }
     match oauth.logged_in().await.map_err(|error| trouble(&error))? {
         Some(logged_in) if person.has_begun() => Ok(logged_in),
         // It lets anybody say hello, or takes the login that there was.
-        _ => oauth.login().await.map_err(|error| trouble(&error)),
+        _ => oauth.login().await.map_err(|error| match before {
+            None if leads_nowhere(&args.url, &error) => {
+                let what = format!("{} wants no login: it answers without one", args.url);
+                Trouble::new(Kind::Failed, what).remedy(format!("`outlive inspect {}`", args.url))
+            }
+            _ => trouble(&error),
+        }),
+    }
+}
+
+/// Says that a server wants a token and names nowhere to get one, if that is why there is none.
+fn nowhere(url: &str, error: &Error) -> Option<Trouble> {
+    let Error::GaveUp(GaveUp::NoToken(why)) = error else { return None };
+    let why = why.downcast_ref::<OAuthError>()?;
+    leads_nowhere(url, why).then(|| {
+        let what = format!("{url} wants a token, and names no place to log in");
+        Trouble::unreachable(what)
+            .remedy("ask whoever runs it for a token: --token-env VARIABLE or --token-file FILE")
+    })
+}
+
+/// Whether a login failed because the server, which was taken for its own authorization server, is
+/// none.
+fn leads_nowhere(url: &str, error: &OAuthError) -> bool {
+    match error {
+        OAuthError::NoRegistration { issuer } | OAuthError::NoMetadata { issuer } => {
+            url.starts_with(issuer.as_str())
+        }
+        OAuthError::Refused { refusal, what } => {
+            // An authorization server gives a reason.
+            *what == "the registration" && refusal.code == "no reason given"
+        }
+        _ => false,
     }
 }
 

@@ -2,7 +2,7 @@
 //! whose last address is pasted here.
 
 use std::{
-    io::{self, Write},
+    io,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -12,7 +12,10 @@ use std::{
 use outlive::auth::client::{Login, LoopbackLogin, OAuthError, PastedLogin, Prepared};
 
 use super::browser::Browser;
-use crate::call::screen::Screen;
+use crate::{
+    call::{link, screen::Screen},
+    print,
+};
 
 /// The user of this program.
 #[derive(Clone)]
@@ -59,10 +62,12 @@ impl Person {
         let server = &self.server;
         self.screen.talk(&match browser.open(url) {
             true => format!(
-                "Your browser opens, so that you can log in to {server}. If it does not, open this page in it:\n\n  {url}\n"
+                "Your browser opens, so that you can log in to {server}. If it does not, open this page in it:\n\n{}\n",
+                link::shown(url)
             ),
             false => format!(
-                "No browser could be started. To log in to {server}, open this page on this machine (or leave, and use `outlive login --no-browser {server}`):\n\n  {url}\n"
+                "No browser could be started. To log in to {server}, open this page on this machine (or leave, and use `outlive login --no-browser {server}`):\n\n{}\n",
+                link::shown(url)
             ),
         });
     }
@@ -71,17 +76,14 @@ impl Person {
     async fn ask(self, url: String) -> io::Result<String> {
         self.has_begun.store(true, Ordering::Relaxed);
         self.screen.talk(&format!(
-            "To log in to {}, open this page in a browser:\n\n  {url}\n\nIt ends at an address of 127.0.0.1 that may not load. Paste that address here, or the code that the page shows.",
-            self.server
+            "To log in to {}, open this page in a browser:\n\n{}\n\nIt ends at an address of 127.0.0.1 that may not load. Paste that address here, or the code that the page shows.",
+            self.server,
+            link::shown(&url)
         ));
         let asked = tokio::task::spawn_blocking(move || {
             self.screen.hold();
             let mut line = String::new();
-            let mut talk = io::stderr().lock();
-            let read = write!(talk, "> ")
-                .and_then(|()| talk.flush())
-                .and_then(|()| io::stdin().read_line(&mut line));
-            drop(talk);
+            let read = print::prompt("> ").and_then(|()| io::stdin().read_line(&mut line));
             self.screen.release();
             read.map(|_| line)
         });

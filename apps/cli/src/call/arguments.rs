@@ -8,6 +8,7 @@ use std::{
     io::{self, Read},
 };
 
+use outlive::{client::check_arguments, wire::Tool};
 use serde_json::{Map, Value};
 
 use super::schema::{Choice, Field, Kind, fields, is_open, plain};
@@ -36,6 +37,17 @@ pub(crate) fn arguments(
             .remedy(named(tool, &fields)));
     }
     Ok(arguments)
+}
+
+/// Checks arguments against the whole schema of a tool, as its server would.
+pub(crate) fn check(tool: &Tool, arguments: &Map<String, Value>) -> Result<()> {
+    check_arguments(tool, arguments).map_err(|reason| {
+        let schema = serde_json::to_value(&tool.input_schema).unwrap_or_default();
+        // Reasons name a value by its JSON pointer; a command line by its key.
+        let reason = reason.replace("`/", "`");
+        Trouble::usage(format!("`{}` does not take this: {reason}", tool.name))
+            .remedy(named(&tool.name, &fields(&schema)))
+    })
 }
 
 /// Values for named fields, from words: for forms.

@@ -212,7 +212,7 @@ impl Attendant {
             Ok(TaskEvent::Done(result)) => Ok(Some(Left::Done(result, self.came))),
             Ok(_) => Ok(None),
             Err(error) if error.is_transient() => {
-                self.screen.talk(&format!("{error}; trying again"));
+                self.screen.talk(&format!("{}; trying again", shown(&error.to_string())));
                 Ok(None)
             }
             Err(error) => self.failed(&error),

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use console::{Term, style};
+use console::Term;
 use dialoguer::{
     Confirm, Input, MultiSelect, Select,
     theme::{ColorfulTheme, SimpleTheme, Theme},
@@ -13,9 +13,14 @@ use serde_json::{Map, Value};
 use super::{
     arguments,
     desk::fields,
+    link,
     schema::{Choice, Field, Kind, plain},
-    screen::{shown, shown_lines},
+    screen::{short, shown},
 };
+use crate::print::{self, Paint, paint};
+
+/// How many columns a label of the server may take, so that a prompt keeps to its line.
+const LABEL: usize = 60;
 
 /// What a form came to; `None` if the user pressed Ctrl-C in it.
 pub(crate) type Filled = io::Result<Option<Answer>>;
@@ -34,15 +39,14 @@ pub(crate) enum Wish {
 pub(crate) fn ask(question: &Question, known: &Map<String, Value>) -> Filled {
     let term = Term::stderr();
     let theme = theme();
-    let asks = format!("{} asks:", shown(&question.server));
-    term.write_line(&format!("{}", style(asks).for_stderr().bold()))?;
+    print::say(&paint(Paint::Bold, &format!("{} asks:", shown(&question.server))));
     let asked = match &question.ask {
         Ask::Form(form) => {
-            term.write_line(&shown_lines(&form.message))?;
+            print::say(&print::quoted(&form.message));
             fill(question, known, &*theme, &term)
         }
         Ask::Url(url) => {
-            term.write_line(&shown_lines(&url.message))?;
+            print::say(&print::quoted(&url.message));
             consent(&url.url, &*theme, &term)
         }
         other => Ok(Answer::Refuse(format!("{} cannot be given at a terminal", other.kind()))),
@@ -54,7 +58,8 @@ pub(crate) fn ask(question: &Question, known: &Map<String, Value>) -> Filled {
 pub(crate) fn wish(wishes: &[(Wish, String)]) -> io::Result<Option<Wish>> {
     let labels: Vec<&str> = wishes.iter().map(|(_, label)| label.as_str()).collect();
     let chosen = Select::with_theme(&*theme())
-        .with_prompt("What now? (Ctrl-C again leaves at once)")
+        // Short: a prompt that a narrow terminal folds leaves a line behind.
+        .with_prompt("What now? (Ctrl-C leaves)")
         .items(&labels)
         .default(0)
         .interact_on(&Term::stderr())
@@ -101,7 +106,7 @@ fn fill(
 
 /// The URL in full, and what the user says to it. It is never opened from here.
 fn consent(url: &str, theme: &dyn Theme, term: &Term) -> io::Result<Answer> {
-    term.write_line(&format!("  {}", shown(url)))?;
+    print::say(&link::shown(url));
     let chosen = Select::with_theme(theme)
         .with_prompt("Visit it?")
         .items(["yes, I open it in my browser", "no, decline", "not now"])
@@ -127,7 +132,9 @@ impl Asking<'_> {
     /// What the user says; `None` if the field stays empty.
     fn value(&self) -> io::Result<Option<Value>> {
         if let Some(description) = &self.field.description {
-            self.term.write_line(&format!("{}", style(shown(description)).for_stderr().dim()))?;
+            // It stands before the field: whose it is must be said.
+            let said = format!("{}: {description}", self.prompt());
+            print::say(&paint(Paint::Dim, &print::quoted(&said)));
         }
         match &self.field.kind {
             Kind::Boolean if self.field.is_required || self.field.default.is_some() => {
@@ -140,7 +147,7 @@ impl Asking<'_> {
     }
 
     fn prompt(&self) -> String {
-        shown(self.field.label())
+        short(self.field.label(), LABEL)
     }
 
     fn confirmed(&self) -> io::Result<Value> {
@@ -152,7 +159,8 @@ impl Asking<'_> {
     }
 
     fn chosen(&self, choices: &[Choice]) -> io::Result<Option<Value>> {
-        let mut labels: Vec<String> = choices.iter().map(|choice| shown(&choice.label)).collect();
+        let mut labels: Vec<String> =
+            choices.iter().map(|choice| short(&choice.label, LABEL)).collect();
         if !self.field.is_required {
             labels.push("(nothing)".to_owned());
         }
@@ -167,7 +175,8 @@ impl Asking<'_> {
     }
 
     fn several(&self, choices: &[Choice]) -> io::Result<Option<Value>> {
-        let labels: Vec<String> = choices.iter().map(|choice| shown(&choice.label)).collect();
+        let labels: Vec<String> =
+            choices.iter().map(|choice| short(&choice.label, LABEL)).collect();
         let wanted = self.field.default.as_ref().and_then(Value::as_array);
         let ticked: Vec<bool> = choices
             .iter()
@@ -186,7 +195,7 @@ impl Asking<'_> {
             let value = value.map(|choice| choice.value.clone()).collect();
             match self.question.check_field(&self.field.name, &value) {
                 Ok(()) => return Ok(Some(value)),
-                Err(why) => self.term.write_line(&format!("it {why}"))?,
+                Err(why) => print::say(&print::quoted(&format!("it {why}"))),
             }
         }
     }
@@ -194,10 +203,19 @@ impl Asking<'_> {
     fn typed(&self) -> io::Result<Option<Value>> {
         let optional = if self.field.is_required { "" } else { ", may stay empty" };
         let mut input: Input<'_, String> = Input::with_theme(self.theme)
-            .with_prompt(format!("{} ({}{optional})", self.prompt(), shown(&self.field.hint)))
+            .with_prompt(format!(
+                "{} ({}{optional})",
+                self.prompt(),
+                short(&self.field.hint, LABEL)
+            ))
             .allow_empty(true);
         if let Some(default) = &self.field.default {
-            input = input.default(shown(&plain(default)));
+            // One that cannot be shown as it is cannot be taken by pressing Enter either.
+            let default = plain(default);
+            match shown(&default) == default {
+                true => input = input.default(default),
+                false => print::say(&print::quoted(&format!("suggested: {default}"))),
+            }
         }
         let input = input.validate_with(|text: &String| self.read(text).map(|_| ()));
         let text = input.interact_on(self.term)?;
@@ -215,13 +233,13 @@ impl Asking<'_> {
             };
         }
         let value = arguments::value(self.field.label(), &self.field.kind, text);
-        self.checked(value.map_err(|trouble| trouble.to_string())?).map(Some)
+        self.checked(value.map_err(|trouble| shown(&trouble.to_string()))?).map(Some)
     }
 
     fn checked(&self, value: Value) -> Result<Value, String> {
         match self.question.check_field(&self.field.name, &value) {
             Ok(()) => Ok(value),
-            Err(why) => Err(format!("it {why} ({})", self.field.hint)),
+            Err(why) => Err(shown(&format!("it {why} ({})", self.field.hint))),
         }
     }
 }

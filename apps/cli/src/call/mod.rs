@@ -3,7 +3,7 @@
 //! - `server`: which server is meant, and how it is reached.
 //! - `arguments`, `schema`: what the words of the command line mean to the tool.
 //! - `attend`: sits with the call. `desk` and `form` are its questions, `screen`, `bar` and `show` what
-//!   the user sees, `handles` and `origin` what is saved.
+//!   the user sees, `link` how a URL is shown, `handles` and `origin` what is saved.
 
 pub(crate) mod arguments;
 pub(crate) mod attend;
@@ -11,6 +11,7 @@ mod bar;
 pub(crate) mod desk;
 pub(crate) mod form;
 pub(crate) mod handles;
+pub(crate) mod link;
 mod origin;
 pub(crate) mod outcome;
 pub(crate) mod schema;
@@ -46,10 +47,11 @@ const PATIENCE: Duration = Duration::from_secs(365 * 24 * 3600);
 /// How long a connection is given to end properly.
 const PARTING: Duration = Duration::from_secs(3);
 
+// One line for each paragraph: the help is folded where the terminal ends.
 const EXAMPLES: &str = "\
-SERVER is a URL, or the command that starts a server on standard input and output: in one word with
-spaces, or behind `--` at the end. Arguments are key=value, typed by the tool's schema; key:=JSON for any
-JSON; a key that is repeated makes a list; one word '{…}', @FILE or - (standard input) is all of them.
+SERVER is a URL, or the command that starts a server on standard input and output: in one word with \
+spaces, or behind `--` at the end. Arguments are key=value, typed by the tool's schema; key:=JSON for \
+any JSON; a key that is repeated makes a list; one word '{…}', @FILE or - (standard input) is all of them.
 
 Examples:
   outlive call http://127.0.0.1:8000/mcp add a=1 b=2
@@ -59,8 +61,8 @@ Examples:
   outlive call --detach http://127.0.0.1:8000/mcp render frames=1000
   outlive call http://127.0.0.1:8000/mcp deploy version=7 --answer yes=true
 
-Ctrl-C asks: go on, detach or cancel; a second one leaves at once. A call that was killed is gone on with
-by `outlive tasks`.";
+Ctrl-C asks: go on, detach or cancel; a second one leaves at once. `outlive tasks` goes on with a call \
+that was killed.";
 
 /// Calls a tool of an MCP server.
 #[derive(clap::Args)]
@@ -134,6 +136,7 @@ async fn call(args: Args) -> Result<ExitCode> {
     let tool = tool(&client, &server, name).await?;
     let schema = serde_json::to_value(&tool.input_schema).unwrap_or_default();
     let arguments = arguments::arguments(name, &schema, words)?;
+    arguments::check(&tool, &arguments)?;
 
     let mut attendant = Attendant::new(&screen, asked, args.prepared.clone());
     attendant.deadline = args.timeout.map(|timeout| Instant::now() + timeout);

@@ -4,6 +4,10 @@
 
 use serde_json::{Map, Value};
 
+/// How deep references and lists are followed: a schema may refer to itself, and nobody nests deeper by
+/// hand.
+const DEPTH: usize = 8;
+
 /// One argument, or one field of a form.
 #[derive(Clone, Debug)]
 pub(crate) struct Field {
@@ -58,7 +62,7 @@ pub(crate) fn fields(schema: &Value) -> Vec<Field> {
         // What stands beside a reference is said of this field alone.
         let said = |key| named.get(key).or_else(|| property.get(key));
         let text = |key| said(key).and_then(Value::as_str).map(str::to_owned);
-        let kind = kind_of(schema, property);
+        let kind = kind_of(schema, property, DEPTH);
         Field {
             name: name.clone(),
             title: text("title"),
@@ -84,8 +88,7 @@ pub(crate) fn is_open(schema: &Value) -> bool {
 
 /// A property without what leads to it: references, and alternatives of which one is null.
 fn resolved<'a>(schema: &'a Value, mut property: &'a Value) -> &'a Value {
-    // A schema may refer to itself; nobody nests eight deep by hand.
-    for _ in 0..8 {
+    for _ in 0..DEPTH {
         if let Some(place) = property.get("$ref").and_then(Value::as_str) {
             let Some(found) = place.strip_prefix('#').and_then(|place| schema.pointer(place))
             else {
@@ -106,7 +109,7 @@ fn resolved<'a>(schema: &'a Value, mut property: &'a Value) -> &'a Value {
     property
 }
 
-fn kind_of(schema: &Value, property: &Value) -> Kind {
+fn kind_of(schema: &Value, property: &Value, depth: usize) -> Kind {
     if let Some(choices) = choices(property) {
         return Kind::One(choices);
     }
@@ -121,8 +124,9 @@ fn kind_of(schema: &Value, property: &Value) -> Kind {
         Some("number") => Kind::Number,
         Some("boolean") => Kind::Boolean,
         Some("array") => {
-            let items = property.get("items").map(|items| resolved(schema, items));
-            match items.map(|items| (choices(items), kind_of(schema, items))) {
+            let items = property.get("items").filter(|_| depth > 0);
+            let items = items.map(|items| resolved(schema, items));
+            match items.map(|items| (choices(items), kind_of(schema, items, depth - 1))) {
                 Some((Some(choices), _)) => Kind::Many(choices),
                 Some((None, kind)) => Kind::List(Box::new(kind)),
                 None => Kind::List(Box::new(Kind::Json)),
@@ -228,6 +232,18 @@ mod tests {
     fn a_schema_that_refers_to_itself_is_any_json() {
         let schema = json!({"properties": {"a": {"$ref": "#/properties/a"}}});
         assert!(matches!(fields(&schema)[0].kind, Kind::Json));
+    }
+
+    #[test]
+    fn array_schema_that_refers_to_itself_ends() {
+        let schema = json!({"properties": {
+            "tree": {"type": "array", "items": {"$ref": "#/properties/tree"}},
+            "pair": {"type": "array", "items": {"anyOf": [{"$ref": "#/properties/pair"}, {"type": "null"}]}},
+            "root": {"type": "array", "items": {"$ref": "#"}},
+            "both": {"allOf": [{"$ref": "#/properties/both"}]},
+        }});
+        let hints: Vec<String> = fields(&schema).into_iter().map(|field| field.hint).collect();
+        assert_eq!(hints, ["list", "list", "list", "JSON"]);
     }
 
     #[test]

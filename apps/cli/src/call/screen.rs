@@ -2,19 +2,20 @@
 //! bottom of it.
 
 use std::{
-    io::{self, IsTerminal, Write},
+    io::{self, IsTerminal},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use outlive::text;
+
 use super::bar::{Bar, View};
+use crate::print;
 
 /// The terminal, or the two streams that stand in for one.
 pub(crate) struct Screen {
     state: Mutex<State>,
     /// Whether there is a terminal for talk.
     is_lively: bool,
-    /// Whether somebody reads the data on a terminal.
-    is_shown: bool,
 }
 
 #[derive(Default)]
@@ -40,16 +41,13 @@ pub(crate) enum OutputFailure {
 
 enum Said {
     Data(String),
+    Page(String),
     Talk(String),
 }
 
 impl Screen {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self {
-            state: Mutex::default(),
-            is_lively: io::stderr().is_terminal(),
-            is_shown: io::stdout().is_terminal(),
-        })
+        Arc::new(Self { state: Mutex::default(), is_lively: io::stderr().is_terminal() })
     }
 
     /// Whether there is somebody to ask.
@@ -64,7 +62,7 @@ impl Screen {
 
     /// Shows how far it is: as a bar where there is a total.
     pub(crate) fn progress(&self, done: f64, total: Option<f64>, message: Option<&str>) {
-        let message = message.map(shown).unwrap_or_default();
+        let message = message.map(|it| shown(&text::lines(it))).unwrap_or_default();
         self.show(match total.filter(|total| *total > 0.0) {
             Some(total) => View {
                 part: Some((done / total).clamp(0.0, 1.0)),
@@ -78,7 +76,7 @@ impl Screen {
 
     /// Shows what it is doing.
     pub(crate) fn status(&self, message: &str) {
-        self.show(View { part: None, message: shown(message) });
+        self.show(View { part: None, message: shown(&text::lines(message)) });
     }
 
     /// Takes the bar away.
@@ -88,15 +86,24 @@ impl Screen {
         state.bar = None;
     }
 
-    /// Data, for whoever reads standard output. On a terminal without what would steer it.
+    /// Data, for whoever reads standard output.
     pub(crate) fn data(&self, text: &str) {
-        let text = if self.is_shown { shown_lines(text) } else { text.to_owned() };
-        self.lock().say(Said::Data(text));
+        self.lock().say(Said::Data(text.to_owned()));
+    }
+
+    /// A page of the program, which may be painted, for whoever reads standard output.
+    pub(crate) fn page(&self, text: &str) {
+        self.lock().say(Said::Page(text.to_owned()));
     }
 
     /// Talk, for people.
     pub(crate) fn talk(&self, text: &str) {
-        self.lock().say(Said::Talk(shown_lines(text)));
+        self.lock().say(Said::Talk(text.to_owned()));
+    }
+
+    /// What somebody else says to people: it cannot pass for talk of the program.
+    pub(crate) fn quote(&self, text: &str) {
+        self.talk(&print::quoted(text));
     }
 
     /// Why data does not arrive any more, if it does not.
@@ -165,12 +172,10 @@ impl State {
 /// Says it; whether data has arrived. Talk that nobody hears is no failure.
 fn write(said: &Said) -> io::Result<()> {
     match said {
-        Said::Data(text) => {
-            let mut out = io::stdout().lock();
-            writeln!(out, "{text}").and_then(|()| out.flush())
-        }
+        Said::Data(text) => print::data(text),
+        Said::Page(text) => print::page(text),
         Said::Talk(text) => {
-            let _ = writeln!(io::stderr().lock(), "{text}");
+            print::say(text);
             Ok(())
         }
     }
@@ -178,22 +183,10 @@ fn write(said: &Said) -> io::Result<()> {
 
 /// A text of a server in one line, without what would steer a terminal.
 pub(crate) fn shown(text: &str) -> String {
-    shown_lines(text).replace(['\n', '\t'], " ")
+    text::line(text).into_owned()
 }
 
-/// A text of a server, without what would steer a terminal.
-pub(crate) fn shown_lines(text: &str) -> String {
-    let plain = console::strip_ansi_codes(text);
-    plain.chars().filter(|char| !char.is_control() || matches!(char, '\n' | '\t')).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::shown;
-
-    #[test]
-    fn what_steers_a_terminal_is_not_shown() {
-        assert_eq!(shown("\u{1b}[31mred\u{1b}[0m\u{7}\nnext\r"), "red next");
-        assert_eq!(shown("\u{1b}]0;title\u{7}x\u{9b}2Jy"), "xy");
-    }
+/// A text of a server in one line that is not too long: for labels and prompts.
+pub(crate) fn short(text: &str, most: usize) -> String {
+    console::truncate_str(&shown(text), most, "…").into_owned()
 }

@@ -9,7 +9,9 @@ use std::{
 use http::{HeaderName, HeaderValue};
 use outlive::{
     auth::client::{OAuth, OAuthError},
-    client::{Client, ClientBuilder, Error, GaveUp, Program, Reason, Target, TransportErrorKind},
+    client::{
+        Client, ClientBuilder, Error, GaveUp, Program, Reason, Refused, Target, TransportErrorKind,
+    },
     wire::Version,
 };
 
@@ -66,7 +68,12 @@ impl Server {
             let place = Place::Url(text.to_owned());
             return Ok(Self { text: text.to_owned(), place, folder: None });
         }
-        if text.contains("://") {
+        // A command may have an address among its words.
+        let scheme = text.split_once("://").map(|(scheme, _)| scheme);
+        let is_scheme = |char: char| char.is_ascii_alphanumeric() || "+-.".contains(char);
+        if scheme.is_some_and(|scheme| scheme.chars().all(is_scheme))
+            && !text.contains(char::is_whitespace)
+        {
             return Err(Trouble::usage(format!("`{text}` is no address of a server"))
                 .remedy("addresses begin with http:// or https://"));
         }
@@ -121,9 +128,15 @@ impl Server {
                 if let Some(folder) = &self.folder {
                     program = program.current_dir(folder);
                 }
-                program.on_stderr(move |line| screen.talk(line)).into()
+                program.on_stderr(move |line| screen.quote(line)).into()
             }
         }
+    }
+
+    /// What to try when somebody is there and does not know the path.
+    fn path_remedy(&self) -> String {
+        let url = self.url().unwrap_or_default();
+        format!("a server is there, but no MCP at this path; check the path of {url}, often /mcp")
     }
 
     /// What to try when there is no way.
@@ -247,6 +260,7 @@ pub(crate) fn trouble(error: &Error, server: Option<&Server>) -> Trouble {
         return auth::trouble(why);
     }
     let kind = match error {
+        Error::Refused(refused) if is_elsewhere(refused) => Kind::Unreachable,
         Error::Refused(refused) => match refused.reason {
             Reason::TaskCancelled => Kind::Cancelled,
             Reason::Unauthorized | Reason::Forbidden | Reason::Busy { .. } => Kind::Unreachable,
@@ -261,14 +275,33 @@ pub(crate) fn trouble(error: &Error, server: Option<&Server>) -> Trouble {
         Error::Refused(refused) if refused.reason == Reason::Unauthorized => {
             trouble.remedy("--token-env VARIABLE or --token-file FILE")
         }
+        Error::Refused(refused) if is_elsewhere(refused) && server.is_some() => {
+            trouble.remedy(server.map(Server::path_remedy).unwrap_or_default())
+        }
         Error::Transport(failed) => match (failed.kind(), server) {
-            (TransportErrorKind::Tls, _) => {
-                trouble.remedy("--ca FILE, if its certificate is your own")
+            (TransportErrorKind::Tls, server) => trouble.remedy(tls_remedy(error, server)),
+            (TransportErrorKind::Status(404 | 405), Some(server)) => {
+                trouble.remedy(server.path_remedy())
             }
             (_, Some(server)) => trouble.remedy(server.remedy()),
             _ => trouble,
         },
         _ => trouble,
+    }
+}
+
+/// Whether a refusal says that there is no MCP at this path.
+fn is_elsewhere(refused: &Refused) -> bool {
+    matches!(refused.status, Some(404 | 405)) && refused.reason == Reason::Request
+}
+
+/// What to try when TLS failed: a certificate, or no TLS at all.
+fn tls_remedy(error: &Error, server: Option<&Server>) -> String {
+    // What rustls says of an answer that is no TLS.
+    let is_plain = error.to_string().contains("InvalidContentType");
+    match server.and_then(Server::url).and_then(|url| url.strip_prefix("https://")) {
+        Some(rest) if is_plain => format!("it speaks no TLS there: http://{rest}"),
+        _ => "--ca FILE, if its certificate is your own".to_owned(),
     }
 }
 
@@ -314,6 +347,14 @@ mod tests {
         assert_eq!(Server::read(&server.text).unwrap().place, Place::Command(words));
         assert_eq!(split("a 'b"), None);
         assert_eq!(split(r#"a "b \" c" d"#).unwrap(), ["a", "b \" c", "d"]);
+    }
+
+    #[test]
+    fn command_with_an_address_among_its_words_is_a_command() {
+        let server = Server::read("npx mcp-remote http://127.0.0.1:8000/mcp").unwrap();
+        let words = ["npx", "mcp-remote", "http://127.0.0.1:8000/mcp"].map(str::to_owned);
+        assert_eq!(server.place, Place::Command(words.to_vec()));
+        assert!(Server::read("./run --to=http://example.com").is_ok());
     }
 
     #[test]

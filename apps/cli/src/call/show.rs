@@ -6,7 +6,8 @@ use outlive::{
 };
 use serde_json::Value;
 
-use super::screen::Screen;
+use super::screen::{Screen, shown};
+use crate::print;
 
 /// Shows what a result has beyond the blocks that were shown as they came.
 pub(crate) fn result(screen: &Screen, result: &CallToolResult, came: usize) {
@@ -20,18 +21,47 @@ pub(crate) fn result(screen: &Screen, result: &CallToolResult, came: usize) {
         (Some(true), [rest @ .., error]) => (rest, Some(error)),
         (_, rest) => (rest, None),
     };
-    for block in rest {
-        // Servers repeat structured content as text, for clients that know no other.
-        if structured.is_some() && as_json(block) == structured {
-            continue;
-        }
+    // Servers repeat structured content as text, for clients that know no other. It is shown once.
+    let is_same = |block: &ContentBlock| structured.is_some() && as_json(block) == structured;
+    for block in rest.iter().filter(|block| !is_same(block)) {
         screen.data(&text(block));
     }
-    if let Some(error) = error {
-        screen.talk(&format!("error: {}", text(error)));
+    if let Some(error) = error.filter(|error| !is_same(error)) {
+        screen.talk(&print::hanging("error: ", "       ", &text(error)));
     }
-    if let Some(structured) = structured {
+    let shown = result.content.get(..came).unwrap_or(&result.content);
+    if let Some(structured) = structured
+        && !shown.iter().any(|block| as_json(block).as_ref() == Some(&structured))
+        && !repeats(&structured, &result.content)
+    {
         screen.data(&format!("{structured:#}"));
+    }
+}
+
+/// Whether structured content only wraps what the text says: `{"result": 3}` beside `3`.
+fn repeats(structured: &Value, content: &[ContentBlock]) -> bool {
+    let mut members = structured.as_object().into_iter().flat_map(|members| members.values());
+    let (Some(wrapped), None) = (members.next(), members.next()) else { return false };
+    let text = |block: &ContentBlock| match block {
+        ContentBlock::Text(text) => Some(text.text.clone()),
+        _ => None,
+    };
+    let Some(texts) = content.iter().map(text).collect::<Option<Vec<String>>>() else {
+        return false;
+    };
+    let says = |text: &String, value: &Value| match value {
+        Value::String(said) => said == text,
+        value => serde_json::from_str::<Value>(text).is_ok_and(|said| said == *value),
+    };
+    match (&texts[..], wrapped) {
+        ([], _) => false,
+        ([only], wrapped) if says(only, wrapped) => true,
+        (texts, Value::String(said)) => texts.join("\n") == *said,
+        (texts, Value::Array(values)) => {
+            texts.len() == values.len()
+                && texts.iter().zip(values).all(|(text, value)| says(text, value))
+        }
+        _ => false,
     }
 }
 
@@ -58,18 +88,20 @@ pub(crate) fn text(block: &ContentBlock) -> String {
     match block {
         ContentBlock::Text(text) => text.text.clone(),
         ContentBlock::Image(image) => {
-            format!("[image: {}, {}]", image.mime_type, size(&image.data))
+            format!("[image: {}, {}]", shown(&image.mime_type), size(&image.data))
         }
         ContentBlock::Audio(audio) => {
-            format!("[audio: {}, {}]", audio.mime_type, size(&audio.data))
+            format!("[audio: {}, {}]", shown(&audio.mime_type), size(&audio.data))
         }
-        ContentBlock::ResourceLink(link) => format!("[resource: {} at {}]", link.name, link.uri),
+        ContentBlock::ResourceLink(link) => {
+            format!("[resource: {} at {}]", shown(&link.name), shown(&link.uri))
+        }
         ContentBlock::Resource(resource) => match &resource.resource {
             ResourceContents::Text(text) => {
-                format!("[resource: {}, {} bytes of text]", text.uri, text.text.len())
+                format!("[resource: {}, {} bytes of text]", shown(&text.uri), text.text.len())
             }
             ResourceContents::Blob(blob) => {
-                format!("[resource: {}, {}]", blob.uri, size(&blob.blob))
+                format!("[resource: {}, {}]", shown(&blob.uri), size(&blob.blob))
             }
             _ => "[resource]".to_owned(),
         },
@@ -88,4 +120,37 @@ fn as_json(block: &ContentBlock) -> Option<Value> {
 fn size(base64: &str) -> String {
     let bytes = base64.trim_end_matches('=').len() * 3 / 4;
     format!("{bytes} bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use outlive::wire::ContentBlock;
+    use serde_json::{Value, json};
+
+    use super::repeats;
+
+    #[track_caller]
+    fn assert_repeats(structured: &Value, texts: &[&str], expected: bool) {
+        let content: Vec<ContentBlock> = texts.iter().map(|it| ContentBlock::text(*it)).collect();
+        assert_eq!(repeats(structured, &content), expected, "{structured} {texts:?}");
+    }
+
+    #[test]
+    fn structured_result_that_wraps_its_text_says_nothing_more() {
+        assert_repeats(&json!({"result": 3}), &["3"], true);
+        assert_repeats(&json!({"result": "3"}), &["3"], true);
+        assert_repeats(&json!({"content": "a\nb"}), &["a\nb"], true);
+        assert_repeats(&json!({"result": ["a", "b"]}), &["a", "b"], true);
+        assert_repeats(&json!({"result": [{"x": 1}, 2]}), &["{\"x\":1}", "2"], true);
+        assert_repeats(&json!({"result": {"x": 1}}), &["{\"x\": 1}"], true);
+    }
+
+    #[test]
+    fn structured_result_that_says_more_is_shown() {
+        assert_repeats(&json!({"result": 3}), &["4"], false);
+        assert_repeats(&json!({"result": 3, "unit": "m"}), &["3"], false);
+        assert_repeats(&json!({"result": ["a", "b"]}), &["a"], false);
+        assert_repeats(&json!({"result": null}), &[], false);
+        assert_repeats(&json!({}), &["a"], false);
+    }
 }

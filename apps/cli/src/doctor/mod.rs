@@ -10,17 +10,13 @@ mod machine;
 mod port;
 mod store;
 
-use std::{
-    io::{self, Write},
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{io, path::PathBuf, process::ExitCode};
 
-use console::style;
 use serde::Serialize;
 
 use crate::{
     paths,
+    print::{self, Paint, paint},
     serve::config::{self, Config},
     store::{block_on, own_url, plain},
     trouble::{Kind, Result, Trouble},
@@ -171,27 +167,23 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
 }
 
 fn say(findings: &[Finding], healthy: bool, json: bool) -> Result<()> {
-    let mut text = Vec::new();
+    let mut lines = Vec::new();
     let failed = |error: &dyn std::fmt::Display| Trouble::new(Kind::Failed, error);
     if json {
         let report = Report { healthy, findings };
-        serde_json::to_writer(&mut text, &report).map_err(|error| failed(&error))?;
-        text.push(b'\n');
+        lines.push(serde_json::to_string(&report).map_err(|error| failed(&error))?);
     }
     for Finding { check, level, what, remedy } in findings.iter().filter(|_| !json) {
         // Colours are left out by themselves where nobody sees them.
         let word = match level {
-            Level::Ok => style("ok     ").green(),
-            Level::Warning => style("warning").yellow(),
-            Level::Failure => style("FAILURE").red().bold(),
+            Level::Ok => paint(Paint::Green, "ok     "),
+            Level::Warning => paint(Paint::Yellow, "warning"),
+            Level::Failure => paint(Paint::Red, "FAILURE"),
         };
-        let mut line = format!("{word}  {check:10}  {}\n", plain(what));
-        if let Some(remedy) = remedy {
-            line.push_str(&format!("{:21}try: {}\n", "", plain(remedy)));
-        }
-        text.extend(line.into_bytes());
+        lines.push(format!("{word}  {check:10}  {}", plain(what)));
+        lines.extend(remedy.as_ref().map(|it| format!("{:21}try: {}", "", plain(it))));
     }
-    match io::stdout().lock().write_all(&text) {
+    match print::page(&lines.join("\n")) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(failed(&error)),
         _ => Ok(()),
     }

@@ -3,14 +3,17 @@
 
 use std::path::{Path, PathBuf};
 
-use console::style;
 use serde_json::json;
 
 use super::{
     config::{AuthConfig, ServerConfig, TaskMode, ToolConfig},
     runner::Runner,
 };
-use crate::{job::State, store::without_password};
+use crate::{
+    job::State,
+    print::{self, Paint, paint, talk},
+    store::without_password,
+};
 
 pub(super) struct Hello {
     name: String,
@@ -58,63 +61,59 @@ impl Hello {
     fn begin(&self) {
         let version = env!("CARGO_PKG_VERSION");
         match &self.file {
-            Some(file) => eprintln!("outlive {version} serves {}", file.display()),
+            Some(file) => talk!("outlive {version} serves {}", file.display()),
             None => {
-                eprintln!(
-                    "outlive {version} serves a demo, because there is no outlive.toml here."
-                );
-                eprintln!("  to write your own:  outlive serve --print-demo > outlive.toml");
+                talk!("outlive {version} serves a demo, because there is no outlive.toml here.");
+                talk!("  to write your own:  outlive serve --print-demo > outlive.toml");
             }
         }
     }
 
     pub(super) fn on_stdio(&self) {
         self.begin();
-        eprintln!("  data   {}", self.data.display());
+        talk!("  data   {}", self.data.display());
     }
 
     pub(super) fn at(&self, url: &str, json: bool) {
         self.begin();
-        eprintln!("\n  {}", style(url).for_stderr().bold());
+        talk!("\n  {}", paint(Paint::Bold, url));
         let width = self.tools.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
         for (index, (name, task)) in self.tools.iter().enumerate() {
             let label = if index == 0 { "tools" } else { "" };
-            let line = format!("  {label:<6} {name:<width$}  {}", style(task).for_stderr().dim());
-            eprintln!("{}", line.trim_end());
+            let line = format!("  {label:<6} {name:<width$}  {}", paint(Paint::Dim, task));
+            talk!("{}", line.trim_end());
         }
-        eprintln!("  data   {}", self.data.display());
-        eprintln!("  store  {}", self.store);
+        talk!("  data   {}", self.data.display());
+        talk!("  store  {}", self.store);
         if let Some(auth) = &self.auth {
-            eprintln!("  login  at {}, for {}", auth.places(), auth.resource);
+            talk!("  login  at {}, for {}", auth.places(), auth.resource);
         }
-        eprintln!();
+        talk!("");
         // Tokens are for the address that the outside sees.
         self.connect(self.auth.as_ref().map_or(url, |auth| &auth.resource));
         if json {
             let tools: Vec<&str> = self.tools.iter().map(|(name, _)| name.as_str()).collect();
             let said = json!({"url": url, "tools": tools, "data": self.data, "store": self.store});
-            #[expect(clippy::print_stdout, reason = "this is the data that was asked for")]
-            {
-                println!("{said}");
-            }
+            // Nobody who reads it is no reason not to serve.
+            let _ = print::data(&said.to_string());
         }
     }
 
     fn connect(&self, url: &str) {
         let Self { name, tokens, .. } = self;
         let header = if *tokens { " --header \"Authorization: Bearer $TOKEN\"" } else { "" };
-        eprintln!("  Claude Code   claude mcp add --transport http {name} {url}{header}");
+        talk!("  Claude Code   claude mcp add --transport http {name} {url}{header}");
         let mut server = json!({"name": name, "type": "http", "url": url});
         if *tokens {
             server["headers"] = json!({"Authorization": "Bearer ${input:token}"});
         }
-        eprintln!("  VS Code       code --add-mcp '{server}'");
+        talk!("  VS Code       code --add-mcp '{server}'");
         let token = if *tokens { " --token-env TOKEN" } else { "" };
         match self.example {
-            Some(example) => eprintln!("  a terminal    outlive call {url}{token} {example}"),
-            None => eprintln!("  a terminal    outlive inspect {url}{token}"),
+            Some(example) => talk!("  a terminal    outlive call {url}{token} {example}"),
+            None => talk!("  a terminal    outlive inspect {url}{token}"),
         }
-        eprintln!("\nCtrl-C stops the server; commands that run as tasks go on.");
+        talk!("\nCtrl-C stops the server; commands that run as tasks go on.");
     }
 }
 
@@ -124,9 +123,9 @@ pub(super) fn goodbye(runner: &Runner) {
     let running = jobs.iter().filter(|job| job.state == State::Running).count();
     match running {
         0 => {}
-        1 => eprintln!("1 command goes on without the server; start it again to see it end"),
+        1 => talk!("1 command goes on without the server; start it again to see it end"),
         _ => {
-            eprintln!("{running} commands go on without the server; start it again to see them end")
+            talk!("{running} commands go on without the server; start it again to see them end")
         }
     }
 }

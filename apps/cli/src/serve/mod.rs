@@ -24,7 +24,7 @@ mod tools;
 
 use std::{
     future::Future,
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
@@ -46,7 +46,7 @@ use self::{
     tools::Tools,
 };
 use crate::{
-    paths,
+    paths, print,
     trouble::{Kind, Result, Trouble},
 };
 
@@ -88,7 +88,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     if args.print_demo {
-        let printed = io::stdout().write_all(config::DEMO.as_bytes());
+        let printed = print::own(config::DEMO.as_bytes());
         return printed.map(|()| ExitCode::SUCCESS).map_err(Trouble::usage);
     }
     crate::log::to_stderr();

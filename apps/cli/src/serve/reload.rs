@@ -13,6 +13,7 @@ use super::{
     config,
     tools::{Changed, Tools},
 };
+use crate::print::talk;
 
 /// How often to look. Looking is one question to the file system, and works where notices of
 /// changes do not: on network drives and in containers.
@@ -45,11 +46,11 @@ pub(super) async fn follow(path: PathBuf, server: Server, mut tools: Tools) {
         match config::load(&path) {
             Err(trouble) => {
                 trouble.tell();
-                eprintln!("  the tools stay as they were");
+                talk!("  the tools stay as they were");
             }
             Ok(config) => match tools.update(&server, config.tools) {
                 Ok(changed) => tell(&path, &changed),
-                Err(error) => eprintln!("error: {}: {error}", path.display()),
+                Err(error) => talk!("error: {}: {error}", path.display()),
             },
         }
     }
@@ -64,11 +65,11 @@ fn tell(path: &Path, changed: &Changed) {
         .map(|(what, names)| format!("{what}: {}", names.join(", ")))
         .collect();
     if parts.is_empty() {
-        eprintln!(
+        talk!(
             "{} was written; the tools are the same ([server], [auth] and [tasks] are read at the start only)",
             path.display()
         );
     } else {
-        eprintln!("{} was read again; {}", path.display(), parts.join("; "));
+        talk!("{} was read again; {}", path.display(), parts.join("; "));
     }
 }

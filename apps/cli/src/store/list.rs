@@ -1,10 +1,6 @@
 //! `outlive store list`.
 
-use std::{
-    io::{self, Write},
-    process::ExitCode,
-    time::Duration,
-};
+use std::{io, process::ExitCode, time::Duration};
 
 use outlive::tasks::{After, Filter, Operator, Overseen, Phase};
 
@@ -12,7 +8,10 @@ use super::{
     access, json, span,
     words::{plain, rough, shortened, state, table, wall_clock},
 };
-use crate::trouble::{Kind, Result, Trouble};
+use crate::{
+    print::{self, talk},
+    trouble::{Kind, Result, Trouble},
+};
 
 /// How many tasks are read at once.
 const PAGE: usize = 500;
@@ -118,11 +117,11 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
     }
     if !args.json {
         match rows.is_empty() {
-            true => eprintln!("no such tasks"),
+            true => talk!("no such tasks"),
             false => say(table(HEAD, &rows).trim_end())?,
         }
         if left == 0 {
-            eprintln!("there may be more: --all, or --limit COUNT");
+            talk!("there may be more: --all, or --limit COUNT");
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -157,7 +156,7 @@ fn row(task: &Overseen) -> [String; 6] {
 
 /// Says a line on standard output. Whoever does not read on, as `head`, is no trouble.
 pub(super) fn say(text: &str) -> Result<()> {
-    match writeln!(io::stdout().lock(), "{text}") {
+    match print::data(text) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => Err(Trouble::new(Kind::Failed, error)),
         Ok(()) => Ok(()),

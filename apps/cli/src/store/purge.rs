@@ -12,7 +12,10 @@ use super::{
     span,
     words::{phase_word, plain, wall_clock},
 };
-use crate::trouble::{Result, Trouble};
+use crate::{
+    print::talk,
+    trouble::{Result, Trouble},
+};
 
 /// How many tasks are forgotten at once: servers write in between.
 const AT_ONCE: usize = 1_000;
@@ -84,7 +87,7 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
             (true, why) => json::print(&Done { id: task.as_str(), purged: why.is_none(), why })?,
             (false, None) => say(&format!("{} is gone", plain(task.as_str())))?,
             (false, Some(_)) if purged.is_none() => drop(no_task(task.as_str()).tell()),
-            (false, Some(why)) => eprintln!("error: {} is not purged: {why}", plain(task.as_str())),
+            (false, Some(why)) => talk!("error: {} is not purged: {why}", plain(task.as_str())),
         }
     }
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -11,7 +11,10 @@ use super::{
     list::{page, say},
     words::{phase_word, plain},
 };
-use crate::trouble::{Result, Trouble};
+use crate::{
+    print::talk,
+    trouble::{Result, Trouble},
+};
 
 /// Has tasks tried again that are kept: after repeated crashes, or because what they had recorded
 /// could not be read any more.
@@ -74,12 +77,12 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
             (false, None) => say(&format!("{} is queued", plain(task.as_str())))?,
             (false, Some(_)) if retried.is_none() => drop(no_task(task.as_str()).tell()),
             (false, Some(why)) => {
-                eprintln!("error: {} is not tried again: {why}", plain(task.as_str()))
+                talk!("error: {} is not tried again: {why}", plain(task.as_str()))
             }
         }
     }
     if tasks.is_empty() {
-        eprintln!("no task is kept");
+        talk!("no task is kept");
     }
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -62,20 +62,7 @@ pub(super) fn phase_word(phase: Phase) -> &'static str {
 
 /// Text of others, on one line.
 pub(crate) fn plain(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for one in text.chars() {
-        match one {
-            '\n' | '\r' | '\t' => shown.push(' '),
-            // Also those that turn the direction of what follows.
-            one if one.is_control()
-                || matches!(one, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
-            {
-                let _ = write!(shown, "\\u{{{:x}}}", u32::from(one));
-            }
-            one => shown.push(one),
-        }
-    }
-    shown
+    outlive::text::line(text).into_owned()
 }
 
 /// No more than so many characters of it.

@@ -3,7 +3,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
-use outlive_protocol::Scopes;
+use outlive_protocol::{Scopes, text::is_visible};
 use ring::digest::{SHA256, digest};
 
 use super::reply::{Reply, guard};
@@ -102,7 +102,7 @@ pub(super) fn reply(status: StatusCode, html: &str) -> Reply {
 /// left out.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for char in text.chars().filter(|char| is_shown(*char)) {
+    for char in text.chars().filter(|char| is_visible(*char)) {
         match char {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
@@ -113,13 +113,6 @@ pub(super) fn escaped(text: &str) -> String {
         }
     }
     out
-}
-
-/// Whether a sign shows as itself and leaves the others as they are.
-fn is_shown(char: char) -> bool {
-    !char.is_control()
-        && !matches!(char, '\u{ad}' | '\u{61c}' | '\u{feff}' | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]

@@ -63,6 +63,8 @@ pub enum Reason {
     },
     /// The task was cancelled.
     TaskCancelled,
+    /// The task failed with this error. It is the outcome of the task: asking again brings it again.
+    TaskFailed,
     /// The task does not exist any more: it expired, was purged, or was never this caller's.
     TaskGone,
     /// Something broke at the server.
@@ -165,9 +167,15 @@ impl Error {
                     | TransportErrorKind::TooLarge(_)
                     | TransportErrorKind::Start
             ),
-            Self::Refused(refused) => {
-                matches!(refused.reason, Reason::Busy { .. } | Reason::Internal)
-            }
+            Self::Refused(refused) => match refused.reason {
+                Reason::Busy { .. } => true,
+                // A server that is well again soon says so; a handler that failed fails again.
+                Reason::Internal => {
+                    refused.retry_after().is_some()
+                        || matches!(refused.status, Some(502 | 503 | 504))
+                }
+                _ => false,
+            },
             Self::GaveUp(GaveUp::TimedOut(_)) => true,
             _ => false,
         }
@@ -176,13 +184,8 @@ impl Error {
 
 impl Refused {
     pub(crate) fn of(error: ErrorObject, status: Option<u16>) -> Self {
-        let data = error
-            .data
-            .as_ref()
-            .and_then(|data| serde_json::from_str::<serde_json::Value>(data.get()).ok())
-            .unwrap_or_default();
-        let retry_after =
-            data.get("retryAfterMs").and_then(serde_json::Value::as_u64).map(Duration::from_millis);
+        let retry_after = retry_after(error.data.as_ref());
+        let is_cancelled = is_of_cancelled_task(error.data.as_ref());
         let reason = match (error.code, status) {
             (_, Some(401)) => Reason::Unauthorized,
             (_, Some(403)) => Reason::Forbidden,
@@ -190,25 +193,45 @@ impl Refused {
             (code::METHOD_NOT_FOUND, _) => Reason::NoSuchMethod,
             (code::RESOURCE_NOT_FOUND, _) => Reason::NotFound,
             (code::MISSING_CAPABILITY, _) => Reason::MissingCapability,
-            (code::INTERNAL, _) if data["status"] == "cancelled" && data["taskId"].is_string() => {
-                Reason::TaskCancelled
-            }
+            (code::INTERNAL, _) if is_cancelled => Reason::TaskCancelled,
             (code::INTERNAL, _) => Reason::Internal,
             _ => Reason::Request,
         };
         Self { code: error.code, message: error.message, data: error.data, reason, status }
     }
 
-    /// Whether it is what came of a task that was cancelled.
-    pub(crate) fn is_of_cancelled_task(&self) -> bool {
-        let data = self.data.as_ref().and_then(|data| serde_json::from_str(data.get()).ok());
-        let data: serde_json::Value = data.unwrap_or_default();
-        data["status"] == "cancelled"
+    /// The same as the outcome of a task: whatever it says, it does not change any more.
+    pub(crate) fn of_task(mut self) -> Self {
+        if matches!(self.reason, Reason::Internal | Reason::Busy { .. }) {
+            self.reason = Reason::TaskFailed;
+        }
+        self
+    }
+
+    /// When to ask again, if the server says so.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self.reason {
+            Reason::Busy { retry_after } => retry_after,
+            Reason::Internal => retry_after(self.data.as_ref()),
+            _ => None,
+        }
     }
 
     pub(crate) fn plain(reason: Reason, code: i32, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None, reason, status: None }
     }
+}
+
+/// Whether it is the data of the error that stands for a task that was cancelled.
+pub(crate) fn is_of_cancelled_task(data: Option<&RawJson>) -> bool {
+    let data = data.and_then(|data| serde_json::from_str(data.get()).ok());
+    let data: serde_json::Value = data.unwrap_or_default();
+    data["status"] == "cancelled"
+}
+
+fn retry_after(data: Option<&RawJson>) -> Option<Duration> {
+    let data: serde_json::Value = serde_json::from_str(data?.get()).ok()?;
+    data.get("retryAfterMs").and_then(serde_json::Value::as_u64).map(Duration::from_millis)
 }
 
 impl From<Refused> for Error {

@@ -51,6 +51,7 @@ mod stream;
 mod subscription;
 mod target;
 mod tasks;
+mod tool_arguments;
 mod tools;
 mod tracker;
 
@@ -81,6 +82,7 @@ pub use stream::{Segment, StreamTool, ToolStream};
 pub use subscription::{Filter, Subscription};
 pub use target::{Opened, Target};
 pub use tasks::{TaskEvent, TaskEvents, TaskHandle};
+pub use tool_arguments::check_arguments;
 pub use tools_text::texts;
 
 mod tools_text {

@@ -19,7 +19,7 @@ fn a_tool_is_called_by_url_by_command_line_and_behind_two_dashes() {
         let ran = outlive.says(&["call", "--version", era, &stage.url, "add", "a=1", "b=2"], SUM);
         assert_eq!(ran.err, "", "nothing to talk about");
         let ran = outlive.says(&["call", "--version", era, &command, "add", "a=1", "b=2"], SUM);
-        assert_eq!(ran.err, "stage is on stdio\n", "what the server says is talk");
+        assert_eq!(ran.err, "| stage is on stdio\n", "what the server says is talk");
         let program = program();
         outlive
             .says(&["call", "--version", era, "add", "a=1", "b=2", "--", &program, "--stdio"], SUM);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::stage::{Outlive, Stage, program};
+use super::stage::{Outlive, Stage, example, program};
 
 #[test]
 fn a_page_has_tools_with_their_arguments() {
@@ -15,7 +15,7 @@ fn a_page_has_tools_with_their_arguments() {
             "revision      2026-07-28\n",
             "io.modelcontextprotocol/tasks",
             "Everything that can happen to a call.",
-            "Tools (9)\n",
+            "Tools (10)\n",
             "  add  read-only\n      Adds two numbers.\n    * a  integer\n    * b  integer\n      returns {sum}\n",
             "size    one of small, large",
         ] {
@@ -23,6 +23,22 @@ fn a_page_has_tools_with_their_arguments() {
         }
         assert!(!page.contains('\u{1b}'), "no colours in a pipe");
     }
+}
+
+#[test]
+fn lists_that_fail_do_not_take_the_others_with_them() {
+    let outlive = Outlive::new();
+    let server = |how: &str| format!("'{}' {how}", example("hostile"));
+    let page = outlive.run(&["inspect", &server("--broken")]);
+    assert_eq!(page.code, 0, "{page:?}");
+    for part in ["<tool-name>", "Could not be read (2)\n  resources: ", "  prompts: ", "<broken>"] {
+        assert!(page.out.contains(part), "{part:?} is missing:\n{}", page.out);
+    }
+    let found = outlive.json(&["inspect", "--json", &server("--broken")]);
+    assert!(found["failed"]["prompts"].as_str().unwrap().contains("-32603"), "{found}");
+    assert!(!found["tools"].as_array().unwrap().is_empty());
+    let nothing = outlive.run(&["inspect", &server("--broken-all")]);
+    assert!(nothing.code == 1 && nothing.out.is_empty(), "{nothing:?}");
 }
 
 #[test]

@@ -50,10 +50,15 @@ impl Drop for Folder {
 
 /// The server of `examples/stage.rs`, which cargo builds with the tests.
 pub(crate) fn program() -> String {
+    example("stage")
+}
+
+/// A program of `examples`, which cargo builds with the tests.
+pub(crate) fn example(name: &str) -> String {
     let tests = env::current_exe().unwrap();
     let built = tests.parent().and_then(Path::parent).unwrap();
-    let program = built.join("examples").join(format!("stage{}", env::consts::EXE_SUFFIX));
-    assert!(program.exists(), "{} is not there: cargo build --example stage", program.display());
+    let program = built.join("examples").join(format!("{name}{}", env::consts::EXE_SUFFIX));
+    assert!(program.exists(), "{} is not there: cargo build --example {name}", program.display());
     program.to_str().unwrap().to_owned()
 }
 

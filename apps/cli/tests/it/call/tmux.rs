@@ -38,10 +38,21 @@ impl Terminal {
         let data = quoted(&outlive.folder.file("data"));
         // `cat` keeps the terminal, and what stands on it, until the test is over.
         let line = format!(
-            "OUTLIVE_DATA={data} {before} {program} {} {behind}; echo EXIT:$?; exec cat",
+            "export OUTLIVE_DATA={data} OUTLIVE_KEY_STORE=off; {before} {program} {} {behind}; echo EXIT:$?; exec cat",
             words.join(" ")
         );
         terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "30", &line]);
+        terminal
+    }
+
+    /// Runs the program in a terminal, and keeps every byte that it writes there in a file.
+    pub(crate) fn record(outlive: &Outlive, arguments: &[&str], file: &str) -> Self {
+        // Nothing is written before somebody listens.
+        let begin = format!("{file}.begin");
+        let wait = format!("while [ ! -e {} ]; do sleep 0.02; done; env", quoted(&begin));
+        let terminal = Self::run_with(outlive, &wait, arguments, "");
+        terminal.tmux(&["pipe-pane", &format!("cat > {}", quoted(file))]);
+        std::fs::write(begin, "").unwrap();
         terminal
     }
 

@@ -11,7 +11,7 @@ use super::observe::{Observer, about, gone};
 use crate::client::{
     answer::{Ask, Origin, Question, Settled, cancelled, settle},
     core::Core,
-    error::{Error, GaveUp, Reason, Refused, Result},
+    error::{Error, GaveUp, Reason, Refused, Result, is_of_cancelled_task},
     notebook::{Record, SavedAnswer, Stage},
     request::{Waiting, jitter, read, send},
     stream::Segment,
@@ -22,6 +22,28 @@ const TOGETHER: Duration = Duration::from_millis(50);
 
 /// How often an answer is sent again after it got lost.
 const RESENDS: u32 = 8;
+
+/// How long news of an input request that has its response may be late.
+const LATE: Duration = Duration::from_secs(10);
+
+/// An input request that was seen.
+#[derive(Debug)]
+struct Known {
+    /// The request, to know it again.
+    words: String,
+    /// Whether a later state of the task did not list it.
+    is_gone: bool,
+    /// How often it was listed again after that.
+    returns: u32,
+    /// Since when it is listed although it has its response.
+    since: Option<Instant>,
+}
+
+impl Known {
+    fn new(words: String) -> Self {
+        Self { words, is_gone: false, returns: 0, since: None }
+    }
+}
 
 /// Something about a task.
 #[derive(Clone, Debug)]
@@ -46,8 +68,10 @@ pub(crate) struct Drive {
     id: String,
     era: &'static dyn ClientEra,
     observer: Observer,
-    /// Questions that somebody is answering, or has answered.
-    known: BTreeMap<String, ()>,
+    /// Input requests that somebody is responding to, or has responded to, by their keys.
+    known: BTreeMap<String, Known>,
+    /// How often the result could not be fetched, although it is there.
+    lost_results: u32,
     asking: JoinSet<(String, bool, Settled)>,
     deadline: Option<Instant>,
     /// Until when a task that was cancelled is watched.
@@ -86,6 +110,7 @@ impl Drive {
             era,
             observer: Observer::new(core, task.id.clone(), era, task.poll, at_once),
             known: BTreeMap::new(),
+            lost_results: 0,
             asking: JoinSet::new(),
             deadline,
             grace: None,
@@ -147,6 +172,10 @@ impl Drive {
     }
 
     async fn seen(&mut self, snapshot: TaskSnapshot) -> Result<Option<TaskEvent>> {
+        let open = snapshot.questions.as_ref();
+        for (key, known) in &mut self.known {
+            known.is_gone |= !open.is_some_and(|open| open.iter().any(|(it, _)| it == key));
+        }
         match (snapshot.status, self.era.tasks()) {
             (TaskStatus::Cancelled, _) => Err(self.over(cancelled_task(&self.id)).await),
             (TaskStatus::Completed | TaskStatus::Failed, TaskDialect::Given) => {
@@ -167,11 +196,13 @@ impl Drive {
     async fn outcome(&mut self, snapshot: TaskSnapshot) -> Result<TaskEvent> {
         match (snapshot.status, snapshot.result, snapshot.error) {
             (TaskStatus::Completed, Some(result), _) => self.done(read(result.get())?).await,
-            (TaskStatus::Failed, _, Some(error)) => Err(self.over(Refused::of(error, None)).await),
+            (TaskStatus::Failed, _, Some(error)) => {
+                Err(self.over(Refused::of(error, None).of_task()).await)
+            }
             (TaskStatus::Failed, ..) => {
                 let message = snapshot.message.unwrap_or_else(|| "the task failed".to_owned());
                 let error = ErrorObject { code: outlive_wire::code::INTERNAL, message, data: None };
-                Err(self.over(Refused::of(error, None)).await)
+                Err(self.over(Refused::of(error, None).of_task()).await)
             }
             _ => Err(Error::broke("its task is completed and has no result")),
         }
@@ -193,6 +224,13 @@ impl Drive {
                 Ok(None)
             }
             Err(Error::GaveUp(GaveUp::TimedOut(_))) => Ok(None),
+            // The server is busy or without its store; a stored error that says so is met again.
+            Err(error) if error.is_transient() && self.lost_results < RESENDS => {
+                self.lost_results += 1;
+                let wait = error.refused().and_then(Refused::retry_after).unwrap_or_default();
+                tokio::time::sleep(wait.min(self.core.limits().poll_ceiling)).await;
+                Ok(None)
+            }
             Err(Error::Refused(refused)) => Err(self.settle_refusal(refused).await),
             Err(error) => Err(error),
         }
@@ -200,7 +238,7 @@ impl Drive {
 
     /// A refusal of a result is what came of the call, unless it says that there is no such task.
     async fn settle_refusal(&mut self, refused: Refused) -> Error {
-        if refused.is_of_cancelled_task() {
+        if is_of_cancelled_task(refused.data.as_ref()) {
             return self.over(cancelled_task(&self.id)).await;
         }
         match gone(refused.into()) {
@@ -217,7 +255,7 @@ impl Drive {
             {
                 refused.into()
             }
-            Error::Refused(refused) => self.over(refused).await,
+            Error::Refused(refused) => self.over(refused.of_task()).await,
             error => error,
         }
     }
@@ -234,8 +272,11 @@ impl Drive {
         let mut resend = Vec::new();
         for (key, request) in questions {
             // What was answered is not asked again; what may not have arrived is sent again.
+            let words = serde_json::to_string(&request).unwrap_or_default();
             if let Some(answer) = saved.get(&key) {
-                if !answer.taken {
+                if answer.taken {
+                    self.asked_again(&key, words)?;
+                } else {
                     resend.push((key, answer.answer.clone()));
                 }
                 continue;
@@ -246,7 +287,7 @@ impl Drive {
             let origin = Origin::Task { id: self.id.clone() };
             let label = self.core.dispatch.label();
             let question = Question::read(request, origin, label, Some(key.clone()))?;
-            self.known.insert(key.clone(), ());
+            self.known.insert(key.clone(), Known::new(words));
             if !self.answers {
                 return Ok(Some(TaskEvent::Question(Box::new(question))));
             }
@@ -260,6 +301,22 @@ impl Drive {
             self.give(resend).await?;
         }
         Ok(Some(TaskEvent::Status(Box::new(snapshot))))
+    }
+
+    /// An input request that has its response is listed again. That may be news that is late; a key
+    /// that is used for another request is a breach of the protocol, and nobody would ever respond.
+    fn asked_again(&mut self, key: &str, words: String) -> Result<()> {
+        let known = self.known.entry(key.to_owned()).or_insert_with(|| Known::new(words.clone()));
+        let since = *known.since.get_or_insert_with(Instant::now);
+        if known.is_gone {
+            known.returns += 1;
+            known.is_gone = false;
+            self.observer.look_now();
+        }
+        match known.words != words || known.returns > 1 || since.elapsed() > LATE {
+            true => Err(Error::broke(format!("it uses the key `{key}` of an input request twice"))),
+            false => Ok(()),
+        }
     }
 
     /// Answers are ready: they go out with those that are ready right after them.
@@ -400,10 +457,7 @@ async fn repeated(core: &Arc<Core>, method: Method, id: &str, more: &str) -> Res
             Ok(()) => return Ok(()),
             Err(error) if error.is_transient() && lost < RESENDS => {
                 lost += 1;
-                let asked_for = match error.reason() {
-                    Some(Reason::Busy { retry_after }) => retry_after,
-                    _ => None,
-                };
+                let asked_for = error.refused().and_then(Refused::retry_after);
                 let wait = asked_for.unwrap_or(Duration::from_millis(100) * (1 << lost));
                 tokio::time::sleep(wait + jitter(wait / 4)).await;
             }

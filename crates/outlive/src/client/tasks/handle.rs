@@ -102,7 +102,7 @@ impl TaskHandle {
     pub async fn wait(&mut self) -> Result<CallToolResult> {
         match &mut self.state {
             State::Done(result) => Ok((**result).clone()),
-            State::Failed(error) => Err(Refused::of(error.clone(), None).into()),
+            State::Failed(error) => Err(Refused::of(error.clone(), None).of_task().into()),
             State::Task(task, era, drive) => {
                 let drive = drive.get_or_insert_with(|| {
                     Box::new(Drive::new(&self.core, self.record.clone(), *era, task, true))
@@ -128,7 +128,7 @@ impl TaskHandle {
     pub(crate) async fn drive_on(&mut self) -> Result<TaskEvent> {
         let event = match &mut self.state {
             State::Done(result) => return Ok(TaskEvent::Done(result.clone())),
-            State::Failed(error) => return Err(Refused::of(error.clone(), None).into()),
+            State::Failed(error) => return Err(Refused::of(error.clone(), None).of_task().into()),
             State::Task(task, era, drive) => {
                 let drive = drive.get_or_insert_with(|| {
                     Box::new(Drive::new(&self.core, self.record.clone(), *era, task, true))

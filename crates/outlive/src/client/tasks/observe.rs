@@ -21,6 +21,9 @@ use crate::client::{
 /// How much more seldom is looked while the server tells by itself.
 const LISTENING: u32 = 10;
 
+/// How many looks in a row may fail inside the server.
+const FAILED_LOOKS: u32 = 5;
+
 /// How long a server may take to agree to a subscription.
 const AGREEING: Duration = Duration::from_secs(5);
 
@@ -142,16 +145,13 @@ impl Observer {
                 self.next_look = now + self.interval();
                 Ok(Some(snapshot))
             }
-            Err(error) if error.is_transient() => {
+            Err(error) if error.is_transient() || self.may_be_passing(&error) => {
                 let since = *self.failing_since.get_or_insert(now);
                 if now - since > self.core.limits().total_timeout {
                     return Err(error);
                 }
                 self.failures += 1;
-                let asked_for = match error.reason() {
-                    Some(Reason::Busy { retry_after }) => retry_after,
-                    _ => None,
-                };
+                let asked_for = error.refused().and_then(Refused::retry_after);
                 let backing_off = self.interval() * (1 << self.failures.min(6));
                 let ceiling = self.core.limits().poll_ceiling;
                 self.next_look = now + asked_for.unwrap_or(backing_off.min(ceiling));
@@ -160,6 +160,12 @@ impl Observer {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether a failure to look may say nothing about the task: the task's own error is part of a
+    /// look that succeeds.
+    fn may_be_passing(&self, error: &Error) -> bool {
+        error.reason() == Some(Reason::Internal) && self.failures < FAILED_LOOKS
     }
 
     /// A subscription has brought something, or ended.

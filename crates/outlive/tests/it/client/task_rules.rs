@@ -385,3 +385,110 @@ async fn a_task_that_asks_for_what_was_not_declared_is_not_waited_for() {
         }
     }
 }
+
+/// A server whose task failed with an internal error, as one whose handler panicked.
+fn failed(data: Value) -> Value {
+    with(task("failed"), json!({"error": {"code": -32603, "message": "broken", "data": data}}))
+}
+
+#[tokio::test]
+async fn task_that_failed_with_an_internal_error_ends_with_it() {
+    for data in [Value::Null, json!({"retryAfterMs": 1})] {
+        let stored = data.clone();
+        let peer = HttpScript::new(move |seen, _| {
+            let stored = stored.clone();
+            async move {
+                match seen.method() {
+                    "server/discover" => ok(&seen, &offering_tasks()),
+                    "tools/call" => ok(&seen, &made()),
+                    "tasks/get" => ok(&seen, &failed(stored)),
+                    _ => empty(404),
+                }
+            }
+        })
+        .await;
+        let client = builder().connect(peer.url.as_str()).await.unwrap();
+        let error = client.call_tool("work", json!({})).await.unwrap_err();
+        assert_eq!(error.reason(), Some(Reason::TaskFailed), "{error}");
+        assert!(!error.is_transient() && error.to_string().contains("broken"), "{error}");
+        // Who watches hears it once.
+        let mut handle = client.start_tool("work", json!({})).await.unwrap();
+        let mut events = handle.events().answering();
+        let mut errors = 0;
+        while let Some(event) = events.next().await {
+            errors += usize::from(event.is_err());
+        }
+        assert_eq!(errors, 1);
+        assert_eq!(handle.wait().await.unwrap_err().reason(), Some(Reason::TaskFailed));
+    }
+}
+
+#[tokio::test]
+async fn legacy_task_that_failed_with_an_internal_error_ends_with_it() {
+    let looks = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&looks);
+    let (target, _) = pipe(move |request| {
+        let task = json!({"taskId": "t", "status": "failed", "ttl": null, "pollInterval": 10,
+            "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z"});
+        let refused = |data: Value| {
+            let error = json!({"code": -32603, "message": "broken", "data": data});
+            vec![json!({"jsonrpc": "2.0", "id": request["id"], "error": error}).to_string()]
+        };
+        match request["method"].as_str() {
+            Some("initialize") => {
+                let mut hello = initialized("2025-11-25");
+                hello["capabilities"]["tasks"] = json!({"requests": {"tools": {"call": {}}}});
+                vec![line(request, &hello)]
+            }
+            Some("tools/list") => {
+                let tool = json!({"name": "work", "inputSchema": {"type": "object"},
+                    "execution": {"taskSupport": "required"}});
+                vec![line(request, &json!({"tools": [tool]}))]
+            }
+            Some("tools/call") => vec![line(request, &json!({"task": task}))],
+            Some("tasks/get") => vec![line(request, &task)],
+            // Its store is away for a moment, then it says what came of the task.
+            Some("tasks/result") => {
+                let mut looks = count.lock().unwrap();
+                *looks += 1;
+                refused(if *looks < 3 { json!({"retryAfterMs": 1}) } else { Value::Null })
+            }
+            _ => vec![],
+        }
+    });
+    let client = builder().version(Version::V2025_11_25).connect(target).await.unwrap();
+    let mut handle = client.start_tool("work", json!({})).await.unwrap();
+    let error = handle.wait().await.unwrap_err();
+    assert_eq!(error.reason(), Some(Reason::TaskFailed), "{error}");
+    assert_eq!(*looks.lock().unwrap(), 3);
+}
+
+#[tokio::test]
+async fn key_of_an_input_request_that_is_used_twice_is_an_error_at_once() {
+    let peer = HttpScript::new(|seen, count| async move {
+        let asks = |message: &str| {
+            let mut form = form();
+            form["params"]["message"] = message.into();
+            with(
+                task("input_required"),
+                json!({"inputRequests": {"k": form}, "pollIntervalMs": 10}),
+            )
+        };
+        match (seen.method(), count) {
+            ("server/discover", _) => ok(&seen, &offering_tasks()),
+            ("tools/call", _) => ok(&seen, &made()),
+            ("tasks/get", 1) => ok(&seen, &asks("first")),
+            ("tasks/get", _) => ok(&seen, &asks("second")),
+            ("tasks/update", _) => ok(&seen, &json!({"resultType": "complete"})),
+            _ => empty(404),
+        }
+    })
+    .await;
+    let answers = Answers::new().form(|_| async { Answer::accept(json!({})) });
+    let client = builder().answerer(answers).connect(peer.url.as_str()).await.unwrap();
+    let begun = Instant::now();
+    let error = client.call_tool("work", json!({})).await.unwrap_err();
+    assert!(matches!(error, Error::PeerBroke(_)), "{error}");
+    assert!(error.to_string().contains("the key `k` of an input request twice"), "{error}");
+    assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
+}

@@ -1,0 +1,80 @@
+//! Arguments of a tool, checked before they are sent.
+
+use outlive_wire::Tool;
+use serde_json::{Map, Value, value::to_raw_value};
+
+use crate::server::Schema;
+
+/// Up to how many bytes a schema is read here; a larger one is the server's to check.
+const MAX_SCHEMA: usize = 256 * 1024;
+
+/// Checks arguments against the schema that a server lists for a tool.
+///
+/// A schema that cannot be used here (too large, an unknown dialect, a reference that leaves it) takes
+/// everything: the server decides.
+///
+/// # Errors
+///
+/// Why the arguments do not fit: a sentence that begins with the JSON pointer of the value.
+pub fn check_arguments(tool: &Tool, arguments: &Map<String, Value>) -> Result<(), String> {
+    let Ok(text) = to_raw_value(&tool.input_schema) else { return Ok(()) };
+    if text.get().len() > MAX_SCHEMA {
+        return Ok(());
+    }
+    let Ok(schema) = Schema::input_from_json(&text) else { return Ok(()) };
+    let arguments = serde_json::to_string(arguments).unwrap_or_default();
+    schema.check(&arguments).map_err(|violation| violation.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use outlive_wire::Tool;
+    use serde_json::{Value, json};
+
+    use super::check_arguments;
+
+    fn check(schema: &Value, arguments: &Value) -> Result<(), String> {
+        let tool: Tool =
+            serde_json::from_value(json!({"name": "tool", "inputSchema": schema})).unwrap();
+        check_arguments(&tool, arguments.as_object().unwrap())
+    }
+
+    #[test]
+    fn argument_outside_its_range_is_told_before_it_is_sent() {
+        let schema = json!({"type": "object", "properties": {
+            "from": {"type": "integer", "minimum": 1},
+            "name": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 3},
+        }});
+        assert_eq!(check(&schema, &json!({"from": 1, "name": "abc"})), Ok(()));
+        let reason = check(&schema, &json!({"from": 0})).unwrap_err();
+        assert!(reason.starts_with("`/from` "), "{reason}");
+        assert!(check(&schema, &json!({"name": "a/b"})).is_err());
+        assert!(check(&schema, &json!({"name": "abcd"})).is_err());
+    }
+
+    #[test]
+    fn schema_that_refers_to_itself_ends() {
+        let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
+        for schema in [
+            json!({"type": "object", "$ref": "#"}),
+            json!({"type": "object", "allOf": [{"$ref": "#"}]}),
+            json!({"type": "object", "anyOf": [{"$ref": "#"}, {"$ref": "#"}], "not": {"$ref": "#/not"}}),
+            json!({"type": "object", "allOf": [{"$ref": "#/$defs/a"}],
+                "$defs": {"a": {"allOf": [{"$ref": "#/$defs/b"}]}, "b": {"oneOf": [{"$ref": "#/$defs/a"}]}}}),
+            json!({"type": "object", "properties": {"a": {"$ref": "#/properties/a"}}}),
+            json!({"type": "object", "properties": {"a": {"type": "array", "items": {"$ref": "#/properties/a"}}}}),
+            json!({"type": "object", "$dynamicAnchor": "a", "allOf": [{"$dynamicRef": "#a"}]}),
+            json!({"type": "object", "if": {"$ref": "#"}, "then": {"$ref": "#"}, "else": {"$ref": "#"}}),
+        ] {
+            // What it says is up to the schema; that it says it is what counts.
+            let _ = check(&schema, &json!({"a": deep}));
+            let _ = check(&schema, &json!({}));
+        }
+    }
+
+    #[test]
+    fn schema_that_cannot_be_used_takes_everything() {
+        let schema = json!({"type": "object", "$ref": "https://example.com/schema"});
+        assert_eq!(check(&schema, &json!({"a": 1})), Ok(()));
+    }
+}

@@ -1,0 +1,70 @@
+//! The program writes to its terminal in one place, which makes what others wrote visible.
+
+use super::Findings;
+use super::tree::Tree;
+
+/// The one place.
+pub(super) const PRINT: &str = "apps/cli/src/print.rs";
+
+/// The sources that the rule is about.
+const PROGRAM: &str = "apps/cli/src/";
+
+/// Who may draw on a terminal: forms, bars and tables, of text that was made visible before.
+const DRAWS: [&str; 4] = [
+    "apps/cli/src/call/bar.rs",
+    "apps/cli/src/call/form.rs",
+    "apps/cli/src/doctor/machine.rs",
+    "apps/cli/src/tasks/watch.rs",
+];
+
+/// Who speaks to the process that started it, over a pipe.
+const PIPES: &str = "apps/cli/src/job/supervisor/";
+
+pub(super) fn check(tree: &Tree, findings: &mut Findings) {
+    let files = tree.rust_files().filter(|file| {
+        file.path.starts_with(PROGRAM) && file.path != PRINT && !file.path.starts_with(PIPES)
+    });
+    for file in files {
+        for line in file.lines().iter().filter(|line| !line.in_tests) {
+            let code = line.code.replace("stdout().is_terminal()", "");
+            let code = code.replace("stderr().is_terminal()", "");
+            let has = |word: &&str| code.contains(*word);
+            let prints = ["println!", "eprintln!", "print!(", "eprint!(", "dbg!("];
+            let writes = ["io::stdout", "io::stderr", "stdout().lock", "stderr().lock"];
+            let draws = ["Term::stdout", "Term::stderr", "Term::buffered"];
+            let is_drawn = DRAWS.contains(&file.path.as_str());
+            if prints.iter().any(|word| has(word))
+                || writes.iter().any(|word| has(word))
+                || (!is_drawn && draws.iter().any(|word| has(word)))
+            {
+                findings.add(
+                    &file.path,
+                    line.number,
+                    format!("text of others would reach the terminal as it is; use `{PRINT}`"),
+                );
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::found;
+    use super::check;
+
+    #[test]
+    fn output_elsewhere_is_a_finding() {
+        let text = "fn a() { eprintln!(\"x\"); }\nfn b() { io::stdout().lock(); }\nfn c() { Term::stderr(); }\n\
+                    fn d() { io::stdin().is_terminal() && io::stderr().is_terminal(); }\n// println!\n";
+        let places = [
+            ("apps/cli/src/call/mod.rs", text),
+            ("apps/cli/src/call/form.rs", "fn a() { Term::stderr(); }\n"),
+            ("apps/cli/src/print.rs", text),
+            ("apps/cli/src/job/supervisor/run.rs", text),
+            ("xtask/src/main.rs", text),
+        ];
+        let found = found(check, &places);
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert!(found.iter().all(|finding| finding.starts_with("apps/cli/src/call/mod.rs:")));
+    }
+}
