@@ -2,15 +2,11 @@
 //! user, and asks what to do when the user presses Ctrl-C.
 
 use std::{collections::BTreeSet, future::Future, pin::pin, sync::Arc};
-#[cfg(unix)]
-use std::{io::IsTerminal, os::fd::AsFd};
 
 use outlive::{
     client::{self, Ask, Error, Question, Reason, TaskEvent, TaskHandle, TaskSnapshot},
     wire::CallToolResult,
 };
-#[cfg(unix)]
-use tokio::{io::Interest, net::unix::pipe::Sender};
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
 use super::{
@@ -20,7 +16,10 @@ use super::{
     server::trouble,
     show,
 };
-use crate::trouble::{Kind, Result, Trouble};
+use crate::{
+    print,
+    trouble::{Kind, Result, Trouble},
+};
 
 /// Why nobody sits with a call any more.
 #[derive(Debug)]
@@ -150,7 +149,7 @@ impl Attendant {
             return Ok(Left::Detached);
         }
         let mut events = handle.events().answering();
-        let mut reader_left = pin!(reader_left());
+        let mut reader_left = pin!(print::reader_left());
         loop {
             let left = if let Some(left) = self.left.take() {
                 Some(left)
@@ -356,28 +355,6 @@ pub(crate) fn in_words(question: &Question) -> String {
         Ask::Url(url) => format!("{} ({})", shown(&url.message), shown(&url.url)),
         other => other.kind().to_owned(),
     }
-}
-
-/// Completes when whoever read standard output has left: a pipe says so before anything is written
-/// to it. What is no pipe is not left.
-pub(crate) async fn reader_left() {
-    #[cfg(unix)]
-    if let Some(out) = pipe()
-        && out.ready(Interest::ERROR).await.is_ok()
-    {
-        return;
-    }
-    std::future::pending().await
-}
-
-/// Standard output, to be watched and not to be written to: others may share it, and want it blocking.
-#[cfg(unix)]
-fn pipe() -> Option<Sender> {
-    let out = std::io::stdout();
-    if out.is_terminal() {
-        return None;
-    }
-    Sender::from_owned_fd_unchecked(out.as_fd().try_clone_to_owned().ok()?).ok()
 }
 
 async fn until(deadline: Option<Instant>) {

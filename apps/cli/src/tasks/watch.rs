@@ -18,11 +18,11 @@ use tokio::{sync::mpsc, task::JoinSet};
 use super::{list::tasks_of, page::state_in_words, resume::seen, table, taken::Taken};
 use crate::{
     call::{
-        attend::reader_left,
         handles::Handles,
         screen::{Screen, shown},
         server::{Connection, Server},
     },
+    print,
     trouble::{Kind, Result, Trouble},
 };
 
@@ -84,7 +84,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     drop(tell);
     let mut view = View::new(&screen, args.json, calls);
     view.draw();
-    let mut reader_left = pin!(reader_left());
+    let mut reader_left = pin!(print::reader_left());
     loop {
         tokio::select! {
             seen = told.recv() => match seen {
