@@ -32,7 +32,7 @@ use crate::trouble::{Kind, Result, Trouble};
 #[command(name = "outlive", version, propagate_version = true, arg_required_else_help = true)]
 #[command(
     after_help = "Exit codes: 0 done, 1 the tool failed, 2 wrong use, 3 no way to the server or the store, \
-4 cancelled, 5 a question that cannot be asked here, 130 interrupted."
+4 cancelled, 5 a question that cannot be asked here, 130 interrupted, 141 nobody reads the output."
 )]
 struct Program {
     #[command(subcommand)]

@@ -4,6 +4,8 @@
 //! error is for people, and always made visible. So no text of a server, a tool or a caller can steer a
 //! terminal, whoever printed it. `cargo xtask tidy` rejects other ways out.
 
+#[cfg(unix)]
+use std::os::fd::AsFd;
 use std::{
     borrow::Cow,
     io::{self, IsTerminal, Write},
@@ -13,6 +15,8 @@ use std::{
 use console::{Term, measure_text_width};
 use outlive::text;
 use serde::de::IgnoredAny;
+#[cfg(unix)]
+use tokio::{io::Interest, net::unix::pipe::Sender};
 
 /// Whether somebody reads standard output on a terminal.
 static IS_SHOWN: LazyLock<bool> = LazyLock::new(|| io::stdout().is_terminal());
@@ -118,6 +122,28 @@ fn code(char: char) -> Option<&'static str> {
 fn to_stdout(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}").and_then(|()| out.flush())
+}
+
+/// Completes when whoever read standard output has left: a pipe says so before anything is written
+/// to it. What is no pipe is not left.
+pub(crate) async fn reader_left() {
+    #[cfg(unix)]
+    if let Some(out) = pipe()
+        && out.ready(Interest::ERROR).await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
+/// Standard output, to be watched and not to be written to: others may share it, and want it blocking.
+#[cfg(unix)]
+fn pipe() -> Option<Sender> {
+    let out = io::stdout();
+    if out.is_terminal() {
+        return None;
+    }
+    Sender::from_owned_fd_unchecked(out.as_fd().try_clone_to_owned().ok()?).ok()
 }
 
 /// What a peer says: in lines that begin with a mark and do not reach the end of the terminal, so that

@@ -25,6 +25,8 @@ pub(crate) enum Kind {
     Unanswered = 5,
     /// The user stopped this program.
     Interrupted = 130,
+    /// Whoever read the output has left; a task goes on.
+    ReaderLeft = 141,
 }
 
 /// A failure, with a next step.
@@ -46,6 +48,11 @@ impl Trouble {
 
     pub(crate) fn unreachable(what: impl fmt::Display) -> Self {
         Self::new(Kind::Unreachable, what)
+    }
+
+    /// Which kind of failure it is.
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// What the user can do about it.

@@ -2,10 +2,14 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use outlive_tasks::store::{
-    After, Audit, AuditEvent, Filter, Inspected, Millis, Operated, Overseen, Purged, Retried,
-    StoreError, TaskId, open_operated,
+use outlive_tasks::{
+    engine::EngineConfig,
+    store::{
+        After, Answerer, Audit, AuditEvent, Cancelled, Filter, Inspected, Millis, Operated,
+        Overseen, Purged, Retried, StoreError, TaskId, open_operated,
+    },
 };
+use outlive_wire::RawJson;
 
 use crate::server::name_in_audit;
 
@@ -14,6 +18,9 @@ const AUDIT_RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// How many events of a task are shown.
 const EVENTS: usize = 1_000;
+
+/// How many tasks are read at once by whoever looks for one.
+const PAGE: usize = 500;
 
 /// Looks after a store, for all principals and without a server. Servers may use it meanwhile.
 ///
@@ -107,6 +114,77 @@ impl Operator {
             events.drain(..more);
         }
         Ok(Some(Shown { task: found, events }))
+    }
+
+    /// Ids of tasks that begin like this, newest first, so many at most. An id that is the whole of one
+    /// is that one alone. It may look through all there are.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub async fn find(&self, prefix: &str, limit: usize) -> Result<Vec<TaskId>, StoreError> {
+        let whole = TaskId::new(prefix);
+        if self.store.inspect(&whole).await?.is_some() {
+            return Ok(vec![whole]);
+        }
+        let (mut found, mut after) = (Vec::new(), None);
+        while found.len() < limit {
+            let page = self.store.tasks(&Filter::default(), after.as_ref(), PAGE).await?;
+            let ids = page.iter().map(|task| &task.view.id);
+            found.extend(ids.filter(|id| id.as_str().starts_with(prefix)).cloned());
+            match page.last().filter(|_| page.len() == PAGE) {
+                Some(last) => {
+                    let created = last.view.created;
+                    after = Some(After { created, id: last.view.id.clone() });
+                }
+                None => break,
+            }
+        }
+        found.truncate(limit);
+        Ok(found)
+    }
+
+    /// Cancels a task in place of its caller: at once if nobody runs it, else its worker is asked to
+    /// stop.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be written.
+    pub async fn cancel(&self, task: &TaskId) -> Result<Option<Cancelled>, StoreError> {
+        let Some(found) = self.store.inspect(task).await? else { return Ok(None) };
+        let principal = &found.task.principal;
+        let retention = EngineConfig::default().retention;
+        let cancelled = self.store.cancel(principal, task, false, retention).await?;
+        let what = match cancelled {
+            Some(Cancelled::Ended) => "cancelled",
+            Some(Cancelled::Requested) => "cancel-requested",
+            Some(Cancelled::Before) | None => return Ok(cancelled),
+        };
+        let cause = Some("an operator wants it".to_owned());
+        self.record(vec![self.event(principal, task, what, cause)]).await?;
+        Ok(cancelled)
+    }
+
+    /// Gives responses to open input requests of a task in place of its caller, by their names on the
+    /// wire; how many were taken. Those that are open to the client alone count: what a task waits
+    /// for elsewhere is not an operator's to give.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be written.
+    pub async fn answer(
+        &self,
+        task: &TaskId,
+        answers: Vec<(String, RawJson)>,
+    ) -> Result<Option<usize>, StoreError> {
+        let Some(found) = self.store.inspect(task).await? else { return Ok(None) };
+        let principal = &found.task.principal;
+        let taken = self.store.answer(principal, task, Answerer::Client, answers).await?;
+        if let Some(taken @ 1..) = taken {
+            let cause = Some(format!("{taken} answers were taken"));
+            self.record(vec![self.event(principal, task, "updated", cause)]).await?;
+        }
+        Ok(taken)
     }
 
     /// Has a task tried again that is kept. It goes on from what it has recorded.

@@ -1,7 +1,7 @@
 //! Sits with a call until it is over: shows how far it is and what it emits, brings its questions to the
 //! user, and asks what to do when the user presses Ctrl-C.
 
-use std::{future::Future, pin::pin, sync::Arc};
+use std::{collections::BTreeSet, future::Future, pin::pin, sync::Arc};
 
 use outlive::{
     client::{self, Ask, Error, Question, Reason, TaskEvent, TaskHandle, TaskSnapshot},
@@ -10,13 +10,16 @@ use outlive::{
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
 use super::{
-    desk::{Asked, Filled, Prepared},
+    desk::{Asked, Filled, Prepared, fields},
     form::{self, Wish},
-    screen::{Screen, shown},
+    screen::{OutputFailure, Screen, shown},
     server::trouble,
     show,
 };
-use crate::trouble::{Kind, Result, Trouble};
+use crate::{
+    print,
+    trouble::{Kind, Result, Trouble},
+};
 
 /// Why nobody sits with a call any more.
 #[derive(Debug)]
@@ -37,6 +40,8 @@ pub(crate) enum Left {
     Answered,
     /// It asked, and what was prepared for that is no answer.
     Misanswered(Trouble),
+    /// Nobody reads what it prints, or it cannot be written.
+    OutputFailed(OutputFailure),
 }
 
 /// What became of a call that was begun.
@@ -60,6 +65,8 @@ pub(crate) struct Attendant {
     pub(crate) only_answers: bool,
     /// Whether the server makes tasks of calls by itself.
     pub(crate) makes_tasks: bool,
+    /// The fields that the task's open questions have, as far as they are known.
+    pub(crate) known_fields: BTreeSet<String>,
     asked: mpsc::Receiver<Asked>,
     interrupts: mpsc::Receiver<()>,
     _listening: JoinSet<()>,
@@ -91,6 +98,7 @@ impl Attendant {
             detaches: false,
             only_answers: false,
             makes_tasks: false,
+            known_fields: BTreeSet::new(),
             asked,
             interrupts,
             _listening: listening,
@@ -141,6 +149,7 @@ impl Attendant {
             return Ok(Left::Detached);
         }
         let mut events = handle.events().answering();
+        let mut reader_left = pin!(print::reader_left());
         loop {
             let left = if let Some(left) = self.left.take() {
                 Some(left)
@@ -156,6 +165,7 @@ impl Attendant {
                         Some(asked) = self.asked.recv() => self.answer(asked, true).await?,
                         Some(()) = self.interrupts.recv() => self.interrupted(true).await?,
                         () = until(self.deadline) => Some(Left::TimedOut),
+                        () = &mut reader_left => Some(Left::OutputFailed(OutputFailure::ReaderLeft)),
                     };
                     if left.is_some() {
                         break left;
@@ -196,7 +206,7 @@ impl Attendant {
                     self.screen.data(&show::text(&segment.block));
                     self.came = usize::try_from(segment.number).unwrap_or(usize::MAX);
                 }
-                Ok(None)
+                Ok(self.screen.output_failure().map(Left::OutputFailed))
             }
             Ok(TaskEvent::Done(result)) => Ok(Some(Left::Done(result, self.came))),
             Ok(_) => Ok(None),
@@ -211,6 +221,10 @@ impl Attendant {
     fn failed(&self, error: &Error) -> Result<Option<Left>> {
         match error.reason() {
             Some(Reason::TaskCancelled) if self.cancels => Ok(Some(Left::Cancelled)),
+            // Somebody else has cancelled it, or it was over before.
+            Some(Reason::TaskCancelled) => {
+                Err(Trouble::new(Kind::Cancelled, "the task was cancelled"))
+            }
             _ => Err(trouble(error, None)),
         }
     }
@@ -234,6 +248,7 @@ impl Attendant {
             Ok(filled) => filled,
             Err(trouble) => return Ok(Some(Left::Misanswered(trouble))),
         };
+        self.known_fields.extend(fields(&question).into_iter().map(|field| field.name));
         let known = match filled {
             Filled::Answer(answer) => {
                 self.has_answered = true;
@@ -242,6 +257,11 @@ impl Attendant {
             }
             Filled::Partly(known) => known,
         };
+        if (self.only_answers || !Screen::can_ask())
+            && let Some(unknown) = self.prepared.unknown(&self.known_fields)
+        {
+            return Ok(Some(Left::Misanswered(no_field(unknown, &question))));
+        }
         if !Screen::can_ask() {
             return Ok(Some(Left::Unanswered(in_words(&question))));
         }
@@ -316,8 +336,20 @@ impl Attendant {
     }
 }
 
+/// An answer names a field that is nowhere in what is asked.
+pub(crate) fn no_field(unknown: &str, question: &Question) -> Trouble {
+    let names: Vec<String> =
+        fields(question).iter().map(|field| format!("`{}`", shown(&field.name))).collect();
+    let has = match names.is_empty() {
+        true => "it has none".to_owned(),
+        false => format!("it has {}", names.join(", ")),
+    };
+    Trouble::usage(format!("the form has no field `{unknown}`; {has}"))
+        .remedy(format!("--answer FIELD=VALUE; it asks: {}", in_words(question)))
+}
+
 /// What a question says, in a line.
-fn in_words(question: &Question) -> String {
+pub(crate) fn in_words(question: &Question) -> String {
     match &question.ask {
         Ask::Form(form) => shown(&form.message),
         Ask::Url(url) => format!("{} ({})", shown(&url.message), shown(&url.url)),

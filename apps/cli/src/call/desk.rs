@@ -1,6 +1,6 @@
 //! Where questions of a server arrive: answered by flags, or brought to whoever sits at the terminal.
 
-use std::{fs, path::PathBuf};
+use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use outlive::client::{Answer, Answerer, Ask, Can, Question};
 use serde_json::{Map, Value};
@@ -64,6 +64,11 @@ impl Prepared {
             }
         }
         Ok(Filled::Answer(Answer::accept(values)))
+    }
+
+    /// The first answer on the command line that is for none of these fields.
+    pub(crate) fn unknown(&self, fields: &BTreeSet<String>) -> Option<&str> {
+        self.answers.iter().map(|word| names(word)).find(|name| !fields.contains(*name))
     }
 
     fn without_words(&self) -> Filled {

@@ -1,16 +1,29 @@
-//! Calls that are written down: a file for each in `handles/` of the data folder, so that a killed
-//! `outlive call` is gone on with by `outlive tasks`.
+//! Saved calls: a file for each in `handles/` of the data folder, so that `outlive tasks` goes on with
+//! a call whose `outlive call` has left or was killed.
+//!
+//! A file has the call as the client saves it, and in `origin` where it was made. Where nothing can be
+//! saved, the call is made all the same, and the user is told once.
 
 use std::{
-    fs, io,
+    collections::BTreeMap,
+    fs,
+    io::{self, Write},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
-    time::SystemTime,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
-use outlive::client::{FileNotebook, Notebook, SavedCall, Stage};
+use outlive::client::{Notebook, SavedCall, Stage};
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
 
-use super::server::quoted;
+use super::{
+    origin::Origin,
+    screen::Screen,
+    server::{Connection, Server, quoted},
+};
 use crate::{
     paths,
     trouble::{Result, Trouble},
@@ -19,64 +32,118 @@ use crate::{
 /// How much of a handle is shown; a part of it is enough to name it.
 const SHORT: usize = 8;
 
-/// The notebook of this program.
+/// What to do where calls cannot be saved.
+const REMEDY: &str = "set OUTLIVE_DATA to a folder of yours";
+
+/// The saved calls of this user.
 #[derive(Clone)]
 pub(crate) struct Handles {
-    folder: PathBuf,
-    book: Arc<FileNotebook>,
-    /// The call that this process has made, as it was last written down.
+    /// Where they are, or why there is no such place.
+    folder: Arc<Result<PathBuf, String>>,
+    /// Where calls that are new here come from.
+    origin: Arc<Origin>,
+    /// The call that this process has to do with, as it was last saved.
     mine: Arc<Mutex<Option<SavedCall>>>,
+    is_unsaved: Arc<AtomicBool>,
+    screen: Arc<Screen>,
+}
+
+/// A saved call, and where it comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct SavedHandle {
+    pub(crate) call: SavedCall,
+    pub(crate) origin: Origin,
 }
 
 impl Handles {
-    /// Opens it, in the user's data folder.
-    pub(crate) fn open() -> Result<Self> {
-        Self::open_in(paths::data()?.join("handles"))
+    /// Opens them, in the user's data folder. Nothing is made there before a call is saved.
+    pub(crate) fn open(screen: &Arc<Screen>) -> Self {
+        let folder = paths::data().map(|data| data.join("handles"));
+        Self::open_in(folder.map_err(|trouble| trouble.to_string()), screen)
     }
 
-    fn open_in(folder: PathBuf) -> Result<Self> {
-        let book = FileNotebook::open(&folder).map_err(|error| trouble(&folder, &error))?;
-        Ok(Self { folder, book: Arc::new(book), mine: Arc::default() })
+    fn open_in(folder: Result<PathBuf, String>, screen: &Arc<Screen>) -> Self {
+        Self {
+            folder: Arc::new(folder),
+            origin: Arc::default(),
+            mine: Arc::default(),
+            is_unsaved: Arc::default(),
+            screen: Arc::clone(screen),
+        }
     }
 
-    /// The call that this process has made, if it is still written down.
+    /// Saves new calls as made here, at this server.
+    pub(crate) fn made_at(mut self, server: &Server, connection: &Connection) -> Self {
+        self.origin = Arc::new(Origin::new(server, connection));
+        self
+    }
+
+    /// The call that this process has to do with, if it is still to be gone on with.
     pub(crate) fn mine(&self) -> Option<SavedCall> {
         self.mine.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// All calls, the oldest first.
-    pub(crate) fn all(&self) -> Result<Vec<SavedCall>> {
-        let calls = self.book.read().map_err(|error| trouble(&self.folder, &error))?;
-        let mut calls: Vec<(SystemTime, SavedCall)> =
-            calls.into_iter().map(|call| (self.changed(&call), call)).collect();
-        calls.sort_by_key(|(changed, _)| *changed);
-        Ok(calls.into_iter().map(|(_, call)| call).collect())
+    /// Whether what this process has saved can be found again.
+    pub(crate) fn is_saved(&self) -> bool {
+        !self.is_unsaved.load(Ordering::Relaxed)
     }
 
-    /// When a call was last written down.
-    fn changed(&self, call: &SavedCall) -> SystemTime {
-        let file = fs::metadata(self.folder.join(format!("{}.json", call.id)));
-        file.and_then(|file| file.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
+    /// All calls, the oldest first. A file that cannot be read is told, and left out.
+    pub(crate) fn all(&self) -> Result<Vec<SavedHandle>> {
+        let folder = match &*self.folder {
+            Ok(folder) => folder,
+            Err(why) => return Err(Trouble::usage(why).remedy(REMEDY)),
+        };
+        let unreadable = |error: &io::Error| {
+            Trouble::usage(format!("saved calls in {} cannot be read: {error}", folder.display()))
+                .remedy(REMEDY)
+        };
+        let entries = match fs::read_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(|error| unreadable(&error))?,
+        };
+        let mut handles = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(|error| unreadable(&error))?.path();
+            // What was not finished was not promised either.
+            if path.extension().is_none_or(|extension| extension != "json") {
+                continue;
+            }
+            match read(&path) {
+                Ok(Some(handle)) => handles.push(handle),
+                Ok(None) => {}
+                Err(error) => {
+                    self.screen.talk(&format!("{} cannot be read: {error}", path.display()));
+                }
+            }
+        }
+        handles.sort_by(|one, other| {
+            let key = |handle: &SavedHandle| (handle.origin.created, handle.call.id.clone());
+            key(one).cmp(&key(other))
+        });
+        Ok(handles)
     }
 
-    /// The call that somebody means: by the beginning of its handle or of its task's name, or the only
+    /// The call that somebody means: by the beginning of its handle or of its task's id, or the only
     /// one there is.
-    pub(crate) fn find(&self, named: Option<&str>) -> Result<SavedCall> {
-        let mut calls = self.all()?;
+    pub(crate) fn find(&self, named: Option<&str>) -> Result<SavedHandle> {
+        let mut handles = self.all()?;
         if let Some(named) = named {
-            calls.retain(|call| {
+            handles.retain(|SavedHandle { call, .. }| {
                 call.id.starts_with(named) || task_id(call).is_some_and(|id| id.starts_with(named))
             });
         }
         let list = "`outlive tasks list` shows all";
-        match (calls.len(), named) {
-            (1, _) => Ok(calls.remove(0)),
-            (0, None) => Err(Trouble::usage("no call is written down")
-                .remedy("`outlive call --detach …` writes one down")),
+        match (handles.len(), named) {
+            (1, _) => Ok(handles.remove(0)),
+            (0, None) => {
+                Err(Trouble::usage("no call is saved")
+                    .remedy("`outlive call --detach …` saves one"))
+            }
             (0, Some(named)) => {
                 Err(Trouble::usage(format!("no call has the handle `{named}`")).remedy(list))
             }
-            (count, None) => Err(Trouble::usage(format!("{count} calls are written down"))
+            (count, None) => Err(Trouble::usage(format!("{count} calls are saved"))
                 .remedy(format!("name one; {list}"))),
             (count, Some(named)) => {
                 Err(Trouble::usage(format!("{count} handles begin with `{named}`"))
@@ -85,9 +152,62 @@ impl Handles {
         }
     }
 
-    /// Strikes a call that nobody goes on with.
+    /// Deletes a call that nobody goes on with.
     pub(crate) fn forget(&self, id: &str) {
         let _ = self.erase(id);
+    }
+
+    fn save(&self, call: &SavedCall) -> io::Result<()> {
+        let folder = self.folder.as_ref().as_ref().map_err(|why| io::Error::other(why.clone()))?;
+        let path = path_of(folder, &call.id)?;
+        let origin = match read(&path) {
+            Ok(Some(before)) => before.origin,
+            _ => self.origin.created_now(),
+        };
+        let text = serde_json::to_string(call)?;
+        let origin = to_raw_value(&origin)?;
+        // Member by member: what the arguments are stays as it was written.
+        let mut members: BTreeMap<&str, &RawValue> = serde_json::from_str(&text)?;
+        members.insert("origin", &origin);
+        paths::make_private(folder)?;
+        write(&path, &serde_json::to_vec(&members)?)
+    }
+
+    /// Tells, once, that a call is not saved. It is made all the same.
+    fn tell_unsaved(&self, error: &io::Error) {
+        if !self.is_unsaved.swap(true, Ordering::Relaxed) {
+            let place = match &*self.folder {
+                Ok(folder) => format!(" in {}", folder.display()),
+                Err(_) => String::new(),
+            };
+            self.screen.talk(&format!(
+                "warning: this call cannot be saved{place}: {error}; it goes on without a handle\n  try: {REMEDY}"
+            ));
+        }
+    }
+}
+
+impl Notebook for Handles {
+    fn write(&self, call: &SavedCall) -> io::Result<()> {
+        if let Err(error) = self.save(call) {
+            self.tell_unsaved(&error);
+        }
+        *self.mine.lock().unwrap_or_else(PoisonError::into_inner) = Some(call.clone());
+        Ok(())
+    }
+
+    fn erase(&self, id: &str) -> io::Result<()> {
+        self.mine.lock().unwrap_or_else(PoisonError::into_inner).take_if(|call| call.id == id);
+        let Ok(folder) = &*self.folder else { return Ok(()) };
+        match fs::remove_file(path_of(folder, id)?) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn read(&self) -> io::Result<Vec<SavedCall>> {
+        let handles = self.all().map_err(|trouble| io::Error::other(trouble.to_string()))?;
+        Ok(handles.into_iter().map(|handle| handle.call).collect())
     }
 }
 
@@ -96,7 +216,7 @@ pub(crate) fn short(id: &str) -> &str {
     id.get(..SHORT).unwrap_or(id)
 }
 
-/// The command that goes on with a call, or with a task of a server that is not written down here.
+/// The command that goes on with a call, or with a task of a server that is not saved here.
 pub(crate) fn go_on(how: &str, id: &str, elsewhere: Option<&str>) -> String {
     match elsewhere {
         Some(server) => format!("outlive tasks {how} {} --server {}", quoted(id), quoted(server)),
@@ -112,25 +232,104 @@ pub(crate) fn task_id(call: &SavedCall) -> Option<&str> {
     }
 }
 
-fn trouble(folder: &Path, error: &io::Error) -> Trouble {
-    Trouble::usage(format!("calls cannot be written down in {}: {error}", folder.display()))
-        .remedy("set OUTLIVE_DATA to a folder of yours")
+/// The protocol version on which the task of a call was made.
+pub(crate) fn task_version(call: &SavedCall) -> Option<&str> {
+    match &call.stage {
+        Stage::Task(task) => Some(&task.version),
+        _ => None,
+    }
 }
 
-impl Notebook for Handles {
-    fn write(&self, call: &SavedCall) -> io::Result<()> {
-        self.book.write(call)?;
-        *self.mine.lock().unwrap_or_else(PoisonError::into_inner) = Some(call.clone());
-        Ok(())
+/// The file of a call. Ids are made here; a file that somebody else wrote must not lead out of the
+/// folder.
+fn path_of(folder: &Path, id: &str) -> io::Result<PathBuf> {
+    let is_plain = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    match is_plain {
+        true => Ok(folder.join(format!("{id}.json"))),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "no id of a call")),
+    }
+}
+
+/// Reads a saved call; `None` if it is gone.
+fn read(path: &Path) -> io::Result<Option<SavedHandle>> {
+    #[derive(Deserialize)]
+    struct Beside {
+        #[serde(default)]
+        origin: Origin,
+    }
+    let bytes = match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        read => read?,
+    };
+    let call = serde_json::from_slice(&bytes)?;
+    let Beside { origin } = serde_json::from_slice(&bytes)?;
+    Ok(Some(SavedHandle { call, origin }))
+}
+
+/// Writes a file that only its owner can read, whole or not at all: arguments and answers may be
+/// private.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let beside = path.with_extension("new");
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&beside)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&beside, path)?;
+    // A new name is safe when its folder is.
+    #[cfg(unix)]
+    if let Some(folder) = path.parent() {
+        fs::File::open(folder)?.sync_all()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, fs, process};
+
+    use outlive::client::{Notebook, SavedCall};
+    use serde_json::{Value, json};
+
+    use super::{Handles, Screen, Server};
+    use crate::call::server::Connection;
+
+    fn call(id: &str) -> SavedCall {
+        serde_json::from_value::<Value>(json!({
+            "id": id, "server": "my-server --stdio", "account": null, "tool": "add",
+            "arguments": {"a": 1}, "key": null, "idempotent": false, "stage": {"Calling": null}
+        }))
+        .and_then(|call| serde_json::from_str(&call.to_string()))
+        .unwrap()
     }
 
-    fn erase(&self, id: &str) -> io::Result<()> {
-        self.book.erase(id)?;
-        self.mine.lock().unwrap_or_else(PoisonError::into_inner).take_if(|call| call.id == id);
-        Ok(())
+    #[test]
+    fn saved_call_keeps_the_origin_that_it_was_made_with() {
+        let folder = env::temp_dir().join(format!("outlive-handles-{}", process::id()));
+        let open = || Handles::open_in(Ok(folder.clone()), &Screen::new());
+        let server = Server::read("my-server --stdio").unwrap();
+        open().made_at(&server, &Connection::default()).write(&call("abc")).unwrap();
+        // Another process goes on with it.
+        open().write(&call("abc")).unwrap();
+        let found = open().find(Some("ab")).unwrap();
+        assert_eq!(found.origin.folder(), env::current_dir().ok().as_deref());
+        assert!(found.origin.created.is_some() && found.call.arguments.get() == "{\"a\":1}");
+        // One that cannot be read hides no other.
+        fs::write(folder.join("broken.json"), "{").unwrap();
+        assert_eq!(open().all().unwrap().len(), 1);
+        open().forget("abc");
+        assert!(open().all().unwrap().is_empty());
+        fs::remove_dir_all(&folder).unwrap();
     }
 
-    fn read(&self) -> io::Result<Vec<SavedCall>> {
-        self.book.read()
+    #[test]
+    fn call_that_cannot_be_saved_is_made_all_the_same() {
+        let handles = Handles::open_in(Err("HOME is not set".to_owned()), &Screen::new());
+        handles.write(&call("abc")).unwrap();
+        assert!(!handles.is_saved());
+        assert_eq!(handles.mine().unwrap().id, "abc");
+        assert!(handles.all().is_err());
     }
 }

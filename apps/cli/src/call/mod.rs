@@ -3,7 +3,7 @@
 //! - `server`: which server is meant, and how it is reached.
 //! - `arguments`, `schema`: what the words of the command line mean to the tool.
 //! - `attend`: sits with the call. `desk` and `form` are its questions, `screen`, `bar` and `show` what
-//!   the user sees, `link` how a URL is shown, `handles` what is written down.
+//!   the user sees, `link` how a URL is shown, `handles` and `origin` what is saved.
 
 pub(crate) mod arguments;
 pub(crate) mod attend;
@@ -12,6 +12,7 @@ pub(crate) mod desk;
 pub(crate) mod form;
 pub(crate) mod handles;
 pub(crate) mod link;
+mod origin;
 pub(crate) mod outcome;
 pub(crate) mod schema;
 pub(crate) mod screen;
@@ -120,7 +121,8 @@ async fn call(args: Args) -> Result<ExitCode> {
         return Err(Trouble::usage("there is no tool to call")
             .remedy(format!("`outlive inspect {}` shows what there is", server.text)));
     };
-    let (screen, handles) = (Screen::new(), Handles::open()?);
+    let screen = Screen::new();
+    let handles = Handles::open(&screen).made_at(&server, &args.connection);
     let (desk, asked) = Desk::new();
     let client = args
         .connection

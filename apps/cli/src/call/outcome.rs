@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{
     attend::Left,
     handles::{Handles, go_on, task_id},
-    screen::Screen,
+    screen::{OutputFailure, Screen},
     show,
 };
 use crate::trouble::{Kind, Result, Trouble};
@@ -45,6 +45,16 @@ impl Outcome<'_> {
                     self.screen.talk("it was answered at once: there is no task");
                 }
                 let code = self.result(&result, came);
+                match self.screen.output_failure() {
+                    Some(OutputFailure::Lost(why)) => {
+                        return Err(lost(&why).remedy(self.again(saved.as_ref())));
+                    }
+                    Some(OutputFailure::ReaderLeft) => {
+                        self.strike(saved.as_ref().filter(|_| !self.keeps));
+                        return Ok(reader_left());
+                    }
+                    None => {}
+                }
                 if let (false, Some(saved)) = (self.keeps, &saved) {
                     self.handles.forget(&saved.id);
                 }
@@ -79,6 +89,16 @@ impl Outcome<'_> {
                 }
                 Err(trouble)
             }
+            Left::OutputFailed(OutputFailure::ReaderLeft) => {
+                match saved.as_ref().filter(|saved| task_id(saved).is_some()) {
+                    Some(saved) => self.go_on(saved),
+                    None => self.strike(saved.as_ref()),
+                }
+                Ok(reader_left())
+            }
+            Left::OutputFailed(OutputFailure::Lost(why)) => {
+                Err(lost(&why).remedy(self.again(saved.as_ref())))
+            }
             Left::TimedOut => {
                 let trouble = Trouble::unreachable("there was no result in time");
                 Err(self.left(
@@ -107,6 +127,7 @@ impl Outcome<'_> {
     pub(crate) fn failed(&self, trouble: Trouble) -> Trouble {
         let Some(saved) = self.handles.mine() else { return trouble };
         match saved.stage {
+            Stage::Done(_) | Stage::Failed(_) if self.keeps => {}
             Stage::Done(_) | Stage::Failed(_) => self.handles.forget(&saved.id),
             Stage::Task(_) => self.go_on(&saved),
             _ => {
@@ -130,10 +151,12 @@ impl Outcome<'_> {
 
     /// The handle, as data.
     fn handle(&self, saved: &SavedCall) {
-        let handle = json!({"handle": saved.id, "server": saved.server, "tool": saved.tool, "task": task_id(saved)});
+        let is_saved = self.handles.is_saved();
+        let id = is_saved.then_some(saved.id.as_str());
+        let handle = json!({"handle": id, "server": saved.server, "tool": saved.tool, "task": task_id(saved)});
         match self.is_json {
             true => self.screen.data(&format!("{handle:#}")),
-            false => self.screen.data(&saved.id),
+            false => self.screen.data(id.or(task_id(saved)).unwrap_or_default()),
         }
     }
 
@@ -163,7 +186,18 @@ impl Outcome<'_> {
 
     /// The command that goes on with a call.
     fn command(&self, how: &str, saved: &SavedCall) -> String {
-        go_on(how, &saved.id, self.elsewhere)
+        match task_id(saved).filter(|_| !self.handles.is_saved()) {
+            Some(id) => go_on(how, id, Some(self.elsewhere.unwrap_or(&saved.server))),
+            None => go_on(how, &saved.id, self.elsewhere),
+        }
+    }
+
+    /// How to get what could not be written.
+    fn again(&self, saved: Option<&SavedCall>) -> String {
+        match saved.filter(|saved| task_id(saved).is_some() || self.handles.is_saved()) {
+            Some(saved) => format!("make room, then {}", self.command("result", saved)),
+            None => "make room, and look whether it may be called again".to_owned(),
+        }
     }
 
     fn strike(&self, saved: Option<&SavedCall>) {
@@ -171,6 +205,15 @@ impl Outcome<'_> {
             self.handles.forget(&saved.id);
         }
     }
+}
+
+fn lost(why: &str) -> Trouble {
+    Trouble::new(Kind::Failed, format!("the output cannot be written: {why}"))
+}
+
+/// As of a program that was ended by SIGPIPE.
+fn reader_left() -> ExitCode {
+    ExitCode::from(Kind::ReaderLeft as u8)
 }
 
 fn interrupted() -> ExitCode {

@@ -26,6 +26,17 @@ struct State {
     bar: Option<Bar>,
     /// What is to be said when the form is over.
     held: Option<Vec<Said>>,
+    /// Why standard output takes nothing any more.
+    failure: Option<OutputFailure>,
+}
+
+/// Why standard output takes nothing any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OutputFailure {
+    /// Whoever read it has left, as `head` does.
+    ReaderLeft,
+    /// What was to be written is lost, and this is why.
+    Lost(String),
 }
 
 enum Said {
@@ -95,6 +106,11 @@ impl Screen {
         self.talk(&print::quoted(text));
     }
 
+    /// Why data does not arrive any more, if it does not.
+    pub(crate) fn output_failure(&self) -> Option<OutputFailure> {
+        self.lock().failure.clone()
+    }
+
     /// Gives the terminal to a form.
     pub(crate) fn hold(&self) {
         let mut state = self.lock();
@@ -105,7 +121,10 @@ impl Screen {
     /// Takes the terminal back, and says what was held back.
     pub(crate) fn release(&self) {
         let mut state = self.lock();
-        state.held.take().into_iter().flatten().for_each(|said| write(&said));
+        for said in state.held.take().into_iter().flatten() {
+            let written = write(&said);
+            state.note(written);
+        }
         state.draw(self.is_lively);
     }
 
@@ -130,24 +149,36 @@ impl State {
     }
 
     fn say(&mut self, said: Said) {
+        let mut written = Ok(());
         match (&mut self.held, &self.bar) {
             (Some(held), _) => held.push(said),
-            (None, Some(bar)) => bar.above(|| write(&said)),
-            (None, None) => write(&said),
+            (None, Some(bar)) => bar.above(|| written = write(&said)),
+            (None, None) => written = write(&said),
+        }
+        self.note(written);
+    }
+
+    /// Remembers the first failure: whoever waits for a call has to know that nobody reads it.
+    fn note(&mut self, written: io::Result<()>) {
+        if let Err(error) = written {
+            self.failure.get_or_insert_with(|| match error.kind() {
+                io::ErrorKind::BrokenPipe => OutputFailure::ReaderLeft,
+                _ => OutputFailure::Lost(error.to_string()),
+            });
         }
     }
 }
 
-/// Who has stopped to read is not written to, and that is no failure.
-fn write(said: &Said) {
-    let _ = match said {
+/// Says it; whether data has arrived. Talk that nobody hears is no failure.
+fn write(said: &Said) -> io::Result<()> {
+    match said {
         Said::Data(text) => print::data(text),
         Said::Page(text) => print::page(text),
         Said::Talk(text) => {
             print::say(text);
             Ok(())
         }
-    };
+    }
 }
 
 /// A text of a server in one line, without what would steer a terminal.

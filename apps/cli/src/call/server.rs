@@ -1,6 +1,10 @@
 //! Which server is meant, and how it is reached: a URL, or a command line.
 
-use std::{env, fs, path::PathBuf, sync::Arc};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use http::{HeaderName, HeaderValue};
 use outlive::{
@@ -23,19 +27,22 @@ use crate::{
 pub(crate) struct Connection {
     /// The environment variable that has the bearer token
     #[arg(long, value_name = "VARIABLE", conflicts_with = "token_file")]
-    token_env: Option<String>,
+    pub(super) token_env: Option<String>,
     /// The file that has the bearer token
     #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
+    pub(super) token_file: Option<PathBuf>,
     /// A header of every HTTP request; may be repeated
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
     /// A PEM file of the certificates to trust, in place of the system's
     #[arg(long, value_name = "FILE")]
-    ca: Option<PathBuf>,
+    pub(super) ca: Option<PathBuf>,
     /// Speaks this revision of the protocol and no other
     #[arg(long = "version", id = "revision", value_name = "REVISION")]
-    revision: Option<String>,
+    pub(crate) revision: Option<String>,
+    /// Whether nobody is asked to log in: for what only looks
+    #[arg(skip)]
+    pub(crate) without_login: bool,
 }
 
 /// A server, as the user named it.
@@ -44,6 +51,8 @@ pub(crate) struct Server {
     /// By which its calls are found again; a command line can be split again into what it was.
     pub(crate) text: String,
     place: Place,
+    /// Where a command is started, if not here.
+    folder: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +65,8 @@ impl Server {
     /// Reads a URL or a command line in one word.
     pub(crate) fn read(text: &str) -> Result<Self> {
         if text.starts_with("http://") || text.starts_with("https://") {
-            return Ok(Self { text: text.to_owned(), place: Place::Url(text.to_owned()) });
+            let place = Place::Url(text.to_owned());
+            return Ok(Self { text: text.to_owned(), place, folder: None });
         }
         // A command may have an address among its words.
         let scheme = text.split_once("://").map(|(scheme, _)| scheme);
@@ -81,7 +91,13 @@ impl Server {
             ));
         }
         let text = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
-        Ok(Self { text, place: Place::Command(words) })
+        Ok(Self { text, place: Place::Command(words), folder: None })
+    }
+
+    /// Starts it in this folder, if it is a command.
+    pub(crate) fn in_folder(mut self, folder: &Path) -> Self {
+        self.folder = Some(folder.to_owned());
+        self
     }
 
     /// The server of a command line whose first word is one, unless a command stands behind `--`; and
@@ -108,7 +124,10 @@ impl Server {
             Place::Command(words) => {
                 let (program, arguments) = words.split_first().expect("a command has a word");
                 let screen = Arc::clone(screen);
-                let program = Program::new(program).args(arguments.iter().cloned());
+                let mut program = Program::new(program).args(arguments.iter().cloned());
+                if let Some(folder) = &self.folder {
+                    program = program.current_dir(folder);
+                }
                 program.on_stderr(move |line| screen.quote(line)).into()
             }
         }
@@ -180,10 +199,15 @@ impl Connection {
         if let Some(file) = &self.ca {
             oauth = oauth.root_certificates(file);
         }
-        if Screen::can_ask() {
+        if Screen::can_ask() && !self.without_login {
             oauth = oauth.login(Person::new(url, screen).port(credentials.port(url)?));
         }
         Ok(Some(oauth.build()))
+    }
+
+    /// Whether the user says who is calling.
+    pub(super) fn has_credentials(&self) -> bool {
+        self.token_env.is_some() || self.token_file.is_some() || self.has_authorization()
     }
 
     /// Whether the user says who is calling in a header.

@@ -16,13 +16,18 @@ pub(crate) fn result(screen: &Screen, result: &CallToolResult, came: usize) {
         .as_ref()
         .and_then(|content| serde_json::from_str(content.get()).ok());
     let rest = result.content.get(came..).unwrap_or_default();
+    // A tool that failed says why at the end; what stands before it is what it has printed.
+    let (rest, error) = match (result.is_error, rest) {
+        (Some(true), [rest @ .., error]) => (rest, Some(error)),
+        (_, rest) => (rest, None),
+    };
     // Servers repeat structured content as text, for clients that know no other. It is shown once.
     let is_same = |block: &ContentBlock| structured.is_some() && as_json(block) == structured;
     for block in rest.iter().filter(|block| !is_same(block)) {
-        match result.is_error {
-            Some(true) => screen.talk(&print::hanging("error: ", "       ", &text(block))),
-            _ => screen.data(&text(block)),
-        }
+        screen.data(&text(block));
+    }
+    if let Some(error) = error.filter(|error| !is_same(error)) {
+        screen.talk(&print::hanging("error: ", "       ", &text(error)));
     }
     let shown = result.content.get(..came).unwrap_or(&result.content);
     if let Some(structured) = structured

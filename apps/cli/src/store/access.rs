@@ -5,15 +5,60 @@ use std::{env, fs, path::Path};
 
 use outlive::tasks::{Operator, Probe, Product, StoreError, TaskId, probe};
 
+use super::words::plain;
 use crate::{
     paths,
+    serve::config,
     trouble::{Kind, Result, Trouble},
 };
 
 const SCHEMES: [&str; 4] = ["sqlite:", "postgres:", "postgresql:", "memory:"];
 
-/// The URL and the tasks of a command line: a URL comes first, and may be left out.
-pub(super) fn url_and_tasks(mut words: Vec<String>) -> Result<(String, Vec<TaskId>)> {
+/// A store that an operator looks after.
+pub(crate) struct Store {
+    pub(crate) operator: Operator,
+}
+
+impl Store {
+    /// Opens a store whose tables are those of this program.
+    pub(crate) async fn open(url: &str) -> Result<Self> {
+        open(url).await.map(|operator| Self { operator })
+    }
+
+    /// The task that somebody means by its id, or by the beginning of it.
+    pub(crate) async fn find(&self, word: &str) -> Result<TaskId> {
+        find(&self.operator, word).await?.ok_or_else(|| no_task(word))
+    }
+}
+
+/// The tasks that these words mean. A word that means none is taken for an id, and found missing by
+/// whoever looks for it.
+pub(super) async fn tasks(operator: &Operator, words: Vec<String>) -> Result<Vec<TaskId>> {
+    let mut tasks = Vec::new();
+    for word in words {
+        let found = find(operator, &word).await?;
+        tasks.push(found.unwrap_or_else(|| TaskId::new(word)));
+    }
+    Ok(tasks)
+}
+
+async fn find(operator: &Operator, word: &str) -> Result<Option<TaskId>> {
+    let mut found = operator.find(word, 2).await.map_err(trouble)?;
+    match found.len() {
+        0 => Ok(None),
+        1 => Ok(found.pop()),
+        _ => Err(Trouble::usage(format_args!("more than one task begins with `{}`", plain(word)))
+            .remedy("write more of it; `outlive store list --all` shows all there are")),
+    }
+}
+
+pub(crate) fn no_task(task: &str) -> Trouble {
+    Trouble::new(Kind::Failed, format_args!("there is no task {}", plain(task)))
+        .remedy("`outlive store list --all` shows all there are")
+}
+
+/// The URL and the other words of a command line: a URL comes first, and may be left out.
+pub(super) fn url_and_words(mut words: Vec<String>) -> Result<(String, Vec<String>)> {
     let is_url = |word: &String| SCHEMES.iter().any(|scheme| word.starts_with(scheme));
     let url = match words.first().is_some_and(is_url) {
         true => Some(words.remove(0)),
@@ -23,16 +68,31 @@ pub(super) fn url_and_tasks(mut words: Vec<String>) -> Result<(String, Vec<TaskI
         return Err(Trouble::usage(format_args!("{} is no task", without_password(second)))
             .remedy("the URL of a store comes first, and there is one"));
     }
-    Ok((url_or_own(url)?, words.into_iter().map(TaskId::new).collect()))
+    Ok((url_or_own(url)?, words))
 }
 
-/// This URL, that of OUTLIVE_STORE, or that of the store in the data folder.
-pub(super) fn url_or_own(url: Option<String>) -> Result<String> {
+/// This URL, that of OUTLIVE_STORE, that of the server whose file is in this folder, or that of the
+/// store in the data folder.
+pub(crate) fn url_or_own(url: Option<String>) -> Result<String> {
     let chosen = || env::var("OUTLIVE_STORE").ok().filter(|url| !url.is_empty());
-    match url.or_else(chosen) {
+    match url.or_else(chosen).or_else(of_this_folder) {
         Some(url) => Ok(url),
         None => own_url(&paths::data()?),
     }
+}
+
+/// The store that `outlive serve` uses in this folder: the one that its file names, or its own if it
+/// is there. A file that cannot be read names none.
+fn of_this_folder() -> Option<String> {
+    let file = Path::new("outlive.toml");
+    if !file.exists() {
+        return None;
+    }
+    let named = config::load(file).ok().and_then(|config| config.tasks.store);
+    named.or_else(|| {
+        let own = paths::of_server(Some(file)).ok()?.join("tasks.db");
+        own.exists().then(|| format!("sqlite:{}", own.display()))
+    })
 }
 
 /// The URL of the store in a data folder, which may not be there yet. Each server has a folder of
@@ -92,7 +152,7 @@ pub(super) async fn look(url: &str) -> Result<Probe> {
 }
 
 /// What a store says, as what this program says. It says itself what to do.
-pub(super) fn trouble(error: StoreError) -> Trouble {
+pub(crate) fn trouble(error: StoreError) -> Trouble {
     Trouble::unreachable(error).remedy("`outlive doctor --store URL` looks closer")
 }
 
@@ -123,7 +183,7 @@ pub(crate) fn without_password(url: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{url_and_tasks, without_password};
+    use super::{url_and_words, without_password};
 
     #[test]
     fn a_password_is_not_shown() {
@@ -142,9 +202,9 @@ mod tests {
     #[test]
     fn a_url_comes_first_and_there_is_one() {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-        let (url, tasks) = url_and_tasks(words(&["sqlite:a.db", "one", "two"])).unwrap();
+        let (url, tasks) = url_and_words(words(&["sqlite:a.db", "one", "two"])).unwrap();
         assert_eq!((url.as_str(), tasks.len()), ("sqlite:a.db", 2));
-        let second = url_and_tasks(words(&["sqlite:a.db", "postgres://ada:secret@db/t"]));
+        let second = url_and_words(words(&["sqlite:a.db", "postgres://ada:secret@db/t"]));
         assert!(!second.unwrap_err().to_string().contains("secret"));
     }
 }

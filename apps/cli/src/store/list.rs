@@ -16,6 +16,9 @@ use crate::{
 /// How many tasks are read at once.
 const PAGE: usize = 500;
 
+/// How many tasks are listed unless somebody says how many.
+const NEWEST: usize = 50;
+
 /// Lists tasks, newest first.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -30,7 +33,7 @@ pub(super) struct Args {
     #[command(flatten)]
     which: Which,
     /// List no more than so many
-    #[arg(long, default_value_t = 50, value_name = "COUNT")]
+    #[arg(long, default_value_t = NEWEST, value_name = "COUNT")]
     limit: usize,
     /// List all of them
     #[arg(long, conflicts_with = "limit")]
@@ -85,6 +88,12 @@ impl Which {
         });
         Filter { phase, kind: self.tool.clone(), principal: self.principal.clone(), before }
     }
+}
+
+/// The newest tasks of a store, whoever they belong to.
+pub(crate) async fn of_all(url: &str, json: bool) -> Result<ExitCode> {
+    let which = Which { phase: None, tool: None, principal: None, older_than: None };
+    run(Args { url: Some(url.to_owned()), which, limit: NEWEST, all: false, json }).await
 }
 
 pub(super) async fn run(args: Args) -> Result<ExitCode> {

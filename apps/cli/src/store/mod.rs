@@ -16,19 +16,22 @@ use std::{future::Future, process::ExitCode, time::Duration};
 
 use tokio::runtime::Builder;
 
-pub(crate) use access::{own_url, without_password};
-pub(crate) use words::{plain, rough, stamp, wall_clock};
+pub(crate) use access::{Store, no_task, own_url, trouble, url_or_own, without_password};
+pub(crate) use list::of_all as list;
+pub(crate) use words::{end_of, plain, rough, stamp, wall_clock};
 
 use crate::trouble::{Kind, Result, Trouble};
 
 /// Looks after a store of tasks: those of all callers.
 ///
 /// A store is named by its URL: sqlite:FILE or postgres://…. Without one it is that of OUTLIVE_STORE,
-/// else the one in the data folder. Servers may use it meanwhile.
+/// else that of the server whose outlive.toml is in this folder, else the one in the data folder. Servers may
+/// use it meanwhile. The beginning of a task's id is enough.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   outlive store list                                  the newest tasks, whoever they belong to
   outlive store list postgres://outlive@db/outlive --phase kept
+  outlive tasks answer TASK --all-callers             answer for its caller; likewise: cancel
   outlive store show TASK                             its journal, its questions, what has happened
   outlive store retry TASK                            have it tried again, if it is kept
   outlive store purge --ended-before 30d

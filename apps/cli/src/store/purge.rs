@@ -6,9 +6,9 @@ use outlive::tasks::{Operator, Purged};
 use serde::Serialize;
 
 use super::{
-    access, json,
+    access::{self, no_task},
+    json,
     list::say,
-    show::no_task,
     span,
     words::{phase_word, plain, wall_clock},
 };
@@ -59,8 +59,8 @@ struct Count {
 }
 
 pub(super) async fn run(args: Args) -> Result<ExitCode> {
-    let (url, tasks) = access::url_and_tasks(args.words)?;
-    if tasks.is_empty() != args.ended_before.is_some() {
+    let (url, words) = access::url_and_words(args.words)?;
+    if words.is_empty() != args.ended_before.is_some() {
         return Err(Trouble::usage("no tasks are named, or too many")
             .remedy("name the tasks, or --ended-before SPAN for all that have ended by then"));
     }
@@ -68,6 +68,7 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
     if let Some(span) = args.ended_before {
         return all_ended(&operator, span, args.json).await;
     }
+    let tasks = access::tasks(&operator, words).await?;
     let mut all = true;
     for task in &tasks {
         let purged = operator.purge(task, args.force).await.map_err(access::trouble)?;

@@ -6,9 +6,9 @@ use outlive::tasks::{Filter, Operator, Phase, Retried, TaskId};
 use serde::Serialize;
 
 use super::{
-    access, json,
+    access::{self, no_task},
+    json,
     list::{page, say},
-    show::no_task,
     words::{phase_word, plain},
 };
 use crate::{
@@ -51,15 +51,16 @@ struct Done<'a> {
 }
 
 pub(super) async fn run(args: Args) -> Result<ExitCode> {
-    let (url, mut tasks) = access::url_and_tasks(args.words)?;
-    if tasks.is_empty() != args.all_kept {
+    let (url, words) = access::url_and_words(args.words)?;
+    if words.is_empty() != args.all_kept {
         return Err(Trouble::usage("no tasks are named, or too many")
             .remedy("name the tasks, or --all-kept for all that are kept"));
     }
     let operator = access::open(&url).await?;
-    if args.all_kept {
-        tasks = kept(&operator, args.tool).await?;
-    }
+    let tasks = match args.all_kept {
+        true => kept(&operator, args.tool).await?,
+        false => access::tasks(&operator, words).await?,
+    };
     let mut all = true;
     for task in &tasks {
         let retried = operator.retry(task).await.map_err(access::trouble)?;

@@ -5,12 +5,12 @@ use std::{fmt::Write, process::ExitCode};
 use outlive::tasks::{Entry, Inspected, Overseen, Phase, Shown, TaskOutcome};
 
 use super::{
-    access,
+    access::{self, Store, no_task},
     json::{self, Line, question_word},
     list::say,
     words::{plain, shortened, state, table, wall_clock, when},
 };
-use crate::trouble::{Kind, Result, Trouble};
+use crate::trouble::{Result, Trouble};
 
 /// How many characters of a value are shown, and how many events.
 const VALUE: usize = 100;
@@ -37,24 +37,20 @@ pub(super) struct Args {
 }
 
 pub(super) async fn run(args: Args) -> Result<ExitCode> {
-    let (url, tasks) = access::url_and_tasks(args.words)?;
-    let [task] = &tasks[..] else {
+    let (url, words) = access::url_and_words(args.words)?;
+    let [word] = &words[..] else {
         return Err(Trouble::usage("one task is shown at a time")
             .remedy("`outlive store list` shows their names"));
     };
-    let operator = access::open(&url).await?;
-    let shown = operator.show(task).await.map_err(access::trouble)?;
+    let store = Store::open(&url).await?;
+    let task = store.find(word).await?;
+    let shown = store.operator.show(&task).await.map_err(access::trouble)?;
     let shown = shown.ok_or_else(|| no_task(task.as_str()))?;
     match args.json {
         true => json::print(&json::Whole::of(&shown))?,
         false => say(page(&shown, args.full, wall_clock()).trim_end())?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-pub(super) fn no_task(task: &str) -> Trouble {
-    Trouble::new(Kind::Failed, format_args!("there is no task {}", plain(task)))
-        .remedy("`outlive store list --all` shows all there are")
 }
 
 /// A task for people.

@@ -27,6 +27,11 @@ pub(super) fn state(task: &Overseen) -> &'static str {
     }
 }
 
+/// How a task has ended, in one word; `None` if it has not.
+pub(crate) fn end_of(task: &Overseen) -> Option<&'static str> {
+    (task.view.phase == Phase::Ended).then(|| state(task))
+}
+
 pub(super) fn outcome_word(outcome: &TaskOutcome) -> &'static str {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

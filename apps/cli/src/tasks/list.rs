@@ -1,49 +1,77 @@
-//! `outlive tasks list`: what is written down here, or what a server lists.
+//! `outlive tasks list`: what is saved here, what a server lists, or the tasks of all callers.
 
-use std::process::ExitCode;
+use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
 
 use outlive::{
-    client::{Error, Reason, SavedCall, Stage},
-    wire::Method,
+    client::{Client, Error, Reason, Stage},
+    wire::{Method, Version},
 };
 use serde_json::{Value, json};
 
-use super::table;
+use super::{
+    look::{Seen, look},
+    operate,
+    page::{age, arguments, state_in_words},
+    resume::seen,
+    table,
+};
 use crate::{
     call::{
-        handles::{Handles, short, task_id},
+        handles::{Handles, SavedHandle, short, task_id, task_version},
         screen::{Screen, shown},
         server::{Connection, Server, trouble},
     },
+    store::stamp,
     trouble::{Result, Trouble},
 };
 
 /// How many pages of a server's list are read.
 const PAGES: usize = 1_000;
 
-/// Lists the calls that are written down, or the tasks that a server lists
+/// How many characters of the arguments a table has room for.
+const ARGUMENTS: usize = 40;
+
+/// Lists the calls that are saved here, the tasks that a server lists, or those of all its callers
 #[derive(clap::Args)]
 #[command(
     disable_version_flag = true,
     after_help = "Examples:\n  outlive tasks list\n  \
-                  outlive tasks list --server http://127.0.0.1:8000/mcp --version 2025-11-25 --token-env TOKEN"
+                  outlive tasks list --server http://127.0.0.1:8000/mcp --token-env TOKEN\n  \
+                  outlive tasks list --all-callers\n  \
+                  outlive tasks list --store postgres://outlive@db/outlive\n\n\
+Servers are asked how far their tasks are; `outlive store list` can find tasks of all callers by more."
 )]
 pub(crate) struct Args {
-    /// Asks this server for its tasks, in place of what is written down here
+    /// Asks this server for its tasks, on whatever version it lists them
     #[arg(long, value_name = "SERVER")]
     server: Option<String>,
+    /// Asks no server: what was saved last
+    #[arg(long, conflicts_with = "server")]
+    offline: bool,
     /// Prints JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    stores: operate::Stores,
     #[command(flatten)]
     connection: Connection,
 }
 
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
+    if let Some(url) = args.stores.url()? {
+        return operate::list(&url, args.json).await;
+    }
     let screen = Screen::new();
     let (head, rows, all) = match &args.server {
-        Some(server) => listed(tasks_of(&Server::read(server)?, &args.connection).await?),
-        None => saved(&Handles::open()?.all()?),
+        Some(server) => listed(of_server(server, &args.connection, &screen).await?),
+        None => {
+            let calls = Handles::open(&screen).all()?;
+            let looked = match args.offline {
+                true => BTreeMap::new(),
+                false => look(&calls, &args.connection, &screen).await,
+            };
+            saved(&calls, &looked)
+        }
     };
     if args.json {
         screen.data(&format!("{:#}", Value::Array(all)));
@@ -57,50 +85,150 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
 
 type Listed = (Vec<&'static str>, Vec<Vec<String>>, Vec<Value>);
 
-fn saved(calls: &[SavedCall]) -> Listed {
-    let row = |call: &SavedCall| {
-        let state = state(call).to_owned();
-        vec![short(&call.id).to_owned(), shown(&call.tool), state, shown(&call.server)]
+fn saved(calls: &[SavedHandle], looked: &BTreeMap<usize, Seen>) -> Listed {
+    let all: Vec<Value> = calls
+        .iter()
+        .enumerate()
+        .map(|(at, saved)| {
+            let mut call = described(saved);
+            match looked.get(&at) {
+                Some(Seen::Task(task)) => return seen(call, task),
+                Some(Seen::Gone) => call["state"] = "gone".into(),
+                Some(Seen::Unreachable(why)) => {
+                    (call["state"], call["message"]) = ("unreachable".into(), json!(why));
+                }
+                None => {}
+            }
+            call
+        })
+        .collect();
+    let row = |(saved, call): (&SavedHandle, &Value)| {
+        vec![
+            short(&saved.call.id).to_owned(),
+            shown(&saved.call.tool),
+            state_in_words(call["state"].as_str().unwrap_or_default()),
+            saved.origin.created.map(age).unwrap_or_default(),
+            arguments(&call["arguments"], ARGUMENTS),
+            shown(&saved.call.server),
+        ]
     };
-    let all = calls.iter().map(described).collect();
-    (vec!["HANDLE", "TOOL", "STATE", "SERVER"], calls.iter().map(row).collect(), all)
+    let rows = calls.iter().zip(&all).map(row).collect();
+    (vec!["HANDLE", "TOOL", "STATE", "AGE", "ARGUMENTS", "SERVER"], rows, all)
 }
 
 /// A call as plain JSON.
-pub(crate) fn described(call: &SavedCall) -> Value {
+pub(crate) fn described(saved: &SavedHandle) -> Value {
+    let SavedHandle { call, origin } = saved;
     json!({
         "handle": call.id,
         "server": call.server,
+        "folder": origin.folder(),
+        "version": task_version(call).or(origin.protocol_version.as_deref()),
         "tool": call.tool,
         "arguments": call.arguments,
-        "state": state(call),
+        "state": state(&call.stage),
+        "saved": origin.created.map(stamp),
         "task": task_id(call),
     })
 }
 
-/// How far a call is, as it was last written down.
-fn state(call: &SavedCall) -> &'static str {
-    match call.stage {
+/// How far a call is, as it was last saved.
+fn state(stage: &Stage) -> &'static str {
+    match stage {
         Stage::Calling(_) => "calling",
         Stage::Task(_) => "task",
-        Stage::Done(_) => "done",
-        Stage::Failed(_) => "failed",
+        Stage::Done(result) if result.is_error == Some(true) => "failed",
+        Stage::Done(_) => "completed",
+        Stage::Failed(error) => {
+            let data = error.data.as_ref().and_then(|data| serde_json::from_str(data.get()).ok());
+            let data: Value = data.unwrap_or_default();
+            if data["status"] == "cancelled" { "cancelled" } else { "failed" }
+        }
         _ => "unknown",
     }
 }
 
-/// The tasks that a server lists.
+/// The tasks of a server: those that it lists, and those that were made from here.
+async fn of_server(
+    server: &str,
+    connection: &Connection,
+    screen: &Arc<Screen>,
+) -> Result<Vec<Value>> {
+    let server = Server::read(server)?;
+    let mut calls = Handles::open(screen).all().unwrap_or_default();
+    calls.retain(|saved| saved.call.server == server.text);
+    let mut looked = look(&calls, connection, screen).await;
+    let listed = tasks_of(&server, connection).await;
+    let (mut tasks, refused) = match listed {
+        Ok(tasks) => (tasks, None),
+        Err(trouble) => (Vec::new(), Some(trouble)),
+    };
+    for (at, saved) in calls.iter().enumerate() {
+        let (Some(id), Some(Seen::Task(task))) = (task_id(&saved.call), looked.remove(&at)) else {
+            continue;
+        };
+        let handle = json!(saved.call.id);
+        match tasks.iter_mut().find(|task| task["taskId"] == id) {
+            Some(task) => task["handle"] = handle,
+            None => tasks.push(json!({
+                "taskId": id,
+                "status": task.status.as_str(),
+                "createdAt": task.created,
+                "lastUpdatedAt": task.updated,
+                "statusMessage": task.message,
+                "ttl": task.ttl,
+                "handle": handle,
+            })),
+        }
+    }
+    match (refused, tasks.is_empty()) {
+        (Some(refused), true) => Err(refused),
+        (Some(refused), false) => {
+            screen.talk(&format!("{refused}; these were made from here"));
+            Ok(tasks)
+        }
+        (None, _) => Ok(tasks),
+    }
+}
+
+/// The tasks that a server lists, on whatever version it does.
 pub(crate) async fn tasks_of(server: &Server, connection: &Connection) -> Result<Vec<Value>> {
     let screen = Screen::new();
     let client = connection.connect(server, &screen, |builder| builder).await?;
+    let spoken = client.version().await.map_err(|error| trouble(&error, Some(server)))?;
+    let pages = pages(&client).await;
+    client.close().await;
+    let refused = match pages {
+        Err(error)
+            if error.reason() == Some(Reason::NoSuchMethod) && connection.revision.is_none() =>
+        {
+            error
+        }
+        pages => return pages.map_err(|error| does_not_list(&error, server)),
+    };
+    // The newest version may have no list where an older one has.
+    let older = Version::ALL.iter().rev().map(|version| version.as_str());
+    let Some(older) = older.skip_while(|version| *version != spoken.as_str()).nth(1) else {
+        return Err(does_not_list(&refused, server));
+    };
+    let mut connection = connection.clone();
+    connection.revision = Some(older.to_owned());
+    let client = connection.connect(server, &screen, |builder| builder).await;
+    let client = client.map_err(|_| does_not_list(&refused, server))?;
+    let listed = self::pages(&client).await.map_err(|error| does_not_list(&error, server));
+    client.close().await;
+    listed
+}
+
+/// All pages of a list.
+async fn pages(client: &Client) -> Result<Vec<Value>, Error> {
     let (mut tasks, mut cursor) = (Vec::new(), Value::Null);
     for _ in 0..PAGES {
         let params = match &cursor {
             Value::Null => json!({}),
             cursor => json!({"cursor": cursor}),
         };
-        let page = client.call(Method::TasksList.as_str(), params).await;
-        let page = page.map_err(|error| does_not_list(&error, server))?;
+        let page = client.call(Method::TasksList.as_str(), params).await?;
         let mut page: Value = serde_json::from_str(page.get()).unwrap_or_default();
         if let Some(Value::Array(more)) = page.get_mut("tasks").map(Value::take) {
             tasks.extend(more);
@@ -110,23 +238,28 @@ pub(crate) async fn tasks_of(server: &Server, connection: &Connection) -> Result
             break;
         }
     }
-    client.close().await;
     Ok(tasks)
 }
 
 fn listed(tasks: Vec<Value>) -> Listed {
-    let text =
-        |task: &Value, key: &str| shown(task.get(key).and_then(Value::as_str).unwrap_or_default());
+    let text = |task: &Value, key: &str| task[key].as_str().unwrap_or_default().to_owned();
     let row = |task: &Value| {
-        ["taskId", "status", "lastUpdatedAt", "statusMessage"].map(|key| text(task, key)).to_vec()
+        vec![
+            shown(&text(task, "taskId")),
+            state_in_words(&text(task, "status")),
+            super::page::millis(&text(task, "createdAt")).map(age).unwrap_or_default(),
+            short(&text(task, "handle")).to_owned(),
+            shown(&text(task, "statusMessage")),
+        ]
     };
-    (vec!["TASK", "STATUS", "UPDATED", "MESSAGE"], tasks.iter().map(row).collect(), tasks)
+    let rows = tasks.iter().map(row).collect();
+    (vec!["TASK", "STATE", "AGE", "HANDLE", "MESSAGE"], rows, tasks)
 }
 
 fn does_not_list(error: &Error, server: &Server) -> Trouble {
     match error.reason() {
         Some(Reason::NoSuchMethod) => Trouble::usage(format!("{} does not list tasks", server.text))
-            .remedy("servers list the tasks of a named caller, and not on every revision: --token-env, --version"),
+            .remedy("servers list the tasks of callers with a name: --token-env VARIABLE; of a server of your own: outlive tasks list --all-callers"),
         _ => trouble(error, Some(server)),
     }
 }

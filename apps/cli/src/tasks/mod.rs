@@ -1,11 +1,16 @@
-//! `outlive tasks`: goes on with calls that were written down.
+//! `outlive tasks`: goes on with calls that are saved, and with tasks of servers.
 //!
-//! - `list`: what is written down, or what a server lists.
-//! - `resume`: takes a call up again: to see it, answer it, cancel it, or wait for its result.
-//! - `taken`: which call that is, and how to get at it.
+//! - `list`: what is saved, or what a server lists. `look`: asks servers how far saved calls are.
+//! - `resume`: takes a call up again, to see it, answer it, or wait for its result. `cancel`: stops some.
+//! - `operate`: the same for the tasks of all callers, over the store of a server.
+//! - `taken`: which call that is, and how to get at it. `page`, `table`: calls for people.
 //! - `watch`: a live table.
 
+mod cancel;
 mod list;
+mod look;
+mod operate;
+mod page;
 mod resume;
 mod table;
 mod taken;
@@ -14,22 +19,29 @@ mod watch;
 use std::process::ExitCode;
 
 use crate::{
-    call::{block_on, desk::Prepared, handles::Handles, server::Connection},
-    trouble::Result,
+    call::{
+        block_on,
+        desk::Prepared,
+        handles::{Handles, short},
+        screen::Screen,
+        server::Connection,
+    },
+    trouble::{Result, Trouble},
 };
 
 /// Lists, watches, answers and cancels calls that go on.
 #[derive(clap::Args)]
 #[command(
     after_help = "A HANDLE is what `outlive call --detach` printed, or the beginning of it. \
-With one call written down it can be left out.
+With one call saved it can be left out.
 
 Examples:
   outlive tasks list
   outlive tasks watch
   outlive tasks answer 3f2a91c0 --answer yes=true
   outlive tasks result 3f2a91c0 > report.txt
-  outlive tasks list --server http://127.0.0.1:8000/mcp --token-env TOKEN"
+  outlive tasks list --server http://127.0.0.1:8000/mcp --token-env TOKEN
+  outlive tasks list --all-callers                   as the operator of the server of this folder"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -39,11 +51,10 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand)]
 enum Command {
     List(list::Args),
-    Get(One),
+    Get(Get),
     Watch(watch::Args),
     Answer(Answer),
-    /// Asks a task to stop, and waits until it has
-    Cancel(One),
+    Cancel(cancel::Args),
     Result(WithResult),
     Forget(Forget),
 }
@@ -53,7 +64,7 @@ enum Command {
 struct Which {
     /// Which call: its handle, or the beginning of it
     handle: Option<String>,
-    /// Means the task of this name at a server, in place of what is written down here
+    /// Means the task of this id at a server, in place of a saved call
     #[arg(long, value_name = "SERVER", requires = "handle")]
     server: Option<String>,
     #[command(flatten)]
@@ -66,7 +77,7 @@ struct Which {
     disable_version_flag = true,
     after_help = "Example:\n  outlive tasks get 3f2a91c0 --json"
 )]
-struct One {
+struct Get {
     #[command(flatten)]
     which: Which,
     /// Prints JSON
@@ -79,13 +90,19 @@ struct One {
 #[command(
     disable_version_flag = true,
     after_help = "Examples:\n  outlive tasks answer 3f2a91c0\n  \
-                  outlive tasks answer 3f2a91c0 --answer yes=true\n  outlive tasks answer 3f2a91c0 --decline"
+                  outlive tasks answer 3f2a91c0 --answer yes=true\n  outlive tasks answer 3f2a91c0 --decline\n  \
+                  outlive tasks answer 3f2a91c0 --all-callers --answer yes=true"
 )]
 struct Answer {
     #[command(flatten)]
     which: Which,
     #[command(flatten)]
     prepared: Prepared,
+    #[command(flatten)]
+    stores: operate::Stores,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Waits for a task and prints its result, as `outlive call` would have
@@ -110,28 +127,65 @@ struct WithResult {
     prepared: Prepared,
 }
 
-/// Strikes a handle, and leaves the task alone
+/// Deletes handles, and leaves their tasks alone
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  outlive tasks forget 3f2a91c0")]
+#[command(
+    after_help = "Examples:\n  outlive tasks forget 3f2a91c0\n  outlive tasks forget 3f2a91c0 77ab01de\n  outlive tasks forget --all"
+)]
 struct Forget {
-    /// Which call
-    handle: Option<String>,
+    /// Which calls
+    handles: Vec<String>,
+    /// All that are saved
+    #[arg(long, conflicts_with = "handles")]
+    all: bool,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     match args.command {
         Command::List(args) => block_on(Box::pin(list::run(args))),
         Command::Watch(args) => block_on(Box::pin(watch::run(args))),
-        Command::Get(One { which, json }) => block_on(Box::pin(resume::get(&which, json))),
-        Command::Answer(Answer { which, prepared }) => {
-            block_on(Box::pin(resume::answer(&which, prepared)))
-        }
-        Command::Cancel(One { which, json }) => block_on(Box::pin(resume::cancel(&which, json))),
+        Command::Get(Get { which, json }) => block_on(Box::pin(resume::get(&which, json))),
+        Command::Answer(Answer { which, prepared, stores, json }) => match stores.url()? {
+            Some(url) => {
+                let task = which.handle.ok_or_else(no_task_named)?;
+                block_on(Box::pin(operate::answer(&url, &task, &prepared, json)))
+            }
+            None => block_on(Box::pin(resume::answer(&which, prepared, json))),
+        },
+        Command::Cancel(args) => block_on(Box::pin(cancel::run(args))),
         Command::Result(args) => block_on(Box::pin(resume::result(args))),
-        Command::Forget(Forget { handle }) => {
-            let handles = Handles::open()?;
-            handles.forget(&handles.find(handle.as_deref())?.id);
-            Ok(ExitCode::SUCCESS)
+        Command::Forget(args) => forget(&args),
+    }
+}
+
+/// Among the tasks of all callers one has to be named.
+fn no_task_named() -> Trouble {
+    Trouble::usage("no task is named").remedy("`outlive tasks list --all-callers` shows their ids")
+}
+
+fn forget(args: &Forget) -> Result<ExitCode> {
+    let screen = Screen::new();
+    let handles = Handles::open(&screen);
+    // All are found before one is deleted.
+    let found = match (args.all, &args.handles[..]) {
+        (true, _) => handles.all()?,
+        (false, []) => vec![handles.find(None)?],
+        (false, named) => {
+            named.iter().map(|handle| handles.find(Some(handle))).collect::<Result<_>>()?
+        }
+    };
+    for saved in &found {
+        handles.forget(&saved.call.id);
+        match args.json {
+            true => {
+                let forgotten = serde_json::json!({"handle": saved.call.id, "forgotten": true});
+                screen.data(&forgotten.to_string());
+            }
+            false => screen.talk(&format!("forgotten: {}", short(&saved.call.id))),
         }
     }
+    Ok(ExitCode::SUCCESS)
 }

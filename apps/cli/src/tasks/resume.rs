@@ -1,73 +1,84 @@
-//! Takes a call up again: to see how far it is, to answer it, to cancel it, to wait for its result.
+//! Takes a call up again: to see how far it is, to answer it, to wait for its result.
 
-use std::{process::ExitCode, sync::Arc};
+use std::{collections::BTreeSet, process::ExitCode, sync::Arc};
 
-use outlive::client::{Client, Error, GaveUp, Stage, TaskHandle, TaskSnapshot, TaskStatus};
+use outlive::client::{Client, Error, GaveUp, Reason, Stage, TaskHandle, TaskSnapshot, TaskStatus};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Which, WithResult, list::described, taken::Taken};
+use super::{Which, WithResult, list::described, page, taken::Taken};
 use crate::{
     call::{
         attend::{Attendant, Begun, Left},
         desk::{Desk, Prepared},
         handles::Handles,
         outcome::Outcome,
-        screen::{Screen, shown},
-        server::trouble,
+        schema,
+        screen::Screen,
+        server::{Connection, trouble},
         show,
     },
     trouble::{Kind, Result, Trouble},
 };
 
 /// A call that is taken up again.
-struct Resumed {
+pub(super) struct Resumed {
     screen: Arc<Screen>,
     handles: Handles,
     taken: Taken,
-    client: Client,
-    attendant: Attendant,
+    pub(super) client: Client,
+    pub(super) attendant: Attendant,
 }
 
 impl Resumed {
-    async fn connect(which: &Which, prepared: Prepared) -> Result<Self> {
-        let (screen, handles) = (Screen::new(), Handles::open()?);
-        let taken = match (&which.server, &which.handle) {
-            (Some(server), Some(task)) => Taken::task(server, task),
-            (_, named) => Taken::saved(&handles, named.as_deref())?,
-        };
+    pub(super) async fn connect(
+        taken: Taken,
+        connection: &Connection,
+        prepared: Prepared,
+    ) -> Result<Self> {
+        let screen = Screen::new();
+        let handles = Handles::open(&screen);
         let server = taken.server()?;
         let (desk, asked) = Desk::new();
         let book = handles.clone();
-        let connecting = which
-            .connection
-            .connect(&server, &screen, |builder| builder.answerer(desk).notebook(book));
+        let connection = taken.connection(connection);
+        let connecting =
+            connection.connect(&server, &screen, |builder| builder.answerer(desk).notebook(book));
         let client = connecting.await?;
         let attendant = Attendant::new(&screen, asked, prepared);
         Ok(Self { screen, handles, taken, client, attendant })
     }
 
-    /// Strikes the handle, if there is one.
-    fn forget(&self) {
+    /// Takes up what a command line means.
+    async fn open(which: &Which, prepared: Prepared) -> Result<Self> {
+        let taken = match (&which.server, &which.handle) {
+            (Some(server), Some(task)) => Taken::task(server, task),
+            (_, named) => Taken::saved(&Handles::open(&Screen::new()), named.as_deref())?,
+        };
+        Self::connect(taken, &which.connection, prepared).await
+    }
+
+    /// Deletes the handle, if there is one.
+    pub(super) fn forget(&self) {
         if let Taken::Saved(saved) = &self.taken {
-            self.handles.forget(&saved.id);
+            self.handles.forget(&saved.call.id);
         }
     }
 
     /// A handle on it. A call of which nothing was heard is made again, if that does no harm.
     async fn begin(&mut self) -> Result<Begun> {
         if let Taken::Saved(saved) = &self.taken
-            && let Stage::Calling(_) = saved.stage
-            && saved.key.is_none()
-            && !saved.idempotent
+            && let Stage::Calling(_) = saved.call.stage
+            && saved.call.key.is_none()
+            && !saved.call.idempotent
         {
-            let error = Error::from(GaveUp::MaybeExecuted(saved.tool.clone()));
+            let error = Error::from(GaveUp::MaybeExecuted(saved.call.tool.clone()));
             return Err(Trouble::new(Kind::Failed, error).remedy(self.taken.command("forget")));
         }
         self.attendant.begin(self.taken.resume(&self.client)).await
     }
 
-    async fn handle(&mut self) -> Result<TaskHandle> {
+    pub(super) async fn handle(&mut self) -> Result<TaskHandle> {
         match self.begin().await? {
             Begun::Handle(handle) => Ok(handle),
             Begun::Left(Left::Interrupted) => Err(Trouble::new(Kind::Interrupted, "interrupted")),
@@ -84,16 +95,17 @@ pub(super) async fn get(which: &Which, is_json: bool) -> Result<ExitCode> {
     let screen = Screen::new();
     if which.server.is_none() {
         // What is over needs no server.
-        let saved = Handles::open()?.find(which.handle.as_deref())?;
-        if !matches!(saved.stage, Stage::Task(_)) {
+        let saved = Handles::open(&screen).find(which.handle.as_deref())?;
+        if !matches!(saved.call.stage, Stage::Task(_)) {
             tell(&screen, &described(&saved), is_json);
             return Ok(ExitCode::SUCCESS);
         }
     }
-    let mut resumed = Resumed::connect(which, Prepared::default()).await?;
+    let mut resumed = Resumed::open(which, Prepared::default()).await?;
     let handle = resumed.handle().await?;
-    let snapshot = handle.look().await.map_err(|error| trouble(&error, None))?;
-    let known = described(&handle.save().await);
+    let looked = handle.look().await;
+    let snapshot = looked.map_err(|error| unknown(&error, &resumed.taken))?;
+    let known = resumed.taken.described();
     let seen = match &snapshot {
         Some(snapshot) => seen(known, snapshot),
         None => known,
@@ -107,16 +119,21 @@ pub(super) async fn get(which: &Which, is_json: bool) -> Result<ExitCode> {
 }
 
 fn tell(screen: &Screen, seen: &Value, is_json: bool) {
-    if is_json {
-        return screen.data(&format!("{seen:#}"));
+    match is_json {
+        true => screen.data(&format!("{seen:#}")),
+        false => page::tell(screen, seen),
     }
-    let members = seen.as_object().into_iter().flatten();
-    for (name, value) in members.filter(|(_, value)| !value.is_null() && **value != "") {
-        let value = match value {
-            Value::String(text) => shown(text),
-            other => other.to_string(),
-        };
-        screen.data(&format!("{name:<12}{value}"));
+}
+
+/// A task cannot be looked at. If its server does not know it, its handle is of no use any more.
+fn unknown(error: &Error, taken: &Taken) -> Trouble {
+    let trouble = trouble(error, None);
+    match (error.reason(), taken) {
+        (Some(Reason::TaskGone), Taken::Saved(_)) => trouble.remedy(format!(
+            "it may belong to another caller, or have expired; {} deletes the handle",
+            taken.command("forget")
+        )),
+        _ => trouble,
     }
 }
 
@@ -137,27 +154,28 @@ pub(super) fn seen(mut seen: Value, snapshot: &TaskSnapshot) -> Value {
 }
 
 /// `outlive tasks answer`.
-pub(super) async fn answer(which: &Which, prepared: Prepared) -> Result<ExitCode> {
-    let mut resumed = Resumed::connect(which, prepared).await?;
+pub(super) async fn answer(which: &Which, prepared: Prepared, is_json: bool) -> Result<ExitCode> {
+    let mut resumed = Resumed::open(which, prepared).await?;
     resumed.attendant.only_answers = true;
     resumed.attendant.shows_parts = false;
+    let name = resumed.taken.name().to_owned();
     let begun = resumed.begin().await?;
     let (left, handle) = match begun {
         Begun::Left(left) => (left, None),
         Begun::Handle(mut handle) => {
-            let seen = handle.look().await.map_err(|error| trouble(&error, None))?;
-            if seen.is_none_or(|task| task.status != TaskStatus::InputRequired) {
-                resumed.screen.talk("it asks nothing");
+            let looked = handle.look().await;
+            let seen = looked.map_err(|error| unknown(&error, &resumed.taken))?;
+            let Some(task) = seen.filter(|task| task.status == TaskStatus::InputRequired) else {
+                match is_json {
+                    true => tell_answered(&resumed.screen, &name, false),
+                    false => resumed.screen.talk("it asks nothing"),
+                }
                 resumed.client.close().await;
                 return Ok(ExitCode::SUCCESS);
-            }
+            };
+            resumed.attendant.known_fields = field_names(&task);
             (resumed.attendant.attend(&mut handle).await?, Some(handle))
         }
-    };
-    let told = match left {
-        // It went on to its end while somebody was here to see it; its result is for `tasks result`.
-        Left::Done(..) => Left::Answered,
-        left => left,
     };
     let outcome = Outcome {
         screen: &resumed.screen,
@@ -166,49 +184,41 @@ pub(super) async fn answer(which: &Which, prepared: Prepared) -> Result<ExitCode
         keeps: true,
         elsewhere: which.server.as_deref(),
     };
-    let code = outcome.tell(told, handle.as_ref(), false).await;
+    let code = match left {
+        // It may have gone on to its end meanwhile; its result is for `tasks result`.
+        Left::Done(..) | Left::Answered if is_json => {
+            tell_answered(&resumed.screen, &name, true);
+            Ok(ExitCode::SUCCESS)
+        }
+        Left::Done(..) => outcome.tell(Left::Answered, handle.as_ref(), false).await,
+        left => outcome.tell(left, handle.as_ref(), false).await,
+    };
     resumed.client.close().await;
     code
 }
 
-/// `outlive tasks cancel`.
-pub(super) async fn cancel(which: &Which, is_json: bool) -> Result<ExitCode> {
-    let mut resumed = Resumed::connect(which, Prepared::default()).await?;
-    let mut handle = resumed.handle().await?;
-    let left = resumed.attendant.cancel(&mut handle).await?;
-    let state = match left {
-        Left::Cancelled => {
-            resumed.forget();
-            "cancelled"
-        }
-        Left::Interrupted => return Err(Trouble::new(Kind::Interrupted, "interrupted")),
-        _ => "done",
-    };
-    resumed.client.close().await;
-    match is_json {
-        true => {
-            let handle = resumed.taken.name();
-            resumed.screen.data(&format!("{:#}", json!({"handle": handle, "state": state})))
-        }
-        false if state == "done" => {
-            let result = resumed.taken.command("result");
-            resumed.screen.talk(&format!("it was over before: {result}"))
-        }
-        false => resumed.screen.talk("cancelled"),
-    }
-    Ok(ExitCode::SUCCESS)
+/// Says in JSON whether something was answered.
+pub(super) fn tell_answered(screen: &Screen, name: &str, was_asked: bool) {
+    screen.data(&json!({"handle": name, "answered": was_asked}).to_string());
+}
+
+/// The names of all fields that a task asks for.
+fn field_names(task: &TaskSnapshot) -> BTreeSet<String> {
+    let questions: Value = serde_json::to_value(&task.questions).unwrap_or_default();
+    let schemas = questions
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(_, question)| question.pointer("/params/requestedSchema"));
+    schemas.flat_map(schema::fields).map(|field| field.name).collect()
 }
 
 /// `outlive tasks result`.
 pub(super) async fn result(args: WithResult) -> Result<ExitCode> {
-    let mut resumed = Resumed::connect(&args.which, args.prepared).await?;
+    let mut resumed = Resumed::open(&args.which, args.prepared).await?;
     resumed.attendant.shows_parts = !args.json;
     resumed.attendant.deadline = args.timeout.map(|timeout| Instant::now() + timeout);
-    let what = match &resumed.taken {
-        Taken::Saved(saved) => saved.tool.clone(),
-        Taken::Task { id, .. } => id.clone(),
-    };
-    resumed.screen.begin(&what);
+    resumed.screen.begin(resumed.taken.title());
     let came = match resumed.begin().await? {
         Begun::Left(left) => Ok((left, None)),
         Begun::Handle(mut handle) => {
@@ -222,11 +232,18 @@ pub(super) async fn result(args: WithResult) -> Result<ExitCode> {
         handles: &resumed.handles,
         is_json: args.json,
         keeps: args.keep,
-        elsewhere: args.which.server.as_deref(),
+        elsewhere: resumed.taken.elsewhere(),
     };
     let code = match came {
         Ok((left, handle)) => outcome.tell(left, handle.as_ref(), false).await,
-        Err(trouble) => Err(outcome.failed(trouble)),
+        Err(trouble) => {
+            let trouble = outcome.failed(trouble);
+            // It was over when it was saved, and its end has been told now.
+            if !args.keep && resumed.taken.is_over() {
+                resumed.forget();
+            }
+            Err(trouble)
+        }
     };
     resumed.client.close().await;
     code

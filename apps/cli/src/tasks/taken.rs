@@ -1,13 +1,13 @@
-//! What is taken up: a call that is written down here, or a task of a server by its name.
+//! What is taken up: a saved call, or a task of a server by its id.
 
-use outlive::client::{Client, Error, SavedCall, Stage, TaskHandle};
+use outlive::client::{Client, Error, Stage, TaskHandle};
 use serde_json::{Value, json};
 
 use super::list::described;
 use crate::{
     call::{
-        handles::{Handles, go_on, short},
-        server::Server,
+        handles::{Handles, SavedHandle, go_on, short},
+        server::{Connection, Server},
     },
     trouble::Result,
 };
@@ -15,14 +15,14 @@ use crate::{
 /// A call that somebody goes on with.
 #[derive(Clone)]
 pub(super) enum Taken {
-    /// It is written down here.
-    Saved(Box<SavedCall>),
-    /// Nothing is written down of it.
+    /// It is saved here.
+    Saved(Box<SavedHandle>),
+    /// Nothing of it is saved here.
     Task { server: String, id: String },
 }
 
 impl Taken {
-    /// The one that is written down and meant.
+    /// The one that is saved and meant.
     pub(super) fn saved(handles: &Handles, named: Option<&str>) -> Result<Self> {
         handles.find(named).map(Self::from)
     }
@@ -33,15 +33,23 @@ impl Taken {
 
     pub(super) fn server(&self) -> Result<Server> {
         match self {
-            Self::Saved(saved) => Server::read(&saved.server),
+            Self::Saved(saved) => saved.origin.server(&saved.call),
             Self::Task { server, .. } => Server::read(server),
+        }
+    }
+
+    /// How to get to its server: as the user says, else as it was made.
+    pub(super) fn connection(&self, given: &Connection) -> Connection {
+        match self {
+            Self::Saved(saved) => saved.origin.connection(given, &saved.call),
+            Self::Task { .. } => given.clone(),
         }
     }
 
     /// A handle on it.
     pub(super) async fn resume(&self, client: &Client) -> Result<TaskHandle, Error> {
         match self {
-            Self::Saved(saved) => client.resume((**saved).clone()).await,
+            Self::Saved(saved) => client.resume(saved.call.clone()).await,
             Self::Task { id, .. } => client.task(id).await,
         }
     }
@@ -49,23 +57,44 @@ impl Taken {
     /// Whether there is a task, as far as is known here.
     pub(super) fn is_task(&self) -> bool {
         match self {
-            Self::Saved(saved) => matches!(saved.stage, Stage::Task(_)),
+            Self::Saved(saved) => matches!(saved.call.stage, Stage::Task(_)),
             Self::Task { .. } => true,
         }
+    }
+
+    /// Whether it is over, as far as is known here.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self, Self::Saved(saved) if saved.call.is_over())
     }
 
     /// What it is called where little room is.
     pub(super) fn name(&self) -> &str {
         match self {
-            Self::Saved(saved) => short(&saved.id),
+            Self::Saved(saved) => short(&saved.call.id),
             Self::Task { id, .. } => id,
+        }
+    }
+
+    /// The tool that was called, or what else it is known by.
+    pub(super) fn title(&self) -> &str {
+        match self {
+            Self::Saved(saved) => &saved.call.tool,
+            Self::Task { id, .. } => id,
+        }
+    }
+
+    /// The server, if nothing is saved here.
+    pub(super) fn elsewhere(&self) -> Option<&str> {
+        match self {
+            Self::Saved(_) => None,
+            Self::Task { server, .. } => Some(server),
         }
     }
 
     /// The command that goes on with it.
     pub(super) fn command(&self, how: &str) -> String {
         match self {
-            Self::Saved(saved) => go_on(how, &saved.id, None),
+            Self::Saved(saved) => go_on(how, &saved.call.id, None),
             Self::Task { server, id } => go_on(how, id, Some(server)),
         }
     }
@@ -81,8 +110,8 @@ impl Taken {
     }
 }
 
-impl From<SavedCall> for Taken {
-    fn from(saved: SavedCall) -> Self {
+impl From<SavedHandle> for Taken {
+    fn from(saved: SavedHandle) -> Self {
         Self::Saved(Box::new(saved))
     }
 }

@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     io::{self, IsTerminal},
+    pin::pin,
     process::ExitCode,
     sync::Arc,
     time::Duration,
@@ -14,13 +15,14 @@ use outlive::client::{Client, TaskSnapshot};
 use serde_json::Value;
 use tokio::{sync::mpsc, task::JoinSet};
 
-use super::{list::tasks_of, resume::seen, table, taken::Taken};
+use super::{list::tasks_of, page::state_in_words, resume::seen, table, taken::Taken};
 use crate::{
     call::{
         handles::Handles,
         screen::{Screen, shown},
         server::{Connection, Server},
     },
+    print,
     trouble::{Kind, Result, Trouble},
 };
 
@@ -30,6 +32,9 @@ const FLOOR: Duration = Duration::from_millis(100);
 
 /// The state of a call that nothing more is heard of.
 const UNREACHABLE: &str = "unreachable";
+
+/// The state of a task that waits for an answer.
+const INPUT_REQUIRED: &str = "input_required";
 
 /// How wide a bar is in the table.
 const BAR: usize = 16;
@@ -42,10 +47,10 @@ const BAR: usize = 16;
                   outlive tasks watch --server http://127.0.0.1:8000/mcp --token-env TOKEN"
 )]
 pub(crate) struct Args {
-    /// Which calls; all that are written down otherwise
+    /// Which calls; all that are saved otherwise
     handles: Vec<String>,
-    /// Means tasks of this server by their names, or all that it lists and that go on, in place of
-    /// what is written down here
+    /// Means tasks of this server by their ids, or all that it lists and that go on, in place of
+    /// saved calls
     #[arg(long, value_name = "SERVER")]
     server: Option<String>,
     /// Prints a line of JSON for each change
@@ -62,9 +67,9 @@ struct Seen {
 }
 
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
-    let handles = Handles::open()?;
-    let calls = args.calls(&handles).await?;
     let screen = Screen::new();
+    let handles = Handles::open(&screen);
+    let calls = args.calls(&handles).await?;
     if calls.is_empty() {
         screen.talk("nothing is going on");
         return Ok(ExitCode::SUCCESS);
@@ -79,13 +84,19 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     drop(tell);
     let mut view = View::new(&screen, args.json, calls);
     view.draw();
+    let mut reader_left = pin!(print::reader_left());
     loop {
         tokio::select! {
             seen = told.recv() => match seen {
                 Some(seen) => view.change(seen),
                 None => break,
             },
+            () = &mut reader_left => return Ok(ExitCode::from(Kind::ReaderLeft as u8)),
             _ = tokio::signal::ctrl_c() => return Err(Trouble::new(Kind::Interrupted, "no longer watched; the tasks go on")),
+        }
+        // A table shows what goes on; a pipe would wait for somebody who does not know that.
+        if view.term.is_none() && view.all_wait_for_input() {
+            return Err(view.unanswered());
         }
     }
     view.hint();
@@ -139,6 +150,7 @@ async fn look(
         return;
     }
     let connected = async {
+        let connection = call.connection(connection);
         connection.connect(&call.server()?, screen, |builder| builder.notebook(handles)).await
     };
     let client: Client = match connected.await {
@@ -245,6 +257,33 @@ impl<'a> View<'a> {
         self.calls.iter().filter(|call| call.seen["state"] == state).count()
     }
 
+    /// Whether everything that is not over waits for an answer, and something does.
+    fn all_wait_for_input(&self) -> bool {
+        let is = |call: &Call, states: &[&str]| {
+            call.seen["state"].as_str().is_some_and(|state| states.contains(&state))
+        };
+        self.count(INPUT_REQUIRED) > 0
+            && self.calls.iter().all(|call| {
+                is(
+                    call,
+                    &["calling", INPUT_REQUIRED, UNREACHABLE, "completed", "failed", "cancelled"],
+                )
+            })
+    }
+
+    /// Nobody here can answer what is left.
+    fn unanswered(&self) -> Trouble {
+        self.hint();
+        let asking = self.calls.iter().filter(|call| call.seen["state"] == INPUT_REQUIRED);
+        let commands: Vec<String> = asking.map(|call| call.taken.command("answer")).collect();
+        let what = match commands.len() {
+            1 => "a task waits for an answer".to_owned(),
+            count => format!("{count} tasks wait for answers"),
+        };
+        Trouble::new(Kind::Unanswered, format!("{what}, and nothing else goes on"))
+            .remedy(commands.join("\n       "))
+    }
+
     /// How to get the results that are there.
     fn hint(&self) {
         for call in self.calls.iter().filter(|call| call.seen["state"] == "completed") {
@@ -256,6 +295,7 @@ impl<'a> View<'a> {
 impl Call {
     fn row(&self) -> Vec<String> {
         let text = |key: &str| shown(self.seen[key].as_str().unwrap_or_default());
+        let state = state_in_words(self.seen["state"].as_str().unwrap_or_default());
         let questions = self.seen["questions"].as_object();
         let message = match questions.and_then(|questions| questions.values().next()) {
             Some(question) => {
@@ -265,7 +305,7 @@ impl Call {
             None => text("message"),
         };
         let far = bar(&self.seen["progress"]);
-        vec![shown(self.taken.name()), text("tool"), text("state"), far, message]
+        vec![shown(self.taken.name()), text("tool"), state, far, message]
     }
 }
 

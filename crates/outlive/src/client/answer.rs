@@ -149,6 +149,25 @@ impl Question {
         Ok(Self { ask, origin, server: Arc::clone(server), key })
     }
 
+    /// A question of a task that was read from its store, and not from a server.
+    ///
+    /// # Errors
+    ///
+    /// When it is none that this version knows.
+    pub fn of_task(request: InputRequest, task: &str, key: &str) -> Result<Self, Error> {
+        let origin = Origin::Task { id: task.to_owned() };
+        Self::read(request, origin, &Arc::from(format!("task {task}")), Some(key.to_owned()))
+    }
+
+    /// The answer as a task is given it.
+    ///
+    /// # Errors
+    ///
+    /// When it does not fit the question, or is a refusal.
+    pub fn response(&self, answer: Answer) -> Result<RawJson, Error> {
+        settle_with(&self.ask, answer).into()
+    }
+
     /// Says whether an answer fits the question, before it is given.
     ///
     /// # Errors

@@ -185,6 +185,7 @@ impl Error {
 impl Refused {
     pub(crate) fn of(error: ErrorObject, status: Option<u16>) -> Self {
         let retry_after = retry_after(error.data.as_ref());
+        let is_cancelled = is_of_cancelled_task(error.data.as_ref());
         let reason = match (error.code, status) {
             (_, Some(401)) => Reason::Unauthorized,
             (_, Some(403)) => Reason::Forbidden,
@@ -192,6 +193,7 @@ impl Refused {
             (code::METHOD_NOT_FOUND, _) => Reason::NoSuchMethod,
             (code::RESOURCE_NOT_FOUND, _) => Reason::NotFound,
             (code::MISSING_CAPABILITY, _) => Reason::MissingCapability,
+            (code::INTERNAL, _) if is_cancelled => Reason::TaskCancelled,
             (code::INTERNAL, _) => Reason::Internal,
             _ => Reason::Request,
         };
@@ -218,6 +220,13 @@ impl Refused {
     pub(crate) fn plain(reason: Reason, code: i32, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None, reason, status: None }
     }
+}
+
+/// Whether it is the data of the error that stands for a task that was cancelled.
+pub(crate) fn is_of_cancelled_task(data: Option<&RawJson>) -> bool {
+    let data = data.and_then(|data| serde_json::from_str(data.get()).ok());
+    let data: serde_json::Value = data.unwrap_or_default();
+    data["status"] == "cancelled"
 }
 
 fn retry_after(data: Option<&RawJson>) -> Option<Duration> {

@@ -136,9 +136,9 @@ impl Outlive {
         serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
     }
 
-    /// The calls that are written down.
+    /// The calls that are saved.
     pub(crate) fn written(&self) -> Vec<Value> {
-        let listed = self.json(&["tasks", "list", "--json"]);
+        let listed = self.json(&["tasks", "list", "--json", "--offline"]);
         listed.as_array().unwrap().clone()
     }
 

@@ -5,6 +5,7 @@ mod checks; // what is refused and warned of at the start, as doctor does
 mod commands; // what commands do, and what becomes of it
 mod ending; // cancelled, out of time, left by their callers
 mod files; // how many files it may have open
+mod handles; // what the program says about commands of its own calls
 mod injection; // whatever a caller writes is a value and nothing else
 mod killed; // servers that are killed while commands run
 mod proxy; // callers who log in with a provider that knows nothing of MCP

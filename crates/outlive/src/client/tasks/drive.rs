@@ -4,14 +4,14 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use outlive_protocol::era::client::{ClientEra, TaskDialect, TaskSnapshot, TaskStatus};
 use outlive_wire::{CallToolResult, ErrorObject, Method, RawJson};
-use serde_json::Value;
+use serde_json::{Value, value::to_raw_value};
 use tokio::{task::JoinSet, time::Instant};
 
 use super::observe::{Observer, about, gone};
 use crate::client::{
     answer::{Ask, Origin, Question, Settled, cancelled, settle},
     core::Core,
-    error::{Error, GaveUp, Reason, Refused, Result},
+    error::{Error, GaveUp, Reason, Refused, Result, is_of_cancelled_task},
     notebook::{Record, SavedAnswer, Stage},
     request::{Waiting, jitter, read, send},
     stream::Segment,
@@ -238,16 +238,25 @@ impl Drive {
 
     /// A refusal of a result is what came of the call, unless it says that there is no such task.
     async fn settle_refusal(&mut self, refused: Refused) -> Error {
-        let cancelled = refused.data.as_ref().is_some_and(|data| {
-            let data: Value = serde_json::from_str(data.get()).unwrap_or_default();
-            data.get("status").and_then(Value::as_str) == Some(TaskStatus::Cancelled.as_str())
-        });
-        match cancelled {
-            true => self.over(cancelled_task(&self.id)).await,
-            false => match gone(refused.into()) {
-                Error::Refused(refused) => self.over(refused.of_task()).await,
-                error => error,
-            },
+        if is_of_cancelled_task(refused.data.as_ref()) {
+            return self.over(cancelled_task(&self.id)).await;
+        }
+        match gone(refused.into()) {
+            // These say something of the request and nothing of the task: it is not over for them.
+            Error::Refused(refused)
+                if matches!(
+                    refused.reason,
+                    Reason::TaskGone
+                        | Reason::NoSuchMethod
+                        | Reason::Unauthorized
+                        | Reason::Forbidden
+                        | Reason::Busy { .. }
+                ) =>
+            {
+                refused.into()
+            }
+            Error::Refused(refused) => self.over(refused.of_task()).await,
+            error => error,
         }
     }
 
@@ -389,7 +398,10 @@ impl Drive {
 
 fn cancelled_task(id: &str) -> Refused {
     let message = format!("the task `{id}` was cancelled");
-    Refused::plain(Reason::TaskCancelled, outlive_wire::code::INTERNAL, message)
+    let refused = Refused::plain(Reason::TaskCancelled, outlive_wire::code::INTERNAL, message);
+    // Whoever reads it where it was saved has no other way to tell.
+    let data = serde_json::json!({"taskId": id, "status": TaskStatus::Cancelled.as_str()});
+    Refused { data: to_raw_value(&data).ok(), ..refused }
 }
 
 async fn until(deadline: Option<Instant>) {

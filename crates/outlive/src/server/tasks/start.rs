@@ -402,6 +402,15 @@ pub(super) fn as_task(core: Arc<Core>, call: Arc<Call>, mut work: Work) -> engin
             Ok(done) => done,
             Err(error) => return TaskOutcome::Error(error),
         };
+        // A handler that was asked to stop and then fails has stopped: that is no failure of the tool.
+        let has_failed = match &done {
+            Ok(Outcome::Complete(Answer::Tool(result))) => result.is_error == Some(true),
+            Ok(_) => false,
+            Err(_) => true,
+        };
+        if has_failed && call.port().is_cancelled() {
+            return TaskOutcome::Cancelled;
+        }
         match done {
             Ok(Outcome::Complete(Answer::Tool(result))) => match to_raw_value(&result) {
                 Ok(raw) => TaskOutcome::Result(raw),

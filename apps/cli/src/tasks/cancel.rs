@@ -1,0 +1,141 @@
+//! `outlive tasks cancel`: asks tasks to stop, and stays until they have.
+
+use std::process::ExitCode;
+
+use outlive::client::Stage;
+use serde_json::json;
+
+use super::{operate, resume::Resumed, taken::Taken};
+use crate::{
+    call::{
+        attend::Left,
+        desk::Prepared,
+        handles::Handles,
+        screen::{Screen, shown},
+        server::Connection,
+    },
+    trouble::{Kind, Result, Trouble},
+};
+
+/// Asks tasks to stop, and waits until they have
+#[derive(clap::Args)]
+#[command(
+    disable_version_flag = true,
+    after_help = "Examples:\n  outlive tasks cancel 3f2a91c0\n  outlive tasks cancel 3f2a91c0 77ab01de\n  \
+                  outlive tasks cancel TASK --server http://127.0.0.1:8000/mcp\n  \
+                  outlive tasks cancel TASK --all-callers\n\n\
+Exit codes: 4 cancelled, 0 completed before that, 1 failed before that. With --json each task is a \
+JSON object on a line of its own."
+)]
+pub(crate) struct Args {
+    /// Which calls: their handles, or the beginnings of them
+    handles: Vec<String>,
+    /// All that are saved
+    #[arg(long, conflicts_with_all = ["handles", "server", "all_callers", "store"])]
+    all: bool,
+    /// Means the tasks of these ids at a server, in place of saved calls
+    #[arg(long, value_name = "SERVER", requires = "handles")]
+    server: Option<String>,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    stores: operate::Stores,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// How a task has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Cancelled,
+    Completed,
+    Failed,
+}
+
+impl End {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Cancelled => "cancelled",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// The exit code for several: that of a failure, else that something was cancelled.
+pub(super) fn exit_code(ends: &[End]) -> ExitCode {
+    let has = |end: End| ends.contains(&end);
+    match (has(End::Failed), has(End::Cancelled)) {
+        (true, _) => ExitCode::from(Kind::Failed as u8),
+        (_, true) => ExitCode::from(Kind::Cancelled as u8),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+pub(crate) async fn run(args: Args) -> Result<ExitCode> {
+    if let Some(url) = args.stores.url()? {
+        return operate::cancel(&url, &args.handles, args.json).await;
+    }
+    let screen = Screen::new();
+    let handles = Handles::open(&screen);
+    let taken: Vec<Taken> = match (&args.server, &args.handles[..]) {
+        (Some(server), ids) => ids.iter().map(|id| Taken::task(server, id)).collect(),
+        (None, []) if args.all => handles.all()?.into_iter().map(Taken::from).collect(),
+        (None, []) => vec![Taken::saved(&handles, None)?],
+        (None, named) => named
+            .iter()
+            .map(|handle| Taken::saved(&handles, Some(handle)))
+            .collect::<Result<_>>()?,
+    };
+    let is_one = taken.len() == 1;
+    let (mut ends, mut failed) = (Vec::new(), None);
+    for taken in taken {
+        let (name, result) = (taken.name().to_owned(), taken.command("result"));
+        let end = match one(taken, &args.connection).await {
+            Ok(end) => end,
+            Err(trouble) if is_one || trouble.kind() == Kind::Interrupted => return Err(trouble),
+            // The others are cancelled all the same.
+            Err(trouble) => {
+                screen.talk(&format!("{}: {trouble}", shown(&name)));
+                failed = Some(Trouble::new(trouble.kind(), "not all were cancelled"));
+                continue;
+            }
+        };
+        ends.push(end);
+        let whose = if is_one { String::new() } else { format!("{}: ", shown(&name)) };
+        match (args.json, end) {
+            (true, _) => {
+                screen.data(&json!({"handle": name, "state": end.as_str()}).to_string());
+            }
+            (false, End::Cancelled) => screen.talk(&format!("{whose}cancelled")),
+            (false, end) => screen.talk(&format!(
+                "{whose}it had {} before; see what it came to: {result}",
+                end.as_str()
+            )),
+        }
+    }
+    failed.map_or_else(|| Ok(exit_code(&ends)), Err)
+}
+
+/// Cancels one call; how it has ended.
+async fn one(taken: Taken, connection: &Connection) -> Result<End> {
+    let mut resumed = Resumed::connect(taken, connection, Prepared::default()).await?;
+    let mut handle = resumed.handle().await?;
+    let left = resumed.attendant.cancel(&mut handle).await;
+    let stage = handle.save().await.stage;
+    resumed.client.close().await;
+    match (left, stage) {
+        (Ok(Left::Cancelled), _) => {
+            resumed.forget();
+            Ok(End::Cancelled)
+        }
+        (Ok(Left::Interrupted), _) => Err(Trouble::new(Kind::Interrupted, "interrupted")),
+        (Ok(Left::Done(result, _)), _) if result.is_error == Some(true) => Ok(End::Failed),
+        (Ok(Left::Done(..)), _) => Ok(End::Completed),
+        (Ok(_), _) => Err(Trouble::unreachable("the task was asked to stop, and still goes on")),
+        // It had failed before, without a result.
+        (Err(_), Stage::Failed(_)) => Ok(End::Failed),
+        (Err(trouble), _) => Err(trouble),
+    }
+}

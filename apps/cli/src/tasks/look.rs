@@ -1,0 +1,103 @@
+//! Asks servers how far saved calls are: each server once, all at the same time, and none for long.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+
+use outlive::client::{Client, Reason, TaskSnapshot};
+use tokio::task::JoinSet;
+
+use super::taken::Taken;
+use crate::call::{
+    handles::{SavedHandle, task_version},
+    screen::Screen,
+    server::Connection,
+};
+
+/// How long a server may take. A list is worth less than the time somebody waits for it.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a connection is given to end properly.
+const PARTING: Duration = Duration::from_secs(2);
+
+/// How far a task is.
+pub(super) enum Seen {
+    /// Like this.
+    Task(Box<TaskSnapshot>),
+    /// Its server does not know it.
+    Gone,
+    /// Its server cannot be asked; this is why.
+    Unreachable(String),
+}
+
+/// How calls are reached together: the server, where it is started, and the protocol version.
+type Way = (String, Option<PathBuf>, String);
+
+/// Looks at the tasks among these calls; what was seen of each, by its place.
+pub(super) async fn look(
+    calls: &[SavedHandle],
+    given: &Connection,
+    screen: &Arc<Screen>,
+) -> BTreeMap<usize, Seen> {
+    let mut groups: BTreeMap<Way, Vec<(usize, Taken)>> = BTreeMap::new();
+    for (at, saved) in calls.iter().enumerate() {
+        if let Some(version) = task_version(&saved.call) {
+            let key = (saved.call.server.clone(), saved.origin.folder.clone(), version.to_owned());
+            groups.entry(key).or_default().push((at, Taken::from(saved.clone())));
+        }
+    }
+    let mut looking = JoinSet::new();
+    for group in groups.into_values() {
+        let (mut given, screen) = (given.clone(), Arc::clone(screen));
+        given.without_login = true;
+        looking.spawn(async move {
+            let places: Vec<usize> = group.iter().map(|(at, _)| *at).collect();
+            match tokio::time::timeout(TIMEOUT, at_server(group, &given, &screen)).await {
+                Ok((seen, client)) => {
+                    if let Some(client) = client {
+                        let _ = tokio::time::timeout(PARTING, client.close()).await;
+                    }
+                    seen
+                }
+                Err(_) => {
+                    let late = || Seen::Unreachable("no response in time".to_owned());
+                    places.into_iter().map(|at| (at, late())).collect()
+                }
+            }
+        });
+    }
+    looking.join_all().await.into_iter().flatten().collect()
+}
+
+/// Looks at tasks of one server. The connection is left open for whoever asked.
+async fn at_server(
+    group: Vec<(usize, Taken)>,
+    given: &Connection,
+    screen: &Arc<Screen>,
+) -> (Vec<(usize, Seen)>, Option<Client>) {
+    let Some((_, first)) = group.first() else { return (Vec::new(), None) };
+    let connected = async {
+        first.connection(given).connect(&first.server()?, screen, |builder| builder).await
+    };
+    let client = match connected.await {
+        Ok(client) => client,
+        Err(trouble) => {
+            let why = trouble.to_string();
+            let lost = |(at, _)| (at, Seen::Unreachable(why.clone()));
+            return (group.into_iter().map(lost).collect(), None);
+        }
+    };
+    let mut all = Vec::new();
+    for (at, call) in &group {
+        let looked = match call.resume(&client).await {
+            Ok(handle) => handle.look().await,
+            Err(error) => Err(error),
+        };
+        let seen = match looked {
+            Ok(Some(task)) => Seen::Task(Box::new(task)),
+            Ok(None) => continue,
+            Err(error) if error.reason() == Some(Reason::TaskGone) => Seen::Gone,
+            Err(error) => Seen::Unreachable(error.to_string()),
+        };
+        all.push((*at, seen));
+    }
+    (all, Some(client))
+}

@@ -1,0 +1,195 @@
+//! What an operator does with the tasks of all callers of a server: over its store, without its address
+//! and without anybody's token. The server may run meanwhile, and notices.
+
+use std::{collections::BTreeSet, process::ExitCode, sync::Arc, time::Duration};
+
+use outlive::{
+    client::{Answer, Question},
+    tasks::{Cancelled, Operator, Overseen, Phase, TaskId},
+    wire::{InputRequest, RawJson},
+};
+use tokio::time::Instant;
+
+use super::{
+    cancel::{End, exit_code},
+    no_task_named,
+    resume::tell_answered,
+};
+use crate::{
+    call::{
+        attend::{in_words, no_field},
+        desk::{Filled, Prepared, fields},
+        form,
+        screen::{Screen, shown},
+    },
+    store::{Store, end_of},
+    trouble::{Kind, Result, Trouble},
+};
+
+/// How long a server is given to end a task that it was asked to stop.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How often is looked whether it has.
+const POLL: Duration = Duration::from_millis(100);
+
+/// Which store is meant, if the tasks of all callers are.
+#[derive(clap::Args)]
+pub(crate) struct Stores {
+    /// Means the tasks of all callers: in the store of the server of this folder, or in the only one
+    /// of the data folder
+    #[arg(long, conflicts_with = "server")]
+    all_callers: bool,
+    /// Means the tasks of all callers in this store: sqlite:FILE or postgres://…
+    #[arg(long, value_name = "URL", conflicts_with = "server")]
+    store: Option<String>,
+}
+
+impl Stores {
+    /// The URL of the store; `None` if the user's own calls are meant.
+    pub(super) fn url(&self) -> Result<Option<String>> {
+        match (&self.store, self.all_callers) {
+            (Some(url), _) => Ok(Some(url.clone())),
+            (None, true) => crate::store::url_or_own(None).map(Some),
+            (None, false) => Ok(None),
+        }
+    }
+}
+
+/// `outlive tasks list --all-callers`.
+pub(super) async fn list(url: &str, is_json: bool) -> Result<ExitCode> {
+    crate::store::list(url, is_json).await
+}
+
+/// `outlive tasks cancel --all-callers`.
+pub(super) async fn cancel(url: &str, words: &[String], is_json: bool) -> Result<ExitCode> {
+    if words.is_empty() {
+        return Err(no_task_named());
+    }
+    let store = Store::open(url).await?;
+    // All are found before one is cancelled.
+    let mut tasks = Vec::new();
+    for word in words {
+        tasks.push(store.find(word).await?);
+    }
+    let (screen, mut ends) = (Screen::new(), Vec::new());
+    for task in &tasks {
+        let end = stop(&store, task).await?;
+        ends.push(end);
+        let id = task.as_str();
+        match (is_json, end) {
+            (true, end) => {
+                let told = serde_json::json!({"task": id, "state": end.as_str()});
+                screen.data(&told.to_string());
+            }
+            (false, End::Cancelled) => screen.talk(&format!("{}: cancelled", shown(id))),
+            (false, end) => {
+                screen.talk(&format!("{}: it had {} before", shown(id), end.as_str()));
+            }
+        }
+    }
+    Ok(exit_code(&ends))
+}
+
+/// Cancels a task, and waits until it is over.
+async fn stop(store: &Store, task: &TaskId) -> Result<End> {
+    let operator: &Operator = &store.operator;
+    let cancelled = operator.cancel(task).await.map_err(crate::store::trouble)?;
+    if cancelled == Some(Cancelled::Ended) {
+        return Ok(End::Cancelled);
+    }
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        let seen = seen(store, task).await?;
+        match end_of(&seen) {
+            Some("completed") => return Ok(End::Completed),
+            Some("failed" | "expired") => return Ok(End::Failed),
+            Some(_) => return Ok(End::Cancelled),
+            None if Instant::now() >= deadline => {
+                return Err(Trouble::unreachable(format_args!(
+                    "{} was asked to stop, and its server has not ended it yet",
+                    shown(task.as_str())
+                ))
+                .remedy("does its server run? it ends the task as soon as it does"));
+            }
+            None => tokio::time::sleep(POLL).await,
+        }
+    }
+}
+
+async fn seen(store: &Store, task: &TaskId) -> Result<Overseen> {
+    let found = store.operator.store().inspect(task).await.map_err(crate::store::trouble)?;
+    found.map(|found| found.task).ok_or_else(|| crate::store::no_task(task.as_str()))
+}
+
+/// `outlive tasks answer --all-callers`.
+pub(super) async fn answer(
+    url: &str,
+    word: &str,
+    prepared: &Prepared,
+    is_json: bool,
+) -> Result<ExitCode> {
+    let (screen, store) = (Screen::new(), Store::open(url).await?);
+    let task = store.find(word).await?;
+    let asked = seen(&store, &task).await?.view;
+    if asked.phase == Phase::Ended || asked.questions.is_empty() {
+        match is_json {
+            true => tell_answered(&screen, task.as_str(), false),
+            false => screen.talk("it asks nothing"),
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let questions = read(asked.questions, &task)?;
+    let known: BTreeSet<String> =
+        questions.iter().flat_map(fields).map(|field| field.name).collect();
+    if let (Some(unknown), Some(first)) = (prepared.unknown(&known), questions.first()) {
+        return Err(no_field(unknown, first));
+    }
+    let mut answers: Vec<(String, RawJson)> = Vec::new();
+    for question in &questions {
+        let answer = one(question, prepared, &screen).await?;
+        let json = question.response(answer).map_err(Trouble::usage)?;
+        answers.push((question.key.clone().unwrap_or_default(), json));
+    }
+    let taken = store.operator.answer(&task, answers).await.map_err(crate::store::trouble)?;
+    if taken.unwrap_or_default() == 0 {
+        return Err(Trouble::new(Kind::Failed, "somebody else was quicker: it asks this no more"));
+    }
+    match is_json {
+        true => tell_answered(&screen, task.as_str(), true),
+        false => screen.talk("answered"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The questions of a task, as a form shows them.
+fn read(questions: Vec<(String, InputRequest)>, task: &TaskId) -> Result<Vec<Question>> {
+    let questions = questions
+        .into_iter()
+        .map(|(name, request)| Question::of_task(request, task.as_str(), &name));
+    questions.collect::<Result<_, _>>().map_err(|error| Trouble::new(Kind::Failed, error))
+}
+
+/// The answer to one question: as was prepared, or from whoever sits at the terminal.
+async fn one(question: &Question, prepared: &Prepared, screen: &Arc<Screen>) -> Result<Answer> {
+    let known = match prepared.fill(question)? {
+        Filled::Answer(answer) => return Ok(answer),
+        Filled::Partly(known) => known,
+    };
+    if !Screen::can_ask() {
+        return Err(Trouble::new(
+            Kind::Unanswered,
+            format!("there is no terminal to ask at: {}", in_words(question)),
+        )
+        .remedy("--answer FIELD=VALUE, or --decline"));
+    }
+    let asked = question.clone();
+    screen.hold();
+    let filled = tokio::task::spawn_blocking(move || form::ask(&asked, &known)).await;
+    screen.release();
+    let filled = filled.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+    match filled {
+        Ok(Some(answer)) => Ok(answer),
+        Ok(None) => Err(Trouble::new(Kind::Interrupted, "nothing was answered")),
+        Err(error) => Err(Trouble::new(Kind::Unanswered, format!("the terminal failed: {error}"))),
+    }
+}

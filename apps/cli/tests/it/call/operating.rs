@@ -1,0 +1,104 @@
+//! What the operator of a server does with the tasks of all its callers: without its address, and
+//! without anybody's token.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::stage::{Outlive, Ran, Stage};
+
+const TOKEN: &str = "adas-token-0123456789";
+
+/// A caller with a token, a server with a store, and the URL of that store.
+fn world() -> (Outlive, Stage, String) {
+    let caller = Outlive::new();
+    let file = caller.folder.file("tasks.db");
+    let stage = Stage::start(&["--token", TOKEN, "--store", &file]);
+    fs::write(caller.folder.file("token"), TOKEN).unwrap();
+    (caller, stage, format!("sqlite:{file}"))
+}
+
+/// The task of a detached call.
+#[track_caller]
+fn detach(caller: &Outlive, stage: &Stage, words: &[&str]) -> String {
+    let token = caller.folder.file("token");
+    let call = ["call", "--detach", "--json", "--token-file", &token, stage.url.as_str()];
+    let detached = caller.json(&[&call[..], words].concat());
+    detached["task"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn operator_lists_the_tasks_of_all_callers() {
+    let (caller, stage, store) = world();
+    let task = detach(&caller, &stage, &["order_task"]);
+    let operator = Outlive::new();
+    let listed = operator.run(&["tasks", "list", "--store", &store]);
+    assert!(listed.out.contains(&task) && listed.out.contains("ada"), "{listed:?}");
+    let listed = operator.run(&["tasks", "list", "--store", &store, "--json"]);
+    let listed: Value = serde_json::from_str(listed.out.trim()).unwrap();
+    assert_eq!(listed["id"], task.as_str(), "{listed}");
+}
+
+#[test]
+fn operator_answers_in_place_of_a_caller() {
+    let (caller, stage, store) = world();
+    let task = detach(&caller, &stage, &["order_task"]);
+    let operator = Outlive::new();
+    let answer = ["tasks", "answer", &task[..8], "--store", &store];
+    let wrong = operator.run(&[&answer[..], &["--answer", "nofield=1"]].concat());
+    assert!(wrong.code == 2 && wrong.err.contains("`size`"), "{wrong:?}");
+    let nothing = operator.run(&answer);
+    assert!(nothing.code == 5 && nothing.err.contains("What would you like?"), "{nothing:?}");
+    let answers = ["--answer", "name=Grace", "--answer", "size=Small", "--answer", "gift=no"];
+    let answers = [&answers[..], &["--answer", "extras:=[]"]].concat();
+    let ran = operator.run(&[&answer[..], &answers].concat());
+    assert_eq!((ran.code, ran.err.as_str()), (0, "answered\n"), "{ran:?}");
+    let result = caller.run(&["tasks", "result"]);
+    assert!(result.code == 0 && result.out.contains("Grace"), "{result:?}");
+    let again = operator.run(&[&answer[..], &answers].concat());
+    assert_eq!((again.code, again.err.as_str()), (0, "it asks nothing\n"), "{again:?}");
+    let shown = operator.run(&["store", "show", &store, &task[..8], "--json"]);
+    assert!(shown.out.contains("operator:"), "who it was stays known: {shown:?}");
+}
+
+#[test]
+fn operator_cancels_in_place_of_a_caller() {
+    let (caller, stage, store) = world();
+    let hold = format!("hold={}", caller.folder.file("hold"));
+    let waiting = detach(&caller, &stage, &["order_task"]);
+    let running = detach(&caller, &stage, &["count", "to=4", &hold]);
+    let operator = Outlive::new();
+    let unknown = operator.run(&["tasks", "cancel", &waiting, "nobody", "--store", &store]);
+    assert_eq!(unknown.code, 1, "{unknown:?}");
+    let ran = operator.run(&["tasks", "cancel", &waiting, &running, "--store", &store, "--json"]);
+    assert_eq!((ran.code, ran.out.matches("\"cancelled\"").count()), (4, 2), "{ran:?}");
+    let listed = caller.run(&["tasks", "list"]);
+    assert_eq!(listed.out.matches("  cancelled  ").count(), 2, "{listed:?}");
+}
+
+#[test]
+fn operator_means_the_store_of_the_server_of_this_folder() {
+    let operator = Outlive::new();
+    let tool = "[tools.hello]\ndescription = \"Greets.\"\ncommand = [\"echo\", \"hello\"]\n";
+    let run = |folder: &str, words: &[&str]| {
+        let mut command = operator.command(words);
+        Ran::of(command.current_dir(operator.folder.file(folder)).output().unwrap())
+    };
+    for folder in ["one", "two", "empty"] {
+        fs::create_dir(operator.folder.file(folder)).unwrap();
+    }
+    for folder in ["one", "two"] {
+        fs::write(operator.folder.file(&format!("{folder}/outlive.toml")), tool).unwrap();
+        // Standard input is empty, so it ends at once; its store is made.
+        let served = run(folder, &["serve", "--stdio"]);
+        assert_eq!(served.code, 0, "{served:?}");
+    }
+    for words in [&["tasks", "list", "--all-callers"][..], &["store", "list"]] {
+        for folder in ["one", "two"] {
+            let ran = run(folder, words);
+            assert_eq!((ran.code, ran.err.as_str()), (0, "no such tasks\n"), "{words:?}: {ran:?}");
+        }
+        let ran = run("empty", words);
+        assert!(ran.code == 2 && ran.err.contains("more than one store"), "{words:?}: {ran:?}");
+    }
+}
