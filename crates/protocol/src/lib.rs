@@ -35,6 +35,7 @@ mod service;
 mod session;
 mod stored;
 mod task;
+mod watch;
 
 pub use asked::{Asked, Pending, Reply};
 pub use bus::{Bus, Feed, Lists, Wants};
@@ -59,3 +60,4 @@ pub use service::{Completed, Notice, Profile, Service};
 pub use session::Session;
 pub use stored::{StoredCall, StoredSession};
 pub use task::{Holding, TaskState, TaskView, rfc3339};
+pub use watch::{CallEnd, CallWatcher};

@@ -9,7 +9,7 @@ use std::{
 };
 
 use outlive_protocol::{
-    Answer, Call, Fault, Holding, Outcome, StoredCall, TaskState, TaskView, Work, era,
+    Answer, Call, CallEnd, Fault, Holding, Outcome, StoredCall, TaskState, TaskView, Work, era,
 };
 use outlive_tasks::{
     Restored,
@@ -402,6 +402,7 @@ pub(super) fn as_task(core: Arc<Core>, call: Arc<Call>, mut work: Work) -> engin
             Ok(done) => done,
             Err(error) => return TaskOutcome::Error(error),
         };
+        call.report(CallEnd::Task(&done), || core.profile.clock.now());
         match done {
             Ok(Outcome::Complete(Answer::Tool(result))) => match to_raw_value(&result) {
                 Ok(raw) => TaskOutcome::Result(raw),

@@ -68,6 +68,7 @@ impl Modern {
             params: request.params_span(),
             port: Port::default(),
             attachment: OnceLock::new(),
+            watch: OnceLock::new(),
             message: kept,
         }))
     }
