@@ -15,7 +15,7 @@ use bytestring::ByteString;
 use http::request::Parts;
 use outlive_wire::{LoggingLevel, Method};
 
-use crate::{Fault, Port, Principal, Session, era::Era};
+use crate::{Fault, Port, Principal, Session, era::Era, watch::Watch};
 
 /// A part of a message, by position.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +50,7 @@ pub struct Call {
     pub(crate) params: Option<Span>,
     pub(crate) port: Port,
     pub(crate) attachment: Attachment,
+    pub(crate) watch: OnceLock<Watch>,
 }
 
 /// What the floor above keeps about a call while it runs.

@@ -37,6 +37,7 @@ mod session;
 mod stored;
 mod task;
 pub mod text;
+mod watch;
 
 pub use asked::{Asked, Pending, Reply};
 pub use bus::{Bus, Feed, Lists, Mark, Wants};
@@ -61,3 +62,4 @@ pub use service::{Completed, Notice, Profile, Service};
 pub use session::Session;
 pub use stored::{StoredCall, StoredSession};
 pub use task::{Holding, TaskState, TaskView, rfc3339};
+pub use watch::{CallEnd, CallWatcher};

@@ -13,7 +13,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use crate::{Call, Fault, Message, Outcome, Profile, era::Frame, port::Next};
+use crate::{Call, CallEnd, Fault, Message, Outcome, Profile, era::Frame, port::Next};
 
 /// The work that answers a call.
 pub type Work = Pin<Box<dyn Future<Output = Result<Outcome, Fault>> + Send>>;
@@ -29,12 +29,22 @@ pub struct Run {
     // Made only while a progress notification is held back.
     timer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     ended: bool,
+    /// Whether the watcher of the call knows how it has ended.
+    reported: bool,
 }
 
 impl Run {
     /// Joins a call and the work that answers it. Nothing has run yet.
     pub fn new(call: Arc<Call>, profile: Arc<Profile>, work: Work) -> Self {
-        Self { call, profile, work: Some(work), last: None, timer: None, ended: false }
+        Self {
+            call,
+            profile,
+            work: Some(work),
+            last: None,
+            timer: None,
+            ended: false,
+            reported: false,
+        }
     }
 
     /// The call that is being answered.
@@ -132,6 +142,7 @@ impl Run {
             self.end();
             return None;
         }
+        self.report(CallEnd::Answered(&result));
         match self.call.port.drain() {
             Some(message) => {
                 self.last = Some(Box::new(result));
@@ -145,7 +156,15 @@ impl Run {
         }
     }
 
+    /// Tells how the call has ended, once.
+    fn report(&mut self, how: CallEnd<'_>) {
+        if !std::mem::replace(&mut self.reported, true) {
+            self.call.report(how, || self.profile.clock.now());
+        }
+    }
+
     fn end(&mut self) {
+        self.report(CallEnd::Cancelled);
         self.ended = true;
         self.work = None;
         self.timer = None;
@@ -156,6 +175,7 @@ impl Run {
 impl Drop for Run {
     fn drop(&mut self) {
         if !self.ended {
+            self.report(CallEnd::Cancelled);
             self.call.port.cancel();
         }
     }

@@ -7,7 +7,7 @@ mod files;
 mod tools;
 
 pub(crate) use files::{data_folder, keys, store_file, tokens};
-pub(crate) use tools::{reach, tools};
+pub(crate) use tools::{is_loopback, reach, tools};
 
 use crate::{
     print::talk,

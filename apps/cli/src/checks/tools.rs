@@ -52,7 +52,7 @@ pub(crate) fn reach(server: &ServerConfig, listen: &str, knows_callers: bool) ->
 }
 
 /// Whether only this machine reaches an address. A name is judged when it is bound.
-fn is_loopback(listen: &str) -> bool {
+pub(crate) fn is_loopback(listen: &str) -> bool {
     let host = listen.rsplit_once(':').map_or(listen, |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host.parse::<IpAddr>().map_or(true, |address| address.to_canonical().is_loopback())

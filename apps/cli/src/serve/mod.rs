@@ -8,7 +8,7 @@
 //! - `config`: the file. `reload`: the file, when it changes.
 //! - `command`: one tool. `marked`: what a command says to us. `text`: what it says to others.
 //! - `runner`, `janitor`, `host`: what commands share, what is left of them, and where they are.
-//! - `pages`: /healthz, /readyz, /metrics. `hello`: what is said at the start.
+//! - `pages`: /healthz, /readyz, /metrics. `metrics`: a listener for the last. `hello`: what is said at the start.
 
 mod command;
 pub(crate) mod config;
@@ -17,6 +17,7 @@ mod hello;
 mod host;
 mod janitor;
 mod marked;
+mod metrics;
 mod pages;
 mod reload;
 mod runner;
@@ -37,12 +38,13 @@ use outlive::{
     server::{ResponseMode, SealKeys, Server, TaskConfig},
     tasks::Store,
 };
-use tokio::{runtime::Runtime, task::AbortHandle};
+use tokio::{net::TcpListener, runtime::Runtime, task::AbortHandle};
 
 use self::{
     config::{AuthConfig, Config, ServerConfig, TasksConfig},
     hello::Hello,
     host::Host,
+    pages::Numbers,
     runner::Runner,
     tools::Tools,
 };
@@ -136,8 +138,15 @@ async fn serve(args: Args) -> Result<()> {
         hello.on_stdio();
         built.serve_stdio().await.map_err(|error| Trouble::new(Kind::Failed, error))?;
     } else {
+        let numbers = Numbers::new(&built);
+        let http = http(&server, auth.as_ref(), store)?;
+        let http = pages::add(http, &server, &built, &numbers)?;
+        let _metrics = match &server.metrics_listen {
+            Some(address) => Some(in_background(metrics::serve(listen(address).await?, numbers))),
+            None => None,
+        };
         let serving = built
-            .serve_http(server.listen.as_str(), http(&server, auth.as_ref(), store, &built)?)
+            .serve_http(server.listen.as_str(), http)
             .await
             .map_err(|error| no_listener(&server, &error))?;
         hello.at(&serving.url(), args.json);
@@ -171,6 +180,13 @@ fn check(
         all.extend(checks::reach(server, &server.listen, knows_callers));
     }
     checks::admit(all)
+}
+
+async fn listen(address: &str) -> Result<TcpListener> {
+    TcpListener::bind(address).await.map_err(|error| {
+        Trouble::usage(format_args!("`metrics_listen` {address} cannot be used: {error}"))
+            .remedy("metrics_listen = \"127.0.0.1:PORT\" in [server], with a free port")
+    })
 }
 
 /// Why nobody can be served at an address, in the words of this program.
@@ -243,9 +259,8 @@ fn http(
     server: &ServerConfig,
     auth: Option<&AuthConfig>,
     store: Arc<dyn Store>,
-    built: &Server,
 ) -> Result<HttpConfig> {
-    let mut http = pages::add(HttpConfig::new(), built);
+    let mut http = HttpConfig::new();
     if let Some(file) = &server.token_file {
         http = http.authenticator(StaticTokens::from_file(file).map_err(Trouble::usage)?);
     }

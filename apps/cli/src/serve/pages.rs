@@ -1,32 +1,178 @@
 //! /healthz, /readyz and /metrics: for those who watch the server.
+//!
+//! Anyone may ask for the first two, so an answer of /readyz is remembered for a second. /metrics says how
+//! much the server is used: it has a listener of its own, or a token, or a server that only its own
+//! machine reaches.
 
-use std::time::Duration;
+use std::{
+    fs, io,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use http::StatusCode;
-use outlive::{http::HttpConfig, server::Server};
-use tokio::time::timeout;
+use bytes::Bytes;
+use http::{Request, Response, StatusCode, header};
+use outlive::{
+    http::{Answering, HttpConfig, Routes},
+    server::Server,
+};
+use tokio::{sync::Mutex, time::timeout};
+
+use super::config::ServerConfig;
+use crate::{
+    checks,
+    trouble::{Result, Trouble},
+};
 
 /// How long the store may take to answer before this server is not ready.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long an answer of /readyz is remembered.
+const READY_TTL: Duration = Duration::from_secs(1);
+/// How long an answer of /metrics is remembered.
+const METRICS_TTL: Duration = Duration::from_secs(5);
+/// Shorter tokens can be guessed.
+const SHORTEST_TOKEN: usize = 16;
 
-pub(super) fn add(http: HttpConfig, server: &Server) -> HttpConfig {
-    let (ready, metrics) = (server.clone(), server.clone());
-    http.page("/healthz", || async { (StatusCode::OK, "alive\n".to_owned()) })
-        .page("/readyz", move || {
-            let server = ready.clone();
-            async move {
-                match timeout(PATIENCE, server.metrics()).await {
-                    Ok(metrics) if metrics.tasks.is_some() => {
-                        (StatusCode::OK, "ready\n".to_owned())
-                    }
-                    _ => {
-                        (StatusCode::SERVICE_UNAVAILABLE, "the store does not answer\n".to_owned())
-                    }
-                }
-            }
+/// An answer that is made at most once in a while, however many ask for it.
+pub(super) struct Remembered {
+    ttl: Duration,
+    last: Mutex<Option<(Instant, StatusCode, String)>>,
+}
+
+impl Remembered {
+    fn new(ttl: Duration) -> Self {
+        Self { ttl, last: Mutex::new(None) }
+    }
+
+    /// Returns the last answer, or makes a new one. Those who come meanwhile wait for it.
+    async fn get<F: Future<Output = (StatusCode, String)>>(
+        &self,
+        make: impl FnOnce() -> F,
+    ) -> (StatusCode, String) {
+        let mut last = self.last.lock().await;
+        if let Some((made, status, text)) = &*last
+            && made.elapsed() < self.ttl
+        {
+            return (*status, text.clone());
+        }
+        let (status, text) = make().await;
+        *last = Some((Instant::now(), status, text.clone()));
+        (status, text)
+    }
+}
+
+/// The numbers of a server.
+#[derive(Clone)]
+pub(super) struct Numbers {
+    server: Server,
+    remembered: Arc<Remembered>,
+}
+
+impl Numbers {
+    pub(super) fn new(server: &Server) -> Self {
+        Self { server: server.clone(), remembered: Arc::new(Remembered::new(METRICS_TTL)) }
+    }
+
+    /// The text that Prometheus reads.
+    pub(super) async fn text(&self) -> String {
+        let make = || async {
+            // Numbers of the store are left out if it does not answer; the others are there.
+            (StatusCode::OK, self.server.metrics().await.to_string())
+        };
+        self.remembered.get(make).await.1
+    }
+}
+
+/// Adds the pages to what is served.
+pub(super) fn add(
+    http: HttpConfig,
+    config: &ServerConfig,
+    server: &Server,
+    numbers: &Numbers,
+) -> Result<HttpConfig> {
+    let (ready, remembered) = (server.clone(), Arc::new(Remembered::new(READY_TTL)));
+    let http = http.page("/healthz", || async { (StatusCode::OK, "alive\n".to_owned()) }).page(
+        "/readyz",
+        move || {
+            let (server, remembered) = (ready.clone(), Arc::clone(&remembered));
+            async move { remembered.get(|| readiness(server)).await }
+        },
+    );
+    let numbers = numbers.clone();
+    if let Some(file) = &config.metrics_token_file {
+        let token = read_token(file)?;
+        return Ok(http.routes(Guarded { token, numbers }));
+    }
+    if config.metrics_listen.is_some() || !is_private(config) {
+        return Ok(http);
+    }
+    Ok(http.page("/metrics", move || {
+        let numbers = numbers.clone();
+        async move { (StatusCode::OK, numbers.text().await) }
+    }))
+}
+
+/// Whether only this machine reaches the server: no proxy is in front of it, and no other name leads to it.
+fn is_private(config: &ServerConfig) -> bool {
+    checks::is_loopback(&config.listen)
+        && config.allow_hosts.is_empty()
+        && config.trust_proxies.is_empty()
+}
+
+async fn readiness(server: Server) -> (StatusCode, String) {
+    match timeout(PATIENCE, server.is_ready()).await {
+        Ok(true) => (StatusCode::OK, "ready\n".to_owned()),
+        _ => (StatusCode::SERVICE_UNAVAILABLE, "the store does not answer\n".to_owned()),
+    }
+}
+
+fn read_token(file: &Path) -> Result<String> {
+    let wrong = |what: &dyn std::fmt::Display| {
+        Trouble::usage(format_args!("`metrics_token_file` {}: {what}", file.display()))
+            .remedy("one token of 16 characters or more in the file, and chmod 600")
+    };
+    let read: io::Result<String> = fs::read_to_string(file);
+    let token = read.map_err(|error| wrong(&error))?.trim().to_owned();
+    match token.len() >= SHORTEST_TOKEN && !token.contains(char::is_whitespace) {
+        true => Ok(token),
+        false => Err(wrong(&"it has no token of 16 characters or more")),
+    }
+}
+
+/// /metrics for those who have the token.
+struct Guarded {
+    token: String,
+    numbers: Numbers,
+}
+
+impl Routes for Guarded {
+    fn takes(&self, path: &str) -> Option<usize> {
+        (path == "/metrics").then_some(0)
+    }
+
+    fn answer(&self, request: Request<Bytes>) -> Answering<'_> {
+        let sent = request.headers().get(header::AUTHORIZATION);
+        let sent = sent.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+        let allowed = sent.is_some_and(|sent| same(sent, self.token.as_bytes()));
+        Box::pin(async move {
+            let builder = Response::builder().header(header::CACHE_CONTROL, "no-store");
+            let response = match allowed {
+                true => builder
+                    .header(header::CONTENT_TYPE, "text/plain; charset=utf-8")
+                    .body(Bytes::from(self.numbers.text().await)),
+                false => builder
+                    .status(StatusCode::UNAUTHORIZED)
+                    .header(header::WWW_AUTHENTICATE, "Bearer")
+                    .body(Bytes::from_static(b"send the token of `metrics_token_file`\n")),
+            };
+            response.expect("these headers are valid")
         })
-        .page("/metrics", move || {
-            let server = metrics.clone();
-            async move { (StatusCode::OK, server.metrics().await.to_string()) }
-        })
+    }
+}
+
+/// Compares two texts in a time that depends on their lengths only.
+fn same(left: &[u8], right: &[u8]) -> bool {
+    let differ = left.iter().zip(right).fold(0, |differ, (left, right)| differ | (left ^ right));
+    left.len() == right.len() && std::hint::black_box(differ) == 0
 }

@@ -188,6 +188,11 @@ impl Cx {
         &self.call
     }
 
+    /// Adds the exit code of a command that the handler has run to the log line of the call.
+    pub fn exit_code(&self, code: i32) {
+        self.call.set_exit_code(code);
+    }
+
     pub(super) fn core(&self) -> &Arc<Core> {
         &self.core
     }

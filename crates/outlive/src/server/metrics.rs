@@ -8,6 +8,8 @@ use std::{
 
 use outlive_tasks::store::{Census, TaskOutcome};
 
+use super::meter::{self, ToolMetrics};
+
 /// Up to how many milliseconds each bucket of [`Latency`] counts.
 const BUCKETS: [u64; 10] = [1, 2, 5, 10, 25, 50, 100, 250, 1_000, 5_000];
 
@@ -38,7 +40,7 @@ impl Count {
         self.0.fetch_add(by, Ordering::Relaxed);
     }
 
-    fn get(&self) -> u64 {
+    pub(super) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -61,7 +63,7 @@ impl Histogram {
         self.micros.add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
     }
 
-    fn read(&self) -> Latency {
+    pub(super) fn read(&self) -> Latency {
         let mut below = 0;
         let up_to = |(millis, count): (&u64, &Count)| {
             below += count.get();
@@ -85,9 +87,15 @@ impl Counters {
         }
     }
 
-    pub(super) fn read(&self, tasks: Option<Census>, streams: u64) -> Metrics {
+    pub(super) fn read(
+        &self,
+        tasks: Option<Census>,
+        streams: u64,
+        tools: Vec<ToolMetrics>,
+    ) -> Metrics {
         Metrics {
             tasks,
+            tools,
             created: self.created.get(),
             claimed: self.claimed.get(),
             completed: self.completed.get(),
@@ -114,6 +122,8 @@ impl Counters {
 pub struct Metrics {
     /// The tasks in the store, of all replicas; `None` if it could not be asked, or there is none.
     pub tasks: Option<Census>,
+    /// The calls of each tool that is registered now.
+    pub tools: Vec<ToolMetrics>,
     /// Tasks that this process has made.
     pub created: u64,
     /// Tasks that it has begun, or begun again.
@@ -204,15 +214,28 @@ impl fmt::Display for Metrics {
         }
         let (name, help) = ("outlive_commit_seconds", "How long the store took to write.");
         head(f, name, "histogram", help)?;
-        for (up_to, count) in &self.commits.up_to {
-            writeln!(f, "{name}_bucket{{le=\"{}\"}} {count}", up_to.as_secs_f64())?;
-        }
-        writeln!(f, "{name}_bucket{{le=\"+Inf\"}} {}", self.commits.count)?;
-        writeln!(f, "{name}_sum {}", self.commits.sum.as_secs_f64())?;
-        writeln!(f, "{name}_count {}", self.commits.count)
+        histogram(f, name, "", &self.commits)?;
+        meter::write(f, &self.tools)
     }
 }
 
-fn head(f: &mut impl Write, name: &str, kind: &str, help: &str) -> fmt::Result {
+/// Writes the lines of a histogram with this label.
+pub(super) fn histogram(
+    f: &mut impl Write,
+    name: &str,
+    label: &str,
+    latency: &Latency,
+) -> fmt::Result {
+    let comma = if label.is_empty() { "" } else { "," };
+    for (up_to, count) in &latency.up_to {
+        writeln!(f, "{name}_bucket{{{label}{comma}le=\"{}\"}} {count}", up_to.as_secs_f64())?;
+    }
+    writeln!(f, "{name}_bucket{{{label}{comma}le=\"+Inf\"}} {}", latency.count)?;
+    let label = if label.is_empty() { String::new() } else { format!("{{{label}}}") };
+    writeln!(f, "{name}_sum{label} {}", latency.sum.as_secs_f64())?;
+    writeln!(f, "{name}_count{label} {}", latency.count)
+}
+
+pub(super) fn head(f: &mut impl Write, name: &str, kind: &str, help: &str) -> fmt::Result {
     writeln!(f, "# HELP {name} {help}\n# TYPE {name} {kind}")
 }

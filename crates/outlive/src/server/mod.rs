@@ -23,6 +23,7 @@ mod form;
 mod handler;
 mod layer;
 mod list;
+mod meter;
 mod metrics;
 mod output;
 mod param_headers;
@@ -57,6 +58,7 @@ pub use form::{Choice, Form, FormError, FormField};
 pub(crate) use form::{check as check_form, check_field as check_form_field};
 pub use handler::Handler;
 pub use layer::{BoxCall, BoxError};
+pub use meter::ToolMetrics;
 pub use metrics::{Latency, Metrics};
 pub use outlive_protocol::Completed;
 pub use outlive_protocol::{

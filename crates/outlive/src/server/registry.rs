@@ -82,6 +82,12 @@ impl<E: Entry> Registry<E> {
         entry.access().is_visible_to(principal).then(|| Arc::clone(entry))
     }
 
+    /// What `read` makes of each entry, in their order.
+    pub(super) fn map<T>(&self, read: impl FnMut(&E) -> T) -> Vec<T> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        entries.in_order.values().map(|entry| &**entry).map(read).collect()
+    }
+
     /// Whether there is an entry of this name, for anyone.
     pub(super) fn contains(&self, name: &str) -> bool {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).by_name.contains_key(name)

@@ -142,7 +142,16 @@ impl Server {
             Some(tasks) => tasks.engine().store().census().await.ok(),
             None => None,
         };
-        self.core.counters.read(census, self.core.profile.streams.count())
+        let tools = self.core.tools.map(|tool| tool.meter.read());
+        self.core.counters.read(census, self.core.profile.streams.count(), tools)
+    }
+
+    /// Returns whether the store answers, with one cheap read. A server without tasks is always ready.
+    pub async fn is_ready(&self) -> bool {
+        match &self.core.tasks {
+            Some(tasks) => tasks.engine().store().kept("outlive/ready").await.is_ok(),
+            None => true,
+        }
     }
 
     /// The server as transports see it, for a transport of your own.

@@ -20,6 +20,7 @@ use super::{
     durable::{Resume, Upgrade},
     extract::Needs,
     handler::Handler,
+    meter::ToolMeter,
     output::{IntoToolResult, OutputSchema},
     schema::Schema,
     tasks::{Hook, IntoCleanedUp, OnCrash, TaskPolicy},
@@ -366,6 +367,7 @@ impl Tool {
                 .then(|| Arc::new(Throttle::new(rate, concurrent)))
         };
         Ok(ToolEntry {
+            meter: ToolMeter::new(&self.info.name),
             all: throttle(self.rate, self.concurrency),
             each: throttle(self.rate_per_caller, self.concurrency_per_caller),
             info: Arc::new(self.info),

@@ -58,6 +58,9 @@ pub(super) async fn follow(
             }
         }
     };
+    if let How::Code(code) = &exit.how {
+        run.exit_code(*code);
+    }
     let ended = match &exit.how {
         How::Lost => Ended::Lost("its supervisor was ended, or the machine was".to_owned()),
         How::Orphaned => Ended::Lost("its server was away for too long".to_owned()),

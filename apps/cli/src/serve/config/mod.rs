@@ -63,6 +63,10 @@ pub(crate) struct ServerConfig {
     pub(crate) allow_origins: Vec<String>,
     pub(crate) trust_proxies: Vec<IpAddr>,
     pub(crate) open_to_anyone: bool,
+    /// Where the metrics are served, if not at `listen`.
+    pub(crate) metrics_listen: Option<String>,
+    /// Token that opens the metrics at `listen`.
+    pub(crate) metrics_token_file: Option<PathBuf>,
 }
 
 /// `[tasks]`.
@@ -194,6 +198,8 @@ fn server(section: Option<Section<'_>>, asked: &mut Asked) -> Read<ServerConfig>
         allow_origins: section.read("allow_origins")?.unwrap_or_default(),
         trust_proxies: section.attempt(proxies).unwrap_or_default(),
         open_to_anyone: section.read("open_to_anyone")?.unwrap_or(false),
+        metrics_listen: section.read("metrics_listen")?.map(|Address(it)| it),
+        metrics_token_file: section.read::<String>("metrics_token_file")?.map(PathBuf::from),
     };
     asked.note("server", section.finish()?);
     Ok(read)

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value as Json};
 
 use super::{
-    argument::{self, Argument, Item, Kind},
+    argument::{self, Argument, Kind},
     reader::{Problem, Read, Result, Value},
 };
 
@@ -107,12 +107,11 @@ impl Word {
         }
     }
 
-    /// Guards it where a value at its beginning is text that the author has not listed.
+    /// Guards it where a value at its beginning is one that the author has not listed. A number below 0
+    /// is an option to most commands: `kill -9`.
     fn guard(&mut self, arguments: &[Argument]) {
         let Some(Piece::Value(first)) = self.pieces.first() else { return };
-        let argument = &arguments[*first];
-        let text = matches!(argument.kind, Kind::Text | Kind::List(Item::Text));
-        self.guarded = text && !argument.may_begin_with_dash;
+        self.guarded = !arguments[*first].may_begin_with_dash;
     }
 
     /// The words it becomes: none if a value it needs was not given.
@@ -158,7 +157,7 @@ impl Word {
         }
         if self.guarded && word.starts_with('-') {
             return Err(Refused(format!(
-                "{names} begins with `-`, and the command would take it for an option; write it another way, a file as `./-name`"
+                "{names} begins with `-`, and the command would take it for an option; write it another way, a file as `./-name`; a tool that takes numbers below 0 says `allow_dash = true`"
             )));
         }
         Ok(())

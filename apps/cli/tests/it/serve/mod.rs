@@ -12,6 +12,7 @@ mod proxy; // callers who log in with a provider that knows nothing of MCP
 mod questions; // commands that ask
 mod reload; // a file that changes
 mod replicas; // two servers on one database
+mod watching; // what an operator sees: pages, metrics, the log
 
 use std::{
     collections::BTreeSet,
@@ -30,6 +31,7 @@ pub(crate) struct Place {
     pub(crate) folder: PathBuf,
     store: Option<String>,
     data: &'static str,
+    env: Vec<(&'static str, &'static str)>,
     server: Option<Running>,
 }
 
@@ -52,7 +54,7 @@ impl Place {
         let name = format!("outlive-serve-{}-{number}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         fs::create_dir_all(&folder).unwrap();
-        let place = Self { folder, store: None, data: "data", server: None };
+        let place = Self { folder, store: None, data: "data", env: Vec::new(), server: None };
         place.write(file);
         place
     }
@@ -69,7 +71,14 @@ impl Place {
 
     /// Another server on the same file, with another data folder and a store that both use.
     pub(crate) fn replica(&self, data: &'static str, store: &str) -> Self {
-        Self { folder: self.folder.clone(), store: Some(store.to_owned()), data, server: None }
+        let (folder, store, env) = (self.folder.clone(), Some(store.to_owned()), Vec::new());
+        Self { folder, store, data, env, server: None }
+    }
+
+    /// Sets a variable of the server's environment.
+    pub(crate) fn with_env(mut self, name: &'static str, value: &'static str) -> Self {
+        self.env.push((name, value));
+        self
     }
 
     /// Starts the server: where it was before, if it ran before.
@@ -82,7 +91,7 @@ impl Place {
         };
         let mut command = Command::new(env!("CARGO_BIN_EXE_outlive"));
         command.current_dir(&self.folder).args(["serve", "--json", "--listen", &listen]);
-        command.arg("--data").arg(self.folder.join(self.data));
+        command.arg("--data").arg(self.folder.join(self.data)).envs(self.env.iter().copied());
         if let Some(store) = &self.store {
             command.args(["--store", store]);
         }

@@ -69,6 +69,7 @@ impl Runner for CallRunner {
             journal.set_progress(before.done());
         }
         call.attachment(|| durability);
+        entry.meter.watch(&call, core.profile.clock.now());
         let cx = Cx::new(Arc::clone(&call), Arc::clone(&core), Arguments::Json);
         let work = outlive_protocol::contained(&call, || entry.start(&cx, &entry));
         Ok(Started {

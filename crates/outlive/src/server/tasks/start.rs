@@ -9,7 +9,7 @@ use std::{
 };
 
 use outlive_protocol::{
-    Answer, Call, Fault, Holding, Outcome, StoredCall, TaskState, TaskView, Work, era,
+    Answer, Call, CallEnd, Fault, Holding, Outcome, StoredCall, TaskState, TaskView, Work, era,
 };
 use outlive_tasks::{
     Restored,
@@ -408,7 +408,10 @@ pub(super) fn as_task(core: Arc<Core>, call: Arc<Call>, mut work: Work) -> engin
             Ok(_) => false,
             Err(_) => true,
         };
-        if has_failed && call.port().is_cancelled() {
+        let is_cancelled = has_failed && call.port().is_cancelled();
+        let end = if is_cancelled { CallEnd::TaskCancelled } else { CallEnd::Task(&done) };
+        call.report(end, || core.profile.clock.now());
+        if is_cancelled {
             return TaskOutcome::Cancelled;
         }
         match done {

@@ -14,6 +14,7 @@ use crate::server::{
     durable::{self, Ended, Ending, Inline, Upgrade},
     extract::{Rejection, RejectionKind},
     handler::Handler,
+    meter,
     output::{IntoToolResult, Returned},
     param_headers, tasks,
     throttle::Permit,
@@ -54,9 +55,11 @@ enum Prepared {
 fn prepare(core: &Core, call: &Call) -> Result<Prepared, Fault> {
     let name = call.name()?;
     let Some(entry) = core.tools.get(&name, call.principal()) else {
+        meter::unknown_tool(call, &name);
         let meant = core.tools.close_to(&name, call.principal());
         return Err(Fault::UnknownTool { name: name.into_owned(), meant });
     };
+    entry.meter.watch(call, core.profile.clock.now());
     entry.access.check(call.principal())?;
     // Before anything is checked: calls that do not fit count too, and cost their sender as much.
     let permits = core.enter(&entry, call)?;

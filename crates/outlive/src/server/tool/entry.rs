@@ -9,6 +9,7 @@ use crate::server::{
     Cx,
     access::Access,
     durable::{Upgrade, fingerprint},
+    meter::ToolMeter,
     registry::Entry,
     schema::Schema,
     tasks::{Hook, OnCrash, TaskPolicy},
@@ -35,6 +36,7 @@ pub(in crate::server) struct ToolEntry {
     pub(super) access: Access,
     pub(super) all: Option<Arc<Throttle>>,
     pub(super) each: Option<Arc<Throttle>>,
+    pub(in crate::server) meter: Arc<ToolMeter>,
 }
 
 impl ToolEntry {

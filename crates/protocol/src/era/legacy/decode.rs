@@ -49,6 +49,7 @@ impl Legacy {
             params: request.params_span(),
             port: Port::default(),
             attachment: OnceLock::new(),
+            watch: OnceLock::new(),
             message: message.clone(),
         }))
     }

@@ -75,6 +75,7 @@ impl Modern {
             params: request.params_span(),
             port: Port::default(),
             attachment: OnceLock::new(),
+            watch: OnceLock::new(),
             message: kept,
         }))
     }

@@ -68,9 +68,31 @@ fn a_value_is_never_an_option() {
     let inside =
         tool("command = [\"c\", \"--a={a}\"]\n[tools.t.arguments]\na = { type = \"string\" }");
     assert_eq!(argv(&inside, json!({"a": "-x"})), ["c", "--a=-x"]);
+}
+
+#[test]
+fn negative_number_is_refused_as_an_option() {
+    for (kind, given) in [
+        ("type = \"integer\"", json!(-9)),
+        ("type = \"number\"", json!(-0.5)),
+        ("type = \"array\", items = \"integer\"", json!([1, -9])),
+        ("type = \"array\", items = \"number\"", json!([-1.5])),
+    ] {
+        let with = |rest: &str, word: &str| {
+            tool(&format!(
+                "command = [\"kill\", {word}]\n[tools.t.arguments]\na = {{ {kind}{rest} }}"
+            ))
+        };
+        let refused = with("", "\"{a}\"").ready(values(json!({"a": given.clone()})));
+        let refused = refused.err().expect("should be refused");
+        assert!(refused.0.contains("begins with `-`"), "{}", refused.0);
+        for allowed in [with(", allow_dash = true", "\"{a}\""), with("", "\"--\", \"{a}\"")] {
+            assert!(allowed.ready(values(json!({"a": given.clone()}))).is_ok(), "{kind}");
+        }
+    }
     let number =
-        tool("command = [\"c\", \"{a}\"]\n[tools.t.arguments]\na = { type = \"integer\" }");
-    assert_eq!(argv(&number, json!({"a": -5})), ["c", "-5"]);
+        tool("command = [\"c\", \"--at={a}\"]\n[tools.t.arguments]\na = { type = \"integer\" }");
+    assert_eq!(argv(&number, json!({"a": -5})), ["c", "--at=-5"]);
 }
 
 #[test]

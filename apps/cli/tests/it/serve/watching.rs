@@ -1,0 +1,147 @@
+//! What an operator sees of a server: the log, the metrics and the pages.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+};
+
+use serde_json::{Value, json};
+
+use super::{Place, builder, until};
+
+const TOOLS: &str = r#"
+[tools.fine]
+description = "Works."
+command = ["true"]
+
+[tools.seven]
+description = "Fails."
+command = ["sh", "-c", "exit 7"]
+
+[tools.later]
+description = "Fails as a task."
+command = ["sh", "-c", "exit 7"]
+task = "always"
+"#;
+
+/// What a server answers to a GET: the status and the body.
+fn get(address: &str, path: &str, header: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{header}\r\n")
+        .unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let status = text.split(' ').nth(1).unwrap().parse().unwrap();
+    let (_, body) = text.split_once("\r\n\r\n").unwrap();
+    (status, body.to_owned())
+}
+
+fn address(place: &Place) -> String {
+    place.url().trim_start_matches("http://").trim_end_matches("/mcp").to_owned()
+}
+
+/// The log's lines about calls.
+fn calls(place: &Place) -> Vec<Value> {
+    let log = place.log();
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines.filter(|line| line["target"] == "outlive::call").collect()
+}
+
+async fn call_all(place: &Place) {
+    let client = place.client_with(builder()).await;
+    client.call_tool("fine", json!({})).await.unwrap();
+    assert_eq!(client.call_tool("seven", json!({})).await.unwrap().is_error, Some(true));
+    let mut later = client.start_tool("later", json!({})).await.unwrap();
+    assert_eq!(later.wait().await.unwrap().is_error, Some(true));
+}
+
+#[tokio::test]
+async fn each_call_is_one_json_line_with_outcome_duration_and_exit_code() {
+    let mut place = Place::unserved(TOOLS)
+        .with_env("OUTLIVE_LOG", "info")
+        .with_env("OUTLIVE_LOG_FORMAT", "json");
+    place.start();
+    call_all(&place).await;
+    let lines =
+        until("all calls are logged", || Some(calls(&place)).filter(|lines| lines.len() >= 4))
+            .await;
+    let said = |tool: &str, message: &str| {
+        let is_it = |line: &&Value| line["tool"] == tool && line["message"] == message;
+        let found: Vec<&Value> = lines.iter().filter(is_it).collect();
+        let [line] = found.as_slice() else { panic!("{tool}, {message}: {lines:?}") };
+        assert!(line["duration_ms"].is_u64() && line["principal"].is_string(), "{line}");
+        (*line).clone()
+    };
+    let fine = said("fine", "call ended");
+    assert_eq!((&fine["outcome"], &fine["exit_code"]), (&json!("completed"), &json!(0)));
+    let seven = said("seven", "call ended");
+    assert_eq!((&seven["outcome"], &seven["exit_code"]), (&json!("failed"), &json!(7)));
+    let began = said("later", "call ended");
+    assert_eq!(began["outcome"], "task");
+    let ended = said("later", "task ended");
+    assert_eq!((&ended["outcome"], &ended["exit_code"]), (&json!("failed"), &json!(7)));
+    assert!(ended["task_id"].is_string(), "{ended}");
+    assert_eq!(ended["task_id"], began["task_id"], "both name the same task");
+}
+
+#[tokio::test]
+async fn calls_are_counted_for_each_tool_by_their_outcome() {
+    let place = Place::new(TOOLS);
+    call_all(&place).await;
+    let (status, numbers) = get(&address(&place), "/metrics", "");
+    assert_eq!(status, 200);
+    for line in [
+        "outlive_tool_calls_total{tool=\"fine\",outcome=\"completed\"} 1",
+        "outlive_tool_calls_total{tool=\"seven\",outcome=\"failed\"} 1",
+        "outlive_tool_calls_total{tool=\"seven\",outcome=\"completed\"} 0",
+        "outlive_tool_calls_total{tool=\"later\",outcome=\"task\"} 1",
+        "outlive_tool_tasks_ended_total{tool=\"later\",outcome=\"failed\"} 1",
+        "outlive_tool_call_seconds_count{tool=\"seven\"} 1",
+    ] {
+        assert!(numbers.lines().any(|there| there == line), "{line} in\n{numbers}");
+    }
+}
+
+#[tokio::test]
+async fn metrics_are_remembered_and_readiness_touches_the_store_once_a_second() {
+    let place = Place::new(TOOLS);
+    let address = address(&place);
+    let (_, before) = get(&address, "/metrics", "");
+    call_all(&place).await;
+    let (_, after) = get(&address, "/metrics", "");
+    assert_eq!(before, after, "the numbers are made every few seconds only");
+    assert_eq!(get(&address, "/readyz", ""), (200, "ready\n".to_owned()));
+}
+
+#[test]
+fn metrics_behind_a_proxy_are_hidden_without_a_listener_or_token_of_their_own() {
+    let server =
+        |keys: &str| format!("[server]\nallow_hosts = [\"mcp.example.com\"]\n{keys}\n{TOOLS}");
+    let place = Place::new(&server(""));
+    assert_ne!(get(&address(&place), "/metrics", "").0, 200);
+    assert_eq!(get(&address(&place), "/readyz", "").0, 200);
+
+    let mut place = Place::unserved(&server("metrics_token_file = \"scraper\""));
+    fs::write(place.folder.join("scraper"), "0123456789abcdef0123\n").unwrap();
+    place.start();
+    let with = |token: &str| {
+        get(&address(&place), "/metrics", &format!("authorization: Bearer {token}\r\n"))
+    };
+    assert_eq!(get(&address(&place), "/metrics", "").0, 401);
+    assert_eq!(with("0123456789abcdef012").0, 401);
+    let (status, numbers) = with("0123456789abcdef0123");
+    assert!(status == 200 && numbers.contains("outlive_tasks"), "{numbers}");
+}
+
+#[test]
+fn metrics_listener_serves_the_numbers_and_nothing_else() {
+    // A port that was free a moment ago.
+    let free =
+        std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let place = Place::new(&format!("[server]\nmetrics_listen = \"{free}\"\n{TOOLS}"));
+    let (status, numbers) = get(&free, "/metrics", "");
+    assert!(status == 200 && numbers.contains("outlive_tool_calls_total"), "{numbers}");
+    assert_eq!(get(&free, "/mcp", "").0, 404);
+    assert_ne!(get(&address(&place), "/metrics", "").0, 200, "and they are nowhere else");
+}

@@ -1,0 +1,213 @@
+//! Counts the calls of a tool, and writes one line to the log for each.
+//!
+//! Every registered tool has a meter, so the number of meters is bounded by what the server offers and
+//! never by what callers ask for.
+
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use outlive_protocol::{Answer, Call, CallEnd, CallWatcher, Fault, Outcome};
+
+use super::{
+    durable::Durability,
+    metrics::{Count, Histogram, Latency, head, histogram},
+    tasks::name_in_audit,
+};
+
+/// The calls of one tool since it was registered.
+#[derive(Debug, Default)]
+pub(super) struct ToolMeter {
+    name: Box<str>,
+    completed: Count,
+    failed: Count,
+    cancelled: Count,
+    input_required: Count,
+    became_tasks: Count,
+    tasks_completed: Count,
+    tasks_failed: Count,
+    took: Histogram,
+}
+
+impl ToolMeter {
+    pub(super) fn new(name: &str) -> Arc<Self> {
+        Arc::new(Self { name: name.into(), ..Self::default() })
+    }
+
+    /// Watches a call of the tool.
+    pub(super) fn watch(self: &Arc<Self>, call: &Call, now: Instant) {
+        call.watch(Arc::clone(self) as Arc<dyn CallWatcher>, now);
+    }
+
+    pub(super) fn read(&self) -> ToolMetrics {
+        ToolMetrics {
+            name: self.name.to_string(),
+            completed: self.completed.get(),
+            failed: self.failed.get(),
+            cancelled: self.cancelled.get(),
+            input_required: self.input_required.get(),
+            became_tasks: self.became_tasks.get(),
+            tasks_completed: self.tasks_completed.get(),
+            tasks_failed: self.tasks_failed.get(),
+            duration: self.took.read(),
+        }
+    }
+}
+
+impl CallWatcher for ToolMeter {
+    fn ended(&self, call: &Call, how: CallEnd<'_>, took: Duration) {
+        let outcome = outcome(how);
+        let is_task = matches!(how, CallEnd::Task(_) | CallEnd::TaskCancelled);
+        match (how, outcome) {
+            (CallEnd::Task(_), "completed") => self.tasks_completed.add(1),
+            (CallEnd::Task(_), _) => self.tasks_failed.add(1),
+            // Counted where all tasks are, by how they ended.
+            (CallEnd::TaskCancelled, _) => {}
+            (_, "completed") => self.completed.add(1),
+            (_, "cancelled") => self.cancelled.add(1),
+            (_, "input_required") => self.input_required.add(1),
+            (_, "task") => self.became_tasks.add(1),
+            _ => self.failed.add(1),
+        }
+        if !is_task {
+            self.took.add(took);
+        }
+        let principal = call.principal().key();
+        tracing::info!(
+            target: "outlive::call",
+            principal,
+            tool = &*self.name,
+            outcome,
+            duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            exit_code = call.exit_code(),
+            task_id = task_id(call, how).map(|id| name_in_audit(principal, &id)),
+            "{}",
+            if is_task { "task ended" } else { "call ended" },
+        );
+    }
+}
+
+/// Logs a call of a tool that the caller cannot use. The name is the caller's, so it is cut.
+pub(super) fn unknown_tool(call: &Call, name: &str) {
+    tracing::info!(
+        target: "outlive::call",
+        principal = call.principal().key(),
+        tool = name.chars().take(64).collect::<String>(),
+        outcome = "failed",
+        "unknown tool",
+    );
+}
+
+/// How a call has ended, in the words of log and metrics.
+fn outcome(how: CallEnd<'_>) -> &'static str {
+    let result = match how {
+        CallEnd::Cancelled | CallEnd::TaskCancelled => return "cancelled",
+        CallEnd::Answered(result) | CallEnd::Task(result) => result,
+    };
+    match result {
+        Ok(Outcome::InputRequired(_)) => "input_required",
+        Ok(Outcome::Task(_)) => "task",
+        Ok(Outcome::Complete(Answer::Tool(result))) if result.is_error == Some(true) => "failed",
+        Ok(Outcome::Complete(Answer::TaskResult(result, _))) if result.is_error == Some(true) => {
+            "failed"
+        }
+        Ok(_) => "completed",
+        Err(_) => "failed",
+    }
+}
+
+/// The task that a call has become, or is.
+fn task_id(call: &Call, how: CallEnd<'_>) -> Option<String> {
+    let result: &Result<Outcome, Fault> = match how {
+        CallEnd::Answered(result) | CallEnd::Task(result) => result,
+        CallEnd::Cancelled => return None,
+        CallEnd::TaskCancelled => {
+            return call.attached::<Durability>().and_then(Durability::task_id);
+        }
+    };
+    match result {
+        Ok(Outcome::Task(task)) => Some(task.id.clone()),
+        Ok(Outcome::Complete(Answer::TaskResult(_, id))) => Some(id.clone()),
+        _ => call.attached::<Durability>().and_then(Durability::task_id),
+    }
+}
+
+/// What became of the calls of one tool since it was registered.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ToolMetrics {
+    /// Name of the tool.
+    pub name: String,
+    /// Calls that were answered with a result.
+    pub completed: u64,
+    /// Calls that were answered with an error, or with a result that says so.
+    pub failed: u64,
+    /// Calls whose caller cancelled them, or left.
+    pub cancelled: u64,
+    /// Calls that were answered with an input request.
+    pub input_required: u64,
+    /// Calls that were answered with a task.
+    pub became_tasks: u64,
+    /// Tasks whose work ended here with a result.
+    pub tasks_completed: u64,
+    /// Tasks whose work ended here with an error, or with a result that says so.
+    pub tasks_failed: u64,
+    /// Time from the start of calls to their answers.
+    pub duration: Latency,
+}
+
+/// Writes the metrics of all tools in the text format of Prometheus.
+pub(super) fn write(f: &mut fmt::Formatter<'_>, tools: &[ToolMetrics]) -> fmt::Result {
+    if tools.is_empty() {
+        return Ok(());
+    }
+    let name = "outlive_tool_calls_total";
+    head(f, name, "counter", "Calls of tools, by what became of them.")?;
+    for tool in tools {
+        for (outcome, count) in [
+            ("completed", tool.completed),
+            ("failed", tool.failed),
+            ("cancelled", tool.cancelled),
+            ("input_required", tool.input_required),
+            ("task", tool.became_tasks),
+        ] {
+            let tool = Label(&tool.name);
+            writeln!(f, "{name}{{tool=\"{tool}\",outcome=\"{outcome}\"}} {count}")?;
+        }
+    }
+    let name = "outlive_tool_tasks_ended_total";
+    head(f, name, "counter", "Tasks of tools whose work ended here, by what became of them.")?;
+    for tool in tools {
+        for (outcome, count) in [("completed", tool.tasks_completed), ("failed", tool.tasks_failed)]
+        {
+            let tool = Label(&tool.name);
+            writeln!(f, "{name}{{tool=\"{tool}\",outcome=\"{outcome}\"}} {count}")?;
+        }
+    }
+    let name = "outlive_tool_call_seconds";
+    head(f, name, "histogram", "Time from the start of calls to their answers.")?;
+    for tool in tools {
+        let label = format!("tool=\"{}\"", Label(&tool.name));
+        histogram(f, name, &label, &tool.duration)?;
+    }
+    Ok(())
+}
+
+/// A text as the value of a label.
+struct Label<'a>(&'a str);
+
+impl fmt::Display for Label<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for char in self.0.chars() {
+            match char {
+                '\\' => f.write_str("\\\\")?,
+                '"' => f.write_str("\\\"")?,
+                '\n' => f.write_str("\\n")?,
+                char => write!(f, "{char}")?,
+            }
+        }
+        Ok(())
+    }
+}
