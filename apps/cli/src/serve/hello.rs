@@ -124,9 +124,13 @@ pub(super) fn goodbye(runner: &Runner) {
     let running = jobs.iter().filter(|job| job.state == State::Running).count();
     match running {
         0 => {}
-        1 => eprintln!("1 command goes on without the server; start it again to see it end"),
+        1 => eprintln!(
+            "1 command goes on without the server; start it again to see it end, or see `outlive jobs`"
+        ),
         _ => {
-            eprintln!("{running} commands go on without the server; start it again to see them end")
+            eprintln!(
+                "{running} commands go on without the server; start it again to see them end, or see `outlive jobs`"
+            )
         }
     }
 }

@@ -56,6 +56,7 @@ pub(crate) struct ServerConfig {
     pub(crate) allow_origins: Vec<String>,
     pub(crate) trust_proxies: Vec<IpAddr>,
     pub(crate) open_to_anyone: bool,
+    pub(crate) max_waiting_jobs_per_caller: u32,
 }
 
 /// `[tasks]`.
@@ -71,6 +72,7 @@ pub(crate) struct TasksConfig {
 }
 
 pub(crate) const LISTEN: &str = "127.0.0.1:8000";
+pub(crate) const MAX_WAITING_JOBS: u32 = 8;
 pub(crate) const TTL: Duration = Duration::from_secs(24 * 3_600);
 pub(crate) const MAX_TTL: Duration = Duration::from_secs(30 * 24 * 3_600);
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -150,6 +152,9 @@ fn server(section: Option<Section<'_>>, asked: &mut Asked) -> Read<ServerConfig>
         allow_origins: section.read("allow_origins")?.unwrap_or_default(),
         trust_proxies: proxies(section.read("trust_proxies")?.unwrap_or_default())?,
         open_to_anyone: section.read("open_to_anyone")?.unwrap_or(false),
+        max_waiting_jobs_per_caller: section
+            .read("max_waiting_jobs_per_caller")?
+            .unwrap_or(MAX_WAITING_JOBS),
     };
     asked.note("server", section.finish()?);
     Ok(read)

@@ -14,6 +14,7 @@ use super::{
     template::{Given, Refused, Template, Word, variables},
     units::{Bytes, Span},
 };
+use crate::job::ControlMode;
 
 /// A tool that runs a command.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +31,7 @@ pub(crate) struct ToolConfig {
     pub(crate) inherit_env: bool,
     stdin: Option<Word>,
     pub(crate) asks: bool,
+    pub(crate) control: ControlMode,
     pub(crate) time_limit: Duration,
     pub(crate) end_grace: Duration,
     pub(crate) max_output: u64,
@@ -81,6 +83,10 @@ pub(crate) const CONCURRENCY: u32 = 16;
 pub(crate) const TASK_AFTER: Duration = Duration::from_secs(2);
 pub(crate) const MAX_ATTEMPTS: u32 = 3;
 
+/// How many lines a task can emit: as many as it has segments (`TaskConfig::max_segments`), but for some that notices and
+/// lines with an input request inside take.
+const MAX_EMITTED_LINES: u64 = 99_000;
+
 /// A command line that is ready to be run.
 pub(crate) struct Ready {
     pub(crate) argv: Vec<String>,
@@ -114,6 +120,7 @@ impl ToolConfig {
             inherit_env: section.read("inherit_env")?.unwrap_or(false),
             stdin: stdin(&mut section, &arguments)?,
             asks: section.read("asks")?.unwrap_or(false),
+            control: control(&mut section)?,
             time_limit: section.read("time_limit")?.map_or(TIME_LIMIT, |Span(span)| span),
             end_grace: section.read("end_grace")?.map_or(END_GRACE, |Span(span)| span),
             max_output: section.read("max_output")?.map_or(MAX_OUTPUT, |Bytes(bytes)| bytes),
@@ -136,7 +143,33 @@ impl ToolConfig {
             shell,
         };
         asked.note("tools.NAME", section.finish()?);
+        tool.check(line)?;
         Ok(tool)
+    }
+
+    /// Refuses what contradicts itself.
+    fn check(&self, line: usize) -> Result<()> {
+        let name = &self.name;
+        if self.asks && self.stdin.is_some() && self.control == ControlMode::Stdout {
+            let what = format!(
+                "the tool `{name}` has `stdin`, and with `control = \"stdout\"` its responses come there"
+            );
+            return Err(Problem::at(line, what).remedy("leave `stdin` out, or `control`"));
+        }
+        let attempts = match self.on_crash {
+            OnCrash::Fail => 1,
+            OnCrash::RunAgain => u64::from(self.max_attempts.max(1)),
+        };
+        let most = MAX_EMITTED_LINES / attempts;
+        if self.task != TaskMode::Never && self.max_lines > most {
+            let what = format!(
+                "the tool `{name}` keeps {} lines, and a task emits at most {most} of a command that is run {attempts} times",
+                self.max_lines
+            );
+            let remedy = format!("max_lines = {most} or less; or task = \"never\"");
+            return Err(Problem::at(line, what).remedy(remedy));
+        }
+        Ok(())
     }
 
     /// The schema of its arguments.
@@ -250,6 +283,21 @@ fn stdin(section: &mut Section<'_>, arguments: &[Argument]) -> Result<Option<Wor
     let Some(value) = section.take("stdin") else { return Ok(None) };
     let line = value.line;
     Word::parse(&String::read(value)?, line, arguments).map(Some)
+}
+
+fn control(section: &mut Section<'_>) -> Result<ControlMode> {
+    let Some(value) = section.take("control") else { return Ok(ControlMode::Descriptors) };
+    let line = value.line;
+    match String::read(value)?.as_str() {
+        "fd" => Ok(ControlMode::Descriptors),
+        "stdout" => Ok(ControlMode::Stdout),
+        other => {
+            Err(Problem::at(line, format_args!("`{other}` is no place for a control channel"))
+                .remedy(
+                    "control = \"fd\" (descriptors 3 and 4) or \"stdout\" (lines with a nonce)",
+                ))
+        }
+    }
 }
 
 fn task(section: &mut Section<'_>) -> Result<TaskMode> {
