@@ -10,6 +10,7 @@ mod doctor;
 mod inspect;
 #[doc(hidden)]
 pub mod job;
+mod jobs;
 mod log;
 mod paths;
 mod print;
@@ -49,6 +50,7 @@ enum Command {
     Logout(auth::LogoutArgs),
     Whoami(auth::WhoamiArgs),
     Store(store::Args),
+    Jobs(jobs::Args),
     Doctor(doctor::Args),
     Completions(Completions),
 }
@@ -122,6 +124,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Logout(args) => auth::logout(args),
         Command::Whoami(args) => auth::whoami(args),
         Command::Store(args) => store::run(args),
+        Command::Jobs(args) => jobs::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => {
             let (mut program, mut script) = (Program::command(), Vec::new());

@@ -6,10 +6,10 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::{JOB_VARIABLE, JobSpec};
+use super::{JOB_VARIABLE, JobSpec, control::Channel};
 
 /// The command, ready to be started. `mark` is what its processes have in their environment.
-pub(super) fn prepare(spec: &JobSpec, mark: &str) -> Result<Command, String> {
+pub(super) fn prepare(spec: &JobSpec, mark: &str, channel: Channel) -> Result<Command, String> {
     let Some((program, arguments)) = spec.argv.split_first() else {
         return Err("the command is empty; name a program".to_owned());
     };
@@ -17,6 +17,9 @@ pub(super) fn prepare(spec: &JobSpec, mark: &str) -> Result<Command, String> {
     command.args(arguments);
     if spec.clear_env {
         command.env_clear();
+    }
+    for (name, _) in std::env::vars_os().filter(|(name, _)| spec.withholds(name)) {
+        command.env_remove(name);
     }
     command.envs(spec.env.iter().map(|(name, value)| (name, value))).env(JOB_VARIABLE, mark);
     if let Some(folder) = &spec.folder {
@@ -29,9 +32,11 @@ pub(super) fn prepare(spec: &JobSpec, mark: &str) -> Result<Command, String> {
         }
         command.current_dir(folder);
     }
-    let has_input = spec.asks || spec.stdin.is_some();
+    let has_responses = spec.asks && matches!(channel, Channel::Stdout(_));
+    let has_input = has_responses || spec.stdin.is_some();
     command.stdin(if has_input { Stdio::piped() } else { Stdio::null() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    channel.give_to(&mut command)?;
     Ok(command)
 }
 

@@ -15,7 +15,7 @@ use rustix::process::{Flock, FlockOffsetType, FlockType, fcntl_getlk};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
-    Exit, JobSpec,
+    Exit, JobSpec, WaitsFor,
     files::{random_name, read_optional},
 };
 
@@ -182,13 +182,16 @@ impl Folder {
         self.replace(CONTROL, name.as_bytes())
     }
 
-    pub(super) fn is_asking(&self) -> bool {
-        self.file(ASKING).exists()
+    pub(super) fn waits_for(&self) -> io::Result<Option<WaitsFor>> {
+        self.read_json(ASKING)
     }
 
-    pub(super) fn set_asking(&self, asking: bool) -> io::Result<()> {
-        let path = self.file(ASKING);
-        if asking { File::create(path).map(drop) } else { fs::remove_file(path) }
+    /// Says that an input request waits for its response, or that none does.
+    pub(super) fn set_waits_for(&self, waits_for: Option<&WaitsFor>) -> io::Result<()> {
+        match waits_for {
+            Some(waits_for) => self.replace(ASKING, &serde_json::to_vec(waits_for)?),
+            None => fs::remove_file(self.file(ASKING)),
+        }
     }
 
     pub(super) fn note(&self) -> io::Result<Option<String>> {

@@ -16,11 +16,11 @@ use tokio::{
 };
 
 use super::{
-    Error, Event, Exit, How, Position, Result, SUPERVISE,
-    dialogue::check_answer,
+    Error, Event, Exit, How, Position, Progress, Result, SUPERVISE,
     files::now,
     folder::{Folder, Stage},
-    lines::Lines,
+    inputs::check_answer,
+    lines::Reader,
     output, processes,
     supervisor::READY,
     wire::{News, Taken, What, Wish},
@@ -33,7 +33,7 @@ const AGAIN: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub struct Job {
     access: Access,
-    lines: Lines,
+    reader: Reader,
     /// So many lines are left out.
     after: u64,
     link: Link,
@@ -41,19 +41,36 @@ pub struct Job {
     status: Option<String>,
     /// The last one that was heard.
     heard: Option<String>,
+    /// The newest progress, until it is told, and the last that was heard.
+    progress: Option<Progress>,
+    heard_progress: Option<Progress>,
+    /// What went wrong, until it is told, and whether it was.
+    trouble: Option<String>,
+    heard_trouble: bool,
 }
 
 impl Job {
     pub(super) async fn open(access: Access) -> Result<Self> {
         let link = access.reach().await?;
-        let lines = Lines::new(access.folder.file("out"), Position::default());
-        Ok(Self { access, lines, after: 0, link, status: None, heard: None })
+        let reader = reader(&access.folder, Position::default());
+        Ok(Self {
+            access,
+            reader,
+            after: 0,
+            link,
+            status: None,
+            heard: None,
+            progress: None,
+            heard_progress: None,
+            trouble: None,
+            heard_trouble: false,
+        })
     }
 
-    /// Reads on from a place that [`Job::position`] told.
+    /// Reads on from a place that [`Job::position`] told. An input request at that very place is told again.
     #[must_use]
     pub fn at(mut self, position: Position) -> Self {
-        self.lines = Lines::new(self.access.folder.file("out"), position);
+        self.reader = reader(&self.access.folder, position);
         self.after = 0;
         self
     }
@@ -66,21 +83,28 @@ impl Job {
 
     /// Where [`Job::next`] reads next.
     pub fn position(&self) -> Position {
-        self.lines.position()
+        self.reader.position()
     }
 
-    /// What is next: all lines in their order, between them the newest status, after them the exit, again and again.
+    /// What is next: all lines, input requests and gaps in their order, between them the newest status and progress, after
+    /// them the exit, again and again.
     ///
     /// Dropping it loses nothing, so it can stand in a `select!`.
     pub async fn next(&mut self) -> Result<Event> {
         loop {
             let over = matches!(self.link, Link::Over(_));
             let problem = |error| Error::io("read the output in", self.access.folder.path())(error);
-            if let Some(line) = self.lines.next(over).map_err(problem)? {
-                if self.lines.position().line <= self.after {
+            if let Some(event) = self.reader.next(over).map_err(problem)? {
+                if self.reader.position().line <= self.after && matches!(event, Event::Line(_)) {
                     continue;
                 }
-                return Ok(Event::Line(line));
+                return Ok(event);
+            }
+            if let Some(trouble) = self.trouble.take() {
+                return Ok(Event::Trouble(trouble));
+            }
+            if let Some(progress) = self.progress.take() {
+                return Ok(Event::Progress(progress));
             }
             if let Some(status) = self.status.take() {
                 return Ok(Event::Status(status));
@@ -103,8 +127,8 @@ impl Job {
         }
     }
 
-    /// Answers a question: the first of a job has the number 1. Only the first answer to a question counts. That the
-    /// command has exited or does not read is no error.
+    /// Responds to an input request: the first of a job has the number 1. Only the first response counts. That the command
+    /// has exited or does not read is no error.
     pub async fn answer(&self, number: u32, line: &str) -> Result<()> {
         check_answer(line)?;
         let patience = Patience::new();
@@ -152,8 +176,20 @@ impl Job {
             self.heard.clone_from(&news.status);
             self.status = news.status;
         }
+        if news.progress.is_some() && news.progress != self.heard_progress {
+            self.heard_progress.clone_from(&news.progress);
+            self.progress = news.progress;
+        }
+        if news.trouble.is_some() && !self.heard_trouble {
+            self.heard_trouble = true;
+            self.trouble = news.trouble;
+        }
         news.over
     }
+}
+
+fn reader(folder: &Folder, position: Position) -> Reader {
+    Reader::new(folder.file("out"), folder.file("events"), position)
 }
 
 /// How a job is read.
@@ -226,6 +262,12 @@ impl Access {
         let log = self.folder.append_to("log").map_err(problem())?;
         let mut command = std::process::Command::new(program);
         command.arg0("outlive").arg(SUPERVISE).arg(self.folder.path());
+        // Whoever may run a command can read the environment of its parent.
+        command.env_clear();
+        let spec = self.folder.spec().map_err(problem())?;
+        if !spec.clear_env {
+            command.envs(std::env::vars_os().filter(|(name, _)| !spec.withholds(name)));
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
         // Tokio asks after it when it has ended, also if nobody here waits any more.
         let mut supervisor = Command::from(command).spawn().map_err(problem())?;

@@ -91,6 +91,23 @@ impl Jobs {
         Ok(jobs)
     }
 
+    /// Whether a job runs, or may be started by who finds it.
+    pub fn may_run(&self, id: &str) -> Result<bool> {
+        let folder = Folder::new(self.path(id)?);
+        if !folder.exists() {
+            return Ok(false);
+        }
+        let stage = folder.stage().map_err(Error::io("look into", folder.path()))?;
+        Ok(!matches!(stage, Stage::Over(_)))
+    }
+
+    /// Whether a job has ended, and its end is known.
+    pub fn is_over(&self, id: &str) -> Result<bool> {
+        let folder = Folder::new(self.path(id)?);
+        let stage = folder.stage().map_err(Error::io("look into", folder.path()))?;
+        Ok(matches!(stage, Stage::Over(_)))
+    }
+
     /// Removes all that is known of a job that is over, or that was never started. It is no error if nothing is.
     pub fn forget(&self, id: &str) -> Result<()> {
         let folder = Folder::new(self.path(id)?);
@@ -122,11 +139,13 @@ fn info(id: &str, folder: &Folder) -> io::Result<JobInfo> {
         Stage::Lost => State::Lost,
         Stage::Over(exit) => State::Ended { at: exit.at },
     };
+    let is_running = state == State::Running;
     Ok(JobInfo {
         id: id.to_owned(),
         note: folder.note()?,
+        label: if is_running { folder.spec()?.label } else { None },
         state,
         started_at: folder.begun()?.map(|begun| begun.at),
-        asking: state == State::Running && folder.is_asking(),
+        waits_for: if is_running { folder.waits_for()? } else { None },
     })
 }

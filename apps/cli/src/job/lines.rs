@@ -8,7 +8,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::MAX_LINE;
+use super::{
+    Event, MAX_LINE,
+    control::{Records, What},
+};
 
 /// A line, or a piece of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +19,7 @@ pub struct Line {
     /// What was printed, without the line end. It need not be text.
     pub bytes: Vec<u8>,
     /// Whether the line ends here. If not, it goes on in the next one, because it is longer than
-    /// [`MAX_LINE`](super::MAX_LINE), or the output ends without a line end.
+    /// [`MAX_LINE`](super::MAX_LINE), an input request stands inside it, or the output ends without a line end.
     pub ended: bool,
 }
 
@@ -29,9 +32,59 @@ pub struct Position {
     pub offset: u64,
 }
 
+/// A reader of the files `out` and `events`: lines, and what was recorded between them.
+#[derive(Debug)]
+pub(super) struct Reader {
+    lines: Lines,
+    records: Records,
+}
+
+impl Reader {
+    /// Reads from a position on. A record at that position counts as not read.
+    pub(super) fn new(out: PathBuf, events: PathBuf, position: Position) -> Self {
+        Self { lines: Lines::new(out, position), records: Records::new(events) }
+    }
+
+    pub(super) fn position(&self) -> Position {
+        self.lines.position
+    }
+
+    /// The next line or record. `over` says that nothing will be added to the files, so that what has no end is a line too.
+    ///
+    /// It reads where it is called, without a thread: the files have just been written, so they are in memory.
+    pub(super) fn next(&mut self, over: bool) -> io::Result<Option<Event>> {
+        loop {
+            let here = self.lines.position.offset;
+            let stop = self.records.next_at();
+            if let Some(at) = stop.filter(|at| *at <= here) {
+                match self.records.take() {
+                    // Before the position that was asked for.
+                    _ if at < here => continue,
+                    Some(What::Input { number, request }) => {
+                        return Ok(Some(Event::Input { number, request }));
+                    }
+                    Some(What::Gap { bytes, lines }) => {
+                        return Ok(Some(Event::Gap { bytes, lines }));
+                    }
+                    None => continue,
+                }
+            }
+            if let Some(line) = self.lines.take_line(stop.map(|at| at - here)) {
+                return Ok(Some(Event::Line(line)));
+            }
+            // In this order: a record is written before the output that follows it.
+            let more = self.lines.read_on()?;
+            if !self.records.read_on()? && !more {
+                let rest = if over { self.lines.rest() } else { None };
+                return Ok(rest.map(Event::Line));
+            }
+        }
+    }
+}
+
 /// A reader of the file `out`.
 #[derive(Debug)]
-pub(super) struct Lines {
+struct Lines {
     path: PathBuf,
     /// None until the file is there.
     file: Option<File>,
@@ -45,41 +98,31 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn new(path: PathBuf, position: Position) -> Self {
+    fn new(path: PathBuf, position: Position) -> Self {
         Self { path, file: None, ahead: Vec::new(), start: 0, searched: 0, position }
     }
 
-    pub(super) fn position(&self) -> Position {
-        self.position
-    }
-
-    /// The next line. `over` says that nothing will be added to the file, so that what has no end is a line too.
-    ///
-    /// It reads where it is called, without a thread: the file has just been written, so it is in memory.
-    pub(super) fn next(&mut self, over: bool) -> io::Result<Option<Line>> {
-        loop {
-            if let Some(line) = self.take_line() {
-                return Ok(Some(line));
-            }
-            if !self.read_on()? {
-                let rest = self.ahead.len() - self.start;
-                return Ok((over && rest > 0).then(|| self.hand_out(rest, false)));
-            }
-        }
-    }
-
-    fn take_line(&mut self) -> Option<Line> {
+    /// The next line of what is read. None goes beyond `stop`, in bytes from here.
+    fn take_line(&mut self, stop: Option<u64>) -> Option<Line> {
         let rest = &self.ahead[self.start..];
+        let stop = stop.and_then(|stop| usize::try_from(stop).ok()).unwrap_or(usize::MAX);
         // A line of the greatest length has its end one further.
-        let seen = &rest[..rest.len().min(MAX_LINE + 1)];
-        match memchr::memchr(b'\n', &seen[self.searched..]) {
+        let seen = &rest[..rest.len().min(MAX_LINE + 1).min(stop)];
+        match memchr::memchr(b'\n', &seen[self.searched.min(seen.len())..]) {
             Some(end) => Some(self.hand_out(self.searched + end, true)),
             None if seen.len() > MAX_LINE => Some(self.hand_out(MAX_LINE, false)),
+            None if seen.len() == stop => Some(self.hand_out(stop, false)),
             None => {
                 self.searched = seen.len();
                 None
             }
         }
+    }
+
+    /// What is read and has no end.
+    fn rest(&mut self) -> Option<Line> {
+        let rest = self.ahead.len() - self.start;
+        (rest > 0).then(|| self.hand_out(rest, false))
     }
 
     fn hand_out(&mut self, length: usize, ended: bool) -> Line {

@@ -16,21 +16,21 @@
 //!     child                 which process the command is
 //!     ctl                   the name of the supervisor's socket
 //!     out, err              what was printed: all that is within the limits, and the end
-//!     asking                there while a question waits for its answer
+//!     events                input requests and gaps, each with its place in `out`
+//!     asking                there while an input request waits for its response
 //!     note                  whose job it is
 //!     exit.json             how it ended; nothing changes after it
 //! ```
 //!
-//! The socket only tells that there is something to read, and carries answers and the wish to end. Where a
+//! The socket only tells that there is something to read, and carries responses and the wish to end. Where a
 //! supervisor is gone without having written `exit.json`, the job is *lost*: whoever finds it ends what is left of
 //! the command, and writes that down.
 //!
 //! On systems without Unix sockets a command is a child of the server (`elsewhere`) and ends with it.
 
-mod ask;
 mod clock;
 mod command;
-mod dialogue;
+mod control;
 #[cfg(any(not(unix), test))]
 #[cfg_attr(unix, allow(unreachable_pub, reason = "here it is only tested"))]
 mod elsewhere;
@@ -40,6 +40,7 @@ mod files;
 mod folder;
 #[cfg(unix)]
 mod handle;
+mod inputs;
 #[cfg(unix)]
 mod jobs;
 mod lines;
@@ -63,11 +64,11 @@ pub use handle::Job;
 #[cfg(unix)]
 pub use jobs::Jobs;
 
-pub use ask::{Ask, MARKER};
+pub use control::{ControlMode, InputLine, Progress};
 pub use error::{Error, Result};
 pub use lines::{Line, Position};
 pub use pulse::beat;
-pub use spec::{Event, Exit, How, JobInfo, JobSpec, State};
+pub use spec::{Event, Exit, How, JobInfo, JobSpec, State, WaitsFor};
 #[cfg(unix)]
 pub(crate) use supervisor::{SuperviseArgs, supervise};
 

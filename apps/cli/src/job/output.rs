@@ -1,4 +1,4 @@
-//! What is kept of what a command prints: the beginning of its standard output, the end of its standard error.
+//! What is kept of what a command prints: the beginning and the end of its standard output, the end of its standard error.
 //!
 //! Neither grows in memory, whatever is printed.
 
@@ -7,14 +7,20 @@ use std::{
     io::{self, Write},
 };
 
-use super::{Ask, JobSpec, MARKER, MAX_LINE};
+use super::{
+    JobSpec, MAX_LINE,
+    control::{Events, Record, What},
+};
 
 /// How much of standard error is kept.
 const TAIL: usize = 16 << 10;
 /// How long a line of standard error may be to be told whole.
 const MAX_STATUS: usize = 1 << 10;
+/// How much of the end of standard output is kept, unless a quarter of the limit is less.
+const MAX_END: u64 = 64 << 10;
 
-/// The beginning of standard output, within the limits. All that follows is counted and dropped.
+/// Standard output, within the limits: its beginning as it is printed, and its end when somebody needs it, which is at the
+/// exit and at each input request. What lies between is counted and dropped, and a record says so.
 #[derive(Debug)]
 pub(super) struct Output {
     file: File,
@@ -23,47 +29,35 @@ pub(super) struct Output {
     lines_left: u64,
     /// How much of the present line, or piece of a line, has been printed.
     in_line: usize,
-    /// From here on nothing is kept: what is kept is always the beginning.
+    /// From here on everything goes to `end`.
     full: bool,
+    end: End,
     dropped: Dropped,
-    /// Whether a part of the present line was dropped.
-    cut: bool,
     trouble: Option<String>,
-    /// The present line, as long as it may become a question.
-    candidate: Option<Vec<u8>>,
-    asks: bool,
 }
 
 /// What was not kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Dropped {
     pub(super) bytes: u64,
+    /// Lines that were not kept, or not whole.
     pub(super) lines: u64,
-}
-
-/// The questions in what was printed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Questions {
-    /// Those that can be read.
-    pub(super) asked: u32,
-    /// Whether there was one beyond the limits, which nobody will see.
-    pub(super) lost: bool,
 }
 
 impl Output {
     pub(super) fn new(file: File, spec: &JobSpec) -> Self {
+        let end_bytes = (spec.max_output_bytes / 4).min(MAX_END);
+        let end_lines = spec.max_output_lines / 4;
         Self {
             file,
             written: 0,
-            bytes_left: spec.max_output_bytes,
-            lines_left: spec.max_output_lines,
+            bytes_left: spec.max_output_bytes - end_bytes,
+            lines_left: spec.max_output_lines - end_lines,
             in_line: 0,
             full: false,
+            end: End::new(end_bytes as usize, end_lines),
             dropped: Dropped::default(),
-            cut: false,
             trouble: None,
-            candidate: spec.asks.then(Vec::new),
-            asks: spec.asks,
         }
     }
 
@@ -72,33 +66,50 @@ impl Output {
         self.written
     }
 
-    pub(super) fn push(&mut self, chunk: &[u8]) -> Questions {
-        let mut questions = Questions::default();
-        if self.full && !self.may_ask(chunk) {
-            self.skip(chunk);
-            return questions;
-        }
+    /// Why output is missing that is within the limits, if it is.
+    pub(super) fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
+    pub(super) fn push(&mut self, chunk: &[u8]) {
         let mut kept = 0;
-        let mut rest = chunk;
-        while !rest.is_empty() {
-            let part = self.part(rest);
-            rest = &rest[part.len()..];
-            kept += self.admit(part.len());
-            self.in_line += part.len();
-            self.remember(part);
-            if part.ends_with(b"\n") {
-                self.end_line(&mut questions);
+        while !self.full && kept < chunk.len() {
+            let part = self.part(&chunk[kept..]);
+            let admitted = self.admit(part);
+            kept += admitted;
+            self.in_line += admitted;
+            if admitted == part && chunk[kept - 1] == b'\n' {
+                self.in_line = 0;
             }
         }
-        self.write(&chunk[..kept]);
-        questions
+        let unwritten = self.write(&chunk[..kept]).len();
+        self.end.push(&chunk[kept - unwritten..]);
+    }
+
+    /// Makes all that is kept of what was printed until now readable: the end, and before it a record of what is not kept.
+    pub(super) fn flush(&mut self, events: &mut Events) {
+        let (dropped, end) = self.end.take();
+        if dropped.bytes > 0 {
+            let Dropped { bytes, lines } = dropped;
+            let gap = Record { at: self.written, what: What::Gap { bytes, lines } };
+            self.count(dropped);
+            if let Err(error) = events.append(&gap) {
+                // Without the record the end would look like the continuation.
+                self.trouble.get_or_insert_with(|| unwritten(&error));
+                self.count(Dropped::all_of(&end));
+                return;
+            }
+        }
+        let lost = Dropped::all_of(self.write(&end));
+        self.count(lost);
     }
 
     /// Nothing more will be printed.
-    pub(super) fn close(&mut self) -> (Dropped, Option<String>) {
-        if self.cut {
-            self.dropped.lines += 1;
-            self.cut = false;
+    pub(super) fn close(&mut self, events: &mut Events) -> (Dropped, Option<String>) {
+        self.flush(events);
+        if self.dropped.bytes == 0 {
+            // It could be written later.
+            self.trouble = None;
         }
         if let Err(error) = self.file.sync_all() {
             self.trouble.get_or_insert_with(|| unwritten(&error));
@@ -106,80 +117,33 @@ impl Output {
         (self.dropped, self.trouble.take())
     }
 
-    /// What belongs to the present line, up to its end or the greatest length of a line.
-    fn part<'c>(&mut self, rest: &'c [u8]) -> &'c [u8] {
+    /// How much of it belongs to the present line, up to its end or the greatest length of a line.
+    fn part(&mut self, rest: &[u8]) -> usize {
         if self.in_line == MAX_LINE && rest[0] != b'\n' {
             self.in_line = 0;
-            // A question is one piece.
-            self.candidate = None;
         }
         // The line end may stand one further than the longest line.
         let longest = &rest[..rest.len().min(MAX_LINE + 1 - self.in_line)];
         match memchr::memchr(b'\n', longest) {
-            Some(end) => &rest[..=end],
-            None => &rest[..longest.len().min(MAX_LINE - self.in_line)],
+            Some(end) => end + 1,
+            None => longest.len().min(MAX_LINE - self.in_line),
         }
     }
 
-    /// How much of so many bytes is kept.
+    /// How much of so many bytes of one line is kept as the beginning.
     fn admit(&mut self, length: usize) -> usize {
-        if !self.full && self.in_line == 0 {
+        if self.in_line == 0 {
             self.full = self.lines_left == 0;
             self.lines_left = self.lines_left.saturating_sub(1);
         }
         let kept = if self.full { 0 } else { self.bytes_left.min(length as u64) as usize };
         self.bytes_left -= kept as u64;
-        if kept < length {
-            self.full = true;
-            self.cut = true;
-            self.dropped.bytes += (length - kept) as u64;
-        }
+        self.full |= kept < length;
         kept
     }
 
-    fn remember(&mut self, part: &[u8]) {
-        let Some(candidate) = &mut self.candidate else { return };
-        candidate.extend_from_slice(part);
-        let known = candidate.len().min(MARKER.len());
-        if candidate[..known] != MARKER.as_bytes()[..known] {
-            self.candidate = None;
-        }
-    }
-
-    fn end_line(&mut self, questions: &mut Questions) {
-        if self.candidate.take().is_some_and(|line| Ask::read(&line).is_some()) {
-            if self.cut {
-                questions.lost = true;
-            } else {
-                questions.asked += 1;
-            }
-        }
-        self.dropped.lines += u64::from(self.cut);
-        self.cut = false;
-        self.in_line = 0;
-        self.candidate = self.asks.then(Vec::new);
-    }
-
-    /// Whether there may be a question in what is dropped.
-    fn may_ask(&self, chunk: &[u8]) -> bool {
-        self.asks
-            && (self.candidate.as_ref().is_some_and(|line| !line.is_empty())
-                || memchr::memchr(MARKER.as_bytes()[0], chunk).is_some())
-    }
-
-    /// Only counts. A flood may be a thousand times what is kept.
-    fn skip(&mut self, chunk: &[u8]) {
-        self.dropped.bytes += chunk.len() as u64;
-        self.dropped.lines += memchr::memchr_iter(b'\n', chunk).count() as u64;
-        if !chunk.is_empty() {
-            let is_ended = chunk.ends_with(b"\n");
-            self.cut = !is_ended;
-            self.in_line = usize::from(!is_ended);
-            self.candidate = (is_ended && self.asks).then(Vec::new);
-        }
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
+    /// Writes, and returns what could not be written.
+    fn write<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         let mut rest = bytes;
         while !rest.is_empty() {
             match self.file.write(rest) {
@@ -190,20 +154,105 @@ impl Output {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 failed => {
                     let error = failed.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into());
-                    self.trouble = Some(unwritten(&error));
-                    // Nothing comes here again: what is kept is the beginning, without holes.
+                    self.trouble.get_or_insert_with(|| unwritten(&error));
+                    // What follows is not the beginning.
                     self.full = true;
-                    self.dropped.bytes += rest.len() as u64;
-                    self.dropped.lines += memchr::memchr_iter(b'\n', rest).count() as u64;
-                    return;
+                    break;
                 }
             }
         }
+        rest
+    }
+
+    fn count(&mut self, dropped: Dropped) {
+        self.dropped.bytes += dropped.bytes;
+        self.dropped.lines += dropped.lines;
     }
 }
 
 fn unwritten(error: &io::Error) -> String {
-    format!("the rest of the output could not be written ({error}); make room and run it again")
+    format!("output could not be written ({error}); make room in the data folder")
+}
+
+impl Dropped {
+    fn all_of(bytes: &[u8]) -> Self {
+        let ends = memchr::memchr_iter(b'\n', bytes).count() as u64;
+        let is_cut = !bytes.is_empty() && !bytes.ends_with(b"\n");
+        Self { bytes: bytes.len() as u64, lines: ends + u64::from(is_cut) }
+    }
+}
+
+/// The last bytes and lines of what was printed.
+#[derive(Debug)]
+struct End {
+    bytes: Vec<u8>,
+    max_bytes: usize,
+    max_lines: u64,
+    /// What was dropped since it was last taken.
+    dropped: Dropped,
+    /// Whether the last byte that was dropped ends a line.
+    starts_line: bool,
+}
+
+impl End {
+    fn new(max_bytes: usize, max_lines: u64) -> Self {
+        Self {
+            bytes: Vec::new(),
+            max_bytes,
+            max_lines,
+            dropped: Dropped::default(),
+            starts_line: true,
+        }
+    }
+
+    fn push(&mut self, chunk: &[u8]) {
+        let surplus = (self.bytes.len() + chunk.len()).saturating_sub(self.max_bytes);
+        let of_old = surplus.min(self.bytes.len());
+        self.drop_first(of_old);
+        let skipped = &chunk[..surplus - of_old];
+        self.count(skipped);
+        self.bytes.extend_from_slice(&chunk[skipped.len()..]);
+        if self.bytes.len() as u64 <= self.max_lines {
+            // Not even if each byte were a line.
+            return;
+        }
+        let lines = Dropped::all_of(&self.bytes).lines;
+        if lines > self.max_lines {
+            let surplus = usize::try_from(lines - self.max_lines).unwrap_or(usize::MAX);
+            let end = memchr::memchr_iter(b'\n', &self.bytes).nth(surplus - 1);
+            self.drop_first(end.map_or(self.bytes.len(), |end| end + 1));
+        }
+    }
+
+    /// What was dropped and what is there, which begins with a line if it can.
+    fn take(&mut self) -> (Dropped, Vec<u8>) {
+        if !self.starts_line
+            && let Some(end) = memchr::memchr(b'\n', &self.bytes)
+            && end + 1 < self.bytes.len()
+        {
+            self.drop_first(end + 1);
+        }
+        let mut dropped = std::mem::take(&mut self.dropped);
+        dropped.lines += u64::from(!self.starts_line);
+        self.starts_line = true;
+        (dropped, std::mem::take(&mut self.bytes))
+    }
+
+    fn drop_first(&mut self, count: usize) {
+        if count == 0 {
+            return;
+        }
+        let rest = self.bytes.split_off(count);
+        let first = std::mem::replace(&mut self.bytes, rest);
+        self.count(&first);
+    }
+
+    fn count(&mut self, dropped: &[u8]) {
+        let Some(last) = dropped.last() else { return };
+        self.dropped.bytes += dropped.len() as u64;
+        self.dropped.lines += memchr::memchr_iter(b'\n', dropped).count() as u64;
+        self.starts_line = *last == b'\n';
+    }
 }
 
 /// The end of standard error, and its newest line.

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, future::pending, time::Duration};
 
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     process::{ChildStderr, ChildStdin, ChildStdout},
     time::timeout,
 };
@@ -51,17 +51,31 @@ impl<P: AsyncRead + Unpin> Reading<P> {
     }
 }
 
+#[cfg(unix)]
+impl<P: std::os::fd::AsFd> Reading<P> {
+    /// What is in the pipe at this moment, each time a part of it, whether or not the runtime has noticed it.
+    pub(super) fn read_at_once(&mut self) -> Option<&[u8]> {
+        let pipe = self.pipe.as_ref()?;
+        // The pipe does not block. Its end is left for `read` to find.
+        let count = rustix::io::read(pipe, &mut self.chunk[..]).ok().filter(|count| *count > 0)?;
+        Some(&self.chunk[..count])
+    }
+}
+
 /// Standard input.
+pub(super) type Stdin = Writing<ChildStdin>;
+
+/// A stream that the command reads.
 #[derive(Debug)]
-pub(super) struct Writing {
-    pipe: Option<ChildStdin>,
+pub(super) struct Writing<P> {
+    pipe: Option<P>,
     ahead: VecDeque<u8>,
     /// Whether more may come.
     stays_open: bool,
 }
 
-impl Writing {
-    pub(super) fn new(pipe: Option<ChildStdin>, first: Option<String>, stays_open: bool) -> Self {
+impl<P: AsyncWrite + Unpin> Writing<P> {
+    pub(super) fn new(pipe: Option<P>, first: Option<String>, stays_open: bool) -> Self {
         let ahead = first.unwrap_or_default().into_bytes().into();
         Self { pipe, ahead, stays_open }
     }
@@ -72,11 +86,6 @@ impl Writing {
             self.ahead.extend(line.as_bytes());
             self.ahead.push_back(b'\n');
         }
-    }
-
-    /// After what is ahead, the command finds the end.
-    pub(super) fn close(&mut self) {
-        self.stays_open = false;
     }
 
     /// Writes some of what is ahead; waits for ever when there is nothing to do. Dropping it loses nothing.

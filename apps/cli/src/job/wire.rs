@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::dialogue::MAX_ANSWER;
+use super::{control::Progress, inputs::MAX_ANSWER};
 
 /// The first and only line of a server.
 #[derive(Debug, Serialize, Deserialize)]
@@ -22,15 +22,24 @@ pub(super) enum What {
     Watch,
     /// To end the command; then as `Watch`.
     End,
-    /// To answer the question of that number; the first is 1.
+    /// To respond to the input request of that number; the first is 1.
     Answer { number: u32, line: String },
 }
 
 /// What a supervisor says to who watches.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct News {
     /// How long the file `out` is.
     pub(super) out: u64,
+    /// How long the file `events` is.
+    #[serde(default)]
+    pub(super) events: u64,
+    /// The newest progress.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) progress: Option<Progress>,
+    /// What went wrong beside the command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) trouble: Option<String>,
     /// The newest line of standard error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) status: Option<String>,
@@ -43,7 +52,7 @@ pub(super) struct News {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Taken {
-    /// The command will find it, or has closed its standard input.
+    /// The command will find it, or has closed its end of the channel.
     Yes,
     /// This is why not.
     No(String),

@@ -15,14 +15,16 @@ use std::{
     time::Duration,
 };
 
-use outlive::server::{CallToolResult, CleanUp, Durable, Error, Result};
+use outlive::server::{CallToolResult, Capacity, CleanUp, Durable, Error, Result};
 use serde_json::{Map, Value as Json};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 use self::follow::{Ended, follow};
 use super::{
     config::{OnCrash, Ready, ToolConfig},
     host::{Host, longest_end, orphan_after},
+    janitor::abandon_timeout,
+    places::Label,
     runner::Runner,
 };
 use crate::job::{self, JobSpec};
@@ -32,12 +34,15 @@ pub(super) struct Command {
     config: ToolConfig,
     /// Where its command runs.
     folder: PathBuf,
-    places: Arc<Semaphore>,
+    capacity: Capacity,
     runner: Arc<Runner>,
 }
 
 /// How long to wait before looking again whether the machine that has the command is there.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// How long a call that is no task waits for a place.
+const MOMENT: Duration = Duration::from_secs(1);
 
 /// What a command gets of the server's environment, unless its tool says otherwise: enough to find
 /// programs and the user's files, and none of the server's secrets.
@@ -48,8 +53,8 @@ const PASSED_ON: [&str; 11] = [
 
 impl Command {
     pub(super) fn new(config: ToolConfig, base: &Path, runner: Arc<Runner>) -> Self {
-        let places = Arc::new(Semaphore::new(config.concurrency as usize));
-        Self { folder: config.folder_in(base), config, places, runner }
+        let capacity = runner.places.capacity(&config.name, Some(config.concurrency));
+        Self { folder: config.folder_in(base), config, capacity, runner }
     }
 
     /// Runs the command for a call.
@@ -59,7 +64,8 @@ impl Command {
         values: Map<String, Json>,
     ) -> Result<CallToolResult> {
         let ready = self.config.ready(values).map_err(|refused| Error::new(refused.0))?;
-        let spec = self.spec(ready);
+        let label = Label::new(&self.config.name, &cx);
+        let spec = self.spec(ready, &label);
         let mut attempt = 1;
         loop {
             let run = cx.scope(("run", attempt));
@@ -67,7 +73,7 @@ impl Command {
                 attempt += 1;
                 continue;
             }
-            let why = match self.attempt(&run, &spec).await? {
+            let why = match self.attempt(&run, &spec, &label).await? {
                 Ended::Result(result) => return result,
                 Ended::Lost(why) => why,
             };
@@ -88,7 +94,7 @@ impl Command {
         }
     }
 
-    async fn attempt(&self, run: &Durable, spec: &JobSpec) -> Result<Ended> {
+    async fn attempt(&self, run: &Durable, spec: &JobSpec, label: &Label) -> Result<Ended> {
         let here = self.runner.host.id();
         let host: String = run.step("host", async || Ok(here.to_owned())).await?;
         if host != here {
@@ -96,11 +102,12 @@ impl Command {
             return Ok(Ended::Lost("the machine it ran on is gone".to_owned()));
         }
         let id = run.step_key("job");
-        let place = self.place(run, &id).await?;
-        let job = self.runner.jobs.start_or_find(&id, spec).await.map_err(unreachable)?;
-        let ended = follow(run, &self.config, &self.runner, job, id).await;
-        drop(place);
-        ended
+        self.place(run, &id, label).await?;
+        let job = self.runner.jobs.start_or_find(&id, spec).await.map_err(|error| {
+            self.runner.places.release(&id);
+            unreachable(error)
+        })?;
+        follow(run, &self.config, &self.runner, job, id, label.caller.clone()).await
     }
 
     /// Waits until this call goes on at the machine that has its command, which drops this run;
@@ -115,43 +122,72 @@ impl Command {
         Ok(())
     }
 
-    /// A place among the commands that may run at once; one that runs already needs none.
-    async fn place(&self, run: &Durable, id: &str) -> Result<Option<OwnedSemaphorePermit>> {
-        let free = Arc::clone(&self.places).try_acquire_owned().ok();
-        if free.is_some() || self.runner.jobs.find(id).await.map_err(unreachable)?.is_some() {
-            return Ok(free);
+    /// Waits until the job has a place among those of its tool that may run at once. It keeps the place until its
+    /// processes have exited. A task waits in the store, without a place in the engine.
+    async fn place(&self, run: &Durable, id: &str, label: &Label) -> Result<()> {
+        let places = &self.runner.places;
+        if places.has(id) {
+            return Ok(());
         }
-        run.status(format!("waits: {} run already", self.config.concurrency));
-        tokio::select! {
-            place = Arc::clone(&self.places).acquire_owned() => Ok(place.ok()),
-            () = run.cancelled() => Err(Error::new("cancelled before it began")),
+        // One that runs already has outlived the server that gave it its place.
+        if self.runner.jobs.may_run(id).map_err(unreachable)? {
+            places.give(id, self.capacity.force_acquire());
+            return Ok(());
         }
+        places.release_ended(&self.runner.jobs);
+        let free = match run.task_id() {
+            Some(_) => None,
+            // A call that is no task waits for a moment before it becomes one, or is refused.
+            None => timeout(MOMENT, self.capacity.acquire(&label.caller)).await.ok(),
+        };
+        let permit = match free {
+            Some(permit) => permit,
+            None => {
+                let is_full = self.capacity.used() >= self.capacity.max();
+                if is_full {
+                    run.status(format!("waits: {} run already", self.config.concurrency));
+                }
+                let permit = run.acquire(&self.capacity).await?;
+                if is_full {
+                    run.status("started");
+                }
+                permit
+            }
+        };
+        places.give(id, permit);
+        Ok(())
     }
 
-    fn spec(&self, ready: Ready) -> JobSpec {
+    fn spec(&self, ready: Ready, label: &Label) -> JobSpec {
         let ToolConfig { pass_env, inherit_env, end_grace, .. } = &self.config;
         let mut env: Vec<(String, String)> = Vec::new();
         if !*inherit_env {
             let names: BTreeSet<&str> =
                 PASSED_ON.into_iter().chain(pass_env.iter().map(String::as_str)).collect();
             let set = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
-            env.extend(names.into_iter().filter_map(set));
+            let withheld = &self.runner.withheld_env;
+            let is_secret = |name: &&str| withheld.iter().any(|secret| secret == name);
+            env.extend(names.into_iter().filter(|name| !is_secret(name)).filter_map(set));
         }
         env.extend(ready.env);
         let lost_after = self.runner.shared_store.is_some().then_some(self.runner.lost_after);
         JobSpec {
+            label: serde_json::to_string(label).ok(),
             argv: ready.argv,
             env,
             clear_env: !inherit_env,
+            withheld_env: self.runner.withheld_env.clone(),
             folder: Some(self.folder.clone()),
             stdin: ready.stdin,
             asks: self.config.asks,
+            control: self.config.control,
             time_limit: Some(self.config.time_limit),
             max_output_bytes: self.config.max_output,
             max_output_lines: self.config.max_lines,
             // It has to be over before others take it for lost.
             end_grace: lost_after.map_or(*end_grace, |lost| longest_end(lost).min(*end_grace)),
             orphan_after: lost_after.map(orphan_after),
+            abandon_timeout: Some(abandon_timeout()),
         }
     }
 

@@ -123,9 +123,13 @@ pub(super) fn goodbye(runner: &Runner) {
     let running = jobs.iter().filter(|job| job.state == State::Running).count();
     match running {
         0 => {}
-        1 => talk!("1 command goes on without the server; start it again to see it end"),
+        1 => talk!(
+            "1 command goes on without the server; start it again to see it end, or see `outlive jobs`"
+        ),
         _ => {
-            talk!("{running} commands go on without the server; start it again to see them end")
+            talk!(
+                "{running} commands go on without the server; start it again to see them end, or see `outlive jobs`"
+            )
         }
     }
 }

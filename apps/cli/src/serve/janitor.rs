@@ -5,7 +5,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use outlive::tasks::Store;
+use outlive::{server::Limits, tasks::Store};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::runner::{Owner, Runner};
@@ -18,9 +18,11 @@ const ROUND: Duration = Duration::from_secs(10);
 /// the next one begins.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// How long a question of a call that is no task waits for its caller to come back: as long as
-/// what the caller carries is good for.
-const ANSWER: Duration = Duration::from_secs(3_600);
+/// How long an input request of a call that is no task waits for its caller to come back: as long as
+/// the request state of the call is valid.
+pub(super) fn abandon_timeout() -> Duration {
+    Limits::default().state_ttl
+}
 
 /// Looks after jobs, for as long as it is polled.
 pub(super) async fn tidy(runner: Arc<Runner>, store: Arc<dyn Store>) {
@@ -40,6 +42,7 @@ async fn round(
     store: &dyn Store,
     alone: &mut HashMap<String, Instant>,
 ) -> job::Result<()> {
+    runner.places.release_ended(&runner.jobs);
     let mut seen = HashMap::new();
     for job in runner.jobs.list()? {
         if runner.is_attended(&job.id) {
@@ -60,7 +63,7 @@ async fn round(
 async fn is_wanted(job: &JobInfo, store: &dyn Store, alone: Duration) -> bool {
     match job.note.as_deref().and_then(Owner::read) {
         Some(owner) => owner.may_go_on(store).await,
-        None if job.asking => alone < ANSWER,
+        None if job.waits_for.is_some() => alone < abandon_timeout() + PAUSE,
         None => alone < PAUSE,
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! outlive.toml ─config─▶ ToolConfig ─tools─▶ outlive's Tool ─call─▶ command ─▶ job (a supervisor) ─▶ the command
-//!                                                                   └ follow: lines, questions, the end
+//!                                                                   └ follow: lines, input requests, the end
 //! ```
 //!
 //! - `config`: the file. `reload`: the file, when it changes.
-//! - `command`: one tool. `marked`: what a command says to us. `text`: what it says to others.
-//! - `runner`, `janitor`, `host`: what commands share, what is left of them, and where they are.
+//! - `command`: one tool. `input`: what it requests from its user. `text`: what it prints.
+//! - `runner`, `places`, `janitor`, `host`: what commands share, what is left of them, and where they are.
 //! - `pages`: /healthz, /readyz, /metrics. `metrics`: a listener for the last. `hello`: what is said at the start.
 
 mod command;
@@ -15,12 +15,14 @@ pub(crate) mod config;
 mod files;
 mod hello;
 mod host;
+mod input;
 mod janitor;
-mod marked;
 mod metrics;
 mod pages;
+mod places;
 mod reload;
 mod runner;
+mod secrets;
 mod text;
 mod tools;
 
@@ -40,6 +42,7 @@ use outlive::{
 };
 use tokio::{net::TcpListener, runtime::Runtime, task::AbortHandle};
 
+pub(crate) use self::places::Label;
 use self::{
     config::{AuthConfig, Config, ServerConfig, TasksConfig},
     hello::Hello,
@@ -121,7 +124,9 @@ async fn serve(args: Args) -> Result<()> {
     let shared = is_shared(&url).then(|| Arc::clone(&store));
 
     let host = Host::of(&data).map_err(|error| unusable(&data, &error))?;
-    let runner = Runner::new(&data, host.clone(), shared.clone(), tasks.lost_after)?;
+    let mut runner = Runner::new(&data, host.clone(), shared.clone(), tasks.lost_after)?;
+    runner.withheld_env = secrets::variables(file.as_deref());
+    runner.max_waiting = server.max_waiting_jobs_per_caller as usize;
     let runner = Arc::new(runner);
     let longest_end = configs.iter().map(|tool| tool.end_grace).max().unwrap_or_default();
     let hello = Hello::new(&server, auth.as_ref(), &configs, file.as_deref(), &data, &url);

@@ -13,13 +13,13 @@ use std::{
 };
 
 use outlive::{
-    server::Cx,
+    server::{Cx, Error},
     tasks::{Store, TaskId},
 };
 use serde::{Deserialize, Serialize};
 use tokio::{runtime::Handle, task::JoinSet};
 
-use super::host::Host;
+use super::{host::Host, places::Places};
 use crate::job::{self, Job, Jobs, State};
 
 /// What commands share.
@@ -30,6 +30,12 @@ pub(super) struct Runner {
     pub(super) shared_store: Option<Arc<dyn Store>>,
     /// When a machine that is not heard of is gone.
     pub(super) lost_after: Duration,
+    /// Which jobs hold a place.
+    pub(super) places: Places,
+    /// Variables that no command inherits.
+    pub(super) withheld_env: Vec<String>,
+    /// How many commands of one caller may wait for input in calls that are no tasks.
+    pub(super) max_waiting: usize,
     /// Where the locks of attended jobs are.
     attended: PathBuf,
     /// What is being ended while nobody waits for it.
@@ -68,17 +74,43 @@ impl Runner {
     ) -> job::Result<Self> {
         let jobs = Jobs::open(&data.join("jobs"))?;
         let attended = data.join("attended");
-        Ok(Self { jobs, host, shared_store, lost_after, attended, ending: Mutex::default() })
+        let places = Places::default();
+        places.adopt(&jobs);
+        Ok(Self {
+            jobs,
+            host,
+            shared_store,
+            lost_after,
+            places,
+            withheld_env: Vec::new(),
+            max_waiting: super::config::MAX_WAITING_JOBS as usize,
+            attended,
+            ending: Mutex::default(),
+        })
     }
 
     /// Follows a job, for a call.
-    pub(super) fn attend(self: &Arc<Self>, id: String, call: &Cx) -> io::Result<Attendance> {
+    pub(super) fn attend(
+        self: &Arc<Self>,
+        id: String,
+        caller: String,
+        call: &Cx,
+    ) -> io::Result<Attendance> {
         fs::create_dir_all(&self.attended)?;
         let file = File::create(self.attended.join(&id))?;
         // Who looks whether it is locked holds it for an instant.
         file.lock_shared()?;
         let (runner, call) = (Arc::clone(self), call.clone());
-        Ok(Attendance { runner, id, call, labelled: false, asks: false, over: None, _locked: file })
+        Ok(Attendance {
+            runner,
+            id,
+            caller,
+            call,
+            labelled: false,
+            asks: false,
+            over: None,
+            _locked: file,
+        })
     }
 
     pub(super) fn is_attended(&self, id: &str) -> bool {
@@ -101,6 +133,7 @@ impl Runner {
 
     /// Removes what is left of a job that is over. Nobody attends it any more, nor will.
     pub(super) fn forget(&self, id: &str) -> job::Result<()> {
+        self.places.release(id);
         self.jobs.forget(id)?;
         let _ = fs::remove_file(self.attended.join(id));
         Ok(())
@@ -133,6 +166,7 @@ impl Runner {
 pub(super) struct Attendance {
     runner: Arc<Runner>,
     id: String,
+    caller: String,
     call: Cx,
     /// Whether it is written on the job which task it belongs to.
     labelled: bool,
@@ -163,12 +197,30 @@ impl Attendance {
     }
 
     /// Says whether a question is out: the call may be dropped and come back with the answer.
-    pub(super) fn asks(&mut self, asks: bool) {
+    ///
+    /// # Errors
+    ///
+    /// When too many commands of the caller wait already, each for a call that is no task.
+    pub(super) fn asks(&mut self, asks: bool) -> Result<(), Error> {
         self.asks = asks;
+        let Runner { places, max_waiting, .. } = &*self.runner;
+        if !asks || self.call.task_id().is_some() {
+            places.go_on(&self.id);
+            return Ok(());
+        }
+        places.release_ended(&self.runner.jobs);
+        if places.wait(&self.id, &self.caller, *max_waiting) {
+            return Ok(());
+        }
+        self.asks = false;
+        Err(Error::new(format!(
+            "{max_waiting} commands of this caller wait for input already (`max_waiting_jobs_per_caller`), and this one was ended; respond to one of those first"
+        )))
     }
 
     /// The job has been read to its end. `for_good` if no later run of this call can ask for it.
     pub(super) fn over(&mut self, for_good: bool) {
+        self.runner.places.release(&self.id);
         self.over = Some(for_good);
     }
 }

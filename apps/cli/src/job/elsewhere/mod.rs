@@ -20,10 +20,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use self::run::{News, Request};
 use super::{
-    Error, Event, Exit, How, JobInfo, JobSpec, Position, Result, State,
-    dialogue::check_answer,
+    Error, Event, Exit, How, JobInfo, JobSpec, Position, Progress, Result, State,
     files::{is_id, now, read_optional},
-    lines::Lines,
+    inputs::check_answer,
+    lines::Reader,
 };
 
 /// The jobs of one folder.
@@ -42,6 +42,7 @@ struct Link {
     news: watch::Receiver<News>,
     requests: mpsc::Sender<Request>,
     started_at: u64,
+    label: Option<String>,
 }
 
 impl Jobs {
@@ -62,7 +63,8 @@ impl Jobs {
             Ok(()) => {
                 let started = run::start(&path, spec.clone());
                 let (news, requests) = started.map_err(Error::io("keep output in", &path))?;
-                let link = Link { news, requests, started_at: now() };
+                let label = spec.label.clone();
+                let link = Link { news, requests, started_at: now(), label };
                 running.insert(id.to_owned(), link);
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -92,6 +94,18 @@ impl Jobs {
         Ok(jobs)
     }
 
+    /// Whether a job runs.
+    pub fn may_run(&self, id: &str) -> Result<bool> {
+        self.path(id)?;
+        Ok(lock(&self.running).get(id).is_some_and(|link| !link.news.borrow().over))
+    }
+
+    /// Whether a job has ended, and its end is known.
+    pub fn is_over(&self, id: &str) -> Result<bool> {
+        let folder = self.path(id)?;
+        Ok(exit(&folder).map_err(Error::io("look into", &folder))?.is_some())
+    }
+
     /// Removes all that is known of a job that is over. It is no error if nothing is.
     pub fn forget(&self, id: &str) -> Result<()> {
         let path = self.path(id)?;
@@ -114,8 +128,8 @@ impl Jobs {
             let lost = Exit::silent(How::Lost, now());
             run::write_exit(&folder, &lost).map_err(Error::io("settle", &folder))?;
         }
-        let lines = Lines::new(folder.join(run::OUT), Position::default());
-        Ok(Job { folder, lines, after: 0, link, heard: None })
+        let reader = reader(&folder, Position::default());
+        Ok(Job { folder, reader, after: 0, link, heard: None, heard_progress: None })
     }
 
     fn info(&self, id: &str) -> io::Result<JobInfo> {
@@ -128,12 +142,14 @@ impl Jobs {
             (Some(_), None) => State::Running,
             (None, None) => State::Lost,
         };
+        let is_running = state == State::Running;
         Ok(JobInfo {
             id: id.to_owned(),
             note: read_optional(&folder.join(NOTE))?,
+            label: link.as_ref().and_then(|link| link.label.clone()).filter(|_| is_running),
             state,
             started_at: link.map(|link| link.started_at),
-            asking: state == State::Running && news.is_some_and(|news| news.asking),
+            waits_for: news.and_then(|news| news.waits_for).filter(|_| is_running),
         })
     }
 
@@ -143,6 +159,10 @@ impl Jobs {
 }
 
 const NOTE: &str = "note";
+
+fn reader(folder: &Path, position: Position) -> Reader {
+    Reader::new(folder.join(run::OUT), folder.join(run::EVENTS), position)
+}
 
 fn exit(folder: &Path) -> io::Result<Option<Exit>> {
     Ok(read_optional(&folder.join(run::EXIT))?
@@ -159,20 +179,21 @@ fn lock(running: &Running) -> MutexGuard<'_, HashMap<String, Link>> {
 #[derive(Debug)]
 pub struct Job {
     folder: PathBuf,
-    lines: Lines,
+    reader: Reader,
     /// So many lines are left out.
     after: u64,
     /// None if it was over before this process.
     link: Option<Link>,
     /// The last status that was told.
     heard: Option<String>,
+    heard_progress: Option<Progress>,
 }
 
 impl Job {
     /// Reads on from a place that [`Job::position`] told.
     #[must_use]
     pub fn at(mut self, position: Position) -> Self {
-        self.lines = Lines::new(self.folder.join(run::OUT), position);
+        self.reader = reader(&self.folder, position);
         self.after = 0;
         self
     }
@@ -185,10 +206,11 @@ impl Job {
 
     /// Where [`Job::next`] reads next.
     pub fn position(&self) -> Position {
-        self.lines.position()
+        self.reader.position()
     }
 
-    /// What is next: all lines in their order, between them the newest status, after them the exit, again and again.
+    /// What is next: all lines, input requests and gaps in their order, between them the newest status and progress, after
+    /// them the exit, again and again.
     ///
     /// Dropping it loses nothing, so it can stand in a `select!`.
     pub async fn next(&mut self) -> Result<Event> {
@@ -200,13 +222,19 @@ impl Job {
         loop {
             let news = self.link.as_mut().map(|link| link.news.borrow_and_update().clone());
             let over = news.as_ref().is_none_or(|news| news.over);
-            if let Some(line) = self.lines.next(over)? {
-                if self.lines.position().line <= self.after {
+            if let Some(event) = self.reader.next(over)? {
+                if self.reader.position().line <= self.after && matches!(event, Event::Line(_)) {
                     continue;
                 }
-                return Ok(Event::Line(line));
+                return Ok(event);
             }
-            let status = news.and_then(|news| news.status);
+            let (status, progress) = news.map(|news| (news.status, news.progress)).unzip();
+            let (status, progress) = (status.flatten(), progress.flatten());
+            if let Some(progress) = progress.filter(|new| self.heard_progress.as_ref() != Some(new))
+            {
+                self.heard_progress = Some(progress.clone());
+                return Ok(Event::Progress(progress));
+            }
             if let Some(status) = status.filter(|status| self.heard.as_ref() != Some(status)) {
                 self.heard = Some(status.clone());
                 return Ok(Event::Status(status));
@@ -222,8 +250,8 @@ impl Job {
         }
     }
 
-    /// Answers a question: the first of a job has the number 1. Only the first answer to a question counts. That the
-    /// command has exited or does not read is no error.
+    /// Responds to an input request: the first of a job has the number 1. Only the first response counts. That the command
+    /// has exited or does not read is no error.
     pub async fn answer(&self, number: u32, line: &str) -> Result<()> {
         check_answer(line)?;
         let Some(link) = &self.link else { return Ok(()) };

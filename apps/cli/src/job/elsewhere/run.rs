@@ -16,16 +16,21 @@ use tokio::{
 };
 
 use super::super::{
-    Exit, How, JobSpec, Result,
+    Exit, How, InputLine, JobSpec, Result, WaitsFor,
     clock::Clock,
     command::{explain, prepare},
-    dialogue::Dialogue,
+    control::{
+        Channel, Events, Message, Nonce, Piece, Progress, Record, Rejected, RejectedKind,
+        StdoutLines, What,
+    },
     files::{now, random_name},
-    output::{Output, Questions, Tail},
-    pipes::{Stderr, Stdout, Writing},
+    inputs::Inputs,
+    output::{Output, Tail},
+    pipes::{Stderr, Stdin, Stdout, Writing},
 };
 
 pub(super) const OUT: &str = "out";
+pub(super) const EVENTS: &str = "events";
 pub(super) const EXIT: &str = "exit.json";
 
 /// How many wishes may wait. They are served at once.
@@ -37,8 +42,10 @@ const LINGER: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, Default)]
 pub(super) struct News {
     written: u64,
+    recorded: u64,
     pub(super) status: Option<String>,
-    pub(super) asking: bool,
+    pub(super) progress: Option<Progress>,
+    pub(super) waits_for: Option<WaitsFor>,
     /// Whether the exit has been written.
     pub(super) over: bool,
 }
@@ -58,14 +65,20 @@ pub(super) fn start(
     let append = |name| File::options().append(true).create(true).open(folder.join(name));
     let output = Output::new(append(OUT)?, &spec);
     let tail = Tail::new(append("err")?);
+    let events = Events::new(append(EVENTS)?);
+    // Other systems pass no descriptors, so the channel is always on the standard streams.
+    let nonce = Nonce::random()?;
     let (news, hear) = watch::channel(News::default());
     let (ask, requests) = mpsc::channel(MAX_REQUESTS);
     let folder = folder.to_owned();
     let id = folder.file_name().unwrap_or_default().to_string_lossy();
     let mark = format!("{id}.{}", random_name());
     tokio::spawn(async move {
-        let exit = match spawn(&spec, &mark) {
-            Ok(child) => Watch::new(spec, child, output, tail, &news).until_over(requests).await,
+        let exit = match spawn(&spec, &mark, nonce.clone()) {
+            Ok(child) => {
+                let files = Files { output, tail, events };
+                Watch::new(spec, child, files, nonce, &news).until_over(requests).await
+            }
             Err(why) => Exit::silent(How::NotStarted(why), now()),
         };
         // Without it the job is lost, which is what a reader says then.
@@ -84,9 +97,16 @@ pub(super) fn write_exit(folder: &Path, exit: &Exit) -> io::Result<()> {
     fs::rename(new, folder.join(EXIT))
 }
 
-fn spawn(spec: &JobSpec, mark: &str) -> Result<Child, String> {
-    let mut command = Command::from(prepare(spec, mark)?);
+fn spawn(spec: &JobSpec, mark: &str, nonce: Nonce) -> Result<Child, String> {
+    let mut command = Command::from(prepare(spec, mark, Channel::Stdout(nonce))?);
     command.kill_on_drop(true).spawn().map_err(|error| explain(spec, &error))
+}
+
+/// What is kept of a command.
+struct Files {
+    output: Output,
+    tail: Tail,
+    events: Events,
 }
 
 /// A command that runs.
@@ -94,12 +114,13 @@ struct Watch<'a> {
     child: Child,
     stdout: Stdout,
     stderr: Stderr,
-    stdin: Writing,
-    output: Output,
-    tail: Tail,
+    stdin: Stdin,
+    lines: StdoutLines,
+    files: Files,
     news: &'a watch::Sender<News>,
     clock: Clock,
-    dialogue: Dialogue,
+    inputs: Inputs,
+    may_request: bool,
     /// Why it was ended, if it was.
     ended_by: Option<How>,
 }
@@ -108,8 +129,8 @@ impl<'a> Watch<'a> {
     fn new(
         spec: JobSpec,
         mut child: Child,
-        output: Output,
-        tail: Tail,
+        files: Files,
+        nonce: Nonce,
         news: &'a watch::Sender<News>,
     ) -> Self {
         Self {
@@ -117,11 +138,12 @@ impl<'a> Watch<'a> {
             stderr: Stderr::new(child.stderr.take()),
             stdin: Writing::new(child.stdin.take(), spec.stdin, spec.asks),
             child,
-            output,
-            tail,
+            lines: StdoutLines::new(nonce),
+            files,
             news,
             clock: Clock::start(spec.time_limit),
-            dialogue: Dialogue::default(),
+            inputs: Inputs::default(),
+            may_request: spec.asks,
             ended_by: None,
         }
     }
@@ -134,11 +156,11 @@ impl<'a> Watch<'a> {
             let runs = ending.is_none() && self.ended_by.is_none();
             tokio::select! {
                 chunk = self.stdout.read() => {
-                    let questions = self.output.push(chunk);
-                    self.printed(questions);
+                    let pieces = self.lines.push(chunk);
+                    self.printed(pieces);
                 }
                 chunk = self.stderr.read() => {
-                    let status = self.tail.push(chunk);
+                    let status = self.files.tail.push(chunk);
                     if status.is_some() {
                         self.news.send_modify(|news| news.status = status);
                     }
@@ -152,48 +174,79 @@ impl<'a> Watch<'a> {
                     Request::End => if runs { self.end(How::Ended) },
                     Request::Answer { number, line, taken } => {
                         // Who has asked may be gone.
-                        let _ = taken.send(self.answer(number, line));
+                        let _ = taken.send(self.answer(number, &line));
                     }
                 },
                 () = until(deadline), if runs => self.end(How::TimedOut),
                 () = until(linger) => break,
             }
         }
-        let (dropped, trouble) = self.output.close();
+        self.files.output.push(&self.lines.finish());
+        let (dropped, output_lost) = self.files.output.close(&mut self.files.events);
         Exit {
             how: self.ended_by.or(ending).unwrap_or(How::Lost),
-            stderr_tail: self.tail.text(),
+            stderr_tail: self.files.tail.text(),
             bytes_dropped: dropped.bytes,
             lines_dropped: dropped.lines,
-            trouble,
+            output_lost,
+            trouble: None,
             at: now(),
         }
     }
 
-    fn printed(&mut self, questions: Questions) {
-        if questions.asked > 0 {
-            self.dialogue.ask(questions.asked);
-            self.clock.stop();
+    fn printed(&mut self, pieces: Vec<Piece>) {
+        for piece in pieces {
+            let taken = match piece {
+                Piece::Output(bytes) => {
+                    self.files.output.push(&bytes);
+                    continue;
+                }
+                Piece::Message(Ok(Message::Progress(progress))) => {
+                    self.news.send_modify(|news| news.progress = Some(progress));
+                    continue;
+                }
+                Piece::Message(Ok(Message::Input(request))) => self.request_input(request),
+                Piece::Message(Err(rejected)) => Err(rejected),
+            };
+            if let Err(rejected) = taken {
+                self.stdin.push(&rejected.line());
+            }
         }
-        if questions.lost {
-            // Nobody will answer it, so it must not wait for ever.
-            self.stdin.close();
-        }
-        let (written, asking) = (self.output.written(), self.dialogue.is_open());
+        let (written, recorded) = (self.files.output.written(), self.files.events.written());
         self.news.send_if_modified(|news| {
-            let is_new = (news.written, news.asking) != (written, asking);
-            (news.written, news.asking) = (written, asking);
+            let is_new = (news.written, news.recorded) != (written, recorded);
+            (news.written, news.recorded) = (written, recorded);
             is_new
         });
     }
 
-    fn answer(&mut self, number: u32, line: String) -> Result<(), String> {
-        for line in self.dialogue.answer(number, line)? {
-            self.stdin.push(&line);
+    fn request_input(&mut self, request: InputLine) -> Result<(), Rejected> {
+        let key = request.key.clone();
+        if !self.may_request {
+            let message = "this tool may not request input; set `asks = true` for it".to_owned();
+            return Err(Rejected::new(Some(&key), RejectedKind::NotInteractive, message));
         }
-        if !self.dialogue.is_open() {
+        let number = self.inputs.admit(&key)?;
+        let waits_for = WaitsFor { since: now(), message: request.message.clone() };
+        let Files { output, events, .. } = &mut self.files;
+        output.flush(events);
+        let record = Record { at: output.written(), what: What::Input { number, request } };
+        events.append(&record).map_err(|error| {
+            Rejected::new(Some(&key), RejectedKind::Unavailable, error.to_string())
+        })?;
+        self.inputs.open(key);
+        self.clock.stop();
+        self.news.send_modify(|news| news.waits_for = Some(waits_for));
+        Ok(())
+    }
+
+    fn answer(&mut self, number: u32, line: &str) -> Result<(), String> {
+        if self.inputs.settle(number)? {
+            self.stdin.push(line);
+        }
+        if !self.inputs.is_open() {
             self.clock.go_on();
-            self.news.send_modify(|news| news.asking = false);
+            self.news.send_modify(|news| news.waits_for = None);
         }
         Ok(())
     }

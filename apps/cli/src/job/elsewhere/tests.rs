@@ -44,8 +44,8 @@ async fn read(job: &mut Job) -> (Vec<String>, Exit) {
     loop {
         match job.next().await.unwrap() {
             Event::Line(line) => lines.push(String::from_utf8(line.bytes).unwrap()),
-            Event::Status(_) => {}
             Event::Exit(exit) => return (lines, exit),
+            _ => {}
         }
     }
 }
@@ -85,8 +85,10 @@ async fn it_is_ended_on_request_and_when_its_time_is_over() {
     job.set_note("mine").unwrap();
     let info = place.jobs.list().unwrap().remove(0);
     assert_eq!((info.state, info.note.as_deref()), (State::Running, Some("mine")));
+    assert!(place.jobs.may_run(ID).unwrap() && !place.jobs.is_over(ID).unwrap());
     job.end().await.unwrap();
     assert_eq!(read(&mut job).await.1.how, How::Ended);
+    assert!(!place.jobs.may_run(ID).unwrap() && place.jobs.is_over(ID).unwrap());
     place.jobs.forget(ID).unwrap();
     assert!(place.jobs.list().unwrap().is_empty());
 
@@ -98,13 +100,13 @@ async fn it_is_ended_on_request_and_when_its_time_is_over() {
 #[tokio::test]
 async fn it_asks_and_is_answered() {
     let place = Place::new("asks");
-    let mut spec = sh(
-        r#"echo '@outlive {"ask":"who?"}'; read who; echo "hello $who"; echo busy >&2; read more"#,
-    );
+    let mut spec =
+        sh(r#"echo "{\"nonce\":\"$OUTLIVE_CONTROL_NONCE\",\"input\":\"who\",\"message\":\"who?\"}"
+        read -r who; echo "hello $who"; echo busy >&2; read -r more"#);
     spec.asks = true;
     let mut job = place.start(&spec).await;
-    assert!(matches!(job.next().await.unwrap(), Event::Line(_)));
-    assert!(place.jobs.list().unwrap()[0].asking);
+    assert!(matches!(job.next().await.unwrap(), Event::Input { number: 1, .. }));
+    assert!(place.jobs.list().unwrap()[0].waits_for.is_some());
     assert!(job.answer(2, "nobody asked").await.is_err());
     job.answer(1, "Ada").await.unwrap();
     job.answer(1, "Ada again").await.unwrap();
@@ -112,7 +114,7 @@ async fn it_asks_and_is_answered() {
     events.sort_by_key(|event| matches!(event, Event::Status(_)));
     assert!(matches!(&events[0], Event::Line(line) if line.bytes == b"hello Ada"), "{events:?}");
     assert_eq!(events[1], Event::Status("busy".to_owned()));
-    assert!(!place.jobs.list().unwrap()[0].asking);
+    assert!(place.jobs.list().unwrap()[0].waits_for.is_none());
     job.end().await.unwrap();
     job.answer(2, "late").await.unwrap();
 }

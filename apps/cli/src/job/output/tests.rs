@@ -11,7 +11,7 @@ use std::{
 use proptest::{collection::vec, prelude::*};
 
 use super::{
-    super::{JobSpec, MAX_LINE, Position, lines::Lines},
+    super::{Event, JobSpec, MAX_LINE, Position, control::Events, lines::Reader},
     Dropped, Output, Tail,
 };
 
@@ -39,53 +39,52 @@ impl Drop for Scratch {
 
 #[derive(Debug, PartialEq)]
 struct Kept {
-    bytes: Vec<u8>,
+    /// What can be read, in parts between which something was not kept.
+    parts: Vec<Vec<u8>>,
     lines: usize,
+    gap: Dropped,
     dropped: Dropped,
-    asked: u32,
-    lost: bool,
 }
 
 fn keep(spec: &JobSpec, chunks: &[&[u8]]) -> Kept {
-    let file = Scratch::new();
+    let (file, recorded) = (Scratch::new(), Scratch::new());
     let mut output = Output::new(file.open(), spec);
-    let (mut asked, mut lost) = (0, false);
+    let mut events = Events::new(recorded.open());
     for chunk in chunks {
-        let questions = output.push(chunk);
-        asked += questions.asked;
-        lost |= questions.lost;
+        output.push(chunk);
     }
-    let written = output.written();
-    let (dropped, trouble) = output.close();
+    let (dropped, trouble) = output.close(&mut events);
     assert_eq!(trouble, None);
-    let mut reader = Lines::new(file.0.clone(), Position::default());
-    let (mut bytes, mut lines) = (Vec::new(), 0);
-    while let Some(line) = reader.next(true).unwrap() {
-        assert!(line.bytes.len() <= MAX_LINE);
-        bytes.extend(line.bytes);
-        bytes.extend(line.ended.then_some(b'\n'));
-        lines += 1;
+    let mut reader = Reader::new(file.0.clone(), recorded.0.clone(), Position::default());
+    let (mut parts, mut lines, mut gap) = (vec![Vec::new()], 0, Dropped::default());
+    while let Some(event) = reader.next(true).unwrap() {
+        match event {
+            Event::Line(line) => {
+                assert!(line.bytes.len() <= MAX_LINE);
+                let part = parts.last_mut().unwrap();
+                part.extend(line.bytes);
+                part.extend(line.ended.then_some(b'\n'));
+                lines += 1;
+            }
+            Event::Gap { bytes, lines } => {
+                gap = Dropped { bytes: gap.bytes + bytes, lines: gap.lines + lines };
+                parts.push(Vec::new());
+            }
+            other => panic!("{other:?}"),
+        }
     }
-    assert_eq!(reader.position(), Position { line: lines as u64, offset: written });
-    Kept { bytes, lines, dropped, asked, lost }
+    assert_eq!(reader.position(), Position { line: lines as u64, offset: output.written() });
+    Kept { parts, lines, gap, dropped }
 }
 
-/// Lines of all kinds: short ones, questions, and those around the greatest length.
+/// Lines of all kinds: short ones, and those around the greatest length.
 fn line() -> impl Strategy<Value = Vec<u8>> {
-    let question = || Just(b"@outlive {\"ask\":\"?\"}".to_vec());
     let length =
         prop_oneof![0..3_usize, MAX_LINE - 1..MAX_LINE + 2, 2 * MAX_LINE - 1..2 * MAX_LINE + 2];
     prop_oneof![
         4 => vec(any::<u8>(), 0..20),
-        2 => question(),
         2 => length.prop_map(|length| vec![b'x'; length]),
-        1 => length_with_question(),
     ]
-}
-
-/// A long line whose last piece looks like a question.
-fn length_with_question() -> impl Strategy<Value = Vec<u8>> {
-    Just([vec![b'x'; MAX_LINE], b"@outlive {\"ask\":\"?\"}".to_vec()].concat())
 }
 
 fn limit(most: u64) -> impl Strategy<Value = u64> {
@@ -95,30 +94,33 @@ fn limit(most: u64) -> impl Strategy<Value = u64> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
     #[test]
-    fn what_is_kept_is_the_beginning_however_it_comes(
+    fn output_within_limits_is_its_beginning_and_its_end_however_it_comes(
         lines in vec(line(), 0..8),
         ends in any::<bool>(),
         cuts in vec(any::<prop::sample::Index>(), 0..12),
         max_output_bytes in limit(300_000),
         max_output_lines in limit(12),
-        asks in any::<bool>(),
     ) {
         let mut printed = lines.join(&b'\n');
         if ends {
             printed.push(b'\n');
         }
         let mut spec = JobSpec::new(["true"]);
-        (spec.max_output_bytes, spec.max_output_lines, spec.asks) = (max_output_bytes, max_output_lines, asks);
+        (spec.max_output_bytes, spec.max_output_lines) = (max_output_bytes, max_output_lines);
         let whole = keep(&spec, &[&printed]);
 
-        prop_assert!(printed.starts_with(&whole.bytes));
-        prop_assert!(whole.bytes.len() as u64 <= max_output_bytes);
-        prop_assert!(whole.lines as u64 <= max_output_lines);
-        prop_assert_eq!(whole.bytes.len() as u64 + whole.dropped.bytes, printed.len() as u64);
+        let kept: usize = whole.parts.iter().map(Vec::len).sum();
+        prop_assert!(printed.starts_with(&whole.parts[0]));
+        prop_assert!(printed.ends_with(whole.parts.last().unwrap()));
+        prop_assert!(whole.parts.len() <= 2);
+        prop_assert!(kept as u64 <= max_output_bytes);
+        // A line that is cut in two counts on both sides.
+        prop_assert!(whole.lines as u64 <= max_output_lines.saturating_add(1));
+        prop_assert_eq!(kept as u64 + whole.dropped.bytes, printed.len() as u64);
         prop_assert_eq!(whole.dropped.bytes == 0, whole.dropped.lines == 0);
-        prop_assert!(asks || (whole.asked, whole.lost) == (0, false));
+        prop_assert_eq!(whole.gap, whole.dropped);
         if (max_output_bytes, max_output_lines) == (u64::MAX, u64::MAX) {
-            prop_assert_eq!(&whole.bytes, &printed);
+            prop_assert_eq!(&whole.parts, &[printed.clone()]);
         }
 
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(printed.len() + 1)).collect();
@@ -161,7 +163,9 @@ fn a_full_disk_is_told_of_and_stops_nobody() {
     output.push(b"one\ntwo\n");
     output.push(b"three\n");
     assert_eq!(output.written(), 0);
-    let (dropped, trouble) = output.close();
+    assert!(output.trouble().is_some());
+    let events = Scratch::new();
+    let (dropped, trouble) = output.close(&mut Events::new(events.open()));
     assert_eq!(dropped, Dropped { bytes: 14, lines: 3 });
     assert!(trouble.unwrap().contains("make room"));
 }

@@ -2,7 +2,7 @@
 //!
 //! Each connection is a task of its own, so that a slow reader keeps nobody waiting, least of all the command.
 
-use std::{fs, io, path::PathBuf, time::Duration};
+use std::{fs, io, path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -34,6 +34,20 @@ pub(super) struct Control {
     listener: UnixListener,
     path: PathBuf,
     job: String,
+    followers: Followers,
+}
+
+/// Counts the servers that follow the job.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Followers(Arc<()>);
+
+impl Followers {
+    /// Whether a server follows the job.
+    pub(super) fn any(&self) -> bool {
+        /// The socket's own, and the one of who looks.
+        const OWN: usize = 2;
+        Arc::strong_count(&self.0) > OWN
+    }
 }
 
 /// What a server wants of the command.
@@ -55,7 +69,12 @@ impl Control {
             }
         };
         folder.set_control(&name)?;
-        Ok(Self { listener, path, job: folder.id().to_owned() })
+        let followers = Followers::default();
+        Ok(Self { listener, path, job: folder.id().to_owned(), followers })
+    }
+
+    pub(super) fn followers(&self) -> Followers {
+        self.followers.clone()
     }
 
     /// Serves until the job is over and all who watch have heard it.
@@ -67,8 +86,9 @@ impl Control {
                 Some(_) = connections.join_next() => {}
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, _)) if connections.len() < MAX_CONNECTIONS && is_ours(&stream) => {
-                        let connection =
-                            serve(stream, self.job.clone(), requests.clone(), news.clone());
+                        let followers = self.followers.clone();
+                        let (requests, news) = (requests.clone(), news.clone());
+                        let connection = serve(stream, self.job.clone(), requests, news, followers);
                         connections.spawn(connection);
                     }
                     // They see that it is closed, and come again.
@@ -95,6 +115,7 @@ async fn serve(
     job: String,
     requests: mpsc::Sender<Request>,
     news: watch::Receiver<News>,
+    followers: Followers,
 ) {
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read.take(MAX_WISH));
@@ -111,6 +132,7 @@ async fn serve(
             tell(read.into_inner().into_inner(), write, news).await;
         }
         What::Answer { number, line } => {
+            drop(followers);
             let (taken, answer) = oneshot::channel();
             let _ = requests.send(Request::Answer { number, line, taken }).await;
             if let Ok(answer) = answer.await

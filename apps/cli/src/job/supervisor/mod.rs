@@ -4,6 +4,7 @@
 //! and writes down how it ended.
 
 mod control;
+mod messages;
 mod run;
 
 use std::{

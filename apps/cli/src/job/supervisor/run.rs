@@ -1,6 +1,6 @@
 //! The run of a command, from its start until none of its processes is left.
 //!
-//! One loop: what is printed, what is asked and answered, the time, the servers, and the processes.
+//! One loop: what is printed, what is requested and responded, the time, the servers, and the processes.
 
 use std::{
     future::pending,
@@ -23,16 +23,17 @@ use super::{
         Exit, How, JobSpec,
         clock::Clock,
         command::{explain, prepare},
-        dialogue::Dialogue,
+        control::Channel,
         files::now,
         folder::Folder,
-        output::{Output, Questions, Tail},
-        pipes::{Stderr, Stdout, Writing},
+        output::{Output, Tail},
+        pipes::{Stderr, Stdin, Stdout, Writing},
         processes::{self, Family, GIVE_UP_AFTER, LEFT, LOOK_EVERY},
         pulse,
-        wire::{News, Taken},
+        wire::News,
     },
-    control::{Control, Request},
+    control::{Control, Followers, Request},
+    messages::Messages,
     say_ready,
 };
 
@@ -54,6 +55,8 @@ pub(super) struct Run<'f> {
     control: Control,
     output: Output,
     tail: Tail,
+    messages: Messages,
+    channel: Channel,
     signals: Signals,
 }
 
@@ -71,29 +74,32 @@ impl<'f> Run<'f> {
     pub(super) fn prepare(folder: &'f Folder, spec: JobSpec, control: Control) -> io::Result<Self> {
         let output = Output::new(folder.append_to("out")?, &spec);
         let tail = Tail::new(folder.append_to("err")?);
+        let (channel, messages) = Messages::open(&spec, folder.append_to("events")?)?;
         let signals = Signals {
             child: signal(SignalKind::child())?,
             terminate: signal(SignalKind::terminate())?,
             _ignored: [signal(SignalKind::hangup())?, signal(SignalKind::interrupt())?],
         };
-        Ok(Self { folder, spec, control, output, tail, signals })
+        Ok(Self { folder, spec, control, output, tail, messages, channel, signals })
     }
 
     /// Starts the command and stays until it is over and written down.
     pub(super) async fn start_and_watch(self, mark: &str) {
-        let Self { folder, spec, control, output, tail, signals } = self;
+        let Self { folder, spec, control, output, tail, messages, channel, signals } = self;
+        let followers = control.followers();
         let (news, hear) = watch::channel(News::default());
         let (ask, requests) = mpsc::channel(MAX_REQUESTS);
         let serving = tokio::spawn(control.serve(ask, hear));
-        let exit = match start(&spec, mark) {
+        let exit = match start(&spec, mark, channel) {
             Ok(child) => {
-                let watch = Watch::new(folder, spec, child, output, tail, &news);
+                let kept = Kept { output, tail };
+                let watch = Watch::new(folder, spec, child, kept, messages, followers, &news);
                 say_ready();
                 watch.until_over(signals, requests).await
             }
             Err(why) => Exit::silent(How::NotStarted(why), now()),
         };
-        write_down(folder, &exit).await;
+        write_down(folder, &exit, &news).await;
         // For who waits for a command that could not be started; others were told before.
         say_ready();
         news.send_modify(|news| news.over = true);
@@ -102,33 +108,46 @@ impl<'f> Run<'f> {
 }
 
 /// Starts the command, as the leader of a process group.
-fn start(spec: &JobSpec, mark: &str) -> Result<Child, String> {
-    prepare(spec, mark)?.process_group(0).spawn().map_err(|error| explain(spec, &error))
+fn start(spec: &JobSpec, mark: &str, channel: Channel) -> Result<Child, String> {
+    prepare(spec, mark, channel)?.process_group(0).spawn().map_err(|error| explain(spec, &error))
 }
 
 /// Tries until it works: an exit is never lost, not even to a disk that is full. But who has removed the folder does not
 /// want to know.
-async fn write_down(folder: &Folder, exit: &Exit) {
+async fn write_down(folder: &Folder, exit: &Exit, news: &watch::Sender<News>) {
     const AGAIN: Duration = Duration::from_secs(1);
-    while folder.set_exit(exit).is_err() && folder.exists() {
+    while let Err(error) = folder.set_exit(exit)
+        && folder.exists()
+    {
+        let trouble = format!(
+            "the command has ended, and its exit could not be written ({error}); make room in the data folder"
+        );
+        news.send_modify(|news| news.trouble = Some(trouble));
         sleep(AGAIN).await;
     }
 }
 
-/// A command that runs.
-struct Watch<'a> {
-    folder: &'a Folder,
-    spec: JobSpec,
-    child: Pid,
-    family: Family,
-    stdout: Stdout,
-    stderr: Stderr,
-    stdin: Writing,
+/// What is kept of the standard streams.
+struct Kept {
     output: Output,
     tail: Tail,
-    news: &'a watch::Sender<News>,
-    clock: Clock,
-    dialogue: Dialogue,
+}
+
+/// A command that runs.
+pub(super) struct Watch<'a> {
+    pub(super) folder: &'a Folder,
+    pub(super) spec: JobSpec,
+    child: Pid,
+    family: Family,
+    pub(super) stdout: Stdout,
+    stderr: Stderr,
+    pub(super) stdin: Stdin,
+    pub(super) output: Output,
+    tail: Tail,
+    pub(super) messages: Messages,
+    pub(super) news: &'a watch::Sender<News>,
+    pub(super) clock: Clock,
+    pub(super) followers: Followers,
     /// The pulse of the server as it was last, and when that was seen first.
     server_pulse: Option<SystemTime>,
     server_seen: Instant,
@@ -161,8 +180,9 @@ impl<'a> Watch<'a> {
         folder: &'a Folder,
         mut spec: JobSpec,
         mut child: Child,
-        output: Output,
-        tail: Tail,
+        kept: Kept,
+        messages: Messages,
+        followers: Followers,
         news: &'a watch::Sender<News>,
     ) -> Self {
         let pid = Pid::from_child(&child);
@@ -179,12 +199,13 @@ impl<'a> Watch<'a> {
             family: Family::of_own_child(pid),
             stdout: Stdout::new(stdout),
             stderr: Stderr::new(stderr),
-            stdin: Writing::new(stdin, input, spec.asks),
-            output,
-            tail,
+            stdin: Writing::new(stdin, input, messages.respond_on_stdin()),
+            output: kept.output,
+            tail: kept.tail,
+            messages,
             news,
             clock: Clock::start(spec.time_limit),
-            dialogue: Dialogue::default(),
+            followers,
             server_pulse: None,
             server_seen: Instant::now(),
             ended_by: None,
@@ -205,9 +226,17 @@ impl<'a> Watch<'a> {
             let (deadline, look) = (self.clock.deadline(), self.look_at());
             tokio::select! {
                 chunk = self.stdout.read() => {
-                    let questions = self.output.push(chunk);
-                    self.printed(questions);
+                    match self.messages.split(chunk) {
+                        Some(pieces) => self.take_pieces(pieces),
+                        None => self.output.push(chunk),
+                    }
+                    self.tell();
                 }
+                chunk = self.messages.requests.read() => {
+                    let messages = self.messages.lines.push(chunk);
+                    self.take_messages(messages);
+                }
+                () = self.messages.responses.write() => {}
                 chunk = self.stderr.read() => {
                     let status = self.tail.push(chunk);
                     self.said(status);
@@ -223,25 +252,14 @@ impl<'a> Watch<'a> {
                     self.look_for_server();
                     look_for_server = self.look_for_server_at();
                 }
+                () = until(self.messages.look_at), if self.phase == Phase::Running => {
+                    self.look_for_followers();
+                }
                 () = until(look) => self.look(),
             }
             self.linger();
         }
         self.finish().await
-    }
-
-    fn printed(&mut self, questions: Questions) {
-        if questions.asked > 0 {
-            self.dialogue.ask(questions.asked);
-            self.clock.stop();
-            let _ = self.folder.set_asking(true);
-        }
-        if questions.lost {
-            // Nobody will answer it, so it must not wait for ever.
-            self.stdin.close();
-        }
-        let out = self.output.written();
-        self.news.send_if_modified(|news| std::mem::replace(&mut news.out, out) != out);
     }
 
     fn said(&self, status: Option<String>) {
@@ -255,21 +273,9 @@ impl<'a> Watch<'a> {
             Request::End => self.end(How::Ended),
             Request::Answer { number, line, taken } => {
                 // Who has asked may be gone.
-                let _ = taken.send(self.answer(number, line));
+                let _ = taken.send(self.answer(number, &line));
             }
         }
-    }
-
-    fn answer(&mut self, number: u32, line: String) -> Taken {
-        match self.dialogue.answer(number, line) {
-            Ok(lines) => lines.iter().for_each(|line| self.stdin.push(line)),
-            Err(why) => return Taken::No(why),
-        }
-        if !self.dialogue.is_open() {
-            self.clock.go_on();
-            let _ = self.folder.set_asking(false);
-        }
-        Taken::Yes
     }
 
     fn see_who_ended(&mut self) {
@@ -291,7 +297,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Ends the command, if it has not ended by itself.
-    fn end(&mut self, why: How) {
+    pub(super) fn end(&mut self, why: How) {
         if matches!(self.phase, Phase::Running | Phase::Lingering { .. }) {
             if self.ending.is_none() {
                 self.ended_by = Some(why);
@@ -368,20 +374,26 @@ impl<'a> Watch<'a> {
     async fn finish(mut self) -> Exit {
         for _ in 0..MAX_RESTS {
             let Some(chunk) = self.stdout.read_rest().await else { break };
-            self.output.push(chunk);
+            match self.messages.split(chunk) {
+                Some(pieces) => self.take_pieces(pieces),
+                None => self.output.push(chunk),
+            }
         }
+        self.take_last_messages();
         for _ in 0..MAX_RESTS {
             let Some(chunk) = self.stderr.read_rest().await else { break };
             self.tail.push(chunk);
         }
-        let (dropped, trouble) = self.output.close();
+        let (dropped, output_lost) = self.output.close(&mut self.messages.events);
+        self.tell();
         let how = self.ended_by.or(self.ending).unwrap_or(How::Lost);
         Exit {
             how,
             stderr_tail: self.tail.text(),
             bytes_dropped: dropped.bytes,
             lines_dropped: dropped.lines,
-            trouble: trouble.or(self.is_left.then(|| LEFT.to_owned())),
+            output_lost,
+            trouble: self.is_left.then(|| LEFT.to_owned()),
             at: now(),
         }
     }

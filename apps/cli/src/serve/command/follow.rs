@@ -1,19 +1,19 @@
-//! Follows a command to its end: its lines become the result, its questions are asked, its standard
-//! error is what the task is doing.
+//! Follows a command to its end: its lines become the result, its input requests go to its user, its
+//! standard error is what the task is doing.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{collections::VecDeque, pin::pin, sync::Arc, time::Duration};
 
 use outlive::server::{CallToolResult, ContentBlock, Durable, Error, Result};
 use serde_json::value::RawValue;
 
 use super::super::{
     config::{Output, ToolConfig, in_words},
-    marked::{self, Marked},
+    input,
     runner::{Attendance, Runner},
     text::{Decoder, one_line},
 };
 use super::unreachable;
-use crate::job::{Ask, Event, Exit, How, Job};
+use crate::job::{Event, Exit, How, InputLine, Job};
 
 /// How an attempt ended.
 pub(super) enum Ended {
@@ -32,30 +32,19 @@ pub(super) async fn follow(
     runner: &Arc<Runner>,
     mut job: Job,
     id: String,
+    caller: String,
 ) -> Result<Ended> {
-    let mut attendance = runner.attend(id, run)?;
+    let mut attendance = runner.attend(id, caller, run)?;
     let mut gathered = Gathered::new(run, config);
-    let exit = loop {
-        attendance.label(&job);
-        let event = tokio::select! {
-            event = job.next() => event.map_err(unreachable)?,
-            () = run.cancelled() => return cancelled(&job, attendance).await,
-            // Nothing happens, but it may have become a task, and somebody may be able to read what there is.
-            () = tokio::time::sleep(LOOK), if !attendance.is_labelled() => {
-                gathered.let_go(run).await?;
-                continue;
-            }
-        };
-        match event {
-            Event::Exit(exit) => break exit,
-            event => {
-                let Some(ask) = gathered.take(run, event).await? else { continue };
-                match answer(run, &mut job, &mut gathered, &mut attendance, ask).await? {
-                    Asked::Answered => {}
-                    Asked::Over(exit) => break exit,
-                    Asked::Cancelled => return cancelled(&job, attendance).await,
-                }
-            }
+    let followed = follow_on(run, &mut job, &mut gathered, &mut attendance).await;
+    let exit = match followed {
+        Ok(Some(exit)) => exit,
+        Ok(None) => return cancelled(&job, attendance).await,
+        Err(error) => {
+            // A call that has failed must not leave its command behind.
+            job.end().await.map_err(unreachable)?;
+            attendance.over(true);
+            return Err(error);
         }
     };
     if let How::Code(code) = &exit.how {
@@ -70,31 +59,68 @@ pub(super) async fn follow(
     Ok(ended)
 }
 
-/// How a question ended.
-enum Asked {
-    Answered,
-    /// The command did not wait for the answer.
-    Over(Exit),
-    Cancelled,
-}
-
-/// Asks the user while the command goes on, and gives the command the answer. A question that comes
-/// while one is open waits for it.
-async fn answer(
+/// Follows a command to its exit; `None` if the call is cancelled.
+async fn follow_on(
     run: &Durable,
     job: &mut Job,
     gathered: &mut Gathered<'_>,
     attendance: &mut Attendance,
-    ask: Ask,
+) -> Result<Option<Exit>> {
+    loop {
+        attendance.label(job);
+        let event = tokio::select! {
+            event = job.next() => event.map_err(unreachable)?,
+            () = run.cancelled() => return Ok(None),
+            // Nothing happens, but it may have become a task, and somebody may be able to read what there is.
+            () = tokio::time::sleep(LOOK), if !attendance.is_labelled() => {
+                gathered.let_go(run).await?;
+                continue;
+            }
+        };
+        match event {
+            Event::Exit(exit) => return Ok(Some(exit)),
+            event => {
+                let Some(input) = gathered.take(run, event).await? else { continue };
+                match respond(run, job, gathered, attendance, input).await? {
+                    Asked::Answered => {}
+                    Asked::Over(exit) => return Ok(Some(exit)),
+                    Asked::Cancelled => return Ok(None),
+                }
+            }
+        }
+    }
+}
+
+/// How an input request ended.
+enum Asked {
+    Answered,
+    /// The command did not wait for the response.
+    Over(Exit),
+    Cancelled,
+}
+
+/// An input request, and what its user has to see before it.
+struct Input {
+    number: u32,
+    request: InputLine,
+    /// What was printed before, where the client reads it nowhere else in time.
+    printed: Option<String>,
+}
+
+/// Requests input while the command goes on, and gives the command the response. A request that comes
+/// while one is open waits for it.
+async fn respond(
+    run: &Durable,
+    job: &mut Job,
+    gathered: &mut Gathered<'_>,
+    attendance: &mut Attendance,
+    input: Input,
 ) -> Result<Asked> {
-    let mut waiting = vec![ask];
-    while !waiting.is_empty() {
-        let ask = waiting.remove(0);
-        gathered.questions += 1;
-        let number = gathered.questions;
-        attendance.asks(true);
+    let mut waiting = VecDeque::from([input]);
+    while let Some(Input { number, request, printed }) = waiting.pop_front() {
+        attendance.asks(true)?;
         let line = {
-            let mut put = pin!(marked::put(&ask, run, number));
+            let mut put = pin!(input::request(&request, run, number, printed.as_deref()));
             loop {
                 let event = tokio::select! {
                     biased;
@@ -103,13 +129,13 @@ async fn answer(
                     () = run.cancelled() => return Ok(Asked::Cancelled),
                 };
                 match event {
-                    // Dropping the question takes it back.
+                    // Dropping the request withdraws it.
                     Event::Exit(exit) => return Ok(Asked::Over(exit)),
                     event => waiting.extend(gathered.take(run, event).await?),
                 }
             }
         };
-        attendance.asks(false);
+        attendance.asks(false)?;
         job.answer(number, &line).await.map_err(unreachable)?;
     }
     Ok(Asked::Answered)
@@ -125,16 +151,20 @@ async fn cancelled(job: &Job, mut attendance: Attendance) -> Result<Ended> {
 struct Gathered<'c> {
     config: &'c ToolConfig,
     /// Lines that nobody can read before the end: a call that is no task has one block in the end.
-    held: Option<String>,
+    held: Option<Held>,
+    /// What was printed since the last input request, for clients that read it only above the next one.
+    printed: Option<String>,
     decoder: Decoder,
-    questions: u32,
+    /// Whether a line that was begun has been taken, but not its end.
+    in_line: bool,
 }
 
 impl<'c> Gathered<'c> {
     fn new(run: &Durable, config: &'c ToolConfig) -> Self {
         let whole = matches!(config.output, Output::Json { .. });
-        let held = (whole || run.task_id().is_none()).then(String::new);
-        Self { config, held, decoder: Decoder::default(), questions: 0 }
+        let held = (whole || run.task_id().is_none()).then(Held::default);
+        let printed = config.asks.then(String::new);
+        Self { config, held, printed, decoder: Decoder::default(), in_line: false }
     }
 
     /// Whether lines are held back that could be read if the call were a task.
@@ -142,19 +172,30 @@ impl<'c> Gathered<'c> {
         self.held.is_some() && matches!(self.config.output, Output::Text)
     }
 
-    /// Takes what a command has to say; a question is for the caller.
-    async fn take(&mut self, run: &Durable, event: Event) -> Result<Option<Ask>> {
+    /// Takes what a command has to say; an input request is for the caller.
+    async fn take(&mut self, run: &Durable, event: Event) -> Result<Option<Input>> {
         match event {
             Event::Status(status) => run.status(one_line(&status)),
+            Event::Progress(far) => run.progress(far.progress, far.total, far.message),
+            Event::Trouble(trouble) => {
+                tracing::error!(tool = self.config.name, %trouble, "output of a command is lost");
+                run.status(format!("output is lost: {}", one_line(&trouble)));
+            }
+            Event::Gap { bytes, lines } => {
+                self.end_line(run).await?;
+                if matches!(self.config.output, Output::Text) {
+                    self.line(run, self.gap(bytes, lines), true).await?;
+                }
+            }
             Event::Line(line) => {
                 let text = self.decoder.decode(line.bytes, line.ended);
-                match marked::read(&text) {
-                    Some(Marked::Progress(far)) => {
-                        run.progress(far.progress, far.total, far.message)
-                    }
-                    Some(Marked::Ask(ask)) if self.config.asks => return Ok(Some(ask)),
-                    _ => self.line(run, text, line.ended).await?,
-                }
+                self.line(run, text, line.ended).await?;
+            }
+            Event::Input { number, request } => {
+                self.let_go(run).await?;
+                let is_read = self.held.is_none() && reads_segments(run);
+                let printed = self.printed.replace(String::new()).filter(|_| !is_read);
+                return Ok(Some(Input { number, request, printed }));
             }
             Event::Exit(_) => {}
         }
@@ -162,42 +203,59 @@ impl<'c> Gathered<'c> {
     }
 
     async fn line(&mut self, run: &Durable, text: String, ended: bool) -> Result<()> {
+        if let Some(printed) = &mut self.printed {
+            printed.push_str(&text);
+            if ended {
+                printed.push('\n');
+            }
+            input::shorten(printed);
+        }
+        self.in_line = !ended;
         match &mut self.held {
             None => run.emit(text).await,
             Some(held) => {
-                held.push_str(&text);
-                if ended {
-                    held.push('\n');
-                }
+                held.push(&text, ended);
                 self.let_go(run).await
             }
         }
     }
 
-    /// Emits what was held back, line by line, once the call is a task. It is the same lines, in the
-    /// same order, whenever that happens.
+    /// Ends the line that was begun, if one was.
+    async fn end_line(&mut self, run: &Durable) -> Result<()> {
+        let rest = self.decoder.finish();
+        if !rest.is_empty() {
+            return self.line(run, rest, true).await;
+        }
+        if std::mem::take(&mut self.in_line)
+            && let Some(held) = &mut self.held
+        {
+            held.end_line();
+        }
+        Ok(())
+    }
+
+    /// Emits what was held back, once the call is a task. It is the same pieces, in the same order,
+    /// whenever that happens.
     async fn let_go(&mut self, run: &Durable) -> Result<()> {
         if !self.holds_back() || run.task_id().is_none() {
             return Ok(());
         }
-        for line in self.held.take().iter().flat_map(|held| held.lines()) {
-            run.emit(line).await?;
+        for piece in self.held.take().iter().flat_map(Held::pieces) {
+            run.emit(piece).await?;
         }
         Ok(())
     }
 
     /// What the caller is told in the end.
     async fn result(mut self, run: &Durable, exit: &Exit) -> Result<CallToolResult> {
-        let rest = self.decoder.finish();
-        if !rest.is_empty() {
-            self.line(run, rest, true).await?;
-        }
+        self.end_line(run).await?;
         self.let_go(run).await?;
-        let cut = self.cut(exit);
-        let held = self.held.take().unwrap_or_default();
+        let held = self.held.take().unwrap_or_default().text;
+        let lost = exit.output_lost.as_ref().map(|lost| format!("output is missing: {lost}"));
         let failure = self.failure(exit);
-        if let (None, Output::Json { .. }) = (&failure, &self.config.output) {
-            if let Some(cut) = cut {
+        if let (None, None, Output::Json { .. }) = (&failure, &lost, &self.config.output) {
+            if exit.bytes_dropped > 0 {
+                let cut = self.gap(exit.bytes_dropped, exit.lines_dropped);
                 return Err(Error::new(format!("its JSON cannot be read: {cut}")));
             }
             return json(&held);
@@ -207,26 +265,20 @@ impl<'c> Gathered<'c> {
         if !held.is_empty() {
             result.content.push(ContentBlock::text(held));
         }
-        result.content.extend(cut.map(|cut| ContentBlock::text(format!("[{cut}]"))));
-        if let Some(failure) = failure {
-            result.content.push(ContentBlock::text(failure));
-            result.is_error = Some(true);
-        }
+        let notices = [&lost, &exit.trouble].into_iter().flatten();
+        result.content.extend(notices.map(|notice| ContentBlock::text(format!("[{notice}]"))));
+        // A result that lacks output is none that a caller may rely on.
+        result.is_error = (failure.is_some() || lost.is_some()).then_some(true);
+        result.content.extend(failure.map(ContentBlock::text));
         Ok(result)
     }
 
-    /// What was not kept, in words.
-    fn cut(&self, exit: &Exit) -> Option<String> {
-        let Exit { bytes_dropped, lines_dropped, trouble, .. } = exit;
-        if let Some(trouble) = trouble {
-            return Some(format!("output is missing: {trouble}"));
-        }
-        (*bytes_dropped > 0 || *lines_dropped > 0).then(|| {
-            format!(
-                "output cut: {bytes_dropped} more bytes in {lines_dropped} lines were not kept; the tool keeps {} bytes and {} lines",
-                self.config.max_output, self.config.max_lines
-            )
-        })
+    /// What stands where output was not kept.
+    fn gap(&self, bytes: u64, lines: u64) -> String {
+        format!(
+            "[output cut: {bytes} bytes in {lines} lines are left out here; the tool keeps {} bytes (`max_output`) and {} lines (`max_lines`)]",
+            self.config.max_output, self.config.max_lines
+        )
     }
 
     /// Why the command failed, if it did, with what it said on standard error.
@@ -243,10 +295,51 @@ impl<'c> Gathered<'c> {
             }
             How::Ended => "the command was ended".to_owned(),
             How::NotStarted(why) => format!("the command could not be started: {why}"),
+            How::Abandoned => {
+                "the command waited for input, nobody responded, and it was ended".to_owned()
+            }
             How::Orphaned | How::Lost => "the command was interrupted".to_owned(),
         };
         let said = exit.stderr_tail.trim();
         Some(if said.is_empty() { what } else { format!("{what}; it said:\n{said}") })
+    }
+}
+
+/// Whether the client of a call reads what a task emits before the task ends.
+fn reads_segments(run: &Durable) -> bool {
+    const PARTIALS: &str = "dev.outlive/task-partials";
+    let declared = run.client_capabilities().extensions;
+    run.task_id().is_some() && declared.is_some_and(|declared| declared.contains_key(PARTIALS))
+}
+
+/// Pieces of output that are not emitted yet.
+#[derive(Debug, Default)]
+struct Held {
+    text: String,
+    /// Where the pieces end, line ends included.
+    ends: Vec<usize>,
+}
+
+impl Held {
+    fn push(&mut self, piece: &str, ended: bool) {
+        self.text.push_str(piece);
+        if ended {
+            self.text.push('\n');
+        }
+        self.ends.push(self.text.len());
+    }
+
+    fn end_line(&mut self) {
+        self.text.push('\n');
+        if let Some(last) = self.ends.last_mut() {
+            *last = self.text.len();
+        }
+    }
+
+    fn pieces(&self) -> impl Iterator<Item = &str> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let piece = |(start, end): (usize, &usize)| &self.text[start..*end];
+        starts.zip(&self.ends).map(piece).map(|piece| piece.strip_suffix('\n').unwrap_or(piece))
     }
 }
 

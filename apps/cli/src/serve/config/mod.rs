@@ -67,6 +67,7 @@ pub(crate) struct ServerConfig {
     pub(crate) metrics_listen: Option<String>,
     /// Token that opens the metrics at `listen`.
     pub(crate) metrics_token_file: Option<PathBuf>,
+    pub(crate) max_waiting_jobs_per_caller: u32,
 }
 
 /// `[tasks]`.
@@ -82,6 +83,7 @@ pub(crate) struct TasksConfig {
 }
 
 pub(crate) const LISTEN: &str = "127.0.0.1:8000";
+pub(crate) const MAX_WAITING_JOBS: u32 = 8;
 pub(crate) const TTL: Duration = Duration::from_secs(24 * 3_600);
 pub(crate) const MAX_TTL: Duration = Duration::from_secs(30 * 24 * 3_600);
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -200,6 +202,9 @@ fn server(section: Option<Section<'_>>, asked: &mut Asked) -> Read<ServerConfig>
         open_to_anyone: section.read("open_to_anyone")?.unwrap_or(false),
         metrics_listen: section.read("metrics_listen")?.map(|Address(it)| it),
         metrics_token_file: section.read::<String>("metrics_token_file")?.map(PathBuf::from),
+        max_waiting_jobs_per_caller: section
+            .read("max_waiting_jobs_per_caller")?
+            .unwrap_or(MAX_WAITING_JOBS),
     };
     asked.note("server", section.finish()?);
     Ok(read)

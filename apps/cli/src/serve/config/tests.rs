@@ -407,6 +407,7 @@ fn the_page_says_the_defaults() {
         ("server", "version", server.version.clone()),
         ("server", "listen", server.listen.clone()),
         ("server", "open_to_anyone", server.open_to_anyone.to_string()),
+        ("server", "max_waiting_jobs_per_caller", server.max_waiting_jobs_per_caller.to_string()),
         ("tasks", "ttl", in_words(tasks.ttl)),
         ("tasks", "max_ttl", in_words(tasks.max_ttl)),
         ("tasks", "poll_interval", in_words(tasks.poll_interval)),

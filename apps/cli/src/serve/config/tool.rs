@@ -15,6 +15,7 @@ use super::{
     trial,
     units::{Bytes, Span, in_words},
 };
+use crate::job::ControlMode;
 
 /// A tool that runs a command.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +32,7 @@ pub(crate) struct ToolConfig {
     pub(crate) inherit_env: bool,
     stdin: Option<Word>,
     pub(crate) asks: bool,
+    pub(crate) control: ControlMode,
     pub(crate) time_limit: Duration,
     pub(crate) end_grace: Duration,
     pub(crate) max_output: u64,
@@ -82,6 +84,10 @@ pub(crate) const CONCURRENCY: u32 = 16;
 pub(crate) const TASK_AFTER: Duration = Duration::from_secs(2);
 pub(crate) const MAX_ATTEMPTS: u32 = 3;
 
+/// How many lines a task can emit: as many as it has segments (`TaskConfig::max_segments`), but for some that notices and
+/// lines with an input request inside take.
+const MAX_EMITTED_LINES: u64 = 99_000;
+
 /// A command line that is ready to be run.
 pub(crate) struct Ready {
     pub(crate) argv: Vec<String>,
@@ -115,6 +121,7 @@ impl ToolConfig {
             inherit_env: section.read("inherit_env")?.unwrap_or(false),
             stdin: section.attempt(|section| stdin(section, &arguments)).flatten(),
             asks: section.read("asks")?.unwrap_or(false),
+            control: control(&mut section),
             time_limit,
             end_grace: section.read("end_grace")?.map_or(END_GRACE, |Span(span)| span),
             max_output: section.read("max_output")?.map_or(MAX_OUTPUT, |Bytes(bytes)| bytes),
@@ -137,6 +144,7 @@ impl ToolConfig {
             shell,
         };
         tool.warn(&section, has_command);
+        tool.check(&section);
         asked.note("tools.NAME", section.finish()?);
         Ok(tool)
     }
@@ -174,6 +182,31 @@ impl ToolConfig {
             || self.env.iter().any(|(_, word)| in_word(word))
             || self.stdin.as_ref().is_some_and(in_word)
             || (self.shell && self.command.has_text(&format!("arg_{}", argument.name)))
+    }
+
+    /// Reports what contradicts itself.
+    fn check(&self, section: &Section<'_>) {
+        let line = section.line;
+        let name = &self.name;
+        if self.asks && self.stdin.is_some() && self.control == ControlMode::Stdout {
+            let what = format!(
+                "the tool `{name}` has `stdin`, and with `control = \"stdout\"` its responses come there"
+            );
+            section.report(Problem::at(line, what).remedy("leave `stdin` out, or `control`"));
+        }
+        let attempts = match self.on_crash {
+            OnCrash::Fail => 1,
+            OnCrash::RunAgain => u64::from(self.max_attempts.max(1)),
+        };
+        let most = MAX_EMITTED_LINES / attempts;
+        if self.task != TaskMode::Never && self.max_lines > most {
+            let what = format!(
+                "the tool `{name}` keeps {} lines, and a task emits at most {most} of a command that is run {attempts} times",
+                self.max_lines
+            );
+            let remedy = format!("max_lines = {most} or less; or task = \"never\"");
+            section.report(Problem::at(line, what).remedy(remedy));
+        }
     }
 
     /// The schema of its arguments.
@@ -303,6 +336,12 @@ fn stdin(section: &mut Section<'_>, arguments: &[Argument]) -> Result<Option<Wor
     let Some(value) = section.take_as("stdin", String::schema()) else { return Ok(None) };
     let line = value.line;
     Word::parse(&String::read(value)?, line, arguments).map(Some)
+}
+
+/// Where the control channel of the command is.
+fn control(section: &mut Section<'_>) -> ControlMode {
+    let words = [("fd", ControlMode::Descriptors), ("stdout", ControlMode::Stdout)];
+    section.choice("control", &words).map_or(ControlMode::Descriptors, |chosen| chosen.value)
 }
 
 /// Whether calls become tasks, and how long the command may run.

@@ -12,7 +12,7 @@ use outlive_cli::job::{Event, How, JobSpec, Position, State};
 
 use super::{
     ID, Place, kill, line, lives, ps,
-    questions::{ASK, asks},
+    questions::{ASK, asks, input},
     read, sh, until,
 };
 
@@ -74,8 +74,8 @@ async fn fifty_servers_that_are_killed_read_each_line_once() {
             match job.next().await.unwrap() {
                 // One write, which is done or not done when the process is killed.
                 Event::Line(line) => seen.write_all(&[&line.bytes[..], b"\n"].concat()).unwrap(),
-                Event::Status(_) => {}
                 Event::Exit(exit) => return exit.how,
+                _ => {}
             }
         }
     }
@@ -258,8 +258,8 @@ async fn a_supervisor_that_is_asked_to_end_ends_its_command_first() {
 #[tokio::test]
 async fn what_is_meant_for_servers_does_not_end_a_supervisor() {
     let place = Place::new();
-    let mut job = place.start(&asks(&format!("{ASK}; read go; echo end"))).await;
-    line(&mut job).await;
+    let mut job = place.start(&asks(&format!("{ASK}; read -r go <&4; echo end"))).await;
+    input(&mut job).await;
     let supervisor = rustix::process::Pid::from_raw(place.supervisor()).unwrap();
     for signal in [rustix::process::Signal::HUP, rustix::process::Signal::INT] {
         rustix::process::kill_process(supervisor, signal).unwrap();

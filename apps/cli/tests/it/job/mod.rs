@@ -3,7 +3,7 @@
 mod ending; // how a command is ended, and that nothing is left of it
 mod killed; // servers and supervisors that are killed
 mod output; // what is printed: much, long, binary, on standard error
-mod questions; // standard input, questions and their answers
+mod questions; // standard input, input requests and their responses
 mod starting; // once and only once, or not at all
 
 use std::{
@@ -83,8 +83,8 @@ pub(crate) async fn read(job: &mut Job) -> (Vec<String>, Exit) {
     loop {
         match job.next().await.unwrap() {
             Event::Line(line) => lines.push(String::from_utf8(line.bytes).unwrap()),
-            Event::Status(_) => {}
             Event::Exit(exit) => return (lines, exit),
+            _ => {}
         }
     }
 }
@@ -94,8 +94,8 @@ pub(crate) async fn line(job: &mut Job) -> String {
     loop {
         match job.next().await.unwrap() {
             Event::Line(line) => return String::from_utf8(line.bytes).unwrap(),
-            Event::Status(_) => {}
             Event::Exit(exit) => panic!("there is no further line: {exit:?}"),
+            _ => {}
         }
     }
 }

@@ -21,6 +21,7 @@ async fn a_flood_is_cut_counted_and_costs_no_memory() {
     loop {
         match job.next().await.unwrap() {
             Event::Line(_) => lines += 1,
+            Event::Gap { .. } => {}
             Event::Status(status) if status == "end" => break,
             other => panic!("{other:?}"),
         }
@@ -41,7 +42,8 @@ async fn a_line_without_end_is_read_in_pieces() {
     let mut spec = sh(&format!("head -c {LENGTH} /dev/zero; echo end >&2; exec sleep 1000"));
     spec.max_output_bytes = 10 * MAX_LINE as u64 + 1;
     let mut job = place.start(&spec).await;
-    for _ in 0..10 {
+    // The beginning; the end comes with the exit.
+    for _ in 0..9 {
         let piece = Line { bytes: vec![0; MAX_LINE], ended: false };
         assert_eq!(job.next().await.unwrap(), Event::Line(piece));
     }
@@ -51,8 +53,11 @@ async fn a_line_without_end_is_read_in_pieces() {
     job.end().await.unwrap();
     let rest = job.next().await.unwrap();
     assert_eq!(rest, Event::Line(Line { bytes: vec![0], ended: false }));
-    let (_, exit) = read(&mut job).await;
-    assert_eq!(exit.bytes_dropped, (LENGTH - 10 * MAX_LINE - 1) as u64);
+    let bytes = (LENGTH - 10 * MAX_LINE - 1) as u64;
+    assert_eq!(job.next().await.unwrap(), Event::Gap { bytes, lines: 1 });
+    let (lines, exit) = read(&mut job).await;
+    assert_eq!((lines.len(), lines[0].len()), (1, MAX_LINE));
+    assert_eq!(exit.bytes_dropped, bytes);
 }
 
 #[tokio::test]
@@ -79,18 +84,40 @@ async fn only_so_many_lines_are_kept() {
 }
 
 #[tokio::test]
+async fn end_of_output_is_kept_as_well_as_its_beginning() {
+    let place = Place::new();
+    let mut spec = sh("seq 1 100000");
+    spec.max_output_lines = 100;
+    let mut job = place.start(&spec).await;
+    let mut shown = Vec::new();
+    let exit = loop {
+        match job.next().await.unwrap() {
+            Event::Line(line) => shown.push(String::from_utf8(line.bytes).unwrap()),
+            Event::Gap { bytes, lines } => shown.push(format!("gap {bytes} {lines}")),
+            Event::Exit(exit) => break exit,
+            _ => {}
+        }
+    };
+    assert_eq!(shown.len(), 101);
+    assert_eq!((shown[0].as_str(), shown[74].as_str()), ("1", "75"));
+    assert_eq!(shown[75], format!("gap {} {}", exit.bytes_dropped, 99_900));
+    assert_eq!((shown[76].as_str(), shown[100].as_str()), ("99976", "100000"));
+}
+
+#[tokio::test]
 async fn the_newest_line_of_standard_error_is_told() {
     let place = Place::new();
     let script = "printf 'load 10%%\\rload 20%%\\r' >&2; echo half >&2; echo out; read a; printf unfinished >&2; exit 1";
     let mut spec = sh(script);
     spec.asks = true;
+    spec.control = outlive_cli::job::ControlMode::Stdout;
     let mut job = place.start(&spec).await;
     let mut status = String::new();
     while status != "half" {
         match job.next().await.unwrap() {
             Event::Status(newest) => status = newest,
             Event::Line(line) => assert_eq!(line.bytes, b"out"),
-            Event::Exit(exit) => panic!("{exit:?}"),
+            other => panic!("{other:?}"),
         }
     }
     job.end().await.unwrap();
@@ -138,8 +165,8 @@ async fn dropping_a_look_at_what_is_next_loses_nothing() {
         tokio::select! {
             event = job.next() => match event.unwrap() {
                 Event::Line(line) => lines.push(String::from_utf8(line.bytes).unwrap()),
-                Event::Status(_) => {}
                 Event::Exit(_) => break,
+                _ => {}
             },
             _ = impatience.tick() => {}
         }

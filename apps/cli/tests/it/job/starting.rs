@@ -146,7 +146,7 @@ async fn what_is_over_can_be_forgotten_and_what_runs_cannot() {
     job.set_note("task 17").unwrap();
     let info = place.jobs.list().unwrap().remove(0);
     assert_eq!((info.id.as_str(), info.note.as_deref()), (ID, Some("task 17")));
-    assert_eq!((info.state, info.asking), (State::Running, false));
+    assert_eq!((info.state, info.waits_for), (State::Running, None));
     assert!(info.started_at.is_some());
     assert!(place.jobs.forget(ID).unwrap_err().to_string().contains("end it first"));
     job.end().await.unwrap();

@@ -151,10 +151,12 @@ max_output = "64 KiB"
     let text = texts(&result);
     // 1,000,000,000 letters and an end after every 99th of them, of which 64 KiB were kept.
     let printed = 1_000_000_000_u64 + 1_000_000_000 / 99;
-    let end = text.lines().last().unwrap();
-    let dropped: u64 = end.split(' ').nth(2).unwrap().parse().unwrap();
-    assert!(end.starts_with("[output cut: "), "{end}");
-    assert!((printed - 65_536 - 1..=printed - 65_000).contains(&dropped), "{end}");
+    let cut = text.lines().find(|line| line.starts_with("[output cut: ")).unwrap();
+    let dropped: u64 = cut.split(' ').nth(2).unwrap().parse().unwrap();
+    assert!((printed - 65_536 - 1..=printed - 65_000).contains(&dropped), "{cut}");
+    assert!(cut.contains("`max_output`"), "{cut}");
+    // The end is there as well.
+    assert!(text.ends_with(&format!("\n{}", "x".repeat(1_000_000_000 % 99))));
     assert!(text.len() < 70_000);
     let status = fs::read_to_string(format!("/proc/{}/status", place.pid())).unwrap();
     let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
@@ -322,7 +324,7 @@ async fn progress_is_told() {
         r#"
 [tools.pack]
 description = "Packs."
-command = ["sh", "-c", "printf '@outlive {\"progress\": 1, \"total\": 2, \"message\": \"packing\"}\\n@outlive no mark\\n'; sleep 0.2; echo packed"]
+command = ["sh", "-c", "echo '{\"progress\": 1, \"total\": 2, \"message\": \"packing\"}' >&3; echo '@outlive {\"progress\": 2}'; sleep 0.2; echo packed"]
 "#,
     );
     let client = place.client().await;
@@ -330,7 +332,7 @@ command = ["sh", "-c", "printf '@outlive {\"progress\": 1, \"total\": 2, \"messa
     let call = client.call_tool("pack", json!({})).on_progress(move |progress| {
         let _ = tell.try_send(progress);
     });
-    assert_eq!(texts(&call.await.unwrap()), "@outlive no mark\npacked");
+    assert_eq!(texts(&call.await.unwrap()), "@outlive {\"progress\": 2}\npacked");
     let progress = told.recv().await.unwrap();
     assert_eq!((progress.progress, progress.total), (1.0, Some(2.0)));
     assert_eq!(progress.message.as_deref(), Some("packing"));

@@ -8,6 +8,8 @@ mod files; // how many files it may have open
 mod handles; // what the program says about commands of its own calls
 mod injection; // whatever a caller writes is a value and nothing else
 mod killed; // servers that are killed while commands run
+mod places; // processes have an owner and a bound
+mod planted; // text is never a message of a command
 mod proxy; // callers who log in with a provider that knows nothing of MCP
 mod questions; // commands that ask
 mod reload; // a file that changes

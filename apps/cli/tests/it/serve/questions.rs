@@ -1,8 +1,11 @@
-//! Commands that ask their user.
+//! Commands that request input from their user.
 
 use std::fs;
 
-use outlive::client::{Answer, Answers, Ask, Client, Question, TaskEvent, texts};
+use outlive::{
+    client::{Answer, Answers, Ask, Client, Question, TaskEvent, texts},
+    wire::Version,
+};
 use serde_json::json;
 
 use super::{Place, builder};
@@ -14,11 +17,11 @@ shell = true
 asks = true
 command = '''
 echo "welcome"
-echo '@outlive {"ask": "What?", "fields": {"size": {"type": "integer", "minimum": 1}, "what": {"type": "string", "default": "tea"}}}'
-read -r answer
+echo '{"input": "what", "message": "What?", "fields": {"size": {"type": "integer", "minimum": 1}, "what": {"type": "string", "default": "tea"}}}' >&3
+read -r answer <&4
 echo "got $answer"
-echo '@outlive {"ask": "Sure?"}'
-read -r answer
+echo '{"input": "sure", "message": "Sure?"}' >&3
+read -r answer <&4
 echo "got $answer"
 '''
 task = "TASK"
@@ -38,16 +41,17 @@ fn answers() -> Answers {
     })
 }
 
+/// What is asked, without what was printed before.
 fn message(question: &Question) -> &str {
     match &question.ask {
-        Ask::Form(form) => &form.message,
+        Ask::Form(form) => form.message.lines().last().unwrap(),
         other => panic!("asked something else: {other:?}"),
     }
 }
 
 const SAID: &str = r#"welcome
-got {"action":"accept","content":{"size":2,"what":"coffee; touch pwned"}}
-got {"action":"decline"}"#;
+got {"response":"what","action":"accept","content":{"size":2,"what":"coffee; touch pwned"}}
+got {"response":"sure","action":"decline"}"#;
 
 #[tokio::test]
 async fn a_call_asks_its_user_and_is_answered() {
@@ -64,7 +68,7 @@ async fn who_cannot_be_asked_lets_the_command_decide() {
     let place = Place::new(&file("never"));
     let client = Client::builder("deaf", "1.0.0").connect(place.url()).await.unwrap();
     let text = texts(&client.call_tool("order", json!({})).await.unwrap());
-    assert!(text.contains(r#"got {"action":"cancel","reason":"#), "{text}");
+    assert!(text.contains(r#"got {"response":"what","action":"cancel","reason":"#), "{text}");
 }
 
 #[tokio::test]
@@ -90,8 +94,13 @@ async fn a_question_outlives_the_server() {
             }
             TaskEvent::Done(result) => {
                 let said = texts(&result);
-                assert!(said.contains(r#"got {"action":"accept","content":{"size":1}}"#), "{said}");
-                assert!(said.ends_with(r#"got {"action":"cancel"}"#), "{said}");
+                assert!(
+                    said.contains(
+                        r#"got {"response":"what","action":"accept","content":{"size":1}}"#
+                    ),
+                    "{said}"
+                );
+                assert!(said.ends_with(r#"got {"response":"sure","action":"cancel"}"#), "{said}");
                 break;
             }
             _ => {}
@@ -105,7 +114,7 @@ async fn a_command_that_ends_takes_its_question_back() {
         r#"
 [tools.hasty]
 description = "Does not wait."
-command = ["sh", "-c", "echo '@outlive {\"ask\": \"Wait?\"}'; while [ ! -e go ]; do sleep 0.05; done; echo gone"]
+command = ["sh", "-c", "echo '{\"input\": \"w\", \"message\": \"Wait?\"}' >&3; while [ ! -e go ]; do sleep 0.05; done; echo gone"]
 asks = true
 task = "always"
 "#,
@@ -120,4 +129,128 @@ task = "always"
             _ => {}
         }
     }
+}
+
+/// Prints a line and then requests input, again and again; the response says which line it saw.
+const PLANS: &str = r#"
+[tools.plan]
+description = "Prints what it will do before it asks."
+command = ["python3", "-c", """
+import os, json, sys
+requests, responses = os.fdopen(3, 'w'), os.fdopen(4)
+for n in range(COUNT):
+    print('will destroy resource', n, flush=True)
+    requests.write(json.dumps({'input': 'k%d' % n, 'message': 'Apply %d?' % n}) + '\\n')
+    requests.flush()
+    if json.loads(responses.readline())['content'] != {'yes': True}:
+        sys.exit(1)
+"""]
+asks = true
+task = "TASK"
+"#;
+
+fn plans(task: &str, count: usize) -> Place {
+    Place::new(&PLANS.replace("COUNT", &count.to_string()).replace("TASK", task))
+}
+
+/// Accepts each question whose message has the output that was printed before it.
+fn reads_messages() -> (Answers, std::sync::Arc<std::sync::atomic::AtomicUsize>) {
+    let seen = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = std::sync::Arc::clone(&seen);
+    let answers = Answers::new().form(move |question| {
+        let count = std::sync::Arc::clone(&count);
+        async move {
+            let Ask::Form(form) = &question.ask else { panic!("{question:?}") };
+            let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let expected = format!("will destroy resource {number}\n\nApply {number}?");
+            assert_eq!(form.message, expected);
+            Answer::accept(json!({"yes": true}))
+        }
+    });
+    (answers, seen)
+}
+
+const VERSIONS: [Version; 2] = [Version::V2025_11_25, Version::V2026_07_28];
+
+#[tokio::test]
+async fn output_before_a_request_is_in_the_message_of_a_quick_call_200_of_200() {
+    for version in VERSIONS {
+        // On 2026-07-28 each request is a round of its own, and a call has at most so many.
+        let (count, calls) = if version == VERSIONS[0] { (20, 10) } else { (5, 40) };
+        let place = plans("never", count);
+        let (mut total, mut seen) = (0, None);
+        for _ in 0..calls {
+            let (answers, number) = reads_messages();
+            let client = place.client_with(builder().version(version).answerer(answers)).await;
+            client.call_tool("plan", json!({})).await.unwrap();
+            total += number.load(std::sync::atomic::Ordering::Relaxed);
+            seen = Some(number);
+        }
+        assert_eq!((total, seen.is_some()), (200, true), "{version:?}");
+    }
+}
+
+#[tokio::test]
+async fn output_before_a_request_is_in_the_message_of_a_host_task_200_of_200() {
+    for version in VERSIONS {
+        let place = plans("always", 200);
+        let (answers, seen) = reads_messages();
+        // A host that does not know our extension.
+        let host = Client::builder("host", "1.0.0").version(version).answerer(answers);
+        let client = place.client_with(host).await;
+        let mut task = client.start_tool("plan", json!({})).await.unwrap();
+        task.wait().await.unwrap();
+        assert_eq!(seen.load(std::sync::atomic::Ordering::Relaxed), 200, "{version:?}");
+    }
+}
+
+#[tokio::test]
+async fn output_before_a_request_is_read_before_it_in_a_task_200_of_200() {
+    let place = plans("always", 200);
+    let client = place
+        .client_with(builder().answerer(Answers::new().form(|_| async { Answer::Decline })))
+        .await;
+    let mut task = client.start_tool("plan", json!({})).await.unwrap();
+    let mut events = task.events();
+    let (mut lines, mut asked) = (0, 0);
+    loop {
+        match events.next().await.unwrap().unwrap() {
+            TaskEvent::Partial(_) => lines += 1,
+            TaskEvent::Question(question) => {
+                asked += 1;
+                assert_eq!((lines, message(&question)), (asked, &*format!("Apply {}?", asked - 1)));
+                events.answer(&question, Answer::accept(json!({"yes": true}))).await.unwrap();
+            }
+            TaskEvent::Done(result) => break assert_ne!(result.is_error, Some(true)),
+            _ => {}
+        }
+    }
+    assert_eq!(asked, 200);
+}
+
+#[tokio::test]
+async fn output_before_a_request_is_read_before_the_answerer_is_asked_200_of_200() {
+    let place = plans("always", 200);
+    let lines = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let printed = std::sync::Arc::clone(&lines);
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let answers = Answers::new().form(move |_| {
+        let number = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+        assert_eq!(printed.load(std::sync::atomic::Ordering::Relaxed), number);
+        async { Answer::accept(json!({"yes": true})) }
+    });
+    let client = place.client_with(builder().answerer(answers)).await;
+    let mut task = client.start_tool("plan", json!({})).await.unwrap();
+    // As `outlive call` and `outlive tasks watch` do it.
+    let mut events = task.events().answering();
+    while let Some(event) = events.next().await {
+        match event.unwrap() {
+            TaskEvent::Partial(_) => {
+                lines.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            }
+            TaskEvent::Done(result) => assert_ne!(result.is_error, Some(true)),
+            _ => {}
+        }
+    }
+    assert_eq!(lines.load(std::sync::atomic::Ordering::Relaxed), 200);
 }

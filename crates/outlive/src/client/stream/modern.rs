@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{Brought, PARTIALS};
 use crate::client::{
     core::Core,
-    error::Result,
+    error::{Reason, Result},
     exchange::Exchange,
     request::{Boxed, send},
     tasks::{TaskEvent, TaskHandle, about, subscribe},
@@ -24,6 +24,9 @@ const AFTER: &str = "dev.outlive/afterSeq";
 const BESIDE: &str = "dev.outlive/partials";
 /// What a subscription calls them.
 const FILTER: &str = "dev.outlive/taskPartials";
+
+/// How often a look before a question is tried again.
+const CATCH_UP_TRIES: u32 = 5;
 
 /// The segments of a call that may have become a task, and its result.
 #[derive(Debug)]
@@ -81,6 +84,8 @@ impl std::fmt::Debug for Feed {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Partials {
     segments: Vec<Numbered>,
+    #[serde(default)]
+    last_seq: u64,
     complete: bool,
 }
 
@@ -147,6 +152,53 @@ impl Feed {
             () = std::future::pending() => {}
         }
         Ok(())
+    }
+}
+
+/// One look at the segments that a task has now.
+pub(crate) struct CatchUp(Boxed<'static, Option<Partials>>);
+
+impl std::fmt::Debug for CatchUp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CatchUp").finish_non_exhaustive()
+    }
+}
+
+impl CatchUp {
+    /// Looks at the segments after a number.
+    pub(crate) fn new(core: &Arc<Core>, task: &str, after: u64) -> Self {
+        let (core, task) = (Arc::clone(core), task.to_owned());
+        Self(Box::pin(async move {
+            let mut tries = 0;
+            loop {
+                let pulled = pull(&core, &task, after).await;
+                let Err(error) = &pulled else { return pulled };
+                if !error.is_transient() || tries == CATCH_UP_TRIES {
+                    return pulled;
+                }
+                tries += 1;
+                let asked_for = match error.reason() {
+                    Some(Reason::Busy { retry_after }) => retry_after,
+                    _ => None,
+                };
+                tokio::time::sleep(asked_for.unwrap_or(core.limits().poll_floor)).await;
+            }
+        }))
+    }
+
+    /// Returns whether the tracker has all that there was, or nothing more can be read.
+    pub(crate) async fn finish(&mut self, tracker: &mut Tracker) -> bool {
+        match self.0.as_mut().await {
+            Ok(Some(partials)) => {
+                let last = partials.last_seq;
+                take(tracker, partials).is_err() || tracker.contiguous() >= last
+            }
+            Ok(None) => true,
+            Err(error) => {
+                tracing::debug!(%error, "partial results before a question could not be read");
+                true
+            }
+        }
     }
 }
 

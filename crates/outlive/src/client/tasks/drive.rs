@@ -1,6 +1,10 @@
 //! Brings a task to its end: watches it, answers what it asks, fetches what came of it.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use outlive_protocol::era::client::{ClientEra, TaskDialect, TaskSnapshot, TaskStatus};
 use outlive_wire::{CallToolResult, ErrorObject, Method, RawJson};
@@ -78,6 +82,12 @@ pub(crate) struct Drive {
     grace: Option<Instant>,
     /// Whether questions go to the answerer; otherwise they are events.
     answers: bool,
+    /// Whether new questions are held until what the task emitted before them has been read.
+    holds: bool,
+    /// The state with the questions that are held.
+    held: Option<TaskSnapshot>,
+    /// Questions that were held.
+    released: BTreeSet<String>,
     /// What was seen and is not dealt with yet: whoever waits for that may be dropped.
     seen: Option<TaskSnapshot>,
     /// What was answered and is not given yet, for the same reason.
@@ -115,6 +125,9 @@ impl Drive {
             deadline,
             grace: None,
             answers: true,
+            holds: false,
+            held: None,
+            released: BTreeSet::new(),
             seen: None,
             settled: Vec::new(),
         }
@@ -125,8 +138,32 @@ impl Drive {
         self.answers = answers;
     }
 
+    /// Holds new questions until [`Drive::release`], or no longer.
+    pub(crate) fn set_holding(&mut self, holds: bool) {
+        self.holds = holds;
+        if !holds {
+            self.release();
+        }
+    }
+
+    /// Whether questions are held.
+    pub(crate) fn is_holding(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// Lets the questions go that are held.
+    pub(crate) fn release(&mut self) {
+        let Some(held) = self.held.take() else { return };
+        // To be asked now, whatever is emitted after them.
+        for (key, _) in held.questions.iter().flat_map(|questions| questions.iter()) {
+            self.released.insert(key.to_owned());
+        }
+        self.seen = Some(held);
+    }
+
     /// To the end.
     pub(crate) async fn finish(&mut self) -> Result<CallToolResult> {
+        self.set_holding(false);
         loop {
             if let TaskEvent::Done(result) = self.next().await? {
                 return Ok(*result);
@@ -269,6 +306,15 @@ impl Drive {
             return Err(Error::broke(format!("it asks {} questions at once", questions.len())));
         }
         let saved = self.record.saved().await.answers;
+        let is_new = |key: &str| {
+            !saved.contains_key(key)
+                && !self.known.contains_key(key)
+                && !self.released.contains(key)
+        };
+        if self.holds && questions.iter().any(|(key, _)| is_new(key)) {
+            self.held = Some(snapshot.clone());
+            return Ok(Some(TaskEvent::Status(Box::new(snapshot))));
+        }
         let mut resend = Vec::new();
         for (key, request) in questions {
             // What was answered is not asked again; what may not have arrived is sent again.

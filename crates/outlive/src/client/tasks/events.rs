@@ -4,7 +4,7 @@ use super::{TaskEvent, TaskHandle};
 use crate::client::{
     answer::{Answer, Question},
     error::Result,
-    stream::{Feed, fed, segment},
+    stream::{CatchUp, Feed, fed, segment},
     tracker::Tracker,
 };
 
@@ -14,6 +14,8 @@ pub struct TaskEvents<'a> {
     handle: &'a mut TaskHandle,
     feed: Option<Feed>,
     tracker: Tracker,
+    /// Reads what was emitted before the questions that are held.
+    catching_up: Option<CatchUp>,
     is_over: bool,
 }
 
@@ -21,7 +23,9 @@ impl<'a> TaskEvents<'a> {
     pub(super) fn new(handle: &'a mut TaskHandle) -> Self {
         let feed = Feed::of(handle.core(), handle.task_id());
         let tracker = Tracker::new(handle.core().limits().segment_bytes);
-        Self { handle, feed, tracker, is_over: false }
+        // Its output and its questions come on different ways, and output goes first.
+        handle.hold_questions(feed.is_some());
+        Self { handle, feed, tracker, catching_up: None, is_over: false }
     }
 
     /// Puts questions to the answerer, as [`TaskHandle::wait`] does, in place of making events of them.
@@ -41,6 +45,10 @@ impl<'a> TaskEvents<'a> {
                 let segment = segment(number, block).map(Box::new);
                 return Some(segment.map(TaskEvent::Partial));
             }
+            if self.handle.is_holding() {
+                self.catch_up().await;
+                continue;
+            }
             let event = tokio::select! {
                 biased;
                 fed = fed(&mut self.feed, &mut self.tracker) => match fed {
@@ -49,6 +57,7 @@ impl<'a> TaskEvents<'a> {
                     Err(error) => {
                         tracing::warn!(%error, "partial results of a task do not come any more");
                         self.feed = None;
+                        self.handle.hold_questions(false);
                         continue;
                     }
                 },
@@ -60,6 +69,19 @@ impl<'a> TaskEvents<'a> {
                 Err(error) => !error.is_transient(),
             };
             return Some(event);
+        }
+    }
+
+    /// Reads what the task has emitted until now, and lets the questions go that were held for it. Can be dropped
+    /// while it waits.
+    async fn catch_up(&mut self) {
+        let (core, id) = (self.handle.core(), self.handle.task_id().unwrap_or_default());
+        let after = self.tracker.contiguous();
+        let catching_up = self.catching_up.get_or_insert_with(|| CatchUp::new(core, id, after));
+        let has_all = catching_up.finish(&mut self.tracker).await;
+        self.catching_up = None;
+        if has_all {
+            self.handle.release_questions();
         }
     }
 

@@ -124,6 +124,25 @@ impl TaskHandle {
         }
     }
 
+    /// Holds new questions until [`TaskHandle::release_questions`], or no longer.
+    pub(super) fn hold_questions(&mut self, holds: bool) {
+        if let State::Task(_, _, Some(drive)) = &mut self.state {
+            drive.set_holding(holds);
+        }
+    }
+
+    /// Whether questions are held.
+    pub(super) fn is_holding(&self) -> bool {
+        matches!(&self.state, State::Task(_, _, Some(drive)) if drive.is_holding())
+    }
+
+    /// Lets the questions go that are held.
+    pub(super) fn release_questions(&mut self) {
+        if let State::Task(_, _, Some(drive)) = &mut self.state {
+            drive.release();
+        }
+    }
+
     /// The next thing that happens to the task. Can be dropped while it waits.
     pub(crate) async fn drive_on(&mut self) -> Result<TaskEvent> {
         let event = match &mut self.state {

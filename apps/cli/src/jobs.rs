@@ -1,0 +1,152 @@
+//! `outlive jobs`: the commands that run for a server, whether or not the server does.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use serde_json::json;
+
+use crate::{
+    job::{JobInfo, Jobs, State},
+    paths,
+    print::{self, talk},
+    serve::Label,
+    store::{block_on, plain, rough, wall_clock},
+    trouble::{Kind, Result, Trouble},
+};
+
+/// Lists the commands that run for a server, and ends them.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  outlive jobs list                     commands of ./outlive.toml, or of the demo
+  outlive jobs list --data /srv/outlive --json
+  outlive jobs end 3f2a91c0             ends one, with all its processes
+
+The first digits of an ID are enough. Exit codes: 0 done, 1 there is no such job, 2 wrong use.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Shows each command that runs: its tool, its caller, how old it is, and what it waits for
+    List {
+        #[command(flatten)]
+        server: Server,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Ends a command and all its processes
+    End {
+        /// The ID of the job, or its first digits
+        id: String,
+        #[command(flatten)]
+        server: Server,
+    },
+}
+
+/// Whose commands.
+#[derive(clap::Args)]
+struct Server {
+    /// The file that the server serves; ./outlive.toml if it is there, else the demo
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The data folder of the server
+    #[arg(long, value_name = "FOLDER")]
+    data: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    match args.command {
+        Command::List { server, json } => list(&server, json),
+        Command::End { id, server } => block_on(end(&server, &id)),
+    }
+}
+
+impl Server {
+    /// The jobs, or none where no server has run.
+    fn jobs(&self) -> Result<Option<Jobs>> {
+        let file =
+            self.file.as_deref().or(Some(Path::new("outlive.toml")).filter(|file| file.exists()));
+        let data = match &self.data {
+            Some(data) => data.clone(),
+            None => paths::of_server(file)?,
+        };
+        let jobs = data.join("jobs");
+        if !jobs.is_dir() {
+            return Ok(None);
+        }
+        Ok(Some(Jobs::open(&jobs)?))
+    }
+}
+
+/// Those that run, the oldest first.
+fn running(jobs: Option<&Jobs>) -> Result<Vec<JobInfo>> {
+    let mut running = jobs.map(Jobs::list).transpose()?.unwrap_or_default();
+    running.retain(|job| job.state == State::Running);
+    running.sort_by_key(|job| job.started_at);
+    Ok(running)
+}
+
+fn list(server: &Server, as_json: bool) -> Result<ExitCode> {
+    let running = running(server.jobs()?.as_ref())?;
+    if as_json {
+        for job in &running {
+            print::data(&json(job).to_string()).map_err(Trouble::usage)?;
+        }
+    } else if running.is_empty() {
+        talk!("no command runs");
+    } else {
+        let head =
+            format!("{:<12}  {:<20}  {:<20}  {:>8}  WAITS FOR", "ID", "TOOL", "CALLER", "AGE");
+        for line in std::iter::once(head).chain(running.iter().map(row)) {
+            print::data(&line).map_err(Trouble::usage)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(job: &JobInfo) -> String {
+    let label = Label::of(job);
+    let tool = label.as_ref().map_or("", |label| label.tool.as_str());
+    let caller = label.as_ref().map_or("", |label| label.caller.as_str());
+    let age = job.started_at.map(|at| rough(wall_clock().saturating_sub(at))).unwrap_or_default();
+    let waits = job.waits_for.as_ref().map(|waits| plain(&waits.message)).unwrap_or_default();
+    let id = job.id.get(..12).unwrap_or(&job.id);
+    let line = format!("{id:<12}  {:<20}  {:<20}  {age:>8}  {waits}", plain(tool), plain(caller));
+    line.trim_end().to_owned()
+}
+
+fn json(job: &JobInfo) -> serde_json::Value {
+    let label = Label::of(job);
+    json!({
+        "id": job.id,
+        "tool": label.as_ref().map(|label| &label.tool),
+        "caller": label.as_ref().map(|label| &label.caller),
+        "startedAt": job.started_at,
+        "isTask": job.note.is_some(),
+        "waitsFor": job.waits_for.as_ref().map(|waits| &waits.message),
+        "waitsSince": job.waits_for.as_ref().map(|waits| waits.since),
+    })
+}
+
+async fn end(server: &Server, id: &str) -> Result<ExitCode> {
+    let jobs = server.jobs()?;
+    let found: Vec<JobInfo> =
+        running(jobs.as_ref())?.into_iter().filter(|job| job.id.starts_with(id)).collect();
+    let (Some(jobs), [job]) = (&jobs, &found[..]) else {
+        let what = match found.len() {
+            0 => format!("no command with the ID {id} runs"),
+            count => format!("{count} commands have an ID that begins with {id}"),
+        };
+        return Err(Trouble::new(Kind::Failed, what).remedy("`outlive jobs list` shows them"));
+    };
+    if let Some(running) = jobs.find(&job.id).await? {
+        running.end().await?;
+    }
+    talk!("ended");
+    Ok(ExitCode::SUCCESS)
+}

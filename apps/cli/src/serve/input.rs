@@ -1,0 +1,149 @@
+//! Input requests of a command: what its user sees, and the line that the command gets in response.
+
+use outlive::{
+    server::{Durable, Error, Reply},
+    wire::RequestedSchema,
+};
+use serde_json::{Map, Value as Json, json};
+
+use crate::job::InputLine;
+
+/// How much of what a command printed stands above the text of an input request.
+const MAX_LINES: usize = 40;
+const MAX_BYTES: usize = 4 << 10;
+
+/// Requests input from the user. Returns the line for the command.
+///
+/// `printed` is what the command has printed and the client cannot read elsewhere before it responds.
+pub(super) async fn request(
+    input: &InputLine,
+    cx: &Durable,
+    number: u32,
+    printed: Option<&str>,
+) -> String {
+    let key = ("input", number);
+    let message = match printed.map(last_lines).filter(|printed| !printed.is_empty()) {
+        Some(printed) => format!("{printed}\n\n{}", input.message),
+        None => input.message.clone(),
+    };
+    let reply = match &input.url {
+        Some(url) => cx.elicit_url(key, message, url).reply().await.map(|reply| match reply {
+            Reply::Accepted(()) => Reply::Accepted(Map::new()),
+            Reply::Declined => Reply::Declined,
+            Reply::Cancelled => Reply::Cancelled,
+        }),
+        None => match schema(input) {
+            Ok(schema) => cx.elicit_with::<Map<String, Json>>(key, message, schema).reply().await,
+            Err(error) => Err(Error::new(format!("`fields` of the input request: {error}"))),
+        },
+    };
+    response(input, reply)
+}
+
+fn response(input: &InputLine, reply: Result<Reply<Map<String, Json>>, Error>) -> String {
+    let key = &input.key;
+    match reply {
+        Ok(Reply::Accepted(mut content)) => {
+            // In the order of the request, so that a script can read it with a pattern.
+            let order = input.fields.iter().flatten().map(|(name, _)| name);
+            let mut sorted: Map<String, Json> =
+                order.filter_map(|name| Some((name.clone(), content.remove(name)?))).collect();
+            sorted.extend(content);
+            json!({"response": key, "action": "accept", "content": sorted}).to_string()
+        }
+        Ok(Reply::Declined) => json!({"response": key, "action": "decline"}).to_string(),
+        Ok(Reply::Cancelled) => json!({"response": key, "action": "cancel"}).to_string(),
+        // The client was not asked: the command can go on without, if it knows how.
+        Err(error) => {
+            json!({"response": key, "action": "cancel", "reason": error.to_string()}).to_string()
+        }
+    }
+}
+
+/// The form; without fields it is yes or no. What has no default must be filled in, unless the command says which.
+fn schema(input: &InputLine) -> serde_json::Result<RequestedSchema> {
+    let yes_or_no = || {
+        let field = json!({"type": "boolean", "title": "Yes"});
+        Map::from_iter([("yes".to_owned(), field)])
+    };
+    let fields = input.fields.clone().unwrap_or_else(yes_or_no);
+    let without_default = || {
+        let needed = fields.iter().filter(|(_, field)| field.get("default").is_none());
+        needed.map(|(name, _)| name.clone()).collect()
+    };
+    let required = input.required.clone().unwrap_or_else(without_default);
+    let schema = json!({"type": "object", "properties": fields, "required": required});
+    serde_json::from_value(schema)
+}
+
+/// Drops the beginning of what was printed, once it is much longer than what is shown of it.
+pub(super) fn shorten(printed: &mut String) {
+    if printed.len() > 8 * MAX_BYTES {
+        let mut start = printed.len() - 2 * MAX_BYTES;
+        while !printed.is_char_boundary(start) {
+            start += 1;
+        }
+        printed.drain(..start);
+    }
+}
+
+/// The end of what was printed, in whole lines where it can be, and a mark if there was more.
+fn last_lines(printed: &str) -> String {
+    let printed = printed.trim_end_matches('\n');
+    let mut start = printed.len().saturating_sub(MAX_BYTES);
+    while !printed.is_char_boundary(start) {
+        start += 1;
+    }
+    let mut end = &printed[start..];
+    if start > 0 {
+        // The rest of a line that is cut.
+        end = end.split_once('\n').map_or(end, |(_, rest)| rest);
+    }
+    let surplus = end.split('\n').count().saturating_sub(MAX_LINES);
+    if surplus > 0 {
+        end = end.splitn(surplus + 1, '\n').last().unwrap_or_default();
+    }
+    if end.len() < printed.len() { format!("[…]\n{end}") } else { end.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{InputLine, MAX_BYTES, MAX_LINES, last_lines, response, schema};
+
+    fn input(request: Value) -> InputLine {
+        serde_json::from_value(request).expect("is an input request")
+    }
+
+    #[test]
+    fn form_without_fields_is_yes_or_no() {
+        let schema = schema(&input(json!({"input": "go", "message": "Go?"}))).expect("is a form");
+        assert_eq!(schema.required.as_deref(), Some(&["yes".to_owned()][..]));
+    }
+
+    #[test]
+    fn field_with_a_default_may_stay_empty() {
+        let fields = json!({"a": {"type": "string"}, "b": {"type": "integer", "default": 1}});
+        let asked = input(json!({"input": "go", "message": "Go?", "fields": fields}));
+        assert_eq!(schema(&asked).expect("is a form").required, Some(vec!["a".to_owned()]));
+    }
+
+    #[test]
+    fn response_names_its_key() {
+        let asked = input(json!({"input": "a\"b", "message": "Go?"}));
+        let line = response(&asked, Ok(outlive::server::Reply::Declined));
+        assert_eq!(line, r#"{"response":"a\"b","action":"decline"}"#);
+    }
+
+    #[test]
+    fn printed_text_above_a_request_is_its_last_lines() {
+        assert_eq!(last_lines("one\ntwo\n"), "one\ntwo");
+        let many: String = (0..100).map(|number| format!("{number}\n")).collect();
+        let shown = last_lines(&many);
+        assert_eq!(shown.lines().count(), MAX_LINES + 1);
+        assert!(shown.starts_with("[…]\n60\n") && shown.ends_with("\n99"), "{shown}");
+        let long = last_lines(&"ü".repeat(MAX_BYTES));
+        assert!(long.starts_with("[…]\nü") && long.len() <= MAX_BYTES + 6, "{}", long.len());
+    }
+}

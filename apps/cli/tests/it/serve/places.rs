@@ -1,0 +1,141 @@
+//! Processes have an owner and a bound.
+
+use std::{fs, process::Command, time::Duration};
+
+use outlive::client::{Answer, Answers, Client, TaskHandle, texts};
+use serde_json::json;
+
+use super::{Place, builder, until};
+
+const FILE: &str = r#"
+[server]
+max_waiting_jobs_per_caller = 3
+
+[tools.ask]
+description = "Asks, and waits."
+shell = true
+asks = true
+concurrency = 5
+task = "TASK"
+env = { MARK = "1" }
+command = '''
+echo '{"input": "go", "message": "Go on?"}' >&3
+read -r response <&4
+echo done
+'''
+
+[tools.hello]
+description = "Says hello."
+command = ["echo", "hello"]
+"#;
+
+/// A client that never comes back with an answer.
+async fn leaver(place: &Place) -> Client {
+    let answers = Answers::new().form(|_| std::future::pending::<Answer>());
+    place.client_with(builder().answerer(answers)).await
+}
+
+/// Calls the tool, and leaves while it waits.
+async fn leave(place: &Place) -> Option<String> {
+    let client = leaver(place).await;
+    let call = client.call_tool("ask", json!({}));
+    match tokio::time::timeout(Duration::from_secs(3), async { call.await }).await {
+        Ok(Ok(result)) => Some(texts(&result)),
+        Ok(Err(error)) => Some(error.to_string()),
+        Err(_) => None,
+    }
+}
+
+fn jobs(place: &Place, arguments: &[&str]) -> std::process::Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_outlive"));
+    command.arg("jobs").args(arguments).arg("--data").arg(place.folder.join("data"));
+    command.output().unwrap()
+}
+
+fn listed(place: &Place) -> Vec<serde_json::Value> {
+    let listed = jobs(place, &["list", "--json"]).stdout;
+    String::from_utf8(listed)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn abandoned_questions_are_bounded_listed_and_ended_across_a_restart() {
+    let mut place = Place::new(&FILE.replace("TASK", "never"));
+    for _ in 0..3 {
+        assert_eq!(leave(&place).await, None);
+    }
+    let refused = leave(&place).await.expect("a fourth is not left waiting");
+    assert!(refused.contains("max_waiting_jobs_per_caller"), "{refused}");
+    until("the fourth ends", || (place.running_jobs().len() == 3).then_some(())).await;
+    place.kill();
+    place.start();
+    // Those that were left count on.
+    let refused = leave(&place).await.expect("a fourth is not left waiting");
+    assert!(refused.contains("max_waiting_jobs_per_caller"), "{refused}");
+    let found = listed(&place);
+    assert_eq!(found.len(), 3, "{found:?}");
+    for job in &found {
+        assert_eq!((&job["tool"], &job["waitsFor"]), (&json!("ask"), &json!("Go on?")));
+        assert_eq!(job["caller"], "127.0.0.1");
+        let ended = jobs(&place, &["end", job["id"].as_str().unwrap()]);
+        assert!(ended.status.success(), "{ended:?}");
+    }
+    assert!(listed(&place).is_empty() && place.left_over().is_empty());
+    assert_eq!(leave(&place).await, None);
+    assert!(!jobs(&place, &["end", "00"]).status.success());
+}
+
+#[tokio::test]
+async fn job_that_waits_for_input_keeps_its_place_and_others_are_refused() {
+    let file = FILE.replace("TASK", "never").replace("concurrency = 5", "concurrency = 2");
+    let place = Place::new(&file);
+    for _ in 0..2 {
+        assert_eq!(leave(&place).await, None);
+    }
+    let refused = leave(&place).await.expect("there is no place");
+    assert!(refused.contains("tools.ask.concurrency"), "{refused}");
+    assert_eq!(place.running_jobs().len(), 2);
+    let client = place.client().await;
+    assert_eq!(texts(&client.call_tool("hello", json!({})).await.unwrap()), "hello");
+}
+
+#[tokio::test]
+async fn task_that_waits_for_a_place_starts_when_one_is_free_and_says_so() {
+    let place = Place::new(
+        r#"
+[tools.slow]
+description = "Runs until it may end."
+shell = true
+concurrency = 1
+task = "always"
+command = 'while [ ! -e "$arg_until" ]; do sleep 0.02; done; echo ended'
+[tools.slow.arguments]
+until = { type = "string" }
+"#,
+    );
+    let client = place.client().await;
+    let mut first = client.start_tool("slow", json!({"until": "one"})).await.unwrap();
+    let mut second = client.start_tool("slow", json!({"until": "two"})).await.unwrap();
+    says(&second, "waits: 1 run already").await;
+    fs::write(place.folder.join("one"), "").unwrap();
+    assert_eq!(texts(&first.wait().await.unwrap()), "ended");
+    says(&second, "started").await;
+    fs::write(place.folder.join("two"), "").unwrap();
+    assert_eq!(texts(&second.wait().await.unwrap()), "ended");
+}
+
+/// Waits until a task has a status message.
+async fn says(task: &TaskHandle, message: &str) {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+    loop {
+        let seen = task.look().await.unwrap().expect("it is a task");
+        if seen.message.as_deref() == Some(message) {
+            return;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "{seen:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
