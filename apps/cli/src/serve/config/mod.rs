@@ -3,6 +3,7 @@
 //! - `reader`: TOML with lines; it gathers mistakes. `problem`: a mistake, and all of them.
 //! - `units`: spans of time and amounts of bytes.
 //! - `auth`: whose tokens are taken.
+//! - `limits`: what callers may use of the server.
 //! - `proxy`: the identity provider behind our own authorization server.
 //! - `grants`: which of its users get which scopes.
 //! - `argument`: arguments of tools, and their schema.
@@ -12,6 +13,7 @@
 mod argument;
 mod auth;
 mod grants;
+mod limits;
 mod problem;
 mod proxy;
 mod reader;
@@ -34,6 +36,7 @@ use tool::Asked;
 use units::Span;
 
 pub(crate) use auth::{AuthConfig, Check};
+pub(crate) use limits::ServerLimits;
 pub(crate) use problem::{Mistake, Mistakes};
 pub(crate) use tool::{OnCrash, Output, Ready, TaskMode, ToolConfig};
 pub(crate) use units::in_words;
@@ -63,6 +66,7 @@ pub(crate) struct ServerConfig {
     pub(crate) allow_origins: Vec<String>,
     pub(crate) trust_proxies: Vec<IpAddr>,
     pub(crate) open_to_anyone: bool,
+    pub(crate) limits: ServerLimits,
 }
 
 /// `[tasks]`.
@@ -194,6 +198,7 @@ fn server(section: Option<Section<'_>>, asked: &mut Asked) -> Read<ServerConfig>
         allow_origins: section.read("allow_origins")?.unwrap_or_default(),
         trust_proxies: section.attempt(proxies).unwrap_or_default(),
         open_to_anyone: section.read("open_to_anyone")?.unwrap_or(false),
+        limits: ServerLimits::read(&mut section)?,
     };
     asked.note("server", section.finish()?);
     Ok(read)
