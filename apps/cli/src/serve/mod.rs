@@ -249,6 +249,7 @@ fn builder(
         });
     let mut builder = Server::builder(&server.name, &server.version)
         .seal_keys(keys)
+        .limits(|limits| server.limits.protocol(limits))
         .tasks(config)
         .experimental("dev.outlive/idempotency", serde_json::json!({}));
     if let Some(title) = &server.title {
@@ -286,6 +287,7 @@ fn http(
     for proxy in &server.trust_proxies {
         http = http.trust_proxy(*proxy);
     }
+    let http = server.limits.http(http);
     Ok(if server.open_to_anyone { http.open_to_anyone() } else { http })
 }
 

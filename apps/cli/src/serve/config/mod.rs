@@ -3,6 +3,7 @@
 //! - `reader`: TOML with lines; it gathers mistakes. `problem`: a mistake, and all of them.
 //! - `units`: spans of time and amounts of bytes.
 //! - `auth`: whose tokens are taken.
+//! - `limits`: what callers may use of the server.
 //! - `proxy`: the identity provider behind our own authorization server.
 //! - `grants`: which of its users get which scopes.
 //! - `argument`: arguments of tools, and their schema.
@@ -12,6 +13,7 @@
 mod argument;
 mod auth;
 mod grants;
+mod limits;
 mod problem;
 mod proxy;
 mod reader;
@@ -34,6 +36,7 @@ use tool::Asked;
 use units::Span;
 
 pub(crate) use auth::{AuthConfig, Check};
+pub(crate) use limits::ServerLimits;
 pub(crate) use problem::{Mistake, Mistakes};
 pub(crate) use tool::{OnCrash, Output, Ready, TaskMode, ToolConfig};
 pub(crate) use units::in_words;
@@ -68,6 +71,7 @@ pub(crate) struct ServerConfig {
     /// Token that opens the metrics at `listen`.
     pub(crate) metrics_token_file: Option<PathBuf>,
     pub(crate) max_waiting_jobs_per_caller: u32,
+    pub(crate) limits: ServerLimits,
 }
 
 /// `[tasks]`.
@@ -205,6 +209,7 @@ fn server(section: Option<Section<'_>>, asked: &mut Asked) -> Read<ServerConfig>
         max_waiting_jobs_per_caller: section
             .read("max_waiting_jobs_per_caller")?
             .unwrap_or(MAX_WAITING_JOBS),
+        limits: ServerLimits::read(&mut section)?,
     };
     asked.note("server", section.finish()?);
     Ok(read)

@@ -431,6 +431,24 @@ fn the_page_says_the_defaults() {
 }
 
 #[test]
+fn the_page_says_the_limits_of_the_library() {
+    let library =
+        format!("{:?} {:?}", outlive::http::HttpConfig::new(), outlive::server::Limits::default());
+    let is_limit = |key: &str| key.starts_with("max_") || key.ends_with("_timeout");
+    let rows: Vec<_> = rows("server").into_iter().filter(|(key, _)| is_limit(key)).collect();
+    assert_eq!(rows.len(), 15);
+    for (key, said) in rows {
+        let said = said.trim_matches('`');
+        let bytes = |unit: &str, shift: u32| {
+            said.strip_suffix(unit).map(|number| number.parse::<u64>().unwrap() << shift)
+        };
+        let amount = bytes(" MiB", 20).or_else(|| bytes(" KiB", 10));
+        let said = amount.map_or(said.to_owned(), |amount| amount.to_string());
+        assert!(library.contains(&format!(" {key}: {said},")), "{key}: {said}, in {library}");
+    }
+}
+
+#[test]
 fn the_examples_of_the_page_can_be_read() {
     let blocks = PAGE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
     let mut count = 0;

@@ -10,9 +10,9 @@ use outlive::{
     http::{HttpConfig, StaticTokens},
     server::Tool,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::http::{MODERN, Pair, Piece, Request, Response, TestServer};
+use crate::support::http::{MODERN, Piece, Request, Response, TestServer};
 
 const ANNA: &str = "annas-token-0123456789";
 const BERT: &str = "berts-token-0123456789";
@@ -210,13 +210,13 @@ async fn there_are_as_many_streams_as_there_may_be() {
 }
 
 /// Posts calls whose results are large until one is refused, and reads nothing.
-async fn post_unread(server: &TestServer, pair: &Pair) -> Response {
+async fn post_unread(server: &TestServer, post: impl Fn(Value) -> Request) -> Response {
     let text = "x".repeat(1 << 20);
     // More than the buffers of two sockets take.
     for id in 0..100 {
         let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
             "params": {"name": "echo", "arguments": {"text": text}}});
-        let response = server.send(pair.request(call)).await;
+        let response = server.send(post(call)).await;
         if response.status() != 202 {
             return response;
         }
@@ -230,7 +230,7 @@ async fn stream_that_is_not_read_ends_with_the_name_of_the_limit() {
     let server = TestServer::start().await;
     let mut other = server.pair_ready("2024-11-05").await;
     let slow = server.pair_ready("2024-11-05").await;
-    let refused = post_unread(&server, &slow).await;
+    let refused = post_unread(&server, |call| slow.request(call)).await;
     assert_eq!(refused.status(), 429);
     let error = refused.json()["error"]["message"].to_string();
     assert!(error.contains("`max_stream_bytes`"), "{error}");
@@ -247,7 +247,8 @@ async fn unread_streams_of_one_caller_share_one_limit() {
     let server = TestServer::with(config).await;
     let slow = server.pair_as("2024-11-05", Some(ANNA)).await;
     slow.handshake(&server).await;
-    let error = post_unread(&server, &slow).await.json()["error"]["message"].to_string();
+    let refused = post_unread(&server, |call| slow.request(call)).await;
+    let error = refused.json()["error"]["message"].to_string();
     assert!(error.contains("`max_unread_bytes_per_caller`"), "{error}");
     let mut theirs = server.pair_as("2024-11-05", Some(BERT)).await;
     theirs.handshake(&server).await;

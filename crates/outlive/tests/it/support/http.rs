@@ -15,7 +15,6 @@ use std::{future::Future, time::Duration};
 
 pub(crate) use client::{Connection, Response, Stream};
 pub(crate) use clock::ManualClock;
-pub(crate) use pair::Pair;
 pub(crate) use request::{MODERN, Request, Session};
 pub(crate) use server::TestServer;
 pub(crate) use sse::{Event, Piece};
