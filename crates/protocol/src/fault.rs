@@ -64,6 +64,13 @@ pub enum Fault {
         /// When it is worth trying again.
         retry_after: Duration,
     },
+    /// A limit is used up that has a name, by this caller or by all of them.
+    OverLimit {
+        /// Its name, as operators and authors know it.
+        limit: Cow<'static, str>,
+        /// When it is worth trying again.
+        retry_after: Duration,
+    },
     /// What the answer would have to come from cannot be used at the moment. That says nothing about
     /// what was asked for: it may be there, or have been done.
     Unavailable {
@@ -141,6 +148,12 @@ impl fmt::Display for Fault {
             Self::Busy { retry_after } => {
                 write!(f, "too many requests; try again in {} ms", retry_after.as_millis().max(1))
             }
+            Self::OverLimit { limit, retry_after } => write!(
+                f,
+                "the limit `{}` is used up; try again in {} ms",
+                short(limit),
+                retry_after.as_millis().max(1)
+            ),
             Self::Unavailable { retry_after } => write!(
                 f,
                 "what is kept here cannot be read or written at the moment; try again in {} ms",

@@ -11,6 +11,7 @@ use outlive_wire::RawJson;
 
 use crate::{
     Entry, Misuse, RunId, Segment,
+    engine::Capacity,
     polled::{polling, step_of},
     questions::Questions,
     segment::Segments,
@@ -89,12 +90,14 @@ pub enum Crash {
     AfterRecords(usize),
 }
 
-/// That a run wants to go on elsewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// That a run wants to go on elsewhere, or later.
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "one wish")]
 pub struct Shed {
     /// When the client should come back, if not at once.
     pub after: Option<Duration>,
+    /// What it waits for a permit of.
+    pub capacity: Option<Capacity>,
 }
 
 /// A journal as it is kept between runs.
@@ -192,13 +195,20 @@ impl Journal {
     /// The run wants to go on elsewhere.
     pub fn shed(&self, run: RunId, after: Option<Duration>) -> Result<(), Misuse> {
         let mut state = self.enter(run, "shed")?;
-        state.shed = Some(Shed { after });
+        state.shed = Some(Shed { after, capacity: None });
+        Ok(())
+    }
+
+    /// The run of a task wants to go on when there is a permit for it.
+    pub fn wait_for_permit(&self, run: RunId, capacity: &Capacity) -> Result<(), Misuse> {
+        let mut state = self.enter(run, capacity.name())?;
+        state.shed = Some(Shed { after: None, capacity: Some(capacity.clone()) });
         Ok(())
     }
 
     /// Whether the run wants to go on elsewhere, and when.
     pub fn wants_to_shed(&self) -> Option<Shed> {
-        self.lock().shed
+        self.lock().shed.clone()
     }
 
     /// Whether the run waits for nothing that happens by itself.

@@ -3,7 +3,7 @@
 //! A tool that ran and failed is a *result* that its model can read; a request that we refuse is a
 //! [`Fault`]. Handlers return this type for both, and `?` on a foreign error makes the first.
 
-use std::{any::Any, fmt};
+use std::{any::Any, fmt, time::Duration};
 
 use outlive_protocol::Fault;
 use outlive_tasks::Failure;
@@ -134,9 +134,17 @@ impl Error {
             Kind::Durable(DurableError::MissingCapability { required, .. }) => {
                 Err(Fault::MissingCapability { required })
             }
+            Kind::Durable(DurableError::NoCapacity { capacity }) => Err(over_limit(capacity)),
             Kind::Durable(error) => Ok(error.to_string()),
         }
     }
+}
+
+/// When it is worth trying again to get a permit.
+const RETRY_CAPACITY: Duration = Duration::from_secs(1);
+
+fn over_limit(limit: String) -> Fault {
+    Fault::OverLimit { limit: limit.into(), retry_after: RETRY_CAPACITY }
 }
 
 /// What a user or a client did is told to the client; what the handler did wrong is in the log.
@@ -145,6 +153,7 @@ fn durable_fault(error: DurableError) -> Fault {
     const REJECTED: i32 = -1;
     match error {
         DurableError::MissingCapability { required, .. } => Fault::MissingCapability { required },
+        DurableError::NoCapacity { capacity } => over_limit(capacity),
         DurableError::Declined { .. }
         | DurableError::Cancelled { .. }
         | DurableError::TimedOut { .. }

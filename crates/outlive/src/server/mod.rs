@@ -59,7 +59,10 @@ pub use outlive_protocol::Completed;
 pub use outlive_protocol::{
     Call, Clock, Fault, Limits, Notice, Outcome, Principal, Scopes, Session,
 };
-pub use outlive_tasks::{IntoKey, Key, Misuse};
+pub use outlive_tasks::{
+    IntoKey, Key, Misuse,
+    engine::{Capacity, Permit},
+};
 pub use outlive_wire::{
     Annotations, CacheHints, CacheScope, CallToolResult, ContentBlock, GetPromptResult, Icon,
     LoggingLevel, Meta, PromptArgument, PromptMessage, ResourceContents, Role, ToolAnnotations,

@@ -25,7 +25,7 @@ pub(super) fn common(fault: &Fault) -> (i32, Option<RawJson>) {
         | Fault::HeaderMismatch(_)
         | Fault::MissingCapability { .. }
         | Fault::UnsupportedVersion { .. } => code::INVALID_PARAMS,
-        Fault::Busy { .. } => BUSY,
+        Fault::Busy { .. } | Fault::OverLimit { .. } => BUSY,
         Fault::Custom(error) => error.code,
         Fault::Internal | Fault::Unavailable { .. } => code::INTERNAL,
     };
@@ -40,6 +40,12 @@ fn common_data(fault: &Fault) -> Option<RawJson> {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Retry {
+        retry_after_ms: u64,
+    }
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Over<'a> {
+        limit: &'a str,
         retry_after_ms: u64,
     }
     #[derive(Serialize)]
@@ -59,6 +65,10 @@ fn common_data(fault: &Fault) -> Option<RawJson> {
         Fault::UnknownResource { uri } => to_raw_value(&Uri { uri }).ok(),
         Fault::Busy { retry_after } | Fault::Unavailable { retry_after } => {
             to_raw_value(&Retry { retry_after_ms: retry_after.as_millis().max(1) as u64 }).ok()
+        }
+        Fault::OverLimit { limit, retry_after } => {
+            let retry_after_ms = retry_after.as_millis().max(1) as u64;
+            to_raw_value(&Over { limit, retry_after_ms }).ok()
         }
         Fault::Custom(error) => error.data.clone(),
         _ => None,

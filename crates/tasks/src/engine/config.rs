@@ -18,6 +18,10 @@ pub struct EngineConfig {
     pub sweep: Duration,
     /// How many tasks run at once in this process.
     pub running: usize,
+    /// How many tasks of one caller run at once in this process; `None` for a quarter of `running`.
+    /// Others of it wait in the store, so that no caller takes all the places. One that has waited
+    /// for a permit of a [`Capacity`](super::Capacity) and has got it begins all the same.
+    pub max_running_per_caller: Option<usize>,
     /// How many tasks are claimed or swept at once.
     pub batch: usize,
     /// How long a task that is asked to stop may take.
@@ -40,6 +44,11 @@ pub struct EngineConfig {
 }
 
 impl EngineConfig {
+    /// How many tasks of one caller run at once.
+    pub(super) fn per_caller(&self) -> usize {
+        self.max_running_per_caller.unwrap_or(self.running / 4).max(1)
+    }
+
     /// What becomes of a task whose work is over; `keep` if an operator has to look at it. One that
     /// was cancelled needs none.
     pub(super) fn over(&self, outcome: TaskOutcome, keep: bool) -> Then {
@@ -67,6 +76,7 @@ impl Default for EngineConfig {
             poll: Duration::from_secs(1),
             sweep: Duration::from_secs(10),
             running: 256,
+            max_running_per_caller: None,
             batch: 32,
             cancel_grace: Duration::from_secs(30),
             clean_up: Duration::from_secs(60),

@@ -12,9 +12,9 @@ use std::{
 use outlive_wire::{ErrorObject, code};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-use super::{Inner, Seen, Signals, Started, Work};
+use super::{Capacity, Inner, Seen, Signals, Started, Work};
 use crate::{
-    Journal,
+    Journal, Shed,
     store::{Changes, Cleaning, Lease, StoreError, TaskOutcome, Then},
     turns::Watch,
 };
@@ -35,8 +35,8 @@ enum Event {
     GraceOver,
     /// This worker stops, and another one can go on.
     HandOver,
-    /// The run wants to go on elsewhere, after this time.
-    Shed(Duration),
+    /// The run wants to go on elsewhere, or later.
+    Shed(Shed),
 }
 
 /// A write on its way; `false` if the lease is lost.
@@ -51,10 +51,11 @@ pub(super) struct Held<'a> {
 }
 
 /// How a driver has left its task.
-#[derive(PartialEq, Eq)]
 pub(super) enum Left {
     /// It waits without a worker, or something after it does.
     Waiting,
+    /// It waits without a worker for a permit.
+    NoPermit(Capacity),
     /// There is nothing to do any more, or others do it.
     Over,
 }
@@ -138,7 +139,7 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut l
                 && let Some(shed) = journal.wants_to_shed()
                 && journal.is_between_steps()
             {
-                return Poll::Ready(Event::Shed(shed.after.unwrap_or_default()));
+                return Poll::Ready(Event::Shed(shed));
             }
             if let Some(wait) = journal.held_back().filter(|_| commit.is_none()) {
                 let due = pacing.get_or_insert_with(|| Box::pin(sleep(wait)));
@@ -192,13 +193,15 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut l
                 return Left::ended(cleans_up);
             }
             Event::Park | Event::HandOver | Event::Shed(_) => {
-                let (due, seen) = match event {
-                    Event::HandOver => (Some(0), Seen::HandedOver),
-                    Event::Shed(after) => {
-                        let after = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-                        (Some(wall_clock().saturating_add(after)), Seen::HandedOver)
+                let (due, seen, capacity) = match event {
+                    Event::HandOver => (Some(0), Seen::HandedOver, None),
+                    Event::Shed(Shed { capacity: Some(capacity), .. }) => {
+                        (Some(in_a_while(capacity.look_again())), Seen::Parked, Some(capacity))
                     }
-                    _ => (journal.next_due(), Seen::Parked),
+                    Event::Shed(Shed { after, .. }) => {
+                        (Some(in_a_while(after.unwrap_or_default())), Seen::HandedOver, None)
+                    }
+                    _ => (journal.next_due(), Seen::Parked, None),
                 };
                 let then = Then::Park { due, seen: journal.count_answers() };
                 let written = Box::pin(held.write(Changes::default(), then)).await;
@@ -207,7 +210,7 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut l
                     true => held.saw(seen),
                     false => Box::pin(held.gone(cleans_up)).await,
                 }
-                return Left::Waiting;
+                return capacity.filter(|_| written).map_or(Left::Waiting, Left::NoPermit);
             }
         }
     }
@@ -368,6 +371,11 @@ fn poll_parking(
     let end = Instant::now() + wait;
     let timer = parking.get_or_insert_with(|| Box::pin(sleep_until(end)));
     timer.as_mut().poll(cx).map(|()| Event::Park)
+}
+
+/// So long after now, in milliseconds since 1970.
+fn in_a_while(after: Duration) -> u64 {
+    wall_clock().saturating_add(u64::try_from(after.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Milliseconds since 1970.

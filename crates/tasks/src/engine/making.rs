@@ -25,7 +25,7 @@ impl Engine {
         let inner = &self.0;
         // One with a key is queued: if nobody knows whether it was made, whoever asks again finds it,
         // and it must not be one that waits for us.
-        let slot = task.once.is_none().then(|| inner.slot()).flatten();
+        let slot = task.once.is_none().then(|| inner.slot(&task.principal)).flatten();
         task.worker = slot.as_ref().map(|_| (inner.worker.clone(), inner.config.lease));
         // It goes through many hands from here on, each of which would have to make room for it.
         let task = Box::new(task);
@@ -52,6 +52,7 @@ impl Engine {
                     run.journal.begin_writing();
                     inner.saw(&principal, &id, Seen::Adopted);
                     untold.was_made(at);
+                    let _share = inner.share(&principal);
                     // If nobody waits for it any more it comes back, and is cancelled.
                     drop(reply.send(Adopted::Task(untold)));
                     return inner.run(lease, principal, run, Some(expected)).await;

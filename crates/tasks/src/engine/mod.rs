@@ -3,6 +3,7 @@
 //! One scheduler per process, one driver per running task. Nothing that matters lives here: a
 //! process that ends loses no more than what its runs had not recorded yet.
 
+mod capacity;
 mod clean_up;
 mod config;
 mod drive;
@@ -25,15 +26,17 @@ use std::{
 
 use tokio::sync::{Notify, Semaphore, watch};
 
+pub use capacity::{Capacity, Permit};
 pub use clean_up::CleaningUp;
 pub use config::EngineConfig;
 pub use news::News;
 pub use seen::{Observer, Seen};
 pub use untold::Untold;
 
-use drive::Held;
+use capacity::{Claimant, Grant};
+use drive::{Held, Left};
 use news::Listening;
-use room::Expected;
+use room::{Expected, Shares};
 
 use crate::{
     Journal,
@@ -108,6 +111,10 @@ struct Inner {
     /// A run has ended.
     ended: Notify,
     claims: schedule::Claims,
+    /// Tasks that have got what they wait for, and are to be claimed.
+    granted: Mutex<Vec<Grant>>,
+    /// How many tasks of each caller run here.
+    shares: Shares,
     slots: Arc<Semaphore>,
     /// More could be claimed if there was room for it.
     is_full: AtomicBool,
@@ -183,6 +190,8 @@ impl Engine {
             renew: Arc::default(),
             ended: Notify::new(),
             claims: schedule::Claims::default(),
+            granted: Mutex::default(),
+            shares: Shares::default(),
             slots: Arc::new(Semaphore::new(config.running)),
             is_full: AtomicBool::new(false),
             stopping: watch::channel(false).0,
@@ -348,9 +357,14 @@ impl Inner {
         let left = drive::drive(held, run, &signals, look).await;
         drop(expected);
         self.tell_readers(&lease.task);
-        if left == drive::Left::Waiting {
+        match left {
             // It may be due again already.
-            self.due.notify_one();
+            Left::Waiting => self.due.notify_one(),
+            Left::NoPermit(capacity) => {
+                let engine = Arc::downgrade(self);
+                capacity.wait(&principal, lease.task, engine);
+            }
+            Left::Over => {}
         }
     }
 
@@ -358,8 +372,23 @@ impl Inner {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn lock_granted(&self) -> MutexGuard<'_, Vec<Grant>> {
+        self.granted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock_watched(&self) -> MutexGuard<'_, HashMap<TaskId, Weak<Notify>>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Claimant for Inner {
+    fn take_grant(&self, grant: &dyn Fn() -> Grant) -> bool {
+        if *self.stopping.borrow() {
+            return false;
+        }
+        self.lock_granted().push(grant());
+        self.due.notify_one();
+        true
     }
 }
 

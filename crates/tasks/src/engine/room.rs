@@ -1,6 +1,12 @@
 //! Which tasks are run here, and how many more can be.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -46,15 +52,87 @@ impl Drop for Expected {
     }
 }
 
+/// How many tasks of each caller run here.
+#[derive(Default)]
+pub(super) struct Shares {
+    running: Mutex<HashMap<String, usize>>,
+    /// A caller is at its limit, and may have more that is due.
+    some_full: AtomicBool,
+}
+
+impl Shares {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many of each caller run.
+    pub(super) fn running(&self) -> HashMap<String, usize> {
+        self.lock().clone()
+    }
+
+    /// The callers that run so many. If there are any, whoever claims is told when one of them runs
+    /// less.
+    pub(super) fn full(&self, max: usize) -> Vec<String> {
+        // Said before it is looked at, so that no run ends unheard in between.
+        self.some_full.store(true, Ordering::SeqCst);
+        let running = self.lock();
+        let full = running.iter().filter(|(_, running)| **running >= max);
+        let full: Vec<_> = full.map(|(caller, _)| caller.clone()).collect();
+        drop(running);
+        if full.is_empty() {
+            self.some_full.store(false, Ordering::SeqCst);
+        }
+        full
+    }
+
+    /// Counts one more of a caller in, if it may have one more.
+    fn count_in(&self, caller: &str, max: usize) -> bool {
+        let mut running = self.lock();
+        match running.get_mut(caller) {
+            Some(count) if *count >= max => return false,
+            Some(count) => *count += 1,
+            None => drop(running.insert(caller.to_owned(), 1)),
+        }
+        true
+    }
+
+    fn count_out(&self, caller: &str) {
+        let mut running = self.lock();
+        if let Some(count) = running.get_mut(caller) {
+            *count -= 1;
+            if *count == 0 {
+                running.remove(caller);
+            }
+        }
+    }
+}
+
+/// One of the tasks of a caller that run here.
+pub(super) struct Share {
+    inner: Arc<Inner>,
+    caller: String,
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.inner.shares.count_out(&self.caller);
+        if self.inner.shares.some_full.swap(false, Ordering::SeqCst) {
+            self.inner.due.notify_one();
+        }
+    }
+}
+
 /// Room for a task.
 pub(super) struct Slot {
     inner: Arc<Inner>,
     permit: Option<OwnedSemaphorePermit>,
+    share: Option<Share>,
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
         self.permit = None;
+        self.share = None;
         if self.inner.is_full.swap(false, Ordering::AcqRel) {
             self.inner.due.notify_one();
         }
@@ -70,14 +148,26 @@ impl Inner {
         Expected { inner: Arc::clone(self), task: task.clone(), signals }
     }
 
-    /// Room to run one more task, if there is some and it is to be used.
-    pub(super) fn slot(self: &Arc<Self>) -> Option<Slot> {
+    /// Room to run one more task of a caller, if there is some and it is to be used.
+    pub(super) fn slot(self: &Arc<Self>, caller: &str) -> Option<Slot> {
         let permit = Arc::clone(&self.slots).try_acquire_owned().ok();
-        permit.filter(|_| !*self.stopping.borrow()).map(|permit| self.slot_of(permit))
+        let permit = permit.filter(|_| !*self.stopping.borrow())?;
+        let has_room = self.shares.count_in(caller, self.config.per_caller());
+        has_room.then(|| self.slot_of(permit, self.counted(caller)))
     }
 
-    pub(super) fn slot_of(self: &Arc<Self>, permit: OwnedSemaphorePermit) -> Slot {
-        Slot { inner: Arc::clone(self), permit: Some(permit) }
+    pub(super) fn slot_of(self: &Arc<Self>, permit: OwnedSemaphorePermit, share: Share) -> Slot {
+        Slot { inner: Arc::clone(self), permit: Some(permit), share: Some(share) }
+    }
+
+    /// Counts a task of a caller that runs, however many there are.
+    pub(super) fn share(self: &Arc<Self>, caller: &str) -> Share {
+        self.shares.count_in(caller, usize::MAX);
+        self.counted(caller)
+    }
+
+    fn counted(self: &Arc<Self>, caller: &str) -> Share {
+        Share { inner: Arc::clone(self), caller: caller.to_owned() }
     }
 
     /// Whether there is room to run more. If not, whoever claims is told when there is.

@@ -4,7 +4,7 @@ use std::{
     collections::{HashMap, HashSet},
     hash::{BuildHasher, Hasher, RandomState},
     sync::{
-        Arc, Weak,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -14,13 +14,14 @@ use tokio::time::Instant;
 
 use super::{
     Inner, NotBegun, Seen, Signals,
+    capacity::Grant,
     clean_up::clean_up,
     drive::{self, Held},
     room::{Expected, NOT_HELD},
 };
 use crate::{
     Entry,
-    store::{Changes, Claimed, Cleaning, Lease, StoreError, TaskId, TaskOutcome, Then},
+    store::{Changes, Claim, Claimed, Cleaning, Lease, StoreError, TaskId, TaskOutcome, Then},
 };
 
 /// Claims and sweeps, for as long as the engine is used.
@@ -40,7 +41,10 @@ pub(super) async fn claims(engine: Weak<Inner>) {
         }
         let due = match left {
             _ if swept.is_none() => continue,
-            Left::Nothing => inner.store.next_due().await.ok().flatten(),
+            Left::Nothing => {
+                let full = inner.shares.full(config.per_caller());
+                inner.store.next_due(&full).await.ok().flatten()
+            }
             Left::More => continue,
             Left::NoRoom => None,
         };
@@ -75,14 +79,23 @@ enum Left {
     NoRoom,
 }
 
+/// How long nobody looks for tasks of callers that run little, when there were none.
+const LOOK_FOR_OTHERS: Duration = Duration::from_millis(100);
+
 /// The claims of an engine, which come one after another.
 #[derive(Default)]
 pub(super) struct Claims {
     asked: AtomicU64,
     answered: AtomicU64,
+    /// When there was last nothing of a caller that runs little.
+    no_others: Mutex<Option<Instant>>,
 }
 
 impl Claims {
+    fn lock_no_others(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.no_others.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Counts a claim.
     async fn asked<T>(&self, claim: impl Future<Output = T>) -> T {
         self.asked.fetch_add(1, Ordering::SeqCst);
@@ -102,11 +115,12 @@ async fn claim(inner: &Arc<Inner>) -> Left {
         return if inner.has_room() { Left::More } else { Left::NoRoom };
     };
     let asked = Instant::now();
-    let claim = inner.claims.asked(inner.store.claim(&inner.worker, inner.config.lease, room));
-    let claimed = match claim.await {
+    let mut grants = inner.take_grants(room);
+    let claimed = match ask(inner, room, &grants).await {
         Ok(claimed) => claimed,
         Err(error) => {
             tracing::warn!(%error, "no tasks could be claimed");
+            inner.lock_granted().append(&mut grants);
             return Left::Nothing;
         }
     };
@@ -117,15 +131,68 @@ async fn claim(inner: &Arc<Inner>) -> Left {
     let all_taken = claimed.len() < room;
     for claimed in claimed {
         let (inner, permit) = (Arc::clone(inner), slots.split(1));
+        // Counted before more is claimed.
+        let share = inner.share(&claimed.principal);
+        let slot = permit.map(|permit| inner.slot_of(permit, share));
+        let is_its = |grant: &Grant| *grant.task() == claimed.lease.task;
+        let grant = grants.iter().position(is_its).map(|index| grants.swap_remove(index));
         tokio::spawn(async move {
-            let _slot = permit.map(|permit| inner.slot_of(permit));
             begin(&inner, claimed, None).await;
+            // What the run has not taken goes to others.
+            drop((grant, slot));
         });
     }
+    // Those that were not claimed have ended, or run somewhere.
+    drop(grants);
     match all_taken {
         true => Left::Nothing,
         false if inner.has_room() => Left::More,
         false => Left::NoRoom,
+    }
+}
+
+/// Asks the store for tasks. Where places are scarce, those of callers that have less than their share
+/// of them go first: a caller that has many tasks waiting gets no place before one that has few.
+async fn ask(inner: &Inner, room: usize, grants: &[Grant]) -> Result<Vec<Claimed>, StoreError> {
+    let ask = |claim: Claim| async move {
+        let claim = inner.store.claim(&inner.worker, inner.config.lease, &claim);
+        inner.claims.asked(claim).await
+    };
+    let mut claim = Claim::new(room - grants.len());
+    claim.wanted = grants.iter().map(|grant| grant.task().clone()).collect();
+    claim.max_per_principal = inner.config.per_caller();
+    claim.running = inner.shares.running();
+    if let Some(share) = inner.scarce_share(&claim) {
+        let others = Claim { max_per_principal: share, ..claim.clone() };
+        let claimed = ask(others).await?;
+        let found = !claimed.is_empty();
+        *inner.claims.lock_no_others() = (!found).then(Instant::now);
+        if found {
+            return Ok(claimed);
+        }
+    }
+    ask(claim).await
+}
+
+impl Inner {
+    /// Grants whose tasks are to be claimed now.
+    fn take_grants(&self, room: usize) -> Vec<Grant> {
+        let mut granted = self.lock_granted();
+        let count = granted.len().min(room);
+        granted.drain(..count).collect()
+    }
+
+    /// How many places a caller gets before others do, if places are scarce and a caller has more.
+    fn scarce_share(&self, claim: &Claim) -> Option<usize> {
+        let running = self.config.running;
+        let is_scarce = self.slots.available_permits() < running / 2;
+        let looked = *self.claims.lock_no_others();
+        if !is_scarce || looked.is_some_and(|last| last.elapsed() < LOOK_FOR_OTHERS) {
+            return None;
+        }
+        let share = (running / (claim.running.len() + 1)).max(1);
+        let is_over = claim.running.values().any(|count| *count >= share);
+        (share < claim.max_per_principal && is_over).then_some(share)
     }
 }
 

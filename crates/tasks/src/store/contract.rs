@@ -137,7 +137,7 @@ impl Bench {
     }
 
     async fn claim(&self, by: &str) -> Vec<Claimed> {
-        self.store.claim(&worker(by), LEASE, 100).await.expect("a claim")
+        self.store.claim(&worker(by), LEASE, &100_usize.into()).await.expect("a claim")
     }
 
     async fn claim_one(&self, by: &str) -> Claimed {

@@ -24,9 +24,9 @@ use self::{
     table::Tasks,
 };
 use super::{
-    After, Answer, Answerer, Audit, AuditEvent, By, Cancelled, Census, Changes, Charge, Claimed,
-    Cleaning, Created, Emitted, Heard, Lease, Listener, Millis, NewTask, OnceKey, PageLimit, Phase,
-    Store, StoreError, Swept, TaskId, TaskOutcome, Then, View, WorkerId, budget,
+    After, Answer, Answerer, Audit, AuditEvent, By, Cancelled, Census, Changes, Charge, Claim,
+    Claimed, Cleaning, Created, Emitted, Heard, Lease, Listener, Millis, NewTask, OnceKey,
+    PageLimit, Phase, Store, StoreError, Swept, TaskId, TaskOutcome, Then, View, WorkerId, budget,
     lifetime::Lifetime,
 };
 
@@ -174,11 +174,11 @@ impl Store for MemoryStore {
         &'a self,
         worker: &'a WorkerId,
         lease: Duration,
-        limit: usize,
+        claim: &'a Claim,
     ) -> Answer<'a, Vec<Claimed>> {
         let now = self.now();
         let mut tasks = self.lock();
-        let due = tasks.due_by(now, limit);
+        let due = tasks.due_by(now, claim);
         let claimed = due.iter().filter_map(|id| {
             tasks.change(id, |row| {
                 // Whoever had it has not renewed its lease: that worker is lost.
@@ -442,7 +442,7 @@ impl Store for MemoryStore {
     fn census(&self) -> Answer<'_, Census> {
         let now = self.now();
         let tasks = self.lock();
-        let due = tasks.next_due();
+        let due = tasks.next_due(&[]);
         done(Ok(Census {
             queued: tasks.count(Phase::Queued),
             running: tasks.count(Phase::Running),
@@ -458,9 +458,9 @@ impl Store for MemoryStore {
         done(Ok(self.lock().bytes(principal) as u64))
     }
 
-    fn next_due(&self) -> Answer<'_, Option<Duration>> {
+    fn next_due<'a>(&'a self, except: &'a [String]) -> Answer<'a, Option<Duration>> {
         let now = self.now();
-        let due = self.lock().next_due();
+        let due = self.lock().next_due(except);
         done(Ok(due.map(|due| Duration::from_millis(due.saturating_sub(now)))))
     }
 

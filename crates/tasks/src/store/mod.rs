@@ -5,6 +5,7 @@
 //! at all. What is acknowledged is durable.
 
 mod budget;
+mod claim;
 pub mod contract;
 mod lifetime;
 mod memory;
@@ -22,6 +23,7 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use outlive_wire::RawJson;
 
 pub use budget::Charge;
+pub use claim::Claim;
 pub use memory::MemoryStore;
 pub use open::{open, open_operated};
 pub use operator::{
@@ -84,11 +86,13 @@ pub trait Store: Send + Sync + 'static {
     /// one, from the same transaction on: at once if no worker had it, else when its worker says
     /// that its run is gone, or its lease would have been over. It stays as it has ended, and is
     /// not forgotten before the clean-up is done.
+    ///
+    /// No principal gets more than its room in the claim, so there may be more that is due.
     fn claim<'a>(
         &'a self,
         worker: &'a WorkerId,
         lease: Duration,
-        limit: usize,
+        claim: &'a Claim,
     ) -> Answer<'a, Vec<Claimed>>;
 
     /// Prolongs all leases of a worker, and says which it holds.
@@ -192,8 +196,9 @@ pub trait Store: Send + Sync + 'static {
     /// journals and outcomes, and the key-value entries that it is charged for.
     fn stored_bytes<'a>(&'a self, principal: &'a str) -> Answer<'a, u64>;
 
-    /// How long until something is due, if anything will be by itself; zero if it is now.
-    fn next_due(&self) -> Answer<'_, Option<Duration>>;
+    /// How long until something is due, if anything will be by itself; zero if it is now. Tasks of
+    /// the principals in `except` do not count.
+    fn next_due<'a>(&'a self, except: &'a [String]) -> Answer<'a, Option<Duration>>;
 
     /// Tells the listener of changes that can be seen, or that make a task due: of those of this
     /// process each, of those of other replicas soon, as a hint. What only its worker knows of is not

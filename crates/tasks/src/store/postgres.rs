@@ -60,9 +60,9 @@ use self::{
     writing::Writing,
 };
 use super::{
-    After, Answer, Answerer, Audit, AuditEvent, By, Cancelled, Census, Changes, Charge, Claimed,
-    Cleaning, Created, Emitted, Heard, Lease, Listener, NewTask, OnceKey, PageLimit, Store,
-    StoreError, Swept, TaskId, Then, View, WorkerId,
+    After, Answer, Answerer, Audit, AuditEvent, By, Cancelled, Census, Changes, Charge, Claim,
+    Claimed, Cleaning, Created, Emitted, Heard, Lease, Listener, NewTask, OnceKey, PageLimit,
+    Store, StoreError, Swept, TaskId, Then, View, WorkerId,
 };
 
 /// How many connections read. The database answers one look after the other on each.
@@ -290,9 +290,9 @@ impl Store for PostgresStore {
         &'a self,
         worker: &'a WorkerId,
         lease: Duration,
-        limit: usize,
+        claim: &'a Claim,
     ) -> Answer<'a, Vec<Claimed>> {
-        let call = claiming::claim(&self.shared, worker, lease, limit);
+        let call = claiming::claim(&self.shared, worker, lease, claim);
         let by = worker.clone();
         Box::pin(async move {
             let read = move |rows: Vec<_>| claiming::read_claimed(&rows, &by);
@@ -454,8 +454,8 @@ impl Store for PostgresStore {
         Box::pin(self.readers.read(&self.shared, call, |rows| viewing::read_stored_bytes(&rows)))
     }
 
-    fn next_due(&self) -> Answer<'_, Option<Duration>> {
-        let call = claiming::next_due(&self.shared);
+    fn next_due<'a>(&'a self, except: &'a [String]) -> Answer<'a, Option<Duration>> {
+        let call = claiming::next_due(&self.shared, except);
         Box::pin(self.readers.read(&self.shared, call, |rows| claiming::read_due(&rows)))
     }
 

@@ -53,7 +53,7 @@ use self::{
     writer::{Batch, Writer},
 };
 use super::{
-    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Charge, Claimed,
+    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Charge, Claim, Claimed,
     Cleaning, Created, Emitted, Heard, Lease, Listener, NewTask, OnceKey, PageLimit, Store,
     StoreError, Swept, TaskId, Then, View, WorkerId,
 };
@@ -275,17 +275,19 @@ impl Store for SqliteStore {
         &'a self,
         worker: &'a WorkerId,
         lease: Duration,
-        limit: usize,
+        claim: &'a Claim,
     ) -> Answer<'a, Vec<Claimed>> {
         let (worker, file) = (worker.clone(), Arc::clone(&self.file));
+        let claim = Arc::new(claim.clone());
         Box::pin(async move {
             // Whoever has nothing to do asks again and again, and must not lock the file for it.
-            let look = move |connection: &_| claiming::due(connection, &file);
+            let wish = Arc::clone(&claim);
+            let look = move |connection: &_| claiming::due(connection, &file, &wish);
             let Some(dead) = self.readers.read(&self.file, look).await? else {
                 return Ok(Vec::new());
             };
             let claim =
-                move |batch: &mut Batch<'_>| claiming::claim(batch, &worker, lease, limit, &dead);
+                move |batch: &mut Batch<'_>| claiming::claim(batch, &worker, lease, &claim, &dead);
             self.writer.write(claim).await
         })
     }
@@ -424,9 +426,9 @@ impl Store for SqliteStore {
         Box::pin(self.readers.read(&self.file, look))
     }
 
-    fn next_due(&self) -> Answer<'_, Option<Duration>> {
-        let file = Arc::clone(&self.file);
-        let look = move |connection: &_| claiming::next_due(connection, file.clock.now());
+    fn next_due<'a>(&'a self, except: &'a [String]) -> Answer<'a, Option<Duration>> {
+        let (file, except) = (Arc::clone(&self.file), except.to_vec());
+        let look = move |connection: &_| claiming::next_due(connection, file.clock.now(), &except);
         Box::pin(self.readers.read(&self.file, look))
     }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use outlive_tasks::store::{
-    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Charge, Claimed,
+    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Charge, Claim, Claimed,
     Cleaning, Created, Emitted, Filter, Heard, Inspected, Lease, Listener, Millis, NewTask,
     OnceKey, Operated, Overseen, PageLimit, Purged, Retried, Store, Swept, TaskId, Then, View,
     WorkerId,
@@ -65,9 +65,9 @@ impl<S: Store> Store for Alternating<S> {
         &'a self,
         worker: &'a WorkerId,
         lease: Duration,
-        limit: usize,
+        claim: &'a Claim,
     ) -> Answer<'a, Vec<Claimed>> {
-        self.next().claim(worker, lease, limit)
+        self.next().claim(worker, lease, claim)
     }
 
     fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> Answer<'a, Vec<Lease>> {
@@ -168,8 +168,8 @@ impl<S: Store> Store for Alternating<S> {
         self.next().stored_bytes(principal)
     }
 
-    fn next_due(&self) -> Answer<'_, Option<Duration>> {
-        self.next().next_due()
+    fn next_due<'a>(&'a self, except: &'a [String]) -> Answer<'a, Option<Duration>> {
+        self.next().next_due(except)
     }
 
     fn listen(&self, listener: Listener) {

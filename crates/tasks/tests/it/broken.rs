@@ -11,10 +11,10 @@ use std::{
 use outlive_tasks::{
     Entry,
     store::{
-        After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Charge, Claimed,
-        Cleaning, Created, Emitted, Filter, Heard, Inspected, Lease, Listener, MemoryStore, Millis,
-        NewTask, OnceKey, Operated, Overseen, PageLimit, Purged, Retried, Store, Swept, TaskId,
-        Then, View, WorkerId,
+        After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Charge, Claim,
+        Claimed, Cleaning, Created, Emitted, Filter, Heard, Inspected, Lease, Listener,
+        MemoryStore, Millis, NewTask, OnceKey, Operated, Overseen, PageLimit, Purged, Retried,
+        Store, Swept, TaskId, Then, View, WorkerId,
         contract::{Bench, Check, checks, operated_checks},
     },
 };
@@ -249,11 +249,11 @@ impl Store for Broken {
         &'a self,
         worker: &'a WorkerId,
         lease: Duration,
-        limit: usize,
+        claim: &'a Claim,
     ) -> Answer<'a, Vec<Claimed>> {
         Box::pin(async move {
             let lease = if self.has(Flaw::NoLease) { Duration::ZERO } else { lease };
-            let mut claimed = self.inner.claim(worker, lease, limit).await?;
+            let mut claimed = self.inner.claim(worker, lease, claim).await?;
             for task in &mut claimed {
                 self.known().held.insert(task.lease.task.clone(), task.lease.clone());
                 if self.has(Flaw::LostAnswer) {
@@ -396,8 +396,8 @@ impl Store for Broken {
         self.inner.stored_bytes(principal)
     }
 
-    fn next_due(&self) -> Answer<'_, Option<Duration>> {
-        self.inner.next_due()
+    fn next_due<'a>(&'a self, except: &'a [String]) -> Answer<'a, Option<Duration>> {
+        self.inner.next_due(except)
     }
 
     fn listen(&self, listener: Listener) {

@@ -204,7 +204,7 @@ impl Play {
     }
 
     async fn claim(&mut self, worker: usize, limit: usize) {
-        let claimed = self.store.claim(&name(worker), span(LEASE), limit).await.unwrap();
+        let claimed = self.store.claim(&name(worker), span(LEASE), &limit.into()).await.unwrap();
         let due = self.model.due();
         assert_eq!(claimed.len(), due.len().min(limit), "{due:?}");
         for Claimed { lease, journal, begun, crashes, cancel_requested, ended, .. } in claimed {

@@ -120,7 +120,8 @@ async fn what_was_acknowledged_is_there_when_it_is_connected_again() {
     drop(store);
 
     let store = schema.connect().await;
-    let claimed = store.claim(&WorkerId::new("w"), LEASE, 10).await.unwrap().remove(0);
+    let claimed =
+        store.claim(&WorkerId::new("w"), LEASE, &10_usize.into()).await.unwrap().remove(0);
     assert_eq!((claimed.lease.epoch, claimed.begun, claimed.crashes), (2, true, 0));
     let journal = claimed.journal;
     assert_eq!(journal.entries.keys().collect::<Vec<_>>(), ["before", "q2", "step"]);
@@ -145,10 +146,10 @@ async fn a_task_that_cannot_be_read_keeps_no_other_from_running() {
     let torn = "UPDATE task SET request = '{' WHERE id = 'b'";
     schema.by_hand().await.batch_execute(torn).await.unwrap();
     let worker = WorkerId::new("w");
-    let claimed = store.claim(&worker, LEASE, 10).await.unwrap();
+    let claimed = store.claim(&worker, LEASE, &10_usize.into()).await.unwrap();
     let ids: Vec<&str> = claimed.iter().map(|claimed| claimed.lease.task.as_str()).collect();
     assert_eq!(ids, ["a", "c"]);
-    assert!(store.claim(&worker, LEASE, 10).await.unwrap().is_empty());
+    assert!(store.claim(&worker, LEASE, &10_usize.into()).await.unwrap().is_empty());
     assert_eq!(store.renew(&worker, LEASE).await.unwrap().len(), 2, "nobody holds it");
 }
 
@@ -166,7 +167,7 @@ async fn the_longest_times_are_no_problem() {
     let changes = Changes { asked: vec![asked("q")], ..Changes::default() };
     let then = Then::Park { due: Some(u64::MAX), seen: 0 };
     store.write(&lease, &changes, &then).await.unwrap();
-    assert!(store.next_due().await.unwrap().unwrap() > Duration::from_secs(1 << 40));
+    assert!(store.next_due(&[]).await.unwrap().unwrap() > Duration::from_secs(1 << 40));
     store.cancel(OWNER, &lease.task, true, Duration::MAX).await.unwrap();
     assert_eq!(store.sweep(10, Duration::MAX).await.unwrap().purged, 0);
 }
@@ -189,7 +190,7 @@ async fn names_may_hold_any_character() {
     assert_eq!((view.id.as_str(), view.kind.as_str()), (odd, odd));
     assert_eq!((view.message.as_deref(), view.questions[0].0.as_str()), (Some(odd), odd));
     store.release(&lease.worker).await.unwrap();
-    let claimed = store.claim(&lease.worker, LEASE, 1).await.unwrap().remove(0);
+    let claimed = store.claim(&lease.worker, LEASE, &1_usize.into()).await.unwrap().remove(0);
     assert!(claimed.journal.entries.contains_key(odd));
     assert_eq!(
         store.keep(odd, raw(&json!(1)), LEASE, None).await.unwrap().map(|n| n.to_string()),

@@ -96,7 +96,8 @@ async fn what_was_acknowledged_is_there_when_the_file_is_opened_again() {
     drop(store);
 
     let store = SqliteStore::open(folder.file()).unwrap();
-    let claimed = store.claim(&WorkerId::new("w"), LEASE, 10).await.unwrap().remove(0);
+    let claimed =
+        store.claim(&WorkerId::new("w"), LEASE, &10_usize.into()).await.unwrap().remove(0);
     assert_eq!(claimed.lease.epoch, 2);
     assert!(claimed.begun);
     let journal = claimed.journal;
@@ -134,7 +135,8 @@ async fn what_is_written_twice_is_there_once() {
         store.write(&lease, &changes.clone(), &Then::GoOn).await.unwrap();
     }
     store.release(&lease.worker).await.unwrap();
-    let journal = store.claim(&WorkerId::new("w"), LEASE, 1).await.unwrap().remove(0).journal;
+    let journal =
+        store.claim(&WorkerId::new("w"), LEASE, &1_usize.into()).await.unwrap().remove(0).journal;
     assert_eq!((journal.entries.len(), journal.segments.len()), (1, 2));
     assert!(journal.reasked.is_empty());
 }
@@ -150,10 +152,10 @@ async fn a_task_that_cannot_be_read_keeps_no_other_from_running() {
     let torn =
         "UPDATE request SET body = '{' WHERE task = (SELECT number FROM task WHERE id = 'b')";
     assert_eq!(by_hand.execute(torn, []).unwrap(), 1);
-    let claimed = store.claim(&WorkerId::new("w"), LEASE, 10).await.unwrap();
+    let claimed = store.claim(&WorkerId::new("w"), LEASE, &10_usize.into()).await.unwrap();
     let ids: Vec<&str> = claimed.iter().map(|claimed| claimed.lease.task.as_str()).collect();
     assert_eq!(ids, ["a", "c"]);
-    assert!(store.claim(&WorkerId::new("w"), LEASE, 10).await.unwrap().is_empty());
+    assert!(store.claim(&WorkerId::new("w"), LEASE, &10_usize.into()).await.unwrap().is_empty());
     let seen = store.view(OWNER, &TaskId::new("b")).await.unwrap().unwrap();
     assert_eq!(seen.phase, Phase::Queued, "its owner sees it all the same");
 }
@@ -174,7 +176,7 @@ async fn the_longest_times_are_no_problem() {
     assert_eq!(store.renew(&lease.worker, Duration::MAX).await.unwrap().len(), 1);
     let then = Then::Park { due: Some(u64::MAX), seen: 0 };
     store.write(&lease, &Changes::default(), &then).await.unwrap();
-    assert!(store.next_due().await.unwrap().unwrap() > Duration::from_secs(1 << 40));
+    assert!(store.next_due(&[]).await.unwrap().unwrap() > Duration::from_secs(1 << 40));
     store.cancel(OWNER, &lease.task, true, Duration::MAX).await.unwrap();
     assert_eq!(store.sweep(10, Duration::MAX).await.unwrap().purged, 0);
 }

@@ -83,6 +83,11 @@ pub enum DurableError {
         /// What waits for something outside.
         key: String,
     },
+    /// All permits of a capacity are held, and this call is no task that could wait for one.
+    NoCapacity {
+        /// The name of the capacity.
+        capacity: String,
+    },
     /// It needs a store, and the server has none.
     NoStore {
         /// The step.
@@ -128,6 +133,9 @@ impl fmt::Display for DurableError {
                 f,
                 "`{key}` waits for something outside, which only a task can; give the tool a task policy, and call it from a client that holds tasks"
             ),
+            Self::NoCapacity { capacity } => {
+                write!(f, "the limit `{capacity}` is used up; try again later")
+            }
             Self::NoStore { key } => {
                 write!(f, "`{key}` may be done once only, which needs a store that remembers it")
             }

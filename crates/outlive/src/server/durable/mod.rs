@@ -10,6 +10,7 @@ mod bounds;
 mod error;
 mod external;
 mod inline;
+mod permit;
 mod put;
 mod question;
 mod rehearsed;

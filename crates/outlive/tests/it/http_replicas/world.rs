@@ -13,9 +13,9 @@ use outlive::{
     http::{HttpConfig, StaticTokens},
     server::{Durable, Result, SealKeys, TaskConfig, TaskPolicy, Tool},
     tasks::{
-        After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Cleaning,
-        Created, Emitted, Heard, Lease, Listener, MemoryStore, NewTask, OnceKey, PageLimit, Store,
-        StoreError, Swept, TaskId, Then, View, WorkerId,
+        After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claim, Claimed,
+        Cleaning, Created, Emitted, Heard, Lease, Listener, MemoryStore, NewTask, OnceKey,
+        PageLimit, Store, StoreError, Swept, TaskId, Then, View, WorkerId,
     },
     wire::RawJson,
 };
@@ -175,9 +175,9 @@ impl Store for SwitchedStore {
         &'a self,
         worker: &'a WorkerId,
         lease: Duration,
-        limit: usize,
+        claim: &'a Claim,
     ) -> Answer<'a, Vec<Claimed>> {
-        self.inner.claim(worker, lease, limit)
+        self.inner.claim(worker, lease, claim)
     }
 
     fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> Answer<'a, Vec<Lease>> {
@@ -269,8 +269,8 @@ impl Store for SwitchedStore {
         self.inner.census()
     }
 
-    fn next_due(&self) -> Answer<'_, Option<Duration>> {
-        self.inner.next_due()
+    fn next_due<'a>(&'a self, except: &'a [String]) -> Answer<'a, Option<Duration>> {
+        self.inner.next_due(except)
     }
 
     fn listen(&self, listener: Listener) {

@@ -13,9 +13,9 @@ use std::{
 
 use outlive::{
     tasks::{
-        After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claimed, Cleaning,
-        Created, Emitted, Heard, Lease, Listener, NewTask, OnceKey, PageLimit, Store, StoreError,
-        Swept, TaskId, Then, View, WorkerId,
+        After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claim, Claimed,
+        Cleaning, Created, Emitted, Heard, Lease, Listener, NewTask, OnceKey, PageLimit, Store,
+        StoreError, Swept, TaskId, Then, View, WorkerId,
     },
     wire::RawJson,
 };
@@ -232,11 +232,11 @@ impl Store for FailPoints {
         &'a self,
         worker: &'a WorkerId,
         lease: Duration,
-        limit: usize,
+        claim: &'a Claim,
     ) -> Answer<'a, Vec<Claimed>> {
         Box::pin(async move {
             self.pass(Op::Claim, Side::Before).await?;
-            let claimed = self.inner.claim(worker, lease, limit).await?;
+            let claimed = self.inner.claim(worker, lease, claim).await?;
             if !claimed.is_empty() {
                 self.pass(Op::Claim, Side::After).await?;
             }
@@ -332,8 +332,8 @@ impl Store for FailPoints {
         self.inner.census()
     }
 
-    fn next_due(&self) -> Answer<'_, Option<Duration>> {
-        self.inner.next_due()
+    fn next_due<'a>(&'a self, except: &'a [String]) -> Answer<'a, Option<Duration>> {
+        self.inner.next_due(except)
     }
 
     fn listen(&self, listener: Listener) {

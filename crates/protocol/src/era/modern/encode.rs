@@ -113,7 +113,7 @@ fn status(fault: &Fault) -> u16 {
         Fault::UnknownMethod { .. } => 404,
         Fault::Parse(_) | Fault::InvalidRequest(_) => 400,
         Fault::MissingScopes { .. } => 403,
-        Fault::Busy { .. } => 429,
+        Fault::Busy { .. } | Fault::OverLimit { .. } => 429,
         Fault::Unavailable { .. } => 503,
         _ => 200,
     }

@@ -121,7 +121,7 @@ async fn a_parked_task_is_due_at_its_time(bench: Bench) {
         .await
         .expect("a write");
     assert!(bench.claim("w").await.is_empty());
-    let next = bench.store.next_due().await.expect("a time").expect("its time");
+    let next = bench.store.next_due(&[]).await.expect("a time").expect("its time");
     assert!(next <= Duration::from_secs(60) && next > Duration::from_secs(50), "{next:?}");
     bench.advance(Duration::from_secs(61));
     assert_eq!(bench.claim_one("w").await.crashes, 0);

@@ -27,8 +27,8 @@ async fn what_is_queued_is_claimed_once(bench: Bench) {
     }
     let (first, second) = (worker("v"), worker("w"));
     let (mine, yours) = (
-        bench.store.claim(&first, LEASE, 100).await.expect("a claim"),
-        bench.store.claim(&second, LEASE, 100).await.expect("a claim"),
+        bench.store.claim(&first, LEASE, &100_usize.into()).await.expect("a claim"),
+        bench.store.claim(&second, LEASE, &100_usize.into()).await.expect("a claim"),
     );
     assert_eq!(mine.len() + yours.len(), 3, "each task goes to one of the two");
     assert!(mine.iter().all(|claimed| !claimed.begun && claimed.crashes == 0));
@@ -39,7 +39,10 @@ async fn a_claim_takes_no_more_than_asked_for(bench: Bench) {
     for id in ["a", "b", "c"] {
         bench.queue(id).await;
     }
-    assert_eq!(bench.store.claim(&worker("w"), LEASE, 2).await.expect("a claim").len(), 2);
+    assert_eq!(
+        bench.store.claim(&worker("w"), LEASE, &2_usize.into()).await.expect("a claim").len(),
+        2
+    );
     assert_eq!(bench.claim("w").await.len(), 1);
 }
 
@@ -124,16 +127,16 @@ async fn crashes_are_counted_until_something_is_recorded(bench: Bench) {
 }
 
 async fn what_will_be_due_is_known(bench: Bench) {
-    assert_eq!(bench.store.next_due().await, Ok(None));
+    assert_eq!(bench.store.next_due(&[]).await, Ok(None));
     let lease = bench.start("a", "v").await;
-    let due = bench.store.next_due().await.expect("a time").expect("the lease ends");
+    let due = bench.store.next_due(&[]).await.expect("a time").expect("the lease ends");
     assert!(due <= LEASE && due > LEASE - Duration::from_secs(10), "{due:?}");
     bench.queue("b").await;
-    assert_eq!(bench.store.next_due().await, Ok(Some(Duration::ZERO)));
+    assert_eq!(bench.store.next_due(&[]).await, Ok(Some(Duration::ZERO)));
     let claimed = bench.claim_one("v").await;
     bench.end(&claimed.lease, done()).await;
     bench.park(&lease, super::ask(&[("k", "n")])).await;
-    assert_eq!(bench.store.next_due().await, Ok(None), "parked without a time, and over");
+    assert_eq!(bench.store.next_due(&[]).await, Ok(None), "parked without a time, and over");
 }
 
 async fn who_claims_knows_whether_a_worker_was_lost(bench: Bench) {

@@ -55,7 +55,7 @@ async fn a_parked_task_that_is_cancelled_is_owed_a_clean_up(bench: Bench) {
     bench.park(&lease, ask(&[("k", "n")])).await;
     assert!(bench.claim("w").await.is_empty());
     bench.cancel("a", false, Cancelled::Ended).await;
-    assert_eq!(bench.store.next_due().await.expect("a look"), Some(Duration::ZERO));
+    assert_eq!(bench.store.next_due(&[]).await.expect("a look"), Some(Duration::ZERO));
     let claimed = bench.claim_one("w").await;
     assert!(matches!(claimed.ended, Some(TaskOutcome::Cancelled)), "{claimed:?}");
     assert_eq!(claimed.request.get(), task("a").request.get());
@@ -64,7 +64,7 @@ async fn a_parked_task_that_is_cancelled_is_owed_a_clean_up(bench: Bench) {
     bench.store.clean_up(&claimed.lease, Cleaning::Done).await.expect("it is done");
     bench.advance(LEASE * 2);
     assert!(bench.claim("w").await.is_empty(), "once is enough");
-    assert_eq!(bench.store.next_due().await.expect("a look"), None);
+    assert_eq!(bench.store.next_due(&[]).await.expect("a look"), None);
 }
 
 async fn a_task_that_ends_its_run_cancelled_is_owed_a_clean_up(bench: Bench) {

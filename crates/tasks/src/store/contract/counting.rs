@@ -91,10 +91,10 @@ async fn a_census_knows_how_long_something_has_been_due(bench: Bench) {
     let waiting = bench.census().await.waiting.expect("two are due");
     assert!(waiting >= Duration::from_secs(100), "{waiting:?}");
     assert!(waiting < Duration::from_secs(130), "{waiting:?}");
-    bench.store.claim(&worker("w"), LEASE, 1).await.expect("a claim");
+    bench.store.claim(&worker("w"), LEASE, &1_usize.into()).await.expect("a claim");
     let waiting = bench.census().await.waiting.expect("one is due");
     assert!(waiting < Duration::from_secs(30), "{waiting:?}");
-    bench.store.claim(&worker("w"), LEASE, 1).await.expect("a claim");
+    bench.store.claim(&worker("w"), LEASE, &1_usize.into()).await.expect("a claim");
     assert_eq!(bench.census().await.waiting, None, "what runs does not wait");
     bench.advance(LEASE + Duration::from_secs(10));
     assert!(bench.census().await.waiting.is_some(), "but for a worker that is lost");

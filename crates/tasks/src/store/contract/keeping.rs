@@ -56,7 +56,7 @@ async fn what_is_kept_is_claimed_by_nobody(bench: Bench) {
     assert!(bench.claim("other").await.is_empty());
     bench.advance(LEASE * 3);
     assert!(bench.claim("other").await.is_empty(), "it has no lease that could be over");
-    assert_eq!(bench.store.next_due().await.expect("a look"), None);
+    assert_eq!(bench.store.next_due(&[]).await.expect("a look"), None);
     let written = bench.store.write(&lease, &entry("k", json!(1)), &Then::GoOn).await;
     assert_eq!(written, Err(StoreError::Lost), "its worker has it no more");
     assert!(bench.store.renew(&worker("w"), LEASE).await.expect("a renewal").is_empty());

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::row::Row;
-use crate::store::{After, Created, Millis, OnceKey, Phase, TaskId, WorkerId};
+use crate::store::{After, Claim, Created, Millis, OnceKey, Phase, TaskId, WorkerId, claim::Taken};
 
 /// Tasks by what they are found by. A row is only changed by [`Tasks::change`], which keeps the orders
 /// right.
@@ -116,14 +116,26 @@ impl Tasks {
         }
     }
 
-    /// What is due by now, the oldest first.
-    pub(super) fn due_by(&self, now: Millis, limit: usize) -> Vec<TaskId> {
-        let due = self.due.iter().take_while(|(due, _)| *due <= now);
-        due.take(limit).map(|(_, id)| id.clone()).collect()
+    /// What a claim takes: what is wanted, and what is due by now, the oldest first.
+    pub(super) fn due_by(&self, now: Millis, claim: &Claim) -> Vec<TaskId> {
+        let mut taken = Taken::new(claim);
+        let waits =
+            |row: &Row| row.owner.is_none() && matches!(row.phase, Phase::Queued | Phase::Parked);
+        let wanted = claim.wanted.iter().filter(|id| self.rows.get(*id).is_some_and(waits));
+        let due = self.due.iter().take_while(|(due, _)| *due <= now).map(|(_, id)| id);
+        let has_room = |id: &&TaskId| {
+            !claim.wanted.contains(*id)
+                && self.rows.get(*id).is_some_and(|row| taken.take(&row.principal))
+        };
+        wanted.chain(due.filter(has_room).take(claim.limit)).cloned().collect()
     }
 
-    pub(super) fn next_due(&self) -> Option<Millis> {
-        self.due.first().map(|(due, _)| *due)
+    pub(super) fn next_due(&self, except: &[String]) -> Option<Millis> {
+        let counts = |(_, id): &&(Millis, TaskId)| {
+            except.is_empty()
+                || self.rows.get(id).is_some_and(|row| !except.contains(&row.principal))
+        };
+        self.due.iter().find(counts).map(|(due, _)| *due)
     }
 
     /// What is over by now, the oldest first.

@@ -13,20 +13,29 @@ use super::{
 };
 use crate::{
     Restored, Segment,
-    store::{By, Claimed, Lease, TaskId, WorkerId},
+    store::{By, Claim, Claimed, Lease, TaskId, WorkerId},
 };
 
-pub(super) const CLAIM: &str = "SELECT * FROM claim_tasks($1, $2, $3, $4, $5)";
+pub(super) const CLAIM: &str = "SELECT * FROM claim_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 pub(super) const RENEW: &str = "SELECT * FROM renew_tasks($1, $2, $3, $4)";
 pub(super) const RELEASE: &str = "SELECT release_tasks($1, $2)";
 pub(super) const POSTPONE: &str = "UPDATE task SET phase = CASE phase WHEN 3 THEN 3 ELSE 0 END,
      owner = NULL, owner_lock = NULL WHERE id = $1 AND epoch = $2 AND owner IS NOT NULL";
-pub(super) const NEXT_DUE: &str = "SELECT next_due($1)";
+pub(super) const NEXT_DUE: &str = "SELECT next_due($1, $2)";
 
-pub(super) fn claim(shared: &Shared, worker: &WorkerId, lease: Duration, limit: usize) -> Call {
+pub(super) fn claim(shared: &Shared, worker: &WorkerId, lease: Duration, claim: &Claim) -> Call {
     let (lock, shift) = (shared.lock(), shared.shift.get());
-    let worker = owned(worker.as_str());
-    Call::new(CLAIM, values![worker, lock, millis(lease), count(limit), shift])
+    let (worker, lease, limit) = (owned(worker.as_str()), millis(lease), count(claim.limit));
+    let wanted: Vec<_> = claim.wanted.iter().map(|task| owned(task.as_str())).collect();
+    let full: Vec<_> = claim.full().iter().map(|principal| owned(principal)).collect();
+    let principals: Vec<_> = claim.running.keys().map(|principal| owned(principal)).collect();
+    let rooms = claim.running.keys().map(|principal| count(claim.room_of(principal)));
+    let rooms: Vec<i64> = rooms.collect();
+    let room = count(claim.max_per_principal);
+    Call::new(
+        CLAIM,
+        values![worker, lock, lease, limit, wanted, full, principals, rooms, room, shift],
+    )
 }
 
 /// What a claim has brought.
@@ -130,9 +139,10 @@ pub(super) fn read_released(rows: &[Row]) -> Result<Said<()>, Problem> {
     Ok(Said { answer: (), changed: released.collect::<Result<_, Problem>>()? })
 }
 
-/// How long until something is due.
-pub(super) fn next_due(shared: &Shared) -> Call {
-    Call::new(NEXT_DUE, values![shared.shift.get()])
+/// How long until something is due that is of none of these principals.
+pub(super) fn next_due(shared: &Shared, except: &[String]) -> Call {
+    let except: Vec<_> = except.iter().map(|principal| owned(principal)).collect();
+    Call::new(NEXT_DUE, values![except, shared.shift.get()])
 }
 
 pub(super) fn read_due(rows: &[Row]) -> Result<Option<Duration>, Problem> {

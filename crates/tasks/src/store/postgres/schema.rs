@@ -23,6 +23,7 @@ const STEPS: &[&[&str]] = &[
     &[],
     &[],
     &[include_str!("schema/sparing.sql")],
+    &[include_str!("schema/fairness.sql")],
     &[include_str!("schema/counting.sql"), include_str!("schema/budgets.sql")],
 ];
 

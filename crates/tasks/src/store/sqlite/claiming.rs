@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rusqlite::{Connection, Row};
+use serde_json::json;
 
 use super::{
     File,
@@ -14,12 +15,17 @@ use super::{
     workers::Dead,
     writer::Batch,
 };
-use crate::store::{By, Claimed, Heard, Lease, StoreError, TaskId, WorkerId};
+use crate::store::{By, Claim, Claimed, Heard, Lease, StoreError, TaskId, WorkerId, claim::Taken};
 
+// The index has the principals, so that those that are at their limit cost no look at their rows.
 pub(super) const DUE: &str =
     "SELECT number, id, principal, kind, body, phase, epoch, begun, crashes,
      cancel_requested IS NOT NULL, reasked, progress, owner IS NOT NULL, outcome FROM task JOIN request ON request.task = task.number
-     WHERE due <= ?1 ORDER BY due LIMIT ?2";
+     WHERE due <= ?1 AND principal NOT IN (SELECT value FROM json_each(?3)) ORDER BY due LIMIT ?2";
+pub(super) const WANTED: &str =
+    "SELECT number, id, principal, kind, body, phase, epoch, begun, crashes,
+     cancel_requested IS NOT NULL, reasked, progress, owner IS NOT NULL, outcome FROM task JOIN request ON request.task = task.number
+     WHERE id = ?1 AND owner IS NULL AND phase IN (0, 2)";
 pub(super) const TAKE: &str = "UPDATE task SET phase = ?6, owner = ?2, epoch = ?3, due = ?4,
      begun = 1, crashes = ?5 WHERE number = ?1";
 pub(super) const POSTPONE: &str = "UPDATE task SET due = ?2 WHERE number = ?1";
@@ -29,13 +35,20 @@ pub(super) const RELEASE: &str = "UPDATE task SET phase = CASE phase WHEN 3 THEN
 pub(super) const NEXT_OWNER: &str = "SELECT min(owner) FROM task WHERE owner > ?1";
 pub(super) const END_LEASES: &str = "UPDATE task SET due = ?2 WHERE owner = ?1 AND due > ?2";
 pub(super) const NEXT_DUE: &str = "SELECT min(due) FROM task WHERE due IS NOT NULL";
+pub(super) const NEXT_DUE_EXCEPT: &str = "SELECT due FROM task
+     WHERE due IS NOT NULL AND principal NOT IN (SELECT value FROM json_each(?1)) ORDER BY due LIMIT 1";
 pub(super) const HELD: &str = "SELECT number, cancel_requested IS NOT NULL FROM task
      WHERE id = ?1 AND epoch = ?2 AND owner = ?3 AND phase = 1";
 
 /// The workers that are dead, if they or anything else may have left something to claim.
-pub(super) fn due(connection: &Connection, file: &File) -> Result<Option<Vec<Dead>>, Problem> {
+pub(super) fn due(
+    connection: &Connection,
+    file: &File,
+    claim: &Claim,
+) -> Result<Option<Vec<Dead>>, Problem> {
     let dead = file.workers.dead();
-    let is_due = next_due(connection, file.clock.now())? == Some(Duration::ZERO);
+    let is_due = !claim.wanted.is_empty()
+        || next_due(connection, file.clock.now(), &claim.full())? == Some(Duration::ZERO);
     Ok((is_due || !dead.is_empty()).then_some(dead))
 }
 
@@ -43,7 +56,7 @@ pub(super) fn claim(
     batch: &mut Batch<'_>,
     worker: &WorkerId,
     lease: Duration,
-    limit: usize,
+    claim: &Claim,
     dead: &[Dead],
 ) -> Result<Vec<Claimed>, Problem> {
     let (connection, now) = (batch.connection, batch.now());
@@ -53,7 +66,16 @@ pub(super) fn claim(
     for dead in dead {
         end_leases(connection, dead, now)?;
     }
-    for due in all(connection, DUE, (now, count(limit)), Due::read)? {
+    let mut found = Vec::new();
+    for task in &claim.wanted {
+        found.extend(one(connection, WANTED, [task.as_str()], Due::read)?);
+    }
+    let (mut taken, full) = (Taken::new(claim), json!(claim.full()).to_string());
+    let due = all(connection, DUE, (now, count(claim.limit), full), Due::read)?;
+    let is_new = |due: &Due| !found.iter().any(|wanted| wanted.number == due.number);
+    let due: Vec<_> = due.into_iter().filter(is_new).collect();
+    found.extend(due.into_iter().filter(|due| taken.take(&due.principal)));
+    for due in found {
         let (number, id, phase) = (due.number, due.id.clone(), due.phase);
         match due.take(connection, worker, until) {
             Ok(task) => {
@@ -189,9 +211,17 @@ pub(super) fn release(batch: &mut Batch<'_>, worker: &WorkerId) -> Result<(), Pr
     Ok(())
 }
 
-/// How long until something is due.
-pub(super) fn next_due(connection: &Connection, now: i64) -> Result<Option<Duration>, Problem> {
-    let due = one(connection, NEXT_DUE, [], |row| row.get::<_, Option<i64>>(0))?.flatten();
+/// How long until something is due that is of none of these principals.
+pub(super) fn next_due(
+    connection: &Connection,
+    now: i64,
+    except: &[String],
+) -> Result<Option<Duration>, Problem> {
+    let due = |row: &Row<'_>| row.get::<_, Option<i64>>(0);
+    let due = match except {
+        [] => one(connection, NEXT_DUE, [], due)?.flatten(),
+        some => one(connection, NEXT_DUE_EXCEPT, [json!(some).to_string()], due)?.flatten(),
+    };
     Ok(due.map(|due| Duration::from_millis(from_column(due - now))))
 }
 

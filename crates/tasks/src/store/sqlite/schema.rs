@@ -10,7 +10,7 @@ const APPLICATION: i64 = 0x6f75_746c;
 
 /// What each version of the tables adds to the one before. What stands here is in files all over
 /// the world: it is never changed, only followed.
-const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH];
+const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH];
 
 /// Brings the tables up to date, in one transaction under the lock for writing: several processes
 /// may open a file at once, and one of them does it.
@@ -213,11 +213,17 @@ ALTER TABLE task ADD COLUMN kept TEXT;
 ALTER TABLE tally ADD COLUMN kept INTEGER NOT NULL DEFAULT 0;
 ";
 
+// Whoever claims passes over principals that are at their limit, without a look at their rows.
+const FIFTH: &str = "
+DROP INDEX task_due;
+CREATE INDEX task_due ON task (due, principal) WHERE due IS NOT NULL;
+";
+
 // The outcome in one word, for lists and statistics: 0 completed, 1 failed, 2 cancelled, 3 expired.
 //
 // And how many bytes each principal has stored, and all of them: what a task and a key-value entry
 // count is in `budget.rs`. Nothing is counted for each task: what is forgotten is measured then.
-const FIFTH: &str = r#"
+const SIXTH: &str = r#"
 ALTER TABLE task ADD COLUMN outcome_kind INTEGER;
 UPDATE task SET outcome_kind = CASE WHEN outcome = '"Cancelled"' THEN 2
     WHEN outcome = '"Expired"' THEN 3 WHEN outcome LIKE '{"Error":%' THEN 1
@@ -279,7 +285,10 @@ INSERT INTO question (task, name, key, place, state, body)
         let answer = vec![("a".to_owned(), serde_json::value::to_raw_value(&1).unwrap())];
         let answered = store.answer("ada", &parked, Answerer::Client, answer).await;
         assert_eq!(answered.unwrap(), Some(1));
-        let claimed = store.claim(&WorkerId::new("w"), Duration::from_secs(30), 10).await.unwrap();
+        let claimed = store
+            .claim(&WorkerId::new("w"), Duration::from_secs(30), &10_usize.into())
+            .await
+            .unwrap();
         assert_eq!(claimed.len(), 2);
         drop(store);
         fs::remove_dir_all(folder).unwrap();

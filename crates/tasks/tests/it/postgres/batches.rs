@@ -64,7 +64,7 @@ async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
     assert!(store.view("name:eve", &TaskId::new("half")).await.unwrap().is_none());
     assert!(store.create(eve(task("c"))).await.unwrap().is_new());
     store.release(&lease.worker).await.unwrap();
-    let claimed = store.claim(&WorkerId::new("w"), LEASE, 10).await.unwrap();
+    let claimed = store.claim(&WorkerId::new("w"), LEASE, &10_usize.into()).await.unwrap();
     let journal = claimed.iter().find(|claimed| claimed.lease.task == lease.task).unwrap();
     assert_eq!(journal.journal.entries.keys().collect::<Vec<_>>(), ["k"]);
     schema.is_counted_right().await;
@@ -224,7 +224,7 @@ async fn no_statement_looks_through_a_table() {
             .unwrap();
         store.made(OWNER, &once).await.unwrap();
     }
-    for claimed in store.claim(&worker, LEASE, 10).await.unwrap() {
+    for claimed in store.claim(&worker, LEASE, &10_usize.into()).await.unwrap() {
         let lease = claimed.lease;
         let changes = Changes {
             asked: vec![asked("q"), asked("r")],
@@ -239,12 +239,12 @@ async fn no_statement_looks_through_a_table() {
         store.view(OWNER, &lease.task).await.unwrap();
         let _ = store.heard(&lease).await;
     }
-    for claimed in store.claim(&worker, LEASE, 3).await.unwrap() {
+    for claimed in store.claim(&worker, LEASE, &3_usize.into()).await.unwrap() {
         let then = Then::End { outcome: TaskOutcome::Cancelled, retention: LEASE };
         store.write(&claimed.lease, &Changes::default(), &then).await.unwrap();
     }
     store.list(OWNER, None, 5).await.unwrap();
-    store.claim(&worker, LEASE, 3).await.unwrap();
+    store.claim(&worker, LEASE, &3_usize.into()).await.unwrap();
     store.renew(&worker, LEASE).await.unwrap();
     store.release(&worker).await.unwrap();
     store.cancel(OWNER, &TaskId::new("1"), true, LEASE).await.unwrap();
@@ -261,7 +261,7 @@ async fn no_statement_looks_through_a_table() {
     store.record(vec![event], LEASE).await.unwrap();
     store.audit(None, 0, 10).await.unwrap();
     store.audit(Some("1"), 0, 10).await.unwrap();
-    store.next_due().await.unwrap();
+    store.next_due(&[]).await.unwrap();
     store.shift(LEASE * 1000);
     store.sweep(10, LEASE).await.unwrap();
     store.shift(LEASE * 1000);

@@ -28,7 +28,8 @@ async fn each_task_goes_to_one_of_many_who_claim_at_once() {
             let worker = WorkerId::new(format!("w{number}"));
             let mut mine = Vec::new();
             loop {
-                let claimed = stores[number % 2].claim(&worker, LEASE, 3).await.unwrap();
+                let claimed =
+                    stores[number % 2].claim(&worker, LEASE, &3_usize.into()).await.unwrap();
                 if claimed.is_empty() {
                     return mine;
                 }
@@ -87,14 +88,17 @@ fn the_tasks_of_a_process_that_dies_go_on_at_once() {
         let other = schema.connect().await;
         let worker = WorkerId::new("w");
         let lease = start(&other, task("b")).await;
-        assert!(other.claim(&worker, LEASE, 10).await.unwrap().is_empty(), "it lives");
+        assert!(
+            other.claim(&worker, LEASE, &10_usize.into()).await.unwrap().is_empty(),
+            "it lives"
+        );
         let died = Instant::now();
         doomed.shutdown_background();
         let mut claimed = Vec::new();
         while claimed.is_empty() {
-            let due = other.next_due().await.unwrap().unwrap();
+            let due = other.next_due(&[]).await.unwrap().unwrap();
             tokio::time::sleep(due.min(Duration::from_millis(500))).await;
-            claimed = other.claim(&worker, LEASE, 10).await.unwrap();
+            claimed = other.claim(&worker, LEASE, &10_usize.into()).await.unwrap();
         }
         assert!(died.elapsed() < LEASE / 2, "{:?}", died.elapsed());
         let claimed = claimed.remove(0);
@@ -104,7 +108,7 @@ fn the_tasks_of_a_process_that_dies_go_on_at_once() {
         assert_eq!(written, Err(StoreError::Lost));
         // Nobody else is taken for dead.
         other.write(&lease, &entry("k"), &Then::GoOn).await.unwrap();
-        assert!(other.claim(&worker, LEASE, 10).await.unwrap().is_empty());
+        assert!(other.claim(&worker, LEASE, &10_usize.into()).await.unwrap().is_empty());
     });
     drop(dead);
 }
@@ -115,7 +119,9 @@ async fn a_store_that_is_dropped_leaves_its_tasks_to_others() {
     let (gone, other) = (schema.connect().await, schema.connect().await);
     start(&gone, task("a")).await;
     drop(gone);
-    let claimed = async || other.claim(&WorkerId::new("w"), LEASE, 10).await.unwrap().len() == 1;
+    let claimed = async || {
+        other.claim(&WorkerId::new("w"), LEASE, &10_usize.into()).await.unwrap().len() == 1
+    };
     until("it is claimed", claimed).await;
 }
 
@@ -126,7 +132,9 @@ async fn a_lifeline_that_breaks_costs_no_task() {
     let lease = start(&mine, task("a")).await;
     break_lifelines(&schema, 2).await;
     for _ in 0..4 {
-        assert!(other.claim(&WorkerId::new("w"), LEASE, 10).await.unwrap().is_empty());
+        assert!(
+            other.claim(&WorkerId::new("w"), LEASE, &10_usize.into()).await.unwrap().is_empty()
+        );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     mine.write(&lease, &entry("k"), &Then::GoOn).await.unwrap();
@@ -153,7 +161,7 @@ async fn who_comes_back_later_than_others_keeps_its_tasks() {
         UPDATE task SET owner_lock = CASE id WHEN 'late' THEN 1 ELSE 2 END";
     by_hand.batch_execute(locks).await.unwrap();
     let is_claimed = async |name: &str| {
-        let claimed = other.claim(&WorkerId::new("w"), LEASE, 10).await.unwrap();
+        let claimed = other.claim(&WorkerId::new("w"), LEASE, &10_usize.into()).await.unwrap();
         assert!(claimed.iter().all(|claimed| claimed.lease.task.as_str() == name), "{claimed:?}");
         !claimed.is_empty()
     };

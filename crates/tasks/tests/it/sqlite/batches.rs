@@ -78,7 +78,7 @@ async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
     assert!(store.view("name:eve", &TaskId::new("half")).await.unwrap().is_none());
     assert!(store.create(eve(task("c"))).await.unwrap().is_new());
     store.release(&lease.worker).await.unwrap();
-    let claimed = store.claim(&WorkerId::new("w"), LEASE, 10).await.unwrap();
+    let claimed = store.claim(&WorkerId::new("w"), LEASE, &10_usize.into()).await.unwrap();
     let journal = claimed.iter().find(|claimed| claimed.lease.task == lease.task).unwrap();
     assert_eq!(journal.journal.entries.keys().collect::<Vec<_>>(), ["k"]);
 }

@@ -39,7 +39,7 @@ async fn a_full_disk_is_said_and_nothing_is_lost() {
     store.limit_size(8 << 20).await.unwrap();
     store.write(&lease, &large("more"), &Then::GoOn).await.unwrap();
     store.release(&lease.worker).await.unwrap();
-    let claimed = store.claim(&WorkerId::new("w"), LEASE, 1).await.unwrap().remove(0);
+    let claimed = store.claim(&WorkerId::new("w"), LEASE, &1_usize.into()).await.unwrap().remove(0);
     assert_eq!(claimed.journal.entries.len(), written + 1);
 }
 

@@ -100,7 +100,8 @@ async fn each_task_goes_to_one_of_many_who_claim_at_once() {
             let worker = WorkerId::new(format!("w{number}"));
             let mut mine = Vec::new();
             loop {
-                let claimed = stores[number % 2].claim(&worker, LEASE, 3).await.unwrap();
+                let claimed =
+                    stores[number % 2].claim(&worker, LEASE, &3_usize.into()).await.unwrap();
                 if claimed.is_empty() {
                     return mine;
                 }

@@ -33,7 +33,10 @@ fn victim(test: &str, folder: &Folder) -> Child {
 
 async fn be_victim(file: std::ffi::OsString) {
     let store = SqliteStore::open(file).unwrap();
-    assert_eq!(store.claim(&WorkerId::new("victim"), LEASE, 1).await.unwrap().len(), 1);
+    assert_eq!(
+        store.claim(&WorkerId::new("victim"), LEASE, &1_usize.into()).await.unwrap().len(),
+        1
+    );
     say_that_it_is_taken();
     // Until it is killed, or whoever started it is.
     let _ = std::io::stdin().read_line(&mut String::new());
@@ -57,7 +60,10 @@ async fn what_a_killed_process_had_goes_on_at_once() {
     let me = WorkerId::new("heir");
     let is_left_alone = async || {
         for _ in 0..2 {
-            assert!(store.claim(&me, LEASE, 10).await.unwrap().is_empty(), "it lives");
+            assert!(
+                store.claim(&me, LEASE, &10_usize.into()).await.unwrap().is_empty(),
+                "it lives"
+            );
             tokio::time::sleep(LOOKED).await;
         }
     };
@@ -73,7 +79,7 @@ async fn what_a_killed_process_had_goes_on_at_once() {
     victim.wait().unwrap();
     let killed = Instant::now();
     let claimed = loop {
-        match store.claim(&me, LEASE, 10).await.unwrap().pop() {
+        match store.claim(&me, LEASE, &10_usize.into()).await.unwrap().pop() {
             Some(claimed) => break claimed,
             None => tokio::time::sleep(Duration::from_millis(10)).await,
         }
@@ -82,7 +88,7 @@ async fn what_a_killed_process_had_goes_on_at_once() {
     assert_eq!((claimed.crashes, claimed.lease.epoch), (1, 2), "a worker was lost");
     // What it has left is tidied up, and we are still there.
     tokio::time::sleep(LOOKED).await;
-    assert!(store.claim(&me, LEASE, 10).await.unwrap().is_empty());
+    assert!(store.claim(&me, LEASE, &10_usize.into()).await.unwrap().is_empty());
     let files = || std::fs::read_dir(folder.0.join("tasks.db-workers")).map(Iterator::count);
     assert_eq!(files().unwrap(), 1);
     drop(store);
@@ -102,15 +108,15 @@ async fn two_handles_of_one_process_are_both_alive() {
     let lease = start(&theirs, task("a")).await;
     let me = WorkerId::new("w");
     for _ in 0..2 {
-        assert!(mine.claim(&me, LEASE, 10).await.unwrap().is_empty());
+        assert!(mine.claim(&me, LEASE, &10_usize.into()).await.unwrap().is_empty());
         tokio::time::sleep(LOOKED).await;
     }
     // Whoever ends in peace has given its tasks back; if not, its leases say when.
     drop(theirs);
     for _ in 0..2 {
         tokio::time::sleep(LOOKED).await;
-        assert!(mine.claim(&me, LEASE, 10).await.unwrap().is_empty());
+        assert!(mine.claim(&me, LEASE, &10_usize.into()).await.unwrap().is_empty());
     }
     mine.shift(LEASE * 2);
-    assert_eq!(mine.claim(&me, LEASE, 10).await.unwrap()[0].lease.task, lease.task);
+    assert_eq!(mine.claim(&me, LEASE, &10_usize.into()).await.unwrap()[0].lease.task, lease.task);
 }

@@ -314,9 +314,11 @@ fn whole(shared: &Shared, run: &Run, message: Message) -> Response<Body> {
         _ => Vec::new(),
     };
     let retry = match &message {
-        Message::Last(Err(Fault::Busy { retry_after } | Fault::Unavailable { retry_after })) => {
-            Some(*retry_after)
-        }
+        Message::Last(Err(
+            Fault::Busy { retry_after }
+            | Fault::OverLimit { retry_after, .. }
+            | Fault::Unavailable { retry_after },
+        )) => Some(*retry_after),
         Message::Last(Ok(Outcome::InputRequired(required))) => required.retry_after,
         _ => None,
     };

@@ -131,7 +131,8 @@ fn segments_that_were_stored_keep_their_numbers_and_are_not_said_again() {
         let stored = Process::start().run(async {
             // What the next process will find.
             let worker = WorkerId::new("test");
-            let claimed = stage.store.claim(&worker, LEASE, 1).await.unwrap().remove(0);
+            let claimed =
+                stage.store.claim(&worker, LEASE, &1_usize.into()).await.unwrap().remove(0);
             stage.store.release(&worker).await.unwrap();
             let segments = claimed.journal.segments;
             segments.iter().map(|segment| segment.ordinal).collect::<Vec<_>>()
@@ -298,7 +299,7 @@ fn a_task_that_loses_a_second_worker_in_a_row_waits() {
         assert_eq!(stage.tasks().await[0].phase, Phase::Parked);
         assert_eq!(get(&mut pipe, &id).await["status"], "working");
         // The store's time was moved.
-        let due = stage.store.next_due().await.unwrap().unwrap() + LEASE * 4;
+        let due = stage.store.next_due(&[]).await.unwrap().unwrap() + LEASE * 4;
         assert!(due + LEASE >= HOUR && due <= HOUR * 2, "{due:?}");
         // A server that stops, and another that begins, make it no longer.
         server.drain(Duration::ZERO).await;
