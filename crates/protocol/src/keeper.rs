@@ -39,18 +39,31 @@ pub type Keeping<'a, T> = Pin<Box<dyn Future<Output = Result<T, Unavailable>> + 
 
 /// The keeper cannot be asked now. That says nothing about any session.
 #[derive(Clone, Debug)]
-pub struct Unavailable(String);
+pub struct Unavailable {
+    reason: String,
+    limit: Option<&'static str>,
+}
 
 impl Unavailable {
     /// Says why.
-    pub fn new(why: impl fmt::Display) -> Self {
-        Self(why.to_string())
+    pub fn new(reason: impl fmt::Display) -> Self {
+        Self { reason: reason.to_string(), limit: None }
+    }
+
+    /// The client has used up a limit: its name, and what it did.
+    pub fn over_limit(limit: &'static str, reason: impl fmt::Display) -> Self {
+        Self { reason: reason.to_string(), limit: Some(limit) }
+    }
+
+    /// The limit that the client has used up, if that is why.
+    pub fn limit(&self) -> Option<&'static str> {
+        self.limit
     }
 }
 
 impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.reason)
     }
 }
 
