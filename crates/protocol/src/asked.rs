@@ -55,14 +55,14 @@ pub struct Pending {
 }
 
 impl Asked {
-    /// Lets the ids begin at a random place, so that those of two replicas of one session differ.
-    /// Before the first request.
-    pub(crate) fn begin_anywhere(&self) {
-        let mut bytes = [0; 8];
+    /// Lets the ids begin at a random place of the session's own range, so that those of two
+    /// replicas of one session differ. Before the first request.
+    pub(crate) fn begin_in_range_of(&self, session: &str) {
+        let mut bytes = [0; 4];
         // Without random bytes there are no sessions either.
         if getrandom::fill(&mut bytes).is_ok() {
-            // 48 bits: every client can read them as a number.
-            let before = u64::from_le_bytes(bytes) >> 16;
+            // One bit is left free: no session asks so often that it leaves its range.
+            let before = range_of(session) | u64::from(u32::from_le_bytes(bytes) >> 1);
             self.before.store(before, Ordering::Relaxed);
             self.last_id.store(before, Ordering::Relaxed);
         }
@@ -128,6 +128,21 @@ impl Asked {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Where the ids of a session begin, on all replicas: 20 bits that its name says, and 32 bits below
+/// them. Every client can read 52 bits as a number.
+fn range_of(session: &str) -> u64 {
+    // FNV-1a: replicas of different versions must agree, and nothing depends on its being secret.
+    let hash = session.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    hash >> 44 << 32
+}
+
+/// Whether a request with this id can be one of this session, made by any replica.
+pub(crate) fn is_in_range_of(session: &str, id: u64) -> bool {
+    id >> 32 << 32 == range_of(session)
 }
 
 impl Slot {

@@ -118,9 +118,15 @@ impl Session {
     /// Gives the session the name under which a [`SessionKeeper`](crate::SessionKeeper) keeps it,
     /// and how long it is kept when nobody uses it. Before anything is asked in it.
     pub fn make_portable(&self, id: Arc<str>, ttl: Duration) {
+        let name = Arc::clone(&id);
         if self.portable.set(Box::new(Portable::new(id, ttl))).is_ok() {
-            self.asked.begin_anywhere();
+            self.asked.begin_in_range_of(&name);
         }
+    }
+
+    /// Whether a request with this id can have been made in this session, by any replica.
+    pub fn may_have_asked(&self, id: u64) -> bool {
+        self.portable().is_some_and(|name| crate::asked::is_in_range_of(&name.id, id))
     }
 
     /// What other replicas know it by; `None` for a session of this process alone.

@@ -4,8 +4,9 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use bytestring::ByteString;
-use outlive_wire::{LoggingLevel, RawJson};
+use outlive_wire::{Entries, LoggingLevel, RawJson};
 use serde::{Deserialize, Serialize};
+use serde_json::value::to_raw_value;
 
 use crate::{Arrival, Call, Fault, Principal, Profile, Scopes, Session, Wants, era};
 
@@ -14,7 +15,7 @@ use crate::{Arrival, Call, Fault, Principal, Profile, Scopes, Session, Wants, er
 pub struct StoredCall {
     /// The revision it came in.
     version: String,
-    /// The message, as it came.
+    /// The message, without the keys of `_meta` that nobody needs to go on with it.
     message: RawJson,
     /// What a legacy handshake said the client can do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,7 +39,7 @@ impl StoredCall {
         let session = call.session();
         Ok(Self {
             version: call.era().version().as_str().to_owned(),
-            message: serde_json::from_str(&call.message)?,
+            message: without_foreign_meta(serde_json::from_str(&call.message)?)?,
             capabilities: session.map(|session| raw(session.client_capabilities())).transpose()?,
             info: session.and_then(|session| session.client_info()).map(raw).transpose()?,
             scopes: call.principal().scopes().iter().map(str::to_owned).collect(),
@@ -62,6 +63,34 @@ impl StoredCall {
             Arc::new(Session::new(era, principal, info, capabilities, feed))
         })
     }
+}
+
+/// The keys of `_meta` that a stored call keeps: those of the protocol and our own, and the trace that
+/// the call belongs to. Whatever else a client attaches is not stored.
+fn is_stored(key: &str) -> bool {
+    const NAMES: [&str; 4] = ["progressToken", "traceparent", "tracestate", "baggage"];
+    const PREFIXES: [&str; 2] = ["io.modelcontextprotocol/", "dev.outlive/"];
+    NAMES.contains(&key) || PREFIXES.iter().any(|prefix| key.starts_with(prefix))
+}
+
+/// A request without the foreign keys of its `params._meta`.
+fn without_foreign_meta(message: RawJson) -> serde_json::Result<RawJson> {
+    type Members = Entries<RawJson>;
+    let read = |raw: &RawJson| serde_json::from_str::<Members>(raw.get());
+    let member = |members: &Members, name: &str| members.0.iter().position(|(key, _)| key == name);
+    let mut request = read(&message)?;
+    let Some(params_at) = member(&request, "params") else { return Ok(message) };
+    let mut params = read(&request.0[params_at].1)?;
+    let Some(meta_at) = member(&params, "_meta") else { return Ok(message) };
+    let mut meta = read(&params.0[meta_at].1)?;
+    let all = meta.0.len();
+    meta.0.retain(|(key, _)| is_stored(key));
+    if meta.0.len() == all {
+        return Ok(message);
+    }
+    params.0[meta_at].1 = to_raw_value(&meta)?;
+    request.0[params_at].1 = to_raw_value(&params)?;
+    to_raw_value(&request)
 }
 
 /// Everything about a legacy session that all replicas know. What its calls are doing and what the
@@ -149,5 +178,28 @@ impl StoredSession {
 
     fn uris(&self) -> BTreeSet<Arc<str>> {
         self.resources.iter().map(|uri| Arc::from(uri.as_str())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json, value::to_raw_value};
+
+    use super::without_foreign_meta;
+
+    #[test]
+    fn stored_call_keeps_no_foreign_meta() {
+        let foreign = "x".repeat(1 << 20);
+        let meta = json!({"com.example/blob": foreign, "progressToken": 7,
+            "io.modelcontextprotocol/clientInfo": {"name": "c"}, "dev.outlive/idempotencyKey": "k"});
+        let request = |meta: Value| {
+            json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                "params": {"name": "t", "arguments": {"a": [1, 2]}, "_meta": meta}})
+        };
+        let stored = without_foreign_meta(to_raw_value(&request(meta)).unwrap()).unwrap();
+        assert!(stored.get().len() < 400, "{}", stored.get().len());
+        let kept = json!({"progressToken": 7, "io.modelcontextprotocol/clientInfo": {"name": "c"},
+            "dev.outlive/idempotencyKey": "k"});
+        assert_eq!(serde_json::from_str::<Value>(stored.get()).unwrap(), request(kept));
     }
 }
