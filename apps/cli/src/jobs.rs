@@ -1,6 +1,7 @@
 //! `outlive jobs`: the commands that run for a server, whether or not the server does.
 
 use std::{
+    io::{self, Write},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -92,19 +93,26 @@ fn running(jobs: Option<&Jobs>) -> Result<Vec<JobInfo>> {
 
 fn list(server: &Server, as_json: bool) -> Result<ExitCode> {
     let running = running(server.jobs()?.as_ref())?;
+    let mut page = String::new();
     if as_json {
-        for job in &running {
-            println!("{}", json(job));
-        }
+        page.extend(running.iter().map(|job| format!("{}\n", json(job))));
     } else if running.is_empty() {
         eprintln!("no command runs");
     } else {
-        println!("{:<12}  {:<20}  {:<20}  {:>8}  WAITS FOR", "ID", "TOOL", "CALLER", "AGE");
-        for job in &running {
-            println!("{}", row(job));
-        }
+        let head = ["ID", "TOOL", "CALLER", "AGE"];
+        page = format!(
+            "{:<12}  {:<20}  {:<20}  {:>8}  WAITS FOR\n",
+            head[0], head[1], head[2], head[3]
+        );
+        page.extend(running.iter().map(|job| format!("{}\n", row(job))));
     }
-    Ok(ExitCode::SUCCESS)
+    match io::stdout().lock().write_all(page.as_bytes()) {
+        // Who reads it has seen enough.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Trouble::new(Kind::Failed, format!("the list cannot be written: {error}")))
+        }
+        _ => Ok(ExitCode::SUCCESS),
+    }
 }
 
 fn row(job: &JobInfo) -> String {
