@@ -1,6 +1,7 @@
 //! `outlive jobs`: the commands that run for a server, whether or not the server does.
 
 use std::{
+    io,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -93,17 +94,26 @@ fn running(jobs: Option<&Jobs>) -> Result<Vec<JobInfo>> {
 
 fn list(server: &Server, as_json: bool) -> Result<ExitCode> {
     let running = running(server.jobs()?.as_ref())?;
-    if as_json {
-        for job in &running {
-            print::data(&json(job).to_string()).map_err(Trouble::usage)?;
-        }
-    } else if running.is_empty() {
+    let lines: Vec<String> = match as_json {
+        true => running.iter().map(|job| json(job).to_string()).collect(),
+        false => running.iter().map(row).collect(),
+    };
+    if running.is_empty() && !as_json {
         talk!("no command runs");
-    } else {
-        let head =
-            format!("{:<12}  {:<20}  {:<20}  {:>8}  WAITS FOR", "ID", "TOOL", "CALLER", "AGE");
-        for line in std::iter::once(head).chain(running.iter().map(row)) {
-            print::data(&line).map_err(Trouble::usage)?;
+    }
+    let head = format!("{:<12}  {:<20}  {:<20}  {:>8}  WAITS FOR", "ID", "TOOL", "CALLER", "AGE");
+    let head = (!running.is_empty() && !as_json).then_some(head);
+    for line in head.into_iter().chain(lines) {
+        match print::data(&line) {
+            Ok(()) => {}
+            // The reader of the pipe has seen enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
+            Err(error) => {
+                return Err(Trouble::new(
+                    Kind::Failed,
+                    format!("the list cannot be written: {error}"),
+                ));
+            }
         }
     }
     Ok(ExitCode::SUCCESS)

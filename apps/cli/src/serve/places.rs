@@ -4,6 +4,7 @@
 use std::{
     collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use outlive::server::{Capacity, Durable, Permit};
@@ -34,6 +35,9 @@ impl Label {
     }
 }
 
+/// How long a job may have a place before it is there.
+const STARTS_WITHIN: Duration = Duration::from_secs(60);
+
 /// The places of all tools of a server.
 #[derive(Default)]
 pub(super) struct Places(Mutex<Held>);
@@ -42,8 +46,8 @@ pub(super) struct Places(Mutex<Held>);
 struct Held {
     /// Capacities by tool.
     capacities: HashMap<String, Capacity>,
-    /// Permits by job.
-    permits: HashMap<String, Permit>,
+    /// Permits by job, and since when it has them.
+    permits: HashMap<String, (Permit, Instant)>,
     /// Callers by job, of commands that wait for input in a call that is no task.
     waiting: HashMap<String, String>,
 }
@@ -60,7 +64,7 @@ impl Places {
             if job.waits_for.is_some() && job.note.is_none() {
                 held.waiting.insert(job.id.clone(), label.caller);
             }
-            held.permits.insert(job.id, permit);
+            held.permits.insert(job.id, (permit, Instant::now()));
         }
     }
 
@@ -82,7 +86,7 @@ impl Places {
 
     /// Gives a job its place.
     pub(super) fn give(&self, job: &str, permit: Permit) {
-        let before = self.lock().permits.insert(job.to_owned(), permit);
+        let before = self.lock().permits.insert(job.to_owned(), (permit, Instant::now()));
         // Dropping a permit may wake others.
         drop(before);
     }
@@ -98,11 +102,15 @@ impl Places {
 
     /// Takes the places of all jobs back that have exited while nobody followed them.
     pub(super) fn release_ended(&self, jobs: &Jobs) {
-        let held: Vec<String> = self.lock().permits.keys().cloned().collect();
-        for job in held {
-            // A job that has a place and no folder is about to be started.
+        let held = self.lock();
+        let places = held.permits.iter().map(|(job, (_, since))| (job.clone(), *since));
+        let places: Vec<(String, Instant)> = places.collect();
+        drop(held);
+        for (job, since) in places {
+            // One that is not there is about to be started, unless its call was dropped before that.
+            let may_start = since.elapsed() < STARTS_WITHIN;
             let is_over = jobs.is_over(&job).unwrap_or(false);
-            if is_over {
+            if is_over || !may_start && !jobs.may_run(&job).unwrap_or(true) {
                 self.release(&job);
             }
         }

@@ -120,6 +120,12 @@ impl Runner {
 
     /// Ends all processes of a job, if it has any.
     pub(super) async fn end(&self, id: &str) -> job::Result<()> {
+        self.end_processes(id).await?;
+        self.places.release(id);
+        Ok(())
+    }
+
+    async fn end_processes(&self, id: &str) -> job::Result<()> {
         let info = self.jobs.list()?.into_iter().find(|job| job.id == id);
         match info.map(|job| job.state) {
             Some(State::Running | State::Lost) => match self.jobs.find(id).await? {

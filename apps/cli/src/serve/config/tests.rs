@@ -80,6 +80,26 @@ fn mistakes_name_their_line() {
         ),
         ("[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\nmax_output = 3\n", 4, "an amount"),
         (
+            "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\nmax_lines = 300000\n",
+            1,
+            "a task emits at most 99000",
+        ),
+        (
+            "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\nmax_lines = 34000\non_crash = \"run-again\"\n",
+            1,
+            "a task emits at most 33000",
+        ),
+        (
+            "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\nasks = true\ncontrol = \"stdout\"\nstdin = \"x\"\n",
+            1,
+            "its responses come there",
+        ),
+        (
+            "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\ncontrol = \"stdin\"\n",
+            4,
+            "no place for a control channel",
+        ),
+        (
             "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\n[tools.t.arguments.a]\ntype = \"text\"\n",
             5,
             "no type of an argument",

@@ -181,3 +181,32 @@ fn own_memory_kb(pid: i32) -> u64 {
     let own = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     own.trim().trim_end_matches(" kB").parse().unwrap()
 }
+
+/// A supervisor that can write no file of more than 4 KiB: to it the disk is full.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn full_disk_is_told_while_the_command_runs_and_output_counts_as_lost() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let program = place.data.join("supervisor");
+    let outlive = env!("CARGO_BIN_EXE_outlive");
+    let script = format!("#!/bin/sh\ntrap '' XFSZ\nulimit -f 8\nexec {outlive} \"$@\"\n");
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let jobs = place.jobs.clone().supervised_by(&program);
+    let mut spec = sh("seq 1 100000; exec sleep 1000");
+    spec.max_output_lines = 200_000;
+    let mut job = jobs.start_or_find(super::ID, &spec).await.unwrap();
+    let told = loop {
+        match job.next().await.unwrap() {
+            Event::Trouble(trouble) => break trouble,
+            Event::Line(_) => {}
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(told.contains("make room"), "{told}");
+    job.end().await.unwrap();
+    let (_, exit) = read(&mut job).await;
+    assert_eq!(exit.how, How::Ended);
+    assert!(exit.output_lost.is_some() && exit.bytes_dropped > 0, "{exit:?}");
+}

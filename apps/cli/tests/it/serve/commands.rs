@@ -318,6 +318,33 @@ async fn a_client_that_speaks_stdio_starts_its_own_server() {
     client.close().await;
 }
 
+/// A server that can write no file of more than 1 MiB: to its commands the disk is full.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn output_lost_to_a_full_disk_makes_the_result_an_error() {
+    let place = Place::unserved(
+        r#"
+[tools.print]
+description = "Prints two megabytes."
+command = ["seq", "1", "300000"]
+max_output = "8 MiB"
+max_lines = 1000000
+task = "never"
+"#,
+    );
+    let script = "trap '' XFSZ; ulimit -f 2048; exec \"$0\" serve --stdio --data data";
+    let program = outlive::client::Program::new("sh").current_dir(&place.folder).args([
+        "-c",
+        script,
+        env!("CARGO_BIN_EXE_outlive"),
+    ]);
+    let client = super::builder().connect(program).await.unwrap();
+    let (text, failed) = call(&client, "print", json!({})).await;
+    let end = text.lines().last().unwrap();
+    assert!(failed && end.starts_with("[output is missing: "), "{failed} {end}");
+    client.close().await;
+}
+
 #[tokio::test]
 async fn progress_is_told() {
     let place = Place::new(
