@@ -33,9 +33,9 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
             let writes = ["io::stdout", "io::stderr", "stdout().lock", "stderr().lock"];
             let draws = ["Term::stdout", "Term::stderr", "Term::buffered"];
             let is_drawn = DRAWS.contains(&file.path.as_str());
-            if prints.iter().any(|word| has(word))
-                || writes.iter().any(|word| has(word))
-                || (!is_drawn && draws.iter().any(|word| has(word)))
+            if prints.iter().any(&has)
+                || writes.iter().any(&has)
+                || (!is_drawn && draws.iter().any(has))
             {
                 findings.add(
                     &file.path,

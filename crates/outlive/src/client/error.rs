@@ -171,8 +171,7 @@ impl Error {
                 Reason::Busy { .. } => true,
                 // A server that is well again soon says so; a handler that failed fails again.
                 Reason::Internal => {
-                    refused.retry_after().is_some()
-                        || matches!(refused.status, Some(502 | 503 | 504))
+                    refused.retry_after().is_some() || matches!(refused.status, Some(502..=504))
                 }
                 _ => false,
             },

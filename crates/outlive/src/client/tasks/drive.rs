@@ -321,7 +321,7 @@ impl Drive {
             let words = serde_json::to_string(&request).unwrap_or_default();
             if let Some(answer) = saved.get(&key) {
                 if answer.taken {
-                    self.asked_again(&key, words)?;
+                    self.asked_again(&key, &words)?;
                 } else {
                     resend.push((key, answer.answer.clone()));
                 }
@@ -351,8 +351,9 @@ impl Drive {
 
     /// An input request that has its response is listed again. That may be news that is late; a key
     /// that is used for another request is a breach of the protocol, and nobody would ever respond.
-    fn asked_again(&mut self, key: &str, words: String) -> Result<()> {
-        let known = self.known.entry(key.to_owned()).or_insert_with(|| Known::new(words.clone()));
+    fn asked_again(&mut self, key: &str, words: &str) -> Result<()> {
+        let known =
+            self.known.entry(key.to_owned()).or_insert_with(|| Known::new(words.to_owned()));
         let since = *known.since.get_or_insert_with(Instant::now);
         if known.is_gone {
             known.returns += 1;
