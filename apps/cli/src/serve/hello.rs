@@ -117,6 +117,15 @@ impl Hello {
     }
 }
 
+/// Says what is waited for when the user stops the server: without a word the wait looks like a hang.
+pub(super) async fn stopping() {
+    if tokio::signal::ctrl_c().await.is_ok() {
+        eprintln!(
+            "\nstopping: calls that still run have ten seconds to end; commands of tasks go on"
+        );
+    }
+}
+
 /// What is said at the end.
 pub(super) fn goodbye(runner: &Runner) {
     let jobs = runner.jobs.list().unwrap_or_default();

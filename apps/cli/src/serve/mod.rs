@@ -87,14 +87,18 @@ pub(crate) struct Args {
     /// Print the file of the demo, to begin one of your own with
     #[arg(long)]
     print_demo: bool,
+    /// Print the JSON Schema of the file, for editors
+    #[arg(long)]
+    print_schema: bool,
     /// Say where it listens as JSON on standard output
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
-    if args.print_demo {
-        let printed = print::own(config::DEMO.as_bytes());
+    if args.print_demo || args.print_schema {
+        let text = if args.print_demo { config::DEMO } else { config::SCHEMA };
+        let printed = print::own(text.as_bytes());
         return printed.map(|()| ExitCode::SUCCESS).map_err(Trouble::usage);
     }
     crate::log::to_stderr();
@@ -155,6 +159,7 @@ async fn serve(args: Args) -> Result<()> {
             .await
             .map_err(|error| no_listener(&server, &error))?;
         hello.at(&serving.url(), args.json);
+        let _farewell = in_background(hello::stopping());
         serving.until_stopped().await.map_err(|error| Trouble::new(Kind::Failed, error))?;
     }
     runner.settled().await;

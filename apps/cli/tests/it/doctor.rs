@@ -87,6 +87,21 @@ async fn a_database_is_looked_at() {
     assert!(!out(&absent).contains("hunter2"));
 }
 
+#[test]
+fn database_that_cannot_be_reached_is_reported_with_the_reason() {
+    let folder = Folder::new();
+    for (url, says) in [
+        ("postgres://ada:secret@127.0.0.1:1/d", "onnection refused"),
+        ("postgres://ada:secret@no-such-host.invalid/d", "lookup"),
+    ] {
+        finds(&doctor(&folder, &["--store", url]), "store", "failure", says);
+        let data = folder.0.join("data").display().to_string();
+        let served = outlive(&folder.0, &["serve", "--store", url, "--data", &data]);
+        assert!(err(&served).contains(says), "{}", err(&served));
+        assert_eq!(served.status.code(), Some(3));
+    }
+}
+
 #[tokio::test]
 async fn a_port_is_taken_by_somebody() {
     let folder = Folder::new();

@@ -98,6 +98,9 @@ pub(crate) const LOST_AFTER: Duration = Duration::from_secs(30);
 /// What is served where there is no file.
 pub(crate) const DEMO: &str = include_str!("../demo.toml");
 
+/// The JSON Schema of a file, for editors; the tests make it from the keys that are read here.
+pub(crate) const SCHEMA: &str = include_str!("../../../../../docs/outlive.schema.json");
+
 /// Reads a file. It is the only judge of a file, for every command of the program.
 ///
 /// # Errors

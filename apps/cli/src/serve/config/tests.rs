@@ -1,10 +1,14 @@
 //! The file as a whole: the demo, defaults, and mistakes with their lines.
 
+mod schema; // docs/outlive.schema.json
+
 use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::{Config, DEMO, OnCrash, TaskMode, demo, in_words, parse, parse_noting, tool::Asked};
+use super::{
+    Config, DEMO, OnCrash, SCHEMA, TaskMode, demo, in_words, parse, parse_noting, tool::Asked,
+};
 
 #[test]
 fn the_demo_can_be_read() {
@@ -392,17 +396,19 @@ const PAGE: &str = include_str!("../../../../../docs/outlive-toml.md");
 
 /// The rows of the table under a heading: key and default.
 fn rows(section: &str) -> Vec<(String, String)> {
+    let row = |row: Vec<String>| (row[0].trim_matches('`').to_owned(), row[2].clone());
+    cells(section).into_iter().map(row).collect()
+}
+
+/// The rows of the table under a heading: key, type, default and words.
+fn cells(section: &str) -> Vec<Vec<String>> {
     let heading = format!("\n## `[{section}]`\n");
     let (_, after) =
         PAGE.split_once(&heading).unwrap_or_else(|| panic!("the page has no [{section}]"));
     let body = after.split("\n## ").next().unwrap_or_default();
     let rows = body.lines().filter(|line| line.starts_with("| `"));
-    let cell = |text: &str| text.trim().trim_matches('`').to_owned();
-    rows.map(|row| {
-        let cells: Vec<&str> = row.split('|').collect();
-        (cell(cells[1]), cells[3].trim().to_owned())
-    })
-    .collect()
+    rows.map(|row| row.split('|').skip(1).take(4).map(|cell| cell.trim().to_owned()).collect())
+        .collect()
 }
 
 #[test]

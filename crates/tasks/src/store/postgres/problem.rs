@@ -94,16 +94,32 @@ impl Problem {
     }
 }
 
-/// The error in one line. What the library says of itself is left out where the database has
-/// spoken.
+/// The error in one line, with its causes: "connection refused" says more than "error connecting". What
+/// the library says of itself is left out where the database has spoken.
 fn said(error: &tokio_postgres::Error) -> String {
-    error.as_db_error().map_or_else(|| error.to_string(), |said| said.message().to_owned())
+    if let Some(said) = error.as_db_error() {
+        return said.message().to_owned();
+    }
+    let mut said = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let text = cause.to_string();
+        if !said.contains(&text) {
+            said = format!("{said}: {text}");
+        }
+        source = cause.source();
+    }
+    said
 }
 
 fn remedy(error: &tokio_postgres::Error) -> &'static str {
     let Some(code) = error.code() else {
         return match error.is_closed() {
             true => "it closed the connection, which is opened again by itself",
+            false if said(error).contains("password") => {
+                "write it in the address, postgres://user:PASSWORD@host/database; PGPASSWORD and \
+                 other variables of libpq are not read"
+            }
             false => {
                 "check that the database runs, and the host, port and TLS settings of its address"
             }

@@ -1,0 +1,101 @@
+//! docs/outlive.schema.json: made from the keys that the reader asks for, and from the words of the page.
+
+use std::{env, fs};
+
+use serde_json::{Map, Value as Json, json};
+
+use super::{Asked, DEMO, PAGE, SCHEMA, cells, parse_noting};
+
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/outlive.schema.json");
+
+/// The schema as the reader and the page have it now.
+fn made() -> Json {
+    let mut asked = Asked::default();
+    parse_noting(DEMO, &mut asked).expect("is a file");
+    let mut tables: Map<String, Json> = Map::new();
+    for (section, keys) in &asked.0 {
+        tables.insert((*section).to_owned(), table(section, keys.iter()));
+    }
+    let sections: Vec<&str> = asked.0.keys().copied().filter(|it| !it.is_empty()).collect();
+    for section in sections {
+        let reference = json!({"$ref": format!("#/$defs/{section}")});
+        let (place, value) = match section.strip_suffix(".NAME") {
+            Some(place) => (place, json!({"type": "object", "additionalProperties": reference})),
+            None => (section, reference),
+        };
+        let (parent, key) = place.rsplit_once('.').unwrap_or(("", place));
+        let known = &mut tables[parent]["properties"][key];
+        let description = known.get("description").cloned();
+        *known = value;
+        if let Some(description) = description {
+            known["description"] = description;
+        }
+    }
+    let mut root = tables.remove("").expect("the file is a table");
+    root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    root["title"] = json!("outlive.toml");
+    root["$defs"] = Json::Object(tables);
+    root
+}
+
+fn table<'k>(section: &str, keys: impl Iterator<Item = (&'k &'static str, &'k Json)>) -> Json {
+    let rows = if section.is_empty() { Vec::new() } else { cells(section) };
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for (key, schema) in keys {
+        let mut schema = schema.clone();
+        let row = rows.iter().find(|row| row[0].trim_matches('`') == *key);
+        if let Some(row) = row.filter(|row| !row[3].is_empty()) {
+            schema["description"] = json!(row[3]);
+        }
+        if row.is_some_and(|row| row[2] == "needed") {
+            required.push(*key);
+        }
+        properties.insert((*key).to_owned(), schema);
+    }
+    let mut table =
+        json!({"type": "object", "additionalProperties": false, "properties": properties});
+    if !required.is_empty() {
+        table["required"] = json!(required);
+    }
+    table
+}
+
+#[test]
+fn schema_in_the_docs_is_what_the_reader_reads() {
+    let made = serde_json::to_string_pretty(&made()).expect("is JSON") + "\n";
+    if env::var_os("OUTLIVE_WRITE_SCHEMA").is_some() {
+        fs::write(FILE, &made).expect("can be written");
+    }
+    let there = fs::read_to_string(FILE).expect("is there");
+    assert!(
+        made == there,
+        "docs/outlive.schema.json is out of date; write it with OUTLIVE_WRITE_SCHEMA=1 and this test"
+    );
+}
+
+#[test]
+fn schema_accepts_every_example_and_refuses_mistakes() {
+    let made = made();
+    let schema = jsonschema::validator_for(&made).expect("is a schema");
+    let json = |text: &str| toml::from_str::<Json>(text).expect("is TOML");
+    let examples = PAGE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    for example in examples.chain([DEMO]) {
+        let value = json(example);
+        let errors: Vec<String> = schema
+            .iter_errors(&value)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
+        assert!(errors.is_empty(), "{errors:?}:\n{example}");
+    }
+    for mistake in [
+        "[tools.t]\ndescription = \"d\"\ncomand = [\"c\"]\n",
+        "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\ntime_limit = \"soon\"\n",
+        "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\ntask = \"maybe\"\n",
+        "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\n[tools.t.arguments.a]\ntype = \"text\"\n",
+        "[server]\nport = 1\n",
+        "[tasks]\nmax_running = 0\n",
+    ] {
+        assert!(!schema.is_valid(&json(mistake)), "{mistake}");
+    }
+    assert!(SCHEMA.starts_with('{'), "and it is what --print-schema prints");
+}
