@@ -224,6 +224,7 @@ pub(crate) fn new_task(id: String, principal: String) -> NewTask {
         once: None,
         clean_up: false,
         quota: 100_000_000,
+        max_bytes: u64::MAX,
     }
 }
 

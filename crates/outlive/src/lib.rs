@@ -54,11 +54,11 @@ pub mod tasks {
         engine::EngineConfig,
         store::{
             After, Answer, Answerer, Asked, Audit, AuditEvent, By, Cancelled, Census, Changes,
-            Claim, Claimed, Cleaning, Created, Durability, Emitted, Filter, Heard, Inspected,
-            Lease, Listener, MemoryStore, Millis, NewTask, OnceKey, Operated, Overseen, PageLimit,
-            Phase, Probe, Product, Purged, QuestionState, Questioned, Retried, SqliteOptions,
-            SqliteStore, Store, StoreError, Swept, TaskId, TaskOutcome, Then, View, WorkerId,
-            contract, open, open_operated, probe,
+            Charge, Claim, Claimed, Cleaning, Created, Durability, Emitted, Filter, Heard,
+            Inspected, Lease, Listener, MemoryStore, Millis, NewTask, OnceKey, Operated,
+            OutcomeKind, Overseen, PageLimit, Phase, Probe, Product, Purged, QuestionState,
+            Questioned, Retried, SqliteOptions, SqliteStore, Store, StoreError, Swept, TaskId,
+            TaskOutcome, Then, View, WorkerId, contract, open, open_operated, probe,
         },
     };
 

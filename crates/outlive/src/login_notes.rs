@@ -38,15 +38,15 @@ impl LoginNotes {
 impl Notes for LoginNotes {
     fn keep<'a>(&'a self, key: &'a str, note: String, ttl: Duration) -> Noting<'a, bool> {
         Box::pin(async move {
-            let there = self.0.keep(key, json(&note)?, ttl).await.map_err(NotesError::new)?;
+            let there = self.0.keep(key, json(&note)?, ttl, None).await.map_err(NotesError::new)?;
             Ok(there.is_none())
         })
     }
 
     fn replace<'a>(&'a self, key: &'a str, note: String, ttl: Duration) -> Noting<'a, ()> {
-        Box::pin(
-            async move { self.0.replace(key, json(&note)?, ttl).await.map_err(NotesError::new) },
-        )
+        Box::pin(async move {
+            self.0.replace(key, json(&note)?, ttl, None).await.map_err(NotesError::new)
+        })
     }
 
     fn kept<'a>(&'a self, key: &'a str) -> Noting<'a, Option<String>> {

@@ -57,7 +57,7 @@ impl Host {
             pulses.tick().await;
             let note = RawValue::from_string("true".to_owned()).expect("this is JSON");
             let key = key(&self.id);
-            match timeout(often, store.replace(&key, note, lost_after)).await {
+            match timeout(often, store.replace(&key, note, lost_after, None)).await {
                 Ok(Ok(())) => {
                     if let Err(error) = job::beat(&self.data) {
                         tracing::error!(%error, "the data folder cannot be written; commands end");

@@ -242,6 +242,8 @@ fn builder(
         .max_ttl(tasks.max_ttl)
         .poll_interval(tasks.poll_interval)
         .max_per_caller(tasks.max_per_caller as usize)
+        .max_store_bytes_per_caller(tasks.max_store_bytes_per_caller)
+        .max_store(tasks.max_store)
         .response_modes([ResponseMode::Immediate, ResponseMode::Streaming])
         .partials(true)
         .engine(|engine| {

@@ -137,6 +137,7 @@ fn task(id: &str, principal: &str, kind: &str) -> NewTask {
         once: None,
         clean_up: false,
         quota: 1_000,
+        max_bytes: u64::MAX,
     }
 }
 

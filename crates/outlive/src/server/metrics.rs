@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use outlive_tasks::store::{Census, TaskOutcome};
+use outlive_tasks::store::{Census, OutcomeKind, TaskOutcome};
 
 use super::meter::{self, ToolMetrics};
 
@@ -79,11 +79,11 @@ impl Histogram {
 
 impl Counters {
     pub(super) fn ended(&self, outcome: &TaskOutcome) {
-        match outcome {
-            TaskOutcome::Result(_) => self.completed.add(1),
-            TaskOutcome::Error(_) => self.failed.add(1),
-            TaskOutcome::Cancelled => self.cancelled.add(1),
-            TaskOutcome::Expired => self.expired.add(1),
+        match outcome.kind() {
+            OutcomeKind::Completed => self.completed.add(1),
+            OutcomeKind::Failed => self.failed.add(1),
+            OutcomeKind::Cancelled => self.cancelled.add(1),
+            OutcomeKind::Expired => self.expired.add(1),
         }
     }
 
@@ -128,9 +128,9 @@ pub struct Metrics {
     pub created: u64,
     /// Tasks that it has begun, or begun again.
     pub claimed: u64,
-    /// Tasks that ended with a result.
+    /// Tasks that ended with a result that is not an error.
     pub completed: u64,
-    /// Tasks that ended with an error.
+    /// Tasks that ended with an error, or with a result that is one.
     pub failed: u64,
     /// Tasks that were cancelled.
     pub cancelled: u64,

@@ -136,6 +136,19 @@ impl Server {
         Ok(Arc::clone(&self.core).complete(token, value).await)
     }
 
+    /// Asks the store whether it answers, with the cheapest question there is. A server without
+    /// tasks is always ready.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be used.
+    pub async fn ready(&self) -> Result<(), outlive_tasks::store::StoreError> {
+        match &self.core.tasks {
+            Some(tasks) => tasks.engine().store().ready().await,
+            None => Ok(()),
+        }
+    }
+
     /// What the server has done and is doing, in numbers; as text it is what Prometheus reads.
     pub async fn metrics(&self) -> Metrics {
         let census = match &self.core.tasks {

@@ -1,5 +1,6 @@
 //! Tools that outlive their requests, on both dialects.
 
+mod budget; // how much callers may have stored, and what is not stored at all
 mod cleaning; // what is done after tasks that were cancelled or have expired
 mod crashes; // processes that are lost, at every place where it matters
 mod dialects; // what is answered, by revision and by what the client declared

@@ -33,7 +33,7 @@ use problem::Problems;
 use reader::{At, Problem, Result as Read, Section, Value};
 use serde_json::json;
 use tool::Asked;
-use units::Span;
+use units::{Bytes, Span};
 
 pub(crate) use auth::{AuthConfig, Check};
 pub(crate) use limits::ServerLimits;
@@ -82,6 +82,8 @@ pub(crate) struct TasksConfig {
     pub(crate) max_ttl: Duration,
     pub(crate) poll_interval: Duration,
     pub(crate) max_per_caller: u32,
+    pub(crate) max_store_bytes_per_caller: u64,
+    pub(crate) max_store: u64,
     pub(crate) max_running: u32,
     pub(crate) lost_after: Duration,
 }
@@ -92,6 +94,8 @@ pub(crate) const TTL: Duration = Duration::from_secs(24 * 3_600);
 pub(crate) const MAX_TTL: Duration = Duration::from_secs(30 * 24 * 3_600);
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) const MAX_PER_CALLER: u32 = 1_000;
+pub(crate) const MAX_STORE_BYTES_PER_CALLER: u64 = 64 << 20;
+pub(crate) const MAX_STORE: u64 = 4 << 30;
 pub(crate) const MAX_RUNNING: u32 = 256;
 pub(crate) const LOST_AFTER: Duration = Duration::from_secs(30);
 
@@ -301,6 +305,10 @@ fn tasks(section: Option<Section<'_>>, asked: &mut Asked) -> Read<TasksConfig> {
         max_ttl,
         poll_interval: time(section.read("poll_interval")?, POLL_INTERVAL),
         max_per_caller: section.read("max_per_caller")?.unwrap_or(MAX_PER_CALLER),
+        max_store_bytes_per_caller: section
+            .read("max_store_bytes_per_caller")?
+            .map_or(MAX_STORE_BYTES_PER_CALLER, |Bytes(bytes)| bytes),
+        max_store: section.read("max_store")?.map_or(MAX_STORE, |Bytes(bytes)| bytes),
         max_running: section.read("max_running")?.unwrap_or(MAX_RUNNING),
         lost_after: time(section.read("lost_after")?, LOST_AFTER),
     };

@@ -438,6 +438,12 @@ fn the_page_says_the_defaults() {
         ("tasks", "max_ttl", in_words(tasks.max_ttl)),
         ("tasks", "poll_interval", in_words(tasks.poll_interval)),
         ("tasks", "max_per_caller", tasks.max_per_caller.to_string()),
+        (
+            "tasks",
+            "max_store_bytes_per_caller",
+            format!("{} MiB", tasks.max_store_bytes_per_caller >> 20),
+        ),
+        ("tasks", "max_store", format!("{} MiB", tasks.max_store >> 20)),
         ("tasks", "max_running", tasks.max_running.to_string()),
         ("tasks", "lost_after", in_words(tasks.lost_after)),
         ("tools.NAME", "time_limit", in_words(tool.time_limit)),

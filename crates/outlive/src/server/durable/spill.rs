@@ -31,7 +31,7 @@ impl Spill {
     pub(super) async fn end(self, cx: Cx, asked: InputRequired) -> Result<Outcome, Fault> {
         let note = to_raw_value(&self.journal).map_err(Fault::internal)?;
         let ttl = cx.core().profile.limits.state_ttl;
-        cx.core().keep_journal(&self.place, note, ttl).await?;
+        cx.core().keep_journal(cx.call(), &self.place, note, ttl).await?;
         Ok(Outcome::InputRequired(Box::new(asked)))
     }
 }

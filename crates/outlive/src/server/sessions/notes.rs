@@ -29,8 +29,12 @@ pub(in crate::server) struct SessionNotes {
 }
 
 impl SessionNotes {
-    pub(in crate::server) fn new(store: &Arc<dyn Store>, profile: &Arc<Profile>) -> Self {
-        let replies = Replies::new(store, &profile.clock);
+    pub(in crate::server) fn new(
+        store: &Arc<dyn Store>,
+        profile: &Arc<Profile>,
+        max_bytes: (u64, u64),
+    ) -> Self {
+        let replies = Replies::new(store, &profile.clock, max_bytes);
         Self { store: Arc::clone(store), profile: Arc::clone(profile), replies }
     }
 
@@ -50,7 +54,7 @@ impl SessionNotes {
         let stored = StoredSession::of(session).map_err(Unavailable::new)?;
         let note = to_raw_value(&stored).map_err(Unavailable::new)?;
         let place = place(&name.id);
-        self.store.replace(&place, note, name.ttl).await.map_err(Unavailable::new)?;
+        self.store.replace(&place, note, name.ttl, None).await.map_err(Unavailable::new)?;
         // Whoever ends a session says so first and forgets the note then. Either that is seen here,
         // or the note is forgotten after it was written.
         match self.store.kept(&grave(&name.id)).await.map_err(Unavailable::new)? {
@@ -96,7 +100,10 @@ impl SessionKeeper for SessionNotes {
         Box::pin(async move {
             let Some(name) = session.portable() else { return Ok(()) };
             let ended = RawValue::NULL.to_owned();
-            self.store.replace(&grave(&name.id), ended, ENDED).await.map_err(Unavailable::new)?;
+            self.store
+                .replace(&grave(&name.id), ended, ENDED, None)
+                .await
+                .map_err(Unavailable::new)?;
             self.store.forget(&place(&name.id)).await.map_err(Unavailable::new)
         })
     }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use outlive_protocol::{Clock, Pending, Reply, Session, Stray, Unavailable};
-use outlive_tasks::store::{Store, StoreError};
+use outlive_tasks::store::{Charge, Store, StoreError};
 use outlive_wire::{ErrorObject, RawJson};
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
@@ -36,11 +36,16 @@ const KEPT: Duration = Duration::from_secs(120);
 const MOST: f64 = 5.0;
 const AT_ONCE: u32 = 100;
 
+/// How many bytes such an answer may have. Those that this replica has asked for may be larger.
+const MAX_BYTES: usize = 64 << 10;
+
 /// Answers on their way from one replica to another.
 pub(super) struct Replies {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     posts: Arc<Throttle>,
+    /// What a caller may have stored, and those without a name together.
+    max_bytes: (u64, u64),
     watched: Arc<Watched>,
 }
 
@@ -65,23 +70,34 @@ enum Kept {
 }
 
 impl Replies {
-    pub(super) fn new(store: &Arc<dyn Store>, clock: &Arc<dyn Clock>) -> Self {
+    pub(super) fn new(
+        store: &Arc<dyn Store>,
+        clock: &Arc<dyn Clock>,
+        max_bytes: (u64, u64),
+    ) -> Self {
         let rate = RateLimit::per_second(MOST).burst(AT_ONCE);
         Self {
             store: Arc::clone(store),
             clock: Arc::clone(clock),
             posts: Arc::new(Throttle::new(Some(rate), None)),
+            max_bytes,
             watched: Arc::default(),
         }
     }
 
     /// Keeps an answer for the replica that waits for it.
     pub(super) async fn post(&self, stray: Stray) -> Result<(), Unavailable> {
-        let Stray { session, id, reply } = stray;
-        let Some(name) = session.portable() else { return Ok(()) };
+        let Stray { session: asked, id, reply } = stray;
+        let Some(name) = asked.portable() else { return Ok(()) };
+        if !asked.may_have_asked(id) {
+            // No replica has asked for it: as good as an answer that comes too late.
+            return Ok(());
+        }
         let session = digest(&name.id);
-        let now = self.clock.now();
-        let _permit = self.posts.enter(&session, now).map_err(|Busy { .. }| {
+        let (now, principal) = (self.clock.now(), asked.principal());
+        // A caller with a name has its share however many sessions it has.
+        let caller = if principal.is_anonymous() { &session } else { principal.key() };
+        let _permit = self.posts.enter(caller, now).map_err(|Busy { .. }| {
             Unavailable::over_limit("AT_ONCE", "the client responds to more than it was asked")
         })?;
         let kept = match reply {
@@ -89,9 +105,25 @@ impl Replies {
             Err(error) => Kept::Error(error),
         };
         let note = to_raw_value(&kept).map_err(Unavailable::new)?;
+        if note.get().len() > MAX_BYTES {
+            return Err(Unavailable::over_limit("MAX_BYTES", "the response is too large"));
+        }
+        let (each, anonymous) = self.max_bytes;
+        let max_bytes = if principal.is_anonymous() { anonymous } else { each };
+        let charge = Charge { principal: principal.key().to_owned(), max_bytes };
         // The first answer counts, as it does where it was asked.
-        let before = self.store.keep(&place(&session, id), note, KEPT).await;
-        before.map(drop).map_err(Unavailable::new)
+        let before = self.store.keep(&place(&session, id), note, KEPT, Some(&charge)).await;
+        before.map(drop).map_err(|error| match error {
+            StoreError::OverBytes => Unavailable::over_limit(
+                if principal.is_anonymous() {
+                    "max_anonymous_store"
+                } else {
+                    "max_store_bytes_per_caller"
+                },
+                &error,
+            ),
+            error => Unavailable::new(error),
+        })
     }
 
     /// Looks for the answers to what is being asked in a session, for as long as something is.

@@ -1,5 +1,8 @@
 //! Who did what to which task: as events for the process's log, and in the store for whoever asks
 //! later.
+//!
+//! Look-ups in vain are counted, not written one by one: a caller can make as many of them as it
+//! likes. Each caller has one event for each minute and kind, with a count.
 
 use std::{
     collections::HashMap,
@@ -10,25 +13,49 @@ use std::{
 use outlive_protocol::Principal;
 use outlive_tasks::store::{AuditEvent, Store, TaskId};
 use sha2::{Digest, Sha256};
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::hex::hex;
 
-/// How many events wait to be written; what comes on top is in the log only.
-const QUEUE: usize = 10_000;
+/// How many bytes of events wait to be written; what comes on top is in the log only.
+const QUEUE_BYTES: usize = 1 << 20;
+
+/// What an event takes beside its texts.
+const EVENT_BYTES: usize = 128;
+
+/// How many events are written at once: so few that nobody waits for them.
+const BATCH: usize = 128;
 
 /// How long events are gathered before they are written together.
 const GATHER: Duration = Duration::from_millis(100);
+
+/// For how long look-ups in vain are counted before one event says how many there were.
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// How many callers are counted one by one in a window; the rest are counted together.
+const MAX_CALLERS: usize = 1_024;
 
 /// Writes events down, in the background: a poll is not to wait for a commit.
 pub(super) struct Auditor {
     queue: Arc<Queue>,
 }
 
-#[derive(Default)]
 struct Queue {
-    events: Mutex<Vec<Event>>,
+    store: Arc<dyn Store>,
+    retention: Duration,
+    waiting: Mutex<Waiting>,
     some: Notify,
+}
+
+#[derive(Default)]
+struct Waiting {
+    events: Vec<Event>,
+    bytes: usize,
+    /// How many events did not fit.
+    dropped: u64,
+    /// Look-ups in vain, by caller and kind, since the window began.
+    denied: HashMap<(String, &'static str), Denied>,
+    since: Option<Instant>,
 }
 
 /// What has happened to a task.
@@ -39,25 +66,28 @@ struct Event {
     cause: Option<String>,
 }
 
+/// Look-ups in vain of one caller.
+struct Denied {
+    principal: String,
+    /// The first of the tasks that were asked for.
+    first: TaskId,
+    count: u64,
+}
+
 impl Auditor {
     /// Must be called inside a runtime.
     pub(super) fn start(store: &Arc<dyn Store>, retention: Duration) -> Self {
-        let queue = Arc::new(Queue::default());
-        let (store, weak) = (Arc::clone(store), Arc::downgrade(&queue));
+        let (store, waiting) = (Arc::clone(store), Mutex::default());
+        let queue = Arc::new(Queue { store, retention, waiting, some: Notify::new() });
+        let weak = Arc::downgrade(&queue);
         tokio::spawn(async move {
             while let Some(queue) = weak.upgrade() {
-                // Looked at again now and then, to end with whoever fills it.
+                // Looked at again now and then: windows end, and so does whoever fills it.
                 let _ = tokio::time::timeout(Duration::from_secs(5), queue.some.notified()).await;
                 drop(queue);
                 tokio::time::sleep(GATHER).await;
                 let Some(queue) = weak.upgrade() else { return };
-                let events = std::mem::take(&mut *queue.lock());
-                if events.is_empty() {
-                    continue;
-                }
-                if let Err(error) = store.record(written(events), retention).await {
-                    tracing::warn!(%error, "events could not be written to the store");
-                }
+                queue.write(false).await;
             }
         });
         Self { queue }
@@ -73,16 +103,90 @@ impl Auditor {
     ) {
         let shown = || shown(principal, task.as_str());
         tracing::info!(target: "outlive::audit", what, task = shown(), principal, cause);
-        let mut events = self.queue.lock();
-        if events.len() < QUEUE {
-            let (principal, task) = (principal.to_owned(), task.clone());
-            events.push(Event { principal, task, what, cause });
-        }
-        let first = events.len() == 1;
-        drop(events);
-        if first {
+        let (principal, task) = (principal.to_owned(), task.clone());
+        if self.queue.lock().push(Event { principal, task, what, cause }) {
             self.queue.some.notify_one();
         }
+    }
+
+    /// A caller has looked for a task in vain, or too often.
+    pub(super) fn count(&self, caller: String, principal: &str, task: &TaskId, what: &'static str) {
+        let mut waiting = self.queue.lock();
+        waiting.since.get_or_insert_with(Instant::now);
+        let is_full = waiting.denied.len() >= MAX_CALLERS;
+        let key = match is_full && !waiting.denied.contains_key(&(caller.clone(), what)) {
+            true => (String::new(), what),
+            false => (caller, what),
+        };
+        let denied = waiting.denied.entry(key).or_insert_with(|| Denied {
+            principal: principal.to_owned(),
+            first: task.clone(),
+            count: 0,
+        });
+        denied.count += 1;
+    }
+
+    /// Writes what waits, because the process ends.
+    pub(super) async fn flush(&self) {
+        self.queue.write(true).await;
+    }
+}
+
+impl Waiting {
+    /// Takes an event, if it fits, and says whether it is the first.
+    fn push(&mut self, event: Event) -> bool {
+        let cause = event.cause.as_ref().map_or(0, String::len);
+        let bytes = EVENT_BYTES + event.principal.len() + event.task.as_str().len() + cause;
+        if self.bytes + bytes > QUEUE_BYTES {
+            self.dropped += 1;
+            return false;
+        }
+        self.bytes += bytes;
+        self.events.push(event);
+        self.events.len() == 1
+    }
+
+    /// Makes events of what was counted, if its window is over or the process ends.
+    fn close_window(&mut self, ends: bool) {
+        if self.since.is_none_or(|since| !ends && since.elapsed() < WINDOW) {
+            return;
+        }
+        self.since = None;
+        for ((caller, what), denied) in std::mem::take(&mut self.denied) {
+            let Denied { principal, first, count } = denied;
+            let others = if caller.is_empty() { " of several callers" } else { "" };
+            let cause = format!("{count} times{others} in a minute; this is the first");
+            // Ids of others are not written to a log whole.
+            let task: String = first.as_str().chars().take(8).chain(['…']).collect();
+            tracing::info!(target: "outlive::audit", what, task, principal, cause);
+            self.push(Event { principal, task: first, what, cause: Some(cause) });
+        }
+    }
+}
+
+impl Queue {
+    async fn write(&self, ends: bool) {
+        let (events, dropped) = {
+            let mut waiting = self.lock();
+            waiting.close_window(ends);
+            waiting.bytes = 0;
+            (std::mem::take(&mut waiting.events), std::mem::take(&mut waiting.dropped))
+        };
+        if dropped > 0 {
+            tracing::warn!(dropped, "more happened than could be written; it is in the log only");
+        }
+        let mut events = written(events);
+        while !events.is_empty() {
+            let rest = events.split_off(events.len().min(BATCH));
+            if let Err(error) = self.store.record(events, self.retention).await {
+                tracing::warn!(%error, "events could not be written to the store");
+            }
+            events = rest;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -97,12 +201,6 @@ fn written(events: Vec<Event>) -> Vec<AuditEvent> {
         AuditEvent { task: shown, principal, what: what.to_owned(), cause }
     });
     written.collect()
-}
-
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Vec<Event>> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A task's id as it is written down: where the id is all that one needs to open the task, a digest

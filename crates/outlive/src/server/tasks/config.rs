@@ -59,6 +59,9 @@ pub struct TaskConfig {
     pub(super) audit_retention: Duration,
     pub(super) quota: usize,
     pub(super) anonymous: usize,
+    pub(super) store_per_caller: u64,
+    pub(super) anonymous_store: u64,
+    pub(super) max_store: u64,
     pub(super) journal_bytes: usize,
     pub(super) segments: usize,
     pub(super) segment_bytes: usize,
@@ -92,6 +95,9 @@ impl TaskConfig {
             audit_retention: Duration::from_secs(30 * 24 * 3600),
             quota: 1_000,
             anonymous: 10_000,
+            store_per_caller: 64 << 20,
+            anonymous_store: 256 << 20,
+            max_store: 4 << 30,
             journal_bytes: 16 << 20,
             segments: 100_000,
             segment_bytes: 1 << 20,
@@ -183,6 +189,32 @@ impl TaskConfig {
         self
     }
 
+    /// How many bytes each caller may have stored: its tasks with requests, journals and results,
+    /// ended ones included, results under idempotency keys, and all else that is stored for it; 64
+    /// MiB by default. Beyond it the caller gets no new task, and a tool with [`TaskPolicy::Auto`]
+    /// goes on without one; what runs is not touched. Callers without a name are told apart by
+    /// address, by each process for itself.
+    #[must_use]
+    pub fn max_store_bytes_per_caller(mut self, bytes: u64) -> Self {
+        self.store_per_caller = bytes;
+        self
+    }
+
+    /// How many bytes all callers without a name may have stored together; 256 MiB by default.
+    #[must_use]
+    pub fn max_anonymous_store(mut self, bytes: u64) -> Self {
+        self.anonymous_store = bytes;
+        self
+    }
+
+    /// How many bytes all callers may have stored together; 4 GiB by default. Looked at every five
+    /// seconds.
+    #[must_use]
+    pub fn max_store(mut self, bytes: u64) -> Self {
+        self.max_store = bytes;
+        self
+    }
+
     /// How many blocks a call may emit; a hundred thousand by default.
     #[must_use]
     pub fn max_segments(mut self, segments: usize) -> Self {
@@ -259,6 +291,9 @@ impl fmt::Debug for TaskConfig {
             audit_retention,
             quota,
             anonymous,
+            store_per_caller,
+            anonymous_store,
+            max_store,
             journal_bytes,
             segments,
             segment_bytes,
@@ -276,6 +311,9 @@ impl fmt::Debug for TaskConfig {
             .field("audit_retention", audit_retention)
             .field("max_per_caller", quota)
             .field("max_anonymous", anonymous)
+            .field("max_store_bytes_per_caller", store_per_caller)
+            .field("max_anonymous_store", anonymous_store)
+            .field("max_store", max_store)
             .field("max_journal_bytes", journal_bytes)
             .field("max_segments", segments)
             .field("max_segment_bytes", segment_bytes)

@@ -147,6 +147,9 @@ pub(in crate::server) async fn look_at(
     id: &TaskId,
 ) -> Result<Option<TaskView>, Fault> {
     let tasks = core.tasks()?;
+    if !is_ours(id.as_str()) {
+        return Ok(None);
+    }
     let view = tasks.engine().view(call.principal().key(), id).await;
     Ok(view.map_err(|error| unavailable(&error))?.map(|view| tasks.show(view)))
 }
@@ -155,9 +158,20 @@ pub(in crate::server) async fn look_at(
 pub(super) fn meant<'c>(core: &'c Core, call: &Call) -> Result<(&'c Tasks, TaskId), Fault> {
     let tasks = core.tasks()?;
     gate(call)?;
-    let id = TaskId::new(call.task_id()?);
+    let id = call.task_id()?;
+    if !is_ours(&id) {
+        core.counters.look_ups_denied.add(1);
+        return Err(unknown_task());
+    }
+    let id = TaskId::new(id);
     slow_down(core, tasks, call, &id)?;
     Ok((tasks, id))
+}
+
+/// Whether an id has the shape of those that we give out. No other is looked for, counted by the
+/// store or written down: it may be anything, and of any length.
+fn is_ours(id: &str) -> bool {
+    id.len() == 32 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// Refuses a caller who asks too often.
@@ -166,8 +180,8 @@ fn slow_down(core: &Core, tasks: &Tasks, call: &Call, id: &TaskId) -> Result<(),
         Ok(_) => Ok(()),
         Err(busy) => {
             core.counters.polls_refused.add(1);
-            tasks.note(call, id, "polled-too-often", None);
-            Err(Fault::Busy { retry_after: busy.retry_after })
+            tasks.count(call, id, "polled-too-often");
+            Err(Fault::OverLimit { limit: "poll_rate".into(), retry_after: busy.retry_after })
         }
     }
 }
@@ -188,7 +202,7 @@ pub(super) async fn look(tasks: &Tasks, call: &Call, id: &TaskId) -> Result<View
         if let Some(core) = tasks.core.upgrade() {
             core.counters.look_ups_denied.add(1);
         }
-        tasks.note(call, id, "look-up-denied", None);
+        tasks.count(call, id, "look-up-denied");
         unknown_task()
     })
 }

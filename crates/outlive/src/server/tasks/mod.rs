@@ -1,6 +1,7 @@
 //! Where calls and tasks meet: the only place that knows both the protocol and the engine.
 //!
 //! - `audit`, `witness`: what is written down and counted.
+//! - `budget`: how much callers may have stored.
 //! - `clean_up`: what is done after a task that was cancelled or has expired.
 //! - `config`: how tasks are run, and [`TaskPolicy`].
 //! - `start`: how a call becomes a task: at once, or when it takes too long.
@@ -15,6 +16,7 @@
 //!   `dialogue`: what a client that waits is asked and told.
 
 mod audit;
+mod budget;
 mod clean_up;
 mod config;
 mod dialogue;
@@ -53,9 +55,15 @@ pub(super) use progress::TaskProgress;
 pub(super) use result::{LOOK, result};
 pub(super) use start::course;
 
-use super::{core::Core, durable::Token, sessions::SessionNotes, throttle::Throttle};
+use super::{
+    core::{Core, caller_key},
+    durable::Token,
+    sessions::SessionNotes,
+    throttle::Throttle,
+};
 use audit::Auditor;
 pub(crate) use audit::shown as name_in_audit;
+use budget::Fullness;
 use peers::Peers;
 use runner::CallRunner;
 use witness::Witness;
@@ -74,12 +82,14 @@ pub(super) struct Tasks {
 struct Running {
     engine: Engine,
     auditor: Arc<Auditor>,
+    fullness: Fullness,
 }
 
 impl Tasks {
     pub(super) fn new(config: TaskConfig, core: Weak<Core>, profile: &Arc<Profile>) -> Self {
         let polls = Arc::new(Throttle::new(config.poll_rate, None));
-        let sessions = SessionNotes::new(&config.store, profile);
+        let max_bytes = (config.store_per_caller, config.anonymous_store);
+        let sessions = SessionNotes::new(&config.store, profile, max_bytes);
         let peers = Peers::default();
         Self { config, core, polls, peers, sessions, running: OnceLock::new() }
     }
@@ -104,7 +114,8 @@ impl Tasks {
             let engine = config.engine.clone();
             let engine =
                 Engine::start(&config.store, runner, Some(Arc::new(observer)), worker, engine);
-            Running { engine, auditor }
+            let fullness = Fullness::watch(&config.store, config.max_store);
+            Running { engine, auditor, fullness }
         })
     }
 
@@ -126,6 +137,11 @@ impl Tasks {
     /// A caller has done something to a task, or tried to.
     fn note(&self, call: &Call, id: &TaskId, what: &'static str, cause: Option<String>) {
         self.running().auditor.note(call.principal().key(), id, what, cause);
+    }
+
+    /// A caller has looked for a task in vain, or too often. Counted, because there is no end of it.
+    fn count(&self, call: &Call, id: &TaskId, what: &'static str) {
+        self.running().auditor.count(caller_key(call), call.principal().key(), id, what);
     }
 
     /// A task as the eras want it.
@@ -167,6 +183,9 @@ impl Core {
     pub(super) async fn drain(&self, timeout: Duration) {
         if let Some(running) = self.tasks.as_ref().and_then(|tasks| tasks.running.get()) {
             running.engine.drain(timeout).await;
+            if tokio::time::timeout(timeout, running.auditor.flush()).await.is_err() {
+                tracing::warn!("the last events could not be written to the store");
+            }
         }
         // After that, because a client that comes to another replica finds its tasks there.
         self.profile.bus.close();
@@ -196,13 +215,15 @@ impl Core {
     /// Keeps the journal of a round.
     pub(super) async fn keep_journal(
         &self,
+        call: &Call,
         place: &str,
         journal: RawJson,
         ttl: Duration,
     ) -> Result<(), Fault> {
-        let store = self.tasks()?.engine().store();
-        let kept = store.keep(&format!("journal/{place}"), journal, ttl).await;
-        kept.map(drop).map_err(|error| unavailable(&error))
+        let tasks = self.tasks()?;
+        let (store, charge) = (tasks.engine().store(), tasks.charge(call.principal()));
+        let kept = store.keep(&format!("journal/{place}"), journal, ttl, Some(&charge)).await;
+        kept.map(drop).map_err(|error| tasks.refused(call, &error))
     }
 
     /// The journal of a round, unless its time is over.
@@ -217,7 +238,8 @@ impl Core {
     pub(super) async fn first_time(&self, key: &str) -> Option<Result<bool, StoreError>> {
         let tasks = self.tasks.as_ref()?;
         let place = format!("step/{key}");
-        let kept = tasks.engine().store().keep(&place, nothing(), tasks.config.max_ttl).await;
+        let store = tasks.engine().store();
+        let kept = store.keep(&place, nothing(), tasks.config.max_ttl, None).await;
         Some(kept.map(|there| there.is_none()))
     }
 
@@ -239,9 +261,14 @@ fn unavailable(error: &StoreError) -> Fault {
     }
 }
 
-fn refusal(refused: Refused) -> Fault {
+fn refusal(tasks: &Tasks, call: &Call, refused: Refused) -> Fault {
     match refused {
-        Refused::OverQuota => Fault::Busy { retry_after: Duration::from_secs(1) },
+        Refused::OverQuota => Fault::OverLimit {
+            limit: if call.principal().is_anonymous() { "max_anonymous" } else { "max_per_caller" }
+                .into(),
+            retry_after: Duration::from_secs(1),
+        },
+        Refused::OverBytes => tasks.over_bytes(call.principal()),
         Refused::OtherRequest => once::other_request(),
         Refused::Store(error) => unavailable(&error),
         other => Fault::internal(format_args!("a task was not made: {other:?}")),

@@ -11,7 +11,7 @@ use std::{
 };
 
 use outlive_protocol::{Answer, Fault, InputRequired, Outcome, Work};
-use outlive_tasks::store::{Created, OnceKey, Store, TaskId};
+use outlive_tasks::store::{Created, OnceKey, Store, StoreError, TaskId};
 use outlive_wire::{CallToolResult, ErrorObject, InputRequests, RawJson};
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
@@ -31,6 +31,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long an idempotency key may be.
 const LONGEST_KEY: usize = 256;
+
+/// How long an idempotency key is at least that nobody can guess: 128 random bits, written as
+/// shortly as can be. Callers without a name share one namespace, in which the key is all that
+/// keeps others from a result.
+const SHORTEST_SECRET: usize = 22;
 
 /// What a call is done once under.
 #[derive(Clone, Debug)]
@@ -84,6 +89,12 @@ impl Once {
             (Some(key), _) if key.is_empty() || key.len() > LONGEST_KEY => {
                 return Err(Fault::invalid_params(format!(
                     "an idempotency key has 1 to {LONGEST_KEY} bytes"
+                )));
+            }
+            (Some(key), _) if call.principal().is_anonymous() && key.len() < SHORTEST_SECRET => {
+                return Err(Fault::invalid_params(format!(
+                    "an idempotency key of a caller without a name is its only secret: use a random \
+                     one of at least {SHORTEST_SECRET} bytes, such as a UUID"
                 )));
             }
             (Some(key), _) => (["key", key, named.unwrap_or_default()], HOLD),
@@ -185,9 +196,11 @@ impl Once {
     /// Does it, and notes what came of it; unless it has been begun before.
     async fn try_begin<F: FnOnce(&Cx) -> Work>(self, cx: Cx, start: F) -> Begun<F> {
         let noted = async {
-            let store = cx.core().tasks()?.engine().store();
-            let there = store.keep(&self.place(&cx), self.note(None)?, self.hold).await;
-            there.map_err(|error| unavailable(&error))
+            let tasks = cx.core().tasks()?;
+            let (store, charge) = (tasks.engine().store(), tasks.charge(cx.principal()));
+            let note = self.note(None)?;
+            let there = store.keep(&self.place(&cx), note, self.hold, Some(&charge)).await;
+            there.map_err(|error| tasks.refused(cx.call(), &error))
         };
         match noted.await {
             Ok(None) => {}
@@ -216,7 +229,17 @@ impl Once {
         };
         let (Ok(tasks), Ok(note)) = (cx.core().tasks(), self.note(Some(came))) else { return };
         let store: &dyn Store = &**tasks.engine().store();
-        if let Err(error) = store.replace(&self.place(cx), note, self.remember).await {
+        let (place, mut charge) = (self.place(cx), tasks.charge(cx.principal()));
+        let mut noted = store.replace(&place, note, self.remember, Some(&charge)).await;
+        if noted == Err(StoreError::OverBytes) {
+            // Its caller has the result. Whoever asks again must not have it done again.
+            let over = tasks.over_bytes(cx.principal());
+            let came = Came::Error(error_of(cx.core(), cx.call(), &over));
+            let Ok(note) = self.note(Some(came)) else { return };
+            charge.max_bytes = u64::MAX;
+            noted = store.replace(&place, note, self.remember, Some(&charge)).await;
+        }
+        if let Err(error) = noted {
             tracing::warn!(%error, "what came of a call could not be noted");
         }
     }

@@ -1,22 +1,25 @@
-//! How many tasks there are for each address whose callers have no name.
+//! How many tasks there are for each address whose callers have no name, and how much it has stored.
 //!
 //! Counted by each process for what it has made: to the store such a task belongs to whoever has its
 //! id, from wherever. The cap on all of them together is the store's.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, VecDeque},
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use outlive_protocol::{Call, Fault};
-use outlive_tasks::store::TaskId;
+use outlive_tasks::store::{NewTask, TaskId};
 
 use super::{Tasks, unavailable};
 use crate::server::core::caller_key;
 
 /// How often the tasks of an address that has as many as it may are looked at, at most.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// What a task counts beside its request; as in the stores.
+const TASK_BYTES: usize = 2_048;
 
 /// The tasks that this process has made for callers without a name, by address.
 #[derive(Default)]
@@ -29,6 +32,42 @@ pub(super) struct Peers {
 struct Known {
     by_address: HashMap<String, Of>,
     address_of: HashMap<TaskId, String>,
+    /// What each address has stored, ended tasks included.
+    stored: HashMap<String, Stored>,
+}
+
+/// What an address has stored, each part until it is forgotten.
+#[derive(Default)]
+struct Stored {
+    bytes: usize,
+    parts: VecDeque<(Instant, usize)>,
+}
+
+impl Stored {
+    fn add(&mut self, until: Instant, bytes: usize) {
+        self.bytes += bytes;
+        self.parts.push_back((until, bytes));
+    }
+
+    /// How much there is, without what has been forgotten.
+    fn now(&mut self) -> usize {
+        let (now, Self { bytes: all, parts }) = (Instant::now(), self);
+        parts.retain(|(until, bytes)| {
+            let is_there = *until > now;
+            if !is_there {
+                *all -= bytes;
+            }
+            is_there
+        });
+        *all
+    }
+}
+
+/// Why an address gets no task.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Over {
+    Tasks,
+    Bytes,
 }
 
 #[derive(Default)]
@@ -39,8 +78,14 @@ struct Of {
 }
 
 impl Peers {
-    /// Counts a task in, before it is made; `false` if its address has as many as it may.
-    fn enter(&self, address: &str, task: &TaskId, (each, all): (usize, usize)) -> bool {
+    /// Counts a task in, before it is made; or why its address may not have it.
+    fn enter(
+        &self,
+        address: &str,
+        task: &NewTask,
+        (each, all): (usize, usize),
+        max_bytes: u64,
+    ) -> Result<(), Over> {
         let mut known = self.lock();
         if known.address_of.len() >= all.saturating_mul(2) {
             // Most of them must have ended elsewhere: the store has no more than `all`.
@@ -48,11 +93,32 @@ impl Peers {
         }
         let of = known.by_address.entry(address.to_owned()).or_default();
         if of.tasks.len() >= each {
-            return false;
+            return Err(Over::Tasks);
         }
-        of.tasks.insert(task.clone());
-        known.address_of.insert(task.clone(), address.to_owned());
-        true
+        let stored = known.stored.entry(address.to_owned()).or_default();
+        let bytes = TASK_BYTES + task.request.get().len();
+        if (stored.now() + bytes) as u64 > max_bytes {
+            return Err(Over::Bytes);
+        }
+        stored.add(Instant::now() + task.ttl.unwrap_or(task.max_ttl), bytes);
+        let of = known.by_address.entry(address.to_owned()).or_default();
+        of.tasks.insert(task.id.clone());
+        known.address_of.insert(task.id.clone(), address.to_owned());
+        Ok(())
+    }
+
+    /// A task is over, with so many bytes of a result. They count for as long as its request does.
+    pub(super) fn end(&self, task: &TaskId, bytes: usize) {
+        let mut known = self.lock();
+        let address = known.address_of.get(task).cloned();
+        let stored = address.and_then(|address| known.stored.get_mut(&address));
+        if let Some(stored) = stored
+            && let Some((until, _)) = stored.parts.back().copied()
+        {
+            stored.add(until, bytes);
+        }
+        drop(known);
+        self.leave(task);
     }
 
     /// A task was not made, or is over.
@@ -86,9 +152,11 @@ impl Peers {
 impl Tasks {
     /// Lets a caller make a task, unless it has no name and its address has as many as it may. Who
     /// does not make it after all says so to [`Peers::leave`].
-    pub(super) async fn admit(&self, call: &Call, task: &TaskId) -> Result<(), Fault> {
-        if self.admits(call, task) {
-            return Ok(());
+    pub(super) async fn admit(&self, call: &Call, task: &NewTask) -> Result<(), Fault> {
+        match self.admits(call, task) {
+            Ok(()) => return Ok(()),
+            Err(Over::Bytes) => return Err(over_bytes_of_address()),
+            Err(Over::Tasks) => {}
         }
         let principal = call.principal().key();
         for task in self.peers.to_look_at(&caller_key(call)) {
@@ -98,16 +166,21 @@ impl Tasks {
                 self.peers.leave(&task);
             }
         }
-        match self.admits(call, task) {
-            true => Ok(()),
-            false => Err(Fault::Busy { retry_after: LOOK_EVERY }),
-        }
+        self.admits(call, task).map_err(|over| match over {
+            Over::Tasks => {
+                Fault::OverLimit { limit: "max_per_caller".into(), retry_after: LOOK_EVERY }
+            }
+            Over::Bytes => over_bytes_of_address(),
+        })
     }
 
     /// The same, for who cannot wait: nobody looks what has ended elsewhere.
-    pub(super) fn admits(&self, call: &Call, task: &TaskId) -> bool {
+    pub(super) fn admits(&self, call: &Call, task: &NewTask) -> Result<(), Over> {
+        if !call.principal().is_anonymous() {
+            return Ok(());
+        }
         let quotas = (self.config.quota, self.config.anonymous);
-        !call.principal().is_anonymous() || self.peers.enter(&caller_key(call), task, quotas)
+        self.peers.enter(&caller_key(call), task, quotas, self.config.store_per_caller)
     }
 
     /// How many tasks whoever makes this call may have, and those that are counted with it.
@@ -116,5 +189,13 @@ impl Tasks {
             true => self.config.anonymous,
             false => self.config.quota,
         }
+    }
+}
+
+/// What a caller hears whose address has stored as much as it may.
+fn over_bytes_of_address() -> Fault {
+    Fault::OverLimit {
+        limit: "max_store_bytes_per_caller".into(),
+        retry_after: Duration::from_secs(60),
     }
 }

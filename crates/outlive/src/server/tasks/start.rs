@@ -175,7 +175,7 @@ async fn create(
     let tasks = cx.core().tasks()?;
     let task = new_task(cx, entry, wish, once, journal)?;
     let (id, ttl) = (task.id.clone(), task.ttl);
-    tasks.admit(cx.call(), &id).await?;
+    tasks.admit(cx.call(), &task).await?;
     let created_or_not = tasks.engine().create(task).await;
     if created_or_not.is_err() {
         tasks.peers.leave(&id);
@@ -183,7 +183,7 @@ async fn create(
     match created_or_not {
         Ok(task) => Ok(created(tasks, entry, ttl, task)),
         Err(Refused::Before(id)) => existing(cx, &id).await?.ok_or_else(unknown_task),
-        Err(refused) => Err(refusal(refused)),
+        Err(refused) => Err(refusal(tasks, cx.call(), refused)),
     }
 }
 
@@ -250,6 +250,7 @@ fn new_task(
         once,
         clean_up: entry.hook().is_some(),
         quota: tasks.quota(cx.call()),
+        max_bytes: if tasks.is_full() { 0 } else { tasks.max_bytes(cx.principal()) },
     })
 }
 
@@ -304,7 +305,7 @@ impl Auto {
             Err(fault) => return Err((fault, work)),
         };
         let Ok(tasks) = core.tasks() else { return Err((Fault::Internal, work)) };
-        if !tasks.admits(cx.call(), &task.id) {
+        if tasks.admits(cx.call(), &task).is_err() {
             return Err((Fault::Busy { retry_after: Duration::from_secs(1) }, work));
         }
         self.admitted = Some(task.id.clone());

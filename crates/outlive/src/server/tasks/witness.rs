@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use outlive_tasks::{
     engine::{Observer, Seen},
-    store::{Swept, TaskId, TaskOutcome},
+    store::{OutcomeKind, Swept, TaskId, TaskOutcome},
 };
 
 use super::audit::Auditor;
@@ -17,11 +17,15 @@ pub(super) struct Witness {
 
 impl Witness {
     /// A task is over.
-    fn over(&self, task: &TaskId) {
+    fn over(&self, task: &TaskId, outcome: Option<&TaskOutcome>) {
         if let Some(core) = self.core.upgrade()
             && let Some(tasks) = &core.tasks
         {
-            tasks.peers.leave(task);
+            let bytes = outcome.map_or(0, |outcome| match outcome {
+                TaskOutcome::Result(result) => result.get().len(),
+                _ => 0,
+            });
+            tasks.peers.end(task, bytes);
         }
     }
 
@@ -72,15 +76,17 @@ impl Observer for Witness {
                 note("kept", code);
             }
             Seen::Ended(outcome) => {
-                self.over(task);
+                self.over(task, Some(outcome));
                 self.count(|counters| counters.ended(outcome));
-                let (what, cause) = match outcome {
-                    TaskOutcome::Result(_) => ("completed", None),
-                    TaskOutcome::Error(error) => ("failed", Some(format!("error {}", error.code))),
-                    TaskOutcome::Cancelled => ("cancelled", None),
-                    TaskOutcome::Expired => ("expired", None),
+                let kind = outcome.kind();
+                let cause = match outcome {
+                    TaskOutcome::Error(error) => Some(format!("error {}", error.code)),
+                    TaskOutcome::Result(_) if kind == OutcomeKind::Failed => {
+                        Some("its result is an error".to_owned())
+                    }
+                    _ => None,
                 };
-                note(what, cause);
+                note(kind.as_str(), cause);
             }
             _ => {}
         }
@@ -89,11 +95,14 @@ impl Observer for Witness {
     fn swept(&self, swept: &Swept) {
         self.count(|counters| {
             counters.expired.add(swept.expired.len() as u64);
+            counters.failed.add(swept.failed.len() as u64);
             counters.purged.add(swept.purged as u64);
         });
-        for (principal, task) in &swept.expired {
-            self.over(task);
-            self.auditor.note(principal, task, "expired", None);
+        let expired = swept.expired.iter().map(|task| (task, OutcomeKind::Expired));
+        let failed = swept.failed.iter().map(|task| (task, OutcomeKind::Failed));
+        for ((principal, task), kind) in expired.chain(failed) {
+            self.over(task, None);
+            self.auditor.note(principal, task, kind.as_str(), None);
         }
     }
 }

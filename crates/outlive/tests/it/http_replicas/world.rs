@@ -13,8 +13,8 @@ use outlive::{
     http::{HttpConfig, StaticTokens},
     server::{Durable, Result, SealKeys, TaskConfig, TaskPolicy, Tool},
     tasks::{
-        After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claim, Claimed,
-        Cleaning, Created, Emitted, Heard, Lease, Listener, MemoryStore, NewTask, OnceKey,
+        After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Charge, Claim,
+        Claimed, Cleaning, Created, Emitted, Heard, Lease, Listener, MemoryStore, NewTask, OnceKey,
         PageLimit, Store, StoreError, Swept, TaskId, Then, View, WorkerId,
     },
     wire::RawJson,
@@ -234,14 +234,21 @@ impl Store for SwitchedStore {
         key: &'a str,
         note: RawJson,
         ttl: Duration,
+        charge: Option<&'a Charge>,
     ) -> Answer<'a, Option<RawJson>> {
         self.log(key, &note);
-        self.note(|| self.inner.keep(key, note, ttl))
+        self.note(|| self.inner.keep(key, note, ttl, charge))
     }
 
-    fn replace<'a>(&'a self, key: &'a str, note: RawJson, ttl: Duration) -> Answer<'a, ()> {
+    fn replace<'a>(
+        &'a self,
+        key: &'a str,
+        note: RawJson,
+        ttl: Duration,
+        charge: Option<&'a Charge>,
+    ) -> Answer<'a, ()> {
         self.log(key, &note);
-        self.note(|| self.inner.replace(key, note, ttl))
+        self.note(|| self.inner.replace(key, note, ttl, charge))
     }
 
     fn kept<'a>(&'a self, key: &'a str) -> Answer<'a, Option<RawJson>> {
@@ -267,6 +274,10 @@ impl Store for SwitchedStore {
 
     fn census(&self) -> Answer<'_, Census> {
         self.inner.census()
+    }
+
+    fn stored_bytes<'a>(&'a self, principal: &'a str) -> Answer<'a, u64> {
+        self.note(|| self.inner.stored_bytes(principal))
     }
 
     fn next_due<'a>(&'a self, except: &'a [String]) -> Answer<'a, Option<Duration>> {

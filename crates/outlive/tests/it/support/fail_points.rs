@@ -13,9 +13,9 @@ use std::{
 
 use outlive::{
     tasks::{
-        After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Claim, Claimed,
-        Cleaning, Created, Emitted, Heard, Lease, Listener, NewTask, OnceKey, PageLimit, Store,
-        StoreError, Swept, TaskId, Then, View, WorkerId,
+        After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Charge, Claim,
+        Claimed, Cleaning, Created, Emitted, Heard, Lease, Listener, NewTask, OnceKey, PageLimit,
+        Store, StoreError, Swept, TaskId, Then, View, WorkerId,
     },
     wire::RawJson,
 };
@@ -299,12 +299,19 @@ impl Store for FailPoints {
         key: &'a str,
         note: RawJson,
         ttl: Duration,
+        charge: Option<&'a Charge>,
     ) -> Answer<'a, Option<RawJson>> {
-        self.through(Op::Keep, move |store| store.keep(key, note, ttl))
+        self.through(Op::Keep, move |store| store.keep(key, note, ttl, charge))
     }
 
-    fn replace<'a>(&'a self, key: &'a str, note: RawJson, ttl: Duration) -> Answer<'a, ()> {
-        self.through(Op::Replace, move |store| store.replace(key, note, ttl))
+    fn replace<'a>(
+        &'a self,
+        key: &'a str,
+        note: RawJson,
+        ttl: Duration,
+        charge: Option<&'a Charge>,
+    ) -> Answer<'a, ()> {
+        self.through(Op::Replace, move |store| store.replace(key, note, ttl, charge))
     }
 
     fn kept<'a>(&'a self, key: &'a str) -> Answer<'a, Option<RawJson>> {
@@ -330,6 +337,10 @@ impl Store for FailPoints {
 
     fn census(&self) -> Answer<'_, Census> {
         self.inner.census()
+    }
+
+    fn stored_bytes<'a>(&'a self, principal: &'a str) -> Answer<'a, u64> {
+        self.inner.stored_bytes(principal)
     }
 
     fn next_due<'a>(&'a self, except: &'a [String]) -> Answer<'a, Option<Duration>> {

@@ -1,0 +1,166 @@
+//! How much callers may have stored, and what is not stored at all.
+
+use std::{sync::Arc, time::Duration};
+
+use outlive::{
+    server::{Principal, Server, TaskConfig},
+    tasks::{Audit, MemoryStore, Store},
+};
+use serde_json::{Value, json};
+
+use super::world::{Counts, builder, modern, start, until};
+use crate::support::pipe::{Pipe, error, result};
+
+fn over(store: &Arc<MemoryStore>, change: impl FnOnce(TaskConfig) -> TaskConfig) -> Server {
+    let config = change(TaskConfig::new(Arc::clone(store) as _));
+    builder(config, &Counts::default()).build().unwrap()
+}
+
+async fn events(store: &MemoryStore) -> Vec<Audit> {
+    store.audit(None, 0, 1_000).await.unwrap()
+}
+
+fn named(events: &[Audit], what: &str) -> Vec<Audit> {
+    events.iter().filter(|audit| audit.event.what == what).cloned().collect()
+}
+
+async fn get(pipe: &mut Pipe, id: &str) -> Value {
+    modern(pipe, "tasks/get", json!({"taskId": id})).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn polls_of_ids_that_cannot_be_ours_store_nothing() {
+    let store = Arc::new(MemoryStore::new());
+    let server = over(&store, |config| config);
+    let mut pipe = Pipe::open_as(&server, Principal::named("eve"));
+    let upper = "0123456789ABCDEF0123456789ABCDEF";
+    for id in ["", "x", upper, &"a".repeat(31), &"a".repeat(33), &"x".repeat(1 << 20)] {
+        for method in ["tasks/get", "tasks/cancel"] {
+            let refused = error(&modern(&mut pipe, method, json!({"taskId": id})).await);
+            assert_eq!(refused["code"], -32602, "{refused}");
+        }
+    }
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert!(events(&store).await.is_empty(), "nothing is written down");
+    assert_eq!(server.metrics().await.look_ups_denied, 12, "it is counted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn denied_lookups_are_one_event_per_caller_and_minute() {
+    let store = Arc::new(MemoryStore::new());
+    let server = over(&store, |config| config);
+    let mut eve = Pipe::open_as(&server, Principal::named("eve"));
+    let mut bob = Pipe::open_as(&server, Principal::named("bob"));
+    for number in 0..100 {
+        error(&get(&mut eve, &format!("{number:032x}")).await);
+    }
+    error(&get(&mut bob, &"b".repeat(32)).await);
+    tokio::time::sleep(Duration::from_secs(70)).await;
+    let mut denied = named(&events(&store).await, "look-up-denied");
+    denied.sort_by(|one, other| one.event.principal.cmp(&other.event.principal));
+    let causes: Vec<_> = denied.iter().map(|audit| audit.event.cause.as_deref().unwrap()).collect();
+    assert_eq!(denied.len(), 2, "{denied:?}");
+    assert!(causes[0].starts_with("1 times") && causes[1].starts_with("100 times"), "{causes:?}");
+    assert_eq!(denied[1].event.task, format!("{:032x}", 0), "the first that was asked for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn tool_error_of_a_task_counts_as_failed_everywhere() {
+    let store = Arc::new(MemoryStore::new());
+    let server = over(&store, |config| config);
+    let mut pipe = Pipe::open_as(&server, Principal::named("ada"));
+    let id = start(&mut pipe, "fail", json!({})).await;
+    until(&mut pipe, &id, "completed").await;
+    let metrics = server.metrics().await;
+    assert_eq!((metrics.failed, metrics.completed), (1, 0));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let events = events(&store).await;
+    assert_eq!(named(&events, "failed").len(), 1, "{events:?}");
+    assert!(named(&events, "completed").is_empty(), "{events:?}");
+}
+
+/// Makes tasks until one is refused, and returns the error.
+async fn until_refused(pipe: &mut Pipe) -> Value {
+    for _ in 0..100 {
+        let call = json!({"name": "fail", "arguments": {}});
+        let answer = modern(pipe, "tools/call", call).await;
+        if answer.get("error").is_some() {
+            return error(&answer);
+        }
+        let id = result(&answer)["taskId"].as_str().unwrap().to_owned();
+        until(pipe, &id, "completed").await;
+    }
+    panic!("nothing was refused");
+}
+
+#[tokio::test(start_paused = true)]
+async fn caller_beyond_its_stored_bytes_gets_no_task_and_others_do() {
+    let store = Arc::new(MemoryStore::new());
+    let server = over(&store, |config| config.max_store_bytes_per_caller(32 << 10));
+    let mut eve = Pipe::open_as(&server, Principal::named("eve"));
+    let refused = until_refused(&mut eve).await;
+    assert_eq!(refused["code"], 429, "{refused}");
+    assert_eq!(refused["data"]["limit"], "max_store_bytes_per_caller", "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains("max_store_bytes_per_caller"));
+    assert!(store.stored_bytes("name:eve").await.unwrap() <= 33 << 10);
+    // A tool that may do without a task does.
+    let nap = json!({"name": "nap", "arguments": {"ms": 5000}});
+    let answer = result(&modern(&mut eve, "tools/call", nap).await);
+    assert_eq!(answer["resultType"], "complete", "{answer}");
+    let mut ada = Pipe::open_as(&server, Principal::named("ada"));
+    start(&mut ada, "fail", json!({})).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn anonymous_callers_share_their_stored_bytes() {
+    let store = Arc::new(MemoryStore::new());
+    let server = over(&store, |config| config.max_anonymous_store(32 << 10));
+    let refused = until_refused(&mut Pipe::open_as(&server, Principal::ANONYMOUS)).await;
+    assert_eq!(refused["data"]["limit"], "max_anonymous_store", "{refused}");
+    let mut ada = Pipe::open_as(&server, Principal::named("ada"));
+    start(&mut ada, "fail", json!({})).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn store_beyond_max_store_takes_no_new_task() {
+    let store = Arc::new(MemoryStore::new());
+    let server = over(&store, |config| config.max_store(16 << 10));
+    let mut ada = Pipe::open_as(&server, Principal::named("ada"));
+    for _ in 0..8 {
+        start(&mut ada, "fail", json!({})).await;
+    }
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let mut bob = Pipe::open_as(&server, Principal::named("bob"));
+    let call = json!({"name": "fail", "arguments": {}});
+    let refused = error(&modern(&mut bob, "tools/call", call).await);
+    assert_eq!(refused["data"]["limit"], "max_store", "{refused}");
+}
+
+fn keyed(key: &str) -> Value {
+    let meta = json!({"dev.outlive/idempotencyKey": key});
+    json!({"name": "plain", "arguments": {"ms": 1}, "_meta": meta})
+}
+
+#[tokio::test(start_paused = true)]
+async fn anonymous_idempotency_key_that_can_be_guessed_is_refused() {
+    let store = Arc::new(MemoryStore::new());
+    let server = over(&store, |config| config);
+    let mut pipe = Pipe::open_as(&server, Principal::ANONYMOUS);
+    let refused = error(&modern(&mut pipe, "tools/call", keyed("order-1")).await);
+    assert_eq!(refused["code"], -32602, "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains("UUID"), "{refused}");
+    let secret = "6f1c1d6e-5b0e-4f55-9f0e-1f6f2c7d9a10";
+    result(&modern(&mut pipe, "tools/call", keyed(secret)).await);
+    let mut named = Pipe::open_as(&server, Principal::named("ada"));
+    result(&modern(&mut named, "tools/call", keyed("order-1")).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_under_idempotency_keys_count_and_are_not_done_again() {
+    let store = Arc::new(MemoryStore::new());
+    let server = over(&store, |config| config);
+    let mut pipe = Pipe::open_as(&server, Principal::named("ada"));
+    result(&modern(&mut pipe, "tools/call", keyed("order-1")).await);
+    let stored = store.stored_bytes("name:ada").await.unwrap();
+    assert!(stored > 256, "{stored}");
+}
