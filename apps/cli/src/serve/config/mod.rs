@@ -67,6 +67,8 @@ pub(crate) struct TasksConfig {
     pub(crate) poll_interval: Duration,
     pub(crate) max_per_caller: u32,
     pub(crate) max_running: u32,
+    /// `None` for a quarter of `max_running`.
+    pub(crate) max_running_per_caller: Option<u32>,
     pub(crate) lost_after: Duration,
 }
 
@@ -175,6 +177,7 @@ fn tasks(section: Option<Section<'_>>, asked: &mut Asked) -> Read<TasksConfig> {
         poll_interval: time(section.read("poll_interval")?, POLL_INTERVAL),
         max_per_caller: section.read("max_per_caller")?.unwrap_or(MAX_PER_CALLER),
         max_running: section.read("max_running")?.unwrap_or(MAX_RUNNING),
+        max_running_per_caller: section.read("max_running_per_caller")?,
         lost_after: time(section.read("lost_after")?, LOST_AFTER),
     };
     asked.note("tasks", section.finish()?);
