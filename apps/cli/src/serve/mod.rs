@@ -237,6 +237,7 @@ fn builder(
     let keys = server.seal_key_file.clone().unwrap_or_else(|| data.join("seal.key"));
     let keys = SealKeys::from_file(keys).map_err(Trouble::usage)?;
     let running = tasks.max_running as usize;
+    let per_caller = tasks.max_running_per_caller.map(|count| count as usize);
     let config = TaskConfig::new(store)
         .ttl(tasks.ttl)
         .max_ttl(tasks.max_ttl)
@@ -248,6 +249,7 @@ fn builder(
         .partials(true)
         .engine(|engine| {
             engine.running = running;
+            engine.max_running_per_caller = per_caller;
             engine.cancel_grace = engine.cancel_grace.max(longest_end + Duration::from_secs(5));
             engine.clean_up = engine.clean_up.max(longest_end + Duration::from_secs(5));
             // A command does not run in this process and cannot be what kills it.

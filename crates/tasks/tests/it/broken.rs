@@ -47,6 +47,8 @@ enum Flaw {
     PurgesMore,
     /// Those that nobody can list are not seen by an operator either.
     Overlooked,
+    /// A claim takes the oldest, whoever they belong to and however many of theirs run.
+    Unfair,
 }
 
 fn all_checks() -> Vec<Check> {
@@ -141,6 +143,13 @@ async fn a_store_that_forgets_too_much_is_seen() {
 #[tokio::test]
 async fn a_store_that_hides_tasks_from_its_operator_is_seen() {
     sees(&failing(Flaw::Overlooked).await, "an_operator_sees_the_tasks_of_all");
+}
+
+#[tokio::test]
+async fn a_store_that_gives_all_places_to_one_principal_is_seen() {
+    let failing = failing(Flaw::Unfair).await;
+    sees(&failing, "a_principal_at_its_limit_is_passed_over");
+    sees(&failing, "a_claim_takes_no_more_of_a_principal_than_there_is_room_for");
 }
 
 #[tokio::test]
@@ -253,7 +262,12 @@ impl Store for Broken {
     ) -> Answer<'a, Vec<Claimed>> {
         Box::pin(async move {
             let lease = if self.has(Flaw::NoLease) { Duration::ZERO } else { lease };
-            let mut claimed = self.inner.claim(worker, lease, claim).await?;
+            let mut claim = claim.clone();
+            if self.has(Flaw::Unfair) {
+                claim.running.clear();
+                claim.max_per_principal = usize::MAX;
+            }
+            let mut claimed = self.inner.claim(worker, lease, &claim).await?;
             for task in &mut claimed {
                 self.known().held.insert(task.lease.task.clone(), task.lease.clone());
                 if self.has(Flaw::LostAnswer) {

@@ -4,6 +4,7 @@
 
 mod alternating; // two handles on one store, as two processes have
 mod broken; // stores that break one promise each: the contract must see it
+mod fairness; // many tasks of one caller beside one of another, in an engine
 mod memory; // the store that forgets
 mod model; // random histories against a small model of what may be seen
 mod opening; // stores by their URL

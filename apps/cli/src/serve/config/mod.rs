@@ -85,6 +85,8 @@ pub(crate) struct TasksConfig {
     pub(crate) max_store_bytes_per_caller: u64,
     pub(crate) max_store: u64,
     pub(crate) max_running: u32,
+    /// `None` for a quarter of `max_running`.
+    pub(crate) max_running_per_caller: Option<u32>,
     pub(crate) lost_after: Duration,
 }
 
@@ -310,6 +312,7 @@ fn tasks(section: Option<Section<'_>>, asked: &mut Asked) -> Read<TasksConfig> {
             .map_or(MAX_STORE_BYTES_PER_CALLER, |Bytes(bytes)| bytes),
         max_store: section.read("max_store")?.map_or(MAX_STORE, |Bytes(bytes)| bytes),
         max_running: section.read("max_running")?.unwrap_or(MAX_RUNNING),
+        max_running_per_caller: section.read("max_running_per_caller")?,
         lost_after: time(section.read("lost_after")?, LOST_AFTER),
     };
     asked.note("tasks", section.finish()?);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Bench, LEASE, done, entry, promises, worker};
-use crate::store::{Changes, Phase, StoreError, Then};
+use super::{Bench, LEASE, done, entry, promises, task, worker};
+use crate::store::{Changes, Claim, NewTask, Phase, StoreError, TaskId, Then};
 
 promises![
     who_claims_knows_whether_a_worker_was_lost,
@@ -19,7 +19,74 @@ promises![
     a_released_task_goes_on_elsewhere_at_once_and_that_is_no_crash,
     crashes_are_counted_until_something_is_recorded,
     what_will_be_due_is_known,
+    a_principal_at_its_limit_is_passed_over,
+    a_claim_takes_no_more_of_a_principal_than_there_is_room_for,
+    a_task_that_is_wanted_is_claimed_before_it_is_due,
 ];
+
+async fn queue_of(bench: &Bench, principal: &str, id: &str) {
+    let new = NewTask { principal: principal.to_owned(), ..task(id) };
+    assert!(bench.store.create(new).await.expect("a task is made").is_new());
+}
+
+/// What a claim brings, in order.
+async fn brought(bench: &Bench, claim: &Claim) -> Vec<String> {
+    let claimed = bench.store.claim(&worker("w"), LEASE, claim).await.expect("a claim");
+    claimed.iter().map(|claimed| claimed.lease.task.as_str().to_owned()).collect()
+}
+
+async fn a_principal_at_its_limit_is_passed_over(bench: Bench) {
+    for number in 0..20 {
+        queue_of(&bench, "ann \"'ü", &format!("ann {number}")).await;
+    }
+    bench.advance(Duration::from_millis(10));
+    queue_of(&bench, "bob", "bob").await;
+    let mut claim = Claim::new(5);
+    claim.max_per_principal = 3;
+    claim.running.insert("ann \"'ü".to_owned(), 3);
+    let full = claim.full();
+    assert_eq!(bench.store.next_due(&full).await, Ok(Some(Duration::ZERO)));
+    assert_eq!(brought(&bench, &claim).await, ["bob"]);
+    let next = bench.store.next_due(&full).await.expect("a time").expect("bob's lease ends");
+    assert!(next > LEASE / 2, "{next:?}");
+    assert_eq!(bench.store.next_due(&[]).await, Ok(Some(Duration::ZERO)));
+}
+
+async fn a_claim_takes_no_more_of_a_principal_than_there_is_room_for(bench: Bench) {
+    for number in 0..5 {
+        queue_of(&bench, "ann", &format!("ann {number}")).await;
+    }
+    bench.advance(Duration::from_millis(10));
+    for id in ["bob 1", "bob 2", "bob 3"] {
+        queue_of(&bench, "bob", id).await;
+    }
+    let mut claim = Claim::new(100);
+    claim.max_per_principal = 2;
+    claim.running.insert("ann".to_owned(), 1);
+    let brought = brought(&bench, &claim).await;
+    let of = |name: &str| brought.iter().filter(|id| id.starts_with(name)).count();
+    assert_eq!((of("ann"), of("bob")), (1, 2), "{brought:?}");
+}
+
+async fn a_task_that_is_wanted_is_claimed_before_it_is_due(bench: Bench) {
+    let lease = bench.start("parked", "v").await;
+    bench.park(&lease, super::ask(&[("k", "n")])).await;
+    let runs = bench.start("runs", "v").await;
+    let ended = bench.start("ended", "v").await;
+    bench.end(&ended, done()).await;
+    bench.queue("due").await;
+    let mut claim = Claim::new(0);
+    let wanted = ["parked", "runs", "ended", "nobody's"];
+    claim.wanted = wanted.into_iter().map(TaskId::new).collect();
+    let claimed = bench.store.claim(&worker("w"), LEASE, &claim).await.expect("a claim");
+    assert_eq!(claimed.len(), 1, "what runs, has ended or is not there is left alone");
+    assert_eq!(claimed[0].lease.task.as_str(), "parked");
+    assert!(claimed[0].begun && !claimed[0].lost && claimed[0].crashes == 0);
+    bench.write(&runs, Changes::default()).await;
+    claim.limit = 5;
+    claim.wanted = vec![TaskId::new("due")];
+    assert_eq!(brought(&bench, &claim).await, ["due"], "once, though it is due as well");
+}
 
 async fn what_is_queued_is_claimed_once(bench: Bench) {
     for id in ["a", "b", "c"] {

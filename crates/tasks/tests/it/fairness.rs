@@ -1,0 +1,284 @@
+//! Many tasks of one caller beside one of another: who gets the places of an engine, and the permits
+//! of a capacity.
+
+use std::{
+    env, fs,
+    future::{pending, poll_fn},
+    path::PathBuf,
+    process,
+    sync::{Arc, Mutex},
+    task::Poll,
+    time::Duration,
+};
+
+use outlive_tasks::{
+    Bounds, Journal,
+    engine::{Capacity, Engine, EngineConfig, NotBegun, Permit, Runner, Started},
+    poll_as,
+    store::{Claimed, MemoryStore, NewTask, SqliteStore, Store, TaskId, TaskOutcome, WorkerId},
+};
+use serde_json::{json, value::to_raw_value};
+use tokio::{sync::Semaphore, time::timeout};
+
+/// How long a test waits for what should be there at once. Far below the time after which a task
+/// that waits for a permit looks again by itself.
+const GUARD: Duration = Duration::from_secs(8);
+
+/// Runs three kinds of tasks: `quick` ends at once, `long` waits until it is let go, `job` needs a
+/// permit and is long then, `leaves` gives its permit away and ends.
+#[derive(Clone)]
+struct Kinds {
+    capacity: Capacity,
+    /// Lets long ones go.
+    gate: Arc<Semaphore>,
+    /// Which jobs and long tasks have begun, in order.
+    begun: Arc<Mutex<Vec<String>>>,
+    /// Permits that their runs have left behind.
+    left: Arc<Mutex<Vec<Permit>>>,
+}
+
+impl Kinds {
+    fn new(permits: usize) -> Self {
+        let capacity = Capacity::new("jobs", permits);
+        let gate = Arc::new(Semaphore::new(0));
+        Self { capacity, gate, begun: Arc::default(), left: Arc::default() }
+    }
+
+    fn begun(&self) -> Vec<String> {
+        self.begun.lock().unwrap().clone()
+    }
+
+    async fn until_begun(&self, count: usize) {
+        let all = async {
+            while self.begun().len() < count {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        timeout(GUARD, all).await.unwrap_or_else(|_| panic!("{:?} of {count}", self.begun()));
+    }
+
+    async fn until_waiting(&self, count: usize) {
+        let all = async {
+            while self.capacity.waiting() < count {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        timeout(GUARD, all).await.unwrap_or_else(|_| panic!("{:?}", self.capacity));
+    }
+}
+
+impl Runner for Kinds {
+    fn start(&self, claimed: Claimed) -> Result<Started, NotBegun> {
+        let bounds =
+            Bounds { bytes: 1_000, questions: 1, leaves: false, segments: 1, segment_bytes: 100 };
+        let journal = Arc::new(Journal::restored(bounds, claimed.journal));
+        let (kinds, its) = (self.clone(), Arc::clone(&journal));
+        let (kind, task) = (claimed.kind, claimed.lease.task);
+        let work = async move {
+            let mut permit = None;
+            if kind == "job" || kind == "leaves" {
+                permit = kinds.capacity.acquire_for(&task);
+                if permit.is_none() {
+                    let waits = || its.wait_for_permit(1, &kinds.capacity);
+                    poll_fn(|_| Poll::Ready(poll_as(1, waits))).await.unwrap();
+                    pending::<()>().await;
+                }
+            }
+            kinds.begun.lock().unwrap().push(task.as_str().to_owned());
+            match kind.as_str() {
+                "quick" => {}
+                "leaves" => kinds.left.lock().unwrap().extend(permit),
+                _ => kinds.gate.acquire().await.unwrap().forget(),
+            }
+            TaskOutcome::Result(to_raw_value(&json!(1)).unwrap())
+        };
+        let cancel = Box::new(|| ());
+        Ok(Started { journal, work: Box::pin(work), cancel, resumes: true, cleans_up: false })
+    }
+}
+
+fn engine(store: &Arc<dyn Store>, kinds: &Kinds, change: impl Fn(&mut EngineConfig)) -> Engine {
+    let mut config = EngineConfig::default();
+    change(&mut config);
+    Engine::start(store, Arc::new(kinds.clone()), None, WorkerId::new("w"), config)
+}
+
+fn task(principal: &str, kind: &str, number: usize) -> NewTask {
+    NewTask {
+        id: TaskId::new(format!("{principal} {number:03}")),
+        principal: principal.to_owned(),
+        kind: kind.to_owned(),
+        origin: "modern".to_owned(),
+        listed: true,
+        request: to_raw_value(&json!({})).unwrap(),
+        ttl: None,
+        max_ttl: Duration::from_secs(3600),
+        journal: outlive_tasks::Restored::default(),
+        worker: None,
+        once: None,
+        clean_up: false,
+        quota: 1_000,
+    }
+}
+
+async fn make(engine: &Engine, principal: &str, kind: &str, count: usize) {
+    for number in 0..count {
+        engine.create(task(principal, kind, number)).await.unwrap().told();
+    }
+}
+
+/// Waits until a task has ended.
+async fn ended(engine: &Engine, principal: &str, number: usize) {
+    let id = TaskId::new(format!("{principal} {number:03}"));
+    let over = async {
+        loop {
+            let changed = engine.watch(&id);
+            let view = engine.view(principal, &id).await.unwrap().unwrap();
+            if view.outcome.is_some() {
+                return;
+            }
+            let _ = timeout(Duration::from_millis(100), changed.notified()).await;
+        }
+    };
+    timeout(GUARD, over).await.unwrap_or_else(|_| panic!("{id} has not ended"));
+}
+
+struct File(PathBuf);
+
+impl File {
+    fn new(name: &str) -> (Self, Arc<dyn Store>) {
+        let path = env::temp_dir().join(format!("outlive-{name}-{}.db", process::id()));
+        let _ = fs::remove_file(&path);
+        let store = Arc::new(SqliteStore::open(&path).unwrap());
+        (Self(path), store)
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        for end in ["", "-wal", "-shm"] {
+            let _ = fs::remove_file(format!("{}{end}", self.0.display()));
+        }
+    }
+}
+
+async fn one_caller_leaves_places_to_others(store: Arc<dyn Store>) {
+    let kinds = Kinds::new(1);
+    let engine = engine(&store, &kinds, |_| ());
+    make(&engine, "ann", "long", 300).await;
+    kinds.until_begun(64).await;
+    make(&engine, "bob", "quick", 1).await;
+    ended(&engine, "bob", 0).await;
+    let begun = kinds.begun();
+    assert_eq!(begun.iter().filter(|id| id.starts_with("ann")).count(), 64, "a quarter of 256");
+    // The others of hers come as soon as there is room for them.
+    kinds.gate.add_permits(300);
+    kinds.until_begun(301).await;
+    ended(&engine, "ann", 299).await;
+}
+
+#[tokio::test]
+async fn many_long_tasks_of_one_caller_do_not_delay_another_in_memory() {
+    one_caller_leaves_places_to_others(Arc::new(MemoryStore::new())).await;
+}
+
+#[tokio::test]
+async fn many_long_tasks_of_one_caller_do_not_delay_another_in_a_file() {
+    let (_file, store) = File::new("fairness");
+    one_caller_leaves_places_to_others(store).await;
+}
+
+#[tokio::test]
+async fn queued_tasks_of_one_caller_do_not_delay_a_queued_one_of_another() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    for number in 0..300 {
+        store.create(task("ann", "long", number)).await.unwrap();
+    }
+    store.create(task("bob", "quick", 0)).await.unwrap();
+    let kinds = Kinds::new(1);
+    let engine = engine(&store, &kinds, |_| ());
+    ended(&engine, "bob", 0).await;
+}
+
+#[tokio::test]
+async fn place_that_becomes_free_goes_to_the_caller_that_has_none() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let kinds = Kinds::new(1);
+    let engine = engine(&store, &kinds, |config| {
+        (config.running, config.max_running_per_caller) = (8, Some(2));
+    });
+    // Four callers have all places, and more that has been waiting for longer.
+    for caller in ["a", "b", "c", "d"] {
+        make(&engine, caller, "long", 50).await;
+    }
+    kinds.until_begun(8).await;
+    make(&engine, "bob", "long", 1).await;
+    kinds.gate.add_permits(1);
+    kinds.until_begun(9).await;
+    assert_eq!(kinds.begun()[8], "bob 000", "{:?}", kinds.begun());
+}
+
+#[tokio::test]
+async fn task_that_waits_for_a_permit_holds_no_place() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let kinds = Kinds::new(1);
+    let engine = engine(&store, &kinds, |config| {
+        (config.running, config.max_running_per_caller) = (4, Some(4));
+    });
+    make(&engine, "ann", "job", 50).await;
+    kinds.until_waiting(49).await;
+    // Other tasks run, also of the same caller.
+    make(&engine, "bob", "quick", 1).await;
+    ended(&engine, "bob", 0).await;
+    make(&engine, "cid", "job", 2).await;
+    kinds.until_waiting(51).await;
+    // All get their turn, without waiting until they look again.
+    kinds.gate.add_permits(52);
+    kinds.until_begun(53).await;
+    for number in 0..50 {
+        ended(&engine, "ann", number).await;
+    }
+    let jobs: Vec<_> = kinds.begun().into_iter().filter(|id| id != "bob 000").collect();
+    let place = |id: &str| jobs.iter().position(|job| job == id).unwrap();
+    assert!(place("cid 000") < 4 && place("cid 001") < 6, "callers take turns: {jobs:?}");
+    assert!(place("ann 005") < place("ann 040"), "first come, first served: {jobs:?}");
+    assert_eq!((kinds.capacity.used(), kinds.capacity.waiting()), (0, 0));
+}
+
+#[tokio::test]
+async fn permit_belongs_to_its_holder_when_the_run_has_ended() {
+    let (_file, store) = File::new("permits");
+    let kinds = Kinds::new(2);
+    let engine = engine(&store, &kinds, |_| ());
+    make(&engine, "ann", "leaves", 5).await;
+    kinds.until_waiting(3).await;
+    assert_eq!((kinds.begun().len(), kinds.capacity.used()), (2, 2), "both runs are over");
+    for begun in 3..=5 {
+        kinds.left.lock().unwrap().pop();
+        kinds.until_begun(begun).await;
+    }
+    ended(&engine, "ann", 4).await;
+    assert_eq!(kinds.capacity.used(), 2);
+    kinds.left.lock().unwrap().clear();
+    assert_eq!(kinds.capacity.used(), 0);
+}
+
+#[tokio::test]
+async fn permit_is_passed_on_when_its_task_was_cancelled_while_it_waited() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let kinds = Kinds::new(1);
+    let engine = engine(&store, &kinds, |_| ());
+    make(&engine, "ann", "job", 10).await;
+    kinds.until_waiting(9).await;
+    let first = kinds.begun().remove(0);
+    for number in 0..9 {
+        let id = TaskId::new(format!("ann {number:03}"));
+        if id.as_str() != first {
+            engine.cancel("ann", &id, false).await.unwrap().unwrap();
+            ended(&engine, "ann", number).await;
+        }
+    }
+    kinds.gate.add_permits(10);
+    ended(&engine, "ann", 9).await;
+    assert_eq!(kinds.begun().len(), if first == "ann 009" { 1 } else { 2 });
+}
