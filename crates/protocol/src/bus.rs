@@ -75,10 +75,24 @@ impl Bus {
         Feed { bus: self.clone(), key, state }
     }
 
+    /// Returns a mark: every feed that is open now was opened before it.
+    pub fn mark(&self) -> u64 {
+        lock(&self.0).next
+    }
+
     /// Tells every feed that wants it.
     pub fn publish(&self, change: &Change) {
+        self.publish_before(u64::MAX, change);
+    }
+
+    /// Tells every feed that wants it and was opened before a mark. Who came later has seen nothing
+    /// change.
+    pub fn publish_before(&self, mark: u64, change: &Change) {
         // The feeds are collected first: a woken reader may subscribe or leave at once.
-        let open: Vec<_> = lock(&self.0).open.values().filter_map(Weak::upgrade).collect();
+        let feeds = lock(&self.0);
+        let open = feeds.open.iter().filter(|(key, _)| **key < mark);
+        let open: Vec<_> = open.filter_map(|(_, state)| state.upgrade()).collect();
+        drop(feeds);
         for state in open {
             let mut state = lock(&state);
             if state.note(change) {
@@ -218,4 +232,28 @@ impl fmt::Debug for Feed {
 /// Nothing here can be left half-changed by a panic, so a poisoned lock is as good as any.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll, Waker};
+
+    use super::{Bus, Lists, Wants};
+    use crate::Change;
+
+    #[test]
+    fn feed_that_was_opened_after_a_mark_hears_nothing_of_before() {
+        let wants =
+            || Wants { lists: Lists { tools: true, ..Lists::default() }, ..Wants::default() };
+        let bus = Bus::default();
+        let early = bus.subscribe(wants());
+        let mark = bus.mark();
+        let late = bus.subscribe(wants());
+        bus.publish_before(mark, &Change::Tools);
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(matches!(early.poll_next(&mut cx), Poll::Ready(Some(Change::Tools))));
+        assert!(late.poll_next(&mut cx).is_pending());
+        bus.publish(&Change::Tools);
+        assert!(late.poll_next(&mut cx).is_ready());
+    }
 }

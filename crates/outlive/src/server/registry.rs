@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     sync::{
         Arc, PoisonError, RwLock,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -152,6 +152,8 @@ pub(super) struct Notifier {
     clock: Arc<dyn Clock>,
     pause: Duration,
     waiting: AtomicBool,
+    /// The bus's mark at the newest change: a client that comes during the pause lists what is new.
+    changed: AtomicU64,
 }
 
 impl Notifier {
@@ -161,7 +163,14 @@ impl Notifier {
         clock: Arc<dyn Clock>,
         pause: Duration,
     ) -> Arc<Self> {
-        Arc::new(Self { change, bus, clock, pause, waiting: AtomicBool::new(false) })
+        Arc::new(Self {
+            change,
+            bus,
+            clock,
+            pause,
+            waiting: AtomicBool::new(false),
+            changed: AtomicU64::new(0),
+        })
     }
 
     fn notify(self: &Arc<Self>) {
@@ -170,6 +179,7 @@ impl Notifier {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return self.bus.publish(&self.change);
         };
+        self.changed.fetch_max(self.bus.mark(), Ordering::AcqRel);
         if self.waiting.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -179,7 +189,8 @@ impl Notifier {
             notifier.clock.sleep(notifier.pause).await;
             // Before telling: a change that comes while we tell must be told again.
             notifier.waiting.store(false, Ordering::Release);
-            notifier.bus.publish(&notifier.change);
+            let mark = notifier.changed.load(Ordering::Acquire);
+            notifier.bus.publish_before(mark, &notifier.change);
         });
     }
 }
