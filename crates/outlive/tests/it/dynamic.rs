@@ -252,6 +252,20 @@ async fn nobody_is_told_of_what_was_there_from_the_start() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn change_before_a_session_began_is_not_told_to_it() {
+    for version in LEGACY {
+        let server = builder().debounce(Duration::from_millis(300)).build().unwrap();
+        server.add_tool(tool("early")).unwrap();
+        let mut pipe = Pipe::speaking(&server, version).await;
+        assert_eq!(names(&mut pipe).await, ["early"]);
+        pipe.quiet().await;
+        // What changes while it is there is told, also when somebody came in between.
+        server.add_tool(tool("late")).unwrap();
+        assert_eq!(pipe.read().await["method"], "notifications/tools/list_changed", "{version}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_refused_or_was_not_there_changes_nothing() {
     let server = builder().tool(tool("a")).build().unwrap();
     let mut pipe = Pipe::speaking(&server, "2025-11-25").await;
