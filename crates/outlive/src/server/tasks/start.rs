@@ -289,6 +289,9 @@ impl Auto {
     ) -> Work {
         if entry.is_durable() {
             Durability::of(&cx).allow_task(true);
+            if entry.promotes_at_step() {
+                Durability::of(&cx).promote_at_step();
+            }
         }
         let stage = Stage::Inline(start(&cx));
         Box::pin(Self { cx, entry, once, after, wish, timer: None, stage, admitted: None })
@@ -402,6 +405,15 @@ pub(super) fn as_task(core: Arc<Core>, call: Arc<Call>, mut work: Work) -> engin
             Ok(done) => done,
             Err(error) => return TaskOutcome::Error(error),
         };
+        // What fails because it was asked to stop has done as it was asked. What succeeds all the same
+        // has done what it was called for.
+        let failed = match &done {
+            Ok(Outcome::Complete(Answer::Tool(result))) => result.is_error == Some(true),
+            _ => true,
+        };
+        if failed && call.port().is_cancelled() {
+            return TaskOutcome::Cancelled;
+        }
         match done {
             Ok(Outcome::Complete(Answer::Tool(result))) => match to_raw_value(&result) {
                 Ok(raw) => TaskOutcome::Result(raw),
