@@ -5,8 +5,7 @@ use std::time::Duration;
 use outlive::{
     Form,
     server::{
-        Args, CallToolResult, Cx, Durable, Error, Result, ServerBuilder, TaskConfig, TaskPolicy,
-        Tool,
+        Args, CallToolResult, Durable, Error, Result, ServerBuilder, TaskConfig, TaskPolicy, Tool,
     },
 };
 use schemars::JsonSchema;
@@ -17,9 +16,7 @@ const AT_ONCE: TaskPolicy = TaskPolicy::Auto { after: Duration::ZERO };
 
 pub(crate) fn add(builder: ServerBuilder) -> ServerBuilder {
     builder
-        .tasks(TaskConfig::volatile().poll_interval(Duration::from_millis(100)).engine(|engine| {
-            engine.cancel_grace = Duration::from_secs(1);
-        }))
+        .tasks(TaskConfig::volatile())
         .tool(Tool::new("greet", greet).description("Greets, at once"))
         .tool(Tool::new("slow_compute", slow).description("Takes its time").task(AT_ONCE))
         .tool(
@@ -64,16 +61,11 @@ struct Slow {
     label: Option<String>,
 }
 
-async fn slow(cx: Cx, Args(slow): Args<Slow>) -> String {
+async fn slow(cx: Durable, Args(slow): Args<Slow>) -> Result<String> {
     let span = Duration::from_secs_f64(slow.seconds.clamp(0.0, 60.0));
-    tokio::select! {
-        () = tokio::time::sleep(span) => {}
-        () = cx.cancelled() => {
-            // What was cancelled has no result: the task is ended as that.
-            std::future::pending().await
-        }
-    }
-    format!("{} took {} seconds", slow.label.unwrap_or_default(), slow.seconds)
+    // Ends at once when the task is cancelled.
+    cx.sleep("work", span).await?;
+    Ok(format!("{} took {} seconds", slow.label.unwrap_or_default(), slow.seconds))
 }
 
 async fn failing() -> CallToolResult {

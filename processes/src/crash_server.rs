@@ -209,6 +209,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         engine.poll = lease / 8;
         engine.park_after = Duration::from_millis(300);
         engine.cancel_grace = Duration::from_millis(500);
+        // One caller makes all the load.
+        engine.max_running_per_caller = Some(engine.running);
         // Workers are lost here as often in a minute as elsewhere in years.
         engine.crashes = 1_000;
     });

@@ -55,7 +55,11 @@ pub(super) fn run(place: &str) -> Result<()> {
             .response_modes([ResponseMode::Streaming])
             .poll_rate(None)
             .max_per_caller(100_000)
-            .engine(|engine| engine.running = 2_000);
+            .engine(|engine| {
+                engine.running = 2_000;
+                // One caller makes all the load.
+                engine.max_running_per_caller = Some(engine.running);
+            });
         let server = Server::builder("bench", "1.0.0")
             .tool(Tool::new("lines", lines).task(TaskPolicy::Always).incremental())
             .tasks(config)

@@ -26,9 +26,12 @@ pub(super) fn run(place: &str, running: Option<usize>) -> Result<()> {
     let runtime = super::runtime()?;
     let (port, _serving) = runtime.block_on(async {
         let store = Place::told(place).open().await?;
-        let config = TaskConfig::new(store)
-            .poll_interval(Duration::from_millis(10))
-            .engine(|engine| engine.running = running.unwrap_or(engine.running));
+        let config =
+            TaskConfig::new(store).poll_interval(Duration::from_millis(10)).engine(|engine| {
+                engine.running = running.unwrap_or(engine.running);
+                // One caller makes all the load.
+                engine.max_running_per_caller = Some(engine.running);
+            });
         let server = server(config)?;
         let serving = server.serve_http("127.0.0.1:0", super::unlimited()).await?;
         anyhow::Ok((serving.address().port(), serving))

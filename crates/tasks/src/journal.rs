@@ -73,6 +73,8 @@ pub(crate) struct State {
     recorded: usize,
     /// It is to be looked at by somebody when the task has ended.
     kept: bool,
+    /// Whether a part of the run goes on when its task is cancelled.
+    shielded: bool,
     /// Where an author's test wants the run to be lost.
     crash: Option<Crash>,
     /// The run is lost: it is to be dropped and begun again.
@@ -223,6 +225,18 @@ impl Journal {
         state.is_between_steps() && (state.questions.any_open() || !state.timers.is_empty())
     }
 
+    /// A part of the run goes on when its task is cancelled.
+    pub fn shield(&self) {
+        self.lock().shielded = true;
+    }
+
+    /// Whether a run whose task is cancelled only waits, so that it needs no time to stop.
+    pub fn can_stop_at_once(&self) -> bool {
+        let state = self.lock();
+        let waits = state.questions.any_open() || !state.timers.is_empty();
+        waits && !state.shielded && state.is_between_steps()
+    }
+
     /// Whether no step is at work, and everything that was recorded is written.
     pub fn is_between_steps(&self) -> bool {
         self.lock().is_between_steps()
@@ -272,6 +286,7 @@ impl Journal {
             unwritten.restart();
         }
         state.closing = false;
+        state.shielded = false;
         state.crashed = false;
     }
 

@@ -123,13 +123,17 @@ impl Cx {
         }
     }
 
-    /// Whether the client does not want the answer any more.
+    /// Whether the client does not want the result any more.
     pub fn is_cancelled(&self) -> bool {
         self.call.port().is_cancelled()
     }
 
-    /// Completes when the client does not want the answer any more. The handler itself is dropped
-    /// then; this is for the tasks it has started.
+    /// Completes when the client does not want the result any more.
+    ///
+    /// The handler of a call is dropped then; this is for what it has started. The handler of a task
+    /// goes on: it is asked to stop, and has `cancel_grace` (30 seconds by default) for it before it is
+    /// dropped. If it returns an error meanwhile the task is `cancelled`; if it returns a result, that
+    /// counts. [`Durable`](super::Durable) stops by itself at its next step, timer or question.
     pub async fn cancelled(&self) {
         poll_fn(|cx| self.call.port().poll_cancelled(cx)).await;
     }

@@ -89,6 +89,11 @@ impl Error {
         matches!(self.durable(), Some(DurableError::Declined { .. }))
     }
 
+    /// Whether it says that the task was cancelled: nothing more of it begins.
+    pub fn is_task_cancelled(&self) -> bool {
+        matches!(self.durable(), Some(DurableError::TaskCancelled { .. }))
+    }
+
     /// Whether it says that the user closed a question without a word.
     pub fn is_dismissed(&self) -> bool {
         matches!(self.durable(), Some(DurableError::Cancelled { .. }))

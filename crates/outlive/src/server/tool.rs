@@ -56,6 +56,7 @@ pub struct Tool {
     clean_up: Option<Hook>,
     immediate: Option<String>,
     incremental: bool,
+    promotes_at_step: bool,
     output: Option<OutputSchema>,
     written_input: Option<RawJson>,
     written_output: Option<RawJson>,
@@ -94,6 +95,7 @@ impl Tool {
             clean_up: None,
             immediate: None,
             incremental: false,
+            promotes_at_step: false,
             output: H::Output::output_schema(),
             written_input: None,
             written_output: None,
@@ -292,6 +294,14 @@ impl Tool {
         self
     }
 
+    /// Has a call that may become a task, as [`TaskPolicy::Auto`] says, become one before its first
+    /// step: what is recorded is in the store then, and a crash does not lose it. A tool with a
+    /// clean-up or with [`uses_step_once`](Tool::uses_step_once) does so anyway.
+    pub fn promote_at_first_step(mut self) -> Self {
+        self.promotes_at_step = true;
+        self
+    }
+
     /// Says that the handler takes steps which must not be done twice. A server without a store, which
     /// could not remember that they began, refuses it when it is built, not when the step is taken.
     pub fn uses_step_once(mut self) -> Self {
@@ -366,6 +376,7 @@ impl Tool {
             (rate.is_some() || concurrent.is_some())
                 .then(|| Arc::new(Throttle::new(rate, concurrent)))
         };
+        let has_cleanup = self.clean_up.is_some();
         Ok(ToolEntry {
             meter: ToolMeter::new(&self.info.name),
             all: throttle(self.rate, self.concurrency),
@@ -378,6 +389,7 @@ impl Tool {
             clean_up: self.clean_up,
             immediate: self.immediate,
             incremental: self.incremental,
+            promotes_at_step: self.promotes_at_step || self.once || has_cleanup,
             durable: self.needs.durable,
             input,
             typed_input,

@@ -13,9 +13,12 @@ mod once; // what is done once, however often it is asked for
 mod operating; // what operators see and do
 mod outside; // work that is done elsewhere
 mod peers; // how many each address may have
+mod permits; // who waits for a permit, and where
+mod promotion; // calls that become tasks before their first step
 mod races; // two things at once
 mod spilled; // what the store carries for a client
 mod stage; // replicas over one store, and tools that stop where a test wants
+mod stopping; // what a cancelled task still does
 mod takeover; // what another process makes of a task
 mod watched; // what is written down, counted and slowed down
 mod world; // the tools, and clients that hold tasks

@@ -156,8 +156,10 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut l
             if looks {
                 return Poll::Ready(Event::Changed);
             }
+            // It has heard of it: it was polled after it was asked to stop.
             if let Some(over) = &mut grace
-                && over.as_mut().poll(cx).is_ready()
+                && (over.as_mut().poll(cx).is_ready()
+                    || commit.is_none() && !look && !woken.is_woken() && journal.can_stop_at_once())
             {
                 return Poll::Ready(Event::GraceOver);
             }

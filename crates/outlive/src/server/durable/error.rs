@@ -78,6 +78,11 @@ pub enum DurableError {
         /// The step.
         key: String,
     },
+    /// The task was cancelled: nothing more of it begins. Return it; the task ends as `cancelled`.
+    TaskCancelled {
+        /// What was not begun, or is not waited for any more.
+        key: String,
+    },
     /// It needs a task, and this call is none and cannot become one.
     NoTask {
         /// What waits for something outside.
@@ -129,6 +134,9 @@ impl fmt::Display for DurableError {
                 f,
                 "`{key}` may be done once only, and was begun when its worker was lost; look whether it was done"
             ),
+            Self::TaskCancelled { key } => {
+                write!(f, "the task was cancelled before `{key}` was done")
+            }
             Self::NoTask { key } => write!(
                 f,
                 "`{key}` waits for something outside, which only a task can; give the tool a task policy, and call it from a client that holds tasks"

@@ -61,6 +61,7 @@ impl<'a, T: DeserializeOwned + 'a> Opening<'a, T> {
 
     async fn open(self) -> Result<External<'a, T>> {
         let Self { cx, key, within, .. } = self;
+        cx.go_on(&key)?;
         if !poll_fn(|task| cx.durability().poll_task(task)).await {
             return Err(DurableError::NoTask { key }.into());
         }
@@ -108,6 +109,9 @@ impl<T: DeserializeOwned> Future for External<'_, T> {
     type Output = Result<T>;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Result<T>> {
+        if let Poll::Ready(stopped) = self.cx.poll_stopped(&self.key, task) {
+            return Poll::Ready(Err(stopped.into()));
+        }
         let asking = match self.cx.journal().poll_answer(&self.key, task) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(asking) => asking.map_err(misuse),

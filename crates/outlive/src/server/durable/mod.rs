@@ -6,11 +6,13 @@
 //! - `state`: what the client keeps in between, sealed.
 
 mod ask;
+mod boundary;
 mod bounds;
 mod error;
 mod external;
 mod inline;
 mod permit;
+mod promotion;
 mod put;
 mod question;
 mod rehearsed;
@@ -31,7 +33,7 @@ use std::{
     ops::Deref,
     pin::{Pin, pin},
     sync::Arc,
-    task::Poll,
+    task::{Context, Poll},
     time::{Duration, UNIX_EPOCH},
 };
 
@@ -71,7 +73,9 @@ use crate::hex::hex;
 /// It is a [`Cx`], and more: what it does under a key is recorded in the call's journal, and read
 /// back instead of done again when the handler runs again. A handler runs again when a client of
 /// 2026-07-28 comes back with the answer to a question; on older revisions it waits for the answer.
-/// Between its steps anything may run twice, so whatever has an effect, and every decision that
+/// When its task is cancelled, steps, timers, questions and waits for something outside fail with
+/// [`DurableError::TaskCancelled`]: at once where the handler waits, else where it comes to the next
+/// one; [`Durable::shielded`] goes on. Between its steps anything may run twice, so whatever has an effect, and every decision that
 /// steers steps, belongs into a step.
 ///
 /// ```
@@ -95,13 +99,15 @@ use crate::hex::hex;
 pub struct Durable {
     cx: Cx,
     scope: String,
+    /// Whether it goes on though the task was cancelled.
+    shielded: bool,
 }
 
 impl Durable {
     /// A context whose keys are all under `key`: for helpers and loops that use the same names
     /// more than once.
     pub fn scope(&self, key: impl IntoKey) -> Durable {
-        Durable { cx: self.cx.clone(), scope: self.full(key) }
+        Durable { cx: self.cx.clone(), scope: self.full(key), shielded: self.shielded }
     }
 
     /// What a step has returned before, in this run or an earlier one; `None` if it did not come so
@@ -133,6 +139,7 @@ impl Durable {
         F: AsyncFnOnce() -> Result<T>,
     {
         let key = self.full(key);
+        self.begin_step(&key).await?;
         match self.journal().begin(self.run(), &key).map_err(misuse)? {
             Begun::Recorded(entry) => self.read_back(&key, entry).await,
             Begun::Ambiguous => Err(DurableError::Ambiguous { key }.into()),
@@ -155,6 +162,7 @@ impl Durable {
         F: AsyncFnOnce() -> Result<T> + Clone,
     {
         let key = self.full(key);
+        self.begin_step(&key).await?;
         let step = match self.journal().begin(self.run(), &key).map_err(misuse)? {
             Begun::Recorded(entry) => return self.read_back(&key, entry).await,
             Begun::Ambiguous => return Err(DurableError::Ambiguous { key }.into()),
@@ -165,7 +173,7 @@ impl Durable {
             match marked(&step, body.clone()()).await {
                 Err(error) if tried < retry.attempts && !error.is_permanent() => {
                     tracing::debug!(key, tried, %error, "a step failed and is tried again");
-                    self.cx.core().profile.clock.sleep(retry.pause(tried)).await;
+                    self.pause(&key, retry.pause(tried)).await?;
                     tried += 1;
                     step.restart();
                 }
@@ -192,6 +200,7 @@ impl Durable {
         F: AsyncFnOnce() -> Result<T>,
     {
         let key = self.full(key);
+        self.begin_step(&key).await?;
         let (begun, ticket) = self.journal().begin_once(self.run(), &key).map_err(misuse)?;
         let step = match begun {
             Begun::Recorded(entry) => return self.read_back(&key, entry).await,
@@ -225,12 +234,13 @@ impl Durable {
     /// A [`DurableError`].
     pub async fn sleep(&self, key: impl IntoKey, span: Duration) -> Result<()> {
         let key = self.full(key);
+        self.go_on(&key)?;
         let (now, span) = (self.now(), millis(span));
         let due = self.journal().timer(self.run(), &key, now, span).map_err(misuse)?;
         self.survive().await;
         if due > now {
             let _waits = self.journal().wait_for(&key, due);
-            self.cx.core().profile.clock.sleep(Duration::from_millis(due - now)).await;
+            self.pause(&key, Duration::from_millis(due - now)).await?;
         }
         Ok(())
     }
@@ -410,7 +420,7 @@ impl Shed<'_> {
 impl Future for Shed<'_> {
     type Output = Result<()>;
 
-    fn poll(self: Pin<&mut Self>, _: &mut std::task::Context<'_>) -> Poll<Result<()>> {
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {
         let cx = self.cx;
         // A task waits in the store, whatever its client speaks, for whoever comes first.
         let stays = cx.call().era().asking() == Asking::Wait || !cx.durability().may_shed(&cx.cx);
@@ -435,7 +445,7 @@ impl Deref for Durable {
 
 impl Extract for Durable {
     fn extract(cx: &Cx) -> Result<Self, Rejection> {
-        Ok(Self { cx: cx.clone(), scope: String::new() })
+        Ok(Self { cx: cx.clone(), scope: String::new(), shielded: false })
     }
 
     fn describe(needs: &mut Needs) {

@@ -41,6 +41,7 @@ impl Durable {
     /// handler it refuses the call: the client learns the name of the capacity, and that it should try
     /// again (429). [`Capacity::acquire`] waits in memory instead.
     pub async fn acquire(&self, capacity: &Capacity) -> Result<Permit> {
+        self.go_on(capacity.name())?;
         if let Some(permit) = self.permit_now(capacity) {
             return Ok(permit);
         }

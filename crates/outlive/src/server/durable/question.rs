@@ -52,6 +52,10 @@ impl<'a> Question<'a> {
         judge: impl Fn(&RawValue) -> Verdict<T>,
     ) -> Poll<Result<T>> {
         loop {
+            // One that is open is withdrawn when it is dropped.
+            if let Poll::Ready(stopped) = self.cx.poll_stopped(&self.key, task) {
+                return Poll::Ready(Err(stopped.into()));
+            }
             let asking = match self.stage {
                 Stage::New => self.ask(request(None)?),
                 Stage::Open => match self.cx.journal().poll_answer(&self.key, task) {

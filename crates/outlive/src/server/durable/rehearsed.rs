@@ -16,12 +16,42 @@ struct Plan {
     unused: Vec<String>,
     keys: Vec<String>,
     happened: bool,
+    /// Whether the handler runs once more over its whole journal when it has returned.
+    replays: bool,
+    /// What it returned before it did.
+    returned: Option<String>,
+    /// What it returned then, if that is something else.
+    differs: Option<String>,
 }
 
 impl Rehearsed {
-    /// Prepares the next call.
-    pub(crate) fn plan(&self, crash: Option<Crash>) {
-        *self.lock() = Plan { crash, ..Plan::default() };
+    /// Prepares the next call. With `replays` its handler runs once more over its journal when it has
+    /// returned, and must return the same.
+    pub(crate) fn plan(&self, crash: Option<Crash>, replays: bool) {
+        *self.lock() = Plan { crash, replays, ..Plan::default() };
+    }
+
+    /// What the handler returned, and what it returned over its own journal, if they differ.
+    pub(crate) fn differs(&self) -> Option<(String, String)> {
+        let plan = self.lock();
+        plan.returned.clone().zip(plan.differs.clone())
+    }
+
+    /// The handler has returned this: whether it is to run once more.
+    pub(super) fn returned(&self, result: String) -> bool {
+        let mut plan = self.lock();
+        match &plan.returned {
+            _ if !plan.replays => false,
+            None => {
+                plan.returned = Some(result);
+                true
+            }
+            Some(before) => {
+                let differs = *before != result;
+                plan.differs = differs.then_some(result);
+                false
+            }
+        }
     }
 
     /// How much was recorded, what was not used, and whether the crash has happened.
@@ -59,7 +89,10 @@ impl Rehearsed {
     /// A round has ended over this journal.
     pub(super) fn ended(&self, journal: &Journal, unused: &[String]) {
         let mut plan = self.lock();
-        plan.recorded += journal.recorded();
+        // A replay counts nothing twice.
+        if plan.returned.is_none() {
+            plan.recorded += journal.recorded();
+        }
         plan.unused = unused.to_vec();
         plan.keys = journal.keep().entries.into_keys().collect();
     }

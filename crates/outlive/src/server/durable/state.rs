@@ -8,7 +8,6 @@ use std::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
-    task::{Context, Poll},
     time::Duration,
 };
 
@@ -48,8 +47,10 @@ pub(in crate::server) struct Durability {
     /// Which task.
     task_id: Mutex<Option<String>>,
     /// Whether the call may become a task, and whether it has to before it can go on.
-    may_become_task: AtomicBool,
-    wants_task: AtomicBool,
+    pub(super) may_become_task: AtomicBool,
+    pub(super) wants_task: AtomicBool,
+    /// Whether it becomes one before its first step.
+    pub(super) promotes_at_step: AtomicBool,
     /// Why the task ended before its work did, for what is done after it.
     unfinished: Option<Unfinished>,
     /// Why the run of a task cannot go on: what it has recorded does not decode.
@@ -156,6 +157,7 @@ impl Durability {
             task_id: Mutex::default(),
             may_become_task: AtomicBool::new(false),
             wants_task: AtomicBool::new(false),
+            promotes_at_step: AtomicBool::new(false),
             unfinished: None,
             unreadable: OnceLock::new(),
             jti: None,
@@ -238,38 +240,6 @@ impl Durability {
         self.journal.set_bounds(bounds);
         self.in_task.store(task.is_some(), Ordering::Release);
         *self.lock_task_id() = task.map(str::to_owned);
-    }
-
-    /// The call may become a task, or may not after all.
-    pub(in crate::server) fn allow_task(&self, may: bool) {
-        self.may_become_task.store(may, Ordering::Release);
-    }
-
-    /// Whether the call has to become a task before it can go on.
-    pub(in crate::server) fn wants_task(&self) -> bool {
-        self.wants_task.load(Ordering::Acquire) && !self.is_task()
-    }
-
-    /// The call has to become a task before it can go on, if it may.
-    pub(super) fn want_task(&self) -> bool {
-        let may = self.may_become_task.load(Ordering::Acquire) && !self.is_task();
-        if may {
-            self.wants_task.store(true, Ordering::Release);
-        }
-        may
-    }
-
-    /// Waits until the call is a task; `false` if it will not be one. Whoever makes a task of it
-    /// polls it again then.
-    pub(super) fn poll_task(&self, _task: &mut Context<'_>) -> Poll<bool> {
-        match (self.is_task(), self.may_become_task.load(Ordering::Acquire)) {
-            (true, _) => Poll::Ready(true),
-            (false, false) => Poll::Ready(false),
-            (false, true) => {
-                self.wants_task.store(true, Ordering::Release);
-                Poll::Pending
-            }
-        }
     }
 
     /// The task that the call has become, if it has.

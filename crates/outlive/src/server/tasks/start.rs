@@ -290,6 +290,9 @@ impl Auto {
     ) -> Work {
         if entry.is_durable() {
             Durability::of(&cx).allow_task(true);
+            if entry.promotes_at_step() {
+                Durability::of(&cx).promote_at_step();
+            }
         }
         let stage = Stage::Inline(start(&cx));
         Box::pin(Self { cx, entry, once, after, wish, timer: None, stage, admitted: None })

@@ -26,6 +26,7 @@ pub(in crate::server) struct ToolEntry {
     pub(super) clean_up: Option<Hook>,
     pub(super) immediate: Option<String>,
     pub(super) incremental: bool,
+    pub(super) promotes_at_step: bool,
     /// Whether the handler may run again from the top.
     pub(super) durable: bool,
     pub(super) input: Schema,
@@ -73,6 +74,11 @@ impl ToolEntry {
     /// Whether its content is emitted bit by bit.
     pub(in crate::server) fn is_incremental(&self) -> bool {
         self.incremental
+    }
+
+    /// Whether a call of it becomes a task before its first step, where it may become one.
+    pub(in crate::server) fn promotes_at_step(&self) -> bool {
+        self.promotes_at_step
     }
 
     /// Whether a run of it that was lost may be begun again though it has emitted something. What

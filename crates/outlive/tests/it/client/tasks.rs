@@ -90,6 +90,35 @@ async fn a_call_is_driven_through_its_task_and_its_questions() {
     }
 }
 
+// The example of the section "Tasks" of docs/client.md.
+#[tokio::test]
+async fn example_of_the_page_answers_the_task_and_is_resumed() {
+    for wire in [Wire::Memory, Wire::Http] {
+        let version = Version::V2026_07_28;
+        let place = Place::of(&server(), wire).await;
+        let declines = Answers::new().form(|_question| async { Answer::Decline });
+        let client = place.connect(builder().answerer(declines), Some(version)).await;
+        let mut handle = client.start_tool("order", json!({})).await.unwrap();
+        let mut events = handle.events();
+        let (mut asked, mut done) = (0, None);
+        while let Some(event) = events.next().await {
+            match event.unwrap() {
+                TaskEvent::Question(question) => {
+                    asked += 1;
+                    let answer = Answer::accept(json!({"name": "Ada"}));
+                    events.answer(&question, answer).await.unwrap();
+                }
+                TaskEvent::Done(result) => done = Some(texts(&result)),
+                _ => {}
+            }
+        }
+        assert_eq!((asked, done.as_deref()), (2, Some("a hat for Ada (Ada)")), "{version}");
+        let saved: SavedCall = handle.save().await;
+        let mut again = client.resume(saved).await.unwrap();
+        assert_eq!(texts(&again.wait().await.unwrap()), "a hat for Ada (Ada)");
+    }
+}
+
 // T2C-22, T1C-11, T2C-17
 #[tokio::test]
 async fn a_task_that_is_cancelled_says_so() {

@@ -110,7 +110,9 @@ async fn whoever_comes_to_a_long_queue_begins_all_of_it() {
         start(&mut pipe, "deploy", json!({})).await;
     }
     let begun = tokio::time::Instant::now();
-    let worker = builder(TaskConfig::new(Arc::clone(&store) as _), &counts).build().unwrap();
+    let all = TaskConfig::new(Arc::clone(&store) as _)
+        .engine(|engine| engine.max_running_per_caller = Some(engine.running));
+    let worker = builder(all, &counts).build().unwrap();
     let _worker = Pipe::open(&worker);
     while counts.runs.load(Ordering::Relaxed) < 100 {
         tokio::time::sleep(Duration::from_millis(5)).await;

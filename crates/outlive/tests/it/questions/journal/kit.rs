@@ -182,9 +182,31 @@ async fn a_handler_whose_result_depends_on_a_loss_is_caught() {
     let stage = stage(&Notes::default());
     let flop = stage.tool("talkative", json!({})).crash_after_each().await.unwrap_err().to_string();
     assert!(
-        flop.contains("record 1 of 1") && flop.contains("run 1") && flop.contains("run 3"),
+        flop.contains("run 1") && flop.contains("run 2") && flop.contains("same journal"),
         "{flop}"
     );
+}
+
+/// Has an ID and a time that no two calls share, each in a step.
+async fn ticket(cx: Durable, notes: State<Notes>) -> Result<String> {
+    let number = cx
+        .step("draw", async || {
+            notes.note("draw");
+            Ok(notes.count())
+        })
+        .await?;
+    cx.step("print", async || Ok(())).await?;
+    Ok(format!("ticket {number} of {}", cx.step_key("draw")))
+}
+
+#[tokio::test(start_paused = true)]
+async fn values_that_differ_from_call_to_call_are_fine_in_a_step() {
+    let notes = Notes::default();
+    let builder = Server::builder("test", "1").state(notes.clone());
+    let stage = Rehearsal::of(builder.tool(Tool::new("ticket", ticket))).unwrap();
+    let played = stage.tool("ticket", json!({})).crash_after_each().await.unwrap();
+    assert!(played.text().starts_with("ticket 1 of "), "{}", played.text());
+    assert_eq!(notes.take(), ["draw", "draw", "draw"], "once in each play");
 }
 
 // Every error of the kit says what to do next.

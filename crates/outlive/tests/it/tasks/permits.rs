@@ -1,0 +1,75 @@
+//! Who waits for a permit of a capacity, and where.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use outlive::server::{
+    Capacity, Durable, Permit, Result, Server, State, TaskConfig, TaskPolicy, Tool,
+};
+use serde_json::json;
+
+use super::world::{get, holds, start, until};
+use crate::support::pipe::{Pipe, error, result, text};
+
+/// A capacity of one, and the permits of those that have run.
+#[derive(Clone)]
+struct Jobs(Capacity, Arc<Mutex<Vec<Permit>>>);
+
+async fn job(cx: Durable, jobs: State<Jobs>) -> Result<&'static str> {
+    let permit = cx.acquire(&jobs.0).await?;
+    // It is the job's, which is not over with the call.
+    jobs.1.lock().unwrap().push(permit);
+    Ok("runs")
+}
+
+fn world() -> (Server, Jobs) {
+    let jobs = Jobs(Capacity::new("tools.job.concurrency", 1), Arc::default());
+    let server = Server::builder("jobs", "1")
+        .tasks(TaskConfig::volatile())
+        .state(jobs.clone())
+        .tool(Tool::new("plain", job))
+        .tool(Tool::new("job", job).task(TaskPolicy::Auto { after: Duration::from_secs(60) }))
+        .build()
+        .unwrap();
+    (server, jobs)
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_without_a_permit_is_refused_with_the_name_of_the_limit() {
+    let (server, jobs) = world();
+    let mut pipe = Pipe::open(&server);
+    for tool in ["plain", "job"] {
+        let held = jobs.0.force_acquire();
+        let call = json!({"name": tool, "arguments": {}});
+        let refused = error(&pipe.modern_with(json!({}), "tools/call", call.clone()).await);
+        assert_eq!(refused["code"], 429, "{refused}");
+        assert_eq!(refused["data"]["limit"], "tools.job.concurrency");
+        assert!(refused["message"].as_str().unwrap().contains("tools.job.concurrency"));
+        drop(held);
+        let run = result(&pipe.modern_with(json!({}), "tools/call", call).await);
+        assert_eq!(text(&run), "runs");
+        jobs.1.lock().unwrap().clear();
+    }
+    assert_eq!(jobs.0.used(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_that_may_be_a_task_waits_for_its_permit_in_the_store() {
+    let (server, jobs) = world();
+    let mut pipe = Pipe::open(&server);
+    let call = json!({"name": "job", "arguments": {}});
+    let run = result(&pipe.modern_with(holds(), "tools/call", call).await);
+    assert_eq!(text(&run), "runs", "there was a permit");
+    let ids = [start(&mut pipe, "job", json!({})).await, start(&mut pipe, "job", json!({})).await];
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    for id in &ids {
+        assert_eq!(get(&mut pipe, id).await["status"], "working");
+    }
+    for id in &ids {
+        jobs.1.lock().unwrap().clear();
+        assert_eq!(text(&until(&mut pipe, id, "completed").await["result"]), "runs");
+    }
+    assert_eq!((jobs.0.used(), jobs.0.waiting()), (1, 0));
+}

@@ -1,0 +1,84 @@
+//! Calls that become tasks before their first step, so that a crash loses nothing that was recorded.
+
+use std::time::Duration;
+
+use outlive::{
+    server::{CleanUp, Durable, Result, Server, State, TaskConfig, TaskPolicy, Tool},
+    tasks::{Census, Store},
+};
+use serde_json::json;
+
+use super::{
+    stage::{Process, Stage},
+    world::{get, holds, modern, until},
+};
+use crate::support::{
+    gate::Gate,
+    pipe::{Pipe, result, text},
+};
+
+async fn order(cx: Durable, gate: State<Gate>) -> Result<String> {
+    let reserved: u32 = cx.step("reserve", async || Ok(7)).await?;
+    let packed = async || {
+        gate.pass().await;
+        Ok(())
+    };
+    cx.step("pack", packed).await?;
+    Ok(format!("{reserved} packed"))
+}
+
+async fn clean_up(_: CleanUp) -> Result<()> {
+    Ok(())
+}
+
+/// Far more than any test waits: nothing becomes a task because it takes long.
+const LATE: TaskPolicy = TaskPolicy::Auto { after: Duration::from_secs(3600) };
+
+fn server(stage: &Stage) -> Server {
+    Server::builder("orders", "1")
+        .tasks(TaskConfig::new(stage.store.clone()))
+        .state(stage.gate.clone())
+        .tool(Tool::new("cleans", order).task(LATE).clean_up(clean_up))
+        .tool(Tool::new("once", order).task(LATE).uses_step_once())
+        .tool(Tool::new("asks", order).task(LATE).promote_at_first_step())
+        .tool(Tool::new("plain", order).task(LATE))
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn recorded_step_of_an_auto_tool_with_a_cleanup_survives_a_crash() {
+    for tool in ["cleans", "once", "asks"] {
+        let stage = Stage::new();
+        let first = Process::start();
+        let id = first.run(async {
+            let mut pipe = Pipe::open(&server(&stage));
+            let call = json!({"name": tool, "arguments": {}});
+            let task = result(&modern(&mut pipe, "tools/call", call).await);
+            assert_eq!(task["resultType"], "task", "{tool}: {task}");
+            stage.gate.arrived().await;
+            task["taskId"].as_str().unwrap().to_owned()
+        });
+        first.kill(&stage.store);
+        Process::start().run(async {
+            let mut pipe = Pipe::open(&server(&stage));
+            assert_eq!(get(&mut pipe, &id).await["status"], "working", "{tool}");
+            stage.gate.open(1);
+            let ended = until(&mut pipe, &id, "completed").await;
+            assert_eq!(text(&ended["result"]), "7 packed");
+        });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_without_such_a_tool_or_client_is_answered_when_it_is_done() {
+    let stage = Stage::new();
+    let mut pipe = Pipe::open(&server(&stage));
+    stage.gate.open(2);
+    for (tool, capabilities) in [("plain", holds()), ("cleans", json!({}))] {
+        let call = json!({"name": tool, "arguments": {}});
+        let done = result(&pipe.modern_with(capabilities, "tools/call", call).await);
+        assert_eq!(text(&done), "7 packed", "{tool}");
+    }
+    assert_eq!(stage.store.census().await.unwrap(), Census::default(), "none became a task");
+}
