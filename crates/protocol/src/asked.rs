@@ -130,14 +130,14 @@ impl Asked {
     }
 }
 
-/// Where the ids of a session begin, on all replicas: 20 bits that its name says, and 32 bits below
-/// them. Every client can read 52 bits as a number.
+/// Where the ids of a session begin, on all replicas: 16 bits that its name says, and 32 bits below
+/// them. Every client can read 48 bits as a number.
 fn range_of(session: &str) -> u64 {
     // FNV-1a: replicas of different versions must agree, and nothing depends on its being secret.
     let hash = session.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    hash >> 44 << 32
+    hash >> 48 << 32
 }
 
 /// Whether a request with this id can be one of this session, made by any replica.

@@ -108,13 +108,40 @@ async fn a_client_that_makes_up_answers_is_slowed_down() {
     let first = common.replica().await;
     let session = first.session(VERSION).await;
     let mut connection = first.connect().await;
+    let range = session.first_request_id();
     for id in 1..=100 {
-        let made_up = session.reply(&json!({"id": id}), json!({}));
+        let made_up = session.reply(&json!({"id": range + id}), json!({}));
         assert_eq!(connection.send(&made_up).await.status(), 202);
     }
-    let made_up = session.reply(&json!({"id": 101}), json!({}));
+    let made_up = session.reply(&json!({"id": range + 101}), json!({}));
     let refused = connection.send(&made_up).await;
     assert_eq!((refused.status(), refused.header("retry-after")), (429, Some("1")));
+}
+
+#[tokio::test]
+async fn response_outside_of_the_range_of_its_session_is_not_stored() {
+    let common = Common::default();
+    let (first, second) = (common.replica().await, common.replica().await);
+    let session = first.session(VERSION).await;
+    let range = session.first_request_id();
+    for id in [1, range + (1 << 32), range ^ (1 << 40)] {
+        let made_up = session.reply(&json!({"id": id}), json!({}));
+        assert_eq!(second.send(made_up).await.status(), 202);
+    }
+    let written = common.store.written();
+    assert!(!written.iter().any(|(key, _)| key.starts_with("reply/")), "{written:?}");
+}
+
+#[tokio::test]
+async fn response_that_is_too_large_is_not_stored_for_another_replica() {
+    let common = Common::default();
+    let (first, second) = (common.replica().await, common.replica().await);
+    let session = first.session(VERSION).await;
+    let id = session.first_request_id() + 1;
+    let large = session.reply(&json!({"id": id}), json!({"text": "x".repeat(65 << 10)}));
+    assert_ne!(second.send(large).await.status(), 202);
+    let written = common.store.written();
+    assert!(!written.iter().any(|(key, _)| key.starts_with("reply/")), "{written:?}");
 }
 
 /// Answers in a batch, which only 2025-03-26 has.
@@ -123,8 +150,9 @@ async fn an_answer_in_a_batch_is_handed_on() {
     let common = Common::default();
     let (first, second) = (common.replica().await, common.replica().await);
     let session = first.session("2025-03-26").await;
-    let reply = json!({"jsonrpc": "2.0", "id": 7, "result": {}});
+    let id = session.first_request_id() + 7;
+    let reply = json!({"jsonrpc": "2.0", "id": id, "result": {}});
     assert_eq!(second.send(session.batch([reply])).await.status(), 202);
     let written = common.store.written();
-    assert!(written.iter().any(|(key, _)| key.ends_with("/7")), "{written:?}");
+    assert!(written.iter().any(|(key, _)| key.ends_with(&format!("/{id}"))), "{written:?}");
 }

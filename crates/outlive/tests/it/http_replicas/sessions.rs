@@ -256,7 +256,8 @@ async fn the_store_does_not_know_a_sessions_id() {
     assert_eq!(ping(&second, &session).await, 200);
     let set = session.request("logging/setLevel").params(json!({"level": "error"}));
     second.send(set).await;
-    second.send(session.reply(&json!({"id": 7}), json!({}))).await;
+    let id = session.first_request_id() + 7;
+    second.send(session.reply(&json!({"id": id}), json!({}))).await;
     second.send(session.delete()).await;
     let written = common.store.written();
     for kind in ["session/", "session-ended/", "reply/"] {

@@ -278,6 +278,14 @@ impl Request {
 }
 
 impl Session {
+    /// What the ids of the requests of this session begin with, on all replicas.
+    pub(crate) fn first_request_id(&self) -> u64 {
+        let hash = self.id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        hash >> 48 << 32
+    }
+
     /// The same client with another session id.
     pub(crate) fn with_id(&self, id: &str) -> Self {
         Self { id: id.into(), ..self.clone() }

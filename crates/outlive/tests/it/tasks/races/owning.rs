@@ -184,7 +184,7 @@ async fn a_task_with_a_key_goes_on_for_a_caller_that_will_ask_again() {
     let mut client = Connection::open(serving.address()).await;
     let call = Request::call("gated", json!({}))
         .reserved("clientCapabilities", holds())
-        .meta("dev.outlive/idempotencyKey", json!("k"));
+        .meta("dev.outlive/idempotencyKey", json!("a key that nobody can guess"));
     client.write(&call.bytes()).await;
     made.arrived().await;
     drop(client);
