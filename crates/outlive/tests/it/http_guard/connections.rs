@@ -102,7 +102,7 @@ async fn body_that_trickles_is_given_up_at_its_deadline() {
 async fn large(config: HttpConfig) -> TestServer {
     let tokens = StaticTokens::new().with("anna", ANNA).with("bert", BERT);
     TestServer::build(config.authenticator(tokens), |server| {
-        server.tool(Tool::new("large", async || "x".repeat(32 << 20)))
+        server.tool(Tool::new("large", async || "x".repeat(16 << 20)))
     })
     .await
 }
@@ -110,7 +110,7 @@ async fn large(config: HttpConfig) -> TestServer {
 #[tokio::test]
 async fn unread_responses_of_one_caller_are_limited() {
     // SEC-06
-    let server = large(HttpConfig::new()).await;
+    let server = large(HttpConfig::new().max_unread_bytes_per_caller(1 << 20)).await;
     let call = |token| Request::call("large", json!({})).bearer(token);
     let mut unread = server.begin(call(ANNA)).await;
     unread.until_something_came().await;
