@@ -15,11 +15,15 @@ use serde::Deserialize;
 /// Becomes a task as soon as it has to wait.
 const AT_ONCE: TaskPolicy = TaskPolicy::Auto { after: Duration::ZERO };
 
+/// Tasks in memory that clients are told to look at often: for the runs that are not about defaults.
+pub fn quick() -> TaskConfig {
+    TaskConfig::volatile()
+        .poll_interval(Duration::from_millis(100))
+        .engine(|engine| engine.cancel_grace = Duration::from_secs(1))
+}
+
 pub(crate) fn add(builder: ServerBuilder) -> ServerBuilder {
     builder
-        .tasks(TaskConfig::volatile().poll_interval(Duration::from_millis(100)).engine(|engine| {
-            engine.cancel_grace = Duration::from_secs(1);
-        }))
         .tool(Tool::new("greet", greet).description("Greets, at once"))
         .tool(Tool::new("slow_compute", slow).description("Takes its time").task(AT_ONCE))
         .tool(
