@@ -5,7 +5,7 @@ use std::time::Duration;
 use outlive::{
     Form,
     server::{
-        Args, CallToolResult, Durable, Error, Result, ServerBuilder, TaskConfig, TaskPolicy, Tool,
+        Args, CallToolResult, Durable, Error, Result, ServerBuilder, TaskPolicy, Tool,
     },
 };
 use schemars::JsonSchema;
@@ -16,7 +16,6 @@ const AT_ONCE: TaskPolicy = TaskPolicy::Auto { after: Duration::ZERO };
 
 pub(crate) fn add(builder: ServerBuilder) -> ServerBuilder {
     builder
-        .tasks(TaskConfig::volatile())
         .tool(Tool::new("greet", greet).description("Greets, at once"))
         .tool(Tool::new("slow_compute", slow).description("Takes its time").task(AT_ONCE))
         .tool(

@@ -1,7 +1,8 @@
 //! `cargo xtask conformance`: the official suite against our server and our client, strictly.
 //!
-//! The suite is pinned in `conformance/package.json`. It runs in several legs, against one server
-//! process and against client processes that it starts. We do not take its exit code for an answer: its results are read, held against the
+//! Two releases of the suite are pinned in `conformance/package.json`. They run in several legs: against
+//! a server with quick tasks, against one whose tasks are in SQLite with all settings as they are by default,
+//! and against client processes that the suite starts. We do not take its exit code for an answer: its results are read, held against the
 //! list of what should have run and against `conformance/baseline.yml`, and printed as one table.
 //! A warning counts as a failure, and so does a listed failure that no longer fails.
 
@@ -15,12 +16,13 @@ mod table;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
 use self::baseline::Baseline;
 use self::judge::Verdict;
-use self::leg::{Leg, Side};
+use self::leg::{Leg, Release, Side, Tasks};
 use self::server::Server;
 use self::suite::Suite;
 use crate::args::Args;
@@ -40,7 +42,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     fs::create_dir_all(&results).context("could not make the folder conformance/results")?;
 
     let suite = Suite::ready(&folder)?;
-    let scenarios = suite.scenarios()?;
+    let scenarios = suite.scenarios(Release::Newest)?;
     let baseline = Baseline::parse(
         &fs::read_to_string(suite.baseline()).context("could not read baseline.yml")?,
     )?;
@@ -53,15 +55,16 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let of = |side: Side| legs.iter().filter(move |leg| leg.side == side);
     let mut verdicts = Vec::new();
     if of(Side::Server).next().is_some() {
-        let server = match url {
-            Some(url) => Server::running(url),
-            None => {
-                let program = process::built("outlive-conformance", "everything-server", build)?;
-                Server::start(&program, &results.join("server.log"))?
+        for tasks in [Tasks::Quick, Tasks::DefaultsInSqlite] {
+            let server = match &url {
+                // Somebody else's server is what it is: once is enough.
+                Some(_) if tasks == Tasks::DefaultsInSqlite => continue,
+                Some(url) => Server::running(url.clone()),
+                None => server_with(tasks, &results, build)?,
+            };
+            for leg in of(Side::Server).filter(|leg| leg.tasks == tasks) {
+                verdicts.extend(run_leg(leg, &suite, server.url(), &baseline)?);
             }
-        };
-        for leg in of(Side::Server) {
-            verdicts.extend(run_leg(leg, &suite, server.url(), &baseline)?);
         }
     }
     if of(Side::Client).next().is_some() {
@@ -87,6 +90,17 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         );
     }
     Ok(())
+}
+
+fn server_with(tasks: Tasks, results: &Path, build: Build) -> Result<Server> {
+    let program = process::built("outlive-conformance", "everything-server", build)?;
+    match tasks {
+        Tasks::Quick => Server::start(&program, &[], &results.join("server.log")),
+        Tasks::DefaultsInSqlite => {
+            let store = format!("sqlite:{}", results.join("tasks.db").display());
+            Server::start(&program, &["--store", &store], &results.join("server-sqlite.log"))
+        }
+    }
 }
 
 fn run_leg(leg: &Leg, suite: &Suite, peer: &str, baseline: &Baseline) -> Result<Vec<Verdict>> {

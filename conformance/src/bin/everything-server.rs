@@ -1,12 +1,19 @@
 //! Serves one of everything on HTTP: `PORT=8001 everything-server`, or `--stdio`.
+//!
+//! Tasks are in memory, or with `--store URL` in that store; all else about them is as by default.
 
 use std::error::Error;
 
-use outlive::http::HttpConfig;
+use outlive::{http::HttpConfig, server::TaskConfig};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let server = outlive_conformance::everything()?;
+    let mut arguments = std::env::args().skip_while(|argument| argument != "--store").skip(1);
+    let tasks = match arguments.next() {
+        Some(url) => TaskConfig::at(&url).await?,
+        None => TaskConfig::volatile(),
+    };
+    let server = outlive_conformance::everything(tasks)?;
     if std::env::args().any(|argument| argument == "--stdio") {
         return Ok(server.serve_stdio().await?);
     }

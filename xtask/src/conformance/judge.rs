@@ -7,6 +7,10 @@ use super::results::{Check, Results, Status};
 /// A scenario that the suite lists and always skips.
 const NEVER_TESTED: &[&str] = &["tasks-status-notifications"];
 
+/// Scenarios of extensions that our server has. They skip every check where a server does not have
+/// the extension: a skipped check means that something is not offered.
+const OFFERED: &str = "sep-2640-skills-";
+
 /// The check that what we send is well formed. A feature may be missing; bytes may not be wrong.
 const WELL_FORMED: &str = "wire-schema-valid";
 
@@ -56,6 +60,10 @@ fn judge(scenario: &str, checks: &[Check], listed: bool) -> Outcome {
     let bad = |check: &&Check| matches!(check.status, Status::Failed | Status::Warned);
     if checks.iter().filter(bad).any(|check| !listed || check.id == WELL_FORMED) {
         return Outcome::Failed;
+    }
+    let skipped = checks.iter().any(|check| check.status == Status::Skipped);
+    if skipped && scenario.starts_with(OFFERED) {
+        return Outcome::Untested;
     }
     let failed = checks.iter().any(|check| bad(&check));
     let tested = failed || checks.iter().any(|check| check.status == Status::Passed);
@@ -123,7 +131,7 @@ fn shortened(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::leg::Side;
+    use super::super::leg::{Release, Side, Tasks};
     use super::{Baseline, Check, Leg, Outcome, Results, Status, judge, leg};
 
     fn check(id: &str, status: Status) -> Check {
@@ -158,14 +166,24 @@ mod tests {
             Outcome::Passed
         );
         assert_eq!(judge("tasks-status-notifications", &[], false), Outcome::Untested);
+        // Well formed, and nothing of what it is about was there.
+        let checks = [check("wire-schema-valid", Status::Passed), check("a", Status::Skipped)];
+        assert_eq!(judge("sep-2640-skills-manifest", &checks, false), Outcome::Untested);
+        assert_eq!(judge("sep-2640-skills-manifest", &checks[..1], false), Outcome::Passed);
     }
 
     #[test]
     fn what_should_run_and_did_not_is_seen_and_so_is_the_reverse() {
         let scenarios =
             vec![("ping".to_owned(), "2025-11-25"), ("caching".to_owned(), "2026-07-28")];
-        let planned =
-            Leg { name: "all".to_owned(), side: Side::Server, args: Vec::new(), scenarios };
+        let planned = Leg {
+            name: "all".to_owned(),
+            side: Side::Server,
+            release: Release::Newest,
+            tasks: Tasks::Quick,
+            args: Vec::new(),
+            scenarios,
+        };
         let played = Results::from([
             ("ping".to_owned(), vec![check("a", Status::Passed)]),
             ("surprise".to_owned(), vec![check("a", Status::Passed)]),

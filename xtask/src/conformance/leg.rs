@@ -10,6 +10,9 @@ pub(super) type Wire = &'static str;
 pub(super) const LEGACY: Wire = "2025-11-25";
 pub(super) const MODERN: Wire = "2026-07-28";
 
+/// The old release of the suite, in the place of a revision: it mixes several.
+const OLD: Wire = "0.1.16";
+
 /// Who is under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
@@ -17,11 +20,29 @@ pub(super) enum Side {
     Client,
 }
 
+/// The release of the suite. Older servers and clients were tested with the older one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Release {
+    Newest,
+    Old,
+}
+
+/// Which tasks the server has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tasks {
+    /// In memory, with short times.
+    Quick,
+    /// In a file, with all settings as they are by default.
+    DefaultsInSqlite,
+}
+
 /// One run of the suite.
 #[derive(Debug)]
 pub(super) struct Leg {
     pub(super) name: String,
     pub(super) side: Side,
+    pub(super) release: Release,
+    pub(super) tasks: Tasks,
     /// What is typed behind `conformance server --url …` or `conformance client --command …`.
     pub(super) args: Vec<String>,
     /// What must run, and on which wire.
@@ -30,18 +51,26 @@ pub(super) struct Leg {
 
 /// How many scenarios the pinned suite has in each leg. Another number means that the suite was
 /// changed, or that its list is written in a form that we no longer read.
-const COUNTS: [(&str, usize); 6] = [
+const COUNTS: [(&str, usize); 12] = [
     ("required-2025-11-25", 33),
     ("required-2026-07-28", 50),
     ("all", 65),
     ("all-2026-07-28", 40),
+    ("sqlite-required-2025-11-25", 33),
+    ("sqlite-required-2026-07-28", 50),
+    ("sqlite-all", 65),
+    ("sqlite-all-2026-07-28", 40),
     ("client-2025-11-25", 25),
     ("client-2026-07-28", 39),
+    ("old-server", 32),
+    ("old-client", 26),
 ];
 
 /// The whole: what either revision requires, everything there is, and everything once more on the
-/// 2026 wire, because `--suite all` plays a scenario of both revisions on the 2025 wire only. For
-/// clients what either revision lists is everything there is, but for skills, which we do not have.
+/// 2026 wire, because `--suite all` plays a scenario of both revisions on the 2025 wire only. All of that
+/// against two servers: one with quick tasks, one whose tasks are as by default. For clients what either
+/// revision lists is everything there is, but for skills, which our client does not load. Then all of
+/// the old release.
 pub(super) fn all(suite: &Suite, scenarios: &[Scenario]) -> Result<Vec<Leg>> {
     let required = |side: Side, wire: Wire| -> Result<Leg> {
         let names = suite.required(side, wire)?;
@@ -49,6 +78,8 @@ pub(super) fn all(suite: &Suite, scenarios: &[Scenario]) -> Result<Vec<Leg>> {
         Ok(Leg {
             name: format!("{kind}-{wire}"),
             side,
+            release: Release::Newest,
+            tasks: Tasks::Quick,
             args: words(&["--requirements", wire]),
             scenarios: names.into_iter().map(|name| (name, wire)).collect(),
         })
@@ -57,6 +88,8 @@ pub(super) fn all(suite: &Suite, scenarios: &[Scenario]) -> Result<Vec<Leg>> {
     let everything = Leg {
         name: "all".to_owned(),
         side: Side::Server,
+        release: Release::Newest,
+        tasks: Tasks::Quick,
         args: words(&["--suite", "all"]),
         scenarios: of_servers()
             .map(|scenario| (scenario.name.clone(), scenario.first_wire()))
@@ -67,17 +100,16 @@ pub(super) fn all(suite: &Suite, scenarios: &[Scenario]) -> Result<Vec<Leg>> {
     let modern = Leg {
         name: format!("all-{MODERN}"),
         side: Side::Server,
+        release: Release::Newest,
+        tasks: Tasks::Quick,
         args: words(&["--suite", "all", "--spec-version", MODERN]),
         scenarios: on_modern.map(|scenario| (scenario.name.clone(), MODERN)).collect(),
     };
-    let legs = vec![
-        required(Side::Server, LEGACY)?,
-        required(Side::Server, MODERN)?,
-        everything,
-        modern,
-        required(Side::Client, LEGACY)?,
-        required(Side::Client, MODERN)?,
-    ];
+    let mut legs =
+        vec![required(Side::Server, LEGACY)?, required(Side::Server, MODERN)?, everything, modern];
+    legs.extend(legs.iter().map(Leg::by_default).collect::<Vec<_>>());
+    legs.extend([required(Side::Client, LEGACY)?, required(Side::Client, MODERN)?]);
+    legs.extend([old(suite, Side::Server)?, old(suite, Side::Client)?]);
     for (leg, (name, count)) in legs.iter().zip(COUNTS) {
         if leg.name != name || leg.scenarios.len() != count {
             let found = leg.scenarios.len();
@@ -88,6 +120,34 @@ pub(super) fn all(suite: &Suite, scenarios: &[Scenario]) -> Result<Vec<Leg>> {
         }
     }
     Ok(legs)
+}
+
+/// All that the old release has for one side.
+fn old(suite: &Suite, side: Side) -> Result<Leg> {
+    let scenarios = suite.scenarios(Release::Old)?.into_iter();
+    let scenarios = scenarios.filter(|scenario| scenario.side == side);
+    Ok(Leg {
+        name: if side == Side::Server { "old-server" } else { "old-client" }.to_owned(),
+        side,
+        release: Release::Old,
+        tasks: Tasks::Quick,
+        args: words(&["--suite", "all"]),
+        scenarios: scenarios.map(|scenario| (scenario.name, OLD)).collect(),
+    })
+}
+
+impl Leg {
+    /// The same leg, against the server whose tasks are as by default.
+    fn by_default(&self) -> Self {
+        Self {
+            name: format!("sqlite-{}", self.name),
+            tasks: Tasks::DefaultsInSqlite,
+            side: self.side,
+            release: self.release,
+            args: self.args.clone(),
+            scenarios: self.scenarios.clone(),
+        }
+    }
 }
 
 /// One scenario on every wire it has.
@@ -103,16 +163,24 @@ pub(super) fn for_one(name: &str, scenarios: &[Scenario]) -> Result<Vec<Leg>> {
     let leg = |wire: Wire, version: &[&str]| Leg {
         name: format!("{}-{wire}", name.replace('/', "-")),
         side: scenario.side,
+        release: Release::Newest,
+        tasks: Tasks::Quick,
         args: words(&[&["--scenario", name], version].concat()),
         scenarios: vec![(name.to_owned(), wire)],
     };
-    if scenario.revisions.is_empty() {
+    let has = |wire: &Wire| scenario.revisions.iter().any(|it| it == wire);
+    let mut legs: Vec<Leg> = match scenario.revisions.is_empty() {
         // An extension belongs to no revision, so none can be asked for.
-        return Ok(vec![leg(scenario.first_wire(), &[])]);
+        true => vec![leg(scenario.first_wire(), &[])],
+        false => {
+            let wires = [LEGACY, MODERN].into_iter().filter(has);
+            wires.map(|wire| leg(wire, &["--spec-version", wire])).collect()
+        }
+    };
+    if scenario.side == Side::Server {
+        legs.extend(legs.iter().map(Leg::by_default).collect::<Vec<_>>());
     }
-    let wires =
-        [LEGACY, MODERN].into_iter().filter(|wire| scenario.revisions.iter().any(|it| it == wire));
-    Ok(wires.map(|wire| leg(wire, &["--spec-version", wire])).collect())
+    Ok(legs)
 }
 
 fn words(words: &[&str]) -> Vec<String> {
@@ -134,9 +202,10 @@ mod tests {
         let wires = |name: &str| -> Vec<&str> {
             for_one(name, &scenarios).unwrap().iter().map(|leg| leg.scenarios[0].1).collect()
         };
-        assert_eq!(wires("tools-list"), [LEGACY, MODERN]);
-        assert_eq!(wires("ping"), [LEGACY]);
-        assert_eq!(wires("tasks-lifecycle"), [MODERN]);
+        // Each with both kinds of tasks.
+        assert_eq!(wires("tools-list"), [LEGACY, MODERN, LEGACY, MODERN]);
+        assert_eq!(wires("ping"), [LEGACY, LEGACY]);
+        assert_eq!(wires("tasks-lifecycle"), [MODERN, MODERN]);
         assert!(for_one("tools", &scenarios).unwrap_err().to_string().contains("tools-list"));
     }
 }

@@ -26,13 +26,14 @@ impl Server {
         Self { url, child: None }
     }
 
-    /// Starts the program with a free port in `PORT` and waits until it answers. What it says goes
-    /// to `log`.
-    pub(super) fn start(program: &Path, log: &Path) -> Result<Self> {
+    /// Starts the program with these arguments and a free port in `PORT`, and waits until it answers.
+    /// What it says goes to `log`.
+    pub(super) fn start(program: &Path, args: &[&str], log: &Path) -> Result<Self> {
         let port = free_port()?;
         let talk = File::create(log)?;
         let mut command = Command::new(program);
         command
+            .args(args)
             .env("PORT", port.to_string())
             .stdin(Stdio::null())
             .stderr(talk.try_clone()?)

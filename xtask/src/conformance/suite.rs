@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::leg::{LEGACY, Leg, MODERN, Side, Wire};
+use super::leg::{LEGACY, Leg, MODERN, Release, Side, Wire};
 use crate::process;
 
 /// The oldest node that the suite starts on.
@@ -50,20 +50,20 @@ impl Suite {
         self.folder.join("results").join(&leg.name)
     }
 
-    /// Every scenario.
-    pub(super) fn scenarios(&self) -> Result<Vec<Scenario>> {
-        let mut all = scenarios(Side::Server, &self.listed(&["list", "--server"])?);
-        all.extend(scenarios(Side::Client, &self.listed(&["list", "--client"])?));
+    /// Every scenario of a release.
+    pub(super) fn scenarios(&self, release: Release) -> Result<Vec<Scenario>> {
+        let mut all = scenarios(Side::Server, &self.listed(release, &["list", "--server"])?);
+        all.extend(scenarios(Side::Client, &self.listed(release, &["list", "--client"])?));
         Ok(all)
     }
 
     /// The scenarios that belong to a revision: those it requires and those it only reports.
     pub(super) fn required(&self, side: Side, wire: Wire) -> Result<Vec<String>> {
-        Ok(required(side, &self.listed(&["list", "--requirements", wire])?))
+        Ok(required(side, &self.listed(Release::Newest, &["list", "--requirements", wire])?))
     }
 
-    fn listed(&self, args: &[&str]) -> Result<String> {
-        process::answer(self.command().args(args))
+    fn listed(&self, release: Release, args: &[&str]) -> Result<String> {
+        process::answer(self.command(release).args(args))
             .context("the suite does not list its scenarios; remove conformance/node_modules")
     }
 
@@ -73,7 +73,7 @@ impl Suite {
         let results = self.results(leg);
         fs::create_dir_all(&results)?;
         let log = File::create(results.join("suite.log"))?;
-        let mut command = self.command();
+        let mut command = self.command(leg.release);
         match leg.side {
             Side::Server => command.args(["server", "--url", peer]),
             Side::Client => command.args(["client", "--command", peer]),
@@ -84,11 +84,13 @@ impl Suite {
         Ok(command.status().context("could not start node")?.success())
     }
 
-    fn command(&self) -> Command {
+    fn command(&self, release: Release) -> Command {
+        let package = match release {
+            Release::Newest => "@modelcontextprotocol/conformance",
+            Release::Old => "conformance-0.1",
+        };
         let mut command = Command::new(&self.node);
-        command
-            .arg("node_modules/@modelcontextprotocol/conformance/dist/index.js")
-            .current_dir(&self.folder);
+        command.arg(format!("node_modules/{package}/dist/index.js")).current_dir(&self.folder);
         command
     }
 }

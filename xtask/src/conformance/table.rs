@@ -73,7 +73,7 @@ fn note(outcome: &Outcome) -> &'static str {
 mod tests {
     use super::super::baseline::Baseline;
     use super::super::judge;
-    use super::super::leg::{Leg, Side};
+    use super::super::leg::{Leg, Release, Side, Tasks};
     use super::super::results::{Check, Results, Status};
     use super::rows;
 
@@ -82,6 +82,8 @@ mod tests {
         let leg = |name: &str| Leg {
             name: name.to_owned(),
             side: Side::Server,
+            release: Release::Newest,
+            tasks: Tasks::Quick,
             args: Vec::new(),
             scenarios: vec![("ping".to_owned(), "2025-11-25")],
         };

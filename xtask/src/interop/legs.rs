@@ -37,6 +37,7 @@ pub(super) enum Peer {
     ExtTasks,
     Inspector,
     PythonClient,
+    FastMcpClient,
     RmcpClient,
 }
 
@@ -70,7 +71,7 @@ pub(super) struct Leg {
     pub(super) era: &'static str,
 }
 
-const PEERS: [Peer; 10] = [
+const PEERS: [Peer; 11] = [
     Peer::TsServer,
     Peer::EverythingServer,
     Peer::PythonServer,
@@ -80,6 +81,7 @@ const PEERS: [Peer; 10] = [
     Peer::ExtTasks,
     Peer::Inspector,
     Peer::PythonClient,
+    Peer::FastMcpClient,
     Peer::RmcpClient,
 ];
 
@@ -109,6 +111,7 @@ impl Peer {
             Self::PythonClient => "Python `mcp` 2.3.0, client",
             Self::PythonServer => "Python `mcp` 2.3.0, server",
             Self::FastMcpServer => "FastMCP 4.1.4 with `fastmcp-tasks` 4.1.4",
+            Self::FastMcpClient => "FastMCP 4.1.4 with `fastmcp-tasks` 4.1.4, client",
             Self::RmcpServer => "rmcp 3.8.0, server",
             Self::RmcpClient => "rmcp 3.8.0, client",
         }
@@ -148,6 +151,7 @@ impl Peer {
             Self::PythonClient => "client.py",
             Self::PythonServer => "server.py",
             Self::FastMcpServer => "fastmcp_server.py",
+            Self::FastMcpClient => "fastmcp_client.py",
             Self::RmcpServer => "rmcp-server",
             Self::RmcpClient => "rmcp-client",
         }
@@ -156,7 +160,7 @@ impl Peer {
     pub(super) fn host(self) -> Host {
         match self {
             Self::PythonClient | Self::PythonServer => Host::Python("requirements-mcp.txt"),
-            Self::FastMcpServer => Host::Python("requirements-fastmcp.txt"),
+            Self::FastMcpServer | Self::FastMcpClient => Host::Python("requirements-fastmcp.txt"),
             Self::RmcpServer | Self::RmcpClient => Host::Rust,
             _ => Host::Node,
         }

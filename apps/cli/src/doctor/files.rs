@@ -51,5 +51,7 @@ fn tools(file: &Path, config: Result<&Config, &Mistakes>) -> Vec<Finding> {
     findings.extend(config.warnings.iter().map(warning));
     let base = serve::base_of(Some(file));
     findings.extend(checks::tools(&config.tools, &base).into_iter().map(Finding::from));
+    let skills = config.server.skills.as_ref().map(|folder| checks::skills(&base.join(folder)));
+    findings.extend(skills.map(Finding::from));
     findings
 }

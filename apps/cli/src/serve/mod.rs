@@ -37,7 +37,7 @@ use std::{
 
 use outlive::{
     http::{HttpConfig, StaticTokens},
-    server::{ResponseMode, SealKeys, Server, TaskConfig},
+    server::{ResponseMode, SealKeys, Server, ServerBuilder, Skills, TaskConfig},
     tasks::Store,
 };
 use tokio::{net::TcpListener, runtime::Runtime, task::AbortHandle};
@@ -135,8 +135,9 @@ async fn serve(args: Args) -> Result<()> {
     let longest_end = configs.iter().map(|tool| tool.end_grace).max().unwrap_or_default();
     let hello = Hello::new(&server, auth.as_ref(), &configs, file.as_deref(), &data, &url);
     let mut tools = Tools::new(base_of(file.as_deref()), Arc::clone(&runner));
-    let built =
-        tools.build(builder(&server, &tasks, &data, Arc::clone(&store), longest_end)?, configs);
+    let builder = builder(&server, &tasks, &data, Arc::clone(&store), longest_end)?;
+    let builder = with_skills(builder, server.skills.as_deref(), &base_of(file.as_deref()))?;
+    let built = tools.build(builder, configs);
     let built = built.build().map_err(Trouble::usage)?;
 
     let _living = shared.map(|store| in_background(host.live(store, tasks.lost_after)));
@@ -184,6 +185,7 @@ fn check(
     let mut all = checks::data_folder(data);
     all.extend(checks::store_file(store));
     all.extend(checks::tools(&config.tools, &base_of(file)));
+    all.extend(server.skills.as_ref().map(|folder| checks::skills(&base_of(file).join(folder))));
     if !stdio {
         all.extend(server.token_file.as_deref().map(checks::tokens));
         let knows_callers = server.token_file.is_some() || config.auth.is_some();
@@ -233,7 +235,7 @@ fn builder(
     data: &Path,
     store: Arc<dyn Store>,
     longest_end: Duration,
-) -> Result<outlive::server::ServerBuilder> {
+) -> Result<ServerBuilder> {
     let keys = server.seal_key_file.clone().unwrap_or_else(|| data.join("seal.key"));
     let keys = SealKeys::from_file(keys).map_err(Trouble::usage)?;
     let running = tasks.max_running as usize;
@@ -268,6 +270,17 @@ fn builder(
         builder = builder.instructions(instructions);
     }
     Ok(builder)
+}
+
+/// Adds the skills of a folder, which is read once.
+fn with_skills(
+    builder: ServerBuilder,
+    folder: Option<&Path>,
+    base: &Path,
+) -> Result<ServerBuilder> {
+    let Some(folder) = folder else { return Ok(builder) };
+    let skills = Skills::from_folder(base.join(folder)).map_err(Trouble::usage)?;
+    Ok(builder.skills(skills))
 }
 
 fn http(

@@ -37,7 +37,8 @@ pub(crate) fn oauth(scenario: &str, url: &str, context: &Value) -> Result<OAuth,
             let key = SigningKey::from_pem(algorithm, &text("private_key_pem")?)?;
             builder.client_id(text("client_id")?).client_key(key).client_credentials()
         }
-        "auth/enterprise-managed-authorization" => {
+        // The second is what the old release of the suite calls it.
+        "auth/enterprise-managed-authorization" | "auth/cross-app-access-complete-flow" => {
             let id_token = Assertion::fixed(text("idp_id_token")?);
             let (endpoint, id) = (text("idp_token_endpoint")?, text("idp_client_id")?);
             with_secret(builder)?.enterprise(Enterprise::new(endpoint, id, id_token))

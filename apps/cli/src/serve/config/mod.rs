@@ -59,6 +59,8 @@ pub(crate) struct ServerConfig {
     pub(crate) version: String,
     pub(crate) title: Option<String>,
     pub(crate) instructions: Option<String>,
+    /// The folder of skills, from the folder of the file on.
+    pub(crate) skills: Option<PathBuf>,
     pub(crate) listen: String,
     pub(crate) token_file: Option<PathBuf>,
     pub(crate) seal_key_file: Option<PathBuf>,
@@ -206,6 +208,7 @@ fn server(section: Option<Section<'_>>, asked: &mut Asked) -> Read<ServerConfig>
         version: section.read("version")?.unwrap_or_else(|| "1".to_owned()),
         title: section.read("title")?,
         instructions: section.read("instructions")?,
+        skills: section.read::<String>("skills")?.map(PathBuf::from),
         listen: section.read("listen")?.map_or_else(|| LISTEN.to_owned(), |Address(it)| it),
         token_file: section.read::<String>("token_file")?.map(PathBuf::from),
         seal_key_file: section.read::<String>("seal_key_file")?.map(PathBuf::from),

@@ -374,8 +374,8 @@ fn grants_of_scopes_are_read() {
 #[test]
 fn mistakes_in_grants_of_scopes_name_their_line() {
     for (more, line, says) in [
-        ("", 1, "the tool `t` needs the scope `op`, and no user can get it"),
-        ("grants = { other = \"all\" }", 1, "the tool `t` needs the scope `op`"),
+        ("", 5, "the tool `t` needs the scope `op`, and no user can get it"),
+        ("grants = { other = \"all\" }", 5, "the tool `t` needs the scope `op`"),
         ("grants = [\"op\"]", 8, "`auth.proxy.grants` must be a table, and is an array"),
         ("grants = { op = \"everybody\" }", 8, "`everybody` does not name users"),
         ("grants.op = {}", 8, "the rule for the scope `op` names no users"),
@@ -383,7 +383,7 @@ fn mistakes_in_grants_of_scopes_name_their_line() {
         ("grants.op = { groups = [] }", 8, "the rule for the scope `op` names no users"),
         ("grants.op = [\n  { groups = [\"ops\"] },\n  {},\n]", 10, "names no users"),
         ("grants.op = { groups = \"ops\" }", 8, "`auth.proxy.grants.op.groups` must be an array"),
-        ("grants.op = { groups = [1] }", 8, "must be a string, and is an integer"),
+        ("grants.op = { groups = [1] }", 8, "must be a string, and is the integer 1"),
         ("grants.\"o p\" = \"all\"", 8, "`o p` is no scope"),
     ] {
         let problem = parse(&behind_a_proxy(more)).expect_err("should be refused").to_string();

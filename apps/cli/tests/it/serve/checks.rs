@@ -160,3 +160,37 @@ fn doubtful_things_are_warned_of_when_the_server_starts() {
         "{log}"
     );
 }
+
+#[test]
+fn folder_of_skills_with_a_mistake_is_refused_by_serve_and_doctor() {
+    let place = Place::unserved(&format!("[server]\nskills = \"skills\"\n{TOOL}"));
+    refused(&place, "cannot be read");
+    let skill = place.folder.join("skills/refunds");
+    fs::create_dir_all(&skill).unwrap();
+    fs::write(skill.join("SKILL.md"), "---\nname: refund\ndescription: d\n---\n").unwrap();
+    refused(&place, "its name is `refund`, and that of its folder `refunds`");
+    fs::write(skill.join("SKILL.md"), "---\nname: refunds\ndescription: d\n---\n").unwrap();
+    symlink("/etc/passwd", skill.join("notes.md")).unwrap();
+    refused(&place, "is a link out of the folder");
+    fs::remove_file(skill.join("notes.md")).unwrap();
+    let found = findings(&place, "ok");
+    assert!(found.iter().any(|what| what.ends_with("skills has 1 skill")), "{found:?}");
+}
+
+#[tokio::test]
+async fn skills_of_a_folder_are_served() {
+    let mut place = Place::unserved(&format!("[server]\nskills = \"skills\"\n{TOOL}"));
+    let skill = place.folder.join("skills/refunds");
+    fs::create_dir_all(skill.join("templates")).unwrap();
+    let text = "---\nname: refunds\ndescription: How to refund\n---\n\nBe kind.\n";
+    fs::write(skill.join("SKILL.md"), text).unwrap();
+    fs::write(skill.join("templates/letter.md"), "Dear customer").unwrap();
+    place.start();
+    let client = super::builder().connect(place.url()).await.unwrap();
+    let listed = client.call("skills/list", serde_json::json!({})).await.unwrap();
+    let listed = serde_json::to_string(&listed).unwrap();
+    assert!(listed.contains("skill://refunds/SKILL.md") && listed.contains("How to refund"));
+    let read = client.read_resource("skill://refunds/templates/letter.md").await.unwrap();
+    assert!(serde_json::to_string(&read).unwrap().contains("Dear customer"));
+    assert!(client.read_resource("skill://refunds/../../outlive.toml").await.is_err());
+}
