@@ -72,6 +72,7 @@ async fn write_ended_task(store: &dyn Store, number: u64) -> Result<()> {
         once: None,
         clean_up: false,
         quota: usize::MAX >> 1,
+        max_bytes: u64::MAX >> 1,
     };
     let Created::New { lease: Some(lease), .. } = store.create(task).await? else {
         return Err("the store did not create a task under a lease".into());

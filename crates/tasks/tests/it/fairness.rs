@@ -118,6 +118,7 @@ fn task(principal: &str, kind: &str, number: usize) -> NewTask {
         once: None,
         clean_up: false,
         quota: 1_000,
+        max_bytes: u64::MAX,
     }
 }
 
