@@ -77,7 +77,7 @@ pub(in crate::server) fn resources(catalog: &Arc<Catalog>) -> Vec<Resource> {
 
 fn method(
     catalog: &Arc<Catalog>,
-    answer: fn(&Catalog, &Core, &Call, Params) -> Result<RawJson, Fault>,
+    answer: fn(&Catalog, &Core, &Call, &Params) -> Result<RawJson, Fault>,
 ) -> CustomMethod {
     let catalog = Arc::clone(catalog);
     Box::new(move |core, call| -> Work {
@@ -86,20 +86,20 @@ fn method(
                 "`params.uri` and `params.cursor` must be strings: {error}"
             ))
         });
-        let answered = params.and_then(|params| answer(&catalog, core, &call, params));
+        let answered = params.and_then(|params| answer(&catalog, core, &call, &params));
         Box::pin(ready(answered.map(|raw| Outcome::Complete(Answer::Raw(raw)))))
     })
 }
 
-fn listed(catalog: &Catalog, core: &Core, call: &Call, params: Params) -> Result<RawJson, Fault> {
+fn listed(catalog: &Catalog, core: &Core, call: &Call, params: &Params) -> Result<RawJson, Fault> {
     let (skip, count) = place(core, call, params.cursor.as_deref())?;
     let (skills, is_more) = catalog.page(skip, count);
     let next_cursor = next(core, call, is_more, skip, count)?;
     written(&Listed { skills, next_cursor, cache: core.cache })
 }
 
-fn got(catalog: &Catalog, core: &Core, _: &Call, params: Params) -> Result<RawJson, Fault> {
-    let uri = uri(&params)?;
+fn got(catalog: &Catalog, core: &Core, _: &Call, params: &Params) -> Result<RawJson, Fault> {
+    let uri = uri(params)?;
     let unknown = || Fault::invalid_params(format!("no skill is served at {}", shown(uri)));
     let skill = catalog.entry(uri).ok_or_else(unknown)?;
     written(&Got { skill, cache: core.cache })
@@ -109,9 +109,9 @@ fn directory(
     catalog: &Catalog,
     core: &Core,
     call: &Call,
-    params: Params,
+    params: &Params,
 ) -> Result<RawJson, Fault> {
-    let uri = uri(&params)?;
+    let uri = uri(params)?;
     let (skip, count) = place(core, call, params.cursor.as_deref())?;
     let none = || Fault::invalid_params(format!("{} is not a directory resource", shown(uri)));
     let (resources, is_more) = catalog.children(uri, skip, count).ok_or_else(none)?;
