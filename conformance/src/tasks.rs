@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use outlive::{
     Form,
-    server::{
-        Args, CallToolResult, Durable, Error, Result, ServerBuilder, TaskPolicy, Tool,
-    },
+    server::{Args, CallToolResult, Durable, Error, Result, ServerBuilder, TaskPolicy, Tool},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

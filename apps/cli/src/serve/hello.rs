@@ -120,9 +120,7 @@ impl Hello {
 /// Says what is waited for when the user stops the server: without a word the wait looks like a hang.
 pub(super) async fn stopping() {
     if tokio::signal::ctrl_c().await.is_ok() {
-        eprintln!(
-            "\nstopping: calls that still run have ten seconds to end; commands of tasks go on"
-        );
+        talk!("\nstopping: calls that still run have ten seconds to end; commands of tasks go on");
     }
 }
 

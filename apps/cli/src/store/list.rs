@@ -2,7 +2,7 @@
 
 use std::{io, process::ExitCode, time::Duration};
 
-use outlive::tasks::{After, Filter, Operator, Overseen, Phase};
+use outlive::tasks::{After, Filter, Operator, OutcomeKind, Overseen, Phase};
 
 use super::{
     access, json, span,
@@ -49,6 +49,9 @@ pub(super) struct Which {
     /// Only those in this phase
     #[arg(long, value_enum)]
     phase: Option<PhaseName>,
+    /// Only those that ended like this
+    #[arg(long, value_enum)]
+    outcome: Option<OutcomeName>,
     /// Only those of this tool
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
@@ -74,6 +77,18 @@ enum PhaseName {
     Ended,
 }
 
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum OutcomeName {
+    /// With a result
+    Completed,
+    /// With an error, or a result that is one
+    Failed,
+    /// The caller or an operator cancelled it
+    Cancelled,
+    /// Its time was over
+    Expired,
+}
+
 impl Which {
     pub(super) fn filter(&self) -> Filter {
         let phase = self.phase.map(|phase| match phase {
@@ -86,13 +101,20 @@ impl Which {
         let before = self.older_than.map(|span| {
             wall_clock().saturating_sub(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
         });
-        Filter { phase, kind: self.tool.clone(), principal: self.principal.clone(), before }
+        let outcome = self.outcome.map(|outcome| match outcome {
+            OutcomeName::Completed => OutcomeKind::Completed,
+            OutcomeName::Failed => OutcomeKind::Failed,
+            OutcomeName::Cancelled => OutcomeKind::Cancelled,
+            OutcomeName::Expired => OutcomeKind::Expired,
+        });
+        let (kind, principal) = (self.tool.clone(), self.principal.clone());
+        Filter { phase, outcome, kind, principal, before }
     }
 }
 
 /// The newest tasks of a store, whoever they belong to.
 pub(crate) async fn of_all(url: &str, json: bool) -> Result<ExitCode> {
-    let which = Which { phase: None, tool: None, principal: None, older_than: None };
+    let which = Which { phase: None, outcome: None, tool: None, principal: None, older_than: None };
     run(Args { url: Some(url.to_owned()), which, limit: NEWEST, all: false, json }).await
 }
 

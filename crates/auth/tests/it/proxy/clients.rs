@@ -125,15 +125,15 @@ async fn a_program_may_listen_on_another_port_each_time() {
 
 /// A host at every loopback address that takes connections and never replies. Returns its port, and a
 /// message for each connection.
-async fn tarpit() -> (u16, mpsc::UnboundedReceiver<()>) {
+async fn tarpit() -> (u16, mpsc::Receiver<()>) {
     let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let (sender, connections) = mpsc::unbounded_channel();
+    let (sender, connections) = mpsc::channel(64);
     tokio::spawn(async move {
         let mut open = Vec::new();
         while let Ok((stream, _)) = listener.accept().await {
             open.push(stream);
-            let _ = sender.send(());
+            let _ = sender.send(()).await;
         }
     });
     (port, connections)

@@ -7,8 +7,9 @@ use outlive_wire::{CallToolResult, ErrorObject, RawJson};
 
 use super::{
     TaskEvents,
-    drive::{Drive, TaskEvent, cancel, give},
+    drive::{Drive, TaskEvent},
     observe::look,
+    send::{cancel, give},
 };
 use crate::client::{
     Client,

@@ -4,6 +4,7 @@ mod drive;
 mod events;
 mod handle;
 mod observe;
+mod send;
 
 pub use drive::TaskEvent;
 pub use events::TaskEvents;

@@ -1,0 +1,72 @@
+//! Sends a task its input responses and its cancellation, again until they have arrived.
+
+use std::{sync::Arc, time::Duration};
+
+use outlive_wire::{Method, RawJson};
+use serde_json::Value;
+
+use super::observe::{about, gone};
+use crate::client::{
+    core::Core,
+    error::{Reason, Refused, Result},
+    notebook::{Record, SavedAnswer},
+    request::{jitter, send},
+};
+
+/// How often a request is sent again after it got lost.
+pub(super) const RESENDS: u32 = 8;
+
+/// Gives answers to a task: noted first, then sent until they are taken.
+pub(crate) async fn give(
+    core: &Arc<Core>,
+    record: &Record,
+    id: &str,
+    answers: Vec<(String, RawJson)>,
+) -> Result<()> {
+    if answers.is_empty() {
+        return Ok(());
+    }
+    let note = |taken: bool| {
+        let answers = answers.clone();
+        move |saved: &mut crate::client::SavedCall| {
+            for (key, answer) in answers {
+                saved.answers.insert(key, SavedAnswer { answer, taken });
+            }
+        }
+    };
+    record.change(note(false)).await?;
+    let entries: Vec<String> = answers
+        .iter()
+        .map(|(key, answer)| format!("{}:{}", Value::from(key.as_str()), answer.get()))
+        .collect();
+    let more = format!(r#""inputResponses":{{{}}}"#, entries.join(","));
+    repeated(core, Method::TasksUpdate, id, &more).await?;
+    record.change(note(true)).await
+}
+
+/// Asks a task to stop.
+pub(crate) async fn cancel(core: &Arc<Core>, id: &str) -> Result<()> {
+    match repeated(core, Method::TasksCancel, id, "").await {
+        // Over already, or gone: there is nothing left to stop.
+        Err(error) if error.reason() == Some(Reason::TaskGone) => Ok(()),
+        other => other,
+    }
+}
+
+/// Sends something that may be sent any number of times, until it has arrived.
+async fn repeated(core: &Arc<Core>, method: Method, id: &str, more: &str) -> Result<()> {
+    let mut lost = 0;
+    loop {
+        let sent = send(core, &about(core, method, id, more)).await;
+        match sent.and_then(|answered| answered.result().map(|_| ())) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.is_transient() && lost < RESENDS => {
+                lost += 1;
+                let asked_for = error.refused().and_then(Refused::retry_after);
+                let wait = asked_for.unwrap_or(Duration::from_millis(100) * (1 << lost));
+                tokio::time::sleep(wait + jitter(wait / 4)).await;
+            }
+            Err(error) => return Err(gone(error)),
+        }
+    }
+}
