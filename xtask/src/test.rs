@@ -11,8 +11,8 @@ use crate::postgres::{self, Postgres, Programs};
 use crate::tools::{self, Tool};
 use crate::{
     advisories::{self, Checked},
-    clients, conformance, crash, examples, instructions, interop, logins, packages, process, soak,
-    tidy,
+    clients, conformance, crash, examples, hostile, instructions, interop, logins, packages,
+    process, soak, tidy,
 };
 
 struct Step {
@@ -88,6 +88,10 @@ const STEPS: &[Step] = &[
     Step {
         name: "killed-clients",
         run: Run::Xtask(&["killed-clients", "--runs", "60", "--with-tests"], crash::killed::run),
+    },
+    Step {
+        name: "hostile",
+        run: Run::Xtask(&["hostile", "--short", "--with-tests"], hostile::run),
     },
     Step { name: "soak", run: Run::Xtask(&["soak", "--short", "--with-tests"], soak::run) },
 ];

@@ -20,7 +20,7 @@ const KEYS: &[Key] = &[
     Key::word("task", POLICIES),
     Key::word("resume", RESUMES),
     Key::flag("incremental"),
-    Key::flag("promote_at_first_step"),
+    Key::switch("promote_at_first_step"),
     Key::names("scopes"),
     Key::flag("listed_always"),
 ];

@@ -30,6 +30,7 @@ use std::{
     future::Future,
     io,
     path::{Path, PathBuf},
+    pin::pin,
     process::ExitCode,
     sync::Arc,
     time::Duration,
@@ -159,9 +160,16 @@ async fn serve(args: Args) -> Result<()> {
             .serve_http(server.listen.as_str(), http)
             .await
             .map_err(|error| no_listener(&server, &error))?;
-        hello.at(&serving.url(), args.json);
+        let url = serving.url();
         let _farewell = in_background(hello::stopping());
-        serving.until_stopped().await.map_err(|error| Trouble::new(Kind::Failed, error))?;
+        let mut stopped = pin!(serving.until_stopped());
+        // Polled first: a signal that comes as soon as the address is printed must stop the server.
+        let ended = tokio::select! {
+            biased;
+            ended = stopped.as_mut() => ended,
+            () = async { hello.at(&url, args.json) } => stopped.await,
+        };
+        ended.map_err(|error| Trouble::new(Kind::Failed, error))?;
     }
     runner.settled().await;
     hello::goodbye(&runner);

@@ -121,8 +121,8 @@ fn is_private(config: &ServerConfig) -> bool {
 }
 
 async fn readiness(server: Server) -> (StatusCode, String) {
-    match timeout(PATIENCE, server.is_ready()).await {
-        Ok(true) => (StatusCode::OK, "ready\n".to_owned()),
+    match timeout(PATIENCE, server.ready()).await {
+        Ok(Ok(())) => (StatusCode::OK, "ready\n".to_owned()),
         _ => (StatusCode::SERVICE_UNAVAILABLE, "the store does not answer\n".to_owned()),
     }
 }

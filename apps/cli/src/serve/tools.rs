@@ -106,7 +106,9 @@ impl Tools {
             }
             TaskMode::Always => tool = tool.task(outlive::server::TaskPolicy::Always),
         }
-        tool.clean_up(move |task: CleanUp| {
+        // A command of a call that is no task ends with the call, also after a crash: the janitor sees to
+        // it. So a quick command need not become a task.
+        tool.promote_at_first_step(false).clean_up(move |task: CleanUp| {
             let command = Arc::clone(&command);
             async move { command.clean_up(task).await }
         })

@@ -159,14 +159,6 @@ impl Server {
         self.core.counters.read(census, self.core.profile.streams.count(), tools)
     }
 
-    /// Returns whether the store answers, with one cheap read. A server without tasks is always ready.
-    pub async fn is_ready(&self) -> bool {
-        match &self.core.tasks {
-            Some(tasks) => tasks.engine().store().kept("outlive/ready").await.is_ok(),
-            None => true,
-        }
-    }
-
     /// The server as transports see it, for a transport of your own.
     pub fn endpoint(&self) -> Endpoint {
         if let (Some(tasks), Ok(_)) = (&self.core.tasks, tokio::runtime::Handle::try_current()) {

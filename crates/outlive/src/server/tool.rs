@@ -56,7 +56,7 @@ pub struct Tool {
     clean_up: Option<Hook>,
     immediate: Option<String>,
     incremental: bool,
-    promotes_at_step: bool,
+    promotes_at_step: Option<bool>,
     output: Option<OutputSchema>,
     written_input: Option<RawJson>,
     written_output: Option<RawJson>,
@@ -95,7 +95,7 @@ impl Tool {
             clean_up: None,
             immediate: None,
             incremental: false,
-            promotes_at_step: false,
+            promotes_at_step: None,
             output: H::Output::output_schema(),
             written_input: None,
             written_output: None,
@@ -294,11 +294,14 @@ impl Tool {
         self
     }
 
-    /// Has a call that may become a task, as [`TaskPolicy::Auto`] says, become one before its first
-    /// step: what is recorded is in the store then, and a crash does not lose it. A tool with a
-    /// clean-up or with [`uses_step_once`](Tool::uses_step_once) does so anyway.
-    pub fn promote_at_first_step(mut self) -> Self {
-        self.promotes_at_step = true;
+    /// Sets whether a call that may become a task ([`TaskPolicy::Auto`]) becomes one before its first
+    /// step. What a step records is in the store then, and a crash does not lose it.
+    ///
+    /// The default is `true` for a tool with a cleanup or with [`uses_step_once`](Tool::uses_step_once),
+    /// and `false` for every other tool. Choose `false` only if a crash before the call becomes a task
+    /// leaves nothing behind that the cleanup would have to remove.
+    pub fn promote_at_first_step(mut self, promote: bool) -> Self {
+        self.promotes_at_step = Some(promote);
         self
     }
 
@@ -389,7 +392,7 @@ impl Tool {
             clean_up: self.clean_up,
             immediate: self.immediate,
             incremental: self.incremental,
-            promotes_at_step: self.promotes_at_step || self.once || has_cleanup,
+            promotes_at_step: self.promotes_at_step.unwrap_or(self.once || has_cleanup),
             durable: self.needs.durable,
             input,
             typed_input,

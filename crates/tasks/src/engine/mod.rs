@@ -170,6 +170,18 @@ pub enum Refused {
     Store(StoreError),
 }
 
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OverQuota => f.write_str("the caller has as many open tasks as it may have"),
+            Self::OverBytes => f.write_str("the caller has as many bytes stored as it may have"),
+            Self::OtherRequest => f.write_str("the idempotency key was used for another request"),
+            Self::Before(id) => write!(f, "the idempotency key belongs to the task {id}"),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
 impl Engine {
     /// Begins to run the tasks of a store. Must be called inside a runtime.
     pub fn start(

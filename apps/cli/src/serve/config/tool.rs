@@ -86,7 +86,7 @@ pub(crate) const MAX_ATTEMPTS: u32 = 3;
 
 /// How many lines a task can emit: as many as it has segments (`TaskConfig::max_segments`), but for some that notices and
 /// lines with an input request inside take.
-const MAX_EMITTED_LINES: u64 = 99_000;
+const MAX_EMITTED_LINES: u32 = 99_000;
 
 /// A command line that is ready to be run.
 pub(crate) struct Ready {
@@ -125,7 +125,7 @@ impl ToolConfig {
             time_limit,
             end_grace: section.read("end_grace")?.map_or(END_GRACE, |Span(span)| span),
             max_output: section.read("max_output")?.map_or(MAX_OUTPUT, |Bytes(bytes)| bytes),
-            max_lines: section.read::<u32>("max_lines")?.unwrap_or(MAX_LINES).into(),
+            max_lines: max_lines(&mut section, task, most_lines(on_crash, max_attempts))?,
             concurrency: section.read("concurrency")?.unwrap_or(CONCURRENCY),
             task,
             on_crash,
@@ -193,19 +193,6 @@ impl ToolConfig {
                 "the tool `{name}` has `stdin`, and with `control = \"stdout\"` its responses come there"
             );
             section.report(Problem::at(line, what).remedy("leave `stdin` out, or `control`"));
-        }
-        let attempts = match self.on_crash {
-            OnCrash::Fail => 1,
-            OnCrash::RunAgain => u64::from(self.max_attempts.max(1)),
-        };
-        let most = MAX_EMITTED_LINES / attempts;
-        if self.task != TaskMode::Never && self.max_lines > most {
-            let what = format!(
-                "the tool `{name}` keeps {} lines, and a task emits at most {most} of a command that is run {attempts} times",
-                self.max_lines
-            );
-            let remedy = format!("max_lines = {most} or less; or task = \"never\"");
-            section.report(Problem::at(line, what).remedy(remedy));
         }
     }
 
@@ -336,6 +323,31 @@ fn stdin(section: &mut Section<'_>, arguments: &[Argument]) -> Result<Option<Wor
     let Some(value) = section.take_as("stdin", String::schema()) else { return Ok(None) };
     let line = value.line;
     Word::parse(&String::read(value)?, line, arguments).map(Some)
+}
+
+/// Returns how many lines of one attempt of a command a task can emit.
+fn most_lines(on_crash: OnCrash, max_attempts: u32) -> u32 {
+    let attempts = match on_crash {
+        OnCrash::Fail => 1,
+        OnCrash::RunAgain => max_attempts.max(1),
+    };
+    MAX_EMITTED_LINES / attempts
+}
+
+/// Reads how many lines are kept. A default never contradicts what is written.
+fn max_lines(section: &mut Section<'_>, task: TaskMode, most: u32) -> Result<u64> {
+    let most = if task == TaskMode::Never { u32::MAX } else { most };
+    let Some(At { value, line }) = section.read::<At<u32>>("max_lines")? else {
+        return Ok(MAX_LINES.min(most).into());
+    };
+    if value > most {
+        let what = format!(
+            "`max_lines` is {value}, and a task emits at most {most} lines of one attempt of a command"
+        );
+        let remedy = format!("max_lines = {most} or less; or task = \"never\"");
+        section.report(Problem::at(line, what).remedy(remedy));
+    }
+    Ok(value.into())
 }
 
 /// Where the control channel of the command is.

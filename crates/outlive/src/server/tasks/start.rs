@@ -144,7 +144,7 @@ async fn tracked(cx: &Cx, entry: &ToolEntry, wish: Wish, result: CallToolResult)
         match tasks.engine().keep_ended(task, outcome).await {
             Ok(()) => Some(id),
             Err(why) => {
-                tracing::warn!(?why, "a result could not be kept as a task");
+                tracing::warn!(reason = %why, "a result could not be stored as a task");
                 None
             }
         }
@@ -369,7 +369,7 @@ impl Future for Auto {
                             return Poll::Ready(Ok(created(tasks, &self.entry, Some(ttl), task)));
                         }
                         Ok(Adopted::Refused(work, why)) => {
-                            tracing::warn!(?why, "a call could not become a task; it goes on");
+                            tracing::warn!(reason = %why, "a call could not become a task; it runs on inline");
                             if let (Ok(tasks), Some(id)) = (self.cx.core().tasks(), &self.admitted)
                             {
                                 tasks.peers.leave(id);

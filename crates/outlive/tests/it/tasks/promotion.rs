@@ -40,7 +40,7 @@ fn server(stage: &Stage) -> Server {
         .state(stage.gate.clone())
         .tool(Tool::new("cleans", order).task(LATE).clean_up(clean_up))
         .tool(Tool::new("once", order).task(LATE).uses_step_once())
-        .tool(Tool::new("asks", order).task(LATE).promote_at_first_step())
+        .tool(Tool::new("asks", order).task(LATE).promote_at_first_step(true))
         .tool(Tool::new("plain", order).task(LATE))
         .build()
         .unwrap()
