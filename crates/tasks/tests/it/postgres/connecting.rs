@@ -43,6 +43,8 @@ async fn a_schema_of_the_first_version_is_brought_up_to_date_with_what_it_holds(
     let back = "ALTER TABLE task DROP COLUMN kept;
         DROP FUNCTION keep_task, find_tasks, retry_task, forget_tasks, purge_task, purge_ended,
             count_tasks, record_steps, end_tasks, spared_until;
+        DROP FUNCTION claim_tasks(text, bigint, bigint, bigint, text[], text[], text[], bigint[],
+            bigint, bigint), next_due(text[], bigint);
         DROP FUNCTION count_phases CASCADE;
         DROP FUNCTION row_bytes, note_bytes, fold_phases, outcome_kind, stored_bytes,
             exceeds_bytes, over_bytes, put_note, forget_note;
