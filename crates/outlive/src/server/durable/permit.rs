@@ -20,19 +20,20 @@ impl Durable {
     /// replay comes to again. A call that may become a task becomes one first.
     ///
     /// ```
-    /// use outlive::server::{Capacity, Durable, Result, Server, Tool};
+    /// use outlive::server::{Capacity, Durable, Result, Server, State, Tool};
     ///
-    /// let renders = Capacity::new("renders", 2);
-    /// let render = move |cx: Durable| {
-    ///     let renders = renders.clone();
-    ///     async move {
-    ///         let permit = cx.acquire(&renders).await?;
-    ///         let film: String = cx.step("render", async || Ok("film".into())).await?;
-    ///         drop(permit);
-    ///         Result::Ok(film)
-    ///     }
-    /// };
-    /// # Server::builder("films", "1").tool(Tool::new("render", render).description("Renders.")).build().unwrap();
+    /// async fn render(cx: Durable, State(renders): State<Capacity>) -> Result<String> {
+    ///     let permit = cx.acquire(&renders).await?;
+    ///     let film: String = cx.step("render", async || Ok("film".into())).await?;
+    ///     drop(permit);
+    ///     Ok(film)
+    /// }
+    ///
+    /// let server = Server::builder("films", "1")
+    ///     .state(Capacity::new("renders", 2))
+    ///     .tool(Tool::new("render", render).description("Renders."))
+    ///     .build();
+    /// # server.unwrap();
     /// ```
     ///
     /// # Errors
