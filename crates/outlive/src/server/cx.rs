@@ -1,6 +1,6 @@
 //! What a handler can know and say while it works.
 
-use std::{future::poll_fn, sync::Arc, time::Duration};
+use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
 use outlive_protocol::{Call, Fault, Notify, Principal, Progress, Session};
 use outlive_wire::{ClientCapabilities, Implementation, LoggingLevel, Meta, RawJson};
@@ -123,9 +123,13 @@ impl Cx {
         }
     }
 
-    /// Whether the client does not want the result any more.
+    /// Whether the client does not want the result any more. A client that leaves takes its call along,
+    /// but not its task.
     pub fn is_cancelled(&self) -> bool {
-        self.call.port().is_cancelled()
+        match self.call.attached::<Durability>() {
+            Some(durability) if durability.is_task() => durability.is_task_cancelled(),
+            _ => self.call.port().is_cancelled(),
+        }
     }
 
     /// Completes when the client does not want the result any more.
@@ -135,7 +139,12 @@ impl Cx {
     /// dropped. If it returns an error meanwhile the task is `cancelled`; if it returns a result, that
     /// counts. [`Durable`](super::Durable) stops by itself at its next step, timer or question.
     pub async fn cancelled(&self) {
-        poll_fn(|cx| self.call.port().poll_cancelled(cx)).await;
+        // The engine polls a handler after it has cancelled its task, so no waker is missed.
+        poll_fn(|cx| match self.call.port().poll_cancelled(cx) {
+            Poll::Ready(()) if self.is_cancelled() => Poll::Ready(()),
+            _ => Poll::Pending,
+        })
+        .await;
     }
 
     /// Who is calling.

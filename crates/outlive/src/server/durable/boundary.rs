@@ -21,9 +21,8 @@ impl Durable {
 
     /// Goes on, unless the task was cancelled. A call that is no task is dropped when it is.
     pub(super) fn go_on(&self, key: &str) -> Result<(), DurableError> {
-        let stops = !self.shielded
-            && self.call().port().is_cancelled()
-            && self.cx.call().attached::<Durability>().is_some_and(Durability::is_task);
+        let durability = self.cx.call().attached::<Durability>();
+        let stops = !self.shielded && durability.is_some_and(Durability::is_task_cancelled);
         match stops {
             true => Err(DurableError::TaskCancelled { key: key.to_owned() }),
             false => Ok(()),

@@ -22,7 +22,7 @@ impl Durable {
     /// ```
     /// use outlive::server::{Capacity, Durable, Result, Server, State, Tool};
     ///
-    /// async fn render(cx: Durable, State(renders): State<Capacity>) -> Result<String> {
+    /// async fn render(cx: Durable, renders: State<Capacity>) -> Result<String> {
     ///     let permit = cx.acquire(&renders).await?;
     ///     let film: String = cx.step("render", async || Ok("film".into())).await?;
     ///     drop(permit);

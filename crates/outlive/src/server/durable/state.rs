@@ -51,6 +51,8 @@ pub(in crate::server) struct Durability {
     pub(super) wants_task: AtomicBool,
     /// Whether it becomes one before its first step.
     pub(super) promotes_at_step: AtomicBool,
+    /// Whether the engine has asked the task to stop. A client that leaves asks nothing of a task.
+    task_cancelled: AtomicBool,
     /// Why the task ended before its work did, for what is done after it.
     unfinished: Option<Unfinished>,
     /// Why the run of a task cannot go on: what it has recorded does not decode.
@@ -158,6 +160,7 @@ impl Durability {
             may_become_task: AtomicBool::new(false),
             wants_task: AtomicBool::new(false),
             promotes_at_step: AtomicBool::new(false),
+            task_cancelled: AtomicBool::new(false),
             unfinished: None,
             unreadable: OnceLock::new(),
             jti: None,
@@ -264,6 +267,16 @@ impl Durability {
     /// Whether the call has become a task.
     pub(in crate::server) fn is_task(&self) -> bool {
         self.in_task.load(Ordering::Acquire)
+    }
+
+    /// Notes that the engine has asked the task to stop.
+    pub(in crate::server) fn cancel_task(&self) {
+        self.task_cancelled.store(true, Ordering::Release);
+    }
+
+    /// Whether the engine has asked the task to stop.
+    pub(in crate::server) fn is_task_cancelled(&self) -> bool {
+        self.task_cancelled.load(Ordering::Acquire)
     }
 
     pub(super) fn call_id(&self) -> &str {

@@ -412,7 +412,11 @@ pub(super) fn as_task(core: Arc<Core>, call: Arc<Call>, mut work: Work) -> engin
             Ok(_) => false,
             Err(_) => true,
         };
-        let is_cancelled = has_failed && call.port().is_cancelled();
+        let was_asked = match call.attached::<Durability>() {
+            Some(durability) => durability.is_task_cancelled(),
+            None => call.port().is_cancelled(),
+        };
+        let is_cancelled = has_failed && was_asked;
         let end = if is_cancelled { CallEnd::TaskCancelled } else { CallEnd::Task(&done) };
         call.report(end, || core.profile.clock.now());
         if is_cancelled {
@@ -444,8 +448,14 @@ fn as_outcome(outcome: TaskOutcome) -> Result<Outcome, Fault> {
     }
 }
 
-/// Tells the handler of a call that it should stop.
+/// Tells the handler of a task that it should stop.
 pub(super) fn canceller(call: &Arc<Call>) -> Box<dyn Fn() + Send + Sync> {
     let call = Arc::clone(call);
-    Box::new(move || call.port().cancel())
+    Box::new(move || {
+        // Noted first: whoever is woken by the port reads it.
+        if let Some(durability) = call.attached::<Durability>() {
+            durability.cancel_task();
+        }
+        call.port().cancel();
+    })
 }
