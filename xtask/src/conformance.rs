@@ -57,7 +57,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     if of(Side::Server).next().is_some() {
         for tasks in [Tasks::Quick, Tasks::DefaultsInSqlite] {
             let server = match &url {
-                // Somebody else's server is what it is: once is enough.
+                // A server at `--url` has one configuration, so one run is enough.
                 Some(_) if tasks == Tasks::DefaultsInSqlite => continue,
                 Some(url) => Server::running(url.clone()),
                 None => server_with(tasks, &results, build)?,

@@ -59,7 +59,7 @@ struct Stdio {
     broken: Broken,
     /// How often a task was looked at.
     looks: usize,
-    /// How the task ends, once somebody has said something.
+    /// How the task ends after its first input response or cancellation.
     ended: Option<&'static str>,
     /// The call that waits for the response to a request of this server.
     pending: Option<Value>,

@@ -18,10 +18,10 @@ use serde::de::IgnoredAny;
 #[cfg(unix)]
 use tokio::{io::Interest, net::unix::pipe::Sender};
 
-/// Whether somebody reads standard output on a terminal.
+/// Whether standard output is a terminal.
 static IS_SHOWN: LazyLock<bool> = LazyLock::new(|| io::stdout().is_terminal());
 
-/// What stands before each line of somebody else.
+/// Prefix of each line of a server or tool.
 const GUTTER: &str = "| ";
 
 /// How a part of the program's own text looks on a terminal.

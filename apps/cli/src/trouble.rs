@@ -25,7 +25,7 @@ pub(crate) enum Kind {
     Unanswered = 5,
     /// The user stopped this program.
     Interrupted = 130,
-    /// Whoever read the output has left; a task goes on.
+    /// The reader of standard output has left. A task runs on.
     ReaderLeft = 141,
 }
 

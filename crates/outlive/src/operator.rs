@@ -19,7 +19,7 @@ const AUDIT_RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How many events of a task are shown.
 const EVENTS: usize = 1_000;
 
-/// How many tasks are read at once by whoever looks for one.
+/// Number of tasks that a search reads at once.
 const PAGE: usize = 500;
 
 /// Looks after a store, for all principals and without a server. Servers may use it meanwhile.

@@ -99,7 +99,7 @@ impl Fault {
         Self::InvalidRequest(message.into())
     }
 
-    /// A limit is used up. Nobody knows when it is not: the peer may try again in a second.
+    /// A limit is used up. The peer may try again in a second.
     pub const fn over_limit(limit: &'static str) -> Self {
         Self::OverLimit { limit: Cow::Borrowed(limit), retry_after: Duration::from_secs(1) }
     }

@@ -15,7 +15,7 @@ use crate::{Arrival, Call, Fault, Principal, Profile, Scopes, Session, Wants, er
 pub struct StoredCall {
     /// The revision it came in.
     version: String,
-    /// The message, without the keys of `_meta` that nobody needs to go on with it.
+    /// The message, without the keys of `_meta` that a resumed call does not need.
     message: RawJson,
     /// What a legacy handshake said the client can do.
     #[serde(default, skip_serializing_if = "Option::is_none")]

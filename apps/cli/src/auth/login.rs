@@ -133,8 +133,9 @@ fn nowhere(url: &str, error: &Error) -> Option<Trouble> {
     let why = why.downcast_ref::<OAuthError>()?;
     leads_nowhere(url, why).then(|| {
         let what = format!("{url} wants a token, and names no place to log in");
-        Trouble::unreachable(what)
-            .remedy("ask whoever runs it for a token: --token-env VARIABLE or --token-file FILE")
+        Trouble::unreachable(what).remedy(
+            "ask the server's operator for a token: --token-env VARIABLE or --token-file FILE",
+        )
     })
 }
 

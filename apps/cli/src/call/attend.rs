@@ -40,7 +40,7 @@ pub(crate) enum Left {
     Answered,
     /// It asked, and what was prepared for that is no answer.
     Misanswered(Trouble),
-    /// Nobody reads what it prints, or it cannot be written.
+    /// The reader of standard output has left, or standard output cannot be written.
     OutputFailed(OutputFailure),
 }
 
@@ -221,7 +221,7 @@ impl Attendant {
     fn failed(&self, error: &Error) -> Result<Option<Left>> {
         match error.reason() {
             Some(Reason::TaskCancelled) if self.cancels => Ok(Some(Left::Cancelled)),
-            // Somebody else has cancelled it, or it was over before.
+            // Another client has cancelled the task, or it had ended before.
             Some(Reason::TaskCancelled) => {
                 Err(Trouble::new(Kind::Cancelled, "the task was cancelled"))
             }

@@ -2,7 +2,7 @@
 //! a call whose `outlive call` has left or was killed.
 //!
 //! A file has the call as the client saves it, and in `origin` where it was made. Where nothing can be
-//! saved, the call is made all the same, and the user is told once.
+//! saved, the program makes the call anyway and warns the user once.
 
 use std::{
     collections::BTreeMap,
@@ -88,7 +88,7 @@ impl Handles {
         !self.is_unsaved.load(Ordering::Relaxed)
     }
 
-    /// All calls, the oldest first. A file that cannot be read is told, and left out.
+    /// Returns all saved calls, the oldest first. Warns about a file that cannot be read, and skips it.
     pub(crate) fn all(&self) -> Result<Vec<SavedHandle>> {
         let folder = match &*self.folder {
             Ok(folder) => folder,
@@ -105,7 +105,7 @@ impl Handles {
         let mut handles = Vec::new();
         for entry in entries {
             let path = entry.map_err(|error| unreadable(&error))?.path();
-            // What was not finished was not promised either.
+            // A file without its final name is an unfinished write.
             if path.extension().is_none_or(|extension| extension != "json") {
                 continue;
             }
@@ -124,8 +124,8 @@ impl Handles {
         Ok(handles)
     }
 
-    /// The call that somebody means: by the beginning of its handle or of its task's id, or the only
-    /// one there is.
+    /// Finds a call by the beginning of its handle or of its task ID. Without a name, returns the only
+    /// saved call.
     pub(crate) fn find(&self, named: Option<&str>) -> Result<SavedHandle> {
         let mut handles = self.all()?;
         if let Some(named) = named {
@@ -152,7 +152,7 @@ impl Handles {
         }
     }
 
-    /// Deletes a call that nobody goes on with.
+    /// Deletes a saved call that has ended.
     pub(crate) fn forget(&self, id: &str) {
         let _ = self.erase(id);
     }
@@ -173,7 +173,7 @@ impl Handles {
         write(&path, &serde_json::to_vec(&members)?)
     }
 
-    /// Tells, once, that a call is not saved. It is made all the same.
+    /// Warns once that a call is not saved. The call is made anyway.
     fn tell_unsaved(&self, error: &io::Error) {
         if !self.is_unsaved.swap(true, Ordering::Relaxed) {
             let place = match &*self.folder {
@@ -240,8 +240,8 @@ pub(crate) fn task_version(call: &SavedCall) -> Option<&str> {
     }
 }
 
-/// The file of a call. Ids are made here; a file that somebody else wrote must not lead out of the
-/// folder.
+/// Returns the path of a saved call. An ID from a file that another program wrote must not lead out of
+/// the folder.
 fn path_of(folder: &Path, id: &str) -> io::Result<PathBuf> {
     let is_plain = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
     match is_plain {

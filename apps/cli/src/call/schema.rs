@@ -4,8 +4,8 @@
 
 use serde_json::{Map, Value};
 
-/// How deep references and lists are followed: a schema may refer to itself, and nobody nests deeper by
-/// hand.
+/// Maximum depth of references and lists that is followed. A schema may refer to itself, and schemas that
+/// are written by hand are not deeper.
 const DEPTH: usize = 8;
 
 /// One argument, or one field of a form.

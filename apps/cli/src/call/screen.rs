@@ -26,16 +26,16 @@ struct State {
     bar: Option<Bar>,
     /// What is to be said when the form is over.
     held: Option<Vec<Said>>,
-    /// Why standard output takes nothing any more.
+    /// Why standard output cannot be written.
     failure: Option<OutputFailure>,
 }
 
-/// Why standard output takes nothing any more.
+/// Why standard output cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OutputFailure {
-    /// Whoever read it has left, as `head` does.
+    /// The reader has left, as `head` does.
     ReaderLeft,
-    /// What was to be written is lost, and this is why.
+    /// Output is lost, for this reason.
     Lost(String),
 }
 
@@ -86,12 +86,12 @@ impl Screen {
         state.bar = None;
     }
 
-    /// Data, for whoever reads standard output.
+    /// Writes data to standard output.
     pub(crate) fn data(&self, text: &str) {
         self.lock().say(Said::Data(text.to_owned()));
     }
 
-    /// A page of the program, which may be painted, for whoever reads standard output.
+    /// Writes a page of the program, which may be painted, to standard output.
     pub(crate) fn page(&self, text: &str) {
         self.lock().say(Said::Page(text.to_owned()));
     }
@@ -101,12 +101,12 @@ impl Screen {
         self.lock().say(Said::Talk(text.to_owned()));
     }
 
-    /// What somebody else says to people: it cannot pass for talk of the program.
+    /// Shows a message of a server. It cannot pass for a message of the program.
     pub(crate) fn quote(&self, text: &str) {
         self.talk(&print::quoted(text));
     }
 
-    /// Why data does not arrive any more, if it does not.
+    /// Returns why standard output cannot be written, if it cannot.
     pub(crate) fn output_failure(&self) -> Option<OutputFailure> {
         self.lock().failure.clone()
     }
@@ -158,7 +158,7 @@ impl State {
         self.note(written);
     }
 
-    /// Remembers the first failure: whoever waits for a call has to know that nobody reads it.
+    /// Remembers the first failure, so that a waiting call can detach.
     fn note(&mut self, written: io::Result<()>) {
         if let Err(error) = written {
             self.failure.get_or_insert_with(|| match error.kind() {
@@ -169,7 +169,7 @@ impl State {
     }
 }
 
-/// Says it; whether data has arrived. Talk that nobody hears is no failure.
+/// Writes a message. Returns whether data was written; a message on standard error that is lost is no failure.
 fn write(said: &Said) -> io::Result<()> {
     match said {
         Said::Data(text) => print::data(text),

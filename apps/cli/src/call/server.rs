@@ -133,7 +133,7 @@ impl Server {
         }
     }
 
-    /// What to try when somebody is there and does not know the path.
+    /// Returns the remedy for a server that does not serve the path.
     fn path_remedy(&self) -> String {
         let url = self.url().unwrap_or_default();
         format!("a server is there, but no MCP at this path; check the path of {url}, often /mcp")

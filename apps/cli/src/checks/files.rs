@@ -40,7 +40,7 @@ pub(crate) fn data_folder(data: &Path) -> Vec<Check> {
             checks.push(Check::ok(DATA, format!("nobody else may look into it (mode {mode:03o})")));
         }
     }
-    // The rights of a link's target are those of somebody else's folder.
+    // The target of a link may belong to another user: its mode is not changed.
     let jobs = data.join("jobs");
     if fs::symlink_metadata(&jobs).is_ok_and(|about| about.is_symlink()) {
         checks.push(Check::new(

@@ -262,7 +262,7 @@ impl Access {
         let log = self.folder.append_to("log").map_err(problem())?;
         let mut command = std::process::Command::new(program);
         command.arg0("outlive").arg(SUPERVISE).arg(self.folder.path());
-        // Whoever may run a command can read the environment of its parent.
+        // A command can read the environment of its parent process.
         command.env_clear();
         let spec = self.folder.spec().map_err(problem())?;
         if !spec.clear_env {

@@ -41,7 +41,7 @@ pub struct JobSpec {
     pub end_grace: Duration,
     /// It is ended when there was no server for so long.
     pub orphan_after: Option<Duration>,
-    /// It is ended when an input request was open for so long, and nobody followed the job, and no task owns it.
+    /// How long an input request may be open while no call follows the job and no task owns it. Then the job ends.
     pub abandon_timeout: Option<Duration>,
 }
 
@@ -153,7 +153,7 @@ pub enum How {
     Ended,
     /// It was ended because there was no server for too long.
     Orphaned,
-    /// It was ended because nobody responded to an input request in time.
+    /// The supervisor ended it because an input request got no response in time.
     Abandoned,
     /// It could not be started; this is why, and what to do.
     NotStarted(String),

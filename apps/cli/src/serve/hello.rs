@@ -94,7 +94,7 @@ impl Hello {
         if json {
             let tools: Vec<&str> = self.tools.iter().map(|(name, _)| name.as_str()).collect();
             let said = json!({"url": url, "tools": tools, "data": self.data, "store": self.store});
-            // Nobody who reads it is no reason not to serve.
+            // The server runs even if standard output has no reader.
             let _ = print::data(&said.to_string());
         }
     }

@@ -100,7 +100,7 @@ impl Places {
         drop(permit);
     }
 
-    /// Takes the places of all jobs back that have exited while nobody followed them.
+    /// Releases the places of all jobs that exited while no call followed them.
     pub(super) fn release_ended(&self, jobs: &Jobs) {
         let held = self.lock();
         let places = held.permits.iter().map(|(job, (_, since))| (job.clone(), *since));

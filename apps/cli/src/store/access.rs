@@ -25,7 +25,7 @@ impl Store {
         open(url).await.map(|operator| Self { operator })
     }
 
-    /// The task that somebody means by its id, or by the beginning of it.
+    /// Finds a task by its ID or by the beginning of its ID.
     pub(crate) async fn find(&self, word: &str) -> Result<TaskId> {
         find(&self.operator, word).await?.ok_or_else(|| no_task(word))
     }

@@ -16,7 +16,7 @@ use crate::{
 /// How many tasks are read at once.
 const PAGE: usize = 500;
 
-/// How many tasks are listed unless somebody says how many.
+/// Default number of tasks in a list.
 const NEWEST: usize = 50;
 
 /// Lists tasks, newest first.
@@ -112,7 +112,7 @@ impl Which {
     }
 }
 
-/// The newest tasks of a store, whoever they belong to.
+/// Lists the newest tasks of all callers.
 pub(crate) async fn of_all(url: &str, json: bool) -> Result<ExitCode> {
     let which = Which { phase: None, outcome: None, tool: None, principal: None, older_than: None };
     run(Args { url: Some(url.to_owned()), which, limit: NEWEST, all: false, json }).await

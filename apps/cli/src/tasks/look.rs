@@ -12,7 +12,7 @@ use crate::call::{
     server::Connection,
 };
 
-/// How long a server may take. A list is worth less than the time somebody waits for it.
+/// How long a server may take. A list must not keep its reader waiting for a server that is away.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a connection is given to end properly.
@@ -67,7 +67,7 @@ pub(super) async fn look(
     looking.join_all().await.into_iter().flatten().collect()
 }
 
-/// Looks at tasks of one server. The connection is left open for whoever asked.
+/// Looks at tasks of one server. The caller closes the connection.
 async fn at_server(
     group: Vec<(usize, Taken)>,
     given: &Connection,

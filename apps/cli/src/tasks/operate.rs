@@ -169,7 +169,7 @@ fn read(questions: Vec<(String, InputRequest)>, task: &TaskId) -> Result<Vec<Que
     questions.collect::<Result<_, _>>().map_err(|error| Trouble::new(Kind::Failed, error))
 }
 
-/// The answer to one question: as was prepared, or from whoever sits at the terminal.
+/// Returns the response to one input request: from the command line, or from the user at the terminal.
 async fn one(question: &Question, prepared: &Prepared, screen: &Arc<Screen>) -> Result<Answer> {
     let known = match prepared.fill(question)? {
         Filled::Answer(answer) => return Ok(answer),

@@ -94,7 +94,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
             () = &mut reader_left => return Ok(ExitCode::from(Kind::ReaderLeft as u8)),
             _ = tokio::signal::ctrl_c() => return Err(Trouble::new(Kind::Interrupted, "no longer watched; the tasks go on")),
         }
-        // A table shows what goes on; a pipe would wait for somebody who does not know that.
+        // A table shows what it waits for; the reader of a pipe would not know.
         if view.term.is_none() && view.all_wait_for_input() {
             return Err(view.unanswered());
         }
@@ -271,7 +271,7 @@ impl<'a> View<'a> {
             })
     }
 
-    /// Nobody here can answer what is left.
+    /// All tasks that are left wait for input, and there is no terminal.
     fn unanswered(&self) -> Trouble {
         self.hint();
         let asking = self.calls.iter().filter(|call| call.seen["state"] == INPUT_REQUIRED);

@@ -113,7 +113,7 @@ impl Server {
         signal.await;
         let deadline = tokio::time::Instant::now() + timeout;
         let core = Arc::clone(&self.core);
-        // Owned by nobody: the process ends, or the deadline comes.
+        // Detached: it ends with the process or at the deadline.
         tokio::spawn(async move {
             tokio::time::sleep_until(deadline).await;
             core.profile.cutoff.close();

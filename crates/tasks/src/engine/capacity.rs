@@ -43,7 +43,7 @@ struct Inner {
 
 struct State {
     max: usize,
-    /// Permits that somebody holds, those that are granted included.
+    /// Number of permits that are held or granted.
     used: usize,
     /// Tasks whose permit waits for their next run.
     granted: HashSet<TaskId>,
@@ -119,7 +119,7 @@ impl Capacity {
 
     /// Takes a permit if one is free.
     pub fn try_acquire(&self) -> Option<Permit> {
-        // While somebody waits none is free: whoever releases one passes it on.
+        // No permit is free while a task or call waits: a released permit goes to the next waiter.
         self.lock().take().then(|| Permit(Some(self.clone())))
     }
 
@@ -202,7 +202,7 @@ impl Capacity {
                 }
                 Waiter::Call(sender) => match sender.send(Permit(Some(self.clone()))) {
                     Ok(()) => false,
-                    // Nobody waits any more. Not dropped: that would come back here.
+                    // The call has gone. Not dropped here: the drop would call this function again.
                     Err(mut permit) => permit.0.take().is_some(),
                 },
             };

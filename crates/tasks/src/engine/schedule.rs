@@ -79,7 +79,7 @@ enum Left {
     NoRoom,
 }
 
-/// How long nobody looks for tasks of callers that run little, when there were none.
+/// Interval between two claims for callers that run few tasks, after a claim that found none.
 const LOOK_FOR_OTHERS: Duration = Duration::from_millis(100);
 
 /// The claims of an engine, which come one after another.

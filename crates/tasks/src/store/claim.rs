@@ -19,7 +19,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// A claim of so many tasks that are due, whoever they belong to.
+    /// Creates a claim of at most `limit` due tasks of any principal.
     pub fn new(limit: usize) -> Self {
         let (wanted, running) = (Vec::new(), HashMap::new());
         Self { limit, wanted, max_per_principal: usize::MAX, running }

@@ -37,7 +37,7 @@ where
     if method != Method::POST {
         return reply::method_not_allowed("POST");
     }
-    // Before its body is read: whoever has no token is a stranger.
+    // Before the body is read: a caller without a valid token must not make the server read 4 MiB.
     if !shared.endpoint.service().knows_token(token) {
         return post::unread(body, unknown()).await;
     }

@@ -103,7 +103,7 @@ impl Shared {
             Ok(entered) => entered,
             Err(full) => {
                 if let Some(keeper) = keeper {
-                    // Nobody has its id; if it cannot be forgotten now, its time will be over.
+                    // No client has its ID; if it cannot be deleted now, it expires.
                     let _ = keeper.forget(&session).await;
                 }
                 return Err(self.refused(full));

@@ -53,7 +53,7 @@ struct State {
     exceeded: Option<&'static str>,
 }
 
-/// Nobody reads any more.
+/// The reader of the pipe has gone.
 #[derive(Debug)]
 pub(crate) struct Gone;
 

@@ -28,7 +28,7 @@ use super::{
 /// How often the pipe of standard output is read before a request: more often than the largest pipe needs, but not for
 /// ever, because somebody may print without end.
 const MAX_READS: usize = 64;
-/// How often, at most and at least, is looked whether anybody follows a command that waits.
+/// Shortest and longest interval between two checks whether a call follows a command that waits.
 const LOOK_FOR_FOLLOWERS: (Duration, Duration) =
     (Duration::from_millis(50), Duration::from_secs(5));
 
@@ -43,9 +43,9 @@ pub(super) struct Messages {
     pub(super) events: Events,
     inputs: Inputs,
     may_request: bool,
-    /// When to look whether anybody follows the job, while a request is open.
+    /// When to check next whether a call follows the job, while a request is open.
     pub(super) look_at: Option<Instant>,
-    /// Since when nobody does.
+    /// Since when no call follows the job.
     alone_since: Option<Instant>,
 }
 
@@ -122,7 +122,7 @@ impl Watch<'_> {
         self.tell();
     }
 
-    /// Takes what a command wrote last. Nobody is left who could read a response.
+    /// Reads what a command wrote last. The command has exited and cannot read a response.
     pub(super) fn take_last_messages(&mut self) {
         if let Some(lines) = &mut self.messages.stdout {
             self.output.push(&lines.finish());

@@ -189,7 +189,7 @@ fn tools(file: &mut Section<'_>, has_auth: bool, asked: &mut Asked) -> Read<Vec<
     for (name, value) in entries {
         let line = value.line;
         let Some(tool) = file.attempt(|_| ToolConfig::read(name, value, asked)) else { continue };
-        // Nobody but an issuer says who has a scope; without one nobody could ever call the tool.
+        // Only an issuer grants scopes: without one, no caller could ever call the tool.
         if !tool.scopes.is_empty() && !has_auth {
             let what = format!("the tool `{}` needs scopes, and nobody gives them", tool.name);
             file.report(

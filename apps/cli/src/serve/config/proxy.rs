@@ -27,7 +27,7 @@ pub(crate) struct ProxyConfig {
     subject: Option<String>,
     tenant: Option<String>,
     parameters: Vec<(String, String)>,
-    /// Who may log in. No claims let everybody in.
+    /// Claims of the users who may log in. Without claims every user may.
     allow: Claims,
     grants: Vec<GrantRule>,
 }

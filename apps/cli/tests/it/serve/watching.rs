@@ -104,7 +104,7 @@ async fn calls_are_counted_for_each_tool_by_their_outcome() {
 }
 
 #[tokio::test]
-async fn metrics_are_remembered_and_readiness_touches_the_store_once_a_second() {
+async fn metrics_are_remembered_and_readiness_is_reported() {
     let place = Place::new(TOOLS);
     let address = address(&place);
     let (_, before) = get(&address, "/metrics", "");

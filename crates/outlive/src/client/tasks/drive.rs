@@ -72,7 +72,7 @@ pub(crate) struct Drive {
     id: String,
     era: &'static dyn ClientEra,
     observer: Observer,
-    /// Input requests that somebody is responding to, or has responded to, by their keys.
+    /// Input requests that the client is responding to, or has responded to, by their keys.
     known: BTreeMap<String, Known>,
     /// How often the result could not be fetched, although it is there.
     lost_results: u32,
@@ -446,7 +446,7 @@ impl Drive {
 fn cancelled_task(id: &str) -> Refused {
     let message = format!("the task `{id}` was cancelled");
     let refused = Refused::plain(Reason::TaskCancelled, outlive_wire::code::INTERNAL, message);
-    // Whoever reads it where it was saved has no other way to tell.
+    // A process that reads the saved call later has only this to tell that the task was cancelled.
     let data = serde_json::json!({"taskId": id, "status": TaskStatus::Cancelled.as_str()});
     Refused { data: to_raw_value(&data).ok(), ..refused }
 }

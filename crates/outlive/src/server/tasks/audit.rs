@@ -23,7 +23,7 @@ const QUEUE_BYTES: usize = 1 << 20;
 /// What an event takes beside its texts.
 const EVENT_BYTES: usize = 128;
 
-/// How many events are written at once: so few that nobody waits for them.
+/// Number of events in one write: few, so that other writes do not wait for them.
 const BATCH: usize = 128;
 
 /// How long events are gathered before they are written together.

@@ -66,7 +66,7 @@ impl Tasks {
         Charge { principal: principal.key().to_owned(), max_bytes }
     }
 
-    /// What a caller hears whose bytes are used up, or everybody's.
+    /// Returns the error for a caller whose bytes, or the bytes of all callers, are used up.
     pub(super) fn over_bytes(&self, principal: &Principal) -> Fault {
         let limit = match (self.is_full(), principal.is_anonymous()) {
             (true, _) => "max_store",

@@ -232,7 +232,7 @@ impl Once {
         let (place, mut charge) = (self.place(cx), tasks.charge(cx.principal()));
         let mut noted = store.replace(&place, note, self.remember, Some(&charge)).await;
         if noted == Err(StoreError::OverBytes) {
-            // Its caller has the result. Whoever asks again must not have it done again.
+            // Its caller has the result. A retry with this key must not run the call again.
             let over = tasks.over_bytes(cx.principal());
             let came = Came::Error(error_of(cx.core(), cx.call(), &over));
             let Ok(note) = self.note(Some(came)) else { return };

@@ -452,7 +452,7 @@ fn as_outcome(outcome: TaskOutcome) -> Result<Outcome, Fault> {
 pub(super) fn canceller(call: &Arc<Call>) -> Box<dyn Fn() + Send + Sync> {
     let call = Arc::clone(call);
     Box::new(move || {
-        // Noted first: whoever is woken by the port reads it.
+        // Noted first: a handler that the port wakes reads it.
         if let Some(durability) = call.attached::<Durability>() {
             durability.cancel_task();
         }

@@ -156,7 +156,7 @@ async fn anonymous_idempotency_key_that_can_be_guessed_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn results_under_idempotency_keys_count_and_are_not_done_again() {
+async fn results_under_idempotency_keys_count_as_stored_bytes() {
     let store = Arc::new(MemoryStore::new());
     let server = over(&store, |config| config);
     let mut pipe = Pipe::open_as(&server, Principal::named("ada"));

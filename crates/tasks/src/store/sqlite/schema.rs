@@ -213,7 +213,7 @@ ALTER TABLE task ADD COLUMN kept TEXT;
 ALTER TABLE tally ADD COLUMN kept INTEGER NOT NULL DEFAULT 0;
 ";
 
-// Whoever claims passes over principals that are at their limit, without a look at their rows.
+// A claim skips principals that are at their limit without reading their rows.
 const FIFTH: &str = "
 DROP INDEX task_due;
 CREATE INDEX task_due ON task (due, principal) WHERE due IS NOT NULL;
