@@ -23,7 +23,10 @@ use anyhow::{Context, Result, bail};
 
 use self::caller::Caller;
 use self::honest::Experience;
-use self::server::{ATTACKER_CORE, HONEST_TOKEN, HOSTILE_TOKEN, MAX_PROCESSES, Server, pinned};
+use self::server::{
+    ALL_CORES, ATTACKER_CORE, HONEST_TOKEN, HOSTILE_TOKEN, MAX_PROCESSES, SERVER_CORE, Server,
+    pinned,
+};
 use crate::args::Args;
 use crate::crash::database::Database;
 use crate::process::{self, Build};
@@ -62,10 +65,29 @@ const WARM_UP: Duration = Duration::from_secs(2);
 
 struct Options {
     stores: Vec<String>,
+    callers: Vec<Kind>,
     length: Duration,
     tasks: u64,
     bars: Bars,
     program: PathBuf,
+}
+
+/// Whether the hostile caller has a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Named,
+    Anonymous,
+}
+
+impl Kind {
+    const ALL: [Self; 2] = [Self::Named, Self::Anonymous];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Named => "named",
+            Self::Anonymous => "anonymous",
+        }
+    }
 }
 
 /// The largest values seen while the attacks ran.
@@ -82,14 +104,14 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let options = Options::read(args)?;
     let mut broken = Vec::new();
     for store in &options.stores {
-        for named in [true, false] {
-            let who = if named { "named" } else { "anonymous" };
+        for &caller in &options.callers {
+            let who = caller.name();
             println!(
                 "hostile: {who} caller, {store}, {} tasks stored, {} s",
                 options.tasks,
                 options.length.as_secs()
             );
-            let found = round(&options, store, named)?;
+            let found = round(&options, store, caller)?;
             broken.extend(found.into_iter().map(|limit| format!("{store}, {who}: {limit}")));
         }
     }
@@ -100,9 +122,9 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
 }
 
 /// One hostile caller against one server. Returns the limits that did not hold.
-fn round(options: &Options, store: &str, named: bool) -> Result<Vec<String>> {
-    let who = if named { "named" } else { "anonymous" };
-    let name = format!("outlive-hostile-{}-{store}-{who}", std::process::id());
+fn round(options: &Options, store: &str, caller: Kind) -> Result<Vec<String>> {
+    let named = caller == Kind::Named;
+    let name = format!("outlive-hostile-{}-{store}-{}", std::process::id(), caller.name());
     let folder = env::temp_dir().join(name);
     fs::create_dir_all(&folder)?;
     let database = Database::start(store, &folder)?;
@@ -110,6 +132,9 @@ fn round(options: &Options, store: &str, named: bool) -> Result<Vec<String>> {
     process::run(
         std::process::Command::new(seed).arg(database.url()).arg(options.tasks.to_string()),
     )?;
+    if let Database::Postgres(postgres) = &database {
+        server::move_to(SERVER_CORE, postgres.id());
+    }
     let server = Server::start(&options.program, &folder, &database, named)?;
     let honest = Caller::new(server.address, HONEST_ADDRESS, named.then_some(HONEST_TOKEN));
     let warm = honest::run(&honest, Instant::now() + WARM_UP);
@@ -118,6 +143,8 @@ fn round(options: &Options, store: &str, named: bool) -> Result<Vec<String>> {
     }
     let (memory, stored) = (server.memory()?, server.store_bytes(&database)?);
     let over = AtomicBool::new(false);
+    let itself = std::process::id();
+    server::move_to(SERVER_CORE, itself);
     let (attempts, experience, peaks) = thread::scope(|scope| {
         let attacker =
             scope.spawn(|| attack_from_other_core(server.address, named, options.length));
@@ -128,6 +155,7 @@ fn round(options: &Options, store: &str, named: bool) -> Result<Vec<String>> {
         let peaks = watcher.join().map_err(|_| anyhow::anyhow!("the watcher panicked"))?;
         anyhow::Ok((attempts?, experience, peaks?))
     })?;
+    server::move_to(ALL_CORES, itself);
     let grown = Measured {
         memory: peaks.memory.saturating_sub(memory),
         store: server.store_bytes(&database)?.saturating_sub(stored),
@@ -183,9 +211,9 @@ impl Measured {
             ),
             (
                 "honest call, p99",
-                millis(experience.p99()),
+                millis(experience.percentile(99)),
                 millis(bars.call_p99),
-                experience.p99() <= bars.call_p99,
+                experience.percentile(99) <= bars.call_p99,
             ),
             (
                 "honest task, slowest",
@@ -207,8 +235,11 @@ impl Measured {
             ),
         ];
         println!(
-            "  {} honest calls, {} honest tasks",
+            "  {} honest calls (p50 {}, p90 {}, slowest {}), {} honest tasks",
             experience.calls.len(),
+            millis(experience.percentile(50)),
+            millis(experience.percentile(90)),
+            millis(experience.percentile(100)),
             experience.tasks.len()
         );
         let mut broken = Vec::new();
@@ -271,6 +302,13 @@ impl Options {
             none if none.is_empty() => vec!["sqlite".to_owned(), "postgres".to_owned()],
             some => some,
         };
+        let callers = match args.value("--caller")? {
+            None => Kind::ALL.to_vec(),
+            Some(name) => match Kind::ALL.into_iter().find(|kind| kind.name() == name) {
+                Some(kind) => vec![kind],
+                None => bail!("--caller is named or anonymous, not {name}"),
+            },
+        };
         let number = |value: Option<String>, default: u64| {
             value.map_or(Ok(default), |value| value.parse().context("a number is expected"))
         };
@@ -283,7 +321,7 @@ impl Options {
             None => built(build)?,
         };
         let bars = if short { SHORT } else { FULL };
-        Ok(Self { stores, length: Duration::from_secs(seconds), tasks, bars, program })
+        Ok(Self { stores, callers, length: Duration::from_secs(seconds), tasks, bars, program })
     }
 }
 

@@ -117,6 +117,11 @@ impl Postgres {
         format!("postgres://postgres@{folder}/postgres")
     }
 
+    /// The process that starts one more for each client.
+    pub(crate) fn id(&self) -> u32 {
+        self.server.id()
+    }
+
     /// The folder of the tables, without the write-ahead log.
     pub(crate) fn tables(&self) -> PathBuf {
         self.folder.join("data/base")

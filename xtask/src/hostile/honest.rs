@@ -26,11 +26,11 @@ pub(super) struct Experience {
 }
 
 impl Experience {
-    /// The latency that 99 of 100 calls stay below.
-    pub(super) fn p99(&self) -> Duration {
+    /// The latency that so many of 100 calls stay below.
+    pub(super) fn percentile(&self, percent: usize) -> Duration {
         let mut calls = self.calls.clone();
         calls.sort();
-        let index = (calls.len() * 99 / 100).min(calls.len().saturating_sub(1));
+        let index = (calls.len() * percent / 100).min(calls.len().saturating_sub(1));
         calls.get(index).copied().unwrap_or_default()
     }
 

@@ -16,6 +16,7 @@ use crate::crash::database::Database;
 /// The core of the server, the database and the honest caller. Attackers have the other one.
 pub(super) const SERVER_CORE: &str = "1";
 pub(super) const ATTACKER_CORE: &str = "0";
+pub(super) const ALL_CORES: &str = "0-1";
 
 /// Tokens of the two callers, where the server wants tokens.
 pub(super) const HONEST_TOKEN: &str = "honest-caller-0123456789abcdef";
@@ -107,12 +108,13 @@ impl Server {
         Ok(Self { child, address: address.parse()?, data, log })
     }
 
-    /// Resident memory in bytes.
+    /// Resident memory in bytes that is the server's own. Mapped pages of the database file are not:
+    /// they are the system's cache, which takes them back when it needs room.
     pub(super) fn memory(&self) -> Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
         let kib = line.and_then(|line| line.split_whitespace().next());
-        Ok(kib.context("the process has no VmRSS")?.parse::<u64>()? * 1024)
+        Ok(kib.context("the process has no RssAnon")?.parse::<u64>()? * 1024)
     }
 
     /// Number of jobs that have a supervisor.
@@ -166,15 +168,23 @@ impl Server {
     }
 }
 
-/// A command that runs on one core, where the system can do that.
+/// A command that runs on one core, where the system can do that, and in a session of its own:
+/// Linux shares processor time out among sessions, and no service has its attackers in its own.
 pub(super) fn pinned(core: &str, program: &Path) -> Command {
     let has_taskset = Command::new("taskset").arg("--version").output().is_ok();
     if !has_taskset {
         return Command::new(program);
     }
-    let mut command = Command::new("taskset");
-    command.args(["-c", core]).arg(program);
+    let mut command = Command::new("setsid");
+    command.args(["taskset", "-c", core]).arg(program);
     command
+}
+
+/// Moves a running process, and all that it starts from now on, to these cores.
+pub(super) fn move_to(cores: &str, process: u32) {
+    let mut taskset = Command::new("taskset");
+    // Where there is none, nothing is pinned.
+    let _ = taskset.args(["-cp", cores, &process.to_string()]).stdout(Stdio::null()).status();
 }
 
 fn write_private(file: &Path, text: &str) -> Result<()> {

@@ -11,7 +11,7 @@ use std::{
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::UnixStream,
-    process::Command,
+    process::{Child, Command},
     time::{Instant, sleep},
 };
 
@@ -258,19 +258,14 @@ impl Access {
     /// Starts a supervisor, and waits until it has started the command or has seen that another did.
     async fn launch(&self) -> Result<()> {
         let problem = || Error::io("start a supervisor for", self.folder.path());
-        let program = self.program.clone().map_or_else(this_program, Ok).map_err(problem())?;
-        let log = self.folder.append_to("log").map_err(problem())?;
-        let mut command = std::process::Command::new(program);
-        command.arg0("outlive").arg(SUPERVISE).arg(self.folder.path());
-        // A command can read the environment of its parent process.
-        command.env_clear();
-        let spec = self.folder.spec().map_err(problem())?;
-        if !spec.clear_env {
-            command.envs(std::env::vars_os().filter(|(name, _)| !spec.withholds(name)));
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
-        // Tokio asks after it when it has ended, also if nobody here waits any more.
-        let mut supervisor = Command::from(command).spawn().map_err(problem())?;
+        let (folder, program) = (self.folder.clone(), self.program.clone());
+        // A thread that starts a process waits until that runs another program. On a busy machine this takes long, and
+        // the threads of the runtime have other calls to serve.
+        let mut supervisor =
+            tokio::task::spawn_blocking(move || spawn_supervisor(&folder, program))
+                .await
+                .unwrap_or_else(|panic| Err(io::Error::other(panic)))
+                .map_err(problem())?;
         let mut said = String::new();
         if let Some(mut stdout) = supervisor.stdout.take() {
             stdout.read_to_string(&mut said).await.map_err(problem())?;
@@ -307,6 +302,21 @@ impl Access {
         }
         Ok(())
     }
+}
+
+fn spawn_supervisor(folder: &Folder, program: Option<PathBuf>) -> io::Result<Child> {
+    let program = program.map_or_else(this_program, Ok)?;
+    let mut command = std::process::Command::new(program);
+    command.arg0("outlive").arg(SUPERVISE).arg(folder.path());
+    // A command can read the environment of its parent process.
+    command.env_clear();
+    let spec = folder.spec()?;
+    if !spec.clear_env {
+        command.envs(std::env::vars_os().filter(|(name, _)| !spec.withholds(name)));
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(folder.append_to("log")?);
+    // Tokio asks after it when it has ended, also if nobody here waits any more.
+    Command::from(command).spawn()
 }
 
 /// How long is waited for a supervisor that lives but does not listen. It does as soon as it has begun, unless its socket

@@ -91,6 +91,16 @@ impl Jobs {
         Ok(jobs)
     }
 
+    /// How far a job is, if there is one.
+    pub fn state(&self, id: &str) -> Result<Option<State>> {
+        let folder = Folder::new(self.path(id)?);
+        if !folder.exists() {
+            return Ok(None);
+        }
+        let stage = folder.stage().map_err(Error::io("look into", folder.path()))?;
+        Ok(Some(state(&stage)))
+    }
+
     /// Whether a job runs, or may be started by who finds it.
     pub fn may_run(&self, id: &str) -> Result<bool> {
         let folder = Folder::new(self.path(id)?);
@@ -133,12 +143,7 @@ impl Jobs {
 }
 
 fn info(id: &str, folder: &Folder) -> io::Result<JobInfo> {
-    let state = match folder.stage()? {
-        Stage::Waiting => State::Waiting,
-        Stage::Running => State::Running,
-        Stage::Lost => State::Lost,
-        Stage::Over(exit) => State::Ended { at: exit.at },
-    };
+    let state = state(&folder.stage()?);
     let is_running = state == State::Running;
     Ok(JobInfo {
         id: id.to_owned(),
@@ -148,4 +153,13 @@ fn info(id: &str, folder: &Folder) -> io::Result<JobInfo> {
         started_at: folder.begun()?.map(|begun| begun.at),
         waits_for: if is_running { folder.waits_for()? } else { None },
     })
+}
+
+fn state(stage: &Stage) -> State {
+    match stage {
+        Stage::Waiting => State::Waiting,
+        Stage::Running => State::Running,
+        Stage::Lost => State::Lost,
+        Stage::Over(exit) => State::Ended { at: exit.at },
+    }
 }

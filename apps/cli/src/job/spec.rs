@@ -43,6 +43,9 @@ pub struct JobSpec {
     pub orphan_after: Option<Duration>,
     /// How long an input request may be open while no call follows the job and no task owns it. Then the job ends.
     pub abandon_timeout: Option<Duration>,
+    /// By how much its priority is lower than that of the server, as `nice` counts it.
+    #[serde(default)]
+    pub niceness: i32,
 }
 
 impl JobSpec {
@@ -64,6 +67,7 @@ impl JobSpec {
             end_grace: Duration::from_secs(5),
             orphan_after: None,
             abandon_timeout: None,
+            niceness: 0,
         }
     }
 

@@ -103,7 +103,9 @@ impl Command {
         }
         let id = run.step_key("job");
         self.place(run, &id, label).await?;
-        let job = self.runner.jobs.start_or_find(&id, spec).await.map_err(|error| {
+        let niceness = self.runner.places.niceness(&id, &label.caller);
+        let spec = JobSpec { niceness, ..spec.clone() };
+        let job = self.runner.jobs.start_or_find(&id, &spec).await.map_err(|error| {
             self.runner.places.release(&id);
             unreachable(error)
         })?;
@@ -131,10 +133,12 @@ impl Command {
         }
         // One that runs already has outlived the server that gave it its place.
         if self.runner.jobs.may_run(id).map_err(unreachable)? {
-            places.give(id, self.capacity.force_acquire());
+            places.give(id, &label.caller, self.capacity.force_acquire());
             return Ok(());
         }
-        places.release_ended(&self.runner.jobs);
+        if self.capacity.used() >= self.capacity.max() {
+            places.release_ended(&self.runner.jobs);
+        }
         let free = match run.task_id() {
             Some(_) => None,
             // A call that is no task waits for a moment before it becomes one, or is refused.
@@ -154,7 +158,7 @@ impl Command {
                 permit
             }
         };
-        places.give(id, permit);
+        places.give(id, &label.caller, permit);
         Ok(())
     }
 
@@ -188,6 +192,7 @@ impl Command {
             end_grace: lost_after.map_or(*end_grace, |lost| longest_end(lost).min(*end_grace)),
             orphan_after: lost_after.map(orphan_after),
             abandon_timeout: Some(abandon_timeout()),
+            niceness: 0,
         }
     }
 

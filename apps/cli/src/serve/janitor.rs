@@ -54,7 +54,7 @@ async fn round(
             continue;
         }
         runner.end(&job.id).await?;
-        runner.forget(&job.id)?;
+        runner.forget(&job.id).await?;
     }
     *alone = seen;
     Ok(())

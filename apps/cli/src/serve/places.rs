@@ -46,10 +46,18 @@ pub(super) struct Places(Mutex<Held>);
 struct Held {
     /// Capacities by tool.
     capacities: HashMap<String, Capacity>,
-    /// Permits by job, and since when it has them.
-    permits: HashMap<String, (Permit, Instant)>,
+    /// Places by job.
+    places: HashMap<String, Place>,
     /// Callers by job, of commands that wait for input in a call that is no task.
     waiting: HashMap<String, String>,
+}
+
+/// The place of one job.
+struct Place {
+    /// Whom the job runs for.
+    caller: String,
+    since: Instant,
+    _permit: Permit,
 }
 
 impl Places {
@@ -60,11 +68,10 @@ impl Places {
                 continue;
             };
             let permit = self.capacity(&label.tool, None).force_acquire();
-            let mut held = self.lock();
             if job.waits_for.is_some() && job.note.is_none() {
-                held.waiting.insert(job.id.clone(), label.caller);
+                self.lock().waiting.insert(job.id.clone(), label.caller.clone());
             }
-            held.permits.insert(job.id, (permit, Instant::now()));
+            self.give(&job.id, &label.caller, permit);
         }
     }
 
@@ -81,29 +88,42 @@ impl Places {
     }
 
     pub(super) fn has(&self, job: &str) -> bool {
-        self.lock().permits.contains_key(job)
+        self.lock().places.contains_key(job)
     }
 
     /// Gives a job its place.
-    pub(super) fn give(&self, job: &str, permit: Permit) {
-        let before = self.lock().permits.insert(job.to_owned(), (permit, Instant::now()));
+    pub(super) fn give(&self, job: &str, caller: &str, permit: Permit) {
+        let place = Place { caller: caller.to_owned(), since: Instant::now(), _permit: permit };
+        let before = self.lock().places.insert(job.to_owned(), place);
         // Dropping a permit may wake others.
         drop(before);
+    }
+
+    /// The priority of a job: the lower, the more jobs its caller has already. So a caller that runs many shares the
+    /// processors with itself, and not with others and the server.
+    pub(super) fn niceness(&self, job: &str, caller: &str) -> i32 {
+        /// So many jobs of a caller run at the priority of the server.
+        const FREE: usize = 2;
+        const MAX: i32 = 15;
+        let held = self.lock();
+        let is_other = |(id, place): &(&String, &Place)| *id != job && place.caller == caller;
+        let others = held.places.iter().filter(is_other).count();
+        i32::try_from((others + 1).saturating_sub(FREE) * 2).map_or(MAX, |nice| nice.min(MAX))
     }
 
     /// Takes the place of a job back, because none of its processes is left.
     pub(super) fn release(&self, job: &str) {
         let mut held = self.lock();
         held.waiting.remove(job);
-        let permit = held.permits.remove(job);
+        let place = held.places.remove(job);
         drop(held);
-        drop(permit);
+        drop(place);
     }
 
     /// Releases the places of all jobs that exited while no call followed them.
     pub(super) fn release_ended(&self, jobs: &Jobs) {
         let held = self.lock();
-        let places = held.permits.iter().map(|(job, (_, since))| (job.clone(), *since));
+        let places = held.places.iter().map(|(job, place)| (job.clone(), place.since));
         let places: Vec<(String, Instant)> = places.collect();
         drop(held);
         for (job, since) in places {
@@ -134,5 +154,28 @@ impl Places {
 
     fn lock(&self) -> MutexGuard<'_, Held> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Places;
+
+    #[test]
+    fn priority_falls_with_the_jobs_of_the_same_caller_and_not_with_those_of_others() {
+        let places = Places::default();
+        let capacity = places.capacity("work", Some(100));
+        let start = |number: usize, caller: &str| {
+            let job = format!("{caller}-{number}");
+            places.give(&job, caller, capacity.force_acquire());
+            places.niceness(&job, caller)
+        };
+        let hostile: Vec<i32> = (0..12).map(|number| start(number, "hostile")).collect();
+        assert_eq!(hostile, [0, 0, 2, 4, 6, 8, 10, 12, 14, 15, 15, 15]);
+        assert_eq!(start(0, "honest"), 0);
+        places.release("hostile-3");
+        assert_eq!(places.niceness("hostile-2", "hostile"), 15);
+        (4..12).for_each(|number| places.release(&format!("hostile-{number}")));
+        assert_eq!(places.niceness("hostile-2", "hostile"), 2);
     }
 }

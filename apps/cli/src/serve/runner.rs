@@ -126,8 +126,7 @@ impl Runner {
     }
 
     async fn end_processes(&self, id: &str) -> job::Result<()> {
-        let info = self.jobs.list()?.into_iter().find(|job| job.id == id);
-        match info.map(|job| job.state) {
+        match self.jobs.state(id)? {
             Some(State::Running | State::Lost) => match self.jobs.find(id).await? {
                 Some(job) => job.end().await,
                 None => Ok(()),
@@ -138,11 +137,17 @@ impl Runner {
     }
 
     /// Removes what is left of a job that is over. Nobody attends it any more, nor will.
-    pub(super) fn forget(&self, id: &str) -> job::Result<()> {
+    pub(super) async fn forget(&self, id: &str) -> job::Result<()> {
         self.places.release(id);
-        self.jobs.forget(id)?;
-        let _ = fs::remove_file(self.attended.join(id));
-        Ok(())
+        let (jobs, id, lock) = (self.jobs.clone(), id.to_owned(), self.attended.join(id));
+        // It waits for the disk.
+        let forgotten = tokio::task::spawn_blocking(move || {
+            jobs.forget(&id)?;
+            let _ = fs::remove_file(lock);
+            Ok(())
+        });
+        // A runtime that ends leaves it to the janitor of the next server.
+        forgotten.await.unwrap_or(Ok(()))
     }
 
     fn end_in_the_background(self: &Arc<Self>, id: String) {
@@ -150,9 +155,11 @@ impl Runner {
         let Ok(runtime) = Handle::try_current() else { return };
         let runner = Arc::clone(self);
         let ending = async move {
-            let ended = runner.end(&id).await;
-            let done = ended.and_then(|()| runner.forget(&id));
-            if let Err(error) = done {
+            let done = async {
+                runner.end(&id).await?;
+                runner.forget(&id).await
+            };
+            if let Err(error) = done.await {
                 tracing::warn!(job = id, %error, "a command may not have ended");
             }
         };

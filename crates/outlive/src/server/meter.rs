@@ -58,28 +58,45 @@ impl ToolMeter {
 
 impl CallWatcher for ToolMeter {
     fn ended(&self, call: &Call, how: CallEnd<'_>, took: Duration) {
-        let outcome = outcome(how);
+        let ending = Ending::of(how);
         let is_task = matches!(how, CallEnd::Task(_) | CallEnd::TaskCancelled);
-        match (how, outcome) {
-            (CallEnd::Task(_), "completed") => self.tasks_completed.add(1),
-            (CallEnd::Task(_), _) => self.tasks_failed.add(1),
-            // Counted where all tasks are, by how they ended.
-            (CallEnd::TaskCancelled, _) => {}
-            (_, "completed") => self.completed.add(1),
-            (_, "cancelled") => self.cancelled.add(1),
-            (_, "input_required") => self.input_required.add(1),
-            (_, "task") => self.became_tasks.add(1),
-            _ => self.failed.add(1),
-        }
-        if !is_task {
+        if is_task {
+            match ending {
+                Ending::Completed => self.tasks_completed.add(1),
+                // Counted where all tasks are, by how they ended.
+                Ending::Cancelled => {}
+                _ => self.tasks_failed.add(1),
+            }
+        } else {
             self.took.add(took);
+            match ending {
+                Ending::Completed => self.completed.add(1),
+                Ending::Failed => self.failed.add(1),
+                Ending::Cancelled => self.cancelled.add(1),
+                Ending::InputRequired => self.input_required.add(1),
+                Ending::Task => self.became_tasks.add(1),
+            }
         }
+        if tracing::enabled!(target: CALL, tracing::Level::INFO) {
+            self.log(call, how, ending, took);
+        }
+    }
+}
+
+/// The target of the line that is logged for each call.
+const CALL: &str = "outlive::call";
+
+impl ToolMeter {
+    /// Writes one line to the log. Most programs that embed a server do not listen, so it stands apart.
+    #[cold]
+    fn log(&self, call: &Call, how: CallEnd<'_>, ending: Ending, took: Duration) {
         let principal = call.principal().key();
+        let is_task = matches!(how, CallEnd::Task(_) | CallEnd::TaskCancelled);
         tracing::info!(
-            target: "outlive::call",
+            target: CALL,
             principal,
             tool = &*self.name,
-            outcome,
+            outcome = ending.name(),
             duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             exit_code = call.exit_code(),
             task_id = task_id(call, how).map(|id| name_in_audit(principal, &id)),
@@ -100,21 +117,46 @@ pub(super) fn unknown_tool(call: &Call, name: &str) {
     );
 }
 
-/// How a call has ended, in the words of log and metrics.
-fn outcome(how: CallEnd<'_>) -> &'static str {
-    let result = match how {
-        CallEnd::Cancelled | CallEnd::TaskCancelled => return "cancelled",
-        CallEnd::Answered(result) | CallEnd::Task(result) => result,
-    };
-    match result {
-        Ok(Outcome::InputRequired(_)) => "input_required",
-        Ok(Outcome::Task(_)) => "task",
-        Ok(Outcome::Complete(Answer::Tool(result))) if result.is_error == Some(true) => "failed",
-        Ok(Outcome::Complete(Answer::TaskResult(result, _))) if result.is_error == Some(true) => {
-            "failed"
+/// How a call has ended, as log and metrics tell it.
+#[derive(Clone, Copy, Debug)]
+enum Ending {
+    Completed,
+    Failed,
+    Cancelled,
+    InputRequired,
+    Task,
+}
+
+impl Ending {
+    fn of(how: CallEnd<'_>) -> Self {
+        let result = match how {
+            CallEnd::Cancelled | CallEnd::TaskCancelled => return Self::Cancelled,
+            CallEnd::Answered(result) | CallEnd::Task(result) => result,
+        };
+        match result {
+            Ok(Outcome::InputRequired(_)) => Self::InputRequired,
+            Ok(Outcome::Task(_)) => Self::Task,
+            Ok(Outcome::Complete(Answer::Tool(result))) if result.is_error == Some(true) => {
+                Self::Failed
+            }
+            Ok(Outcome::Complete(Answer::TaskResult(result, _)))
+                if result.is_error == Some(true) =>
+            {
+                Self::Failed
+            }
+            Ok(_) => Self::Completed,
+            Err(_) => Self::Failed,
         }
-        Ok(_) => "completed",
-        Err(_) => "failed",
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::InputRequired => "input_required",
+            Self::Task => "task",
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use outlive_protocol::Endpoint;
 use tokio::{
-    net::{TcpListener, TcpStream, ToSocketAddrs, lookup_host},
+    net::{TcpListener, TcpSocket, TcpStream, ToSocketAddrs, lookup_host},
     sync::{OwnedSemaphorePermit, watch},
     task::JoinSet,
 };
@@ -67,7 +67,7 @@ pub async fn serve(
             ),
         ));
     }
-    let listener = TcpListener::bind(address).await.map_err(|error| explain(error, address))?;
+    let listener = listen(address).map_err(|error| explain(error, address))?;
     let address = listener.local_addr()?;
     // Behind a name of its own a server is reached by that name; which ones, only its owner knows.
     let hosts = if loopback { Allow::Loopback } else { Allow::Any };
@@ -138,6 +138,23 @@ impl fmt::Debug for Serving {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Serving").field("address", &self.address).finish_non_exhaustive()
     }
+}
+
+/// Connections that may wait in the system until they are accepted, where the system allows as many.
+/// A client whose connection does not fit tries again after a second, so one client that opens many
+/// at once must not fill the queue.
+const BACKLOG: u32 = 4096;
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // The port can be taken again at once after a restart. Windows means something else by it.
+    #[cfg(not(windows))]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// How long nobody has to come, after it was decided to stop, before nobody can any more.

@@ -61,6 +61,7 @@ fn watch_over(folder: &Folder) -> Result<()> {
         return Ok(());
     }
     let spec = folder.spec().map_err(problem("read what to run from"))?;
+    lower_priority(spec.niceness);
     processes::become_reaper().map_err(problem("adopt the processes of"))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -74,6 +75,15 @@ fn watch_over(folder: &Folder) -> Result<()> {
         run.start_and_watch(&begun.mark).await;
         Ok(())
     })
+}
+
+/// Lowers the priority of this process and of all that it starts, as far as the system lets it.
+fn lower_priority(niceness: i32) {
+    if niceness > 0 {
+        let _ = rustix::process::nice(niceness);
+        // Where Linux shares time out among sessions first, it has a number of its own for each.
+        let _ = std::fs::write("/proc/self/autogroup", niceness.to_string());
+    }
 }
 
 /// Tells the server that it need not wait any longer, and lets go of it.

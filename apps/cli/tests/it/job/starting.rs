@@ -185,3 +185,12 @@ fn open_in(process: &str) -> std::collections::BTreeSet<String> {
     let open = open.map(|target| target.to_string_lossy().into_owned());
     open.filter(|target| target.contains(":[") && !target.starts_with("anon_inode")).collect()
 }
+
+#[tokio::test]
+async fn command_with_a_niceness_runs_at_that_lower_priority() {
+    let own = std::process::Command::new("nice").output().unwrap();
+    let own: i32 = String::from_utf8(own.stdout).unwrap().trim().parse().unwrap();
+    let spec = JobSpec { niceness: 3, ..sh("nice") };
+    let (lines, _) = Place::new().run(&spec).await;
+    assert_eq!(lines, [(own + 3).min(19).to_string()]);
+}
