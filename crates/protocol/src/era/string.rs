@@ -31,17 +31,29 @@ pub(super) fn write(text: &str, out: &mut Vec<u8>) {
 
 /// How many bytes at the beginning stand for themselves in a string.
 pub(super) fn plain_prefix(bytes: &[u8]) -> usize {
+    // Names and most strings end within a block: for them a word is the right size to look at.
+    let plain = plain_words(&bytes[..bytes.len().min(BLOCK)]);
+    if plain < BLOCK {
+        return plain;
+    }
     // Without a branch, so that the compiler can look at a block at once.
     let is_plain = |block: &&[u8]| block.iter().fold(0, |odd, byte| odd | is_odd(*byte)) == 0;
-    let mut plain = BLOCK * bytes.chunks_exact(BLOCK).take_while(is_plain).count();
-    let (words, _) = bytes[plain..].as_chunks::<WORD>();
+    let blocks = bytes[plain..].chunks_exact(BLOCK).take_while(is_plain).count();
+    let plain = plain + BLOCK * blocks;
+    plain + plain_words(&bytes[plain..])
+}
+
+/// The same, a word at a time.
+fn plain_words(bytes: &[u8]) -> usize {
+    let (words, rest) = bytes.as_chunks::<WORD>();
+    let mut plain = 0;
     for word in words {
         match first_odd(u64::from_le_bytes(*word)) {
             WORD => plain += WORD,
             at => return plain + at,
         }
     }
-    plain + bytes[plain..].iter().take_while(|byte| is_odd(**byte) == 0).count()
+    plain + rest.iter().take_while(|byte| is_odd(**byte) == 0).count()
 }
 
 /// 1 for a byte that has to be escaped. All bytes of characters beyond ASCII stand for themselves.
