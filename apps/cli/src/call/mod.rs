@@ -1,6 +1,6 @@
 //! `outlive call`: calls a tool of any server, and stays until it is over or the user leaves.
 //!
-//! - `server`: which server is meant, and how it is reached.
+//! - `server`: which server is meant, and how it is reached. `older`: which ones were met with a handshake.
 //! - `arguments`, `schema`: what the words of the command line mean to the tool.
 //! - `attend`: sits with the call. `desk` and `form` are its questions, `screen`, `bar` and `show` what
 //!   the user sees, `link` how a URL is shown, `handles` and `origin` what is saved.
@@ -12,6 +12,7 @@ pub(crate) mod desk;
 pub(crate) mod form;
 pub(crate) mod handles;
 pub(crate) mod link;
+mod older;
 mod origin;
 pub(crate) mod outcome;
 pub(crate) mod schema;
