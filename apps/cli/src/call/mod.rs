@@ -43,7 +43,7 @@ use self::{
 use crate::trouble::{Result, Trouble};
 
 /// How long a call may take when nobody says so. Whoever sits at a terminal has Ctrl-C.
-const PATIENCE: Duration = Duration::from_secs(365 * 24 * 3600);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// How long a connection is given to end properly.
 const PARTING: Duration = Duration::from_secs(3);
@@ -155,9 +155,6 @@ async fn call(args: Args) -> Result<ExitCode> {
     let starting = starting.on_progress(move |far| {
         shown.progress(far.progress, far.total, far.message.as_deref());
     });
-    screen.begin(name);
-    let came = attend(&mut attendant, starting.into_future()).await;
-    screen.end();
     let outcome = Outcome {
         screen: &screen,
         handles: &handles,
@@ -165,6 +162,9 @@ async fn call(args: Args) -> Result<ExitCode> {
         keeps: false,
         elsewhere: None,
     };
+    screen.begin(name);
+    let came = attend(&mut attendant, starting.into_future(), &outcome).await;
+    screen.end();
     let code = match came {
         Ok((left, handle)) => outcome.tell(left, handle.as_ref(), args.detach).await,
         Err(trouble) => Err(outcome.failed(trouble)),
@@ -177,10 +177,13 @@ async fn call(args: Args) -> Result<ExitCode> {
 async fn attend(
     attendant: &mut Attendant,
     starting: impl Future<Output = outlive::client::Result<TaskHandle>>,
+    outcome: &Outcome<'_>,
 ) -> Result<(attend::Left, Option<TaskHandle>)> {
     match attendant.begin(starting).await? {
         Begun::Left(left) => Ok((left, None)),
         Begun::Handle(mut handle) => {
+            attendant.way_back =
+                outcome.handles.mine().map(|saved| outcome.command("result", &saved));
             let left = attendant.attend(&mut handle).await?;
             Ok((left, Some(handle)))
         }
