@@ -48,7 +48,7 @@ const MARKS: [(char, &str); 7] = [
 ];
 const PLAIN: (char, &str) = ('\u{fdd6}', "\u{1b}[0m");
 
-/// Marks a text, for `page` and `say`.
+/// Marks a text, for `page` and `say_painted`.
 pub(crate) fn paint(paint: Paint, text: &str) -> String {
     let (mark, _) = MARKS[paint as usize];
     format!("{mark}{}{}", text::lines(text), PLAIN.0)
@@ -65,9 +65,13 @@ pub(crate) fn page(text: &str) -> io::Result<()> {
     to_stdout(&painted(text, *IS_SHOWN, console::colors_enabled()))
 }
 
-/// Writes a line for people, which may be painted, to standard error. Nobody who can read it is no
-/// failure.
+/// Writes a line for people to standard error. Nobody who can read it is no failure.
 pub(crate) fn say(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", visible(text));
+}
+
+/// As `say`, of a text that may be painted.
+pub(crate) fn say_painted(text: &str) {
     let shown = painted(text, true, console::colors_enabled_stderr());
     let _ = writeln!(io::stderr().lock(), "{shown}");
 }

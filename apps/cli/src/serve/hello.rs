@@ -77,12 +77,12 @@ impl Hello {
 
     pub(super) fn at(&self, url: &str, json: bool) {
         self.begin();
-        talk!("\n  {}", paint(Paint::Bold, url));
+        print::say_painted(&format!("\n  {}", paint(Paint::Bold, url)));
         let width = self.tools.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
         for (index, (name, task)) in self.tools.iter().enumerate() {
             let label = if index == 0 { "tools" } else { "" };
             let line = format!("  {label:<6} {name:<width$}  {}", paint(Paint::Dim, task));
-            talk!("{}", line.trim_end());
+            print::say_painted(line.trim_end());
         }
         talk!("  data   {}", path(&self.data));
         talk!("  store  {}", plain(&self.store));

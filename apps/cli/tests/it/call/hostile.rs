@@ -285,6 +285,7 @@ fn hostile_input_requests_do_not_steer_the_terminal() {
         form.check(Kind::Data, &words);
         let said = without_own(&form.bytes());
         assert!(said.contains("\n| error: forged"), "the message is quoted: {said}");
+        assert!(!said.contains(r"\u{fdd6}"), "a mark of paint is no text: {said}");
 
         let visit = driver.run(&["call", &server, "visit"]);
         visit.until("not now");
