@@ -1,21 +1,11 @@
-"""The official Python client, at our server: `client.py VERSION URL`, or `… VERSION -- PROGRAM ARGUMENT…`.
-
-Says how each feature went as `interop-client` does: a line of JSON for each.
-"""
-
-import json
-import sys
-import warnings
+"""The official Python client, at our server: `client.py VERSION URL`, or `… VERSION -- PROGRAM ARGUMENT…`."""
 
 import anyio
+import features
 import mcp_types as types
+from features import COMMAND, MODE, MODERN, TARGET, says
 from mcp import StdioServerParameters
 from mcp.client.client import Client
-
-warnings.simplefilter("ignore")
-VERSION, TARGET, *COMMAND = sys.argv[1:]
-MODERN = VERSION == "2026-07-28"
-heard = {"logs": 0, "changes": 0, "progress": 0}
 
 
 async def elicited(context, params):
@@ -31,160 +21,33 @@ async def roots(context):
     return types.ListRootsResult(roots=[types.Root(uri="file:///interop", name="interop")])
 
 
-async def logged(params):
-    heard["logs"] += 1
-
-
-async def told(message):
-    if isinstance(message, types.ToolListChangedNotification):
-        heard["changes"] += 1
-
-
-async def progressed(progress, total, message):
-    heard["progress"] += 1
-
-
-def check(condition, why):
-    if not condition:
-        raise RuntimeError(why)
-
-
-async def says(client, name, expected, arguments=None, **more):
-    result = await client.call_tool(name, arguments or {}, **more)
-    said = "\n".join(getattr(block, "text", "") for block in result.content)
-    check(not result.is_error and expected in said, f"`{name}` says {said}")
-
-
-async def until(why, condition):
-    for _ in range(50):
-        if await condition():
-            return
-        await anyio.sleep(0.1)
-    raise RuntimeError(why)
-
-
-async def came(what):
-    return heard[what] > 0
-
-
-async def tools(client):
-    listed = (await client.list_tools()).tools
-    check(any(tool.name == "test_simple_text" for tool in listed), "the tool is not listed")
-    await says(client, "test_simple_text", "simple text")
-
-
-async def resources(client):
-    await client.list_resources()
-    check((await client.read_resource("test://static-text")).contents, "the resource is empty")
-
-
-async def prompts(client):
-    await client.list_prompts()
-    prompt = await client.get_prompt("test_prompt_with_arguments", {"arg1": "one", "arg2": "two"})
-    check(prompt.messages, "the prompt is empty")
-
-
-async def completion(client):
-    reference = types.PromptReference(type="ref/prompt", name="test_prompt_with_arguments")
-    result = await client.complete(reference, {"name": "arg1", "value": "te"})
-    check("test" in result.completion.values, f"it completes to {result.completion.values}")
-
-
 async def logging(client):
     if not MODERN:
         await client.set_logging_level("debug")
-    await says(client, "test_tool_with_logging", "logged")
-    await until("no log message came", lambda: came("logs"))
-
-
-async def progress(client):
-    await says(client, "test_tool_with_progress", "done", progress_callback=progressed)
-    check(heard["progress"] > 1, f"{heard['progress']} notifications of progress came")
-
-
-async def cancel(client):
-    async def held(expected):
-        try:
-            await says(client, "held", expected)
-            return True
-        except RuntimeError:
-            return False
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(client.call_tool, "hold", {})
-        await until("the call does not run", lambda: held("running: 1"))
-        group.cancel_scope.cancel()
-    await until("the call was not cancelled", lambda: held("cancelled: 1"))
+    await features.logging(client)
 
 
 async def listen(client):
-    if MODERN:
-        async with client.listen(tools_list_changed=True) as changes:
-            await says(client, "test_trigger_tool_change", "changed")
-            async for _ in changes:
-                return
-    await says(client, "test_trigger_tool_change", "changed")
-    await until("no change was heard of", lambda: came("changes"))
-
-
-async def elicitation(client):
-    await says(client, "test_elicitation", "ada@example.com", {"message": "Who are you?"})
-
-
-async def sampling(client):
-    await says(client, "test_sampling", "a sampled text", {"prompt": "Say something"})
-
-
-async def listing_roots(client):
-    await says(client, "test_input_required_result_list_roots", "1 roots")
-
-
-async def resumption(client):
-    await says(client, "test_reconnection", "completed successfully")
-
-
-FEATURES = {
-    "tools": tools,
-    "resources": resources,
-    "prompts": prompts,
-    "completion": completion,
-    "logging": logging,
-    "progress": progress,
-    "elicitation": elicitation,
-    "sampling": sampling,
-    "roots": listing_roots,
-    "cancel": cancel,
-    "listen": listen,
-}
+    if not MODERN:
+        return await features.listen(client)
+    async with client.listen(tools_list_changed=True) as changes:
+        await says(client, "test_trigger_tool_change", "changed")
+        async for _ in changes:
+            return
 
 
 async def main():
-    if TARGET == "--":
-        target = StdioServerParameters(command=COMMAND[0], args=COMMAND[1:])
-    else:
-        target = TARGET
-    features = dict(FEATURES)
-    if not MODERN and TARGET != "--":
-        features["resumption"] = resumption
     client = Client(
-        target,
-        mode=VERSION if MODERN else "legacy",
+        StdioServerParameters(command=COMMAND[0], args=COMMAND[1:]) if TARGET == "--" else TARGET,
+        mode=MODE,
         elicitation_callback=elicited,
         sampling_callback=sampled,
         list_roots_callback=roots,
-        logging_callback=logged,
+        logging_callback=features.logged,
         log_level="debug" if MODERN else None,
-        message_handler=told,
+        message_handler=features.told,
     )
-    async with client:
-        for feature, run in features.items():
-            why = None
-            try:
-                with anyio.fail_after(15):
-                    await run(client)
-            except Exception as error:
-                why = f"{type(error).__name__}: {error}"
-            print(json.dumps({"feature": feature, "why": why}), flush=True)
+    await features.play(client, logging=logging, listen=listen)
 
 
 anyio.run(main)

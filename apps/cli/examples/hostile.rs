@@ -2,7 +2,7 @@
 //! invisible characters, and lines that look like those of `outlive`. The tests of this crate run it.
 //!
 //! On standard input and output it is an MCP server of both eras; `--legacy` leaves the newer one out.
-//! `--broken` fails where resources and prompts are listed, `--broken-all` where anything is.
+//! `--asks` has its task ask at once, which it does after a while otherwise. `--broken` fails where resources and prompts are listed, `--broken-all` where anything is.
 //! `--http` serves what can go wrong before MCP is spoken: error pages, and the documents of a login.
 
 use std::{
@@ -20,6 +20,12 @@ const HARM: &str = "\u{1b}]0;PWNED\u{7}\u{1b}]52;c;cHduZWQ=\u{7}\u{1b}]8;;https:
 \u{0}\u{5}\u{7f}\u{8}\u{b}\u{c}\u{e}\u{85}\u{202a}\u{202b}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}\u{202c}\
 \u{200e}\u{200f}\u{61c}\u{200b}\u{200c}\u{200d}\u{2060}\u{2064}\u{feff}\u{ad}\u{34f}\u{180e}\u{e0001}\u{e0041}\
 \u{fe00}\u{fe0f}\u{e0100}\u{3164}\u{2028}\u{2029}\u{fff9}\u{fdd0}\rerror: forged\nPassword for root: ";
+
+/// The extension that lists skills.
+const SKILLS: &str = "io.modelcontextprotocol/skills";
+
+/// How often its task works when it is looked at, before it asks.
+const LOOKS: usize = 7;
 
 /// A text with a word to find it by.
 fn harm(word: &str) -> String {
@@ -39,6 +45,9 @@ fn main() -> io::Result<()> {
     };
     let mut server =
         Stdio { is_legacy: has("--legacy"), broken, looks: 0, ended: None, pending: None };
+    if has("--asks") {
+        server.looks = LOOKS;
+    }
     for line in io::stdin().lock().lines() {
         let message: Value = serde_json::from_str(&line?)?;
         server.take(&message)?;
@@ -97,6 +106,9 @@ impl Stdio {
             "prompts/list" => Ok(json!({"resultType": "complete", "prompts": [
                 {"name": harm("prompt-name"), "description": harm("prompt-description"),
                     "arguments": [{"name": harm("prompt-argument"), "required": true}]}]})),
+            "skills/list" => Ok(json!({"resultType": "complete", "skills": [
+                {"uri": harm("skill-uri"), "frontmatter": {"name": harm("skill-name"), "description": harm("skill-description")},
+                    "resources": "dynamic"}]})),
             "tools/call" => return self.call(id, params),
             "tasks/get" => Ok(self.task()),
             "tasks/list" => Ok(json!({"tasks": [legacy_task("working")]})),
@@ -161,7 +173,7 @@ impl Stdio {
                 task["error"] = error(-32603, "task-error");
                 task
             }
-            (false, 1..8, None) => task("complete", "working"),
+            (false, 1..=LOOKS, None) => task("complete", "working"),
             (false, ..) => {
                 let mut task = task("complete", "input_required");
                 task["inputRequests"] = json!({harm("key"): form()});
@@ -207,7 +219,7 @@ fn discovered() -> Value {
         "resultType": "complete",
         "supportedVersions": ["2026-07-28"],
         "capabilities": {"tools": {}, "resources": {}, "prompts": {},
-            "extensions": {tasks: {}, harm("extension"): {}}},
+            "extensions": {tasks: {}, SKILLS: {}, harm("extension"): {}}},
         "instructions": harm("instructions"),
         "_meta": {"io.modelcontextprotocol/serverInfo":
             {"name": harm("server-name"), "title": harm("server-title"), "version": harm("server-version")}},
@@ -218,7 +230,7 @@ fn initialized() -> Value {
     json!({
         "protocolVersion": "2025-11-25",
         "serverInfo": {"name": harm("server-name"), "title": harm("server-title"), "version": harm("server-version")},
-        "capabilities": {"tools": {}, "resources": {}, "prompts": {}, "experimental": {harm("experimental"): {}},
+        "capabilities": {"tools": {}, "resources": {}, "prompts": {}, "experimental": {harm("experimental"): {}}, "extensions": {SKILLS: {}},
             "tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}},
         "instructions": harm("instructions"),
     })
@@ -300,7 +312,7 @@ fn http() -> io::Result<()> {
 fn serve(stream: TcpStream, base: &str) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     loop {
-        let (mut line, mut length) = (String::new(), 0);
+        let (mut line, mut length, mut has_token) = (String::new(), 0, false);
         if stream.read_line(&mut line)? == 0 {
             return Ok(());
         }
@@ -312,6 +324,7 @@ fn serve(stream: TcpStream, base: &str) -> io::Result<()> {
             if header.is_empty() {
                 break;
             }
+            has_token |= header.starts_with("authorization:");
             if let Some(value) = header.strip_prefix("content-length:") {
                 length = value.trim().parse().unwrap_or_default();
             }
@@ -319,7 +332,13 @@ fn serve(stream: TcpStream, base: &str) -> io::Result<()> {
         let mut body = vec![0; length];
         stream.read_exact(&mut body)?;
         let request: Value = serde_json::from_slice(&body).unwrap_or_default();
-        let (status, headers, body) = page(&path, &request, base);
+        let (status, headers, body) = match has_token && path.starts_with("/mcp/full") {
+            true => {
+                let found = json!({"jsonrpc": "2.0", "id": request["id"], "result": discovered()});
+                (200, String::new(), found.to_string())
+            }
+            false => page(&path, &request, base),
+        };
         let length = body.len();
         write!(
             stream.get_mut(),
@@ -357,7 +376,8 @@ fn page(path: &str, request: &Value, base: &str) -> (u16, String, String) {
         };
         return json(json!({"issuer": issuer,
             "authorization_endpoint": format!("{base}/authorize/\u{202e}\u{200b}page"),
-            "token_endpoint": format!("{base}/token"), "registration_endpoint": format!("{base}/register/{step}"),
+            "token_endpoint": format!("{base}/token"), "revocation_endpoint": format!("{base}/revoke"),
+            "registration_endpoint": format!("{base}/register/{step}"),
             "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"]}));
     }
     match place {
@@ -368,6 +388,9 @@ fn page(path: &str, request: &Value, base: &str) -> (u16, String, String) {
         place if place.starts_with("/register/") => {
             (201, String::new(), json!({"client_id": harm("client")}).to_string())
         }
+        "/token" => json(json!({"access_token": "t", "token_type": "Bearer", "expires_in": 3600,
+            "refresh_token": "r", "scope": harm("granted")})),
+        "/revoke" => (400, String::new(), json!({"error": harm("revoked")}).to_string()),
         "/error" => {
             let refused = json!({"jsonrpc": "2.0", "id": request["id"], "error": error(-32022, "http-error")});
             (400, String::new(), refused.to_string())

@@ -4,7 +4,7 @@ use std::{fmt::Write as _, process::ExitCode, sync::Arc};
 
 use console::measure_text_width;
 use outlive::{
-    client::{Client, Error, Reason, Result as Asked, ServerView},
+    client::{Client, Error, Reason, Result as Asked, ServerView, SkillEntry},
     text,
     wire::{Prompt, Resource, ResourceTemplate, Tool, Version},
 };
@@ -81,7 +81,9 @@ async fn inspect(args: Args) -> Result<ExitCode> {
 async fn speaks(server: &Server, connection: &Connection, screen: &Arc<Screen>) -> Vec<Version> {
     let mut spoken = Vec::new();
     for version in Version::ALL {
-        let pinned = connection.connect(server, screen, |builder| builder.version(version)).await;
+        let mut pinned = connection.clone();
+        pinned.revision = Some(version.as_str().to_owned());
+        let pinned = pinned.connect(server, screen, |builder| builder).await;
         // A server may agree to another revision than the one it was offered.
         if let Ok(client) = pinned {
             if client.version().await.is_ok_and(|agreed| agreed == version)
@@ -104,12 +106,16 @@ struct Found {
     resources: Vec<Resource>,
     templates: Vec<ResourceTemplate>,
     prompts: Vec<Prompt>,
+    skills: Vec<SkillEntry>,
     /// The lists that could not be read, by their names in JSON, and why.
     failed: Vec<(&'static str, Error)>,
 }
 
 /// The names of the lists in JSON.
 const LISTS: [&str; 4] = ["tools", "resources", "resourceTemplates", "prompts"];
+
+/// The name of the list that only some servers have.
+const SKILLS: &str = "skills";
 
 impl Found {
     async fn of(client: &Client) -> Asked<Self> {
@@ -124,13 +130,15 @@ impl Found {
             resources: listed(resources, client.resources().all().await, &mut failed),
             templates: listed(templates, client.resource_templates().all().await, &mut failed),
             prompts: listed(prompts, client.prompts().all().await, &mut failed),
+            skills: listed(SKILLS, client.skills().await, &mut failed),
             failed,
         })
     }
 
     /// Why no list at all could be read, if none could.
     fn nothing(&self) -> Option<&Error> {
-        (self.failed.len() == LISTS.len()).then(|| self.failed.first().map(|(_, error)| error))?
+        let failed = |list: &&str| self.failed.iter().any(|(name, _)| name == list);
+        LISTS.iter().all(failed).then(|| self.failed.first().map(|(_, it)| it))?
     }
 
     fn as_json(&self) -> Value {
@@ -146,6 +154,7 @@ impl Found {
             "resources": self.resources,
             "resourceTemplates": self.templates,
             "prompts": self.prompts,
+            "skills": self.skills,
             "failed": self
                 .failed
                 .iter()
@@ -201,6 +210,14 @@ impl Found {
                 None,
                 it.description.as_deref(),
             );
+        }
+        page.head("Skills", Some(self.skills.len()));
+        for it in &self.skills {
+            page.entry(it.name(), Some(&it.uri), Some(it.description()));
+            if let Some(files) = it.resources.as_ref().filter(|files| files.len() > 1) {
+                let bytes: u64 = files.iter().map(|file| file.size).sum();
+                page.text(&format!("{} files, {bytes} bytes", files.len()), 6);
+            }
         }
         if !self.failed.is_empty() {
             page.head("Could not be read", Some(self.failed.len()));

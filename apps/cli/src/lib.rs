@@ -114,6 +114,22 @@ fn misread(error: &clap::Error) -> Result<ExitCode> {
     }
 }
 
+/// Every command that users can give, such as `tasks list`. Tests see by it that they have tried all.
+#[doc(hidden)]
+pub fn commands() -> Vec<String> {
+    fn collect(command: &clap::Command, path: &str, all: &mut Vec<String>) {
+        if !path.is_empty() && !command.has_subcommands() {
+            all.push(path.to_owned());
+        }
+        for part in command.get_subcommands() {
+            collect(part, format!("{path} {}", part.get_name()).trim(), all);
+        }
+    }
+    let mut all = Vec::new();
+    collect(&Program::command(), "", &mut all);
+    all
+}
+
 fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Serve(args) => serve::run(args),

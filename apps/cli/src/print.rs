@@ -48,7 +48,7 @@ const MARKS: [(char, &str); 7] = [
 ];
 const PLAIN: (char, &str) = ('\u{fdd6}', "\u{1b}[0m");
 
-/// Marks a text, for `page` and `say`.
+/// Marks a text, for `page` and `say_painted`.
 pub(crate) fn paint(paint: Paint, text: &str) -> String {
     let (mark, _) = MARKS[paint as usize];
     format!("{mark}{}{}", text::lines(text), PLAIN.0)
@@ -65,9 +65,13 @@ pub(crate) fn page(text: &str) -> io::Result<()> {
     to_stdout(&painted(text, *IS_SHOWN, console::colors_enabled()))
 }
 
-/// Writes a line for people, which may be painted, to standard error. Nobody who can read it is no
-/// failure.
+/// Writes a line for people to standard error. Nobody who can read it is no failure.
 pub(crate) fn say(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", visible(text));
+}
+
+/// As `say`, of a text that may be painted.
+pub(crate) fn say_painted(text: &str) {
     let shown = painted(text, true, console::colors_enabled_stderr());
     let _ = writeln!(io::stderr().lock(), "{shown}");
 }
@@ -219,11 +223,20 @@ impl Write for Log {
             left = &left[at + color.len().max(1)..];
         }
         shown.push_str(&visible(left));
-        io::stderr().lock().write_all(shown.as_bytes()).map(|()| line.len())
+        io::stderr().lock().write_all(one_event(&shown).as_bytes()).map(|()| line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         io::stderr().lock().flush()
+    }
+}
+
+/// An event of the log whose further lines, if it has some, cannot pass for events.
+fn one_event(text: &str) -> Cow<'_, str> {
+    let event = text.trim_end_matches('\n');
+    match event.contains('\n') {
+        true => format!("{}\n", event.replace('\n', "\n    ")).into(),
+        false => text.into(),
     }
 }
 
@@ -237,7 +250,7 @@ fn log_color(text: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Paint, hanging_within, log_color, paint, painted, visible};
+    use super::{Paint, hanging_within, log_color, one_event, paint, painted, visible};
 
     #[test]
     fn only_paint_of_the_program_becomes_escape_sequences() {
@@ -270,6 +283,12 @@ mod tests {
             hanging_within("| ", "| ", "some words that are long", Some(21)).lines().count(),
             2
         );
+    }
+
+    #[test]
+    fn line_end_in_an_event_begins_no_other_event() {
+        assert_eq!(one_event("WARN one\n"), "WARN one\n");
+        assert_eq!(one_event("WARN one\nINFO forged\n"), "WARN one\n    INFO forged\n");
     }
 
     #[test]

@@ -7,9 +7,9 @@ use super::results::{Check, Results, Status};
 /// A scenario that the suite lists and always skips.
 const NEVER_TESTED: &[&str] = &["tasks-status-notifications"];
 
-/// Scenarios of extensions that our server has. They skip every check where a server does not have
+/// Scenarios of extensions that our server and our client have. They skip every check where a peer does not use
 /// the extension: a skipped check means that something is not offered.
-const OFFERED: &str = "sep-2640-skills-";
+const OFFERED: &str = "sep-2640-";
 
 /// The check that what we send is well formed. A feature may be missing; bytes may not be wrong.
 const WELL_FORMED: &str = "wire-schema-valid";

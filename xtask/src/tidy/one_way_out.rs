@@ -14,7 +14,7 @@ const DRAWS: [&str; 4] = [
     "apps/cli/src/call/bar.rs",
     "apps/cli/src/call/form.rs",
     "apps/cli/src/doctor/machine.rs",
-    "apps/cli/src/tasks/watch.rs",
+    "apps/cli/src/tasks/watch/view.rs",
 ];
 
 /// Who speaks to the process that started it, over a pipe.

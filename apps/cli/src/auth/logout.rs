@@ -4,7 +4,10 @@ use std::{path::PathBuf, process::ExitCode};
 
 use super::{Credentials, address, trouble};
 use crate::{
-    call::{block_on, screen::Screen},
+    call::{
+        block_on,
+        screen::{Screen, shown},
+    },
     trouble::Result,
 };
 
@@ -39,8 +42,8 @@ async fn logout(args: Args) -> Result<ExitCode> {
         (true, was_in) => {
             screen.data(&serde_json::json!({"server": url, "loggedOut": was_in}).to_string());
         }
-        (false, true) => screen.talk(&format!("You are logged out of {url}.")),
-        (false, false) => screen.talk(&format!("Nobody was logged in to {url}.")),
+        (false, true) => screen.talk(&format!("You are logged out of {}.", shown(url))),
+        (false, false) => screen.talk(&format!("Nobody was logged in to {}.", shown(url))),
     }
     Ok(ExitCode::SUCCESS)
 }

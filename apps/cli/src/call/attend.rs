@@ -1,7 +1,7 @@
 //! Sits with a call until it is over: shows how far it is and what it emits, brings its questions to the
 //! user, and asks what to do when the user presses Ctrl-C.
 
-use std::{collections::BTreeSet, future::Future, pin::pin, sync::Arc};
+use std::{collections::BTreeSet, future::Future, pin::pin, sync::Arc, time::Duration};
 
 use outlive::{
     client::{self, Ask, Error, Question, Reason, TaskEvent, TaskHandle, TaskSnapshot},
@@ -20,6 +20,12 @@ use crate::{
     print,
     trouble::{Kind, Result, Trouble},
 };
+
+/// How long the answer of a call that the user leaves is waited for: it may be a task, which can be come back to.
+const LAST_WORD: Duration = Duration::from_millis(100);
+
+/// How long a server may be away before the user is told.
+pub(crate) const OUTAGE_GRACE: Duration = Duration::from_secs(3);
 
 /// Why nobody sits with a call any more.
 #[derive(Debug)]
@@ -50,6 +56,13 @@ pub(crate) enum Begun {
     Left(Left),
 }
 
+/// A server that does not answer.
+struct Outage {
+    why: String,
+    /// When the user is told of it; `None` if that is done.
+    tell_at: Option<Instant>,
+}
+
 /// Whoever sits with a call.
 pub(crate) struct Attendant {
     pub(crate) screen: Arc<Screen>,
@@ -67,6 +80,9 @@ pub(crate) struct Attendant {
     pub(crate) makes_tasks: bool,
     /// The fields that the task's open questions have, as far as they are known.
     pub(crate) known_fields: BTreeSet<String>,
+    /// The command that comes back to the task.
+    pub(crate) way_back: Option<String>,
+    outage: Option<Outage>,
     asked: mpsc::Receiver<Asked>,
     interrupts: mpsc::Receiver<()>,
     _listening: JoinSet<()>,
@@ -99,6 +115,8 @@ impl Attendant {
             only_answers: false,
             makes_tasks: false,
             known_fields: BTreeSet::new(),
+            way_back: None,
+            outage: None,
             asked,
             interrupts,
             _listening: listening,
@@ -128,14 +146,17 @@ impl Attendant {
                 // There is nothing to leave alone yet.
                 Some(Left::Detached) => self.detaches = true,
                 Some(left) => {
-                    // Meanwhile it may have become a task, which has to be told.
-                    return Ok(tokio::select! {
-                        biased;
-                        Ok(handle) = &mut starting => {
+                    // The answer that makes it a task may be here, or be about to be saved.
+                    let wait = match left {
+                        Left::Interrupted | Left::TimedOut => LAST_WORD,
+                        _ => Duration::ZERO,
+                    };
+                    return Ok(match tokio::time::timeout(wait, &mut starting).await {
+                        Ok(Ok(handle)) => {
                             self.left = Some(left);
                             Begun::Handle(handle)
                         }
-                        () = std::future::ready(()) => Begun::Left(left),
+                        _ => Begun::Left(left),
                     });
                 }
                 None => {}
@@ -157,6 +178,7 @@ impl Attendant {
                 // Kept while a question is answered: on some wires the question is part of it.
                 let mut next = pin!(events.next());
                 loop {
+                    let tell_at = self.outage.as_ref().and_then(|outage| outage.tell_at);
                     let left = tokio::select! {
                         event = &mut next => match event {
                             Some(event) => break self.happened(event)?,
@@ -165,6 +187,10 @@ impl Attendant {
                         Some(asked) = self.asked.recv() => self.answer(asked, true).await?,
                         Some(()) = self.interrupts.recv() => self.interrupted(true).await?,
                         () = until(self.deadline) => Some(Left::TimedOut),
+                        () = until(tell_at) => {
+                            self.tell_outage();
+                            None
+                        }
                         () = &mut reader_left => Some(Left::OutputFailed(OutputFailure::ReaderLeft)),
                     };
                     if left.is_some() {
@@ -209,6 +235,16 @@ impl Attendant {
                 Ok(self.screen.output_failure().map(Left::OutputFailed))
             }
             Ok(TaskEvent::Done(result)) => Ok(Some(Left::Done(result, self.came))),
+            Ok(TaskEvent::Unreachable(why)) => {
+                self.outage = Some(Outage { why, tell_at: Some(Instant::now() + OUTAGE_GRACE) });
+                Ok(None)
+            }
+            Ok(TaskEvent::Reachable) => {
+                if self.outage.take().is_some_and(|outage| outage.tell_at.is_none()) {
+                    self.screen.talk("the server answers again");
+                }
+                Ok(None)
+            }
             Ok(_) => Ok(None),
             Err(error) if error.is_transient() => {
                 self.screen.talk(&format!("{}; trying again", shown(&error.to_string())));
@@ -216,6 +252,21 @@ impl Attendant {
             }
             Err(error) => self.failed(&error),
         }
+    }
+
+    /// Tells the user that the server is away, what is done about it, and how to come back.
+    fn tell_outage(&mut self) {
+        let Some(outage) = &mut self.outage else { return };
+        outage.tell_at = None;
+        let until = match self.deadline {
+            Some(_) => "trying again until it does or --timeout is over",
+            None => "trying again until it does",
+        };
+        let mut told = format!("the server does not answer: {}; {until}", shown(&outage.why));
+        if let Some(command) = &self.way_back {
+            told.push_str(&format!("\n  to come back later: {command}"));
+        }
+        self.screen.talk(&told);
     }
 
     fn failed(&self, error: &Error) -> Result<Option<Left>> {

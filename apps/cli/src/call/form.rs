@@ -39,7 +39,7 @@ pub(crate) enum Wish {
 pub(crate) fn ask(question: &Question, known: &Map<String, Value>) -> Filled {
     let term = Term::stderr();
     let theme = theme();
-    print::say(&paint(Paint::Bold, &format!("{} asks:", shown(&question.server))));
+    print::say_painted(&paint(Paint::Bold, &format!("{} asks:", shown(&question.server))));
     let asked = match &question.ask {
         Ask::Form(form) => {
             print::say(&print::quoted(&form.message));
@@ -134,7 +134,7 @@ impl Asking<'_> {
         if let Some(description) = &self.field.description {
             // It stands before the field: whose it is must be said.
             let said = format!("{}: {description}", self.prompt());
-            print::say(&paint(Paint::Dim, &print::quoted(&said)));
+            print::say_painted(&paint(Paint::Dim, &print::quoted(&said)));
         }
         match &self.field.kind {
             Kind::Boolean if self.field.is_required || self.field.default.is_some() => {

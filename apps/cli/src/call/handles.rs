@@ -10,7 +10,7 @@ use std::{
     io::{self, Write},
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -21,7 +21,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
     origin::Origin,
-    screen::Screen,
+    screen::{Screen, shown},
     server::{Connection, Server, quoted},
 };
 use crate::{
@@ -42,7 +42,8 @@ pub(crate) struct Handles {
     folder: Arc<Result<PathBuf, String>>,
     /// Where calls that are new here come from.
     origin: Arc<Origin>,
-    /// The call that this process has to do with, as it was last saved.
+    /// The call that this process has to do with, as it was last saved. Locked while it is being saved, so that
+    /// nobody finds a file that says more than this.
     mine: Arc<Mutex<Option<SavedCall>>>,
     is_unsaved: Arc<AtomicBool>,
     screen: Arc<Screen>,
@@ -78,9 +79,14 @@ impl Handles {
         self
     }
 
-    /// The call that this process has to do with, if it is still to be gone on with.
+    /// The call that this process has to do with, if it is still to be gone on with. Waits for a save that has
+    /// begun.
     pub(crate) fn mine(&self) -> Option<SavedCall> {
-        self.mine.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<SavedCall>> {
+        self.mine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether what this process has saved can be found again.
@@ -113,7 +119,8 @@ impl Handles {
                 Ok(Some(handle)) => handles.push(handle),
                 Ok(None) => {}
                 Err(error) => {
-                    self.screen.talk(&format!("{} cannot be read: {error}", path.display()));
+                    let what = format!("{} cannot be read: {error}", path.display());
+                    self.screen.talk(&shown(&what));
                 }
             }
         }
@@ -170,7 +177,7 @@ impl Handles {
         let mut members: BTreeMap<&str, &RawValue> = serde_json::from_str(&text)?;
         members.insert("origin", &origin);
         paths::make_private(folder)?;
-        write(&path, &serde_json::to_vec(&members)?)
+        write_private(&path, &serde_json::to_vec(&members)?)
     }
 
     /// Warns once that a call is not saved. The call is made anyway.
@@ -180,24 +187,26 @@ impl Handles {
                 Ok(folder) => format!(" in {}", folder.display()),
                 Err(_) => String::new(),
             };
-            self.screen.talk(&format!(
-                "warning: this call cannot be saved{place}: {error}; it goes on without a handle\n  try: {REMEDY}"
-            ));
+            let what =
+                format!("this call cannot be saved{place}: {error}; it goes on without a handle");
+            self.screen.talk(&format!("warning: {}\n  try: {REMEDY}", shown(&what)));
         }
     }
 }
 
 impl Notebook for Handles {
     fn write(&self, call: &SavedCall) -> io::Result<()> {
+        let mut mine = self.lock();
         if let Err(error) = self.save(call) {
             self.tell_unsaved(&error);
         }
-        *self.mine.lock().unwrap_or_else(PoisonError::into_inner) = Some(call.clone());
+        *mine = Some(call.clone());
         Ok(())
     }
 
     fn erase(&self, id: &str) -> io::Result<()> {
-        self.mine.lock().unwrap_or_else(PoisonError::into_inner).take_if(|call| call.id == id);
+        let mut mine = self.lock();
+        mine.take_if(|call| call.id == id);
         let Ok(folder) = &*self.folder else { return Ok(()) };
         match fs::remove_file(path_of(folder, id)?) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -219,7 +228,9 @@ pub(crate) fn short(id: &str) -> &str {
 /// The command that goes on with a call, or with a task of a server that is not saved here.
 pub(crate) fn go_on(how: &str, id: &str, elsewhere: Option<&str>) -> String {
     match elsewhere {
-        Some(server) => format!("outlive tasks {how} {} --server {}", quoted(id), quoted(server)),
+        Some(server) => {
+            shown(&format!("outlive tasks {how} {} --server {}", quoted(id), quoted(server)))
+        }
         None => format!("outlive tasks {how} {}", short(id)),
     }
 }
@@ -268,7 +279,7 @@ fn read(path: &Path) -> io::Result<Option<SavedHandle>> {
 
 /// Writes a file that only its owner can read, whole or not at all: arguments and answers may be
 /// private.
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -321,6 +332,33 @@ mod tests {
         assert_eq!(open().all().unwrap().len(), 1);
         open().forget("abc");
         assert!(open().all().unwrap().is_empty());
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn saved_file_never_says_more_than_what_this_process_knows() {
+        const SAVES: u64 = 300;
+        let folder = env::temp_dir().join(format!("outlive-handles-race-{}", process::id()));
+        let handles = Handles::open_in(Ok(folder.clone()), &Screen::new());
+        let number = |call: &SavedCall| -> u64 { call.tool.parse().unwrap() };
+        let saving = std::thread::spawn({
+            let handles = handles.clone();
+            move || {
+                for number in 1..=SAVES {
+                    let mut call = call("abc");
+                    call.tool = number.to_string();
+                    handles.write(&call).unwrap();
+                }
+            }
+        });
+        let mut seen = 0;
+        while seen < SAVES {
+            let Some(saved) = handles.all().unwrap().pop() else { continue };
+            seen = number(&saved.call);
+            let mine = handles.mine().map_or(0, |call| number(&call));
+            assert!(mine >= seen, "the file has save {seen}, this process knows of {mine}");
+        }
+        saving.join().unwrap();
         fs::remove_dir_all(&folder).unwrap();
     }
 

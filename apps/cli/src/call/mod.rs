@@ -1,6 +1,6 @@
 //! `outlive call`: calls a tool of any server, and stays until it is over or the user leaves.
 //!
-//! - `server`: which server is meant, and how it is reached.
+//! - `server`: which server is meant, and how it is reached. `older`: which ones were met with a handshake.
 //! - `arguments`, `schema`: what the words of the command line mean to the tool.
 //! - `attend`: sits with the call. `desk` and `form` are its questions, `screen`, `bar` and `show` what
 //!   the user sees, `link` how a URL is shown, `handles` and `origin` what is saved.
@@ -12,6 +12,7 @@ pub(crate) mod desk;
 pub(crate) mod form;
 pub(crate) mod handles;
 pub(crate) mod link;
+mod older;
 mod origin;
 pub(crate) mod outcome;
 pub(crate) mod schema;
@@ -42,7 +43,7 @@ use self::{
 use crate::trouble::{Result, Trouble};
 
 /// How long a call may take when nobody says so. Whoever sits at a terminal has Ctrl-C.
-const PATIENCE: Duration = Duration::from_secs(365 * 24 * 3600);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// How long a connection is given to end properly.
 const PARTING: Duration = Duration::from_secs(3);
@@ -154,9 +155,6 @@ async fn call(args: Args) -> Result<ExitCode> {
     let starting = starting.on_progress(move |far| {
         shown.progress(far.progress, far.total, far.message.as_deref());
     });
-    screen.begin(name);
-    let came = attend(&mut attendant, starting.into_future()).await;
-    screen.end();
     let outcome = Outcome {
         screen: &screen,
         handles: &handles,
@@ -164,6 +162,9 @@ async fn call(args: Args) -> Result<ExitCode> {
         keeps: false,
         elsewhere: None,
     };
+    screen.begin(name);
+    let came = attend(&mut attendant, starting.into_future(), &outcome).await;
+    screen.end();
     let code = match came {
         Ok((left, handle)) => outcome.tell(left, handle.as_ref(), args.detach).await,
         Err(trouble) => Err(outcome.failed(trouble)),
@@ -176,10 +177,13 @@ async fn call(args: Args) -> Result<ExitCode> {
 async fn attend(
     attendant: &mut Attendant,
     starting: impl Future<Output = outlive::client::Result<TaskHandle>>,
+    outcome: &Outcome<'_>,
 ) -> Result<(attend::Left, Option<TaskHandle>)> {
     match attendant.begin(starting).await? {
         Begun::Left(left) => Ok((left, None)),
         Begun::Handle(mut handle) => {
+            attendant.way_back =
+                outcome.handles.mine().map(|saved| outcome.command("result", &saved));
             let left = attendant.attend(&mut handle).await?;
             Ok((left, Some(handle)))
         }

@@ -185,7 +185,7 @@ impl Outcome<'_> {
     }
 
     /// The command that goes on with a call.
-    fn command(&self, how: &str, saved: &SavedCall) -> String {
+    pub(crate) fn command(&self, how: &str, saved: &SavedCall) -> String {
         match task_id(saved).filter(|_| !self.handles.is_saved()) {
             Some(id) => go_on(how, id, Some(self.elsewhere.unwrap_or(&saved.server))),
             None => go_on(how, &saved.id, self.elsewhere),

@@ -15,7 +15,7 @@ use outlive::{
     wire::Version,
 };
 
-use super::screen::Screen;
+use super::{older::OlderServers, screen::Screen};
 use crate::{
     auth::{self, Credentials, Person},
     trouble::{Kind, Result, Trouble},
@@ -184,10 +184,16 @@ impl Connection {
         if let Some(revision) = &self.revision {
             builder = builder.version(read_revision(revision)?);
         }
-        change(builder)
-            .connect(server.target(screen))
-            .await
-            .map_err(|error| trouble(&error, Some(server)))
+        let mut older = self.revision.is_none().then(OlderServers::open);
+        if older.as_ref().is_some_and(|older| older.has(&server.text)) {
+            builder = builder.older_first();
+        }
+        let failed = |error| trouble(&error, Some(server));
+        let client = change(builder).connect(server.target(screen)).await.map_err(failed)?;
+        if let Some(older) = &mut older {
+            older.note(&server.text, client.is_older().await.map_err(failed)?);
+        }
+        Ok(client)
     }
 
     /// The login that is kept for a server, and a new one where somebody is here who could log in.

@@ -13,7 +13,7 @@ pub(crate) use skills::skills;
 pub(crate) use tools::{is_loopback, reach, tools};
 
 use crate::{
-    print::talk,
+    print,
     serve::config::{Mistake, Mistakes},
     trouble::Result,
 };
@@ -75,8 +75,9 @@ pub(crate) fn admit(checks: impl IntoIterator<Item = Check>) -> Result<()> {
 
 /// Says on standard error what is probably not meant so.
 pub(crate) fn warn(mistake: &Mistake) {
-    talk!("warning: {}", mistake.what);
+    print::say(&print::hanging("warning: ", "         ", &mistake.what));
     if let Some(remedy) = &mistake.remedy {
-        talk!("  try: {remedy}");
+        // Commands are copied: those are not folded.
+        print::say(&format!("  try: {}", outlive::text::line(remedy)));
     }
 }

@@ -10,9 +10,10 @@ use super::{
     runner::Runner,
 };
 use crate::{
+    call::server::quoted,
     job::State,
     print::{self, Paint, paint, talk},
-    store::without_password,
+    store::{plain, without_password},
 };
 
 pub(super) struct Hello {
@@ -61,7 +62,7 @@ impl Hello {
     fn begin(&self) {
         let version = env!("CARGO_PKG_VERSION");
         match &self.file {
-            Some(file) => talk!("outlive {version} serves {}", file.display()),
+            Some(file) => talk!("outlive {version} serves {}", path(file)),
             None => {
                 talk!("outlive {version} serves a demo, because there is no outlive.toml here.");
                 talk!("  to write your own:  outlive serve --print-demo > outlive.toml");
@@ -71,22 +72,23 @@ impl Hello {
 
     pub(super) fn on_stdio(&self) {
         self.begin();
-        talk!("  data   {}", self.data.display());
+        talk!("  data   {}", path(&self.data));
     }
 
     pub(super) fn at(&self, url: &str, json: bool) {
         self.begin();
-        talk!("\n  {}", paint(Paint::Bold, url));
+        print::say_painted(&format!("\n  {}", paint(Paint::Bold, url)));
         let width = self.tools.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
         for (index, (name, task)) in self.tools.iter().enumerate() {
             let label = if index == 0 { "tools" } else { "" };
             let line = format!("  {label:<6} {name:<width$}  {}", paint(Paint::Dim, task));
-            talk!("{}", line.trim_end());
+            print::say_painted(line.trim_end());
         }
-        talk!("  data   {}", self.data.display());
-        talk!("  store  {}", self.store);
+        talk!("  data   {}", path(&self.data));
+        talk!("  store  {}", plain(&self.store));
         if let Some(auth) = &self.auth {
-            talk!("  login  at {}, for {}", auth.places(), auth.resource);
+            let login = format!("at {}, for {}", auth.places(), auth.resource);
+            talk!("  login  {}", plain(&login));
         }
         talk!("");
         // Tokens are for the address that the outside sees.
@@ -99,15 +101,17 @@ impl Hello {
         }
     }
 
-    fn connect(&self, url: &str) {
+    fn connect(&self, address: &str) {
         let Self { name, tokens, .. } = self;
+        // Lines that are copied into a shell.
+        let (word, url) = (plain(&quoted(name)), plain(&quoted(address)));
         let header = if *tokens { " --header \"Authorization: Bearer $TOKEN\"" } else { "" };
-        talk!("  Claude Code   claude mcp add --transport http {name} {url}{header}");
-        let mut server = json!({"name": name, "type": "http", "url": url});
+        talk!("  Claude Code   claude mcp add --transport http {word} {url}{header}");
+        let mut server = json!({"name": name, "type": "http", "url": address});
         if *tokens {
             server["headers"] = json!({"Authorization": "Bearer ${input:token}"});
         }
-        talk!("  VS Code       code --add-mcp '{server}'");
+        talk!("  VS Code       code --add-mcp {}", plain(&quoted(&server.to_string())));
         let token = if *tokens { " --token-env TOKEN" } else { "" };
         match self.example {
             Some(example) => talk!("  a terminal    outlive call {url}{token} {example}"),
@@ -115,6 +119,11 @@ impl Hello {
         }
         talk!("\nCtrl-C stops the server; commands that run as tasks go on.");
     }
+}
+
+/// A path for people.
+fn path(path: &Path) -> String {
+    plain(&path.display().to_string())
 }
 
 /// Says what is waited for when the user stops the server: without a word the wait looks like a hang.

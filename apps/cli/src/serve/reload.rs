@@ -13,7 +13,12 @@ use super::{
     base_of, config,
     tools::{Changed, Tools},
 };
-use crate::{checks, print::talk, trouble::Trouble};
+use crate::{
+    checks,
+    print::{self, talk},
+    store::plain,
+    trouble::Trouble,
+};
 
 /// How often to look. Looking is one question to the file system, and works where notices of
 /// changes do not: on network drives and in containers.
@@ -54,7 +59,10 @@ pub(super) async fn follow(path: PathBuf, server: Server, mut tools: Tools) {
                 let _ = checks::admit(checks::tools(&config.tools, &base_of(Some(&path))));
                 match tools.update(&server, config.tools) {
                     Ok(changed) => tell(&path, &changed),
-                    Err(error) => talk!("error: {}: {error}", path.display()),
+                    Err(error) => {
+                        let what = format!("{}: {error}", path.display());
+                        talk!("{}", print::hanging("error: ", "       ", &what));
+                    }
                 }
             }
         }
@@ -62,6 +70,7 @@ pub(super) async fn follow(path: PathBuf, server: Server, mut tools: Tools) {
 }
 
 fn tell(path: &Path, changed: &Changed) {
+    let path = plain(&path.display().to_string());
     let parts =
         [("new", &changed.added), ("changed", &changed.replaced), ("gone", &changed.removed)];
     let parts: Vec<String> = parts
@@ -71,10 +80,9 @@ fn tell(path: &Path, changed: &Changed) {
         .collect();
     if parts.is_empty() {
         talk!(
-            "{} was written; the tools are the same ([server], [auth] and [tasks] are read at the start only)",
-            path.display()
+            "{path} was written; the tools are the same ([server], [auth] and [tasks] are read at the start only)"
         );
     } else {
-        talk!("{} was read again; {}", path.display(), parts.join("; "));
+        talk!("{path} was read again; {}", plain(&parts.join("; ")));
     }
 }

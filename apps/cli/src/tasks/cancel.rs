@@ -97,7 +97,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
             Err(trouble) if is_one || trouble.kind() == Kind::Interrupted => return Err(trouble),
             // The others are cancelled all the same.
             Err(trouble) => {
-                screen.talk(&format!("{}: {trouble}", shown(&name)));
+                screen.talk(&format!("{}: {}", shown(&name), shown(&trouble.to_string())));
                 failed = Some(Trouble::new(trouble.kind(), "not all were cancelled"));
                 continue;
             }

@@ -184,7 +184,7 @@ async fn of_server(
     match (refused, tasks.is_empty()) {
         (Some(refused), true) => Err(refused),
         (Some(refused), false) => {
-            screen.talk(&format!("{refused}; these were made from here"));
+            screen.talk(&format!("{}; these were made from here", shown(&refused.to_string())));
             Ok(tasks)
         }
         (None, _) => Ok(tasks),

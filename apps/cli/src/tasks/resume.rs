@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::{Which, WithResult, list::described, page, taken::Taken};
 use crate::{
     call::{
+        PATIENCE,
         attend::{Attendant, Begun, Left},
         desk::{Desk, Prepared},
         handles::Handles,
@@ -42,10 +43,14 @@ impl Resumed {
         let (desk, asked) = Desk::new();
         let book = handles.clone();
         let connection = taken.connection(connection);
-        let connecting =
-            connection.connect(&server, &screen, |builder| builder.answerer(desk).notebook(book));
+        let connecting = connection.connect(&server, &screen, |builder| {
+            let builder = builder.answerer(desk).notebook(book);
+            // As `outlive call` waits: the user says when it is enough.
+            builder.limits(|limits| limits.total_timeout = PATIENCE)
+        });
         let client = connecting.await?;
-        let attendant = Attendant::new(&screen, asked, prepared);
+        let mut attendant = Attendant::new(&screen, asked, prepared);
+        attendant.way_back = Some(taken.command("result"));
         Ok(Self { screen, handles, taken, client, attendant })
     }
 

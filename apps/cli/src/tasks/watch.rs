@@ -1,26 +1,23 @@
 //! `outlive tasks watch`: a live table of calls. On a terminal it is drawn over itself, elsewhere each
-//! change is a line.
+//! change is a line. What a task has printed before it asks stands before its question.
 
-use std::{
-    collections::BTreeMap,
-    io::{self, IsTerminal},
-    pin::pin,
-    process::ExitCode,
-    sync::Arc,
-    time::Duration,
-};
+mod view;
 
-use console::Term;
-use outlive::client::{Client, TaskSnapshot};
+use std::{collections::BTreeSet, pin::pin, process::ExitCode, sync::Arc, time::Duration};
+
+use outlive::client::{Client, Result as Asked, TaskHandle, TaskSnapshot};
 use serde_json::Value;
-use tokio::{sync::mpsc, task::JoinSet};
+use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
-use super::{list::tasks_of, page::state_in_words, resume::seen, table, taken::Taken};
+use self::view::View;
+use super::{list::tasks_of, resume::seen, taken::Taken};
 use crate::{
     call::{
+        attend::OUTAGE_GRACE,
         handles::Handles,
-        screen::{Screen, shown},
+        screen::Screen,
         server::{Connection, Server},
+        show,
     },
     print,
     trouble::{Kind, Result, Trouble},
@@ -33,11 +30,8 @@ const FLOOR: Duration = Duration::from_millis(100);
 /// The state of a call that nothing more is heard of.
 const UNREACHABLE: &str = "unreachable";
 
-/// The state of a task that waits for an answer.
-const INPUT_REQUIRED: &str = "input_required";
-
-/// How wide a bar is in the table.
-const BAR: usize = 16;
+/// How many lines are shown of what a task printed before it asks.
+const PRINTED: usize = 40;
 
 /// Watches calls until they are over: a table on a terminal, lines elsewhere
 #[derive(clap::Args)]
@@ -60,10 +54,20 @@ pub(crate) struct Args {
     connection: Connection,
 }
 
-/// One look at a call.
-struct Seen {
+/// What is heard of a call.
+struct News {
+    /// Which call.
     at: usize,
-    call: Value,
+    what: What,
+}
+
+enum What {
+    /// It looks like this. If it asks something new, with what it has printed before that.
+    Seen { call: Value, asks: Option<Vec<String>> },
+    /// Its server does not answer, for this reason.
+    Unreachable(String),
+    /// Its server answers again.
+    Reachable,
 }
 
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
@@ -87,15 +91,15 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     let mut reader_left = pin!(print::reader_left());
     loop {
         tokio::select! {
-            seen = told.recv() => match seen {
-                Some(seen) => view.change(seen),
+            news = told.recv() => match news {
+                Some(news) => view.take(news),
                 None => break,
             },
             () = &mut reader_left => return Ok(ExitCode::from(Kind::ReaderLeft as u8)),
             _ = tokio::signal::ctrl_c() => return Err(Trouble::new(Kind::Interrupted, "no longer watched; the tasks go on")),
         }
         // A table shows what it waits for; the reader of a pipe would not know.
-        if view.term.is_none() && view.all_wait_for_input() {
+        if !view.is_table() && view.all_wait_for_input() {
             return Err(view.unanswered());
         }
     }
@@ -104,7 +108,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
         0 => Ok(ExitCode::SUCCESS),
         lost => Err(Trouble::unreachable(format_args!(
             "{lost} of {} could not be watched to the end; what they do goes on",
-            view.calls.len()
+            view.len()
         ))
         .remedy("the same command again, once their server can be reached")),
     }
@@ -139,16 +143,17 @@ async fn look(
     connection: &Connection,
     screen: &Arc<Screen>,
     handles: Handles,
-    tell: &mpsc::Sender<Seen>,
+    tell: &mpsc::Sender<News>,
 ) {
-    let failed = |why: String| {
-        let mut call = call.described();
-        (call["state"], call["message"]) = (UNREACHABLE.into(), why.into());
-        Seen { at, call }
-    };
     if !call.is_task() {
         return;
     }
+    let tell = |what: What| tell.send(News { at, what });
+    let failed = |why: String| {
+        let mut call = call.described();
+        (call["state"], call["message"]) = (UNREACHABLE.into(), why.into());
+        What::Seen { call, asks: None }
+    };
     let connected = async {
         let connection = call.connection(connection);
         connection.connect(&call.server()?, screen, |builder| builder.notebook(handles)).await
@@ -156,31 +161,41 @@ async fn look(
     let client: Client = match connected.await {
         Ok(client) => client,
         Err(trouble) => {
-            let _ = tell.send(failed(trouble.to_string())).await;
+            let _ = tell(failed(trouble.to_string())).await;
             return;
         }
     };
-    let handle = match call.resume(&client).await {
+    let mut handle = match call.resume(&client).await {
         Ok(handle) => handle,
         Err(error) => {
-            let _ = tell.send(failed(error.to_string())).await;
+            let _ = tell(failed(error.to_string())).await;
             return;
         }
     };
+    let (mut asking, mut outage) = (Asking::default(), Outage::default());
     loop {
-        let pause = match handle.look().await {
-            Ok(Some(task)) => {
+        let pause = match asking.look(&mut handle).await {
+            Ok(Some((task, asks))) => {
+                if outage.ends() {
+                    let _ = tell(What::Reachable).await;
+                }
                 let (is_over, pause) = (task.status.is_over(), pause(&task));
-                let _ = tell.send(Seen { at, call: seen(call.described(), &task) }).await;
+                let call = seen(call.described(), &task);
+                let _ = tell(What::Seen { call, asks }).await;
                 if is_over {
                     break;
                 }
                 pause
             }
             Ok(None) => break,
-            Err(error) if error.is_transient() => POLL,
+            Err(error) if error.is_transient() => {
+                if outage.goes_on() {
+                    let _ = tell(What::Unreachable(error.to_string())).await;
+                }
+                POLL
+            }
             Err(error) => {
-                let _ = tell.send(failed(error.to_string())).await;
+                let _ = tell(failed(error.to_string())).await;
                 break;
             }
         };
@@ -189,135 +204,60 @@ async fn look(
     client.close().await;
 }
 
+/// What a task has asked and printed so far.
+#[derive(Default)]
+struct Asking {
+    /// The keys of the questions that are open.
+    open: BTreeSet<String>,
+    /// The number of the last segment that was read.
+    after: u64,
+}
+
+impl Asking {
+    /// Looks at a task. If it asks something new, reads what it has printed before that.
+    async fn look(
+        &mut self,
+        handle: &mut TaskHandle,
+    ) -> Asked<Option<(TaskSnapshot, Option<Vec<String>>)>> {
+        let Some(task) = handle.look().await? else { return Ok(None) };
+        let questions = task.questions.iter().flat_map(|questions| questions.iter());
+        let open: BTreeSet<String> = questions.map(|(key, _)| key.to_owned()).collect();
+        if open.is_subset(&self.open) {
+            self.open = open;
+            return Ok(Some((task, None)));
+        }
+        let segments = handle.emitted(self.after).await?;
+        self.after = segments.last().map_or(self.after, |last| last.number);
+        self.open = open;
+        let lines: Vec<String> = segments
+            .iter()
+            .flat_map(|it| show::text(&it.block).lines().map(str::to_owned).collect::<Vec<_>>())
+            .collect();
+        let skipped = lines.len().saturating_sub(PRINTED);
+        let mark = (skipped > 0).then(|| format!("[{skipped} lines before these]"));
+        Ok(Some((task, Some(mark.into_iter().chain(lines.into_iter().skip(skipped)).collect()))))
+    }
+}
+
+/// Since when a server does not answer, and whether that was told.
+#[derive(Default)]
+struct Outage(Option<(Instant, bool)>);
+
+impl Outage {
+    /// Notes that it does not answer. Returns whether it is time to tell.
+    fn goes_on(&mut self) -> bool {
+        let (since, is_told) = self.0.get_or_insert_with(|| (Instant::now(), false));
+        let is_due = !*is_told && since.elapsed() >= OUTAGE_GRACE;
+        *is_told |= is_due;
+        is_due
+    }
+
+    /// Notes that it answers. Returns whether that has to be told.
+    fn ends(&mut self) -> bool {
+        self.0.take().is_some_and(|(_, is_told)| is_told)
+    }
+}
+
 fn pause(task: &TaskSnapshot) -> Duration {
     task.poll.map_or(POLL, Duration::from_millis).clamp(FLOOR, POLL)
-}
-
-/// A call that is watched.
-struct Call {
-    taken: Taken,
-    seen: Value,
-}
-
-/// What is shown.
-struct View<'a> {
-    screen: &'a Screen,
-    is_json: bool,
-    term: Option<Term>,
-    calls: Vec<Call>,
-    /// What was last said of each, where changes are lines.
-    said: BTreeMap<usize, String>,
-    drawn: usize,
-}
-
-impl<'a> View<'a> {
-    fn new(screen: &'a Screen, is_json: bool, calls: Vec<Taken>) -> Self {
-        let calls = calls.into_iter().map(|taken| Call { seen: taken.described(), taken });
-        let calls = calls.collect();
-        let term = (!is_json && io::stdout().is_terminal()).then(Term::stdout);
-        Self { screen, is_json, term, calls, said: BTreeMap::new(), drawn: 0 }
-    }
-
-    fn change(&mut self, seen: Seen) {
-        if let Some(call) = self.calls.get_mut(seen.at) {
-            call.seen = seen.call;
-        }
-        self.draw();
-    }
-
-    fn draw(&mut self) {
-        let rows: Vec<Vec<String>> = self.calls.iter().map(Call::row).collect();
-        let Some(term) = &self.term else {
-            for (at, row) in rows.iter().enumerate() {
-                let line = match self.is_json {
-                    true => {
-                        self.calls.get(at).map(|call| call.seen.to_string()).unwrap_or_default()
-                    }
-                    false => row.join("  ").trim_end().to_owned(),
-                };
-                if self.said.get(&at) != Some(&line) {
-                    self.screen.data(&line);
-                    self.said.insert(at, line);
-                }
-            }
-            return;
-        };
-        let width = usize::from(term.size().1).saturating_sub(1);
-        let lines =
-            table::lines(&["HANDLE", "TOOL", "STATE", "PROGRESS", "MESSAGE"], &rows, Some(width));
-        // A terminal that went away shows nothing, and that is no failure.
-        let _ = term.clear_last_lines(self.drawn);
-        for line in &lines {
-            let _ = term.write_line(line);
-        }
-        self.drawn = lines.len();
-    }
-
-    fn count(&self, state: &str) -> usize {
-        self.calls.iter().filter(|call| call.seen["state"] == state).count()
-    }
-
-    /// Whether everything that is not over waits for an answer, and something does.
-    fn all_wait_for_input(&self) -> bool {
-        let is = |call: &Call, states: &[&str]| {
-            call.seen["state"].as_str().is_some_and(|state| states.contains(&state))
-        };
-        self.count(INPUT_REQUIRED) > 0
-            && self.calls.iter().all(|call| {
-                is(
-                    call,
-                    &["calling", INPUT_REQUIRED, UNREACHABLE, "completed", "failed", "cancelled"],
-                )
-            })
-    }
-
-    /// All tasks that are left wait for input, and there is no terminal.
-    fn unanswered(&self) -> Trouble {
-        self.hint();
-        let asking = self.calls.iter().filter(|call| call.seen["state"] == INPUT_REQUIRED);
-        let commands: Vec<String> = asking.map(|call| call.taken.command("answer")).collect();
-        let what = match commands.len() {
-            1 => "a task waits for an answer".to_owned(),
-            count => format!("{count} tasks wait for answers"),
-        };
-        Trouble::new(Kind::Unanswered, format!("{what}, and nothing else goes on"))
-            .remedy(commands.join("\n       "))
-    }
-
-    /// How to get the results that are there.
-    fn hint(&self) {
-        for call in self.calls.iter().filter(|call| call.seen["state"] == "completed") {
-            self.screen.talk(&call.taken.command("result"));
-        }
-    }
-}
-
-impl Call {
-    fn row(&self) -> Vec<String> {
-        let text = |key: &str| shown(self.seen[key].as_str().unwrap_or_default());
-        let state = state_in_words(self.seen["state"].as_str().unwrap_or_default());
-        let questions = self.seen["questions"].as_object();
-        let message = match questions.and_then(|questions| questions.values().next()) {
-            Some(question) => {
-                let asked = question.pointer("/params/message").and_then(Value::as_str);
-                format!("asks: {}", shown(asked.unwrap_or("a question")))
-            }
-            None => text("message"),
-        };
-        let far = bar(&self.seen["progress"]);
-        vec![shown(self.taken.name()), text("tool"), state, far, message]
-    }
-}
-
-/// How far a task is, as a bar where there is a total.
-fn bar(far: &Value) -> String {
-    let Some(done) = far["progress"].as_f64() else { return String::new() };
-    match far["total"].as_f64().filter(|total| *total > 0.0) {
-        Some(total) => {
-            let part = (done / total).clamp(0.0, 1.0);
-            let full = (part * BAR as f64) as usize;
-            format!("[{}{}] {:>3.0}%", "=".repeat(full), " ".repeat(BAR - full), part * 100.0)
-        }
-        None => done.to_string(),
-    }
 }

@@ -118,11 +118,11 @@ impl Place {
     }
 }
 
-fn raw(value: &Value) -> RawJson {
+pub(crate) fn raw(value: &Value) -> RawJson {
     to_raw_value(value).unwrap()
 }
 
-fn task(id: &str, principal: &str, kind: &str) -> NewTask {
+pub(crate) fn task(id: &str, principal: &str, kind: &str) -> NewTask {
     NewTask {
         id: TaskId::new(id),
         principal: principal.to_owned(),
@@ -142,7 +142,7 @@ fn task(id: &str, principal: &str, kind: &str) -> NewTask {
 }
 
 /// Makes a task that a worker has which never says anything more.
-async fn start(store: &dyn Store, new: NewTask) -> Lease {
+pub(crate) async fn start(store: &dyn Store, new: NewTask) -> Lease {
     let worker = Some((WorkerId::new("worker-1"), Duration::from_secs(3600)));
     match store.create(NewTask { worker, ..new }).await.unwrap() {
         Created::New { lease: Some(lease), .. } => lease,

@@ -107,6 +107,18 @@ async fn play(scenario: &str, client: &Client, context: &Value) -> Done {
             let schema = &tool.input_schema;
             client.call_tool("json_schema_echo", json!({"schema": schema})).await?;
         }
+        // Listing must read no file.
+        "sep-2640-client-no-prefetch" => {
+            client.skills().await?;
+        }
+        scenario if scenario.starts_with("sep-2640-client-verify-") => {
+            for skill in client.skills().await? {
+                client.load_skill(&skill).await?;
+                for file in skill.resources.iter().flatten() {
+                    client.read_skill_file(&skill, &file.uri).await?;
+                }
+            }
+        }
         scenario if scenario.starts_with("auth/") => {
             client.call_tool("test-tool", json!({})).await?;
         }

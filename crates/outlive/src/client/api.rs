@@ -80,6 +80,16 @@ impl Client {
         Ok(self.core.established().await?.era.version())
     }
 
+    /// Whether the server was met with a handshake, as before 2026-07-28. Another process can then say
+    /// [`ClientBuilder::older_first`].
+    ///
+    /// # Errors
+    ///
+    /// When the server cannot be reached.
+    pub async fn is_older(&self) -> Result<bool> {
+        Ok(self.core.established().await?.era.has_sessions())
+    }
+
     /// Calls a tool and waits for its result, whatever happens in between: questions, a task.
     /// A tool that ran and failed is a result too.
     pub fn call_tool(&self, name: impl Into<String>, arguments: impl Serialize) -> Call<ToolCall> {

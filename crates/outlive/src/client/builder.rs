@@ -36,6 +36,7 @@ pub struct ClientBuilder {
     limits: ClientLimits,
     version: Option<Version>,
     eras: EraMemory,
+    older_first: bool,
     tokens: Option<Tokens>,
     headers: HeaderMap,
     roots: Option<std::path::PathBuf>,
@@ -65,6 +66,7 @@ impl ClientBuilder {
             limits: ClientLimits::default(),
             version: None,
             eras: EraMemory::shared(),
+            older_first: false,
             tokens: None,
             headers: HeaderMap::new(),
             roots: None,
@@ -123,6 +125,14 @@ impl ClientBuilder {
     /// Where the generations of servers are remembered, in place of the process's own memory.
     pub fn eras(mut self, memory: EraMemory) -> Self {
         self.eras = memory;
+        self
+    }
+
+    /// Tries the handshake of the revisions before 2026-07-28 first: for a server that was of that generation when
+    /// another process met it. Older servers log what they do not know, so they are spared the question. One that has
+    /// no handshake any more is found out as always.
+    pub fn older_first(mut self) -> Self {
+        self.older_first = true;
         self
     }
 
@@ -221,6 +231,7 @@ impl ClientBuilder {
             limits: self.limits,
             pinned: self.version.and_then(|version| client_era(version.as_str())),
             eras: self.eras,
+            older_first: self.older_first,
             headers: self.headers,
             http,
             with_http_sse: self.http_sse,

@@ -215,8 +215,9 @@ impl Calling {
                 Some(code::METHOD_NOT_FOUND | code::INVALID_REQUEST) if may_insist => {
                     insisted = true;
                 }
+                // Once it got lost, what comes of a later try says nothing of the first.
                 None if key.is_some()
-                    && error.may_have_run()
+                    && (error.may_have_run() || lost > 0)
                     && is_lost(&error)
                     && lost < RESENDS =>
                 {
@@ -225,7 +226,8 @@ impl Calling {
                     tokio::time::sleep(wait + jitter(wait / 4)).await;
                 }
                 _ => {
-                    if let (false, Some(record)) = (error.may_have_run(), record) {
+                    let may_have_run = error.may_have_run() || (lost > 0 && is_lost(&error));
+                    if let (false, Some(record)) = (may_have_run, record) {
                         let _ = record.erase().await;
                     }
                     return Err(error);

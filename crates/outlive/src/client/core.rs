@@ -49,6 +49,7 @@ pub(crate) struct Settings {
     pub(crate) limits: ClientLimits,
     pub(crate) pinned: Option<&'static dyn ClientEra>,
     pub(crate) eras: EraMemory,
+    pub(crate) older_first: bool,
     pub(crate) headers: HeaderMap,
     pub(crate) http: HttpOptions,
     pub(crate) with_http_sse: bool,
@@ -68,6 +69,8 @@ pub(crate) struct Core {
     closed: AtomicBool,
     /// Whether the program at the other end of the pipe turned out to want a handshake.
     older: AtomicBool,
+    /// Whether the server is taken for one that wants a handshake before that is known.
+    older_first: AtomicBool,
 }
 
 impl fmt::Debug for Core {
@@ -83,6 +86,7 @@ impl Core {
         declared: Declared,
         dispatch: Arc<Dispatch>,
     ) -> Self {
+        let older_first = settings.older_first.into();
         Self {
             target,
             settings,
@@ -93,6 +97,7 @@ impl Core {
             connecting: tokio::sync::Mutex::new(()),
             closed: false.into(),
             older: false.into(),
+            older_first,
         }
     }
 
@@ -144,6 +149,16 @@ impl Core {
 
     pub(crate) fn note_older(&self) {
         self.older.store(true, Ordering::Release);
+    }
+
+    /// Whether the server is to be taken for an older one until it turns out otherwise.
+    pub(crate) fn tries_older_first(&self) -> bool {
+        self.older_first.load(Ordering::Acquire)
+    }
+
+    /// It has turned out otherwise.
+    pub(crate) fn note_not_older(&self) {
+        self.older_first.store(false, Ordering::Release);
     }
 
     /// Speaks by other rules over the same connection: the server said which.

@@ -114,11 +114,15 @@ async fn over_http(core: &Arc<Core>, url: &str) -> Result<Arc<Established>> {
             false => pinned_modern(core, way(), pinned).await,
         };
     }
-    match memory.of(&place) {
+    let expected = core.tries_older_first().then_some(Found::Legacy);
+    match memory.of(&place).or(expected) {
         Some(Found::Legacy) => match shake_hands(core, way(), client::newest_legacy()).await {
-            Ok(made) => return Ok(made),
+            Ok(made) => {
+                memory.note(&place, Found::Legacy);
+                return Ok(made);
+            }
             Err(failed) if says_nothing(&failed) => return Err(failed.into()),
-            Err(_) => {}
+            Err(_) => core.note_not_older(),
         },
         Some(Found::HttpSse) => {
             if let Ok(made) = over_http_sse(core, &link, client::newest_legacy()).await {

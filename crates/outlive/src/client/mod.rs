@@ -47,6 +47,7 @@ mod notebook;
 mod notice;
 mod notices;
 mod request;
+mod skills;
 mod stream;
 mod subscription;
 mod target;
@@ -78,6 +79,7 @@ pub use outlive_transport::client::{
     child::{Program, Stderr},
 };
 pub use request::Progress;
+pub use skills::{SkillEntry, SkillFile};
 pub use stream::{Segment, StreamTool, ToolStream};
 pub use subscription::{Filter, Subscription};
 pub use target::{Opened, Target};

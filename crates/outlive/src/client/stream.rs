@@ -7,7 +7,7 @@
 mod legacy;
 mod modern;
 
-pub(crate) use modern::{CatchUp, Feed, fed};
+pub(crate) use modern::{CatchUp, Feed, emitted, fed};
 
 use std::{
     pin::Pin,

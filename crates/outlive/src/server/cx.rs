@@ -152,7 +152,12 @@ impl Cx {
         self.call.principal()
     }
 
-    /// The request's `_meta`, with all its keys.
+    /// The request's `_meta`.
+    ///
+    /// A call that runs for its request has all keys. A stored task keeps only `progressToken`, the trace
+    /// (`traceparent`, `tracestate`, `baggage`), and keys that begin with `io.modelcontextprotocol/` or `dev.outlive/`:
+    /// the others are gone when the task runs again from its store, such as after a restart. Record what a handler
+    /// needs of them in a step.
     pub fn meta(&self) -> Option<Meta> {
         #[derive(serde::Deserialize)]
         struct Params {

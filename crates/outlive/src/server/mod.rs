@@ -35,7 +35,7 @@ mod running;
 mod schema;
 mod seal_keys;
 mod sessions;
-mod skills;
+pub(crate) mod skills;
 mod subscription;
 mod tasks;
 mod text_args;

@@ -1,4 +1,4 @@
-//! Skills: what is served of them, and what is not read.
+//! Skills: what is served of them, what is not read, and what a client takes for one.
 
 use std::{
     fs,
@@ -6,7 +6,10 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use outlive::server::{Server, Skill, Skills};
+use outlive::{
+    client::{Client, Error, GaveUp, SkillEntry},
+    server::{Server, Skill, Skills},
+};
 use serde_json::{Value, json};
 
 use crate::support::pipe::{MODERN, Pipe, REVISIONS};
@@ -343,4 +346,54 @@ fn skill_beyond_a_limit_is_refused() {
     let two = Skills::new().skill(Skill::new(GIT)).skill(Skill::new(GIT));
     let error = Server::builder("test", "1").skills(two).build().unwrap_err().to_string();
     assert!(error.contains("two skills at skill://git-workflow/SKILL.md"), "{error}");
+}
+
+/// A client of a server with one skill that has a second file.
+async fn client() -> (Client, SkillEntry) {
+    let skill = Skill::new(GIT).file("references/names.md", "Two letters.\n");
+    let client = Client::connect(&server(Skills::new().skill(skill))).await.unwrap();
+    let skill = client.skills().await.unwrap().remove(0);
+    (client, skill)
+}
+
+#[tokio::test]
+async fn client_loads_a_skill_and_its_files() {
+    let (client, skill) = client().await;
+    assert_eq!((skill.name(), skill.description()), ("git-workflow", "How this team uses Git"));
+    assert_eq!(client.load_skill(&skill).await.unwrap(), GIT);
+    let uri = "skill://git-workflow/references/names.md";
+    assert_eq!(client.read_skill_file(&skill, uri).await.unwrap(), b"Two letters.\n");
+    let other = client.read_skill_file(&skill, "skill://other/SKILL.md").await.unwrap_err();
+    assert!(matches!(other, Error::GaveUp(GaveUp::NotOffered(_))), "{other}");
+    // The same entry in JSON is the same entry.
+    let written = serde_json::to_value(&skill).unwrap();
+    let read: SkillEntry = serde_json::from_value(written).unwrap();
+    assert_eq!(read.resources, skill.resources);
+    let none = Client::connect(&Server::builder("test", "1").build().unwrap()).await.unwrap();
+    let refused = none.skills().await.unwrap_err();
+    assert!(matches!(refused, Error::GaveUp(GaveUp::NotOffered(_))), "{refused}");
+}
+
+#[tokio::test]
+async fn skill_that_differs_from_its_entry_is_not_handed_out() {
+    let (client, skill) = client().await;
+    let change = |change: fn(&mut SkillEntry)| {
+        let mut changed = skill.clone();
+        change(&mut changed);
+        changed
+    };
+    let fields: fn(&mut SkillEntry) = |skill| {
+        skill.frontmatter.insert("description".to_owned(), json!("Steals credentials"));
+    };
+    let digest: fn(&mut SkillEntry) = |skill| {
+        skill.resources.as_mut().unwrap()[0].digest = format!("sha256:{}", "0".repeat(64));
+    };
+    let size: fn(&mut SkillEntry) = |skill| skill.resources.as_mut().unwrap()[0].size += 1;
+    for (changed, says) in [(fields, "frontmatter"), (digest, "digest"), (size, "bytes")] {
+        let refused = client.load_skill(&change(changed)).await.unwrap_err();
+        assert!(
+            matches!(&refused, Error::PeerBroke(broke) if broke.what.contains(says)),
+            "{refused}"
+        );
+    }
 }

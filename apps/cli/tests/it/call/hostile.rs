@@ -1,7 +1,12 @@
-//! A server that means harm (`examples/hostile.rs`), in front of every command, in a real terminal:
-//! nothing that it wrote steers the terminal, hides, or looks like a line of the program.
+//! Servers (`examples/hostile.rs`), callers and files that mean harm, in front of every command, in a real terminal:
+//! nothing that they wrote steers the terminal, hides, or looks like a line of the program.
+
+#[cfg(target_os = "linux")]
+mod operator; // what callers, files and folders can say to the operator of a server
 
 use std::{
+    cell::RefCell,
+    collections::BTreeSet,
     fs,
     io::{BufRead, BufReader},
     process::{Child, Command, Stdio},
@@ -19,6 +24,95 @@ const INVISIBLE: &str = "\u{85}\u{90}\u{9b}\u{9c}\u{9d}\u{202a}\u{202b}\u{202d}\
 \u{200e}\u{200f}\u{61c}\u{200b}\u{200c}\u{200d}\u{2060}\u{2064}\u{feff}\u{ad}\u{34f}\u{180e}\u{e0001}\u{e0041}\
 \u{fe00}\u{fe0f}\u{e0100}\u{3164}\u{2028}\u{2029}\u{fff9}\u{fdd0}";
 
+/// What does harm, as far as it can be the name of a file.
+const HARM: &str = "\u{1b}]0;PWNED\u{7}\u{1b}[2J\u{1b}[8m\u{1b}[31m\u{9b}2J";
+const LINES: &str = "\rerror: forged\nPassword for root: ";
+
+/// A text with a word to find it by.
+fn harm(word: &str) -> String {
+    format!("<{word}>{HARM}{INVISIBLE}{LINES}")
+}
+
+/// Which commands each test drives.
+const LISTS: &[&str] = &["inspect"];
+const RESULTS: &[&str] = &["call"];
+const INPUT_REQUESTS: &[&str] = &["call"];
+const TASKS: &[&str] = &[
+    "call",
+    "tasks list",
+    "tasks get",
+    "tasks watch",
+    "tasks answer",
+    "tasks result",
+    "tasks cancel",
+    "tasks forget",
+];
+const LEGACY_TASKS: &[&str] = &["call", "tasks list"];
+const PAGES: &[&str] = &["inspect", "call", "login", "whoami", "logout"];
+const SERVING: &[&str] = &["serve", "doctor", "jobs list", "jobs end"];
+const STORE: &[&str] = &[
+    "store list",
+    "store show",
+    "store retry",
+    "store purge",
+    "store migrate",
+    "tasks list",
+    "tasks answer",
+    "tasks cancel",
+];
+/// What prints nothing that others wrote.
+const OWN_TEXT: &[&str] = &["completions"];
+
+#[test]
+fn every_command_meets_hostile_text() {
+    let driven =
+        [LISTS, RESULTS, INPUT_REQUESTS, TASKS, LEGACY_TASKS, PAGES, SERVING, STORE, OWN_TEXT];
+    let driven: BTreeSet<String> =
+        driven.iter().flat_map(|it| it.iter()).map(|it| (*it).to_owned()).collect();
+    let all: BTreeSet<String> = outlive_cli::commands().into_iter().collect();
+    assert_eq!(driven, all, "a test of this module has to drive each command");
+}
+
+/// The program, in a test that promises to drive some of its commands.
+struct Driver {
+    outlive: Outlive,
+    promised: &'static [&'static str],
+    driven: RefCell<BTreeSet<String>>,
+}
+
+impl Driver {
+    fn new(promised: &'static [&'static str]) -> Self {
+        Self { outlive: Outlive::new(), promised, driven: RefCell::default() }
+    }
+
+    /// Runs the program at a terminal.
+    #[track_caller]
+    fn run(&self, arguments: &[&str]) -> Recorded {
+        self.run_with("", arguments)
+    }
+
+    #[track_caller]
+    fn run_with(&self, variables: &str, arguments: &[&str]) -> Recorded {
+        let is_meant = |command: &&&str| {
+            let words: Vec<&str> = command.split(' ').collect();
+            arguments.starts_with(&words)
+        };
+        let command = self.promised.iter().find(is_meant);
+        let command = command.unwrap_or_else(|| panic!("{arguments:?} is not promised"));
+        self.driven.borrow_mut().insert((*command).to_owned());
+        Recorded::run(&self.outlive, variables, arguments)
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            let promised = self.promised.iter().map(|it| (*it).to_owned());
+            assert_eq!(*self.driven.borrow(), promised.collect::<BTreeSet<String>>());
+        }
+    }
+}
+
 /// The program at a terminal, with every byte that it wrote.
 struct Recorded {
     terminal: Terminal,
@@ -26,10 +120,10 @@ struct Recorded {
 }
 
 impl Recorded {
-    fn run(outlive: &Outlive, arguments: &[&str]) -> Self {
+    fn run(outlive: &Outlive, variables: &str, arguments: &[&str]) -> Self {
         let number = fs::read_dir(outlive.folder.file("")).unwrap().count();
         let file = outlive.folder.file(&format!("recorded-{number}"));
-        Self { terminal: Terminal::record(outlive, arguments, &file), file }
+        Self { terminal: Terminal::record(outlive, variables, arguments, &file), file }
     }
 
     fn bytes(&self) -> String {
@@ -103,7 +197,7 @@ fn without_own(bytes: &str) -> String {
         let (numbers, last) = (&rest[..end], rest[end..].chars().next().unwrap_or(' '));
         let is_own = match last {
             'm' => numbers.split(';').all(|it| {
-                ["", "0", "1", "2", "5", "22", "31", "32", "33", "35", "36", "38", "39"]
+                ["", "0", "1", "2", "3", "5", "22", "31", "32", "33", "34", "35", "36", "38", "39"]
                     .contains(&it)
                     || numbers == "38;5;8"
             }),
@@ -125,7 +219,7 @@ fn server(era: &str) -> String {
 
 #[test]
 fn hostile_lists_do_not_steer_the_terminal() {
-    let outlive = Outlive::new();
+    let driver = Driver::new(LISTS);
     let words = [
         "stderr",
         "server-name",
@@ -146,24 +240,26 @@ fn hostile_lists_do_not_steer_the_terminal() {
         "template-uri",
         "prompt-name",
         "prompt-argument",
+        "skill-uri",
+        "skill-name",
+        "skill-description",
     ];
     for era in ERAS {
         let server = server(era);
-        Recorded::run(&outlive, &["inspect", &server]).check(Kind::Talk, &words);
-        let json = Recorded::run(&outlive, &["inspect", "--json", &server]);
+        driver.run(&["inspect", &server]).check(Kind::Talk, &words);
+        let json = driver.run(&["inspect", "--json", &server]);
         json.check(Kind::Talk, &["server-title", "tool-name"]);
         assert!(json.bytes().contains(r"\u202e"), "JSON stays JSON");
+        driver.run(&["inspect", "--all-versions", &server]).check(Kind::Talk, &words);
     }
 }
 
 #[test]
 fn hostile_results_and_errors_do_not_steer_the_terminal() {
-    let outlive = Outlive::new();
+    let driver = Driver::new(RESULTS);
     for era in ERAS {
         let server = server(era);
-        let run = |words: &[&str]| {
-            Recorded::run(&outlive, &[&["call", server.as_str()][..], words].concat())
-        };
+        let run = |words: &[&str]| driver.run(&[&["call", server.as_str()][..], words].concat());
         let result = ["result", "mime", "link-uri", "link-name", "embedded-uri", "structured"];
         run(&["good"]).check(Kind::Data, &result);
         run(&["good", "--json"]).check(Kind::Talk, &["result", "embedded", "structured-key"]);
@@ -179,67 +275,86 @@ fn hostile_results_and_errors_do_not_steer_the_terminal() {
 
 #[test]
 fn hostile_input_requests_do_not_steer_the_terminal() {
-    let outlive = Outlive::new();
+    let driver = Driver::new(INPUT_REQUESTS);
     for era in ERAS {
         let server = server(era);
-        let form = Recorded::run(&outlive, &["call", &server, "ask"]);
+        let form = driver.run(&["call", &server, "ask"]);
         form.fill();
         let words =
             ["form", "field-title", "field-description", "enum-name", "const-title", "boolean"];
         form.check(Kind::Data, &words);
         let said = without_own(&form.bytes());
         assert!(said.contains("\n| error: forged"), "the message is quoted: {said}");
+        assert!(!said.contains(r"\u{fdd6}"), "a mark of paint is no text: {said}");
 
-        let visit = Recorded::run(&outlive, &["call", &server, "visit"]);
+        let visit = driver.run(&["call", &server, "visit"]);
         visit.until("not now");
         visit.terminal.press(&["Enter"]);
         visit.check(Kind::Data, &["url-message", "url"]);
         let said = without_own(&visit.bytes());
         assert!(said.contains("host: evil.example\r\n"), "the host stands apart: {said}");
         // Nobody is here who could be asked.
-        let ran = outlive.run(&["call", &server, "ask"]);
+        let ran = driver.outlive.run(&["call", &server, "ask"]);
         assert!(ran.code == 5 && !ran.err.contains(['\u{1b}', '\u{202e}']), "{ran:?}");
     }
 }
 
 #[test]
 fn hostile_tasks_do_not_steer_the_terminal() {
-    let outlive = Outlive::new();
+    let driver = Driver::new(TASKS);
     let server = server(ERAS[0]);
-    let call = Recorded::run(&outlive, &["call", &server, "task"]);
+    let call = driver.run(&["call", &server, "task"]);
     call.until("<status>");
     call.fill();
     call.check(Kind::Talk, &["form", "task-error"]);
 
-    let detached = outlive.run(&["call", "--detach", &server, "task"]);
+    let detached = driver.outlive.run(&["call", "--detach", &server, "task"]);
     let handle = detached.out.trim();
     assert_eq!(detached.code, 0, "{detached:?}");
-    Recorded::run(&outlive, &["tasks", "list"]).check(Kind::Talk, &[]);
-    Recorded::run(&outlive, &["tasks", "list", "--json"]).check(Kind::Talk, &["task-id"]);
-    Recorded::run(&outlive, &["tasks", "get", handle]).check(Kind::Talk, &["status"]);
-    Recorded::run(&outlive, &["tasks", "get", handle, "--json"]).check(Kind::Talk, &["task-id"]);
-    let watch = Recorded::run(&outlive, &["tasks", "watch", handle]);
+    driver.run(&["tasks", "list"]).check(Kind::Talk, &[]);
+    driver.run(&["tasks", "list", "--json"]).check(Kind::Talk, &["task-id"]);
+    driver.run(&["tasks", "get", handle]).check(Kind::Talk, &["status"]);
+    driver.run(&["tasks", "get", handle, "--json"]).check(Kind::Talk, &["task-id"]);
+    let watch = driver.run(&["tasks", "watch", handle]);
     watch.until("<status>");
     watch.until("asks: <form>");
     watch.terminal.press(&["C-c"]);
     watch.check(Kind::Talk, &[]);
-    let result = Recorded::run(&outlive, &["tasks", "result", handle]);
+    let result = driver.run(&["tasks", "result", handle]);
     result.fill();
     result.check(Kind::Talk, &["form", "task-error"]);
 
-    let detached = outlive.run(&["call", "--detach", &server, "task"]);
+    let detached = driver.outlive.run(&["call", "--detach", &server, "task"]);
     let handle = detached.out.trim();
-    Recorded::run(&outlive, &["tasks", "cancel", handle]).check(Kind::Talk, &["stderr"]);
+    driver.run(&["tasks", "cancel", handle]).check(Kind::Talk, &["stderr"]);
+
+    let asks = format!("{server} --asks");
+    let detached = driver.outlive.run(&["call", "--detach", &asks, "task"]);
+    let handle = detached.out.trim();
+    let wrong = driver.run(&["tasks", "answer", handle, "--answer", "nofield=1"]);
+    wrong.check(Kind::Talk, &["field"]);
+    driver.run(&["tasks", "watch", handle, "--json"]).check(Kind::Talk, &["form"]);
+    let answer = driver.run(&["tasks", "answer", handle]);
+    answer.fill();
+    answer.check(Kind::Talk, &["form", "field-title"]);
+    driver.run(&["tasks", "forget", handle]).check(Kind::Talk, &[]);
+}
+
+#[test]
+fn own_text_has_nothing_to_steer_with() {
+    let driver = Driver::new(OWN_TEXT);
+    for shell in ["bash", "zsh", "fish"] {
+        driver.run(&["completions", shell]).check(Kind::Talk, &[]);
+    }
 }
 
 #[test]
 fn hostile_legacy_tasks_do_not_steer_the_terminal() {
-    let outlive = Outlive::new();
+    let driver = Driver::new(LEGACY_TASKS);
     let server = server(ERAS[1]);
     let list = ["tasks", "list", "--server", &server, "--version", ERAS[1]];
-    Recorded::run(&outlive, &list).check(Kind::Talk, &["task-id", "status"]);
-    Recorded::run(&outlive, &["call", &server, "task"])
-        .check(Kind::Data, &["status", "task-result"]);
+    driver.run(&list).check(Kind::Talk, &["task-id", "status"]);
+    driver.run(&["call", &server, "task"]).check(Kind::Data, &["status", "task-result"]);
 }
 
 /// Serves error pages and documents of a login.
@@ -264,21 +379,36 @@ impl Drop for Pages {
 
 #[test]
 fn hostile_pages_and_logins_do_not_steer_the_terminal() {
-    let (outlive, pages) = (Outlive::new(), Pages::start());
+    let (driver, pages) = (Driver::new(PAGES), Pages::start());
     let url = |path: &str| format!("{}{path}", pages.1);
     for path in ["/error", "/page", "/nothing"] {
-        Recorded::run(&outlive, &["inspect", &url(path)]).check(Kind::Talk, &[]);
-        Recorded::run(&outlive, &["call", &url(path), "good"]).check(Kind::Talk, &[]);
+        driver.run(&["inspect", &url(path)]).check(Kind::Talk, &[]);
+        driver.run(&["call", &url(path), "good"]).check(Kind::Talk, &[]);
     }
     for step in ["resource", "issuer", "registration"] {
         let login = ["login", &url(&format!("/mcp/{step}")), "--no-browser"].map(str::to_owned);
         let login: Vec<&str> = login.iter().map(String::as_str).collect();
-        Recorded::run(&outlive, &login).check(Kind::Talk, &[step]);
+        driver.run(&login).check(Kind::Talk, &[step]);
     }
-    let login = Recorded::run(&outlive, &["login", &url("/mcp/page"), "--no-browser"]);
+    let login = driver.run(&["login", &url("/mcp/page"), "--no-browser"]);
     login.until("Paste that address here");
     login.terminal.enter("nonsense");
     login.check(Kind::Talk, &[]);
     assert!(login.bytes().contains("host: 127.0.0.1:"), "the host stands apart");
-    Recorded::run(&outlive, &["whoami"]).check(Kind::Talk, &[]);
+
+    let full = url("/mcp/full");
+    let login = driver.run(&["login", &full, "--no-browser"]);
+    let shown = login.until("Paste that address here");
+    let parameter = |name: &str| {
+        let (_, rest) = shown.split_once(&format!("{name}=")).unwrap();
+        rest.split(['&', '\r']).next().unwrap().to_owned()
+    };
+    let back = parameter("redirect_uri").replace("%3A", ":").replace("%2F", "/");
+    login.terminal.enter(&format!("{back}?code=c&state={}", parameter("state")));
+    login.check(Kind::Talk, &[]);
+    assert!(login.bytes().contains("You are logged in"), "{}", login.bytes());
+    driver.run(&["whoami"]).check(Kind::Talk, &["client", "granted"]);
+    driver.run(&["whoami", "--json"]).check(Kind::Talk, &["client", "granted"]);
+    driver.run(&["logout", &full]).check(Kind::Talk, &[]);
+    driver.run(&["logout", &full, "--json"]).check(Kind::Talk, &[]);
 }

@@ -1,5 +1,7 @@
 //! What a server has.
 
+use std::fs;
+
 use serde_json::json;
 
 use super::stage::{Outlive, Stage, example, program};
@@ -52,4 +54,47 @@ fn json_has_everything_as_the_server_said_it() {
     let older = outlive.json(&["inspect", &stage.url, "--json", "--version", "2025-11-25"]);
     assert_eq!(older["version"], "2025-11-25");
     assert!(older["capabilities"]["tasks"].is_object());
+}
+
+/// A server of an older generation, which writes down what it is sent.
+const OLDER: &str = r#"
+import json, sys
+results = {"initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+    "serverInfo": {"name": "old", "version": "1"}}, "tools/list": {"tools": []}}
+with open(sys.argv[1], "a") as log:
+    for line in sys.stdin:
+        message = json.loads(line)
+        print(message["method"], file=log, flush=True)
+        if "id" not in message:
+            continue
+        answer = {"jsonrpc": "2.0", "id": message["id"]}
+        if message["method"] in results:
+            answer["result"] = results[message["method"]]
+        else:
+            answer["error"] = {"code": -32602, "message": "Invalid request parameters"}
+        print(json.dumps(answer), flush=True)
+"#;
+
+#[test]
+fn older_server_is_asked_once_what_it_does_not_know() {
+    let outlive = Outlive::new();
+    let (script, log) = (outlive.folder.file("old.py"), outlive.folder.file("log"));
+    fs::write(&script, OLDER).unwrap();
+    let server = format!("python3 '{script}' '{log}'");
+    let unknown = || fs::read_to_string(&log).unwrap().matches("server/discover").count();
+    for _ in 0..3 {
+        let found = outlive.json(&["inspect", "--json", &server]);
+        assert_eq!(found["version"], "2025-06-18", "{found}");
+        assert_eq!(unknown(), 1);
+    }
+    // Neither is one that is told which version to speak.
+    let other = Outlive::new();
+    let pinned = other.run(&["inspect", "--version", "2025-06-18", &server]);
+    assert!(pinned.code == 0 && unknown() == 1, "{pinned:?}");
+    // What is found on a connection for one version says nothing about the server.
+    let stage = Stage::start(&[]);
+    other.run(&["inspect", "--version", "2025-11-25", &stage.url]);
+    other.run(&["inspect", "--all-versions", &stage.url]);
+    let found = other.json(&["inspect", "--json", &stage.url]);
+    assert_eq!(found["version"], "2026-07-28", "{found}");
 }

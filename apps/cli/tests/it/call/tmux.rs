@@ -45,11 +45,18 @@ impl Terminal {
         terminal
     }
 
-    /// Runs the program in a terminal, and keeps every byte that it writes there in a file.
-    pub(crate) fn record(outlive: &Outlive, arguments: &[&str], file: &str) -> Self {
+    /// Runs the program in a terminal, and keeps every byte that it writes there in a file. `variables` are of its
+    /// environment: `A=1 B=2`.
+    pub(crate) fn record(
+        outlive: &Outlive,
+        variables: &str,
+        arguments: &[&str],
+        file: &str,
+    ) -> Self {
         // Nothing is written before somebody listens.
         let begin = format!("{file}.begin");
-        let wait = format!("while [ ! -e {} ]; do sleep 0.02; done; env", quoted(&begin));
+        let begin_at = quoted(&begin);
+        let wait = format!("while [ ! -e {begin_at} ]; do sleep 0.02; done; env {variables}");
         let terminal = Self::run_with(outlive, &wait, arguments, "");
         terminal.tmux(&["pipe-pane", &format!("cat > {}", quoted(file))]);
         std::fs::write(begin, "").unwrap();

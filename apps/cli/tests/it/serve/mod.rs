@@ -1,6 +1,8 @@
 //! `outlive serve` with real commands, called by a real client.
 
+mod asked; // questions of tasks in `outlive tasks watch`
 mod auth; // callers with tokens of an issuer
+mod away; // servers that are away for a while
 mod checks; // what is refused and warned of at the start, as doctor does
 mod commands; // what commands do, and what becomes of it
 mod ending; // cancelled, out of time, left by their callers

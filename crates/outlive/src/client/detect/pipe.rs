@@ -65,6 +65,13 @@ pub(super) async fn over_pipe(core: &Arc<Core>) -> Result<Arc<Established>> {
         Some(pinned) if pinned.has_sessions() => shake_hands(core, link, pinned).await?,
         Some(pinned) => pinned_modern(core, link, pinned).await?,
         None if is_older => shake_hands(core, link, client::newest_legacy()).await?,
+        None if core.tries_older_first() => match older_first(core, link).await? {
+            Some(made) => made,
+            None => {
+                drop(others);
+                return Box::pin(over_pipe(core)).await;
+            }
+        },
         None => {
             let pipe = match &link {
                 Link::Pipe { pipe, .. } => Arc::clone(pipe),
@@ -98,6 +105,32 @@ pub(super) async fn over_pipe(core: &Arc<Core>) -> Result<Arc<Established>> {
         tokio::spawn(dispatch::run_pipe(Arc::downgrade(core), Arc::downgrade(&made), others));
     made.keep(task.abort_handle());
     Ok(made)
+}
+
+/// Meets a server that was of the older generation when it was last met. `None` if it has ended itself over the
+/// handshake, so that it has to be started again.
+async fn older_first(core: &Arc<Core>, link: Link) -> Result<Option<Arc<Established>>> {
+    let Link::Pipe { pipe, .. } = &link else { return Err(GaveUp::Closed.into()) };
+    let (pipe, kept) = (Arc::clone(pipe), Kept::of(&link).await);
+    let failed = match shake_hands(core, link, client::newest_legacy()).await {
+        Ok(made) => {
+            kept.give(&made).await;
+            return Ok(Some(made));
+        }
+        Err(failed) => failed,
+    };
+    core.note_not_older();
+    if pipe.is_closed() {
+        return Ok(None);
+    }
+    let link = Link::Pipe { pipe, process: tokio::sync::Mutex::new(None) };
+    match try_modern(core, link, client::newest_modern()).await? {
+        Tried::Modern(made) => {
+            kept.give(&made).await;
+            Ok(Some(made))
+        }
+        Tried::Not => Err(failed.into()),
+    }
 }
 
 /// The process of a pipe, held while its generation is found out.

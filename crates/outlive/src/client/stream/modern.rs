@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Brought, PARTIALS};
+use super::{Brought, PARTIALS, Segment, segment};
 use crate::client::{
     core::Core,
     error::{Reason, Result},
@@ -98,13 +98,7 @@ struct Numbered {
 impl Feed {
     /// A feed of a task's segments, if both sides have the extension.
     pub(crate) fn of(core: &Arc<Core>, task: Option<&str>) -> Option<Self> {
-        let offers = core.current().is_some_and(|now| {
-            let theirs = now.server.capabilities.extensions.as_ref();
-            let ours = core.declared.capabilities.extensions.as_ref();
-            theirs.is_some_and(|it| it.contains_key(PARTIALS))
-                && ours.is_some_and(|it| it.contains_key(PARTIALS))
-        });
-        let task = task.filter(|_| offers)?.to_owned();
+        let task = task.filter(|_| has_partials(core))?.to_owned();
         let (asking, id) = (Arc::clone(core), task.clone());
         Some(Self {
             core: Arc::clone(core),
@@ -153,6 +147,39 @@ impl Feed {
         }
         Ok(())
     }
+}
+
+/// Whether both sides have the extension.
+fn has_partials(core: &Core) -> bool {
+    core.current().is_some_and(|now| {
+        let theirs = now.server.capabilities.extensions.as_ref();
+        let ours = core.declared.capabilities.extensions.as_ref();
+        theirs.is_some_and(|it| it.contains_key(PARTIALS))
+            && ours.is_some_and(|it| it.contains_key(PARTIALS))
+    })
+}
+
+/// Reads the segments that a task has now, after a number; none where a side lacks the extension.
+pub(crate) async fn emitted(core: &Arc<Core>, task: &str, after: u64) -> Result<Vec<Segment>> {
+    core.established().await?;
+    let (mut segments, mut after): (Vec<Segment>, u64) = (Vec::new(), after);
+    for _ in 0..core.limits().pages {
+        if !has_partials(core) {
+            break;
+        }
+        let Some(partials) = pull(core, task, after).await? else { break };
+        let before = after;
+        for Numbered { seq, block } in partials.segments {
+            if seq > after {
+                segments.push(segment(seq, block)?);
+                after = seq;
+            }
+        }
+        if after == before || after >= partials.last_seq {
+            break;
+        }
+    }
+    Ok(segments)
 }
 
 /// One look at the segments that a task has now.

@@ -12,7 +12,7 @@ use serde_json::value::to_raw_value;
 use tokio::{task::JoinSet, time::Instant};
 
 use super::{
-    observe::{Observer, about, gone},
+    observe::{Heard, Observer, about, gone},
     send::{RESENDS, cancel, give},
 };
 use crate::client::{
@@ -61,6 +61,11 @@ pub enum TaskEvent {
     /// client said [`partial_results`](crate::client::ClientBuilder::partial_results) and the server
     /// has the extension; what had not come when the task ended is in the result alone.
     Partial(Box<Segment>),
+    /// The server does not answer, for this reason. The client keeps trying for
+    /// [`total_timeout`](crate::client::ClientLimits::total_timeout) and no longer than the task exists.
+    Unreachable(String),
+    /// The server answers again.
+    Reachable,
     /// It is over, with a result. Its content begins with everything that came in parts.
     Done(Box<CallToolResult>),
 }
@@ -187,7 +192,11 @@ impl Drive {
             }
             let (last, grace) = (self.deadline, self.grace);
             tokio::select! {
-                snapshot = self.observer.next() => self.seen = Some(snapshot?),
+                heard = self.observer.next() => match heard? {
+                    Heard::Task(snapshot) => self.seen = Some(*snapshot),
+                    Heard::Unreachable(why) => return Ok(TaskEvent::Unreachable(why)),
+                    Heard::Reachable => return Ok(TaskEvent::Reachable),
+                },
                 Some(settled) = self.asking.join_next(), if !self.asking.is_empty() => {
                     let settled = settled
                         .map_err(|_| GaveUp::BadAnswer("the answerer panicked".to_owned()))?;

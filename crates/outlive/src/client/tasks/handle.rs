@@ -18,6 +18,7 @@ use crate::client::{
     core::Core,
     error::{Error, GaveUp, Refused, Result},
     notebook::{Record, SavedCall, SavedTask, Stage},
+    stream::{Segment, emitted},
 };
 
 /// A call of a tool that may have become a task.
@@ -195,6 +196,26 @@ impl TaskHandle {
             match task {
                 Some((id, era)) => look(&core, &id, era).await.map(Some),
                 None => Ok(None),
+            }
+        }
+    }
+
+    /// Reads what the task has emitted by now, after the segment of this number. Empty if the call is no task, or
+    /// over as far as is known here, or if the server or this client does not have the extension for
+    /// [`partial_results`](crate::client::ClientBuilder::partial_results).
+    ///
+    /// What a task emitted before it asked is there as soon as its question is.
+    ///
+    /// # Errors
+    ///
+    /// When the task is gone, or the server cannot be asked.
+    pub fn emitted(&self, after: u64) -> impl Future<Output = Result<Vec<Segment>>> + Send + use<> {
+        let core = Arc::clone(&self.core);
+        let task = self.task_id().map(str::to_owned);
+        async move {
+            match task {
+                Some(id) => emitted(&core, &id, after).await,
+                None => Ok(Vec::new()),
             }
         }
     }

@@ -21,11 +21,25 @@ use crate::client::{
 /// How much more seldom is looked while the server tells by itself.
 const LISTENING: u32 = 10;
 
+/// The longest time between two looks while the server cannot be reached: a look that finds nobody costs nothing.
+const MAX_RETRY_INTERVAL: Duration = Duration::from_secs(5);
+
 /// How many looks in a row may fail inside the server.
 const FAILED_LOOKS: u32 = 5;
 
 /// How long a server may take to agree to a subscription.
 const AGREEING: Duration = Duration::from_secs(5);
+
+/// What is heard of a task.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// It has come so far.
+    Task(Box<TaskSnapshot>),
+    /// Its server does not answer, for this reason. Said once, until it answers again.
+    Unreachable(String),
+    /// Its server answers again.
+    Reachable,
+}
 
 /// Watches one task.
 pub(crate) struct Observer {
@@ -36,6 +50,8 @@ pub(crate) struct Observer {
     next_look: Instant,
     failures: u32,
     failing_since: Option<Instant>,
+    /// What was seen when the server answered again, which is told after that it did.
+    seen_again: Option<TaskSnapshot>,
     looking: Option<Boxed<'static, TaskSnapshot>>,
     opening: Option<Pin<Box<dyn Future<Output = Option<Exchange>> + Send>>>,
     listening: Option<Exchange>,
@@ -66,6 +82,7 @@ impl Observer {
             next_look: Instant::now(),
             failures: 0,
             failing_since: None,
+            seen_again: None,
             looking: None,
             opening: None,
             listening: None,
@@ -87,21 +104,29 @@ impl Observer {
         self.next_look = Instant::now();
     }
 
-    /// The next state of the task that is not older than the last. Can be dropped while it waits.
-    pub(crate) async fn next(&mut self) -> Result<TaskSnapshot> {
+    /// The next state of the task that is not older than the last, or whether its server can be reached. Can be
+    /// dropped while it waits.
+    pub(crate) async fn next(&mut self) -> Result<Heard> {
         loop {
-            let seen = self.event().await?;
-            let Some(snapshot) = seen else { continue };
+            let seen = match self.seen_again.take() {
+                Some(seen) => Some(Heard::Task(Box::new(seen))),
+                None => self.event().await?,
+            };
+            let snapshot = match seen {
+                Some(Heard::Task(snapshot)) => snapshot,
+                Some(other) => return Ok(other),
+                None => continue,
+            };
             if self.is_old(&snapshot) {
                 continue;
             }
             self.newest.clone_from(&snapshot.updated);
             self.poll = snapshot.poll.or(self.poll);
-            return Ok(snapshot);
+            return Ok(Heard::Task(snapshot));
         }
     }
 
-    async fn event(&mut self) -> Result<Option<TaskSnapshot>> {
+    async fn event(&mut self) -> Result<Option<Heard>> {
         let next_look = self.next_look;
         let is_looking = self.looking.is_some();
         tokio::select! {
@@ -116,10 +141,10 @@ impl Observer {
                 Ok(None)
             }
             message = next_message(&mut self.listening), if self.listening.is_some() => {
-                Ok(self.heard(message))
+                Ok(self.heard(message).map(|task| Heard::Task(Box::new(task))))
             }
             notice = self.told.recv() => match notice {
-                Ok(Notice::Task(task)) if task.id == self.id => Ok(Some(*task)),
+                Ok(Notice::Task(task)) if task.id == self.id => Ok(Some(Heard::Task(task))),
                 Ok(Notice::Reconnected) => {
                     self.look_now();
                     Ok(None)
@@ -136,14 +161,19 @@ impl Observer {
     }
 
     /// A look has come to something.
-    fn looked(&mut self, seen: Result<TaskSnapshot>) -> Result<Option<TaskSnapshot>> {
+    fn looked(&mut self, seen: Result<TaskSnapshot>) -> Result<Option<Heard>> {
         let now = Instant::now();
         match seen {
             Ok(snapshot) => {
-                (self.failures, self.failing_since) = (0, None);
+                let was_failing = self.failing_since.take().is_some();
+                self.failures = 0;
                 self.poll = snapshot.poll.or(self.poll);
                 self.next_look = now + self.interval();
-                Ok(Some(snapshot))
+                if was_failing {
+                    self.seen_again = Some(snapshot);
+                    return Ok(Some(Heard::Reachable));
+                }
+                Ok(Some(Heard::Task(Box::new(snapshot))))
             }
             Err(error) if error.is_transient() || self.may_be_passing(&error) => {
                 let since = *self.failing_since.get_or_insert(now);
@@ -153,10 +183,13 @@ impl Observer {
                 self.failures += 1;
                 let asked_for = error.refused().and_then(Refused::retry_after);
                 let backing_off = self.interval() * (1 << self.failures.min(6));
-                let ceiling = self.core.limits().poll_ceiling;
+                let ceiling = match &error {
+                    Error::Transport(_) => self.core.limits().poll_ceiling.min(MAX_RETRY_INTERVAL),
+                    _ => self.core.limits().poll_ceiling,
+                };
                 self.next_look = now + asked_for.unwrap_or(backing_off.min(ceiling));
                 tracing::debug!(task = self.id, %error, "a task could not be looked at");
-                Ok(None)
+                Ok((self.failures == 1).then(|| Heard::Unreachable(error.to_string())))
             }
             Err(error) => Err(error),
         }

@@ -16,7 +16,7 @@ const MAX_NESTING: usize = 16;
 type Result<T, E = String> = std::result::Result<T, E>;
 
 /// Reads the fields of a `SKILL.md`. The error says what is wrong, and in which line.
-pub(super) fn parse(text: &str) -> Result<JsonObject> {
+pub(crate) fn parse(text: &str) -> Result<JsonObject> {
     let mut reader = Reader { parser: Parser::new_from_str(block(text)?) };
     loop {
         match reader.next()? {

@@ -14,7 +14,10 @@ use super::catalog::Catalog;
 use crate::server::{Resource, core::Core, custom::CustomMethod, list};
 
 /// The name of the extension.
-pub(in crate::server) const EXTENSION: &str = "io.modelcontextprotocol/skills";
+pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/skills";
+
+/// The method that lists skills.
+pub(crate) const LIST: &str = "skills/list";
 
 /// The longest part of a URI that an error repeats.
 const SHOWN: usize = 200;
@@ -57,7 +60,7 @@ struct Directory {
 /// Returns the methods, by name.
 pub(in crate::server) fn methods(catalog: &Arc<Catalog>) -> [(&'static str, CustomMethod); 3] {
     [
-        ("skills/list", method(catalog, listed)),
+        (LIST, method(catalog, listed)),
         ("skills/get", method(catalog, got)),
         ("resources/directory/read", method(catalog, directory)),
     ]

@@ -21,5 +21,7 @@ mod skill;
 
 pub(super) use catalog::Catalog;
 pub use error::SkillError;
-pub(super) use methods::{EXTENSION, methods, resources};
+pub(crate) use frontmatter::parse as parse_frontmatter;
+pub(crate) use methods::{EXTENSION, LIST};
+pub(super) use methods::{methods, resources};
 pub use skill::{Skill, Skills};

@@ -6,7 +6,7 @@ use std::{
 };
 
 use outlive::{
-    client::{Answer, Answers, Error, GaveUp, Reason, TaskEvent, TaskStatus, texts},
+    client::{Answer, Answers, EraMemory, Error, GaveUp, Reason, TaskEvent, TaskStatus, texts},
     wire::Version,
 };
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::{
     kit::builder,
-    script::{HttpScript, discovered, empty, initialized, line, ok, pipe},
+    script::{HttpScript, discovered, empty, initialized, line, ok, pipe, refuse},
 };
 
 /// What a modern server says of a task.
@@ -491,4 +491,39 @@ async fn key_of_an_input_request_that_is_used_twice_is_an_error_at_once() {
     assert!(matches!(error, Error::PeerBroke(_)), "{error}");
     assert!(error.to_string().contains("the key `k` of an input request twice"), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn outage_of_a_server_is_told_once_and_so_is_its_end() {
+    let script = HttpScript::new(|seen, count| async move {
+        match (seen.method(), count) {
+            ("server/discover", _) => ok(&seen, &offering_tasks()),
+            ("tools/call", _) => ok(&seen, &made()),
+            // The connection is closed without a word.
+            ("tasks/get", 2..5) => String::new(),
+            ("tasks/get", 1) => ok(&seen, &task("working")),
+            ("tasks/get", _) => ok(&seen, &completed()),
+            _ => refuse(&seen, 404, -32601, &Value::Null),
+        }
+    })
+    .await;
+    let quickly = Duration::from_millis(10);
+    let client = builder()
+        .eras(EraMemory::new())
+        .limits(|limits| (limits.poll_default, limits.poll_floor) = (quickly, quickly))
+        .connect(script.url.as_str())
+        .await
+        .unwrap();
+    let mut handle = client.start_tool("t", json!({})).await.unwrap();
+    let (mut events, mut heard) = (handle.events(), Vec::new());
+    while let Some(event) = events.next().await {
+        heard.push(match event.unwrap() {
+            TaskEvent::Status(_) => "status",
+            TaskEvent::Unreachable(_) => "unreachable",
+            TaskEvent::Reachable => "reachable",
+            TaskEvent::Done(_) => "done",
+            other => panic!("{other:?}"),
+        });
+    }
+    assert_eq!(heard, ["status", "unreachable", "reachable", "done"]);
 }

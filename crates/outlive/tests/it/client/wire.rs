@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlive::{
-    client::{Answer, Answers, Error, GaveUp, Reason, texts},
+    client::{Answer, Answers, EraMemory, Error, GaveUp, Reason, texts},
     wire::Version,
 };
 use serde_json::{Value, json};
@@ -390,4 +390,51 @@ async fn rounds_repeat_the_call_with_answers_and_the_last_state_only() {
     }
     let ids: Vec<&Value> = calls.iter().map(|call| &call["id"]).collect();
     assert_eq!(ids, [2, 3, 4, 5]);
+}
+
+#[tokio::test]
+async fn server_that_was_older_is_not_asked_what_it_does_not_know() {
+    let (target, seen) = pipe(|request| match request["method"].as_str() {
+        Some("initialize") => vec![line(request, &initialized("2025-06-18"))],
+        _ => Vec::new(),
+    });
+    let client = builder().older_first().connect(target).await.unwrap();
+    assert!(client.is_older().await.unwrap());
+    let script = HttpScript::new(|seen, _| async move {
+        match seen.method() {
+            "initialize" => ok(&seen, &initialized("2025-06-18")),
+            _ => empty(202),
+        }
+    })
+    .await;
+    let memory = EraMemory::new();
+    let url = script.url.as_str();
+    let client = builder().eras(memory).older_first().connect(url).await.unwrap();
+    assert!(client.is_older().await.unwrap());
+    assert!(script.all("server/discover").is_empty());
+    let seen = seen.lock().unwrap();
+    assert!(seen.iter().all(|line| !line.contains("discover")), "{seen:?}");
+}
+
+#[tokio::test]
+async fn server_that_is_not_older_any_more_is_found_out() {
+    let (target, seen) = pipe(|request| match request["method"].as_str() {
+        Some("server/discover") => vec![line(request, &discovered())],
+        _ => {
+            let error = json!({"code": -32601, "message": "no"});
+            vec![json!({"jsonrpc": "2.0", "id": request["id"], "error": error}).to_string()]
+        }
+    });
+    let client = builder().older_first().connect(target).await.unwrap();
+    assert_eq!(client.version().await.unwrap(), Version::V2026_07_28);
+    assert_eq!(seen.lock().unwrap().len(), 2);
+    let script = HttpScript::new(|seen, _| async move {
+        match seen.method() {
+            "server/discover" => ok(&seen, &discovered()),
+            _ => refuse(&seen, 400, -32601, &Value::Null),
+        }
+    })
+    .await;
+    let client = builder().eras(EraMemory::new()).older_first().connect(script.url.as_str()).await;
+    assert!(!client.unwrap().is_older().await.unwrap());
 }

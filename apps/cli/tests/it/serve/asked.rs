@@ -1,0 +1,159 @@
+//! `outlive tasks watch`: what a task has printed before it asks stands before its question.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{Read, Seek, SeekFrom},
+    sync::{Arc, Mutex},
+};
+
+use outlive::client::{Answer, Client, TaskEvent};
+use serde_json::json;
+
+use super::{Place, until};
+use crate::call::{
+    stage::{Outlive, Ran},
+    tmux::Terminal,
+};
+
+/// Prints a line and then requests input, again and again.
+const PLANS: &str = r#"
+[tasks]
+poll_interval = "100ms"
+
+[tools.plan]
+description = "Prints what it will do before it asks."
+command = ["python3", "-c", """
+import os, json, sys
+requests, responses = os.fdopen(3, 'w'), os.fdopen(4)
+for n in range(COUNT):
+    print('will destroy resource', n, flush=True)
+    requests.write(json.dumps({'input': 'k%d' % n, 'message': 'Apply %d?' % n}) + '\\n')
+    requests.flush()
+    if json.loads(responses.readline())['content'] != {'yes': True}:
+        sys.exit(1)
+"""]
+asks = true
+concurrency = 16
+task = "always"
+"#;
+
+/// What stands on a terminal, line by line, as it was written.
+struct Written {
+    file: File,
+    text: String,
+}
+
+impl Written {
+    fn read(&mut self) -> &str {
+        let mut more = Vec::new();
+        let read = u64::try_from(self.text.len()).unwrap();
+        self.file.seek(SeekFrom::Start(read)).unwrap();
+        self.file.read_to_end(&mut more).unwrap();
+        // The rest of a character comes with the next read.
+        let whole = match std::str::from_utf8(&more) {
+            Ok(text) => text,
+            Err(error) => std::str::from_utf8(&more[..error.valid_up_to()]).unwrap(),
+        };
+        self.text.push_str(whole);
+        &self.text
+    }
+}
+
+/// Answers all questions of a task, each when the screen has shown it. Returns how many had the output before them.
+async fn answer_all(
+    client: &Client,
+    handle: &str,
+    task: &str,
+    written: &Mutex<Written>,
+) -> Vec<bool> {
+    let mut task = client.task(task).await.unwrap();
+    let mut events = task.events();
+    let (mut found, mut from) = (Vec::new(), 0);
+    while let Some(event) = events.next().await {
+        let TaskEvent::Question(question) = event.unwrap() else { continue };
+        let number = found.len();
+        let (asked, printed) = (
+            format!("asks: Apply {number}?"),
+            format!("{handle} | will destroy resource {number}"),
+        );
+        let shown = until(&asked, || {
+            let mut written = written.lock().unwrap();
+            let text = &written.read()[from..];
+            let is_row = |line: &&str| line.contains(handle) && line.contains(&asked);
+            let row =
+                text.split_inclusive('\n').filter(|line| line.ends_with('\n')).find(is_row)?;
+            let end = row.as_ptr() as usize - text.as_ptr() as usize;
+            let before = text[..end].lines().any(|line| line.trim_end().ends_with(&printed));
+            from += end;
+            Some(before)
+        });
+        found.push(shown.await);
+        events.answer(&question, Answer::accept(json!({"yes": true}))).await.unwrap();
+    }
+    found
+}
+
+#[tokio::test]
+async fn output_before_a_request_is_on_the_screen_of_tasks_watch_200_of_200() {
+    const TASKS: usize = 8;
+    let (outlive, place) = (Outlive::new(), Place::new(&PLANS.replace("COUNT", "25")));
+    for _ in 0..TASKS {
+        let ran = outlive.run(&["call", "--detach", place.url(), "plan"]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+    }
+    let calls: BTreeMap<String, String> = outlive
+        .written()
+        .iter()
+        .map(|call| {
+            let text = |key: &str| call[key].as_str().unwrap().to_owned();
+            (text("handle")[..8].to_owned(), text("task"))
+        })
+        .collect();
+    let file = outlive.folder.file("watched");
+    File::create(&file).unwrap();
+    let _terminal = Terminal::record(&outlive, "", &["tasks", "watch"], &file);
+    let written =
+        Arc::new(Mutex::new(Written { file: File::open(&file).unwrap(), text: String::new() }));
+    let client = place.client().await;
+    let mut answering = tokio::task::JoinSet::new();
+    for (handle, task) in calls {
+        let (client, written) = (client.clone(), Arc::clone(&written));
+        answering.spawn(async move { answer_all(&client, &handle, &task, &written).await });
+    }
+    let found: Vec<bool> = answering.join_all().await.into_iter().flatten().collect();
+    let good = found.iter().filter(|is_before| **is_before).count();
+    assert_eq!((good, found.len()), (200, 200));
+}
+
+#[test]
+fn question_in_a_pipe_comes_after_what_was_printed_before_it() {
+    let (outlive, place) = (Outlive::new(), Place::new(&PLANS.replace("COUNT", "2")));
+    assert_eq!(outlive.run(&["call", "--detach", place.url(), "plan"]).code, 0);
+    let watch = outlive.run(&["tasks", "watch"]);
+    let lines: Vec<&str> = watch.out.lines().collect();
+    let place_of = |words: &str| lines.iter().position(|line| line.contains(words));
+    let (printed, asked) = (place_of("| will destroy resource 0"), place_of("asks: Apply 0?"));
+    assert!(watch.code == 5 && printed.is_some() && printed < asked, "{watch:?}");
+    let json = outlive.run(&["tasks", "watch", "--json"]);
+    let last: serde_json::Value = serde_json::from_str(json.out.lines().last().unwrap()).unwrap();
+    assert_eq!(last["output"], "will destroy resource 0", "{json:?}");
+    // A host that does not know our extension has it in the message, which is shown whole.
+    let other = Outlive::new();
+    let ran = with_old_task(&place, &other);
+    assert!(ran.out.contains("| will destroy resource 0\n"), "{ran:?}");
+    assert!(ran.out.contains("| Apply 0?\n"), "{ran:?}");
+}
+
+/// Watches a task that a host has made which does not know our extension.
+fn with_old_task(place: &Place, other: &Outlive) -> Ran {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let task = runtime.block_on(async {
+        let answers = outlive::client::Answers::new().form(|_| async { Answer::Decline });
+        let host = Client::builder("host", "1.0.0").answerer(answers);
+        let client = place.client_with(host).await;
+        let task = client.start_tool("plan", json!({})).await.unwrap();
+        task.task_id().unwrap().to_owned()
+    });
+    other.run(&["tasks", "watch", "--server", place.url(), &task])
+}

@@ -1,0 +1,116 @@
+//! Servers that are away while a task runs: whoever waits is told, and goes on when they are back.
+
+use std::{fs, process::Child};
+
+use super::{Place, until};
+use crate::call::stage::{ERAS, Outlive};
+
+const SLOW: &str = r#"
+[tools.slow]
+description = "Runs until it may end."
+shell = true
+task = "TASK"
+command = 'echo begun; touch "$arg_until.begun"; while [ ! -e "$arg_until" ]; do sleep 0.02; done; echo ended'
+[tools.slow.arguments]
+until = { type = "string" }
+"#;
+
+/// The program, with what it writes in files.
+struct Waiting {
+    process: Child,
+    out: String,
+    err: String,
+}
+
+impl Waiting {
+    fn start(outlive: &Outlive, name: &str, arguments: &[&str]) -> Self {
+        let (out, err) = (outlive.folder.file(name), outlive.folder.file(&format!("{name}.err")));
+        let mut command = outlive.command(arguments);
+        command.stdout(fs::File::create(&out).unwrap()).stderr(fs::File::create(&err).unwrap());
+        Self { process: command.spawn().unwrap(), out, err }
+    }
+
+    /// Waits for words on standard error.
+    async fn says(&self, words: &str) {
+        Self::has(&self.err, words).await;
+    }
+
+    /// Waits for words on standard output.
+    async fn prints(&self, words: &str) {
+        Self::has(&self.out, words).await;
+    }
+
+    async fn has(file: &str, words: &str) {
+        until(&format!("{file} has `{words}`"), || {
+            fs::read_to_string(file).unwrap().contains(words).then_some(())
+        })
+        .await;
+    }
+
+    fn end(mut self) -> (Option<i32>, String) {
+        let ended = self.process.wait().unwrap();
+        (ended.code(), fs::read_to_string(&self.out).unwrap())
+    }
+}
+
+#[tokio::test]
+async fn server_that_goes_away_is_told_and_so_is_its_return() {
+    for era in ERAS {
+        let (outlive, mut place) = (Outlive::new(), Place::new(&SLOW.replace("TASK", "always")));
+        let hold = format!("until={}", outlive.folder.file("hold"));
+        let url = place.url().to_owned();
+        let call =
+            Waiting::start(&outlive, "call", &["call", "--version", era, &url, "slow", &hold]);
+        let handle = outlive.until_task();
+        let watch = Waiting::start(&outlive, "watch", &["tasks", "watch", &handle]);
+        // Each has met the server. What an older one prints comes at its end.
+        watch.prints("working").await;
+        let result = match era == ERAS[0] {
+            true => {
+                Some(Waiting::start(&outlive, "result", &["tasks", "result", "--keep", &handle]))
+            }
+            false => None,
+        };
+        if let Some(result) = &result {
+            result.prints("begun").await;
+        }
+        place.kill();
+        for waiting in [&call, &watch].into_iter().chain(&result) {
+            waiting.says("does not answer: ").await;
+            waiting.says("; trying again until it does\n").await;
+        }
+        let back = format!("to come back later: outlive tasks result {}", &handle[..8]);
+        for waiting in [&call].into_iter().chain(&result) {
+            waiting.says(&back).await;
+        }
+        watch.says("to come back later: outlive tasks watch").await;
+        place.start();
+        for waiting in [&call, &watch].into_iter().chain(&result) {
+            waiting.says("answers again").await;
+        }
+        outlive.folder.touch("hold");
+        for waiting in [call].into_iter().chain(result) {
+            assert_eq!(waiting.end(), (Some(0), "begun\nended\n".to_owned()), "{era}");
+        }
+        let (code, lines) = watch.end();
+        assert!(code == Some(0) && lines.contains("completed"), "{lines}");
+    }
+}
+
+#[tokio::test]
+async fn call_that_may_have_been_done_keeps_its_handle_when_its_server_is_gone() {
+    let (outlive, mut place) = (Outlive::new(), Place::new(&SLOW.replace("TASK", "never")));
+    let hold = outlive.folder.file("hold");
+    let url = place.url().to_owned();
+    let until_hold = format!("until={hold}");
+    let mut call = Waiting::start(&outlive, "call", &["call", &url, "slow", &until_hold]);
+    let begun = outlive.folder.file("hold.begun");
+    until("the command runs", || fs::exists(&begun).unwrap().then_some(())).await;
+    place.kill();
+    // Long enough for tries that find nobody. What a slow machine has not tried by then is not seen here.
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    assert_eq!(outlive.written().len(), 1, "it may have been done");
+    call.process.kill().unwrap();
+    call.process.wait().unwrap();
+    outlive.folder.touch("hold");
+}

@@ -1,0 +1,166 @@
+"""What the Python clients try at our server, `CLIENT.py VERSION URL` or `… VERSION -- PROGRAM ARGUMENT…`, and how they
+say how it went: as `interop-client` does, with a line of JSON for each feature.
+
+Where two clients name something differently, both names are known here; what differs more is in their own files.
+"""
+
+import json
+import sys
+import warnings
+
+import anyio
+import mcp_types as types
+
+warnings.simplefilter("ignore")
+VERSION, TARGET, *COMMAND = sys.argv[1:]
+MODERN = VERSION == "2026-07-28"
+MODE = VERSION if MODERN else "legacy"
+heard = {"logs": 0, "changes": 0, "progress": 0}
+
+# What a client wants with each call of a tool, and what it calls the function that hears of progress.
+CALL = {}
+ON_PROGRESS = "progress_callback"
+
+
+async def logged(message):
+    heard["logs"] += 1
+
+
+async def told(message):
+    if isinstance(getattr(message, "root", message), types.ToolListChangedNotification):
+        heard["changes"] += 1
+
+
+async def progressed(progress, total, message):
+    heard["progress"] += 1
+
+
+def check(condition, why):
+    if not condition:
+        raise RuntimeError(why)
+
+
+def text(result):
+    return "\n".join(getattr(block, "text", "") for block in result.content)
+
+
+async def says(client, name, expected, arguments=None, **more):
+    result = await client.call_tool(name, arguments or {}, **CALL, **more)
+    check(not result.is_error and expected in text(result), f"`{name}` says {text(result)}")
+
+
+async def until(why, condition):
+    for _ in range(50):
+        if await condition():
+            return
+        await anyio.sleep(0.1)
+    raise RuntimeError(why)
+
+
+async def came(what):
+    return heard[what] > 0
+
+
+async def tools(client):
+    listed = await client.list_tools()
+    listed = getattr(listed, "tools", listed)
+    check(any(tool.name == "test_simple_text" for tool in listed), "the tool is not listed")
+    await says(client, "test_simple_text", "simple text")
+
+
+async def resources(client):
+    await client.list_resources()
+    read = await client.read_resource("test://static-text")
+    check(getattr(read, "contents", read), "the resource is empty")
+
+
+async def prompts(client):
+    await client.list_prompts()
+    prompt = await client.get_prompt("test_prompt_with_arguments", {"arg1": "one", "arg2": "two"})
+    check(prompt.messages, "the prompt is empty")
+
+
+async def completion(client):
+    reference = types.PromptReference(type="ref/prompt", name="test_prompt_with_arguments")
+    result = await client.complete(reference, {"name": "arg1", "value": "te"})
+    values = getattr(result, "completion", result).values
+    check("test" in values, f"it completes to {values}")
+
+
+async def logging(client):
+    await says(client, "test_tool_with_logging", "logged")
+    await until("no log message came", lambda: came("logs"))
+
+
+async def progress(client):
+    await says(client, "test_tool_with_progress", "done", **{ON_PROGRESS: progressed})
+    check(heard["progress"] > 1, f"{heard['progress']} notifications of progress came")
+
+
+async def elicitation(client):
+    await says(client, "test_elicitation", "ada@example.com", {"message": "Who are you?"})
+
+
+async def sampling(client):
+    await says(client, "test_sampling", "a sampled text", {"prompt": "Say something"})
+
+
+async def listing_roots(client):
+    await says(client, "test_input_required_result_list_roots", "1 roots")
+
+
+async def cancel(client):
+    async def held(expected):
+        try:
+            await says(client, "held", expected)
+            return True
+        except RuntimeError:
+            return False
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(client.call_tool, "hold", {})
+        await until("the call does not run", lambda: held("running: 1"))
+        group.cancel_scope.cancel()
+    await until("the call was not cancelled", lambda: held("cancelled: 1"))
+
+
+async def listen(client):
+    await says(client, "test_trigger_tool_change", "changed")
+    await until("no change was heard of", lambda: came("changes"))
+
+
+async def resumption(client):
+    await says(client, "test_reconnection", "completed successfully")
+
+
+FEATURES = {
+    "tools": tools,
+    "resources": resources,
+    "prompts": prompts,
+    "completion": completion,
+    "logging": logging,
+    "progress": progress,
+    "elicitation": elicitation,
+    "sampling": sampling,
+    "roots": listing_roots,
+    "tasks": None,
+    "cancel": cancel,
+    "listen": listen,
+}
+if not MODERN and TARGET != "--":
+    FEATURES["resumption"] = resumption
+
+
+async def play(client, **own):
+    """Tries all features with a client, some in its own way, and says how each went."""
+    async with client:
+        for feature, run in (FEATURES | own).items():
+            if run is None:
+                continue
+            why = None
+            try:
+                with anyio.fail_after(15):
+                    await run(client)
+            except Exception as error:
+                why = f"{type(error).__name__}: {error}"
+            print(json.dumps({"feature": feature, "why": why}), flush=True)

@@ -1,0 +1,219 @@
+//! Skills of a server (extension `io.modelcontextprotocol/skills`, SEP-2640): listed, and read when they are needed.
+//!
+//! A list has what a model must know to choose a skill, and the digest of every file. Nothing is read ahead. What is
+//! read is held against its entry, and what differs is not handed out: a skill is instructions that a model follows.
+//! Spec: <https://github.com/modelcontextprotocol/ext-skills/blob/main/specification/stable/skills.mdx>
+
+use std::{collections::HashSet, fmt::Write as _};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use outlive_wire::{JsonObject, RawJson, ReadResourceResult, ResourceContents};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::{
+    Client,
+    error::{Error, GaveUp, Result},
+    request::read,
+};
+use crate::server::skills::{EXTENSION, LIST, parse_frontmatter};
+
+/// A skill as a server lists it. Nothing of it has been read.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(try_from = "Listed")]
+#[non_exhaustive]
+pub struct SkillEntry {
+    /// Where its `SKILL.md` is.
+    pub uri: String,
+    /// The fields at the beginning of its `SKILL.md`.
+    pub frontmatter: JsonObject,
+    /// Its files, the `SKILL.md` among them. `None` if the server makes them when they are read: such files cannot be
+    /// verified.
+    #[serde(serialize_with = "files_or_dynamic")]
+    pub resources: Option<Vec<SkillFile>>,
+}
+
+/// A file of a skill.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct SkillFile {
+    /// Where it is.
+    pub uri: String,
+    /// The digest of its bytes: `sha256:` and 64 hexadecimal digits.
+    pub digest: String,
+    /// Number of its bytes.
+    pub size: u64,
+}
+
+/// How servers write the files that are not listed.
+const DYNAMIC: &str = "dynamic";
+
+#[derive(Deserialize)]
+struct Listed {
+    uri: String,
+    frontmatter: JsonObject,
+    resources: Value,
+}
+
+impl TryFrom<Listed> for SkillEntry {
+    type Error = String;
+
+    fn try_from(Listed { uri, frontmatter, resources }: Listed) -> Result<Self, String> {
+        let resources = match resources {
+            Value::String(word) if word == DYNAMIC => None,
+            files => Some(serde_json::from_value(files).map_err(|error| error.to_string())?),
+        };
+        Ok(Self { uri, frontmatter, resources })
+    }
+}
+
+fn files_or_dynamic<S: Serializer>(
+    files: &Option<Vec<SkillFile>>,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    match files {
+        Some(files) => files.serialize(serializer),
+        None => DYNAMIC.serialize(serializer),
+    }
+}
+
+/// An entry of the list. One that cannot be read is left out: it must not hide the others.
+fn entry(raw: &RawJson) -> Option<SkillEntry> {
+    match serde_json::from_str(raw.get()) {
+        Ok(entry) => Some(entry),
+        Err(error) => {
+            tracing::warn!(%error, "a skill that cannot be read was left out of a list");
+            None
+        }
+    }
+}
+
+impl SkillEntry {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.field("name")
+    }
+
+    /// What it is for, and when to use it.
+    pub fn description(&self) -> &str {
+        self.field("description")
+    }
+
+    fn field(&self, name: &str) -> &str {
+        self.frontmatter.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Whether a URI may be one of its files: listed, or below its folder where files are not listed.
+    fn has(&self, uri: &str) -> bool {
+        match &self.resources {
+            Some(files) => files.iter().any(|file| file.uri == uri),
+            None => {
+                let folder = self.uri.rsplit_once('/').map_or("", |(folder, _)| folder);
+                uri.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+                    && !uri.split('/').any(|part| part == "..")
+            }
+        }
+    }
+
+    /// Holds bytes against what the list says of them.
+    fn verify(&self, uri: &str, bytes: &[u8]) -> Result<()> {
+        let file = self.resources.iter().flatten().find(|file| file.uri == uri);
+        let Some(SkillFile { digest, size, .. }) = file else { return Ok(()) };
+        if *size != bytes.len() as u64 {
+            let what = format!("{uri} has {} bytes and is listed with {size}", bytes.len());
+            return Err(Error::broke(what));
+        }
+        let mut found = String::from("sha256:");
+        for byte in Sha256::digest(bytes) {
+            // Writing to memory does not fail.
+            let _ = write!(found, "{byte:02x}");
+        }
+        match digest.eq_ignore_ascii_case(&found) {
+            true => Ok(()),
+            false => Err(Error::broke(format!("{uri} does not have the digest it is listed with"))),
+        }
+    }
+}
+
+impl Client {
+    /// Lists the skills of the server. Reads none of their files.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp::NotOffered`] when the server has no skills, and as any call.
+    pub async fn skills(&self) -> Result<Vec<SkillEntry>> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Page {
+            skills: Vec<RawJson>,
+            next_cursor: Option<String>,
+        }
+        let offered = self.server().await?.capabilities.extensions;
+        if !offered.is_some_and(|offered| offered.contains_key(EXTENSION)) {
+            return Err(Error::not_offered("the server offers no skills"));
+        }
+        let (limits, mut seen) = (self.core.limits(), HashSet::new());
+        let (mut skills, mut cursor) = (Vec::new(), None::<String>);
+        for _ in 0..limits.pages {
+            let params = match &cursor {
+                Some(cursor) => json!({"cursor": cursor}),
+                None => json!({}),
+            };
+            let page: Page = read(self.call(LIST, params).await?.get())?;
+            skills.extend(page.skills.iter().filter_map(entry));
+            if skills.len() > limits.entries {
+                return Err(GaveUp::TooManyPages(limits.entries).into());
+            }
+            match page.next_cursor {
+                None => return Ok(skills),
+                Some(next) if !seen.insert(next.clone()) => return Err(GaveUp::EndlessList.into()),
+                next => cursor = next,
+            }
+        }
+        Err(GaveUp::TooManyPages(limits.pages).into())
+    }
+
+    /// Loads a skill: reads its `SKILL.md` and verifies it against the entry, its frontmatter field by field. Returns
+    /// the text.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::PeerBroke`] when the file differs from its entry, and as any call.
+    pub async fn load_skill(&self, skill: &SkillEntry) -> Result<String> {
+        let bytes = self.read_skill_file(skill, &skill.uri).await?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| Error::broke(format!("{} is not UTF-8", skill.uri)))?;
+        let fields = parse_frontmatter(&text)
+            .map_err(|why| Error::broke(format!("{} cannot be compared: {why}", skill.uri)))?;
+        match fields == skill.frontmatter {
+            true => Ok(text),
+            false => {
+                let what = format!("the frontmatter of {} is not the one of its entry", skill.uri);
+                Err(Error::broke(what))
+            }
+        }
+    }
+
+    /// Reads a file of a skill that is in use, and verifies it against the entry.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::PeerBroke`] when the file differs from its entry, [`GaveUp::NotOffered`] when the skill has no such
+    /// file, and as any call.
+    pub async fn read_skill_file(&self, skill: &SkillEntry, uri: &str) -> Result<Vec<u8>> {
+        if !skill.has(uri) {
+            return Err(Error::not_offered(format!("{uri} is no file of the skill {}", skill.uri)));
+        }
+        let ReadResourceResult { contents, .. } = self.read_resource(uri).await?;
+        let bytes = match &contents[..] {
+            [ResourceContents::Text(text)] => text.text.clone().into_bytes(),
+            [ResourceContents::Blob(blob)] => STANDARD
+                .decode(&blob.blob)
+                .map_err(|error| Error::broke(format!("{uri} is no base64: {error}")))?,
+            _ => return Err(Error::broke(format!("{uri} is a file, and has one content"))),
+        };
+        skill.verify(uri, &bytes)?;
+        Ok(bytes)
+    }
+}
