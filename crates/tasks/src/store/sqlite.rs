@@ -24,6 +24,7 @@ mod probe;
 mod problem;
 mod questions;
 mod readers;
+mod room;
 mod schema;
 mod statement;
 mod tally;
@@ -331,10 +332,11 @@ impl Store for SqliteStore {
         task: &'a TaskId,
         from: Answerer,
         answers: Vec<(String, RawJson)>,
+        max_bytes: u64,
     ) -> Answer<'a, Option<usize>> {
         let (principal, task) = (principal.to_owned(), task.clone());
         let answer = move |batch: &mut Batch<'_>| {
-            answering::answer(batch, &principal, &task, from, &answers)
+            answering::answer(batch, &principal, &task, from, &answers, max_bytes)
         };
         Box::pin(self.writer.write(answer))
     }

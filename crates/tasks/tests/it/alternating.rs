@@ -101,8 +101,9 @@ impl<S: Store> Store for Alternating<S> {
         task: &'a TaskId,
         from: Answerer,
         answers: Vec<(String, RawJson)>,
+        max_bytes: u64,
     ) -> Answer<'a, Option<usize>> {
-        self.next().answer(principal, task, from, answers)
+        self.next().answer(principal, task, from, answers, max_bytes)
     }
 
     fn cancel<'a>(

@@ -215,7 +215,7 @@ impl Durable {
                 None => return Err(DurableError::NoStore { key }.into()),
             }
         }
-        poll_fn(|cx| self.journal().poll_written(ticket, cx)).await;
+        poll_fn(|cx| self.journal().poll_written(ticket, cx)).await.map_err(misuse)?;
         self.survive().await;
         let returned = marked(&step, body()).await;
         self.finish_step(step, returned.map_err(Error::permanent)).await
@@ -308,7 +308,7 @@ impl Durable {
         };
         let (stored, ticket) = step.record(entry, secret).map_err(misuse)?;
         // With a store it has happened when it is written.
-        poll_fn(|cx| self.journal().poll_written(ticket, cx)).await;
+        poll_fn(|cx| self.journal().poll_written(ticket, cx)).await.map_err(misuse)?;
         self.survive().await;
         decode(&key, stored)
     }

@@ -197,7 +197,9 @@ impl Core {
         let Token { task, principal, key } = token;
         let id = TaskId::new(task);
         let said = vec![(key, value)];
-        let taken = tasks.engine().store().answer(&principal, &id, Answerer::Outside, said).await;
+        let max_bytes = tasks.allowance(&principal).max_bytes;
+        let store = tasks.engine().store();
+        let taken = store.answer(&principal, &id, Answerer::Outside, said, max_bytes).await;
         let (what, completed) = match taken {
             Ok(Some(1..)) => ("completed-outside", Completed::Taken),
             Ok(_) => ("completed-outside-too-late", Completed::TooLate),

@@ -250,7 +250,7 @@ fn new_task(
         once,
         clean_up: entry.hook().is_some(),
         quota: tasks.quota(cx.call()),
-        max_bytes: if tasks.is_full() { 0 } else { tasks.max_bytes(cx.principal()) },
+        max_bytes: tasks.allowance(cx.principal().key()).max_bytes,
     })
 }
 

@@ -211,8 +211,9 @@ impl Store for SwitchedStore {
         task: &'a TaskId,
         from: Answerer,
         answers: Vec<(String, RawJson)>,
+        max_bytes: u64,
     ) -> Answer<'a, Option<usize>> {
-        self.inner.answer(principal, task, from, answers)
+        self.inner.answer(principal, task, from, answers, max_bytes)
     }
 
     fn cancel<'a>(

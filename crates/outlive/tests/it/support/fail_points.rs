@@ -276,8 +276,11 @@ impl Store for FailPoints {
         task: &'a TaskId,
         from: Answerer,
         answers: Vec<(String, RawJson)>,
+        max_bytes: u64,
     ) -> Answer<'a, Option<usize>> {
-        self.through(Op::Answer, move |store| store.answer(principal, task, from, answers))
+        self.through(Op::Answer, move |store| {
+            store.answer(principal, task, from, answers, max_bytes)
+        })
     }
 
     fn cancel<'a>(
