@@ -308,8 +308,8 @@ impl Auto {
             Err(fault) => return Err((fault, work)),
         };
         let Ok(tasks) = core.tasks() else { return Err((Fault::Internal, work)) };
-        if tasks.admits(cx.call(), &task).is_err() {
-            return Err((Fault::Busy { retry_after: Duration::from_secs(1) }, work));
+        if let Err(over) = tasks.admits(cx.call(), &task) {
+            return Err((over.into(), work));
         }
         self.admitted = Some(task.id.clone());
         durability.set_task(core, cx.call(), Some(task.id.as_str()));
