@@ -244,7 +244,7 @@ impl Operator {
         for AuditEvent { task, principal, what, cause } in &events {
             tracing::info!(target: "outlive::audit", what, task, principal, cause);
         }
-        self.store.record(events, AUDIT_RETENTION).await
+        self.store.record(events, AUDIT_RETENTION, u64::MAX).await
     }
 }
 

@@ -431,10 +431,13 @@ impl Store for MemoryStore {
         done(Ok(()))
     }
 
-    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()> {
-        let now = self.now();
-        let until = now.saturating_add(millis(retention));
-        locked(&self.events).record(events, until, now);
+    fn record(
+        &self,
+        events: Vec<AuditEvent>,
+        retention: Duration,
+        max_events: u64,
+    ) -> Answer<'_, ()> {
+        locked(&self.events).record(events, (self.now(), millis(retention)), max_events);
         done(Ok(()))
     }
 

@@ -177,8 +177,13 @@ pub trait Store: Send + Sync + 'static {
     fn forget<'a>(&'a self, key: &'a str) -> Answer<'a, ()>;
 
     /// Writes down what has happened, for those who look at it later. Kept until `retention` after
-    /// it has happened; swept with the tasks.
-    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()>;
+    /// it has happened; swept with the tasks. Of all events the newest `max_events` are kept at most.
+    fn record(
+        &self,
+        events: Vec<AuditEvent>,
+        retention: Duration,
+        max_events: u64,
+    ) -> Answer<'_, ()>;
 
     /// What has happened, oldest first, from after an event's number on: of one task, or of all.
     fn audit<'a>(

@@ -446,8 +446,13 @@ impl Store for PostgresStore {
         Box::pin(self.writers.write(order, notes::forget(key), |_| unheard(Ok(()))))
     }
 
-    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()> {
-        let call = auditing::record(&self.shared, &events, retention);
+    fn record(
+        &self,
+        events: Vec<AuditEvent>,
+        retention: Duration,
+        max_events: u64,
+    ) -> Answer<'_, ()> {
+        let call = auditing::record(&self.shared, &events, retention, max_events);
         Box::pin(self.writers.write(Order::Event, call, |_| unheard(Ok(()))))
     }
 

@@ -396,8 +396,15 @@ impl Store for SqliteStore {
         Box::pin(self.writer.write(move |batch| notes::forget(batch, &key)))
     }
 
-    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()> {
-        Box::pin(self.writer.write(move |batch| auditing::record(batch, &events, retention)))
+    fn record(
+        &self,
+        events: Vec<AuditEvent>,
+        retention: Duration,
+        max_events: u64,
+    ) -> Answer<'_, ()> {
+        let record =
+            move |batch: &mut Batch<'_>| auditing::record(batch, &events, retention, max_events);
+        Box::pin(self.writer.write(record))
     }
 
     fn audit<'a>(

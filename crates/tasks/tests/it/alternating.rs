@@ -148,8 +148,13 @@ impl<S: Store> Store for Alternating<S> {
         self.next().forget(key)
     }
 
-    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()> {
-        self.next().record(events, retention)
+    fn record(
+        &self,
+        events: Vec<AuditEvent>,
+        retention: Duration,
+        max_events: u64,
+    ) -> Answer<'_, ()> {
+        self.next().record(events, retention, max_events)
     }
 
     fn audit<'a>(

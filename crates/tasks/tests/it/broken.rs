@@ -401,8 +401,13 @@ impl Store for Broken {
         self.inner.forget(key)
     }
 
-    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()> {
-        self.inner.record(events, retention)
+    fn record(
+        &self,
+        events: Vec<AuditEvent>,
+        retention: Duration,
+        max_events: u64,
+    ) -> Answer<'_, ()> {
+        self.inner.record(events, retention, max_events)
     }
 
     fn audit<'a>(

@@ -208,10 +208,11 @@ impl Durable {
             Begun::New(step) => step,
         };
         if !self.durability().is_task() {
-            match self.cx.core().first_time(&key_of(&self.cx, &key)).await {
+            let (core, place) = (self.cx.core(), key_of(&self.cx, &key));
+            match core.first_time(self.cx.principal(), &place).await {
                 Some(Ok(true)) => {}
                 Some(Ok(false)) => return Err(DurableError::Ambiguous { key }.into()),
-                Some(Err(error)) => return Err(error.into()),
+                Some(Err(error)) => return Err(error),
                 None => return Err(DurableError::NoStore { key }.into()),
             }
         }

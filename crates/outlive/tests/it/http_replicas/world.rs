@@ -56,9 +56,18 @@ impl Common {
     }
 
     pub(super) async fn replica_with(&self, config: HttpConfig) -> TestServer {
+        self.replica_of(config, |tasks| tasks).await
+    }
+
+    pub(super) async fn replica_of(
+        &self,
+        config: HttpConfig,
+        change: impl FnOnce(TaskConfig) -> TaskConfig,
+    ) -> TestServer {
         let tasks = TaskConfig::new(Arc::clone(&self.store) as _).engine(|engine| {
             engine.poll = Duration::from_millis(20);
         });
+        let tasks = change(tasks);
         let config = config.session_idle(IDLE);
         TestServer::build_with_clock(config, &self.clock, |server| {
             server
@@ -260,8 +269,13 @@ impl Store for SwitchedStore {
         self.note(|| self.inner.forget(key))
     }
 
-    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()> {
-        self.inner.record(events, retention)
+    fn record(
+        &self,
+        events: Vec<AuditEvent>,
+        retention: Duration,
+        max_events: u64,
+    ) -> Answer<'_, ()> {
+        self.inner.record(events, retention, max_events)
     }
 
     fn audit<'a>(

@@ -325,8 +325,13 @@ impl Store for FailPoints {
         self.through(Op::Forget, move |store| store.forget(key))
     }
 
-    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()> {
-        self.inner.record(events, retention)
+    fn record(
+        &self,
+        events: Vec<AuditEvent>,
+        retention: Duration,
+        max_events: u64,
+    ) -> Answer<'_, ()> {
+        self.inner.record(events, retention, max_events)
     }
 
     fn audit<'a>(

@@ -12,6 +12,7 @@ const STATEMENTS: &[&str] = &[
     answering::OWNED,
     answering::ANSWERED,
     auditing::RECORD,
+    auditing::DROP,
     auditing::OF_ALL,
     auditing::OF_ONE,
     auditing::SWEEP,

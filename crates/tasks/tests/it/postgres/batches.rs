@@ -258,7 +258,7 @@ async fn no_statement_looks_through_a_table() {
         what: "made".to_owned(),
         cause: None,
     };
-    store.record(vec![event], LEASE).await.unwrap();
+    store.record(vec![event], LEASE, u64::MAX).await.unwrap();
     store.audit(None, 0, 10).await.unwrap();
     store.audit(Some("1"), 0, 10).await.unwrap();
     store.next_due(&[]).await.unwrap();

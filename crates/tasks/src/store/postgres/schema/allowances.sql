@@ -4,7 +4,8 @@
 -- What is written for many tasks at once asks for all of its principals once, `without_room`. Who may
 -- have too little is left out there, and written by itself by `write_task`, which looks closely.
 
-DROP FUNCTION IF EXISTS write_tasks, write_task, record_steps, end_tasks, answer_task, forget_tasks;
+DROP FUNCTION IF EXISTS write_tasks, write_task, record_steps, end_tasks, answer_task, forget_tasks,
+    record_events;
 
 -- What a question counts.
 CREATE FUNCTION question_bytes(_name text, _key text, _body text) RETURNS bigint
@@ -489,4 +490,22 @@ BEGIN
     INSERT INTO ended_task (principal, tasks, bytes)
         SELECT g.principal, 0, -sum(g.bytes + coalesce(f.bytes, 0))
         FROM gone g LEFT JOIN freed f ON f.task = g.number GROUP BY g.principal;
+END $$;
+
+-- Writes down what has happened. One at a time: whoever has read up to some number must have missed
+-- nothing before it. Of all events the newest `_max_events` stay.
+CREATE FUNCTION record_events(
+    _tasks text[], _principals text[], _whats text[], _causes text[], _retention bigint,
+    _max_events bigint, _shift bigint)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    _now bigint := now_ms(_shift);
+BEGIN
+    PERFORM pg_advisory_xact_lock('event'::regclass::oid::bigint);
+    INSERT INTO event (at, expires, task, principal, what, cause)
+        SELECT _now, _now + _retention, e.task, e.principal, e.what, e.cause
+        FROM unnest(_tasks, _principals, _whats, _causes)
+            WITH ORDINALITY AS e (task, principal, what, cause, place)
+        ORDER BY e.place;
+    DELETE FROM event WHERE number <= (SELECT max(number) FROM event) - _max_events;
 END $$;
