@@ -1,15 +1,15 @@
 //! Tasks whose caller has as many bytes stored as it may: what they record is refused, and how they
 //! end is always stored.
 
-use std::{sync::Arc, time::Duration};
+use std::{env, fs, process, sync::Arc, time::Duration};
 
 use outlive::{
     Form,
     server::{
-        ContentBlock, Durable, DurableError, Misuse, Principal, Result, Server, TaskConfig,
+        Args, ContentBlock, Durable, DurableError, Misuse, Principal, Result, Server, TaskConfig,
         TaskPolicy, Tool,
     },
-    tasks::{MemoryStore, Store},
+    tasks::{MemoryStore, SqliteStore, Store},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -81,7 +81,24 @@ async fn ask(cx: Durable) -> Result<String> {
     Ok(name.name)
 }
 
-fn server(store: &Arc<MemoryStore>, change: impl FnOnce(TaskConfig) -> TaskConfig) -> Server {
+#[derive(Deserialize, JsonSchema)]
+struct Blob {
+    blob: String,
+}
+
+/// Asks, with a long request.
+async fn fill(cx: Durable, Args(Blob { blob }): Args<Blob>) -> Result<String> {
+    let name: Name = cx.elicit("name", format!("Whose are {} bytes?", blob.len())).await?;
+    Ok(name.name)
+}
+
+/// Pays once, in a call that is no task.
+async fn pay(cx: Durable) -> Result<String> {
+    let receipt: u32 = cx.step_once("pay", async || Ok(7)).await?;
+    Ok(format!("receipt {receipt}"))
+}
+
+fn server<S: Store>(store: &Arc<S>, change: impl FnOnce(TaskConfig) -> TaskConfig) -> Server {
     let config = change(TaskConfig::new(Arc::clone(store) as _));
     Server::builder("full", "1")
         .tasks(config)
@@ -91,6 +108,8 @@ fn server(store: &Arc<MemoryStore>, change: impl FnOnce(TaskConfig) -> TaskConfi
         .tool(Tool::new("large", large).task(TaskPolicy::Always))
         .tool(Tool::new("pester", pester).task(TaskPolicy::Always))
         .tool(Tool::new("ask", ask).task(TaskPolicy::Always))
+        .tool(Tool::new("fill", fill).task(TaskPolicy::Always))
+        .tool(Tool::new("pay", pay).uses_step_once())
         .build()
         .unwrap()
 }
@@ -200,4 +219,62 @@ async fn running_task_stops_to_store_when_all_bytes_are_used_up() {
     assert_eq!(refused["data"]["limit"], "max_store", "{refused}");
     modern(&mut ada, "tasks/cancel", json!({"taskId": id})).await;
     until(&mut ada, &id, "cancelled").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn steps_that_are_done_once_count_as_stored_bytes() {
+    let store = Arc::new(MemoryStore::new());
+    let server = server(&store, |config| config.max_store_bytes_per_caller(4 << 10));
+    let mut eve = Pipe::open_as(&server, Principal::named("eve"));
+    let call = json!({"name": "pay", "arguments": {}});
+    let mut paid = 0;
+    let refused = loop {
+        let answer = result(&modern(&mut eve, "tools/call", call.clone()).await);
+        if answer["isError"] == true {
+            break answer;
+        }
+        paid += 1;
+        assert!(paid < 100, "nothing was refused");
+    };
+    let text = refused["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("`max_store_bytes_per_caller`"), "{text}");
+    let stored = store.stored_bytes("name:eve").await.unwrap();
+    assert!(paid > 1 && stored > 1 << 10 && stored <= 4 << 10, "{paid} {stored}");
+}
+
+/// The server has a disk, and the disk is full.
+#[tokio::test]
+async fn full_disk_refuses_new_tasks_and_the_server_works_again_when_there_is_room() {
+    let folder = env::temp_dir().join(format!("outlive-full-{}", process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let store = Arc::new(SqliteStore::open(folder.join("tasks.db")).unwrap());
+    store.limit_size(1 << 20).await.unwrap();
+    let server = server(&store, |config| config);
+    let mut ada = Pipe::open_as(&server, Principal::named("ada"));
+    let call = |kib: usize| json!({"name": "fill", "arguments": {"blob": long(kib)}});
+    let mut made = Vec::new();
+    let refused = loop {
+        let answer = modern(&mut ada, "tools/call", call(100)).await;
+        if answer.get("error").is_some() {
+            break error(&answer);
+        }
+        made.push(result(&answer)["taskId"].as_str().unwrap().to_owned());
+        assert!(made.len() < 50, "it is not full");
+    };
+    assert_eq!(refused["code"], -32603, "{refused}");
+    assert!(refused["data"]["retryAfterMs"].is_u64(), "it can be tried again: {refused}");
+    assert!(!refused.to_string().contains("tasks.db"), "the disk is the operator's: {refused}");
+    assert!(made.len() > 2, "{made:?}");
+    for id in &made {
+        assert_ne!(get(&mut ada, id).await["status"], "failed", "what was acknowledged is there");
+    }
+    store.limit_size(16 << 20).await.unwrap();
+    let answer = modern(&mut ada, "tools/call", call(100)).await;
+    made.push(result(&answer)["taskId"].as_str().unwrap().to_owned());
+    for id in &made {
+        until(&mut ada, id, "input_required").await;
+    }
+    server.drain(Duration::from_secs(5)).await;
+    drop((ada, server, store));
+    fs::remove_dir_all(folder).unwrap();
 }
