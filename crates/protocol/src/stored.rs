@@ -65,6 +65,9 @@ impl StoredCall {
     }
 }
 
+/// How many bytes of `_meta` a stored call keeps, keys and values together.
+const MAX_META_BYTES: usize = 16 << 10;
+
 /// The keys of `_meta` that a stored call keeps: those of the protocol and our own, and the trace that
 /// the call belongs to. Whatever else a client attaches is not stored.
 fn is_stored(key: &str) -> bool {
@@ -73,7 +76,7 @@ fn is_stored(key: &str) -> bool {
     NAMES.contains(&key) || PREFIXES.iter().any(|prefix| key.starts_with(prefix))
 }
 
-/// A request without the foreign keys of its `params._meta`.
+/// A request without the foreign keys of its `params._meta`, and without those that are too much.
 fn without_foreign_meta(message: RawJson) -> serde_json::Result<RawJson> {
     type Members = Entries<RawJson>;
     let read = |raw: &RawJson| serde_json::from_str::<Members>(raw.get());
@@ -84,7 +87,13 @@ fn without_foreign_meta(message: RawJson) -> serde_json::Result<RawJson> {
     let Some(meta_at) = member(&params, "_meta") else { return Ok(message) };
     let mut meta = read(&params.0[meta_at].1)?;
     let all = meta.0.len();
-    meta.0.retain(|(key, _)| is_stored(key));
+    let mut bytes = 0;
+    meta.0.retain(|(key, value)| {
+        let with_it = bytes + key.len() + value.get().len();
+        let stays = is_stored(key) && with_it <= MAX_META_BYTES;
+        bytes = if stays { with_it } else { bytes };
+        stays
+    });
     if meta.0.len() == all {
         return Ok(message);
     }
@@ -201,5 +210,22 @@ mod tests {
         let kept = json!({"progressToken": 7, "io.modelcontextprotocol/clientInfo": {"name": "c"},
             "dev.outlive/idempotencyKey": "k"});
         assert_eq!(serde_json::from_str::<Value>(stored.get()).unwrap(), request(kept));
+    }
+
+    #[test]
+    fn stored_call_keeps_no_large_meta() {
+        let long = "x".repeat(1 << 20);
+        let meta = json!({"baggage": long, "io.modelcontextprotocol/clientInfo": {"name": long},
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28", "progressToken": 7});
+        let request = |meta: Value| json!({"method": "tools/call", "params": {"_meta": meta}});
+        let stored = without_foreign_meta(to_raw_value(&request(meta)).unwrap()).unwrap();
+        let kept =
+            json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "progressToken": 7});
+        assert_eq!(serde_json::from_str::<Value>(stored.get()).unwrap(), request(kept));
+        let many: serde_json::Map<_, _> = (0..1_000)
+            .map(|number| (format!("dev.outlive/{number}"), json!("x".repeat(100))))
+            .collect();
+        let stored = without_foreign_meta(to_raw_value(&request(many.into())).unwrap()).unwrap();
+        assert!(stored.get().len() < 20 << 10, "{}", stored.get().len());
     }
 }

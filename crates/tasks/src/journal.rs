@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, HashSet},
     fmt,
     sync::{Mutex, MutexGuard, PoisonError, RwLock},
+    task::Waker,
     time::Duration,
 };
 
@@ -75,6 +76,10 @@ pub(crate) struct State {
     kept: bool,
     /// Whether a part of the run goes on when its task is cancelled.
     shielded: bool,
+    /// The limit that a write was refused for: nothing more is recorded.
+    refused: Option<&'static str>,
+    /// Whether blocks were emitted that are not stored, and nobody was told.
+    lost_blocks: bool,
     /// Where an author's test wants the run to be lost.
     crash: Option<Crash>,
     /// The run is lost: it is to be dropped and begun again.
@@ -309,6 +314,27 @@ impl Journal {
         self.lock().secrets
     }
 
+    /// A write was refused, because the principal has as many bytes stored as it may by this limit.
+    /// Who waits for the write is told; nothing more is recorded by this run.
+    pub fn refuse(&self, limit: &'static str) {
+        let mut state = self.lock();
+        state.refused.get_or_insert(limit);
+        state.lost_blocks |= state.segments.forget_unwritten();
+        let woken = state.unwritten.as_mut().map(Unwritten::refuse).unwrap_or_default();
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// The limit that a write of this run was refused for.
+    pub fn refusal(&self) -> Option<&'static str> {
+        self.lock().refused
+    }
+
+    /// Whether blocks were emitted that are not stored, because a write was refused.
+    pub fn lost_blocks(&self) -> bool {
+        self.lock().lost_blocks
+    }
+
     /// How many bytes it is counted as.
     pub fn size(&self) -> usize {
         let state = self.lock();
@@ -443,6 +469,11 @@ impl State {
         }
     }
 
+    /// Whether anything more can be recorded.
+    pub(crate) fn takes_more(&self) -> Result<(), Misuse> {
+        self.refused.map_or(Ok(()), |limit| Err(Misuse::OverBytes { limit }))
+    }
+
     /// Makes room for something; refuses it if there is none.
     pub(crate) fn grow(
         &mut self,
@@ -450,6 +481,7 @@ impl State {
         by: usize,
         bounds: Bounds,
     ) -> Result<(), Misuse> {
+        self.takes_more()?;
         let bytes = self.bytes + by + self.questions.size();
         // A handler that has used up its room can still ask what to do about it.
         let limit = bounds.bytes - if by > 0 { bounds.bytes / RESERVE } else { 0 };

@@ -35,6 +35,12 @@ pub enum Misuse {
         /// How many it may have.
         limit: usize,
     },
+    /// The caller has as many bytes stored as it may, so this was not stored. The run can end, and
+    /// records nothing any more.
+    OverBytes {
+        /// The name of the limit.
+        limit: &'static str,
+    },
     /// The value holds a secret, and this journal leaves the server.
     Secret(String),
     /// More questions are open than may be.
@@ -75,6 +81,10 @@ impl fmt::Display for Misuse {
             Self::SegmentTooLarge { bytes, limit } => write!(
                 f,
                 "a block of {bytes} bytes is emitted, and it may have {limit}; emit it in pieces or as a link to a resource, or raise `max_segment_bytes`"
+            ),
+            Self::OverBytes { limit } => write!(
+                f,
+                "the store takes nothing more: the limit `{limit}` is used up; record less, wait until older tasks of the caller have expired, or raise the limit"
             ),
             Self::Secret(key) => write!(
                 f,

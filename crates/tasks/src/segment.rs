@@ -97,6 +97,17 @@ impl Segments {
         self.written = self.sent;
     }
 
+    /// Forgets those that the store has not taken, and says whether there were some.
+    pub(crate) fn forget_unwritten(&mut self) -> bool {
+        let (all, written) = (self.stored.len(), self.written);
+        self.stored.truncate(written);
+        self.sent = written;
+        for scope in self.scopes.values_mut() {
+            scope.places.retain(|_, place| *place < written);
+        }
+        all > written
+    }
+
     fn push(&mut self, segment: Segment) {
         let scope = self.scopes.entry(segment.scope.clone()).or_default();
         scope.places.entry(segment.ordinal).or_insert(self.stored.len());

@@ -50,6 +50,11 @@ impl Journal {
                 _ => Err(Misuse::OtherKind(key.to_owned())),
             };
         }
+        if let Err(full) = state.takes_more() {
+            // What cannot be recorded is not done.
+            state.give_back(key);
+            return Err(full);
+        }
         state.steps += 1;
         // Tried again, it emits its blocks again, from the first.
         state.segments.restart(key);

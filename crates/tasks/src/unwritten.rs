@@ -9,7 +9,7 @@ use std::{
 use outlive_wire::RawJson;
 use tokio::time::Instant;
 
-use crate::{Journal, Segment, store::Changes};
+use crate::{Journal, Misuse, Segment, store::Changes};
 
 /// How often progress is written by itself. With everything else it goes along.
 const PACE: Duration = Duration::from_millis(250);
@@ -30,6 +30,8 @@ pub(crate) struct Unwritten {
     /// How many writes have been begun, and how many are done.
     begun: u64,
     done: u64,
+    /// The first write that was refused. Nothing is written after it.
+    refused: Option<u64>,
     /// How far the run is, in words and as a note, for when it is worth a write.
     words: Option<(String, RawJson)>,
     /// When progress was last written.
@@ -82,8 +84,16 @@ impl Unwritten {
     }
 
     fn only_progress_too_soon(&self) -> bool {
-        let Changes { entries, segments, asked, withdrawn, forgotten, message, progress } =
-            &self.changes;
+        let Changes {
+            entries,
+            segments,
+            asked,
+            withdrawn,
+            forgotten,
+            message,
+            progress,
+            charge: _,
+        } = &self.changes;
         let anything_else = !entries.is_empty()
             || !segments.is_empty()
             || !asked.is_empty()
@@ -91,6 +101,18 @@ impl Unwritten {
             || !forgotten.is_empty()
             || message.is_some();
         progress.is_some() && !anything_else && !self.too_soon().is_zero()
+    }
+
+    /// The write that is on its way was refused, and so is what has come since. Returns those who
+    /// wait for it.
+    pub(crate) fn refuse(&mut self) -> Vec<Waker> {
+        self.refused.get_or_insert(self.begun);
+        self.done = self.begun;
+        self.changes = mem::take(&mut self.changes).without_growth();
+        self.emitted = 0;
+        let mut woken = mem::take(&mut self.waiting);
+        woken.append(&mut self.crowded);
+        woken
     }
 
     /// Another run begins: nobody of the old one waits.
@@ -167,14 +189,24 @@ impl Journal {
     }
 
     /// Waits until a record has been written.
-    pub fn poll_written(&self, ticket: Ticket, cx: &mut Context<'_>) -> Poll<()> {
+    ///
+    /// # Errors
+    ///
+    /// When the store has refused it.
+    pub fn poll_written(&self, ticket: Ticket, cx: &mut Context<'_>) -> Poll<Result<(), Misuse>> {
         let mut state = self.lock();
+        let refused = state.takes_more();
         match &mut state.unwritten {
+            Some(Unwritten { refused: Some(from), .. })
+                if ticket != Ticket::NONE && *from <= ticket.0 =>
+            {
+                Poll::Ready(refused)
+            }
             Some(unwritten) if unwritten.done < ticket.0 => {
                 unwritten.waiting.push(cx.waker().clone());
                 Poll::Pending
             }
-            _ => Poll::Ready(()),
+            _ => Poll::Ready(Ok(())),
         }
     }
 

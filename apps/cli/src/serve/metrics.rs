@@ -15,7 +15,7 @@ use tokio::{
 use super::pages::Numbers;
 
 const MAX_CONNECTIONS: usize = 16;
-const MAX_HEAD: usize = 8 * 1024;
+const MAX_HEAD: usize = 8 << 10;
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause after a connection could not be taken: there may be too many open files.
 const ACCEPT_BACK_OFF: Duration = Duration::from_millis(100);

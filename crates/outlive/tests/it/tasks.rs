@@ -5,6 +5,7 @@ mod cleaning; // what is done after tasks that were cancelled or have expired
 mod crashes; // processes that are lost, at every place where it matters
 mod dialects; // what is answered, by revision and by what the client declared
 mod drain; // a server that stops gives its tasks to others
+mod full; // tasks whose caller has as many bytes stored as it may
 mod legacy; // 2025-11-25: a status to poll, a result to wait for
 mod legacy_rules; // what it says, line by line
 mod modern; // the extension of 2026-07-28

@@ -12,10 +12,10 @@ use std::{
 use outlive_wire::{ErrorObject, code};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-use super::{Capacity, Inner, Seen, Signals, Started, Work};
+use super::{Allowance, Capacity, Inner, Seen, Signals, Started, Work};
 use crate::{
-    Journal, Shed,
-    store::{Changes, Cleaning, Lease, StoreError, TaskOutcome, Then},
+    Journal, Misuse, Shed,
+    store::{Changes, Charge, Cleaning, Lease, StoreError, TaskOutcome, Then},
     turns::Watch,
 };
 
@@ -26,7 +26,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 enum Event {
     Done(TaskOutcome),
     Write(Changes),
-    Written(bool),
+    Written(Wrote),
     Changed,
     Lost,
     /// It has waited for long enough to wait without a worker.
@@ -39,8 +39,27 @@ enum Event {
     Shed(Shed),
 }
 
-/// A write on its way; `false` if the lease is lost.
-type Commit<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
+/// A write on its way.
+type Commit<'a> = Pin<Box<dyn Future<Output = Wrote> + Send + 'a>>;
+
+/// What became of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wrote {
+    /// It is in the store.
+    All,
+    /// The principal has as many bytes stored as it may by this limit. What stores none is in the
+    /// store.
+    NotAll(&'static str),
+    /// The lease is lost.
+    Nothing,
+}
+
+impl Wrote {
+    /// Whether the lease is not lost.
+    pub(super) fn is_held(self) -> bool {
+        self != Self::Nothing
+    }
+}
 
 /// A task that this worker has.
 #[derive(Clone, Copy)]
@@ -115,9 +134,9 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut l
                 return Poll::Ready(Event::Lost);
             }
             if let Some(writing) = &mut commit
-                && let Poll::Ready(held) = writing.as_mut().poll(cx)
+                && let Poll::Ready(wrote) = writing.as_mut().poll(cx)
             {
-                return Poll::Ready(Event::Written(held));
+                return Poll::Ready(Event::Written(wrote));
             }
             stops = stops || stop.as_mut().poll(cx).is_ready();
             if stops && resumes && journal.is_between_steps() {
@@ -167,6 +186,9 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut l
             if grace.is_some() {
                 return Poll::Pending;
             }
+            if !woken.is_woken() && journal.refusal().is_some() && journal.can_be_parked() {
+                return Poll::Ready(Event::Park);
+            }
             poll_parking(inner, &journal, &mut parking, cx)
         })
         .await;
@@ -174,13 +196,17 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut l
             Event::Write(changes) => {
                 commit = Some(Box::pin(held.write(changes, Then::GoOn)));
             }
-            Event::Written(true) => {
+            Event::Written(Wrote::All) => {
                 commit = None;
                 journal.written();
                 inner.tell_readers(&held.lease.task);
             }
+            Event::Written(Wrote::NotAll(limit)) => {
+                commit = None;
+                journal.refuse(limit);
+            }
             Event::Changed => (look, again) = (true, None),
-            Event::Lost | Event::Written(false) => {
+            Event::Lost | Event::Written(Wrote::Nothing) => {
                 give_up(&journal, work);
                 Box::pin(held.lost(cleans_up)).await;
                 return Left::ended(cleans_up);
@@ -192,6 +218,14 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut l
             Event::GraceOver => {
                 give_up(&journal, work);
                 Box::pin(held.end(&journal, commit, TaskOutcome::Cancelled, cleans_up)).await;
+                return Left::ended(cleans_up);
+            }
+            // What it waits for may not have been stored, and nobody would bring the run back.
+            Event::Park if journal.refusal().is_some() => {
+                give_up(&journal, work);
+                let limit = journal.refusal().unwrap_or_default();
+                let outcome = TaskOutcome::Error(over_bytes(limit));
+                Box::pin(held.end(&journal, commit, outcome, cleans_up)).await;
                 return Left::ended(cleans_up);
             }
             Event::Park | Event::HandOver | Event::Shed(_) => {
@@ -206,7 +240,7 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut l
                     _ => (journal.next_due(), Seen::Parked, None),
                 };
                 let then = Then::Park { due, seen: journal.count_answers() };
-                let written = Box::pin(held.write(Changes::default(), then)).await;
+                let written = Box::pin(held.write(Changes::default(), then)).await.is_held();
                 give_up(&journal, work);
                 match written {
                     true => held.saw(seen),
@@ -249,18 +283,26 @@ impl<'a> Held<'a> {
         &self,
         journal: &Journal,
         commit: Option<Commit<'_>>,
-        outcome: TaskOutcome,
+        mut outcome: TaskOutcome,
         cleans_up: bool,
     ) {
-        if let Some(writing) = commit
-            && !writing.await
-        {
-            return self.lost(cleans_up).await;
+        if let Some(writing) = commit {
+            match writing.await {
+                Wrote::All => journal.written(),
+                Wrote::NotAll(limit) => journal.refuse(limit),
+                Wrote::Nothing => return self.lost(cleans_up).await,
+            }
         }
         journal.written();
+        if let (Some(limit), TaskOutcome::Result(_)) = (journal.refusal(), &outcome)
+            && journal.lost_blocks()
+        {
+            // A result without a part of what was emitted is none.
+            outcome = TaskOutcome::Error(over_bytes(limit));
+        }
         let changes = journal.take_changes().unwrap_or_default();
         let then = self.inner.config.over(outcome, journal.is_kept());
-        if !self.write_over(changes, then).await {
+        if !self.write_over(changes, then).await.is_held() {
             self.gone(cleans_up).await;
         }
     }
@@ -270,7 +312,7 @@ impl<'a> Held<'a> {
         self,
         mut changes: Changes,
         then: Then,
-    ) -> impl Future<Output = bool> + Send + use<'a> {
+    ) -> impl Future<Output = Wrote> + Send + use<'a> {
         if let Then::Keep { outcome, .. } = &then {
             let why = match outcome {
                 TaskOutcome::Error(error) => error.message.as_str(),
@@ -281,18 +323,20 @@ impl<'a> Held<'a> {
         self.write(changes, then)
     }
 
-    /// Writes, and tries again while the store cannot be used and the lease may last. `false` if
-    /// the lease is lost.
+    /// Writes, and tries again while the store cannot be used and the lease may last. What has no
+    /// room in the bytes of its principal is left out.
     // Not an async fn, whose future would have room for what is written twice.
     pub(super) fn write(
         self,
-        changes: Changes,
-        then: Then,
-    ) -> impl Future<Output = bool> + Send + use<'a> {
-        let Self { inner, lease, .. } = self;
+        mut changes: Changes,
+        mut then: Then,
+    ) -> impl Future<Output = Wrote> + Send + use<'a> {
+        let Self { inner, lease, principal } = self;
+        let limit = self.charge(&mut changes, &then);
         async move {
             let began = Instant::now();
             let mut pause = Duration::from_millis(50);
+            let mut wrote = Wrote::All;
             loop {
                 match inner.store.write(lease, &changes, &then).await {
                     Ok(()) => {
@@ -302,13 +346,21 @@ impl<'a> Held<'a> {
                             Then::Keep { outcome, .. } => self.saw(Seen::Kept(outcome)),
                             Then::GoOn | Then::Park { .. } => {}
                         }
-                        return true;
+                        return wrote;
                     }
-                    Err(StoreError::Lost) => return false,
+                    Err(StoreError::Lost) => return Wrote::Nothing,
+                    Err(StoreError::OverBytes) if changes.charge.is_some() => {
+                        tracing::warn!(task = %lease.task, principal, limit, "a task stores too much");
+                        wrote = Wrote::NotAll(limit);
+                        leave_out(&mut changes, &mut then, limit);
+                        if changes.is_empty() && matches!(then, Then::GoOn) {
+                            return wrote;
+                        }
+                    }
                     Err(error) => {
                         tracing::warn!(task = %lease.task, %error, "a task could not be written");
                         if began.elapsed() + pause > inner.config.lease {
-                            return false;
+                            return Wrote::Nothing;
                         }
                         Box::pin(sleep(pause)).await;
                         pause = (pause * 2).min(Duration::from_secs(2));
@@ -316,6 +368,15 @@ impl<'a> Held<'a> {
                 }
             }
         }
+    }
+
+    /// Notes whom changes count for, and returns the name of the limit.
+    fn charge(&self, changes: &mut Changes, then: &Then) -> &'static str {
+        let stores = !changes.is_empty() || matches!(then, Then::End { .. });
+        let allowance = self.inner.runner.allowance(self.principal).filter(|_| stores);
+        let Some(Allowance { max_bytes, limit }) = allowance else { return "" };
+        changes.charge = Some(Charge { principal: self.principal.to_owned(), max_bytes });
+        limit
     }
 
     /// Looks what others have done to the task.
@@ -332,6 +393,22 @@ impl<'a> Held<'a> {
                 News::Unread
             }
         }
+    }
+}
+
+/// Leaves out of a write what its principal has no room for. The end of a task is written in any case:
+/// without its outcome if that is too large, or a part of it is not stored.
+fn leave_out(changes: &mut Changes, then: &mut Then, limit: &'static str) {
+    let (charge, emitted) = (changes.charge.take(), !changes.segments.is_empty());
+    let stored = !changes.entries.is_empty() || emitted || !changes.asked.is_empty();
+    *changes = std::mem::take(changes).without_growth();
+    match then {
+        Then::End { outcome, .. } if !outcome.is_unfinished() => match stored && !emitted {
+            // Nobody needs what it has recorded any more; its outcome may have room.
+            true => changes.charge = charge,
+            false => *outcome = TaskOutcome::Error(over_bytes(limit)),
+        },
+        _ => {}
     }
 }
 
@@ -384,6 +461,12 @@ fn in_a_while(after: Duration) -> u64 {
 pub(super) fn wall_clock() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The error of a task whose caller has as many bytes stored as it may.
+fn over_bytes(limit: &'static str) -> ErrorObject {
+    let data = serde_json::value::to_raw_value(&serde_json::json!({ "limit": limit })).ok();
+    ErrorObject { code: code::INTERNAL, message: Misuse::OverBytes { limit }.to_string(), data }
 }
 
 pub(super) fn internal(message: String) -> ErrorObject {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     Restored,
-    store::{Changes, Claimed, Created, Lease, NewTask, StoreError, TaskOutcome, Then},
+    store::{Changes, Charge, Claimed, Created, Lease, NewTask, StoreError, TaskOutcome, Then},
 };
 
 impl Engine {
@@ -81,6 +81,7 @@ impl Engine {
     pub async fn keep_ended(&self, task: NewTask, outcome: TaskOutcome) -> Result<(), Refused> {
         let inner = &self.0;
         let untold = Untold::of(inner, &task);
+        let charge = Charge { principal: task.principal.clone(), max_bytes: task.max_bytes };
         let _expected = inner.expect(&task.id);
         let worker = Some((inner.worker.clone(), inner.config.lease));
         let lease = match inner.store.create(NewTask { worker, ..task }).await {
@@ -95,14 +96,18 @@ impl Engine {
             }
         };
         let then = Then::End { outcome, retention: inner.config.retention };
-        match inner.store.write(&lease, &Changes::default(), &then).await {
+        let changes = Changes { charge: Some(charge), ..Changes::default() };
+        match inner.store.write(&lease, &changes, &then).await {
             Ok(()) => {
                 untold.told();
                 Ok(())
             }
             Err(error) => {
                 untold.never_was();
-                Err(Refused::Store(error))
+                Err(match error {
+                    StoreError::OverBytes => Refused::OverBytes,
+                    error => Refused::Store(error),
+                })
             }
         }
     }

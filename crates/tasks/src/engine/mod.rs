@@ -59,11 +59,26 @@ pub trait Runner: Send + Sync + 'static {
     /// done twice.
     fn start(&self, claimed: Claimed) -> Result<Started, NotBegun>;
 
+    /// Returns how many bytes a principal may have stored now; `None` for any number. Must not block.
+    fn allowance(&self, _principal: &str) -> Option<Allowance> {
+        None
+    }
+
     /// Begins to clean up after a task that was cancelled or has expired; `None` if there is nothing
     /// to do. Must not block.
     fn clean_up(&self, _claimed: Claimed) -> Option<CleaningUp> {
         None
     }
+}
+
+/// How many bytes a principal may have stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "made by the floor above")]
+pub struct Allowance {
+    /// How many.
+    pub max_bytes: u64,
+    /// The name of the limit, for whoever has reached it.
+    pub limit: &'static str,
 }
 
 /// What becomes of a task that is not begun.

@@ -240,7 +240,7 @@ async fn postpone(inner: &Inner, claimed: &Claimed, pause: Duration) {
     let seen = answers.filter(|entry| matches!(entry, Entry::Answer(_))).count();
     let pause_millis = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
     let due = Some(drive::wall_clock().saturating_add(pause_millis));
-    if held.write(Changes::default(), Then::Park { due, seen }).await {
+    if held.write(Changes::default(), Then::Park { due, seen }).await.is_held() {
         let task = &claimed.lease.task;
         tracing::warn!(%task, crashes = claimed.crashes, ?pause, "a task lost its worker again");
         held.saw(Seen::Postponed(pause));

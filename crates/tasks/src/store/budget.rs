@@ -1,6 +1,6 @@
 //! What is counted in the bytes that a principal has stored. All stores of this crate count alike.
 
-use super::NewTask;
+use super::{Asked, Changes, NewTask, TaskOutcome, Then};
 use crate::{Entry, Segment};
 
 /// What a task counts in the bytes of its principal, beside its request, its journal and its outcome:
@@ -10,13 +10,17 @@ pub(super) const TASK_BYTES: usize = 2_048;
 /// What a key-value entry counts beside its key and its value: its row and its indexes.
 pub(super) const ENTRY_BYTES: usize = 256;
 
-/// For whom a key-value entry is stored, and how much that principal may have stored with it.
+/// Bytes that the outcome of a task may always have, whatever its principal has stored. A task whose
+/// larger outcome is refused ends with an error, which is smaller than this.
+pub const OUTCOME_RESERVE: usize = 1_024;
+
+/// For whom something is stored, and how much that principal may have stored with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "read by stores, third parties' included")]
 pub struct Charge {
     /// The principal.
     pub principal: String,
-    /// How many bytes it may have stored, this entry included.
+    /// How many bytes it may have stored, with what is stored now.
     pub max_bytes: u64,
 }
 
@@ -40,4 +44,34 @@ pub(super) fn segment(segment: &Segment) -> usize {
 /// What a key-value entry counts.
 pub(super) fn key_value(key: &str, value: &str) -> usize {
     ENTRY_BYTES + key.len() + value.len()
+}
+
+/// What a question counts: its name, its key and what is asked.
+pub(super) fn question(asked: &Asked) -> usize {
+    let body = asked.request.as_ref().map(serde_json::to_string);
+    asked.name.len() + asked.key.len() + body.and_then(Result::ok).map_or(0, |body| body.len())
+}
+
+/// What an outcome of so many bytes needs of the bytes that its principal has left.
+pub(super) fn outcome_need(bytes: usize) -> usize {
+    if bytes > OUTCOME_RESERVE { bytes } else { 0 }
+}
+
+/// What a write stores at most. Counted without writing it as JSON, because nearly all of them have
+/// room.
+pub(super) fn at_most(changes: &Changes, then: &Then) -> usize {
+    let entries = changes.entries.iter().map(|(key, entry)| key.len() + entry.size(key));
+    let segments = changes.segments.iter().map(segment);
+    let asked = changes.asked.iter().map(question);
+    let outcome = match then {
+        Then::End { outcome: TaskOutcome::Result(result), .. } => result.get().len() + 16,
+        Then::End { outcome, .. } => outcome_bytes(outcome),
+        Then::GoOn | Then::Park { .. } | Then::Keep { .. } => 0,
+    };
+    entries.chain(segments).chain(asked).sum::<usize>() + outcome_need(outcome)
+}
+
+/// What an outcome counts, as it is written.
+pub(super) fn outcome_bytes(outcome: &TaskOutcome) -> usize {
+    serde_json::to_string(outcome).map_or(0, |json| json.len())
 }

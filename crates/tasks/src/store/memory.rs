@@ -252,6 +252,9 @@ impl Store for MemoryStore {
         if tasks.get(&lease.task).is_none_or(|row| !row.is_held_by(lease)) {
             return done(Err(StoreError::Lost));
         }
+        if !tasks.has_room(lease, changes, then) {
+            return done(Err(StoreError::OverBytes));
+        }
         let is_seen = changes.are_seen() || !matches!(then, Then::GoOn);
         tasks.change(&lease.task, |row| {
             // A task that only waits does not change when its worker parks it.
@@ -305,11 +308,16 @@ impl Store for MemoryStore {
         task: &'a TaskId,
         from: Answerer,
         answers: Vec<(String, RawJson)>,
+        max_bytes: u64,
     ) -> Answer<'a, Option<usize>> {
         let now = self.now();
         let mut tasks = self.lock();
-        if tasks.get(task).is_none_or(|row| row.principal != principal) {
+        let Some(row) = tasks.get(task).filter(|row| row.principal == principal) else {
             return done(Ok(None));
+        };
+        let growth = row.growth_of_answers(from, &answers);
+        if growth > 0 && (tasks.bytes(principal) + growth) as u64 > max_bytes {
+            return done(Err(StoreError::OverBytes));
         }
         let taken = tasks.change(task, |row| match row.phase {
             Phase::Ended => 0,
@@ -423,10 +431,13 @@ impl Store for MemoryStore {
         done(Ok(()))
     }
 
-    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()> {
-        let now = self.now();
-        let until = now.saturating_add(millis(retention));
-        locked(&self.events).record(events, until, now);
+    fn record(
+        &self,
+        events: Vec<AuditEvent>,
+        retention: Duration,
+        max_events: u64,
+    ) -> Answer<'_, ()> {
+        locked(&self.events).record(events, (self.now(), millis(retention)), max_events);
         done(Ok(()))
     }
 

@@ -22,7 +22,7 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use outlive_wire::RawJson;
 
-pub use budget::Charge;
+pub use budget::{Charge, OUTCOME_RESERVE};
 pub use claim::Claim;
 pub use memory::MemoryStore;
 pub use open::{open, open_operated};
@@ -102,6 +102,9 @@ pub trait Store: Send + Sync + 'static {
     fn release<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, ()>;
 
     /// Writes what a worker has done, all of it or nothing.
+    ///
+    /// With a charge it is `OverBytes` if the task's principal would have too many bytes stored. What
+    /// stores nothing is written in any case, as is an outcome of [`OUTCOME_RESERVE`] bytes.
     fn write<'a>(
         &'a self,
         lease: &'a Lease,
@@ -120,12 +123,14 @@ pub trait Store: Send + Sync + 'static {
     /// Takes answers to open questions, by their name on the wire. The first answer to a name
     /// counts; all others, and those to names that are not open or are asked of somebody else, are
     /// ignored. `None` if there is no such task for this principal; else how many were taken.
+    /// `OverBytes`, and none is taken, if the principal would have more than `max_bytes` stored.
     fn answer<'a>(
         &'a self,
         principal: &'a str,
         task: &'a TaskId,
         from: Answerer,
         answers: Vec<(String, RawJson)>,
+        max_bytes: u64,
     ) -> Answer<'a, Option<usize>>;
 
     /// Cancels a task: at once if no worker has it or `at_once` says so; else its worker is asked
@@ -172,8 +177,13 @@ pub trait Store: Send + Sync + 'static {
     fn forget<'a>(&'a self, key: &'a str) -> Answer<'a, ()>;
 
     /// Writes down what has happened, for those who look at it later. Kept until `retention` after
-    /// it has happened; swept with the tasks.
-    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()>;
+    /// it has happened; swept with the tasks. Of all events the newest `max_events` are kept at most.
+    fn record(
+        &self,
+        events: Vec<AuditEvent>,
+        retention: Duration,
+        max_events: u64,
+    ) -> Answer<'_, ()>;
 
     /// What has happened, oldest first, from after an event's number on: of one task, or of all.
     fn audit<'a>(

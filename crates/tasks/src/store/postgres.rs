@@ -247,6 +247,26 @@ fn unheard<T>(answer: Result<T, Problem>) -> Result<Said<T>, Problem> {
     answer.map(Said::new)
 }
 
+impl PostgresStore {
+    /// Writes what a worker has done in a statement of its own.
+    fn write_alone<'a>(
+        &'a self,
+        lease: &'a Lease,
+        changes: &'a Changes,
+        then: &'a Then,
+    ) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let (task, call) =
+                (lease.task.clone(), writing::alone(lease, changes, then, &self.shared)?);
+            let read = move |rows: Vec<_>| {
+                writing::read(&rows)?;
+                Ok(Said::changing((), &task, By::Worker))
+            };
+            self.writers.write(on(&lease.task), call, read).await
+        })
+    }
+}
+
 impl Store for PostgresStore {
     fn create(&self, task: NewTask) -> Answer<'_, Created> {
         let (answer, answered) = oneshot::channel();
@@ -327,19 +347,19 @@ impl Store for PostgresStore {
     ) -> Answer<'a, ()> {
         match Writing::of(lease, changes, then) {
             // Most are; a future that carried everything would be made for each.
-            Ok(Some(writing)) => return Box::pin(self.writers.write_plain(writing)),
-            Ok(None) => {}
-            Err(error) => return Box::pin(ready(Err(error))),
+            Ok(Some(writing)) => {
+                let written = self.writers.write_plain(writing);
+                Box::pin(async move {
+                    match written.await {
+                        // That may be too much; alone it is looked at closely.
+                        Err(StoreError::OverBytes) => self.write_alone(lease, changes, then).await,
+                        written => written,
+                    }
+                })
+            }
+            Ok(None) => self.write_alone(lease, changes, then),
+            Err(error) => Box::pin(ready(Err(error))),
         }
-        Box::pin(async move {
-            let (task, call) =
-                (lease.task.clone(), writing::alone(lease, changes, then, &self.shared)?);
-            let read = move |rows: Vec<_>| {
-                writing::read(&rows)?;
-                Ok(Said::changing((), &task, By::Worker))
-            };
-            self.writers.write(on(&lease.task), call, read).await
-        })
     }
 
     fn clean_up<'a>(&'a self, lease: &'a Lease, now: Cleaning) -> Answer<'a, ()> {
@@ -360,9 +380,10 @@ impl Store for PostgresStore {
         task: &'a TaskId,
         from: Answerer,
         answers: Vec<(String, RawJson)>,
+        max_bytes: u64,
     ) -> Answer<'a, Option<usize>> {
         Box::pin(async move {
-            let call = answering::answer(&self.shared, principal, task, from, &answers)?;
+            let call = answering::answer(&self.shared, principal, task, from, &answers, max_bytes)?;
             let answered = task.clone();
             let read = move |rows: Vec<_>| answering::read(&rows, &answered);
             self.writers.write(on(task), call, read).await
@@ -425,8 +446,13 @@ impl Store for PostgresStore {
         Box::pin(self.writers.write(order, notes::forget(key), |_| unheard(Ok(()))))
     }
 
-    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()> {
-        let call = auditing::record(&self.shared, &events, retention);
+    fn record(
+        &self,
+        events: Vec<AuditEvent>,
+        retention: Duration,
+        max_events: u64,
+    ) -> Answer<'_, ()> {
+        let call = auditing::record(&self.shared, &events, retention, max_events);
         Box::pin(self.writers.write(Order::Event, call, |_| unheard(Ok(()))))
     }
 

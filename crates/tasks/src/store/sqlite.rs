@@ -24,6 +24,7 @@ mod probe;
 mod problem;
 mod questions;
 mod readers;
+mod room;
 mod schema;
 mod statement;
 mod tally;
@@ -331,10 +332,11 @@ impl Store for SqliteStore {
         task: &'a TaskId,
         from: Answerer,
         answers: Vec<(String, RawJson)>,
+        max_bytes: u64,
     ) -> Answer<'a, Option<usize>> {
         let (principal, task) = (principal.to_owned(), task.clone());
         let answer = move |batch: &mut Batch<'_>| {
-            answering::answer(batch, &principal, &task, from, &answers)
+            answering::answer(batch, &principal, &task, from, &answers, max_bytes)
         };
         Box::pin(self.writer.write(answer))
     }
@@ -394,8 +396,15 @@ impl Store for SqliteStore {
         Box::pin(self.writer.write(move |batch| notes::forget(batch, &key)))
     }
 
-    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()> {
-        Box::pin(self.writer.write(move |batch| auditing::record(batch, &events, retention)))
+    fn record(
+        &self,
+        events: Vec<AuditEvent>,
+        retention: Duration,
+        max_events: u64,
+    ) -> Answer<'_, ()> {
+        let record =
+            move |batch: &mut Batch<'_>| auditing::record(batch, &events, retention, max_events);
+        Box::pin(self.writer.write(record))
     }
 
     fn audit<'a>(

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use outlive_wire::{InputRequest, RawJson};
 use serde::{Deserialize, Serialize};
 
-use super::TaskOutcome;
+use super::{Charge, TaskOutcome};
 use crate::{Entry, Restored, Segment};
 
 /// Milliseconds since 1970, by the store's own clock. A worker's clock decides nothing.
@@ -264,9 +264,19 @@ pub struct Changes {
     pub message: Option<String>,
     /// How far it is.
     pub progress: Option<RawJson>,
+    /// Whom the bytes count for, and how many that principal may have stored with these changes;
+    /// `None` for any number. Nothing to write by itself.
+    pub charge: Option<Charge>,
 }
 
 impl Changes {
+    /// Returns these changes without what stores bytes: entries, segments, questions and words.
+    #[must_use]
+    pub fn without_growth(self) -> Self {
+        let Self { withdrawn, forgotten, .. } = self;
+        Self { withdrawn, forgotten, ..Self::default() }
+    }
+
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()

@@ -101,8 +101,9 @@ impl<S: Store> Store for Alternating<S> {
         task: &'a TaskId,
         from: Answerer,
         answers: Vec<(String, RawJson)>,
+        max_bytes: u64,
     ) -> Answer<'a, Option<usize>> {
-        self.next().answer(principal, task, from, answers)
+        self.next().answer(principal, task, from, answers, max_bytes)
     }
 
     fn cancel<'a>(
@@ -147,8 +148,13 @@ impl<S: Store> Store for Alternating<S> {
         self.next().forget(key)
     }
 
-    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()> {
-        self.next().record(events, retention)
+    fn record(
+        &self,
+        events: Vec<AuditEvent>,
+        retention: Duration,
+        max_events: u64,
+    ) -> Answer<'_, ()> {
+        self.next().record(events, retention, max_events)
     }
 
     fn audit<'a>(

@@ -47,6 +47,8 @@ enum Flaw {
     PurgesMore,
     /// Those that nobody can list are not seen by an operator either.
     Overlooked,
+    /// What a task writes has no limit.
+    Unlimited,
     /// A claim takes the oldest, whoever they belong to and however many of theirs run.
     Unfair,
 }
@@ -150,6 +152,13 @@ async fn a_store_that_gives_all_places_to_one_principal_is_seen() {
     let failing = failing(Flaw::Unfair).await;
     sees(&failing, "a_principal_at_its_limit_is_passed_over");
     sees(&failing, "a_claim_takes_no_more_of_a_principal_than_there_is_room_for");
+}
+
+#[tokio::test]
+async fn a_store_that_takes_more_than_a_principal_may_store_is_seen() {
+    let failing = failing(Flaw::Unlimited).await;
+    sees(&failing, "entry_beyond_the_bytes_is_refused_and_its_task_goes_on");
+    sees(&failing, "outcome_beyond_the_bytes_is_refused_and_a_small_one_is_not");
 }
 
 #[tokio::test]
@@ -305,7 +314,9 @@ impl Store for Broken {
             let lease = held.filter(|_| self.has(Flaw::NoFence)).unwrap_or_else(|| lease.clone());
             let principal = self.known().principals.get(&task).cloned().unwrap_or_default();
             let before = self.inner.view(&principal, &task).await?;
-            self.inner.write(&lease, changes, then).await?;
+            let mut changes = changes.clone();
+            changes.charge = changes.charge.filter(|_| !self.has(Flaw::Unlimited));
+            self.inner.write(&lease, &changes, then).await?;
             if ends {
                 self.known().ended.insert(task.clone());
             }
@@ -330,9 +341,10 @@ impl Store for Broken {
         task: &'a TaskId,
         from: Answerer,
         answers: Vec<(String, RawJson)>,
+        max_bytes: u64,
     ) -> Answer<'a, Option<usize>> {
         Box::pin(async move {
-            let taken = self.inner.answer(principal, task, from, answers).await?;
+            let taken = self.inner.answer(principal, task, from, answers, max_bytes).await?;
             if self.has(Flaw::WokenByAnswer) {
                 self.inner.retry(task).await?;
             }
@@ -389,8 +401,13 @@ impl Store for Broken {
         self.inner.forget(key)
     }
 
-    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()> {
-        self.inner.record(events, retention)
+    fn record(
+        &self,
+        events: Vec<AuditEvent>,
+        retention: Duration,
+        max_events: u64,
+    ) -> Answer<'_, ()> {
+        self.inner.record(events, retention, max_events)
     }
 
     fn audit<'a>(

@@ -297,9 +297,9 @@ impl Play {
         let names: Vec<_> = names.iter().map(|name| format!("q{name}")).collect();
         let answers = names.iter().map(|name| (name.clone(), raw(&json!(value)))).collect();
         let from = if outside { Answerer::Outside } else { Answerer::Client };
-        let foreign = self.store.answer("name:eve", &id, from, Vec::new()).await;
+        let foreign = self.store.answer("name:eve", &id, from, Vec::new(), u64::MAX).await;
         assert_eq!(foreign, Ok(None));
-        let taken = self.store.answer(OWNER, &id, from, answers).await;
+        let taken = self.store.answer(OWNER, &id, from, answers, u64::MAX).await;
         assert_eq!(taken, Ok(self.model.answer(&id, &names, outside, value)), "{id} {names:?}");
     }
 

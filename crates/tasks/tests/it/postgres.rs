@@ -115,7 +115,7 @@ async fn what_was_acknowledged_is_there_when_it_is_connected_again() {
     let twice = NewTask { once: Some(once), ..task("b") };
     assert_eq!(store.create(twice).await, Ok(Created::Before(TaskId::new("a"))));
     let answer = vec![("q2".to_owned(), raw(&json!("yes")))];
-    let answered = store.answer(OWNER, &lease.task, Answerer::Client, answer).await;
+    let answered = store.answer(OWNER, &lease.task, Answerer::Client, answer, u64::MAX).await;
     assert_eq!(answered, Ok(Some(1)));
     drop(store);
 
@@ -279,7 +279,9 @@ impl Schema {
                      + coalesce((SELECT sum(octet_length(key) + octet_length(body))
                          FROM entry WHERE task = t.number), 0)
                      + coalesce((SELECT sum(octet_length(scope) + octet_length(body))
-                         FROM segment WHERE task = t.number), 0) AS bytes FROM task t
+                         FROM segment WHERE task = t.number), 0)
+                     + coalesce((SELECT sum(question_bytes(name, key, body))
+                         FROM question WHERE task = t.number), 0) AS bytes FROM task t
                  UNION ALL SELECT principal, note_bytes(key, body) FROM note
                      WHERE principal IS NOT NULL) AS each GROUP BY principal) AS t
              FULL JOIN (SELECT principal, sum(bytes) AS bytes FROM (

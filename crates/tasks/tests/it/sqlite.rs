@@ -53,6 +53,8 @@ fn is_counted_right(folder: &Folder) {
             FROM task JOIN request ON request.task = task.number)
         + (SELECT coalesce(sum(octet_length(key) + octet_length(body)), 0) FROM entry)
         + (SELECT coalesce(sum(octet_length(scope) + octet_length(body)), 0) FROM segment)
+        + (SELECT coalesce(sum(octet_length(name) + octet_length(key) + octet_length(body)), 0)
+            FROM question)
         + (SELECT coalesce(sum(256 + octet_length(key) + octet_length(body)), 0) FROM note
             WHERE principal IS NOT NULL)";
     assert_eq!(count("SELECT coalesce(sum(bytes), 0) FROM open_tasks"), count(bytes));
@@ -91,7 +93,7 @@ async fn what_was_acknowledged_is_there_when_the_file_is_opened_again() {
     let twice = NewTask { once: Some(once), ..task("b") };
     assert_eq!(store.create(twice).await, Ok(Created::Before(TaskId::new("a"))));
     let answer = vec![("q2".to_owned(), raw(&json!("yes")))];
-    let answered = store.answer(OWNER, &lease.task, Answerer::Client, answer).await;
+    let answered = store.answer(OWNER, &lease.task, Answerer::Client, answer, u64::MAX).await;
     assert_eq!(answered, Ok(Some(1)));
     drop(store);
 

@@ -95,7 +95,13 @@ impl Shared {
         if let Some(keeper) = keeper {
             session.make_portable(Arc::clone(&id), self.kept_for());
             if let Err(error) = keeper.keep(&session).await {
-                tracing::warn!(%error, "a session could not be kept");
+                if let Some(times) = self.session_warnings.count(self.now()) {
+                    tracing::warn!(%error, times, "a session could not be kept");
+                }
+                if let Some(limit) = error.limit() {
+                    let status = StatusCode::TOO_MANY_REQUESTS;
+                    return Err(Box::new(reply::over_limit(status, limit, &error.to_string())));
+                }
                 return Err(try_again("sessions cannot be opened at the moment; try again"));
             }
         }

@@ -75,6 +75,7 @@ pub(super) struct Shared {
     /// Calls that wait.
     pub(super) waiting: Arc<Shares<Caller>>,
     pub(super) stray_warnings: Warnings,
+    pub(super) session_warnings: Warnings,
     /// Calls whose clients have left.
     pub(super) tasks: Tasks,
     sweeper: Tasks,
@@ -287,6 +288,7 @@ impl Shared {
             ),
             waiting: Shares::new(config.max_waiting_calls_per_caller),
             stray_warnings: Warnings::default(),
+            session_warnings: Warnings::default(),
             endpoint,
             config,
             tasks: Tasks::default(),

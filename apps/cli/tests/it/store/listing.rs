@@ -75,14 +75,14 @@ async fn a_task_is_shown_with_its_journal_and_without_its_secrets() {
         };
         store.write(&lease, &changes, &Then::GoOn).await.unwrap();
         let answer = vec![("approve".to_owned(), raw(&json!({"yes": true})))];
-        store.answer("name:ada", &lease.task, Answerer::Client, answer).await.unwrap();
+        store.answer("name:ada", &lease.task, Answerer::Client, answer, u64::MAX).await.unwrap();
         let event = AuditEvent {
             task: "t".to_owned(),
             principal: "name:ada".to_owned(),
             what: "created".to_owned(),
             cause: None,
         };
-        store.record(vec![event], Duration::from_secs(60)).await.unwrap();
+        store.record(vec![event], Duration::from_secs(60), u64::MAX).await.unwrap();
 
         let page = fine(&place.run("show", &["t"]));
         for part in [

@@ -72,7 +72,7 @@ impl<'a, T: DeserializeOwned + 'a> Opening<'a, T> {
         let is_open = matches!(asking, Asking::Open);
         let external = External { cx, key, token, is_open, value: PhantomData };
         // Whoever has the token can use it when this is written, and not before.
-        poll_fn(|task| cx.journal().poll_written(ticket, task)).await;
+        poll_fn(|task| cx.journal().poll_written(ticket, task)).await.map_err(misuse)?;
         Ok(external)
     }
 }

@@ -208,14 +208,15 @@ impl Durable {
             Begun::New(step) => step,
         };
         if !self.durability().is_task() {
-            match self.cx.core().first_time(&key_of(&self.cx, &key)).await {
+            let (core, place) = (self.cx.core(), key_of(&self.cx, &key));
+            match core.first_time(self.cx.principal(), &place).await {
                 Some(Ok(true)) => {}
                 Some(Ok(false)) => return Err(DurableError::Ambiguous { key }.into()),
-                Some(Err(error)) => return Err(error.into()),
+                Some(Err(error)) => return Err(error),
                 None => return Err(DurableError::NoStore { key }.into()),
             }
         }
-        poll_fn(|cx| self.journal().poll_written(ticket, cx)).await;
+        poll_fn(|cx| self.journal().poll_written(ticket, cx)).await.map_err(misuse)?;
         self.survive().await;
         let returned = marked(&step, body()).await;
         self.finish_step(step, returned.map_err(Error::permanent)).await
@@ -308,7 +309,7 @@ impl Durable {
         };
         let (stored, ticket) = step.record(entry, secret).map_err(misuse)?;
         // With a store it has happened when it is written.
-        poll_fn(|cx| self.journal().poll_written(ticket, cx)).await;
+        poll_fn(|cx| self.journal().poll_written(ticket, cx)).await.map_err(misuse)?;
         self.survive().await;
         decode(&key, stored)
     }

@@ -457,7 +457,10 @@ fn slow_down(core: &Core, call: &Call) -> Result<(), Fault> {
     let now = core.profile.clock.now();
     match core.in_vain.enter(&caller_key(call), now) {
         Ok(_) => Ok(()),
-        Err(busy) => Err(Fault::Busy { retry_after: busy.retry_after }),
+        Err(busy) => Err(Fault::OverLimit {
+            limit: "rate_limit_rounds_in_vain".into(),
+            retry_after: busy.retry_after,
+        }),
     }
 }
 

@@ -6,4 +6,4 @@
 mod notes;
 mod replies;
 
-pub(super) use notes::{SessionNotes, remembered};
+pub(super) use notes::{MaxBytes, SessionNotes, remembered};

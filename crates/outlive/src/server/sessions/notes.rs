@@ -10,7 +10,7 @@ use outlive_protocol::{
     Answer, Call, Fault, Keeping, Outcome, Principal, Profile, Session, SessionKeeper,
     StoredSession, Stray, Unavailable, Work,
 };
-use outlive_tasks::store::Store;
+use outlive_tasks::store::{Charge, Store, StoreError};
 use serde_json::value::{RawValue, to_raw_value};
 use sha2::{Digest, Sha256};
 
@@ -25,17 +25,36 @@ const ENDED: Duration = Duration::from_secs(60);
 pub(in crate::server) struct SessionNotes {
     store: Arc<dyn Store>,
     profile: Arc<Profile>,
+    max_bytes: MaxBytes,
     pub(super) replies: Replies,
+}
+
+/// What a caller may have stored, and those without a name together.
+#[derive(Clone, Copy)]
+pub(in crate::server) struct MaxBytes {
+    pub(in crate::server) per_caller: u64,
+    pub(in crate::server) anonymous: u64,
+}
+
+impl MaxBytes {
+    /// Whom something is charged to, and the name of the limit.
+    pub(super) fn charge(self, principal: &Principal) -> (Charge, &'static str) {
+        let (max_bytes, limit) = match principal.is_anonymous() {
+            true => (self.anonymous, "max_anonymous_store"),
+            false => (self.per_caller, "max_store_bytes_per_caller"),
+        };
+        (Charge { principal: principal.key().to_owned(), max_bytes }, limit)
+    }
 }
 
 impl SessionNotes {
     pub(in crate::server) fn new(
         store: &Arc<dyn Store>,
         profile: &Arc<Profile>,
-        max_bytes: (u64, u64),
+        max_bytes: MaxBytes,
     ) -> Self {
         let replies = Replies::new(store, &profile.clock, max_bytes);
-        Self { store: Arc::clone(store), profile: Arc::clone(profile), replies }
+        Self { store: Arc::clone(store), profile: Arc::clone(profile), max_bytes, replies }
     }
 
     async fn read(&self, id: &str) -> Result<Option<StoredSession>, Unavailable> {
@@ -48,13 +67,23 @@ impl SessionNotes {
         }))
     }
 
-    /// Writes a session's note; `false` if the session has been ended meanwhile.
-    async fn write(&self, session: &Session) -> Result<bool, Unavailable> {
+    /// Writes a session's note; `false` if the session has been ended meanwhile. It counts in the
+    /// bytes of its caller. Only a new one can be too much: what a session remembers has a limit of
+    /// its own.
+    async fn write(&self, session: &Session, is_new: bool) -> Result<bool, Unavailable> {
         let Some(name) = session.portable() else { return Ok(true) };
         let stored = StoredSession::of(session).map_err(Unavailable::new)?;
         let note = to_raw_value(&stored).map_err(Unavailable::new)?;
         let place = place(&name.id);
-        self.store.replace(&place, note, name.ttl, None).await.map_err(Unavailable::new)?;
+        let (mut charge, limit) = self.max_bytes.charge(session.principal());
+        if !is_new {
+            charge.max_bytes = u64::MAX;
+        }
+        let written = self.store.replace(&place, note, name.ttl, Some(&charge)).await;
+        written.map_err(|error| match error {
+            StoreError::OverBytes => Unavailable::over_limit(limit, error),
+            error => Unavailable::new(error),
+        })?;
         // Whoever ends a session says so first and forgets the note then. Either that is seen here,
         // or the note is forgotten after it was written.
         match self.store.kept(&grave(&name.id)).await.map_err(Unavailable::new)? {
@@ -69,7 +98,7 @@ impl SessionNotes {
 
 impl SessionKeeper for SessionNotes {
     fn keep<'a>(&'a self, session: &'a Session) -> Keeping<'a, ()> {
-        Box::pin(async move { self.write(session).await.map(drop) })
+        Box::pin(async move { self.write(session, true).await.map(drop) })
     }
 
     fn recall<'a>(
@@ -91,7 +120,7 @@ impl SessionKeeper for SessionNotes {
             let Some(stored) = stored else { return Ok(false) };
             match stored.update(session) && !refresh {
                 true => Ok(true),
-                false => self.write(session).await,
+                false => self.write(session, false).await,
             }
         })
     }

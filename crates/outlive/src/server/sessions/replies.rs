@@ -10,12 +10,12 @@ use std::{
 };
 
 use outlive_protocol::{Clock, Pending, Reply, Session, Stray, Unavailable};
-use outlive_tasks::store::{Charge, Store, StoreError};
+use outlive_tasks::store::{Store, StoreError};
 use outlive_wire::{ErrorObject, RawJson};
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 
-use super::notes::digest;
+use super::notes::{MaxBytes, digest};
 use crate::server::{
     RateLimit,
     core::Core,
@@ -44,8 +44,7 @@ pub(super) struct Replies {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     posts: Arc<Throttle>,
-    /// What a caller may have stored, and those without a name together.
-    max_bytes: (u64, u64),
+    max_bytes: MaxBytes,
     watched: Arc<Watched>,
 }
 
@@ -70,11 +69,7 @@ enum Kept {
 }
 
 impl Replies {
-    pub(super) fn new(
-        store: &Arc<dyn Store>,
-        clock: &Arc<dyn Clock>,
-        max_bytes: (u64, u64),
-    ) -> Self {
+    pub(super) fn new(store: &Arc<dyn Store>, clock: &Arc<dyn Clock>, max_bytes: MaxBytes) -> Self {
         let rate = RateLimit::per_second(MOST).burst(AT_ONCE);
         Self {
             store: Arc::clone(store),
@@ -108,20 +103,11 @@ impl Replies {
         if note.get().len() > MAX_BYTES {
             return Err(Unavailable::over_limit("MAX_BYTES", "the response is too large"));
         }
-        let (each, anonymous) = self.max_bytes;
-        let max_bytes = if principal.is_anonymous() { anonymous } else { each };
-        let charge = Charge { principal: principal.key().to_owned(), max_bytes };
+        let (charge, limit) = self.max_bytes.charge(principal);
         // The first answer counts, as it does where it was asked.
         let before = self.store.keep(&place(&session, id), note, KEPT, Some(&charge)).await;
         before.map(drop).map_err(|error| match error {
-            StoreError::OverBytes => Unavailable::over_limit(
-                if principal.is_anonymous() {
-                    "max_anonymous_store"
-                } else {
-                    "max_store_bytes_per_caller"
-                },
-                &error,
-            ),
+            StoreError::OverBytes => Unavailable::over_limit(limit, error),
             error => Unavailable::new(error),
         })
     }

@@ -15,7 +15,10 @@ use outlive_tasks::store::{AuditEvent, Store, TaskId};
 use sha2::{Digest, Sha256};
 use tokio::{sync::Notify, time::Instant};
 
-use crate::hex::hex;
+use crate::{
+    hex::hex,
+    server::{RateLimit, throttle::Throttle},
+};
 
 /// How many bytes of events wait to be written; what comes on top is in the log only.
 const QUEUE_BYTES: usize = 1 << 20;
@@ -35,14 +38,20 @@ const WINDOW: Duration = Duration::from_secs(60);
 /// How many callers are counted one by one in a window; the rest are counted together.
 const MAX_CALLERS: usize = 1_024;
 
+/// Which part of all events one caller may add a day.
+const SHARE: u64 = 10;
+
 /// Writes events down, in the background: a poll is not to wait for a commit.
 pub(super) struct Auditor {
     queue: Arc<Queue>,
+    /// How many events each caller adds.
+    shares: Arc<Throttle>,
 }
 
 struct Queue {
     store: Arc<dyn Store>,
     retention: Duration,
+    max_events: u64,
     waiting: Mutex<Waiting>,
     some: Notify,
 }
@@ -76,9 +85,10 @@ struct Denied {
 
 impl Auditor {
     /// Must be called inside a runtime.
-    pub(super) fn start(store: &Arc<dyn Store>, retention: Duration) -> Self {
+    pub(super) fn start(store: &Arc<dyn Store>, retention: Duration, max_events: u64) -> Self {
         let (store, waiting) = (Arc::clone(store), Mutex::default());
-        let queue = Arc::new(Queue { store, retention, waiting, some: Notify::new() });
+        let queue = Queue { store, retention, max_events, waiting, some: Notify::new() };
+        let queue = Arc::new(queue);
         let weak = Arc::downgrade(&queue);
         tokio::spawn(async move {
             while let Some(queue) = weak.upgrade() {
@@ -90,7 +100,7 @@ impl Auditor {
                 queue.write(false).await;
             }
         });
-        Self { queue }
+        Self { queue, shares: Arc::new(Throttle::new(Some(share_of(max_events)), None)) }
     }
 
     /// Something has happened to a task.
@@ -103,6 +113,10 @@ impl Auditor {
     ) {
         let shown = || shown(principal, task.as_str());
         tracing::info!(target: "outlive::audit", what, task = shown(), principal, cause);
+        if self.shares.enter(principal, std::time::Instant::now()).is_err() {
+            // It has no end either, and must not take the place of what others did.
+            return self.count(principal.to_owned(), principal, task, "more-events");
+        }
         let (principal, task) = (principal.to_owned(), task.clone());
         if self.queue.lock().push(Event { principal, task, what, cause }) {
             self.queue.some.notify_one();
@@ -130,6 +144,13 @@ impl Auditor {
     pub(super) async fn flush(&self) {
         self.queue.write(true).await;
     }
+}
+
+/// What one caller may add of all events.
+fn share_of(max_events: u64) -> RateLimit {
+    const DAY: f64 = 86_400.0;
+    let share = u32::try_from(max_events / SHARE).unwrap_or(u32::MAX).max(1);
+    RateLimit::per_second(f64::from(share) / DAY).burst(share)
 }
 
 impl Waiting {
@@ -178,7 +199,7 @@ impl Queue {
         let mut events = written(events);
         while !events.is_empty() {
             let rest = events.split_off(events.len().min(BATCH));
-            if let Err(error) = self.store.record(events, self.retention).await {
+            if let Err(error) = self.store.record(events, self.retention, self.max_events).await {
                 tracing::warn!(%error, "events could not be written to the store");
             }
             events = rest;

@@ -57,6 +57,7 @@ pub struct TaskConfig {
     pub(super) poll: Duration,
     pub(super) poll_rate: Option<RateLimit>,
     pub(super) audit_retention: Duration,
+    pub(super) audit_events: u64,
     pub(super) quota: usize,
     pub(super) anonymous: usize,
     pub(super) store_per_caller: u64,
@@ -93,6 +94,7 @@ impl TaskConfig {
             poll: Duration::from_secs(1),
             poll_rate: Some(RateLimit::per_second(1_000.0).burst(2_000)),
             audit_retention: Duration::from_secs(30 * 24 * 3600),
+            audit_events: 1_000_000,
             quota: 1_000,
             anonymous: 10_000,
             store_per_caller: 64 << 20,
@@ -160,6 +162,15 @@ impl TaskConfig {
         self
     }
 
+    /// How many events the store keeps of who did what to which task; a million by default, about
+    /// 250 MB. Of more the oldest go first. Each caller adds a tenth of it a day at most: what is
+    /// beyond that is in the log, and one event a minute says how much it is.
+    #[must_use]
+    pub fn max_audit_events(mut self, events: u64) -> Self {
+        self.audit_events = events;
+        self
+    }
+
     /// How many bytes the journal of a task may have, values of steps, answers and partial results
     /// together; 16 MiB by default. What does not fit is refused when it is recorded.
     #[must_use]
@@ -192,7 +203,8 @@ impl TaskConfig {
     /// How many bytes each caller may have stored: its tasks with requests, journals and results,
     /// ended ones included, results under idempotency keys, and all else that is stored for it; 64
     /// MiB by default. Beyond it the caller gets no new task, and a tool with [`TaskPolicy::Auto`]
-    /// goes on without one; what runs is not touched. Callers without a name are told apart by
+    /// goes on without one. What its running tasks record is refused; how they end is always
+    /// stored. Callers without a name are told apart by
     /// address, by each process for itself.
     #[must_use]
     pub fn max_store_bytes_per_caller(mut self, bytes: u64) -> Self {
@@ -289,6 +301,7 @@ impl fmt::Debug for TaskConfig {
             poll,
             poll_rate,
             audit_retention,
+            audit_events,
             quota,
             anonymous,
             store_per_caller,
@@ -309,6 +322,7 @@ impl fmt::Debug for TaskConfig {
             .field("poll_interval", poll)
             .field("poll_rate", poll_rate)
             .field("audit_retention", audit_retention)
+            .field("max_audit_events", audit_events)
             .field("max_per_caller", quota)
             .field("max_anonymous", anonymous)
             .field("max_store_bytes_per_caller", store_per_caller)

@@ -11,7 +11,7 @@ use outlive_protocol::{Call, Fault};
 use outlive_tasks::store::{Answerer, TaskId, View};
 use outlive_wire::{ElicitRequestParams, InputRequest, Meta, RawJson};
 
-use super::{TaskProgress, Tasks, methods::check, unavailable};
+use super::{TaskProgress, Tasks, methods::check};
 use crate::server::{core::Core, durable::Put};
 
 /// What the client is asked on one stream.
@@ -85,8 +85,9 @@ pub(super) async fn take(
     answer: RawJson,
 ) -> Result<(), Fault> {
     let (store, principal) = (tasks.engine().store(), call.principal().key());
-    let taken = store.answer(principal, id, Answerer::Client, vec![(name, answer)]).await;
-    let taken = taken.map_err(|error| unavailable(&error))?.unwrap_or_default();
+    let (answers, max_bytes) = (vec![(name, answer)], tasks.allowance(principal).max_bytes);
+    let taken = store.answer(principal, id, Answerer::Client, answers, max_bytes).await;
+    let taken = taken.map_err(|error| tasks.refused(call, &error))?.unwrap_or_default();
     tasks.note(call, id, "updated", Some(format!("{taken} answers were taken")));
     Ok(())
 }

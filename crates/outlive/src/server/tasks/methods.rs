@@ -53,8 +53,9 @@ pub(in crate::server) fn update(core: &Arc<Core>, call: Arc<Call>) -> Work {
         }
         let store = tasks.engine().store();
         let (principal, answers) = (call.principal().key(), answers.into_iter().collect());
-        let taken = store.answer(principal, &id, Answerer::Client, answers).await;
-        match taken.map_err(|error| unavailable(&error))? {
+        let max_bytes = tasks.allowance(principal).max_bytes;
+        let taken = store.answer(principal, &id, Answerer::Client, answers, max_bytes).await;
+        match taken.map_err(|error| tasks.refused(&call, &error))? {
             Some(taken) => {
                 tasks.note(&call, &id, "updated", Some(format!("{taken} answers were taken")));
                 Ok(Outcome::Complete(Answer::Empty))

@@ -38,8 +38,11 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{Call, Completed, Fault, OffersTasks, Profile, TaskState, TaskView};
+use outlive_protocol::{
+    Call, Completed, Fault, OffersTasks, Principal, Profile, TaskState, TaskView,
+};
 use outlive_tasks::{
+    Misuse,
     engine::{Engine, News, Refused},
     store::{Answerer, StoreError, TaskId, TaskOutcome, View, WorkerId},
 };
@@ -56,9 +59,10 @@ pub(super) use result::{LOOK, result};
 pub(super) use start::course;
 
 use super::{
+    DurableError, Error,
     core::{Core, caller_key},
     durable::Token,
-    sessions::SessionNotes,
+    sessions::{MaxBytes, SessionNotes},
     throttle::Throttle,
 };
 use audit::Auditor;
@@ -88,7 +92,8 @@ struct Running {
 impl Tasks {
     pub(super) fn new(config: TaskConfig, core: Weak<Core>, profile: &Arc<Profile>) -> Self {
         let polls = Arc::new(Throttle::new(config.poll_rate, None));
-        let max_bytes = (config.store_per_caller, config.anonymous_store);
+        let (per_caller, anonymous) = (config.store_per_caller, config.anonymous_store);
+        let max_bytes = MaxBytes { per_caller, anonymous };
         let sessions = SessionNotes::new(&config.store, profile, max_bytes);
         let peers = Peers::default();
         Self { config, core, polls, peers, sessions, running: OnceLock::new() }
@@ -107,7 +112,11 @@ impl Tasks {
     fn running(&self) -> &Running {
         self.running.get_or_init(|| {
             let config = &self.config;
-            let auditor = Arc::new(Auditor::start(&config.store, config.audit_retention));
+            let auditor = Arc::new(Auditor::start(
+                &config.store,
+                config.audit_retention,
+                config.audit_events,
+            ));
             let runner = Arc::new(CallRunner::new(self.core.clone()));
             let observer = Witness { core: self.core.clone(), auditor: Arc::clone(&auditor) };
             let worker = WorkerId::new(super::durable::random_id().unwrap_or_default());
@@ -197,7 +206,9 @@ impl Core {
         let Token { task, principal, key } = token;
         let id = TaskId::new(task);
         let said = vec![(key, value)];
-        let taken = tasks.engine().store().answer(&principal, &id, Answerer::Outside, said).await;
+        let max_bytes = tasks.allowance(&principal).max_bytes;
+        let store = tasks.engine().store();
+        let taken = store.answer(&principal, &id, Answerer::Outside, said, max_bytes).await;
         let (what, completed) = match taken {
             Ok(Some(1..)) => ("completed-outside", Completed::Taken),
             Ok(_) => ("completed-outside-too-late", Completed::TooLate),
@@ -235,12 +246,22 @@ impl Core {
 
     /// Whether something that must not be done twice is done for the first time; `None` if there
     /// is no store to remember it.
-    pub(super) async fn first_time(&self, key: &str) -> Option<Result<bool, StoreError>> {
+    pub(super) async fn first_time(
+        &self,
+        principal: &Principal,
+        key: &str,
+    ) -> Option<Result<bool, Error>> {
         let tasks = self.tasks.as_ref()?;
         let place = format!("step/{key}");
-        let store = tasks.engine().store();
-        let kept = store.keep(&place, nothing(), tasks.config.max_ttl, None).await;
-        Some(kept.map(|there| there.is_none()))
+        let (store, charge) = (tasks.engine().store(), tasks.charge(principal));
+        let kept = store.keep(&place, nothing(), tasks.config.max_ttl, Some(&charge)).await;
+        Some(kept.map(|there| there.is_none()).map_err(|error| match error {
+            StoreError::OverBytes => {
+                let limit = tasks.allowance(principal.key()).limit;
+                DurableError::from(Misuse::OverBytes { limit }).into()
+            }
+            error => error.into(),
+        }))
     }
 
     fn tasks(&self) -> Result<&Tasks, Fault> {

@@ -5,10 +5,7 @@
 //! Whoever presents it again is told what came of it, and waits for that if need be. A caller who
 //! leaves does not stop it: it will ask again.
 
-use std::{
-    borrow::Cow,
-    time::{Duration, Instant},
-};
+use std::{borrow::Cow, time::Duration};
 
 use outlive_protocol::{Answer, Fault, InputRequired, Outcome, Work};
 use outlive_tasks::store::{Created, OnceKey, Store, StoreError, TaskId};
@@ -16,6 +13,7 @@ use outlive_wire::{CallToolResult, ErrorObject, InputRequests, RawJson};
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 use sha2::{Digest, Sha256};
+use tokio::time::Instant;
 
 use super::{error_of, start::existing, unavailable};
 use crate::{
@@ -138,7 +136,7 @@ impl Once {
                 return Ok(outcome);
             }
             if began.elapsed() > PATIENCE {
-                return Err(Fault::Busy { retry_after: Duration::from_secs(1) });
+                return Err(Fault::over_limit("PATIENCE"));
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(1));

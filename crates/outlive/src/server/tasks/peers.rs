@@ -155,7 +155,7 @@ impl Tasks {
     pub(super) async fn admit(&self, call: &Call, task: &NewTask) -> Result<(), Fault> {
         match self.admits(call, task) {
             Ok(()) => return Ok(()),
-            Err(Over::Bytes) => return Err(over_bytes_of_address()),
+            Err(over @ Over::Bytes) => return Err(over.into()),
             Err(Over::Tasks) => {}
         }
         let principal = call.principal().key();
@@ -166,12 +166,7 @@ impl Tasks {
                 self.peers.leave(&task);
             }
         }
-        self.admits(call, task).map_err(|over| match over {
-            Over::Tasks => {
-                Fault::OverLimit { limit: "max_per_caller".into(), retry_after: LOOK_EVERY }
-            }
-            Over::Bytes => over_bytes_of_address(),
-        })
+        self.admits(call, task).map_err(Fault::from)
     }
 
     /// The same, for who cannot wait: nobody looks what has ended elsewhere.
@@ -192,10 +187,13 @@ impl Tasks {
     }
 }
 
-/// What a caller hears whose address has stored as much as it may.
-fn over_bytes_of_address() -> Fault {
-    Fault::OverLimit {
-        limit: "max_store_bytes_per_caller".into(),
-        retry_after: Duration::from_secs(60),
+/// What a caller hears whose address has as much as it may.
+impl From<Over> for Fault {
+    fn from(over: Over) -> Self {
+        let (limit, retry_after) = match over {
+            Over::Tasks => ("max_per_caller", LOOK_EVERY),
+            Over::Bytes => ("max_store_bytes_per_caller", Duration::from_secs(60)),
+        };
+        Self::OverLimit { limit: limit.into(), retry_after }
     }
 }

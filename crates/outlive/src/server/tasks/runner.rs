@@ -8,7 +8,7 @@ use std::{
 
 use outlive_protocol::{Call, Principal, StoredCall};
 use outlive_tasks::{
-    engine::{CleaningUp, NotBegun, Runner, Started},
+    engine::{Allowance, CleaningUp, NotBegun, Runner, Started},
     store::{Claimed, TaskOutcome},
 };
 
@@ -79,6 +79,10 @@ impl Runner for CallRunner {
             resumes: entry.is_durable(),
             cleans_up: entry.hook().is_some(),
         })
+    }
+
+    fn allowance(&self, principal: &str) -> Option<Allowance> {
+        Some(self.core.upgrade()?.tasks.as_ref()?.allowance(principal))
     }
 
     fn clean_up(&self, claimed: Claimed) -> Option<CleaningUp> {

@@ -250,7 +250,7 @@ fn new_task(
         once,
         clean_up: entry.hook().is_some(),
         quota: tasks.quota(cx.call()),
-        max_bytes: if tasks.is_full() { 0 } else { tasks.max_bytes(cx.principal()) },
+        max_bytes: tasks.allowance(cx.principal().key()).max_bytes,
     })
 }
 
@@ -308,8 +308,8 @@ impl Auto {
             Err(fault) => return Err((fault, work)),
         };
         let Ok(tasks) = core.tasks() else { return Err((Fault::Internal, work)) };
-        if tasks.admits(cx.call(), &task).is_err() {
-            return Err((Fault::Busy { retry_after: Duration::from_secs(1) }, work));
+        if let Err(over) = tasks.admits(cx.call(), &task) {
+            return Err((over.into(), work));
         }
         self.admitted = Some(task.id.clone());
         durability.set_task(core, cx.call(), Some(task.id.as_str()));

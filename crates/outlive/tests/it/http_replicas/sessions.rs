@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
-use outlive::http::{HttpConfig, StaticTokens};
+use outlive::{
+    http::{HttpConfig, StaticTokens},
+    server::TaskConfig,
+    tasks::Store,
+};
 use serde_json::json;
 
 use super::world::{ANNA, BERT, Common, IDLE, VERSION, open, ping};
 use crate::support::{
-    http::{Session, TestServer},
+    http::{Request, Session, TestServer},
     pipe::LEGACY,
 };
 
@@ -293,4 +297,32 @@ async fn without_a_store_a_session_belongs_to_its_process() {
     assert!(first.server.endpoint().service().keeper().is_none());
     let session = first.session(VERSION).await;
     assert_eq!((ping(&first, &session).await, ping(&second, &session).await), (200, 404));
+}
+
+#[tokio::test]
+async fn sessions_count_in_the_stored_bytes_of_their_caller() {
+    let common = Common::default();
+    let tokens = StaticTokens::new().with("anna", ANNA).with("bert", BERT);
+    let config = HttpConfig::new().authenticator(tokens);
+    let limit = |tasks: TaskConfig| tasks.max_store_bytes_per_caller(8 << 10);
+    let server = common.replica_of(config, limit).await;
+    let session = open(&server, Some(ANNA)).await;
+    let stored = common.store.stored_bytes("name:anna").await.unwrap();
+    assert!(stored > 256, "{stored}");
+    let hello = || Request::initialize(VERSION).bearer(ANNA);
+    let refused = loop {
+        let answer = server.send(hello()).await;
+        if answer.status() != 200 {
+            break answer;
+        }
+    };
+    assert_eq!(refused.status(), 429);
+    let error = refused.json()["error"]["message"].to_string();
+    assert!(error.contains("`max_store_bytes_per_caller`"), "{error}");
+    let stored = common.store.stored_bytes("name:anna").await.unwrap();
+    assert!(stored <= 8 << 10, "{stored}");
+    // What is open goes on, and others notice nothing.
+    common.advance(IDLE / 2);
+    assert_eq!(ping(&server, &session).await, 200);
+    open(&server, Some(BERT)).await;
 }

@@ -56,9 +56,18 @@ impl Common {
     }
 
     pub(super) async fn replica_with(&self, config: HttpConfig) -> TestServer {
+        self.replica_of(config, |tasks| tasks).await
+    }
+
+    pub(super) async fn replica_of(
+        &self,
+        config: HttpConfig,
+        change: impl FnOnce(TaskConfig) -> TaskConfig,
+    ) -> TestServer {
         let tasks = TaskConfig::new(Arc::clone(&self.store) as _).engine(|engine| {
             engine.poll = Duration::from_millis(20);
         });
+        let tasks = change(tasks);
         let config = config.session_idle(IDLE);
         TestServer::build_with_clock(config, &self.clock, |server| {
             server
@@ -211,8 +220,9 @@ impl Store for SwitchedStore {
         task: &'a TaskId,
         from: Answerer,
         answers: Vec<(String, RawJson)>,
+        max_bytes: u64,
     ) -> Answer<'a, Option<usize>> {
-        self.inner.answer(principal, task, from, answers)
+        self.inner.answer(principal, task, from, answers, max_bytes)
     }
 
     fn cancel<'a>(
@@ -259,8 +269,13 @@ impl Store for SwitchedStore {
         self.note(|| self.inner.forget(key))
     }
 
-    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()> {
-        self.inner.record(events, retention)
+    fn record(
+        &self,
+        events: Vec<AuditEvent>,
+        retention: Duration,
+        max_events: u64,
+    ) -> Answer<'_, ()> {
+        self.inner.record(events, retention, max_events)
     }
 
     fn audit<'a>(

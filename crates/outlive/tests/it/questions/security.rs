@@ -318,6 +318,7 @@ async fn a_caller_who_keeps_coming_in_vain_is_slowed_down() {
     }
     let answer = caller.come_back("ask", json!({}), "AAAA").await;
     assert_eq!(answer["error"]["code"], 429, "{answer}");
+    assert_eq!(answer["error"]["data"]["limit"], "rate_limit_rounds_in_vain", "{answer}");
     // It can still make calls of its own, and come back with answers.
     let state = caller.begin("ask", json!({})).await;
     accepted(&caller.come_back("ask", json!({}), &state).await);

@@ -276,8 +276,11 @@ impl Store for FailPoints {
         task: &'a TaskId,
         from: Answerer,
         answers: Vec<(String, RawJson)>,
+        max_bytes: u64,
     ) -> Answer<'a, Option<usize>> {
-        self.through(Op::Answer, move |store| store.answer(principal, task, from, answers))
+        self.through(Op::Answer, move |store| {
+            store.answer(principal, task, from, answers, max_bytes)
+        })
     }
 
     fn cancel<'a>(
@@ -322,8 +325,13 @@ impl Store for FailPoints {
         self.through(Op::Forget, move |store| store.forget(key))
     }
 
-    fn record(&self, events: Vec<AuditEvent>, retention: Duration) -> Answer<'_, ()> {
-        self.inner.record(events, retention)
+    fn record(
+        &self,
+        events: Vec<AuditEvent>,
+        retention: Duration,
+        max_events: u64,
+    ) -> Answer<'_, ()> {
+        self.inner.record(events, retention, max_events)
     }
 
     fn audit<'a>(

@@ -164,3 +164,28 @@ async fn results_under_idempotency_keys_count_as_stored_bytes() {
     let stored = store.stored_bytes("name:ada").await.unwrap();
     assert!(stored > 256, "{stored}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn caller_that_does_much_does_not_push_out_the_events_of_others() {
+    let store = Arc::new(MemoryStore::new());
+    let server = over(&store, |config| config.max_audit_events(100));
+    let mut ada = Pipe::open_as(&server, Principal::named("ada"));
+    let id = start(&mut ada, "fail", json!({})).await;
+    until(&mut ada, &id, "completed").await;
+    let mut eve = Pipe::open_as(&server, Principal::named("eve"));
+    for _ in 0..100 {
+        let id = start(&mut eve, "fail", json!({})).await;
+        until(&mut eve, &id, "completed").await;
+    }
+    tokio::time::sleep(Duration::from_secs(70)).await;
+    let events = events(&store).await;
+    let of = |principal: &str| {
+        let of = events.iter().filter(|audit| audit.event.principal == principal);
+        of.map(|audit| audit.event.what.as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!(of("name:ada"), ["created", "begun", "failed", "retrieved"], "{events:?}");
+    let eve = of("name:eve");
+    assert!(eve.len() <= 12, "{eve:?}");
+    assert!(eve.contains(&"more-events"), "{eve:?}");
+    assert!(named(&events, "more-events")[0].event.cause.as_deref().unwrap().contains(" times"));
+}

@@ -101,6 +101,22 @@ async fn a_key_that_is_at_work_is_waited_for_though_its_caller_has_left() {
     assert_eq!(counts.runs.load(Ordering::Relaxed), 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn key_that_is_at_work_for_too_long_is_refused_with_the_name_of_the_limit() {
+    let counts = Counts::default();
+    let server = server(&counts);
+    let mut first = Pipe::open_as(&server, Principal::named("alice"));
+    let call = keyed("plain", json!({"ms": 100_000}), "k");
+    first.send("tools/call", call.clone()).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let mut second = Pipe::open_as(&server, Principal::named("alice"));
+    let id = second.send("tools/call", call).await;
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    let refused = error(&second.answer(id).await);
+    assert_eq!((&refused["code"], &refused["data"]["limit"]), (&json!(429), &json!("PATIENCE")));
+    assert_eq!(counts.runs.load(Ordering::Relaxed), 1);
+}
+
 // K-45
 #[tokio::test(start_paused = true)]
 async fn a_key_whose_caller_leaves_while_it_is_noted_is_worked_under_all_the_same() {

@@ -6,6 +6,7 @@ use super::{Bench, RETENTION, promises};
 use crate::store::{Audit, AuditEvent};
 
 promises![
+    of_too_many_events_the_oldest_go_first,
     events_are_there_in_their_order,
     events_are_there_as_they_were_written,
     events_of_one_task_are_found,
@@ -28,7 +29,7 @@ fn event(task: &str, what: &str) -> AuditEvent {
 
 impl Bench {
     async fn record(&self, events: Vec<AuditEvent>) {
-        self.store.record(events, DAY).await.expect("events are written down");
+        self.store.record(events, DAY, u64::MAX).await.expect("events are written down");
     }
 
     async fn audit(&self, task: Option<&str>, after: u64, limit: usize) -> Vec<Audit> {
@@ -111,4 +112,14 @@ async fn the_number_of_an_event_is_used_once(bench: Bench) {
 async fn recording_nothing_does_nothing(bench: Bench) {
     bench.record(Vec::new()).await;
     assert!(bench.audit(None, 0, 100).await.is_empty());
+}
+
+async fn of_too_many_events_the_oldest_go_first(bench: Bench) {
+    for what in ["1", "2", "3", "4", "5"] {
+        let recorded = bench.store.record(vec![event("a", what), event("b", what)], DAY, 4).await;
+        recorded.expect("events are written down");
+    }
+    let kept = bench.store.audit(None, 0, 100).await.expect("a look");
+    let kept: Vec<_> = kept.iter().map(|audit| audit.event.what.as_str()).collect();
+    assert_eq!(kept, ["4", "4", "5", "5"]);
 }

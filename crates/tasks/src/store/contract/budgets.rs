@@ -1,13 +1,18 @@
 //! How many bytes each principal has stored, and what happens when they are used up.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::{Bench, OWNER, RETENTION, TTL, ask, done, entry, promises, raw, task, worker};
+use super::{
+    Bench, MAX_TTL, OWNER, RETENTION, TTL, ask, done, entry, names, promises, raw, task, worker,
+};
 use crate::{
     Segment,
-    store::{Changes, Charge, Created, NewTask, StoreError, TaskId, TaskOutcome, Then},
+    store::{
+        Answerer, Changes, Charge, Created, NewTask, OUTCOME_RESERVE, PageLimit, StoreError,
+        TaskId, TaskOutcome, Then,
+    },
 };
 
 promises![
@@ -16,7 +21,13 @@ promises![
     bytes_of_a_write_done_twice_count_once,
     task_beyond_the_bytes_of_its_principal_is_refused,
     task_made_before_needs_no_bytes,
-    running_task_beyond_the_bytes_goes_on_to_its_end,
+    entry_beyond_the_bytes_is_refused_and_its_task_goes_on,
+    block_beyond_the_bytes_is_refused,
+    question_beyond_the_bytes_is_refused,
+    answer_beyond_the_bytes_is_refused_and_can_be_given_later,
+    outcome_beyond_the_bytes_is_refused_and_a_small_one_is_not,
+    write_that_stores_nothing_needs_no_bytes,
+    tasks_of_others_are_written_when_one_has_no_bytes_left,
     key_value_entry_counts_until_it_is_gone,
     key_value_entry_beyond_the_bytes_is_refused,
     store_answers_that_it_is_ready,
@@ -131,14 +142,162 @@ async fn task_made_before_needs_no_bytes(bench: Bench) {
     assert_eq!(bench.bytes(OWNER).await, before);
 }
 
-async fn running_task_beyond_the_bytes_goes_on_to_its_end(bench: Bench) {
-    let new = NewTask { max_bytes: 4 * KIB as u64, worker: Some((worker("w"), HOUR)), ..task("a") };
-    let created = bench.store.create(new).await.expect("a task is made");
-    let Created::New { lease: Some(lease), .. } = created else { panic!("{created:?}") };
-    bench.write(&lease, entry("k", long(10 * KIB))).await;
-    let then = Then::End { outcome: done(), retention: RETENTION };
-    bench.store.write(&lease, &Changes::default(), &then).await.expect("what runs is not refused");
-    assert!(bench.view("a").await.outcome.is_some());
+/// What is charged to the owner, which may have so many bytes.
+fn charged(changes: Changes, max_bytes: u64) -> Changes {
+    let charge = Charge { principal: OWNER.to_owned(), max_bytes };
+    Changes { charge: Some(charge), ..changes }
+}
+
+fn block(ordinal: u32, bytes: usize) -> Changes {
+    let segments = vec![Segment { scope: String::new(), ordinal, block: raw(&long(bytes)) }];
+    Changes { segments, ..Changes::default() }
+}
+
+async fn entry_beyond_the_bytes_is_refused_and_its_task_goes_on(bench: Bench) {
+    let lease = bench.start("a", "w").await;
+    let max_bytes = bench.bytes(OWNER).await + 16 * KIB as u64;
+    bench.write(&lease, charged(entry("k", long(10 * KIB)), max_bytes)).await;
+    let before = bench.bytes(OWNER).await;
+    let too_much = charged(entry("l", long(10 * KIB)), max_bytes);
+    let refused = bench.store.write(&lease, &too_much, &Then::GoOn).await;
+    assert_eq!(refused, Err(StoreError::OverBytes));
+    let words = Changes { message: Some("half way".to_owned()), ..too_much };
+    let refused = bench.store.write(&lease, &words, &Then::GoOn).await;
+    assert_eq!(refused, Err(StoreError::OverBytes), "all of it or nothing");
+    assert_eq!(bench.bytes(OWNER).await, before);
+    assert_eq!(bench.view("a").await.message, None);
+    bench.write(&lease, charged(entry("l", long(2 * KIB)), max_bytes)).await;
+    bench.write(&lease, entry("m", long(10 * KIB))).await;
+    assert!(bench.bytes(OWNER).await > max_bytes, "nobody limits what is not charged");
+    bench.store.release(&lease.worker).await.expect("a release");
+    let journal = bench.claim_one("w").await.journal;
+    assert_eq!(journal.entries.keys().collect::<Vec<_>>(), ["k", "l", "m"]);
+}
+
+async fn block_beyond_the_bytes_is_refused(bench: Bench) {
+    let lease = bench.start("a", "w").await;
+    let max_bytes = bench.bytes(OWNER).await + 16 * KIB as u64;
+    bench.write(&lease, charged(block(0, 10 * KIB), max_bytes)).await;
+    let before = bench.bytes(OWNER).await;
+    let too_much = charged(block(1, 10 * KIB), max_bytes);
+    let refused = bench.store.write(&lease, &too_much, &Then::GoOn).await;
+    assert_eq!(refused, Err(StoreError::OverBytes));
+    assert_eq!(bench.bytes(OWNER).await, before);
+    bench.write(&lease, charged(block(1, KIB), max_bytes)).await;
+    let limit = PageLimit { segments: 10, bytes: usize::MAX };
+    let emitted = bench.store.segments(OWNER, &lease.task, 0, limit).await.expect("a look");
+    assert_eq!(emitted.expect("a task").blocks.len(), 2);
+}
+
+async fn question_beyond_the_bytes_is_refused(bench: Bench) {
+    let lease = bench.start("a", "w").await;
+    let before = bench.bytes(OWNER).await;
+    let long = "n".repeat(10 * KIB);
+    let max_bytes = before + 16 * KIB as u64;
+    bench.write(&lease, charged(ask(&[("q", &long)]), max_bytes)).await;
+    let asked = bench.bytes(OWNER).await;
+    assert!(asked >= before + 10 * KIB as u64, "what is asked counts: {asked}");
+    let other = "o".repeat(10 * KIB);
+    let too_much = charged(ask(&[("r", &other)]), max_bytes);
+    let refused = bench.store.write(&lease, &too_much, &Then::GoOn).await;
+    assert_eq!(refused, Err(StoreError::OverBytes));
+    assert_eq!(names(&bench.view("a").await), [long.as_str()]);
+    // Asked again under the same name it takes its own place.
+    bench.write(&lease, Changes { withdrawn: vec![long.clone()], ..Changes::default() }).await;
+    bench.write(&lease, charged(ask(&[("q", &long)]), max_bytes)).await;
+    assert_eq!(bench.bytes(OWNER).await, asked);
+    bench.end(&lease, done()).await;
+    bench.advance(RETENTION + TTL + MAX_TTL);
+    for _ in 0..3 {
+        bench.store.sweep(100, RETENTION).await.expect("a sweep");
+    }
+    assert_eq!(bench.bytes(OWNER).await, 0, "what was asked is gone with its task");
+}
+
+async fn answer_beyond_the_bytes_is_refused_and_can_be_given_later(bench: Bench) {
+    let lease = bench.start("a", "w").await;
+    bench.write(&lease, ask(&[("q", "n")])).await;
+    let max_bytes = bench.bytes(OWNER).await + 16 * KIB as u64;
+    let id = TaskId::new("a");
+    let answer = |bytes| vec![("n".to_owned(), raw(&long(bytes)))];
+    let refused =
+        bench.store.answer(OWNER, &id, Answerer::Client, answer(20 * KIB), max_bytes).await;
+    assert_eq!(refused, Err(StoreError::OverBytes));
+    assert_eq!(names(&bench.view("a").await), ["n"], "it is still asked");
+    let unknown = vec![("x".to_owned(), raw(&long(20 * KIB)))];
+    let ignored = bench.store.answer(OWNER, &id, Answerer::Client, unknown, max_bytes).await;
+    assert_eq!(ignored, Ok(Some(0)), "what is not taken needs no room");
+    let taken = bench.store.answer(OWNER, &id, Answerer::Client, answer(KIB), max_bytes).await;
+    assert_eq!(taken, Ok(Some(1)));
+}
+
+async fn outcome_beyond_the_bytes_is_refused_and_a_small_one_is_not(bench: Bench) {
+    for (id, others) in [("a", None), ("b", Some("half way"))] {
+        let lease = bench.start(id, "w").await;
+        let max_bytes = bench.bytes(OWNER).await + 8 * KIB as u64;
+        let message = others.map(str::to_owned);
+        let changes = charged(Changes { message, ..Changes::default() }, max_bytes);
+        let outcome = |bytes| TaskOutcome::Result(raw(&long(bytes)));
+        let then = |bytes| Then::End { outcome: outcome(bytes), retention: RETENTION };
+        let refused = bench.store.write(&lease, &changes, &then(10 * KIB)).await;
+        assert_eq!(refused, Err(StoreError::OverBytes));
+        assert!(bench.view(id).await.outcome.is_none(), "it has not ended");
+        let full = charged(changes, 0);
+        let refused = bench.store.write(&lease, &full, &then(OUTCOME_RESERVE)).await;
+        assert_eq!(refused, Err(StoreError::OverBytes));
+        bench.store.write(&lease, &full, &then(OUTCOME_RESERVE - 64)).await.expect("an end");
+        assert!(bench.view(id).await.outcome.is_some());
+    }
+}
+
+async fn write_that_stores_nothing_needs_no_bytes(bench: Bench) {
+    let lease = bench.start("a", "w").await;
+    bench.write(&lease, entry("k", long(KIB))).await;
+    bench.write(&lease, block(0, KIB)).await;
+    bench.write(&lease, ask(&[("q", "n")])).await;
+    let before = bench.bytes(OWNER).await;
+    // Written twice, because nobody knew whether it had been written.
+    bench.write(&lease, charged(entry("k", long(KIB)), 0)).await;
+    bench.write(&lease, charged(block(0, KIB), 0)).await;
+    bench.write(&lease, charged(ask(&[("q", "n")]), 0)).await;
+    let forgotten = Changes { forgotten: vec!["k".to_owned()], ..entry("k", long(KIB)) };
+    bench.write(&lease, charged(forgotten, 0)).await;
+    bench.write(&lease, charged(Changes::default(), 0)).await;
+    assert_eq!(bench.bytes(OWNER).await, before);
+    bench.park(&lease, charged(Changes::default(), 0)).await;
+}
+
+async fn tasks_of_others_are_written_when_one_has_no_bytes_left(bench: Bench) {
+    let mut leases = Vec::new();
+    for (id, principal) in [("a", OWNER), ("b", EVE), ("c", OWNER), ("d", EVE)] {
+        let worker = Some((worker("w"), HOUR));
+        let new = NewTask { principal: principal.to_owned(), worker, ..task(id) };
+        let created = bench.store.create(new).await.expect("a task is made");
+        let Created::New { lease: Some(lease), .. } = created else { panic!("{created:?}") };
+        leases.push((lease, principal));
+    }
+    let end = Then::End { outcome: TaskOutcome::Result(raw(&long(4 * KIB))), retention: RETENTION };
+    for then in [Then::GoOn, end] {
+        let writes = leases.iter().map(|(lease, principal)| {
+            let max_bytes = if *principal == EVE { 0 } else { u64::MAX };
+            let charge = Charge { principal: (*principal).to_owned(), max_bytes };
+            let entries = match then {
+                Then::GoOn => entry("k", long(KIB)).entries,
+                _ => Vec::new(),
+            };
+            let changes = Changes { entries, charge: Some(charge), ..Changes::default() };
+            let (store, then, lease) = (Arc::clone(&bench.store), then.clone(), lease.clone());
+            // At once, so that a store may write them together.
+            tokio::spawn(async move { store.write(&lease, &changes, &then).await })
+        });
+        let mut written = Vec::new();
+        for write in writes.collect::<Vec<_>>() {
+            written.push(write.await.expect("a write"));
+        }
+        let full = Err(StoreError::OverBytes);
+        assert_eq!(written, [Ok(()), full.clone(), Ok(()), full]);
+    }
+    assert!(bench.view("a").await.outcome.is_some() && bench.view("c").await.outcome.is_some());
 }
 
 async fn key_value_entry_counts_until_it_is_gone(bench: Bench) {

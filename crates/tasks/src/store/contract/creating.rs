@@ -48,7 +48,7 @@ async fn a_task_belongs_to_its_principal_alone(bench: Bench) {
     assert!(store.view(other, &id).await.expect("a look").is_none());
     assert!(store.list(other, None, 10).await.expect("a list").is_empty());
     let answer = vec![("q".to_owned(), raw(&json!({})))];
-    let answered = store.answer(other, &id, Answerer::Client, answer).await;
+    let answered = store.answer(other, &id, Answerer::Client, answer, u64::MAX).await;
     assert_eq!(answered.expect("an answer"), None);
     assert_eq!(store.cancel(other, &id, true, TTL).await.expect("a cancel"), None);
     assert_eq!(bench.view("a").await.phase, Phase::Queued, "nothing has happened to it");

@@ -216,6 +216,7 @@ async fn everything_is_written_or_nothing(bench: Bench) {
         forgotten: Vec::new(),
         message: Some("gone".to_owned()),
         progress: Some(raw(&json!(1))),
+        charge: None,
     };
     let then = Then::End { outcome: done(), retention: LEASE };
     assert!(bench.store.write(&lease, &changes, &then).await.is_err());

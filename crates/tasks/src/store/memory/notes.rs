@@ -102,11 +102,19 @@ pub(super) struct Events {
 }
 
 impl Events {
-    pub(super) fn record(&mut self, events: Vec<AuditEvent>, until: Millis, now: Millis) {
+    pub(super) fn record(
+        &mut self,
+        events: Vec<AuditEvent>,
+        (now, retention): (Millis, u64),
+        max_events: u64,
+    ) {
+        let until = now.saturating_add(retention);
         for event in events {
             self.last += 1;
             self.events.push_back((Audit { number: self.last, at: now, event }, until));
         }
+        let surplus = (self.events.len() as u64).saturating_sub(max_events);
+        self.events.drain(..usize::try_from(surplus).unwrap_or(usize::MAX));
     }
 
     pub(super) fn after(&self, task: Option<&str>, after: u64, limit: usize) -> Vec<Audit> {

@@ -12,7 +12,7 @@ use crate::{
     Entry, Restored,
     store::{
         Answerer, Asked, Changes, Cleaning, Emitted, Heard, Lease, Millis, OnceKey, PageLimit,
-        Phase, TaskId, TaskOutcome, View, WorkerId, budget, lifetime::Lifetime,
+        Phase, TaskId, TaskOutcome, Then, View, WorkerId, budget, lifetime::Lifetime,
     },
 };
 
@@ -134,16 +134,59 @@ impl Row {
         self.touch(now);
     }
 
+    /// How many bytes more a write stores; zero if there are fewer then.
+    pub(super) fn growth(&self, changes: &Changes, then: &Then) -> u64 {
+        let is_forgotten = |key: &String| changes.forgotten.contains(key);
+        let entries = &self.journal.entries;
+        let freed = entries.iter().filter(|(key, _)| is_forgotten(key));
+        let freed: usize = freed.map(|(key, entry)| budget::journal_entry(key, entry)).sum();
+        let is_new = |key| !entries.contains_key(key) || is_forgotten(key);
+        let recorded = changes.entries.iter().filter(|(key, _)| is_new(key));
+        let recorded = recorded.map(|(key, entry)| budget::journal_entry(key, entry));
+        let emitted = changes.segments.iter().filter(|one| !self.emitted.contains(&one.place()));
+        let asked = changes.asked.iter().map(|asked| match self.asked(&asked.name) {
+            Some(known) if known.state == State::Withdrawn => {
+                budget::question(asked).saturating_sub(budget::question(&known.asked))
+            }
+            Some(_) => 0,
+            None => budget::question(asked),
+        });
+        let outcome = match then {
+            Then::End { outcome, .. } => budget::outcome_need(budget::outcome_bytes(outcome)),
+            _ => 0,
+        };
+        let stored = recorded.chain(emitted.map(budget::segment)).chain(asked).sum::<usize>();
+        (stored + outcome).saturating_sub(freed) as u64
+    }
+
+    /// How many bytes answers store that are taken.
+    pub(super) fn growth_of_answers(&self, from: Answerer, answers: &[(String, RawJson)]) -> usize {
+        let taken = answers.iter().filter_map(|(name, answer)| {
+            let is_open =
+                |question: &&Question| question.state == State::Open && question.answerer() == from;
+            let question = self.asked(name).filter(is_open)?;
+            let answer = Entry::Answer(answer.clone());
+            Some(budget::journal_entry(&question.asked.key, &answer))
+        });
+        if self.phase == Phase::Ended { 0 } else { taken.sum() }
+    }
+
+    fn asked(&self, name: &str) -> Option<&Question> {
+        self.questions.iter().find(|question| question.asked.name == name)
+    }
+
     /// Opens a question. One that was withdrawn is open again, at its new place.
     fn ask(&mut self, asked: Asked) {
         let known = self.questions.iter().position(|question| question.asked.name == asked.name);
         match known {
             Some(index) if self.questions[index].state == State::Withdrawn => {
-                self.questions.remove(index);
+                let withdrawn = self.questions.remove(index);
+                self.bytes -= budget::question(&withdrawn.asked);
             }
             Some(_) => return,
             None => {}
         }
+        self.bytes += budget::question(&asked);
         self.questions.push(Question { asked, state: State::Open });
     }
 
@@ -233,7 +276,7 @@ impl Row {
         }
         self.owner = None;
         self.phase = Phase::Ended;
-        self.bytes += serde_json::to_string(&outcome).map_or(0, |json| json.len());
+        self.bytes += budget::outcome_bytes(&outcome);
         self.outcome = Some(outcome);
         for question in &mut self.questions {
             if question.state == State::Open {

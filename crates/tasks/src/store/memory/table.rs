@@ -6,7 +6,10 @@ use std::{
 };
 
 use super::row::Row;
-use crate::store::{After, Claim, Created, Millis, OnceKey, Phase, TaskId, WorkerId, claim::Taken};
+use crate::store::{
+    After, Changes, Claim, Created, Lease, Millis, OnceKey, Phase, TaskId, Then, WorkerId,
+    claim::Taken,
+};
 
 /// Tasks by what they are found by. A row is only changed by [`Tasks::change`], which keeps the orders
 /// right.
@@ -174,6 +177,15 @@ impl Tasks {
     /// How many bytes a principal has stored.
     pub(super) fn bytes(&self, principal: &str) -> usize {
         self.bytes.get(principal).copied().unwrap_or(0)
+    }
+
+    /// Whether the principal of a task has room for a write.
+    pub(super) fn has_room(&self, lease: &Lease, changes: &Changes, then: &Then) -> bool {
+        let (Some(charge), Some(row)) = (&changes.charge, self.get(&lease.task)) else {
+            return true;
+        };
+        let growth = row.growth(changes, then);
+        growth == 0 || self.bytes(&row.principal) as u64 + growth <= charge.max_bytes
     }
 
     /// How many bytes all have stored.

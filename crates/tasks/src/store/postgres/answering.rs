@@ -15,7 +15,7 @@ use crate::{
     store::{Answerer, By, Heard, Lease, StoreError, TaskId},
 };
 
-pub(super) const ANSWER: &str = "SELECT answer_task($1, $2, $3, $4, $5, $6)";
+pub(super) const ANSWER: &str = "SELECT answer_task($1, $2, $3, $4, $5, $6, $7)";
 // One row without an answer if there is none yet, and no row if the lease is lost.
 pub(super) const HEARD: &str = "SELECT t.cancel_requested IS NOT NULL, e.key, e.body FROM task t
      LEFT JOIN entry e ON e.task = t.number AND e.answer
@@ -27,6 +27,7 @@ pub(super) fn answer(
     task: &TaskId,
     from: Answerer,
     answers: &[(String, RawJson)],
+    max_bytes: u64,
 ) -> Result<Call, StoreError> {
     let bodies = answers.iter().map(|(_, answer)| to_json(&Entry::Answer(answer.clone())));
     Ok(Call::new(
@@ -37,6 +38,7 @@ pub(super) fn answer(
             from == Answerer::Outside,
             answers.iter().map(|(name, _)| owned(name)).collect::<Vec<_>>(),
             bodies.collect::<Result<Vec<_>, _>>()?,
+            to_column(max_bytes),
             shared.shift.get(),
         ],
     ))
@@ -44,6 +46,9 @@ pub(super) fn answer(
 
 pub(super) fn read(rows: &[Row], task: &TaskId) -> Result<Said<Option<usize>>, Problem> {
     let taken: Option<i64> = rows.first().map(|row| get(row, 0)).transpose()?.flatten();
+    if taken == Some(-1) {
+        return Err(StoreError::OverBytes.into());
+    }
     let taken = taken.map(|taken| usize::try_from(taken).unwrap_or_default());
     Ok(match taken {
         Some(1..) => Said::changing(taken, task, By::Anybody),

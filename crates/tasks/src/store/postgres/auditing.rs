@@ -13,13 +13,18 @@ use super::{
 };
 use crate::store::{Audit, AuditEvent};
 
-pub(super) const RECORD: &str = "SELECT record_events($1, $2, $3, $4, $5, $6)";
+pub(super) const RECORD: &str = "SELECT record_events($1, $2, $3, $4, $5, $6, $7)";
 pub(super) const ALL: &str = "SELECT number, at, task, principal, what, cause FROM event
      WHERE number > $1 ORDER BY number LIMIT $2";
 pub(super) const OF_TASK: &str = "SELECT number, at, task, principal, what, cause FROM event
      WHERE task = $3 AND number > $1 ORDER BY number LIMIT $2";
 
-pub(super) fn record(shared: &Shared, events: &[AuditEvent], retention: Duration) -> Call {
+pub(super) fn record(
+    shared: &Shared,
+    events: &[AuditEvent],
+    retention: Duration,
+    max_events: u64,
+) -> Call {
     let each = |part: fn(&AuditEvent) -> &str| {
         events.iter().map(|event| owned(part(event))).collect::<Vec<_>>()
     };
@@ -33,6 +38,7 @@ pub(super) fn record(shared: &Shared, events: &[AuditEvent], retention: Duration
             each(|event| &event.what),
             causes,
             millis(retention),
+            to_column(max_events),
             shared.shift.get(),
         ],
     )

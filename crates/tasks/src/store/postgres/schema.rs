@@ -25,6 +25,7 @@ const STEPS: &[&[&str]] = &[
     &[include_str!("schema/sparing.sql")],
     &[include_str!("schema/fairness.sql")],
     &[include_str!("schema/counting.sql"), include_str!("schema/budgets.sql")],
+    &[include_str!("schema/allowances.sql")],
 ];
 
 /// Of all that want to do this in one database, one does: "outlive" in hexadecimal.

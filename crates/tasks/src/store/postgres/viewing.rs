@@ -52,7 +52,7 @@ pub(super) const EMITTED: &str = "SELECT t.phase = 3,
 pub(super) const CENSUS: &str = "SELECT c.queued + d.queued, c.running + d.running,
      c.parked + d.parked, c.ended + d.ended,
      now_ms($1) - (SELECT min(due) FROM task WHERE due IS NOT NULL), c.kept + d.kept,
-     c.bytes + d.bytes
+     c.bytes + d.bytes + (SELECT coalesce(sum(bytes), 0)::bigint FROM ended_task)
      FROM phase_count c, (SELECT coalesce(sum(queued), 0)::bigint AS queued,
          coalesce(sum(running), 0)::bigint AS running, coalesce(sum(parked), 0)::bigint AS parked,
          coalesce(sum(ended), 0)::bigint AS ended, coalesce(sum(kept), 0)::bigint AS kept,

@@ -1,7 +1,10 @@
 //! What workers write: what is most often written for many tasks in one statement, anything else task
 //! by task.
 
-use std::{borrow::Cow, collections::HashSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashSet},
+};
 
 use tokio::sync::oneshot;
 use tokio_postgres::Row;
@@ -15,21 +18,26 @@ use super::{
 };
 use crate::{
     Entry,
-    store::{By, Changes, Lease, StoreError, TaskId, Then},
+    store::{
+        By, Changes, Charge, Lease, StoreError, TaskId, Then,
+        budget::{outcome_need, question, segment},
+    },
 };
 
 pub(super) const WRITE: &str =
     "SELECT write_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-     $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)";
+     $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)";
 /// As `WRITE` of one that goes on, and then it is kept.
 pub(super) const KEEP: &str =
     "SELECT CASE WHEN write_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-     $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)
-     THEN keep_task($1, $21, $22, $24) ELSE false END";
-pub(super) const RECORD: &str = "SELECT record_steps($1, $2, $3, $4, $5, $6, $7)";
-pub(super) const END: &str = "SELECT end_tasks($1, $2, $3, $4, $5, $6, $7)";
+     $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)
+     THEN keep_task($1, $21, $22, $27) ELSE false END";
+pub(super) const RECORD: &str = "SELECT record_steps($1, $2, $3, $4, $5, $6, $7, $8, $9,
+     $10)";
+pub(super) const END: &str = "SELECT end_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 pub(super) const WRITE_ALL: &str =
-    "SELECT write_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
+    "SELECT write_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+     $14, $15, $16)";
 pub(super) const LOCK: &str = "SELECT FROM task WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE";
 
 /// What is to be written to a task, if it can be written together with others.
@@ -39,6 +47,7 @@ pub(super) struct Writing {
     progress: Option<String>,
     entries: Vec<Recorded>,
     end: Option<End>,
+    charge: Option<Charge>,
 }
 
 /// An entry of a journal, in columns.
@@ -79,7 +88,8 @@ impl Writing {
         changes: &Changes,
         then: &Then,
     ) -> Result<Option<Self>, StoreError> {
-        let Changes { entries, segments, asked, withdrawn, forgotten, message, progress } = changes;
+        let Changes { entries, segments, asked, withdrawn, forgotten, message, progress, charge } =
+            changes;
         let is_plain =
             segments.is_empty() && asked.is_empty() && withdrawn.is_empty() && forgotten.is_empty();
         let end = match then {
@@ -99,6 +109,7 @@ impl Writing {
             progress: progress.as_ref().map(|progress| progress.get().to_owned()),
             entries: recorded(entries)?,
             end,
+            charge: charge.clone(),
         }))
     }
 
@@ -115,6 +126,12 @@ impl Writing {
         }
     }
 
+    /// How many bytes it needs room for.
+    fn need(&self) -> usize {
+        let end = self.end.as_ref().map_or(0, |end| outcome_need(end.outcome.len()));
+        bytes_of(&self.entries) + end
+    }
+
     /// The statement that writes it by itself.
     pub(super) fn alone(&self, shared: &Shared) -> Result<Call, StoreError> {
         let next = match &self.end {
@@ -127,7 +144,8 @@ impl Writing {
             },
         };
         let (message, progress) = (self.message.clone(), self.progress.clone());
-        statement(&self.lease, message, progress, &self.entries, &Changes::default(), next, shared)
+        let changes = Changes { charge: self.charge.clone(), ..Changes::default() };
+        statement(&self.lease, message, progress, &self.entries, &changes, next, shared)
     }
 }
 
@@ -138,6 +156,32 @@ fn recorded(entries: &[(String, Entry)]) -> Result<Vec<Recorded>, StoreError> {
         all.push(Recorded { key: owned(key), answer, body: to_json(entry)? });
     }
     Ok(all)
+}
+
+fn bytes_of(entries: &[Recorded]) -> usize {
+    entries.iter().map(|entry| entry.key.len() + entry.body.len()).sum()
+}
+
+/// Those who are charged for what is written: who, how many bytes, and how many they may have. Each
+/// stands there once.
+type Charged<'a> = (Option<Vec<Cow<'a, str>>>, Option<Vec<i64>>, Option<Vec<i64>>);
+
+fn charged<'a>(each: impl Iterator<Item = &'a Writing>) -> Charged<'a> {
+    let mut all: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
+    for writing in each {
+        if let (Some(Charge { principal, max_bytes }), need @ 1..) =
+            (&writing.charge, writing.need())
+        {
+            let (bytes, most) = all.entry(principal).or_insert((0, *max_bytes));
+            *bytes += need;
+            *most = (*most).min(*max_bytes);
+        }
+    }
+    (
+        array(all.keys().map(|principal| text(principal)).collect()),
+        array(all.values().map(|(bytes, _)| count(*bytes)).collect()),
+        array(all.values().map(|(_, most)| to_column(*most)).collect()),
+    )
 }
 
 /// What becomes of the task then, in columns.
@@ -195,6 +239,14 @@ fn statement(
         Next::End { kind, .. } => Some(*kind),
         _ => None,
     };
+    let ends = match &next {
+        Next::End { outcome, .. } => outcome_need(outcome.len()),
+        _ => 0,
+    };
+    let emitted: usize = segments.iter().map(segment).sum();
+    let asking: usize = asked.iter().map(|asked| question(asked)).sum();
+    let most = bytes_of(entries) + emitted + asking + ends;
+    let max_bytes = changes.charge.as_ref().map(|charge| to_column(charge.max_bytes));
     let (what, due, seen, outcome, retention) = match next {
         Next::GoOn => (0, None, None, None, None),
         Next::Park { due, seen } => (1, due, Some(seen), None, None),
@@ -230,6 +282,9 @@ fn statement(
             outcome,
             retention,
             kind,
+            count(ends),
+            count(most),
+            max_bytes,
             shared.shift.get(),
         ],
     ))
@@ -293,6 +348,7 @@ where
 {
     let entries =
         || each().flat_map(|writing| writing.entries.iter().map(move |entry| (writing, entry)));
+    let (charged, bytes, max_bytes) = charged(each());
     Query::new(
         RECORD,
         values![
@@ -302,6 +358,9 @@ where
             entries().map(|(_, entry)| entry.key.as_str()).collect::<Vec<_>>(),
             entries().map(|(_, entry)| entry.answer).collect::<Vec<_>>(),
             entries().map(|(_, entry)| entry.body.as_str()).collect::<Vec<_>>(),
+            charged,
+            bytes,
+            max_bytes,
             shared.shift.get(),
         ],
     )
@@ -313,6 +372,7 @@ where
     I: Iterator<Item = &'a Writing>,
 {
     let ends = || each().map(|writing| writing.end.as_ref());
+    let (charged, bytes, max_bytes) = charged(each());
     Query::new(
         END,
         values![
@@ -322,6 +382,9 @@ where
             ends().map(|end| Some(end?.outcome.as_str())).collect::<Vec<_>>(),
             ends().map(|end| Some(end?.kind)).collect::<Vec<_>>(),
             ends().map(|end| Some(end?.retention)).collect::<Vec<_>>(),
+            charged,
+            bytes,
+            max_bytes,
             shared.shift.get(),
         ],
     )
@@ -338,6 +401,7 @@ where
             writing.entries.iter().map(move |entry| (place, entry))
         })
     };
+    let (charged, bytes, max_bytes) = charged(each());
     Query::new(
         WRITE_ALL,
         values![
@@ -353,12 +417,16 @@ where
             array(entries().map(|(_, entry)| entry.key.as_str()).collect()),
             array(entries().map(|(_, entry)| entry.answer).collect()),
             array(entries().map(|(_, entry)| entry.body.as_str()).collect()),
+            charged,
+            bytes,
+            max_bytes,
             shared.shift.get(),
         ],
     )
 }
 
-/// What became of each that was written together: whoever has lost the task has written nothing.
+/// What became of each that was written together: whoever has lost the task has written nothing. Whose
+/// principal may have no room is to be written by itself.
 pub(super) fn read_together(waiting: &[Box<Waiting>], rows: &[Row]) -> Vec<Result<(), StoreError>> {
     let told = rows.first().map_or(Err(Problem::Silent), |row| get(row, 0));
     let told: HashSet<i64> = match told {
@@ -367,6 +435,7 @@ pub(super) fn read_together(waiting: &[Box<Waiting>], rows: &[Row]) -> Vec<Resul
         Ok(Some(told)) => Vec::into_iter(told).collect(),
         Err(problem) => return waiting.iter().map(|_| Err(problem.with(""))).collect(),
     };
+    let refused = if told.contains(&0) { StoreError::OverBytes } else { StoreError::Lost };
     let way = common_way(waiting);
     let mut place = 1;
     let each = waiting.iter().map(|waiting| {
@@ -375,15 +444,16 @@ pub(super) fn read_together(waiting: &[Box<Waiting>], rows: &[Row]) -> Vec<Resul
         place += if way == Way::Record { count(waiting.writing.entries.len()) } else { 1 };
         // The short ways tell of those that were written, the other one of those that were not.
         let is_written = is_told == (way != Way::Any);
-        is_written.then_some(()).ok_or(StoreError::Lost)
+        is_written.then_some(()).ok_or_else(|| refused.clone())
     });
     each.collect()
 }
 
 /// What became of one that was written by itself.
 pub(super) fn read(rows: &[Row]) -> Result<(), StoreError> {
-    match rows.first().map(|row| get::<bool>(row, 0)).transpose() {
-        Ok(Some(true)) => Ok(()),
+    match rows.first().map(|row| get::<Option<bool>>(row, 0)).transpose() {
+        Ok(Some(Some(true))) => Ok(()),
+        Ok(Some(None)) => Err(StoreError::OverBytes),
         Ok(_) => Err(StoreError::Lost),
         Err(problem) => Err(problem.with("")),
     }

@@ -6,13 +6,13 @@ use super::{
     column::{ENDED, PARKED, QUEUED, count},
     journal,
     problem::Problem,
-    questions,
+    questions, room,
     statement::{one, run},
     writer::Batch,
 };
 use crate::{
     Entry,
-    store::{Answerer, By, TaskId},
+    store::{Answerer, By, StoreError, TaskId},
 };
 
 pub(super) const OWNED: &str = "SELECT number, phase FROM task WHERE id = ?1 AND principal = ?2";
@@ -27,8 +27,14 @@ pub(super) fn answer(
     task: &TaskId,
     from: Answerer,
     answers: &[(String, RawJson)],
+    max_bytes: u64,
 ) -> Result<Option<usize>, Problem> {
     let Some((number, phase)) = owned(batch, principal, task)? else { return Ok(None) };
+    if phase != ENDED
+        && !room::has_room_for_answers(batch, (principal, number), from, answers, max_bytes)?
+    {
+        return Err(StoreError::OverBytes.into());
+    }
     let (mut taken, mut bytes) = (0, 0);
     if phase != ENDED {
         for (name, answer) in answers {

@@ -24,6 +24,10 @@ pub(super) const OF_ONE: &str = "SELECT number, at, task, principal, what, cause
 pub(super) const SWEEP: &str = "DELETE FROM event WHERE expires <= ?1
      AND number < (SELECT min(number) FROM event) + ?2";
 
+// Numbers have no gaps but those that sweeps leave at the beginning.
+pub(super) const DROP: &str =
+    "DELETE FROM event WHERE number <= (SELECT max(number) FROM event) - ?1";
+
 /// How many events a statement writes, of many. Each statement looks up the last number, and notes it.
 const TOGETHER: usize = 32;
 
@@ -41,6 +45,7 @@ pub(super) fn record(
     batch: &Batch<'_>,
     events: &[AuditEvent],
     retention: Duration,
+    max_events: u64,
 ) -> Result<(), Problem> {
     let at = batch.now();
     let expires = at + millis(retention);
@@ -52,6 +57,7 @@ pub(super) fn record(
         let columns = columns(&at, &expires, std::slice::from_ref(event));
         run(batch.connection, RECORD, params_from_iter(columns))?;
     }
+    run(batch.connection, DROP, [to_column(max_events)])?;
     Ok(())
 }
 

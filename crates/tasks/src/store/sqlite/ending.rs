@@ -46,6 +46,8 @@ pub(super) const MEASURE: &str = "SELECT principal, octet_length(request.body)
          WHERE entry.task = task.number), 0)
      + coalesce((SELECT sum(octet_length(scope) + octet_length(body)) FROM segment
          WHERE segment.task = task.number), 0)
+     + coalesce((SELECT sum(octet_length(name) + octet_length(key) + octet_length(body))
+         FROM question WHERE question.task = task.number), 0)
      FROM task JOIN request ON request.task = task.number WHERE task.number = ?1";
 pub(super) const PURGE: &str = "DELETE FROM task WHERE number = ?1";
 pub(super) const EXPIRED: &str =

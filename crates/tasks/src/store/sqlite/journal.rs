@@ -17,6 +17,10 @@ pub(super) const RECORD: &str = "INSERT INTO entry (task, key, answer, body)
      VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
 pub(super) const FORGET: &str = "DELETE FROM entry WHERE task = ?1 AND key = ?2
      RETURNING octet_length(key) + octet_length(body)";
+pub(super) const BYTES: &str = "SELECT octet_length(key) + octet_length(body) FROM entry
+     WHERE task = ?1 AND key = ?2";
+pub(super) const HAS_SEGMENT: &str =
+    "SELECT true FROM segment WHERE task = ?1 AND scope = ?2 AND ordinal = ?3";
 pub(super) const LAST: &str = "SELECT coalesce(max(number), 0) FROM segment WHERE task = ?1";
 pub(super) const EMIT: &str = "INSERT INTO segment (task, number, scope, ordinal, body)
      VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
@@ -37,6 +41,25 @@ pub(super) fn record(
     let (answer, json) = (matches!(entry, Entry::Answer(_)), to_json(entry)?);
     let bytes = key.len() + json.len();
     Ok(run(connection, RECORD, (task, key, answer, json))? * bytes)
+}
+
+/// How many bytes an entry has, if there is one under this key.
+pub(super) fn bytes_of(
+    connection: &Connection,
+    task: i64,
+    key: &str,
+) -> Result<Option<i64>, Problem> {
+    Ok(one(connection, BYTES, (task, key), |row| row.get(0))?)
+}
+
+/// Whether a segment is there already.
+pub(super) fn has_segment(
+    connection: &Connection,
+    task: i64,
+    Segment { scope, ordinal, .. }: &Segment,
+) -> Result<bool, Problem> {
+    let there = one(connection, HAS_SEGMENT, (task, scope, ordinal), |row| row.get(0))?;
+    Ok(there.unwrap_or_default())
 }
 
 /// Forgets an entry, and returns its bytes.

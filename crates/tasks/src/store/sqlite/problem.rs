@@ -54,6 +54,11 @@ impl Problem {
         matches!(self, Self::Store(StoreError::Lost | StoreError::OverBytes))
     }
 
+    /// Whether the disk has no space left.
+    pub(super) fn is_full_disk(&self) -> bool {
+        matches!(self, Self::Sqlite(error) if code(error) == Some(ErrorCode::DiskFull))
+    }
+
     /// Whether somebody else has the lock.
     pub(super) fn is_busy(&self) -> bool {
         matches!(self, Self::Sqlite(error) if code(error) == Some(ErrorCode::DatabaseBusy))

@@ -22,6 +22,11 @@ pub(super) const WITHDRAW: &str =
 pub(super) const WITHDRAW_ALL: &str = "UPDATE question SET state = 2 WHERE task = ?1 AND state = 0";
 pub(super) const ANSWER: &str = "UPDATE question SET state = 1
      WHERE task = ?1 AND name = ?2 AND state = 0 AND outside = ?3 RETURNING key";
+pub(super) const OPEN_KEY: &str = "SELECT key FROM question
+     WHERE task = ?1 AND name = ?2 AND state = 0 AND outside = ?3";
+pub(super) const BYTES: &str =
+    "SELECT octet_length(name) + octet_length(key) + octet_length(body) FROM question
+     WHERE task = ?1 AND name = ?2";
 pub(super) const LIFETIME: &str =
     "SELECT open, created, ttl, base_ttl, max_ttl, phase = 4 FROM task WHERE number = ?1";
 pub(super) const SETTLE: &str =
@@ -31,11 +36,39 @@ pub(super) const OPEN_KEYS: &str =
 pub(super) const AGAIN: &str =
     "SELECT key, count(*) - 1 FROM question WHERE task = ?1 GROUP BY key HAVING count(*) > 1";
 
-/// Asks, unless it is asked or answered, and says whether it was not open before.
-pub(super) fn ask(connection: &Connection, task: i64, asked: &Asked) -> Result<bool, Problem> {
+/// Asks, unless it is asked or answered, and returns how many bytes more there are if it was not open
+/// before.
+pub(super) fn ask(
+    connection: &Connection,
+    task: i64,
+    asked: &Asked,
+) -> Result<Option<i64>, Problem> {
     let (due, outside) = (asked.due.map(to_column), asked.request.is_none());
     let body = to_json(&asked.request)?;
-    Ok(run(connection, ASK, (task, &asked.name, &asked.key, due, body, outside))? > 0)
+    let bytes = count(asked.name.len() + asked.key.len() + body.len());
+    let before = bytes_of(connection, task, &asked.name)?.unwrap_or_default();
+    let opened = run(connection, ASK, (task, &asked.name, &asked.key, due, body, outside))? > 0;
+    Ok(opened.then_some(bytes - before))
+}
+
+/// How many bytes a question of this name has, if there is one.
+pub(super) fn bytes_of(
+    connection: &Connection,
+    task: i64,
+    name: &str,
+) -> Result<Option<i64>, Problem> {
+    Ok(one(connection, BYTES, (task, name), |row| row.get(0))?)
+}
+
+/// The key of a question that is open, which its answer is recorded under.
+pub(super) fn open_key(
+    connection: &Connection,
+    task: i64,
+    name: &str,
+    from: Answerer,
+) -> Result<Option<String>, Problem> {
+    let outside = from == Answerer::Outside;
+    Ok(one(connection, OPEN_KEY, (task, name, outside), |row| row.get(0))?)
 }
 
 /// Withdraws a question, and says whether it was open.

@@ -10,7 +10,7 @@ const APPLICATION: i64 = 0x6f75_746c;
 
 /// What each version of the tables adds to the one before. What stands here is in files all over
 /// the world: it is never changed, only followed.
-const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH];
+const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH];
 
 /// Brings the tables up to date, in one transaction under the lock for writing: several processes
 /// may open a file at once, and one of them does it.
@@ -244,6 +244,15 @@ INSERT INTO open_tasks (principal, count, bytes)
 UPDATE tally SET bytes = coalesce((SELECT sum(bytes) FROM open_tasks), 0);
 "#;
 
+// What tasks ask counts as well.
+const SEVENTH: &str = "
+UPDATE open_tasks SET bytes = open_tasks.bytes + asked.bytes FROM (
+    SELECT principal, sum(octet_length(name) + octet_length(key) + octet_length(body)) AS bytes
+        FROM question JOIN task ON task.number = question.task GROUP BY principal) AS asked
+    WHERE asked.principal = open_tasks.principal;
+UPDATE tally SET bytes = coalesce((SELECT sum(bytes) FROM open_tasks), 0);
+";
+
 #[cfg(test)]
 mod tests {
     use std::{env, fs, process, time::Duration};
@@ -278,12 +287,13 @@ INSERT INTO question (task, name, key, place, state, body)
         let census = store.census().await.unwrap();
         let counts = Census { queued: 1, parked: 1, ended: 1, ..Census::default() };
         assert_eq!(Census { waiting: None, bytes: 0, ..census }, counts);
-        assert_eq!(census.bytes, 3 * 2_050, "what was there is counted");
+        let asked = 2 + 23 + 2 + 2;
+        assert_eq!(census.bytes, 3 * 2_050 + asked, "what was there is counted");
         let parked = TaskId::new("parked");
         let view = store.view("ada", &parked).await.unwrap().unwrap();
         assert_eq!((view.phase, view.questions.len(), view.ttl), (Phase::Parked, 1, None));
         let answer = vec![("a".to_owned(), serde_json::value::to_raw_value(&1).unwrap())];
-        let answered = store.answer("ada", &parked, Answerer::Client, answer).await;
+        let answered = store.answer("ada", &parked, Answerer::Client, answer, u64::MAX).await;
         assert_eq!(answered.unwrap(), Some(1));
         let claimed = store
             .claim(&WorkerId::new("w"), Duration::from_secs(30), &10_usize.into())

@@ -154,6 +154,9 @@ trait Operation: Send {
     /// Does it.
     fn work(&mut self, batch: &mut Batch<'_>) -> Worked;
 
+    /// Whether there was no space on the disk for it.
+    fn had_no_space(&self) -> bool;
+
     /// Tells the caller, once it is known whether what was done is there to stay.
     fn answer(self: Box<Self>, file: &File, committed: Result<(), StoreError>);
 }
@@ -188,6 +191,10 @@ where
         worked
     }
 
+    fn had_no_space(&self) -> bool {
+        matches!(&self.result, Some(Err(problem)) if problem.is_full_disk())
+    }
+
     fn answer(self: Box<Self>, file: &File, committed: Result<(), StoreError>) {
         let result = match (committed, self.result) {
             (Ok(()), Some(result)) => result.map_err(|problem| problem.with(&file.path)),
@@ -215,6 +222,13 @@ impl Thread {
             let mut done = Vec::new();
             match self.transaction(first, &mut done) {
                 Ok(changed) => {
+                    let refused = done.iter().filter(|one| one.had_no_space()).count();
+                    if refused > 0 {
+                        let path = self.file.path.display();
+                        tracing::error!(
+                            %path, refused, "the disk of the store is full; free some space on it"
+                        );
+                    }
                     for operation in done {
                         operation.answer(&self.file, Ok(()));
                     }

@@ -8,7 +8,7 @@ use super::{
     ending::{self, Ending},
     journal,
     problem::Problem,
-    questions,
+    questions, room,
     statement::{one, run},
     writer::Batch,
 };
@@ -40,6 +40,9 @@ pub(super) fn write(
     then: &Then,
 ) -> Result<(), Problem> {
     let Held { number, principal, crashes, open, updated } = held(batch, lease)?;
+    if !room::has_room(batch, (&principal, number), changes, then)? {
+        return Err(StoreError::OverBytes.into());
+    }
     let Changes { message, progress, asked, withdrawn, .. } = changes;
     let has_words = message.is_some() || progress.is_some();
     let has_time = match then {
@@ -122,15 +125,18 @@ fn apply(batch: &Batch<'_>, number: i64, changes: &Changes) -> Result<(bool, i64
         recorded += journal::record(connection, number, key, entry)?;
     }
     let emitted = journal::emit(connection, number, &changes.segments)?;
-    let (mut opened, mut closed) = (0, 0);
+    let (mut opened, mut closed, mut asking) = (0, 0, 0);
     for asked in &changes.asked {
-        opened += usize::from(questions::ask(connection, number, asked)?);
+        if let Some(bytes) = questions::ask(connection, number, asked)? {
+            opened += 1;
+            asking += bytes;
+        }
     }
     for name in &changes.withdrawn {
         closed += usize::from(questions::withdraw(connection, number, name)?);
     }
     questions::settle(batch, number, opened, closed)?;
-    Ok((recorded > 0, count(recorded + emitted) - freed))
+    Ok((recorded > 0, count(recorded + emitted) + asking - freed))
 }
 
 fn park(

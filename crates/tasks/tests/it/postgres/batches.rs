@@ -235,7 +235,7 @@ async fn no_statement_looks_through_a_table() {
         };
         store.write(&lease, &changes, &Then::Park { due: None, seen: 0 }).await.unwrap();
         let answer = vec![("q".to_owned(), raw(&json!(1)))];
-        store.answer(OWNER, &lease.task, Answerer::Client, answer).await.unwrap();
+        store.answer(OWNER, &lease.task, Answerer::Client, answer, u64::MAX).await.unwrap();
         store.view(OWNER, &lease.task).await.unwrap();
         let _ = store.heard(&lease).await;
     }
@@ -258,7 +258,7 @@ async fn no_statement_looks_through_a_table() {
         what: "made".to_owned(),
         cause: None,
     };
-    store.record(vec![event], LEASE).await.unwrap();
+    store.record(vec![event], LEASE, u64::MAX).await.unwrap();
     store.audit(None, 0, 10).await.unwrap();
     store.audit(Some("1"), 0, 10).await.unwrap();
     store.next_due(&[]).await.unwrap();

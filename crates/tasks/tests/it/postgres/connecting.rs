@@ -47,7 +47,7 @@ async fn a_schema_of_the_first_version_is_brought_up_to_date_with_what_it_holds(
             bigint, bigint), next_due(text[], bigint);
         DROP FUNCTION count_phases CASCADE;
         DROP FUNCTION row_bytes, note_bytes, fold_phases, outcome_kind, stored_bytes,
-            exceeds_bytes, over_bytes, put_note, forget_note;
+            exceeds_bytes, over_bytes, put_note, forget_note, question_bytes, without_room, growth;
         DROP TABLE phase_count, phase_change;
         ALTER TABLE task DROP COLUMN outcome_kind;
         ALTER TABLE open_tasks DROP COLUMN bytes;

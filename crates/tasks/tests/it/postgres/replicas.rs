@@ -62,7 +62,7 @@ async fn a_listener_hears_what_the_other_replica_has_changed() {
     theirs.write(&lease, &changes, &Then::Park { due: None, seen: 0 }).await.unwrap();
     until("the question is heard", async || count("a") == 1).await;
     let answer = vec![("q".to_owned(), raw(&json!(1)))];
-    theirs.answer(OWNER, &lease.task, Answerer::Client, answer).await.unwrap();
+    theirs.answer(OWNER, &lease.task, Answerer::Client, answer, u64::MAX).await.unwrap();
     until("the answer is heard", async || count("a") == 2).await;
     theirs.cancel(OWNER, &lease.task, true, LEASE).await.unwrap();
     until("the end is heard", async || count("a") == 3).await;

@@ -1,5 +1,7 @@
 //! When nothing more fits: it is said, nothing is lost, and it goes on when there is room.
 
+use std::{path::Path, process::Command};
+
 use outlive_tasks::{
     Entry,
     store::{Changes, Created, SqliteStore, Store, StoreError, TaskId, Then, WorkerId},
@@ -79,4 +81,71 @@ async fn whoever_shares_a_commit_with_what_does_not_fit_is_told_too() {
     store.write(&lease, &changes, &Then::GoOn).await.unwrap();
     let seen = store.view(OWNER, &lease.task).await.unwrap().unwrap();
     assert_eq!(seen.message.as_deref(), Some("more"));
+}
+
+/// A small disk of its own, where this process may mount one.
+struct Disk<'a>(&'a Path);
+
+impl<'a> Disk<'a> {
+    fn mount(path: &'a Path) -> Option<Self> {
+        let arguments = ["-t", "tmpfs", "-o", "size=2m", "tmpfs"];
+        let mounted = Command::new("mount").args(arguments).arg(path).output();
+        mounted.is_ok_and(|mounted| mounted.status.success()).then_some(Self(path))
+    }
+
+    fn grow(&self) {
+        let mut grow = Command::new("mount");
+        let grown = grow.args(["-o", "remount,size=32m"]).arg(self.0).output();
+        assert!(grown.unwrap().status.success());
+    }
+}
+
+impl Drop for Disk<'_> {
+    fn drop(&mut self) {
+        // Lazily: the file may still be open.
+        let _ = Command::new("umount").arg("-l").arg(self.0).output();
+    }
+}
+
+#[tokio::test]
+async fn disk_without_space_is_said_and_the_store_works_again_when_there_is_some() {
+    let folder = Folder::new();
+    // Where nothing can be mounted, a file that must not grow says the same.
+    let disk = Disk::mount(&folder.0);
+    let store = SqliteStore::open(folder.file()).unwrap();
+    if disk.is_none() {
+        store.limit_size(1 << 20).await.unwrap();
+    }
+    let lease = start(&store, task("a")).await;
+    let mut written = Vec::new();
+    let mut refused = Vec::new();
+    for number in 0..100 {
+        let key = format!("k{number}");
+        match store.write(&lease, &large(&key), &Then::GoOn).await {
+            Ok(()) => written.push(key),
+            Err(StoreError::Unavailable(why)) => refused.push(why),
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!(written.len() > 5 && refused.len() > 50, "{written:?} {refused:?}");
+    for why in &refused {
+        assert!(why.contains("free some space on its disk"), "{why}");
+        assert!(why.contains("tasks.db"), "it says which disk: {why}");
+    }
+    assert!(store.view(OWNER, &TaskId::new("a")).await.unwrap().is_some());
+    match &disk {
+        Some(disk) => disk.grow(),
+        None => store.limit_size(16 << 20).await.unwrap(),
+    }
+    store.write(&lease, &large("more"), &Then::GoOn).await.unwrap();
+    written.push("more".to_owned());
+    drop(store);
+    // What was acknowledged is in the file, and nothing else.
+    let store = SqliteStore::open(folder.file()).unwrap();
+    store.release(&lease.worker).await.unwrap();
+    let claimed = store.claim(&WorkerId::new("w"), LEASE, &1_usize.into()).await.unwrap().remove(0);
+    written.sort();
+    assert_eq!(claimed.journal.entries.keys().cloned().collect::<Vec<_>>(), written);
+    drop(store);
+    drop(disk);
 }

@@ -44,7 +44,7 @@ async fn a_listener_hears_what_the_other_handle_has_changed() {
     let changes = Changes { asked: vec![asked("q")], ..Changes::default() };
     theirs.write(&lease, &changes, &Then::Park { due: None, seen: 0 }).await.unwrap();
     let answer = vec![("q".to_owned(), raw(&json!(1)))];
-    theirs.answer(OWNER, &lease.task, Answerer::Client, answer).await.unwrap();
+    theirs.answer(OWNER, &lease.task, Answerer::Client, answer, u64::MAX).await.unwrap();
     theirs.cancel(OWNER, &lease.task, true, LEASE).await.unwrap();
     mine.create(task("mine")).await.unwrap();
     for _ in 0..250 {

@@ -251,7 +251,7 @@ async fn what_is_told_late_says_that_it_is_older() {
     let owner = outlive::server::Principal::LOCAL;
     let task = outlive::tasks::TaskId::new(id.as_str());
     let from = outlive::tasks::Answerer::Client;
-    stage.store.answer(owner.key(), &task, from, answer_a).await.unwrap();
+    stage.store.answer(owner.key(), &task, from, answer_a, u64::MAX).await.unwrap();
     telling.arrived().await;
     answer(&mut pipe, &id, &[("b", false)]).await;
     let done = until(&mut pipe, &id, "completed").await;

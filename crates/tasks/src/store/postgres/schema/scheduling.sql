@@ -70,19 +70,3 @@ BEGIN
     RETURN QUERY UPDATE task t SET phase = CASE t.phase WHEN 3 THEN 3 ELSE 0 END,
         owner = NULL, owner_lock = NULL, due = now_ms(_shift) WHERE t.owner = _worker RETURNING t.id;
 END $$;
-
--- Writes down what has happened. One at a time: whoever has read up to some number must have missed
--- nothing before it.
-CREATE FUNCTION record_events(
-    _tasks text[], _principals text[], _whats text[], _causes text[], _retention bigint, _shift bigint)
-RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    _now bigint := now_ms(_shift);
-BEGIN
-    PERFORM pg_advisory_xact_lock('event'::regclass::oid::bigint);
-    INSERT INTO event (at, expires, task, principal, what, cause)
-        SELECT _now, _now + _retention, e.task, e.principal, e.what, e.cause
-        FROM unnest(_tasks, _principals, _whats, _causes)
-            WITH ORDINALITY AS e (task, principal, what, cause, place)
-        ORDER BY e.place;
-END $$;
