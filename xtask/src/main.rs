@@ -21,6 +21,7 @@ mod postgres;
 mod process;
 mod program;
 mod python;
+mod rust;
 mod soak;
 mod test;
 mod tidy;
@@ -38,7 +39,9 @@ usage: cargo xtask COMMAND
   test         everything below that a change must pass, cheap to dear
                  --only STEP, --skip STEP   (repeatable; --list names the steps)
   advisories   known vulnerabilities of the crates that we depend on
-  tidy         the rules that neither rustfmt nor clippy knows; takes less than a second
+  tidy         the rules that neither rustfmt nor clippy knows; takes seconds
+                 --show RULE                every finding of a rule, those under its ceiling too
+                 --update                   writes ceilings down that have shrunk or moved to other crates
   conformance  the official MCP suite against our server and client
                  --scenario NAME            just one scenario, on every wire it has
                  --url URL                  a server that already runs
