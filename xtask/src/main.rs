@@ -74,7 +74,7 @@ usage: cargo xtask COMMAND
                  --seconds N --tasks N      how long, and how many tasks are stored (60 s, 1,000,000)
                  --short                    15 s and 100,000 tasks
                  --program PATH             an `outlive` that is built already, with `seed-store` beside it
-  program      what the released program weighs, and what it costs to start
+  program      what the published program weighs, and what it costs to start
   postgres     a database for tests that are run by hand, until Ctrl-C
                  --wheel                    the pinned package, whatever the system has
   soak         hours of traffic in minutes; arguments are passed on
