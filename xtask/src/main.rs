@@ -7,6 +7,7 @@
 mod advisories;
 mod args;
 mod bench;
+mod build_time;
 mod clients;
 mod conformance;
 mod crash;
@@ -54,6 +55,12 @@ usage: cargo xtask COMMAND
                  --only TEXT                just those with this in their name or client (repeat to narrow)
   examples     every story in examples/, which check themselves
   bench        figures; arguments are passed on to the benchmark
+  build-time   what a cold build of the program costs, and of hello world beside rmcp's; takes half an hour
+                 --only NAME                program, hello or hello-rmcp (repeatable)
+                 --profile NAME             instead of dev and release (repeatable)
+                 --package NAME             a package of the workspace instead (repeatable)
+                 --json                     the figures as JSON
+                 --check                    fails if a figure is above its bar
   instructions what a call costs, counted, beside what it has cost
                  --update                   writes down what was counted
   crash        servers that are killed, frozen and restarted, and what became of their tasks
@@ -103,6 +110,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("program") => program::run(args),
         Some("examples") => examples::run(args),
         Some("bench") => bench::run(args),
+        Some("build-time") => build_time::run(args),
         Some("instructions") => instructions::run(args),
         Some("crash") => crash::run(args),
         Some("takeover") => crash::takeover::run(args),
