@@ -250,7 +250,7 @@ fn run(words: &[String], folder: &Path) -> Result<()> {
 /// Builds a program outside of the project's own build, and says where it is.
 pub(crate) fn build(folder: &Path, bin: &str) -> Result<PathBuf> {
     let built = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--release", "--locked", "--bin", bin])
+        .args(["build", "--profile", "dist", "--locked", "--bin", bin])
         .args(["--message-format", "json-render-diagnostics", "--manifest-path"])
         .arg(folder.join("Cargo.toml"))
         .stderr(Stdio::inherit())

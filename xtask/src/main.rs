@@ -7,6 +7,7 @@
 mod advisories;
 mod args;
 mod bench;
+mod build_time;
 mod clients;
 mod conformance;
 mod crash;
@@ -21,6 +22,7 @@ mod postgres;
 mod process;
 mod program;
 mod python;
+mod rust;
 mod soak;
 mod test;
 mod tidy;
@@ -38,7 +40,9 @@ usage: cargo xtask COMMAND
   test         everything below that a change must pass, cheap to dear
                  --only STEP, --skip STEP   (repeatable; --list names the steps)
   advisories   known vulnerabilities of the crates that we depend on
-  tidy         the rules that neither rustfmt nor clippy knows; takes less than a second
+  tidy         the rules that neither rustfmt nor clippy knows; takes seconds
+                 --show RULE                every finding of a rule, those under its ceiling too
+                 --update                   writes ceilings down that have shrunk or moved to other crates
   conformance  the official MCP suite against our server and client
                  --scenario NAME            just one scenario, on every wire it has
                  --url URL                  a server that already runs
@@ -51,6 +55,12 @@ usage: cargo xtask COMMAND
                  --only TEXT                just those with this in their name or client (repeat to narrow)
   examples     every story in examples/, which check themselves
   bench        figures; arguments are passed on to the benchmark
+  build-time   what a cold build of the program costs, and of hello world beside rmcp's; takes half an hour
+                 --only NAME                program, hello or hello-rmcp (repeatable)
+                 --profile NAME             instead of dev and release (repeatable)
+                 --package NAME             a package of the workspace instead (repeatable)
+                 --json                     the figures as JSON
+                 --check                    fails if a figure is above its bar
   instructions what a call costs, counted, beside what it has cost
                  --update                   writes down what was counted
   crash        servers that are killed, frozen and restarted, and what became of their tasks
@@ -71,7 +81,7 @@ usage: cargo xtask COMMAND
                  --seconds N --tasks N      how long, and how many tasks are stored (60 s, 1,000,000)
                  --short                    15 s and 100,000 tasks
                  --program PATH             an `outlive` that is built already, with `seed-store` beside it
-  program      what the released program weighs, and what it costs to start
+  program      what the published program weighs, and what it costs to start
   postgres     a database for tests that are run by hand, until Ctrl-C
                  --wheel                    the pinned package, whatever the system has
   soak         hours of traffic in minutes; arguments are passed on
@@ -100,6 +110,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("program") => program::run(args),
         Some("examples") => examples::run(args),
         Some("bench") => bench::run(args),
+        Some("build-time") => build_time::run(args),
         Some("instructions") => instructions::run(args),
         Some("crash") => crash::run(args),
         Some("takeover") => crash::takeover::run(args),

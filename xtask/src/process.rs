@@ -92,7 +92,7 @@ pub(crate) fn built_to_count() -> Result<PathBuf> {
 /// Runs one of the programs that measure, optimised; to read how it is used takes no such build.
 pub(crate) fn measuring(bin: &str, words: &[String]) -> Command {
     let asks_for_help = words.iter().any(|word| matches!(word.as_str(), "help" | "--help" | "-h"));
-    let profile = if asks_for_help { "dev" } else { "release" };
+    let profile = if asks_for_help { "dev" } else { "dist" };
     let mut run = cargo(&["run", "--profile", profile, "--package", "outlive-benches"]);
     run.args(["--bin", bin, "--"]).args(words);
     run

@@ -1,4 +1,4 @@
-//! `cargo xtask program`: what the released program weighs, and what it costs to start.
+//! `cargo xtask program`: what the published program weighs, and what it costs to start.
 //!
 //! The cost is the time on a processor of all its threads, from its start until `tools/list` is answered on standard
 //! output: a host starts its servers each time it starts, and waits for that. Time on a clock would say how busy this
@@ -23,10 +23,10 @@ const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_
 
 pub(crate) fn run(args: Args) -> Result<()> {
     args.finish()?;
-    process::run(&mut process::cargo(&["build", "--release", "--package", "outlive-cli"]))?;
+    process::run(&mut process::cargo(&["build", "--profile", "dist", "--package", "outlive-cli"]))?;
     let target = env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| process::root().join("target"), PathBuf::from);
-    let program = target.join("release/outlive");
+    let program = target.join("dist/outlive");
     let folder = env::temp_dir().join(format!("outlive-program-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
     let measured = measure(&program, &folder);

@@ -2,28 +2,43 @@
 //!
 //! A rule is one file in `tidy/`: a function from the project's files to findings, so that its
 //! tests are texts. [`RULES`] is the list. Each rule names the paths it looks at, and a path that
-//! is gone is a finding too: a moved folder must not turn a rule into silence.
+//! is gone is a finding too: a moved folder must not turn a rule into silence. [`COUNTED`] are rules that
+//! the code does not keep everywhere yet: `ceilings` has how many findings each crate may still have.
 
+mod allow;
+mod any_objects;
 mod architecture;
+mod ceilings;
 mod era_wall;
 mod file_head;
 mod file_size;
+mod findings;
 mod floors;
+mod function_length;
+mod hidden_items;
+mod import_cycles;
+mod layers;
 mod manifest;
 mod method_names;
+mod module_roots;
 mod no_glob_reexport;
 mod no_ignore;
+mod old_names;
 mod one_way_out;
 mod private_words;
 mod pure_eras;
 mod requirements;
 mod source;
+mod trait_size;
 mod tree;
 
+use std::fs;
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
+use self::ceilings::{CEILINGS, Ceilings, Counts, Verdict};
+use self::findings::Findings;
 use self::tree::Tree;
 use crate::args::Args;
 use crate::process;
@@ -37,7 +52,8 @@ struct Rule {
 
 const RULES: &[Rule] = &[
     Rule { name: "file-head", paths: file_head::FOLDERS, check: file_head::check },
-    Rule { name: "file-size", paths: &[file_size::ALLOWED], check: file_size::check },
+    Rule { name: "file-size", paths: &[], check: file_size::check },
+    Rule { name: "allowed", paths: &[allow::ALLOWED], check: allow::check },
     Rule { name: "era-wall", paths: &[era_wall::ERAS, era_wall::VERSIONS], check: era_wall::check },
     Rule { name: "method-names", paths: &[method_names::METHODS], check: method_names::check },
     Rule { name: "floors", paths: floors::MANIFESTS, check: floors::check },
@@ -51,57 +67,150 @@ const RULES: &[Rule] = &[
         paths: &[requirements::TABLE, requirements::IDS],
         check: requirements::check,
     },
+    Rule { name: "layer-places", paths: &[layers::LAYERS], check: layers::check_places },
     Rule { name: "paths-exist", paths: &[], check: paths_exist },
     Rule { name: "architecture", paths: architecture::FILES, check: architecture::check },
 ];
 
-pub(crate) fn run(args: Args) -> Result<()> {
+/// Rules with ceilings, in `xtask/ceilings.toml`.
+const COUNTED: &[Rule] = &[
+    Rule { name: "import-cycles", paths: &[], check: import_cycles::check },
+    Rule { name: "layers", paths: &[layers::LAYERS], check: layers::check },
+    Rule { name: "module-roots", paths: &[], check: module_roots::check },
+    Rule { name: "function-length", paths: &[], check: function_length::check },
+    Rule { name: "trait-size", paths: &[], check: trait_size::check },
+    Rule { name: "dyn-any", paths: &[], check: any_objects::check },
+    Rule { name: "doc-hidden", paths: &[], check: hidden_items::check },
+    Rule { name: "old-name", paths: &[old_names::NAMES], check: old_names::check },
+];
+
+pub(crate) fn run(mut args: Args) -> Result<()> {
+    let update = args.flag("--update");
+    let show = args.value("--show")?;
     args.finish()?;
     let start = Instant::now();
     let tree = Tree::read(process::root())?;
+    if let Some(name) = show {
+        return show_rule(&name, &tree);
+    }
     let mut findings = Vec::new();
     for rule in RULES {
         findings.extend(rule.findings(&tree));
     }
+    findings.extend(counted(&tree, update)?);
     for finding in &findings {
         println!("{finding}");
     }
+    let (lines, code) = product_lines(&tree);
+    println!("product source without tests: {lines} lines, {code} of them code");
     if !findings.is_empty() {
         bail!("tidy found {}; the rules are in xtask/src/tidy.rs", findings.len());
     }
     eprintln!(
         "tidy: {} rules, {} files, {} ms",
-        RULES.len(),
+        RULES.len() + COUNTED.len(),
         tree.files().len(),
         start.elapsed().as_millis()
     );
     Ok(())
 }
 
+/// Prints every finding of a rule, those under a ceiling too.
+fn show_rule(name: &str, tree: &Tree) -> Result<()> {
+    let rule = RULES.iter().chain(COUNTED).find(|rule| rule.name == name);
+    let rule = rule.with_context(|| {
+        let names: Vec<&str> = RULES.iter().chain(COUNTED).map(|rule| rule.name).collect();
+        format!("unknown rule `{name}`; the rules are {}", names.join(", "))
+    })?;
+    let findings = rule.findings(tree);
+    for finding in &findings {
+        println!("{finding}");
+    }
+    eprintln!("{name}: {} findings", findings.len());
+    Ok(())
+}
+
+/// Holds the counted rules against their ceilings; with `update` it writes down what has changed.
+fn counted(tree: &Tree, update: bool) -> Result<Vec<String>> {
+    let text = tree.get(CEILINGS).map_or("", |file| file.text.as_str());
+    let mut ceilings = Ceilings::read(text)?;
+    let mut said = Vec::new();
+    for rule in COUNTED {
+        let findings = rule.found(tree);
+        let mut counts = Counts::new();
+        for (path, _, _) in &findings.0 {
+            *counts.entry(part(path)).or_default() += 1;
+        }
+        match ceilings.judge(rule.name, &counts) {
+            Verdict::Same => {}
+            // The first numbers of a rule come from here too.
+            Verdict::Changed => ceilings.set(rule.name, counts),
+            Verdict::Grown(_) if update && !text.contains(&format!("[{}]", rule.name)) => {
+                ceilings.set(rule.name, counts)
+            }
+            Verdict::Grown(parts) => {
+                for part in &parts {
+                    let (now, ceiling) = (counts[part], ceilings.of(rule.name, part));
+                    said.extend(rule.shown(&findings, |path| self::part(path) == *part));
+                    said.push(format!(
+                        "{part}: {}: {now} findings, of which {ceiling} are known",
+                        rule.name
+                    ));
+                }
+            }
+        }
+    }
+    let now = ceilings.written();
+    if update {
+        fs::write(process::root().join(CEILINGS), &now).context("could not write the ceilings")?;
+    } else if now != text {
+        said.push(format!(
+            "{CEILINGS}:1: ceilings: the numbers have changed and no sum has grown; `cargo xtask tidy --update` writes them down"
+        ));
+    }
+    Ok(said)
+}
+
+/// The part of the project that a file counts for: `crates/wire`, `apps/cli`, `xtask`.
+fn part(path: &str) -> String {
+    let folder = path.split_once("/src/").map_or(path, |(folder, _)| folder);
+    let parts = if path.starts_with("crates/") || path.starts_with("apps/") { 2 } else { 1 };
+    folder.split('/').take(parts).collect::<Vec<_>>().join("/")
+}
+
+/// The lines of the product without its tests, and how many of them hold code.
+fn product_lines(tree: &Tree) -> (usize, usize) {
+    let lines = tree.product_files().flat_map(|file| file.lines_without_tests());
+    lines.fold((0, 0), |(all, code), line| {
+        (all + 1, code + usize::from(!line.code.trim().is_empty()))
+    })
+}
+
 impl Rule {
     /// What the rule has to say, in the order of the files, as `path:line: rule: message`.
     fn findings(&self, tree: &Tree) -> Vec<String> {
+        self.shown(&self.found(tree), |_| true)
+    }
+
+    fn found(&self, tree: &Tree) -> Findings {
         let mut findings = Findings::default();
         (self.check)(tree, &mut findings);
         findings.0.sort();
-        let shown = |(path, line, message)| format!("{path}:{line}: {}: {message}", self.name);
-        findings.0.into_iter().map(shown).collect()
+        findings
     }
-}
 
-/// What a rule objects to: path, line, message.
-#[derive(Default)]
-struct Findings(Vec<(String, usize, String)>);
-
-impl Findings {
-    fn add(&mut self, path: &str, line: usize, message: impl Into<String>) {
-        self.0.push((path.to_owned(), line, message.into()));
+    fn shown(&self, findings: &Findings, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+        let wanted = findings.0.iter().filter(|(path, _, _)| wanted(path));
+        let shown = |(path, line, message): &(String, usize, String)| {
+            format!("{path}:{line}: {}: {message}", self.name)
+        };
+        wanted.map(shown).collect()
     }
 }
 
 /// Every path that a rule looks at must be there.
 fn paths_exist(tree: &Tree, findings: &mut Findings) {
-    for rule in RULES {
+    for rule in RULES.iter().chain(COUNTED) {
         for path in rule.paths {
             if !tree.has(path) {
                 let message = format!(
@@ -129,11 +238,12 @@ fn found(check: fn(&Tree, &mut Findings), files: &[(&str, &str)]) -> Vec<String>
 
 #[cfg(test)]
 mod tests {
-    use super::{RULES, found, paths_exist};
+    use super::tree::Tree;
+    use super::{COUNTED, RULES, found, part, paths_exist, product_lines};
 
     #[test]
     fn a_path_that_is_gone_is_a_finding() {
-        let paths = RULES.iter().flat_map(|rule| rule.paths);
+        let paths = RULES.iter().chain(COUNTED).flat_map(|rule| rule.paths);
         let paths = paths.map(|path| {
             if path.ends_with('/') { format!("{path}mod.rs") } else { (*path).to_owned() }
         });
@@ -145,5 +255,22 @@ mod tests {
             there.into_iter().filter(|(path, _)| !path.contains("/era/")).collect();
         let findings = found(paths_exist, &moved);
         assert_eq!(findings.len(), 2, "era-wall and pure-eras look there: {findings:?}");
+    }
+
+    #[test]
+    fn files_count_for_their_crate() {
+        assert_eq!(part("crates/wire/src/a/b.rs"), "crates/wire");
+        assert_eq!(part("xtask/src/a.rs"), "xtask");
+        assert_eq!(part("docs/a.md"), "docs");
+    }
+
+    #[test]
+    fn product_lines_are_counted_without_tests() {
+        let tree = Tree::of(&[
+            ("crates/a/src/lib.rs", "//! A.\n\nfn a() {}\n#[cfg(test)]\nmod tests {\n}\n"),
+            ("crates/a/src/b/tests.rs", "fn c() {}\n"),
+            ("xtask/src/main.rs", "fn main() {}\n"),
+        ]);
+        assert_eq!(product_lines(&tree), (3, 1));
     }
 }

@@ -1,14 +1,22 @@
 //! The project's text files in memory: what git tracks or would track.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::OnceLock;
+use std::thread;
 
 use anyhow::{Context, Result, bail};
 
 use super::source::{self, Line};
+use crate::rust::{self, Facts, Krate};
 
-pub(super) struct Tree(Vec<File>);
+pub(super) struct Tree {
+    files: Vec<File>,
+    /// What is known about the sources, by path; read when a rule first asks.
+    facts: OnceLock<HashMap<String, Result<Facts, String>>>,
+}
 
 pub(super) struct File {
     /// From the root of the project, with `/` between the parts.
@@ -36,20 +44,21 @@ impl Tree {
         });
         let mut files: Vec<File> = texts.collect();
         files.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(Self(files))
+        Ok(Self { files, facts: OnceLock::new() })
     }
 
     #[cfg(test)]
     pub(super) fn of(files: &[(&str, &str)]) -> Self {
-        Self(files.iter().map(|(path, text)| File::new(path, (*text).to_owned())).collect())
+        let files = files.iter().map(|(path, text)| File::new(path, (*text).to_owned())).collect();
+        Self { files, facts: OnceLock::new() }
     }
 
     pub(super) fn files(&self) -> &[File] {
-        &self.0
+        &self.files
     }
 
     pub(super) fn rust_files(&self) -> impl Iterator<Item = &File> {
-        self.0.iter().filter(|file| file.is_rust())
+        self.files.iter().filter(|file| file.is_rust())
     }
 
     /// The Rust files of the product itself, `crates/*/src`, without the files that hold tests.
@@ -61,14 +70,70 @@ impl Tree {
         self.rust_files().filter(move |file| in_product(&file.path) && !file.is_test())
     }
 
+    /// The Rust files of every crate's `src`, without the files that hold tests.
+    pub(super) fn source_files(&self) -> impl Iterator<Item = &File> {
+        self.rust_files().filter(|file| file.path.contains("/src/") && !file.is_test())
+    }
+
+    /// What is known about a source file; `None` if it is none or cannot be read.
+    pub(super) fn facts(&self, path: &str) -> Option<&Facts> {
+        self.all_facts().get(path)?.as_ref().ok()
+    }
+
+    /// The source files that are not Rust, with what the parser says.
+    pub(super) fn unreadable(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.all_facts()
+            .iter()
+            .filter_map(|(path, facts)| Some((path.as_str(), facts.as_ref().err()?.as_str())))
+    }
+
+    /// Every crate that has a `src/lib.rs` or `src/main.rs`.
+    pub(super) fn crates(&self) -> Vec<Krate<'_>> {
+        let readable = self.all_facts().iter();
+        let readable =
+            readable.filter_map(|(path, facts)| Some((path.as_str(), facts.as_ref().ok()?)));
+        let facts: HashMap<&str, &Facts> = readable.collect();
+        self.source_files()
+            .map(|file| file.path.as_str())
+            .filter(|path| path.ends_with("/src/lib.rs") || path.ends_with("/src/main.rs"))
+            .map(|root| Krate::new(root, &facts))
+            .collect()
+    }
+
+    /// Read by as many threads as there are processors: parsing is most of what tidy does.
+    fn all_facts(&self) -> &HashMap<String, Result<Facts, String>> {
+        self.facts.get_or_init(|| {
+            let files: Vec<&File> = self.source_files().collect();
+            let threads = thread::available_parallelism().map_or(1, usize::from);
+            let part = |first: usize| {
+                let files = files.iter().skip(first).step_by(threads);
+                let read = |file: &&File| {
+                    let facts =
+                        rust::read(&file.text_without_tests()).map_err(|error| error.to_string());
+                    (file.path.clone(), facts)
+                };
+                files.map(read).collect::<Vec<_>>()
+            };
+            thread::scope(|scope| {
+                let part = &part;
+                let parts: Vec<_> =
+                    (0..threads).map(|first| scope.spawn(move || part(first))).collect();
+                parts
+                    .into_iter()
+                    .flat_map(|part| part.join().expect("reading does not panic"))
+                    .collect()
+            })
+        })
+    }
+
     pub(super) fn get(&self, path: &str) -> Option<&File> {
-        self.0.iter().find(|file| file.path == path)
+        self.files.iter().find(|file| file.path == path)
     }
 
     /// Whether there is such a file, or, for a path that ends with `/`, a file in that folder.
     pub(super) fn has(&self, path: &str) -> bool {
         if path.ends_with('/') {
-            self.0.iter().any(|file| file.path.starts_with(path))
+            self.files.iter().any(|file| file.path.starts_with(path))
         } else {
             self.get(path).is_some()
         }
@@ -90,6 +155,19 @@ impl File {
         self.path.ends_with("/tests.rs") || self.path.contains("/tests/")
     }
 
+    /// The text with the insides of `#[cfg(test)] mod … { }` left empty, lines as they were: a third less to parse.
+    fn text_without_tests(&self) -> String {
+        let mut text = String::with_capacity(self.text.len());
+        for (line, written) in self.lines.iter().zip(self.text.lines()) {
+            let is_frame = line.code.starts_with(['#', 'm', '}']);
+            if !line.in_tests || is_frame {
+                text.push_str(written);
+            }
+            text.push('\n');
+        }
+        text
+    }
+
     /// Every line of a Rust file.
     pub(super) fn lines(&self) -> &[Line] {
         &self.lines
@@ -98,5 +176,19 @@ impl File {
     /// The lines outside `#[cfg(test)] mod … { }`.
     pub(super) fn lines_without_tests(&self) -> impl Iterator<Item = &Line> {
         self.lines.iter().filter(|line| !line.in_tests)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tree;
+
+    #[test]
+    fn insides_of_test_modules_are_left_empty() {
+        let text = "fn a() {}\n#[cfg(test)]\nmod tests {\n    fn b() {\n        r\"\n}\";\n    }\n}\nfn c() {}\n";
+        let tree = Tree::of(&[("crates/x/src/lib.rs", text)]);
+        let kept = "fn a() {}\n#[cfg(test)]\nmod tests {\n\n\n\n\n}\nfn c() {}\n";
+        assert_eq!(tree.files()[0].text_without_tests(), kept);
+        assert_eq!(tree.facts("crates/x/src/lib.rs").unwrap().scopes[0].items, ["a", "c"]);
     }
 }

@@ -1,0 +1,22 @@
+//! Hello world over HTTP, as small as a server gets. `cargo xtask build-time` builds it beside rmcp's.
+//!
+//! Run with `cargo run -p outlive --example hello`.
+
+use outlive::{http::HttpConfig, server::Server, tool};
+
+/// Greets someone.
+#[tool(read_only)]
+async fn greet(
+    /// Who to greet.
+    name: String,
+) -> String {
+    format!("Hello, {name}!")
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let server = Server::builder("hello", "1.0.0").tool(greet()).build()?;
+    let serving = server.serve_http("127.0.0.1:8000", HttpConfig::new()).await?;
+    eprintln!("listening on {}", serving.url());
+    Ok(serving.until_stopped().await?)
+}

@@ -1,0 +1,257 @@
+//! One crate: its modules, and which file every import means in the end.
+//!
+//! A name that comes through a `pub use` belongs to the file that defines it. Names of other crates belong to no file.
+
+use std::collections::HashMap;
+
+use super::facts::{Facts, Scope, Use};
+
+/// A crate, from its `lib.rs` or `main.rs` on.
+#[derive(Debug)]
+pub(crate) struct Krate<'a> {
+    modules: Vec<Module<'a>>,
+    /// The paths of the files, in the order in which they are reached.
+    pub(crate) files: Vec<&'a str>,
+}
+
+#[derive(Debug)]
+struct Module<'a> {
+    parent: Option<usize>,
+    children: HashMap<&'a str, usize>,
+    file: usize,
+    scope: &'a Scope,
+}
+
+/// An import of one file by another.
+#[derive(Debug)]
+pub(crate) struct Import {
+    pub(crate) from: usize,
+    pub(crate) line: usize,
+    pub(crate) to: usize,
+    /// As it is written.
+    pub(crate) name: String,
+}
+
+/// What a path means.
+#[derive(Clone, Copy)]
+enum Target {
+    Module(usize),
+    /// An item of this module.
+    Item(usize),
+}
+
+/// How many re-exports one name may come through: more are a circle.
+const DEEPEST: usize = 16;
+
+impl<'a> Krate<'a> {
+    /// Joins the files that can be reached from `root`.
+    pub(crate) fn new(root: &'a str, facts: &HashMap<&'a str, &'a Facts>) -> Self {
+        let mut krate = Self { modules: Vec::new(), files: Vec::new() };
+        krate.add_file(root, None, facts);
+        krate
+    }
+
+    fn add_file(
+        &mut self,
+        path: &'a str,
+        parent: Option<usize>,
+        facts: &HashMap<&'a str, &'a Facts>,
+    ) -> Option<usize> {
+        let scopes = &facts.get(path)?.scopes;
+        let file = self.files.len();
+        self.files.push(path);
+        let first = self.modules.len();
+        let folder = folder(path);
+        for scope in scopes {
+            // An inline module lies in the one whose path is one name shorter; that one came earlier.
+            let around = scope.path.split_last().map(|(_, around)| around);
+            let parent = around.map_or(parent, |around| {
+                (first..self.modules.len())
+                    .rev()
+                    .find(|&known| self.modules[known].scope.path == around)
+            });
+            let module = Module { parent, children: HashMap::new(), file, scope };
+            self.modules.push(module);
+            if let (Some(parent), Some(name)) = (parent, scope.path.last()) {
+                let id = self.modules.len() - 1;
+                self.modules[parent].children.insert(name, id);
+            }
+        }
+        for id in first..first + scopes.len() {
+            let scope = self.modules[id].scope;
+            for name in &scope.files {
+                let inner = scope.path.iter().chain([name]).map(String::as_str);
+                let stem = inner.fold(folder.to_owned(), |path, part| path + "/" + part);
+                let there = [format!("{stem}.rs"), format!("{stem}/mod.rs")];
+                let found = there.iter().find_map(|path| facts.get_key_value(path.as_str()));
+                if let Some((path, _)) = found
+                    && let Some(child) = self.add_file(path, Some(id), facts)
+                {
+                    self.modules[id].children.insert(name, child);
+                }
+            }
+        }
+        Some(first)
+    }
+
+    /// Every import of one file of this crate by another.
+    pub(crate) fn imports(&self) -> Vec<Import> {
+        let mut imports = Vec::new();
+        for (id, module) in self.modules.iter().enumerate() {
+            // A name that is only given on is no import: those who import it from here have it from its file.
+            let is_import = |used: &&Use| {
+                !used.exported
+                    || used
+                        .alias
+                        .as_ref()
+                        .is_some_and(|alias| module.scope.mentioned.contains(alias))
+            };
+            let uses = module.scope.uses.iter().filter(is_import);
+            let uses = uses.map(|used| (&used.path, used.line));
+            let paths = module.scope.paths.iter().map(|path| (&path.path, path.line));
+            for (path, line) in uses.chain(paths) {
+                if let Some(Target::Item(target)) = self.resolve(id, path, DEEPEST) {
+                    let to = self.modules[target].file;
+                    if to != module.file {
+                        imports.push(Import { from: module.file, line, to, name: path.join("::") });
+                    }
+                }
+            }
+        }
+        imports
+    }
+
+    fn resolve(&self, from: usize, path: &[String], depth: usize) -> Option<Target> {
+        let depth = depth.checked_sub(1)?;
+        let (first, mut rest) = path.split_first()?;
+        let mut target = match first.as_str() {
+            "crate" => Target::Module(self.root(from)),
+            "self" => Target::Module(from),
+            "super" => Target::Module(self.modules[from].parent?),
+            name => self.lookup(from, name, rest.is_empty(), depth)?,
+        };
+        while let (Target::Module(module), Some((name, behind))) = (target, rest.split_first()) {
+            target = match name.as_str() {
+                "super" => Target::Module(self.modules[module].parent?),
+                name => self.lookup(module, name, behind.is_empty(), depth)?,
+            };
+            rest = behind;
+        }
+        Some(target)
+    }
+
+    fn root(&self, mut module: usize) -> usize {
+        while let Some(parent) = self.modules[module].parent {
+            module = parent;
+        }
+        module
+    }
+
+    /// What a name means in a module. At the end of a path an item goes before a module of the same name.
+    fn lookup(&self, id: usize, name: &str, last: bool, depth: usize) -> Option<Target> {
+        let module = &self.modules[id];
+        let child = module.children.get(name).map(|&child| Target::Module(child));
+        let item = module.scope.items.iter().any(|item| item == name).then_some(Target::Item(id));
+        let named = if last { item.or(child) } else { child.or(item) };
+        if named.is_some() {
+            return named;
+        }
+        let aliased = |used: &&Use| used.alias.as_deref() == Some(name);
+        // `use x::x` names something outside of the module, never itself.
+        for used in module.scope.uses.iter().filter(aliased) {
+            if used.path.len() == 1 && used.path[0] == name {
+                continue;
+            }
+            if let Some(target) = self.resolve(id, &used.path, depth) {
+                return Some(target);
+            }
+        }
+        for glob in module.scope.uses.iter().filter(|used| used.alias.is_none()) {
+            if let Some(Target::Module(target)) = self.resolve(id, &glob.path, depth)
+                && target != id
+                && let Some(found) = self.lookup(target, name, last, depth.checked_sub(1)?)
+            {
+                return Some(found);
+            }
+        }
+        None
+    }
+}
+
+/// The folder in which the modules of a file lie.
+fn folder(path: &str) -> &str {
+    let stem = path.strip_suffix(".rs").unwrap_or(path);
+    match stem.rsplit_once('/') {
+        Some((folder, "mod" | "lib" | "main")) => folder,
+        _ => stem,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::super::read;
+    use super::Krate;
+
+    /// The imports of a crate whose root is `lib.rs` in the folder `s`.
+    fn imports(files: &[(&str, &str)]) -> Vec<String> {
+        let facts: Vec<_> = files.iter().map(|(path, text)| (*path, read(text).unwrap())).collect();
+        let facts: HashMap<&str, &_> = facts.iter().map(|(path, facts)| (*path, facts)).collect();
+        let krate = Krate::new("s/lib.rs", &facts);
+        let shown = |import: super::Import| {
+            format!("{}:{} {}", krate.files[import.from], import.line, krate.files[import.to])
+        };
+        krate.imports().into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn a_name_through_a_reexport_belongs_to_the_file_that_defines_it() {
+        let found = imports(&[
+            ("s/lib.rs", "mod a;\nmod b;\n"),
+            ("s/a/mod.rs", "mod c;\npub(crate) use self::c::C as D;\n"),
+            ("s/a/c.rs", "pub(crate) struct C;\n"),
+            ("s/b.rs", "use crate::a::{self, D};\nfn f() { a::D; }\n"),
+        ]);
+        assert_eq!(found, ["s/b.rs:1 s/a/c.rs", "s/b.rs:2 s/a/c.rs"]);
+    }
+
+    #[test]
+    fn a_name_that_is_given_on_and_used_is_an_import() {
+        let found = imports(&[
+            ("s/lib.rs", "mod a;\npub use a::{A, B};\nfn f() -> Option<A> { None }\n"),
+            ("s/a.rs", "pub struct A;\npub struct B;\n"),
+        ]);
+        assert_eq!(found, ["s/lib.rs:2 s/a.rs"]);
+    }
+
+    #[test]
+    fn names_that_a_parent_imports_are_followed() {
+        let found = imports(&[
+            ("s/lib.rs", "mod a;\nmod b;\n"),
+            ("s/a.rs", "mod c;\nuse crate::b::B;\n"),
+            ("s/a/c.rs", "use super::B;\n"),
+            ("s/b.rs", "pub(crate) struct B;\n"),
+        ]);
+        assert_eq!(found, ["s/a.rs:2 s/b.rs", "s/a/c.rs:1 s/b.rs"]);
+    }
+
+    #[test]
+    fn globs_inline_modules_and_macros_are_followed() {
+        let found = imports(&[
+            ("s/lib.rs", "mod a;\nmod b;\npub mod p { pub use crate::b::B; }\n"),
+            ("s/a.rs", "use crate::p::*;\nfn f() { g!(crate::p::B, std::x::Y); }\n"),
+            ("s/b.rs", "pub struct B;\n"),
+        ]);
+        assert_eq!(found, ["s/a.rs:2 s/b.rs"]);
+    }
+
+    #[test]
+    fn names_of_other_crates_and_of_circles_are_no_imports() {
+        let found = imports(&[
+            ("s/lib.rs", "mod a;\npub use self::a::A;\n"),
+            ("s/a.rs", "use serde::Serialize;\npub use crate::A;\nfn f() { std::mem::take(); }\n"),
+        ]);
+        assert!(found.is_empty(), "{found:?}");
+    }
+}

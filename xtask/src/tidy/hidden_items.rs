@@ -1,0 +1,31 @@
+//! What is public is documented: `#[doc(hidden)] pub` stands in a module `__private` only, for macros.
+
+use super::Findings;
+use super::tree::Tree;
+
+pub(super) fn check(tree: &Tree, findings: &mut Findings) {
+    for file in tree.source_files() {
+        for hidden in tree.facts(&file.path).iter().flat_map(|facts| &facts.hidden) {
+            let message = format!(
+                "`{}` is public and hidden; document it, make it private or move it to `__private`",
+                hidden.name
+            );
+            findings.add(&file.path, hidden.line, message);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::found;
+    use super::check;
+
+    #[test]
+    fn hidden_public_item_is_a_finding_outside_of_private() {
+        let text = "#[doc(hidden)]\npub mod __private { #[doc(hidden)] pub use a::B; }\n\
+                    impl C { #[doc(hidden)] pub fn d() {} #[doc(hidden)] fn e() {} }\n";
+        let found = found(check, &[("crates/x/src/lib.rs", text)]);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].starts_with("crates/x/src/lib.rs:3: `d`"), "{found:?}");
+    }
+}
