@@ -6,10 +6,10 @@ use std::{
     process::ExitCode,
 };
 
+use outlive_jobs::{JobInfo, Jobs, State};
 use serde_json::json;
 
 use crate::{
-    job::{JobInfo, Jobs, State},
     paths,
     print::{self, talk},
     serve::Label,

@@ -1,15 +1,13 @@
 //! The program `outlive`: serve, call, watch and answer MCP servers without writing Rust.
 //!
 //! Standard output is data, standard error is talk. Each command is a module: its arguments, and `run`.
-//! It is a library so that tests can reach what runs below the commands; nobody else should use it.
+//! It is a library so that tests can list the commands; nothing else should use it.
 
 mod auth;
 mod call;
 mod checks;
 mod doctor;
 mod inspect;
-#[doc(hidden)]
-pub mod job;
 mod jobs;
 mod log;
 mod paths;
@@ -19,7 +17,7 @@ mod store;
 mod tasks;
 mod trouble;
 
-use std::{env, process::ExitCode};
+use std::{env, path::PathBuf, process::ExitCode};
 
 use clap::{
     CommandFactory, Parser, Subcommand,
@@ -55,12 +53,12 @@ enum Command {
     Completions(Completions),
 }
 
-/// Watches over one command; `outlive serve` starts it.
+/// Supervises one command; `outlive serve` starts it.
 #[derive(Parser)]
-#[command(name = job::SUPERVISE)]
+#[command(name = outlive_jobs::SUPERVISE)]
 struct Supervise {
-    #[command(flatten)]
-    args: job::SuperviseArgs,
+    /// The folder of the job.
+    job: PathBuf,
 }
 
 /// Prints completions for a shell.
@@ -75,8 +73,8 @@ struct Completions {
 /// Reads the command line and does what it says.
 pub fn main() -> ExitCode {
     // No command of users: it is neither offered nor completed.
-    let ran = match env::args_os().nth(1).is_some_and(|word| word == job::SUPERVISE) {
-        true => job::supervise(Supervise::parse_from(env::args_os().skip(1)).args),
+    let ran = match env::args_os().nth(1).is_some_and(|word| word == outlive_jobs::SUPERVISE) {
+        true => supervise(&Supervise::parse_from(env::args_os().skip(1))),
         false => match Program::try_parse() {
             Ok(program) => run(program.command),
             Err(error) => misread(&error),
@@ -86,6 +84,11 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(trouble) => trouble.tell(),
     }
+}
+
+fn supervise(args: &Supervise) -> Result<ExitCode> {
+    outlive_jobs::supervise(&args.job)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What to say of a command line that is none. What was asked for, as `--help`, is no mistake.

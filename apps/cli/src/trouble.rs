@@ -81,6 +81,21 @@ impl Trouble {
     }
 }
 
+impl From<outlive_jobs::Error> for Trouble {
+    fn from(error: outlive_jobs::Error) -> Self {
+        use outlive_jobs::Error;
+
+        match &error {
+            Error::Io { source, .. } => Self::new(Kind::Failed, format!("{error}: {source}"))
+                .remedy("check that the data folder is yours, and that its disk has room"),
+            Error::Unsupported(_) => {
+                Self::usage(error).remedy("run `outlive serve`, which runs commands itself")
+            }
+            _ => Self::new(Kind::Failed, error),
+        }
+    }
+}
+
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)

@@ -4,7 +4,6 @@ use std::{
     collections::{BTreeMap, HashSet},
     fmt,
     sync::{Mutex, MutexGuard, PoisonError, RwLock},
-    task::Waker,
     time::Duration,
 };
 
@@ -77,9 +76,9 @@ pub(crate) struct State {
     /// Whether a part of the run goes on when its task is cancelled.
     shielded: bool,
     /// The limit that a write was refused for: nothing more is recorded.
-    refused: Option<&'static str>,
+    pub(crate) refused: Option<&'static str>,
     /// Whether blocks were emitted that are not stored, and nobody was told.
-    lost_blocks: bool,
+    pub(crate) lost_blocks: bool,
     /// Where an author's test wants the run to be lost.
     crash: Option<Crash>,
     /// The run is lost: it is to be dropped and begun again.
@@ -312,27 +311,6 @@ impl Journal {
     /// Whether it holds values that no client may carry.
     pub fn holds_secrets(&self) -> bool {
         self.lock().secrets
-    }
-
-    /// A write was refused, because the principal has as many bytes stored as it may by this limit.
-    /// Who waits for the write is told; nothing more is recorded by this run.
-    pub fn refuse(&self, limit: &'static str) {
-        let mut state = self.lock();
-        state.refused.get_or_insert(limit);
-        state.lost_blocks |= state.segments.forget_unwritten();
-        let woken = state.unwritten.as_mut().map(Unwritten::refuse).unwrap_or_default();
-        drop(state);
-        woken.into_iter().for_each(Waker::wake);
-    }
-
-    /// The limit that a write of this run was refused for.
-    pub fn refusal(&self) -> Option<&'static str> {
-        self.lock().refused
-    }
-
-    /// Whether blocks were emitted that are not stored, because a write was refused.
-    pub fn lost_blocks(&self) -> bool {
-        self.lock().lost_blocks
     }
 
     /// How many bytes it is counted as.

@@ -105,7 +105,7 @@ impl Unwritten {
 
     /// The write that is on its way was refused, and so is what has come since. Returns those who
     /// wait for it.
-    pub(crate) fn refuse(&mut self) -> Vec<Waker> {
+    fn refuse(&mut self) -> Vec<Waker> {
         self.refused.get_or_insert(self.begun);
         self.done = self.begun;
         self.changes = mem::take(&mut self.changes).without_growth();
@@ -186,6 +186,27 @@ impl Journal {
         state.segments.sent_are_written();
         drop(state);
         waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// A write was refused, because the principal has as many bytes stored as it may by this limit.
+    /// Who waits for the write is told; nothing more is recorded by this run.
+    pub fn refuse(&self, limit: &'static str) {
+        let mut state = self.lock();
+        state.refused.get_or_insert(limit);
+        state.lost_blocks |= state.segments.forget_unwritten();
+        let woken = state.unwritten.as_mut().map(Unwritten::refuse).unwrap_or_default();
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// The limit that a write of this run was refused for.
+    pub fn refusal(&self) -> Option<&'static str> {
+        self.lock().refused
+    }
+
+    /// Whether blocks were emitted that are not stored, because a write was refused.
+    pub fn lost_blocks(&self) -> bool {
+        self.lock().lost_blocks
     }
 
     /// Waits until a record has been written.

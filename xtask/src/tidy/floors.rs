@@ -41,8 +41,10 @@ const FLOORS: &[Floor] = &[
         uses: &["outlive-wire", "outlive-protocol", "outlive-transport"],
         never: &["rusqlite"],
     },
-    // The program uses the facade only: where it needs more, the facade is incomplete.
-    Floor { manifest: MANIFESTS[6], uses: &["outlive"], never: &[] },
+    // The program uses the facade and runs jobs: where it needs more, the facade is incomplete.
+    Floor { manifest: MANIFESTS[6], uses: &["outlive", "outlive-jobs"], never: &[] },
+    // Jobs are processes and files. They know no protocol.
+    Floor { manifest: MANIFESTS[8], uses: &[], never: &["hyper", "http", "rusqlite"] },
 ];
 
 pub(super) const MANIFESTS: &[&str] = &[
@@ -54,6 +56,7 @@ pub(super) const MANIFESTS: &[&str] = &[
     "crates/tasks/Cargo.toml",
     "apps/cli/Cargo.toml",
     "crates/auth/Cargo.toml",
+    "crates/jobs/Cargo.toml",
 ];
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {

@@ -6,8 +6,8 @@ use super::tree::Tree;
 /// The one place.
 pub(super) const PRINT: &str = "apps/cli/src/print.rs";
 
-/// The sources that the rule is about.
-const PROGRAM: &str = "apps/cli/src/";
+/// The sources that the rule is about: the program, and the supervisor that it becomes.
+const PROGRAM: [&str; 2] = ["apps/cli/src/", "crates/jobs/src/"];
 
 /// Who may draw on a terminal: forms, bars and tables, of text that was made visible before.
 const DRAWS: [&str; 4] = [
@@ -18,11 +18,13 @@ const DRAWS: [&str; 4] = [
 ];
 
 /// Who speaks to the process that started it, over a pipe.
-const PIPES: &str = "apps/cli/src/job/supervisor/";
+const PIPES: &str = "crates/jobs/src/supervisor/";
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     let files = tree.rust_files().filter(|file| {
-        file.path.starts_with(PROGRAM) && file.path != PRINT && !file.path.starts_with(PIPES)
+        PROGRAM.iter().any(|folder| file.path.starts_with(folder))
+            && file.path != PRINT
+            && !file.path.starts_with(PIPES)
     });
     for file in files {
         for line in file.lines().iter().filter(|line| !line.in_tests) {
@@ -60,7 +62,7 @@ mod tests {
             ("apps/cli/src/call/mod.rs", text),
             ("apps/cli/src/call/form.rs", "fn a() { Term::stderr(); }\n"),
             ("apps/cli/src/print.rs", text),
-            ("apps/cli/src/job/supervisor/run.rs", text),
+            ("crates/jobs/src/supervisor/run.rs", text),
             ("xtask/src/main.rs", text),
         ];
         let found = found(check, &places);

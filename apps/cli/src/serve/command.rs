@@ -16,6 +16,7 @@ use std::{
 };
 
 use outlive::server::{CallToolResult, Capacity, CleanUp, Durable, Error, Result};
+use outlive_jobs::JobSpec;
 use serde_json::{Map, Value as Json};
 use tokio::time::timeout;
 
@@ -27,7 +28,6 @@ use super::{
     places::Label,
     runner::Runner,
 };
-use crate::job::{self, JobSpec};
 
 /// A tool of the file, ready to be called.
 pub(super) struct Command {
@@ -181,16 +181,16 @@ impl Command {
             env,
             clear_env: !inherit_env,
             withheld_env: self.runner.withheld_env.clone(),
-            folder: Some(self.folder.clone()),
+            working_dir: Some(self.folder.clone()),
             stdin: ready.stdin,
-            asks: self.config.asks,
+            interactive: self.config.asks,
             control: self.config.control,
-            time_limit: Some(self.config.time_limit),
+            timeout: Some(self.config.time_limit),
             max_output_bytes: self.config.max_output,
             max_output_lines: self.config.max_lines,
             // It has to be over before others take it for lost.
-            end_grace: lost_after.map_or(*end_grace, |lost| longest_end(lost).min(*end_grace)),
-            orphan_after: lost_after.map(orphan_after),
+            kill_grace: lost_after.map_or(*end_grace, |lost| longest_end(lost).min(*end_grace)),
+            orphan_timeout: lost_after.map(orphan_after),
             abandon_timeout: Some(abandon_timeout()),
             niceness: 0,
         }
@@ -211,7 +211,7 @@ impl Command {
 
 /// The log says what is wrong with the data folder; the caller need not know where it is.
 #[expect(clippy::needless_pass_by_value, reason = "as `map_err` hands it over")]
-fn unreachable(error: job::Error) -> Error {
+fn unreachable(error: outlive_jobs::Error) -> Error {
     tracing::error!(%error, source = error.source(), "a command cannot be followed");
     Error::new("the command cannot be followed; the server's log says why")
 }

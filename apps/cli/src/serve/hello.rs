@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use outlive_jobs::State;
 use serde_json::json;
 
 use super::{
@@ -11,7 +12,6 @@ use super::{
 };
 use crate::{
     call::server::quoted,
-    job::State,
     print::{self, Paint, paint, talk},
     store::{plain, without_password},
 };

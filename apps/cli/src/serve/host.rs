@@ -17,8 +17,6 @@ use outlive::tasks::Store;
 use serde_json::value::RawValue;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::job;
-
 /// The machine, or rather the data folder: commands are found by whoever has it.
 #[derive(Clone, Debug)]
 pub(super) struct Host {
@@ -59,7 +57,7 @@ impl Host {
             let key = key(&self.id);
             match timeout(often, store.replace(&key, note, lost_after, None)).await {
                 Ok(Ok(())) => {
-                    if let Err(error) = job::beat(&self.data) {
+                    if let Err(error) = outlive_jobs::record_heartbeat(&self.data) {
                         tracing::error!(%error, "the data folder cannot be written; commands end");
                     }
                 }

@@ -4,9 +4,8 @@ use outlive::{
     server::{Durable, Error, Reply},
     wire::RequestedSchema,
 };
+use outlive_jobs::InputLine;
 use serde_json::{Map, Value as Json, json};
-
-use crate::job::InputLine;
 
 /// How much of what a command printed stands above the text of an input request.
 const MAX_LINES: usize = 40;

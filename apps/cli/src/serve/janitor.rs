@@ -6,10 +6,10 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use outlive::{server::Limits, tasks::Store};
+use outlive_jobs::JobInfo;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::runner::{Owner, Runner};
-use crate::job::{self, JobInfo};
 
 /// How often it looks.
 const ROUND: Duration = Duration::from_secs(10);
@@ -41,7 +41,7 @@ async fn round(
     runner: &Runner,
     store: &dyn Store,
     alone: &mut HashMap<String, Instant>,
-) -> job::Result<()> {
+) -> outlive_jobs::Result<()> {
     runner.places.release_ended(&runner.jobs);
     let mut seen = HashMap::new();
     for job in runner.jobs.list()? {

@@ -254,6 +254,8 @@ fn builder(
         .poll_interval(tasks.poll_interval)
         .max_per_caller(tasks.max_per_caller as usize)
         .max_store_bytes_per_caller(tasks.max_store_bytes_per_caller)
+        .max_audit_events(u64::from(tasks.max_audit_events))
+        .max_anonymous_store(tasks.max_anonymous_store)
         .max_store(tasks.max_store)
         .response_modes([ResponseMode::Immediate, ResponseMode::Streaming])
         .partials(true)

@@ -8,9 +8,8 @@ use std::{
 };
 
 use outlive::server::{Capacity, Durable, Permit};
+use outlive_jobs::{JobInfo, Jobs, State};
 use serde::{Deserialize, Serialize};
-
-use crate::job::{JobInfo, Jobs, State};
 
 /// What a job is, and for whom it runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,7 +128,7 @@ impl Places {
         for (job, since) in places {
             // One that is not there is about to be started, unless its call was dropped before that.
             let may_start = since.elapsed() < STARTS_WITHIN;
-            let is_over = jobs.is_over(&job).unwrap_or(false);
+            let is_over = jobs.has_ended(&job).unwrap_or(false);
             if is_over || !may_start && !jobs.may_run(&job).unwrap_or(true) {
                 self.release(&job);
             }

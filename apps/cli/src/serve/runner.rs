@@ -16,11 +16,11 @@ use outlive::{
     server::{Cx, Error},
     tasks::{Store, TaskId},
 };
+use outlive_jobs::{Job, Jobs, State};
 use serde::{Deserialize, Serialize};
 use tokio::{runtime::Handle, task::JoinSet};
 
 use super::{host::Host, places::Places};
-use crate::job::{self, Job, Jobs, State};
 
 /// What commands share.
 pub(super) struct Runner {
@@ -71,7 +71,7 @@ impl Runner {
         host: Host,
         shared_store: Option<Arc<dyn Store>>,
         lost_after: Duration,
-    ) -> job::Result<Self> {
+    ) -> outlive_jobs::Result<Self> {
         let jobs = Jobs::open(&data.join("jobs"))?;
         let attended = data.join("attended");
         let places = Places::default();
@@ -119,30 +119,30 @@ impl Runner {
     }
 
     /// Ends all processes of a job, if it has any.
-    pub(super) async fn end(&self, id: &str) -> job::Result<()> {
+    pub(super) async fn end(&self, id: &str) -> outlive_jobs::Result<()> {
         self.end_processes(id).await?;
         self.places.release(id);
         Ok(())
     }
 
-    async fn end_processes(&self, id: &str) -> job::Result<()> {
+    async fn end_processes(&self, id: &str) -> outlive_jobs::Result<()> {
         match self.jobs.state(id)? {
             Some(State::Running | State::Lost) => match self.jobs.find(id).await? {
                 Some(job) => job.end().await,
                 None => Ok(()),
             },
-            Some(State::Waiting) => self.jobs.forget(id),
+            Some(State::Waiting) => self.jobs.remove(id),
             Some(State::Ended { .. }) | None => Ok(()),
         }
     }
 
     /// Removes what is left of a job that is over. Nobody attends it any more, nor will.
-    pub(super) async fn forget(&self, id: &str) -> job::Result<()> {
+    pub(super) async fn forget(&self, id: &str) -> outlive_jobs::Result<()> {
         self.places.release(id);
         let (jobs, id, lock) = (self.jobs.clone(), id.to_owned(), self.attended.join(id));
         // It waits for the disk.
         let forgotten = tokio::task::spawn_blocking(move || {
-            jobs.forget(&id)?;
+            jobs.remove(&id)?;
             let _ = fs::remove_file(lock);
             Ok(())
         });

@@ -6,8 +6,6 @@
 mod auth; // logins: a browser that is a script, a real issuer
 mod call; // `outlive call`, `outlive tasks` and `outlive inspect`, piped and at a terminal
 mod doctor; // `outlive doctor`
-#[cfg(unix)]
-mod job; // commands that outlive the server: real commands, real signals
 #[cfg(target_os = "linux")]
 mod serve; // `outlive serve`, its file and its commands; what is left of them is looked for in /proc
 mod store; // `outlive store`

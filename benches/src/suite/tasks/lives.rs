@@ -141,9 +141,11 @@ async fn record(journal: Arc<Journal>, steps: Arc<[String]>, value: Box<RawValue
             Ok(Begun::New(step)) => step.record(Entry::Value(value.clone()), false).ok(),
             _ => None,
         });
-        // What is not recorded is never waited for: the figure would tell, not hide it.
+        // A step that is not recorded, or not stored, ends the task: the figure shows it.
         let Some((_, ticket)) = recorded else { return TaskOutcome::Cancelled };
-        poll_fn(|cx| journal.poll_written(ticket, cx)).await;
+        if poll_fn(|cx| journal.poll_written(ticket, cx)).await.is_err() {
+            return TaskOutcome::Cancelled;
+        }
     }
     TaskOutcome::Result(value)
 }

@@ -315,8 +315,7 @@ impl Store for MemoryStore {
         let Some(row) = tasks.get(task).filter(|row| row.principal == principal) else {
             return done(Ok(None));
         };
-        let growth = row.growth_of_answers(from, &answers);
-        if growth > 0 && (tasks.bytes(principal) + growth) as u64 > max_bytes {
+        if !tasks.has_room_for(row.growth_of_answers(from, &answers), principal, max_bytes) {
             return done(Err(StoreError::OverBytes));
         }
         let taken = tasks.change(task, |row| match row.phase {

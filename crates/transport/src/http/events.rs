@@ -73,7 +73,7 @@ struct Kept {
 const OVERHEAD: usize = 64;
 
 impl MemoryEvents {
-    /// Keeps up to this many bytes for each session, and no more than 32 MiB in all.
+    /// Keeps up to this many bytes for each session, and no more than 16 MiB in all.
     pub fn new(bytes_per_session: usize) -> Self {
         Self {
             max_session_bytes: bytes_per_session,
@@ -95,7 +95,7 @@ impl MemoryEvents {
 }
 
 /// How many bytes all sessions together have by default.
-pub(super) const MAX_BYTES: usize = 32 << 20;
+pub(super) const MAX_BYTES: usize = 16 << 20;
 
 impl Default for MemoryEvents {
     /// 1 MiB for each session: some thousand progress events, or the answers of a busy minute.

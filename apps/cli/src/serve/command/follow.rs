@@ -4,6 +4,7 @@
 use std::{collections::VecDeque, pin::pin, sync::Arc, time::Duration};
 
 use outlive::server::{CallToolResult, ContentBlock, Durable, Error, Result};
+use outlive_jobs::{Event, Exit, How, InputLine, Job};
 use serde_json::value::RawValue;
 
 use super::super::{
@@ -13,7 +14,6 @@ use super::super::{
     text::{Decoder, one_line},
 };
 use super::unreachable;
-use crate::job::{Event, Exit, How, InputLine, Job};
 
 /// How an attempt ended.
 pub(super) enum Ended {
@@ -136,7 +136,7 @@ async fn respond(
             }
         };
         attendance.asks(false)?;
-        job.answer(number, &line).await.map_err(unreachable)?;
+        job.respond(number, &line).await.map_err(unreachable)?;
     }
     Ok(Asked::Answered)
 }
@@ -177,9 +177,9 @@ impl<'c> Gathered<'c> {
         match event {
             Event::Status(status) => run.status(one_line(&status)),
             Event::Progress(far) => run.progress(far.progress, far.total, far.message),
-            Event::Trouble(trouble) => {
-                tracing::error!(tool = self.config.name, %trouble, "output of a command is lost");
-                run.status(format!("output is lost: {}", one_line(&trouble)));
+            Event::Warning(warning) => {
+                tracing::error!(tool = self.config.name, %warning, "output of a command is lost");
+                run.status(format!("output is lost: {}", one_line(&warning)));
             }
             Event::Gap { bytes, lines } => {
                 self.end_line(run).await?;
@@ -265,7 +265,7 @@ impl<'c> Gathered<'c> {
         if !held.is_empty() {
             result.content.push(ContentBlock::text(held));
         }
-        let notices = [&lost, &exit.trouble].into_iter().flatten();
+        let notices = [&lost, &exit.warning].into_iter().flatten();
         result.content.extend(notices.map(|notice| ContentBlock::text(format!("[{notice}]"))));
         // A result that lacks output is none that a caller may rely on.
         result.is_error = (failure.is_some() || lost.is_some()).then_some(true);

@@ -85,6 +85,8 @@ pub(crate) struct TasksConfig {
     pub(crate) poll_interval: Duration,
     pub(crate) max_per_caller: u32,
     pub(crate) max_store_bytes_per_caller: u64,
+    pub(crate) max_audit_events: u32,
+    pub(crate) max_anonymous_store: u64,
     pub(crate) max_store: u64,
     pub(crate) max_running: u32,
     /// `None` for a quarter of `max_running`.
@@ -99,6 +101,8 @@ pub(crate) const MAX_TTL: Duration = Duration::from_secs(30 * 24 * 3_600);
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) const MAX_PER_CALLER: u32 = 1_000;
 pub(crate) const MAX_STORE_BYTES_PER_CALLER: u64 = 64 << 20;
+pub(crate) const MAX_AUDIT_EVENTS: u32 = 1_000_000;
+pub(crate) const MAX_ANONYMOUS_STORE: u64 = 256 << 20;
 pub(crate) const MAX_STORE: u64 = 4 << 30;
 pub(crate) const MAX_RUNNING: u32 = 256;
 pub(crate) const LOST_AFTER: Duration = Duration::from_secs(30);
@@ -313,6 +317,10 @@ fn tasks(section: Option<Section<'_>>, asked: &mut Asked) -> Read<TasksConfig> {
         max_store_bytes_per_caller: section
             .read("max_store_bytes_per_caller")?
             .map_or(MAX_STORE_BYTES_PER_CALLER, |Bytes(bytes)| bytes),
+        max_audit_events: section.read("max_audit_events")?.unwrap_or(MAX_AUDIT_EVENTS),
+        max_anonymous_store: section
+            .read("max_anonymous_store")?
+            .map_or(MAX_ANONYMOUS_STORE, |Bytes(bytes)| bytes),
         max_store: section.read("max_store")?.map_or(MAX_STORE, |Bytes(bytes)| bytes),
         max_running: section.read("max_running")?.unwrap_or(MAX_RUNNING),
         max_running_per_caller: section.read("max_running_per_caller")?,

@@ -443,6 +443,8 @@ fn the_page_says_the_defaults() {
             "max_store_bytes_per_caller",
             format!("{} MiB", tasks.max_store_bytes_per_caller >> 20),
         ),
+        ("tasks", "max_audit_events", tasks.max_audit_events.to_string()),
+        ("tasks", "max_anonymous_store", format!("{} MiB", tasks.max_anonymous_store >> 20)),
         ("tasks", "max_store", format!("{} MiB", tasks.max_store >> 20)),
         ("tasks", "max_running", tasks.max_running.to_string()),
         ("tasks", "lost_after", in_words(tasks.lost_after)),

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use outlive_jobs::ControlMode;
 use serde_json::{Value as Json, json};
 
 use super::{
@@ -15,7 +16,6 @@ use super::{
     trial,
     units::{Bytes, Span, in_words},
 };
-use crate::job::ControlMode;
 
 /// A tool that runs a command.
 #[derive(Clone, Debug, PartialEq)]

@@ -135,7 +135,7 @@ impl Row {
     }
 
     /// How many bytes more a write stores; zero if there are fewer then.
-    pub(super) fn growth(&self, changes: &Changes, then: &Then) -> u64 {
+    pub(super) fn growth(&self, changes: &Changes, then: &Then) -> usize {
         let is_forgotten = |key: &String| changes.forgotten.contains(key);
         let entries = &self.journal.entries;
         let freed = entries.iter().filter(|(key, _)| is_forgotten(key));
@@ -156,7 +156,7 @@ impl Row {
             _ => 0,
         };
         let stored = recorded.chain(emitted.map(budget::segment)).chain(asked).sum::<usize>();
-        (stored + outcome).saturating_sub(freed) as u64
+        (stored + outcome).saturating_sub(freed)
     }
 
     /// How many bytes answers store that are taken.

@@ -184,8 +184,12 @@ impl Tasks {
         let (Some(charge), Some(row)) = (&changes.charge, self.get(&lease.task)) else {
             return true;
         };
-        let growth = row.growth(changes, then);
-        growth == 0 || self.bytes(&row.principal) as u64 + growth <= charge.max_bytes
+        self.has_room_for(row.growth(changes, then), &row.principal, charge.max_bytes)
+    }
+
+    /// Whether a principal has room for so many bytes more.
+    pub(super) fn has_room_for(&self, growth: usize, principal: &str, max_bytes: u64) -> bool {
+        growth == 0 || (self.bytes(principal) + growth) as u64 <= max_bytes
     }
 
     /// How many bytes all have stored.

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::store::NewTask;
 
-pub(super) const COUNT: &str = "SELECT * FROM count_tasks($1, $2, $3, $4, $5, $6)";
+pub(super) const COUNT: &str = "SELECT * FROM count_tasks($1, $2, $3, $4, $5, $6, $7)";
 pub(super) const COPY: &str =
     "COPY task (id, principal, kind, origin, listed, request, phase, epoch, owner, owner_lock, due,
      created, updated, ttl, max_ttl, lasts, begun, crashes, clean_up) FROM STDIN (FORMAT binary)";
@@ -51,6 +51,7 @@ fn counting<'a>(creations: &'a [Box<Creation>], shared: &Shared) -> Query<'a> {
             principals().map(|same| least(same).unwrap_or(0)).collect::<Vec<_>>(),
             principals().map(bytes).collect::<Vec<_>>(),
             principals().map(|same| most(same).unwrap_or(0)).collect::<Vec<_>>(),
+            count(creations.iter().filter(|one| one.task.worker.is_some()).count()),
             shared.shift.get(),
         ],
     )

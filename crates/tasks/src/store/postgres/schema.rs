@@ -26,6 +26,7 @@ const STEPS: &[&[&str]] = &[
     &[include_str!("schema/fairness.sql")],
     &[include_str!("schema/counting.sql"), include_str!("schema/budgets.sql")],
     &[include_str!("schema/allowances.sql")],
+    &[include_str!("schema/making.sql")],
 ];
 
 /// Of all that want to do this in one database, one does: "outlive" in hexadecimal.

@@ -1,8 +1,6 @@
 -- How many tasks are in each phase, so that nobody looks through all of them to count them.
 --
--- Every statement that moves tasks adds one row to `phase_change`, which waits for nobody. That costs less
--- than a twentieth of what it takes to make 128 tasks in a statement, and cannot be told from the cost of
--- a commit where each is made by itself. A sweep adds
+-- Every statement that moves tasks adds one row to `phase_change`, which waits for nobody. A sweep adds
 -- these rows to the one row of `phase_count`. The numbers are the sum of both.
 
 CREATE TABLE phase_count (

@@ -1,0 +1,173 @@
+//! The messages of a control channel.
+//!
+//! ```text
+//! command> {"progress": 3, "total": 10, "message": "packing"}
+//! command> {"input": "go", "message": "Release now?"}
+//! command> {"input": "to", "message": "Where to?", "fields": {"region": {"type": "string", "enum": ["eu", "us"]}}}
+//! command> {"input": "login", "message": "Log in first.", "url": "https://example.com/login"}
+//! outlive> {"response": "go", "action": "accept", "content": {"yes": true}}
+//! outlive> {"rejected": "go", "kind": "duplicate_key", "message": "…"}
+//! ```
+//!
+//! `input` is the key of the request, and `response` repeats it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The longest key of an input request, in bytes.
+const MAX_KEY: usize = 128;
+
+/// A message of a command.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Message {
+    Progress(Progress),
+    Input(InputLine),
+}
+
+/// Progress of a command.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Progress {
+    /// How much is done.
+    pub progress: f64,
+    /// How much there is to do, if the command knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<f64>,
+    /// What it is doing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// An input request of a command.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InputLine {
+    /// Key, which the response repeats.
+    #[serde(rename = "input")]
+    pub key: String,
+    /// Text for the user.
+    pub message: String,
+    /// Fields of a form, as JSON Schema has them. Without fields the form is yes or no.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fields: Option<Map<String, Value>>,
+    /// Fields that must be filled in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub required: Option<Vec<String>>,
+    /// Page to send the user to, instead of a form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+/// The reply to a message that cannot be served.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Rejected {
+    /// Key of the input request, if the message has one.
+    #[serde(rename = "rejected")]
+    pub(crate) key: Option<String>,
+    pub(crate) kind: RejectedKind,
+    pub(crate) message: String,
+}
+
+/// Why a message cannot be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RejectedKind {
+    /// It is no message.
+    Invalid,
+    /// An input request with this key is open.
+    DuplicateKey,
+    /// It exceeds a limit.
+    TooLarge,
+    /// The tool does not allow input requests.
+    NotInteractive,
+    /// It cannot be recorded.
+    Unavailable,
+}
+
+impl Rejected {
+    pub(crate) fn new(key: Option<&str>, kind: RejectedKind, message: String) -> Self {
+        Self { key: key.map(str::to_owned), kind, message }
+    }
+
+    /// The line for the command.
+    pub(crate) fn line(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    fn invalid(key: Option<&str>, message: String) -> Self {
+        Self::new(key, RejectedKind::Invalid, message)
+    }
+}
+
+impl Message {
+    /// Reads a line.
+    pub(crate) fn read(line: &[u8]) -> Result<Self, Rejected> {
+        let object = serde_json::from_slice(line).map_err(|error| {
+            Rejected::invalid(
+                None,
+                format!("a control message is one JSON object per line: {error}"),
+            )
+        })?;
+        Self::from_object(object)
+    }
+
+    pub(super) fn from_object(object: Map<String, Value>) -> Result<Self, Rejected> {
+        let key = object.get("input").and_then(Value::as_str).map(str::to_owned);
+        let invalid =
+            |error: serde_json::Error| Rejected::invalid(key.as_deref(), error.to_string());
+        if object.contains_key("input") {
+            let input: InputLine = read(object).map_err(invalid)?;
+            if !(1..=MAX_KEY).contains(&input.key.len()) {
+                let what = format!("the key of an input request has 1 to {MAX_KEY} bytes");
+                return Err(Rejected::invalid(None, what));
+            }
+            return Ok(Self::Input(input));
+        }
+        if object.contains_key("progress") {
+            return read(object).map(Self::Progress).map_err(invalid);
+        }
+        Err(Rejected::invalid(None, "a control message has `input` or `progress`".to_owned()))
+    }
+}
+
+fn read<T: serde::de::DeserializeOwned>(object: Map<String, Value>) -> serde_json::Result<T> {
+    serde_json::from_value(Value::Object(object))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Message, RejectedKind};
+
+    #[test]
+    fn message_of_each_kind_is_read() {
+        let Ok(Message::Progress(progress)) = Message::read(br#"{"progress": 1, "total": 4}"#)
+        else {
+            panic!("that is progress")
+        };
+        assert_eq!((progress.progress, progress.total), (1.0, Some(4.0)));
+        let Ok(Message::Input(input)) = Message::read(br#"{"input": "go", "message": "Go?"}"#)
+        else {
+            panic!("that is an input request")
+        };
+        assert_eq!((input.key.as_str(), input.message.as_str()), ("go", "Go?"));
+    }
+
+    #[test]
+    fn other_lines_are_rejected_and_the_key_is_named() {
+        let lines: [(&[u8], Option<&str>); 7] = [
+            (b"hello", None),
+            (b"[]", None),
+            (b"{}", None),
+            (br#"{"ask": "Go?"}"#, None),
+            (br#"{"input": 3, "message": "Go?"}"#, None),
+            (br#"{"input": "", "message": "Go?"}"#, None),
+            (br#"{"input": "go", "message": "Go?", "feilds": {}}"#, Some("go")),
+        ];
+        for (line, key) in lines {
+            let rejected = Message::read(line).expect_err("is no message");
+            assert_eq!(rejected.kind, RejectedKind::Invalid);
+            assert_eq!(rejected.key.as_deref(), key, "{rejected:?}");
+        }
+        assert!(Message::read(b"{\"input\": \"\xff\", \"message\": \"\"}").is_err());
+    }
+}

@@ -1,0 +1,365 @@
+//! A job as a server sees it: reads its output, responds to its input requests, ends it.
+
+use std::{
+    fs, io,
+    os::unix::{fs::MetadataExt, process::CommandExt},
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::UnixStream,
+    process::{Child, Command},
+    time::{Instant, sleep},
+};
+
+use super::{
+    Error, Event, Exit, How, Position, Progress, Result, SUPERVISE,
+    files::now,
+    folder::{Folder, Stage},
+    inputs::check_response,
+    lines::Reader,
+    output, processes,
+    supervisor::READY,
+    wire::{News, ServerRequest, Taken, What},
+};
+
+/// How often is tried again what another is about to do, such as opening a socket.
+const AGAIN: Duration = Duration::from_millis(5);
+
+/// One run of a command. Several readers may read the same job, each from its own position.
+#[derive(Debug)]
+pub struct Job {
+    access: Access,
+    reader: Reader,
+    /// So many lines are left out.
+    after: u64,
+    link: Link,
+    /// The newest status, until it is told.
+    status: Option<String>,
+    /// The last one that was heard.
+    heard: Option<String>,
+    /// The newest progress, until it is told, and the last that was heard.
+    progress: Option<Progress>,
+    heard_progress: Option<Progress>,
+    /// What went wrong, until it is told, and whether it was.
+    warning: Option<String>,
+    heard_warning: bool,
+}
+
+impl Job {
+    pub(super) async fn open(access: Access) -> Result<Self> {
+        let link = access.reach().await?;
+        let reader = reader(&access.folder, Position::default());
+        Ok(Self {
+            access,
+            reader,
+            after: 0,
+            link,
+            status: None,
+            heard: None,
+            progress: None,
+            heard_progress: None,
+            warning: None,
+            heard_warning: false,
+        })
+    }
+
+    /// Reads from a position that [`Job::position`] returned. An input request at that position is read again.
+    #[must_use]
+    pub fn read_from(mut self, position: Position) -> Self {
+        self.reader = reader(&self.access.folder, position);
+        self.after = 0;
+        self
+    }
+
+    /// Skips the first `count` lines, also those that the command has not printed yet.
+    #[must_use]
+    pub fn after_line(self, count: u64) -> Self {
+        Self { after: count, ..self.read_from(Position::default()) }
+    }
+
+    /// Returns the position from which [`Job::next`] reads.
+    pub fn position(&self) -> Position {
+        self.reader.position()
+    }
+
+    /// Returns the next event: lines, input requests and gaps in the order of the output, and the newest status and
+    /// progress between them. After the last one, every call returns the exit.
+    ///
+    /// Cancel safe: dropping the future loses no event.
+    pub async fn next(&mut self) -> Result<Event> {
+        loop {
+            let over = matches!(self.link, Link::Over(_));
+            let problem = |error| Error::io("read the output in", self.access.folder.path())(error);
+            if let Some(event) = self.reader.next(over).map_err(problem)? {
+                if self.reader.position().line <= self.after && matches!(event, Event::Line(_)) {
+                    continue;
+                }
+                return Ok(event);
+            }
+            if let Some(warning) = self.warning.take() {
+                return Ok(Event::Warning(warning));
+            }
+            if let Some(progress) = self.progress.take() {
+                return Ok(Event::Progress(progress));
+            }
+            if let Some(status) = self.status.take() {
+                return Ok(Event::Status(status));
+            }
+            match &mut self.link {
+                Link::Over(exit) => return Ok(Event::Exit((**exit).clone())),
+                Link::Watching(news) => match news.next_line().await {
+                    Ok(Some(line)) => {
+                        if self.hear(&line) {
+                            self.link = self.access.reach().await?;
+                        }
+                    }
+                    // Its supervisor was killed, or is on its way out, or has too many who watch.
+                    _ => {
+                        sleep(AGAIN).await;
+                        self.link = self.access.reach().await?;
+                    }
+                },
+            }
+        }
+    }
+
+    /// Sends a response to the input request with this number; the first request of a job has 1.
+    ///
+    /// Only the first response to a request counts. Returns `Ok` too if the command has exited or does not read.
+    pub async fn respond(&self, number: u32, line: &str) -> Result<()> {
+        check_response(line)?;
+        let patience = Patience::new();
+        while self.access.stage()?.is_running() {
+            let response = What::Respond { number, line: line.to_owned() };
+            match self.access.ask_once(response).await {
+                Some(Taken::Yes) => return Ok(()),
+                Some(Taken::No(why)) => return Err(Error::ResponseRejected(why)),
+                None => patience.wait(&self.access).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends all processes of the job: asks them to exit, waits for `kill_grace`, then kills them.
+    ///
+    /// Returns when no process is left and the exit is written, also if the job had ended before.
+    pub async fn end(&self) -> Result<()> {
+        let mut patience = Patience::new();
+        while self.access.stage()?.is_running() {
+            if let Some(mut stream) = self.access.connect(What::End).await {
+                // What is told does not matter. It is told until the exit is written.
+                let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
+                patience = Patience::new();
+            }
+            patience.wait(&self.access).await?;
+        }
+        // Who has forgotten it has seen its end.
+        if !self.access.folder.exists() {
+            return Ok(());
+        }
+        self.access.reach().await.map(drop)
+    }
+
+    /// Records the owner of the job, which [`JobInfo::note`](super::JobInfo::note) returns.
+    pub fn set_note(&self, note: &str) -> Result<()> {
+        let folder = &self.access.folder;
+        folder.set_note(note).map_err(Error::io("write the note in", folder.path()))
+    }
+
+    /// Whether the job is over.
+    fn hear(&mut self, line: &str) -> bool {
+        // One that cannot be read is of a newer supervisor; there is something to look at in any case.
+        let Ok(news) = serde_json::from_str::<News>(line) else { return false };
+        if news.status.is_some() && news.status != self.heard {
+            self.heard.clone_from(&news.status);
+            self.status = news.status;
+        }
+        if news.progress.is_some() && news.progress != self.heard_progress {
+            self.heard_progress.clone_from(&news.progress);
+            self.progress = news.progress;
+        }
+        if news.warning.is_some() && !self.heard_warning {
+            self.heard_warning = true;
+            self.warning = news.warning;
+        }
+        news.over
+    }
+}
+
+fn reader(folder: &Folder, position: Position) -> Reader {
+    Reader::new(folder.file("out"), folder.file("events"), position)
+}
+
+/// How a job is read.
+#[derive(Debug)]
+pub(super) enum Link {
+    /// Its supervisor tells when there is more.
+    Watching(tokio::io::Lines<BufReader<UnixStream>>),
+    /// All that will ever be printed has been.
+    Over(Box<Exit>),
+}
+
+/// The way to a job, however far it is.
+#[derive(Debug)]
+pub(super) struct Access {
+    folder: Folder,
+    program: Option<PathBuf>,
+}
+
+impl Access {
+    pub(super) fn new(folder: Folder, program: Option<PathBuf>) -> Self {
+        Self { folder, program }
+    }
+
+    pub(super) fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    fn stage(&self) -> Result<Stage> {
+        self.folder.stage().map_err(Error::io("look into", self.folder.path()))
+    }
+
+    /// Starts a job that was not, and settles one that was lost.
+    async fn reach(&self) -> Result<Link> {
+        let patience = Patience::new();
+        loop {
+            match self.stage()? {
+                Stage::Over(exit) => return Ok(Link::Over(Box::new(exit))),
+                Stage::Lost => self.settle_lost().await?,
+                Stage::Waiting => self.launch().await?,
+                Stage::Running => match self.connect(What::Watch).await {
+                    Some(stream) => return Ok(Link::Watching(BufReader::new(stream).lines())),
+                    // It is just beginning, or just over.
+                    None => patience.wait(self).await?,
+                },
+            }
+        }
+    }
+
+    /// None where the supervisor does not listen: not yet, not any more, or because it was killed.
+    async fn connect(&self, what: What) -> Option<UnixStream> {
+        let path = self.folder.control().ok()??;
+        let mut stream = UnixStream::connect(path).await.ok()?;
+        let request = ServerRequest { job: self.folder.id().to_owned(), what };
+        let mut line = serde_json::to_vec(&request).ok()?;
+        line.push(b'\n');
+        stream.write_all(&line).await.ok()?;
+        Some(stream)
+    }
+
+    async fn ask_once(&self, what: What) -> Option<Taken> {
+        let mut said = String::new();
+        self.connect(what).await?.read_to_string(&mut said).await.ok()?;
+        serde_json::from_str(&said).ok()
+    }
+
+    /// Starts a supervisor, and waits until it has started the command or has seen that another did.
+    async fn launch(&self) -> Result<()> {
+        let problem = || Error::io("start a supervisor for", self.folder.path());
+        let (folder, program) = (self.folder.clone(), self.program.clone());
+        // A thread that starts a process waits until that runs another program. On a busy machine this takes long, and
+        // the threads of the runtime have other calls to serve.
+        let mut supervisor =
+            tokio::task::spawn_blocking(move || spawn_supervisor(&folder, program))
+                .await
+                .unwrap_or_else(|panic| Err(io::Error::other(panic)))
+                .map_err(problem())?;
+        let mut said = String::new();
+        if let Some(mut stdout) = supervisor.stdout.take() {
+            stdout.read_to_string(&mut said).await.map_err(problem())?;
+        }
+        match said.trim() {
+            READY => Ok(()),
+            "" => match supervisor.wait().await.map_err(problem())? {
+                // Another has the job.
+                status if status.success() => Ok(()),
+                status => Err(Error::Supervisor(format!(
+                    "{status}; see {}",
+                    self.folder.file("log").display()
+                ))),
+            },
+            complaint => Err(Error::Supervisor(complaint.to_owned())),
+        }
+    }
+
+    /// Ends what is left of the command, and writes down that it was lost. Several may do so at once.
+    async fn settle_lost(&self) -> Result<()> {
+        let folder = &self.folder;
+        let problem = || Error::io("settle", folder.path());
+        let grace = folder.spec().map_err(problem())?.kill_grace;
+        let is_gone = processes::end_left_behind(folder, grace).await.map_err(problem())?;
+        if let Some(socket) = folder.control().map_err(problem())? {
+            let _ = fs::remove_file(socket);
+        }
+        let stderr_tail = output::text(&fs::read(folder.file("err")).unwrap_or_default());
+        // Another may have settled it meanwhile.
+        if folder.exit().map_err(problem())?.is_none() {
+            let warning = (!is_gone).then(|| processes::LEFT.to_owned());
+            let exit = Exit { stderr_tail, warning, ..Exit::silent(How::Lost, now()) };
+            folder.set_exit(&exit).map_err(problem())?;
+        }
+        Ok(())
+    }
+}
+
+fn spawn_supervisor(folder: &Folder, program: Option<PathBuf>) -> io::Result<Child> {
+    let program = program.map_or_else(this_program, Ok)?;
+    let mut command = std::process::Command::new(program);
+    command.arg0("outlive").arg(SUPERVISE).arg(folder.path());
+    // A command can read the environment of its parent process.
+    command.env_clear();
+    let spec = folder.spec()?;
+    if !spec.clear_env {
+        command.envs(std::env::vars_os().filter(|(name, _)| !spec.withholds(name)));
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(folder.append_to("log")?);
+    // Tokio asks after it when it has ended, also if nobody here waits any more.
+    Command::from(command).spawn()
+}
+
+/// How long is waited for a supervisor that lives but does not listen. It does as soon as it has begun, unless its socket
+/// was removed.
+struct Patience {
+    until: Instant,
+}
+
+impl Patience {
+    fn new() -> Self {
+        Self { until: Instant::now() + Duration::from_secs(30) }
+    }
+
+    async fn wait(&self, access: &Access) -> Result<()> {
+        if Instant::now() >= self.until {
+            let job = access.folder.id().to_owned();
+            return Err(Error::Deaf { job, supervisor: access.folder.supervisor() });
+        }
+        sleep(AGAIN).await;
+        Ok(())
+    }
+}
+
+impl Stage {
+    fn is_running(&self) -> bool {
+        matches!(self, Self::Running)
+    }
+}
+
+/// The program that runs now, also if another has been put in its place since.
+fn this_program() -> io::Result<PathBuf> {
+    const RUNNING: &str = "/proc/self/exe";
+    let path = std::env::current_exe()?;
+    let is_same = |running: &Path| {
+        let (running, named) = (fs::metadata(running)?, fs::metadata(&path)?);
+        io::Result::Ok((running.dev(), running.ino()) == (named.dev(), named.ino()))
+    };
+    match is_same(Path::new(RUNNING)) {
+        Ok(false) => Ok(RUNNING.into()),
+        Err(_) if Path::new(RUNNING).exists() => Ok(RUNNING.into()),
+        // The same, or a system on which nobody can tell.
+        _ => Ok(path),
+    }
+}
