@@ -1,6 +1,7 @@
 //! Compares the listings with the snapshots, or writes them.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
@@ -8,17 +9,6 @@ use super::list::list;
 use super::model::Model;
 use crate::args::Args;
 use crate::process;
-
-/// The libraries whose names can be reached from those with snapshots: name in code, and folder.
-const LIBRARIES: &[(&str, &str)] = &[
-    ("outlive", "crates/outlive"),
-    ("outlive_auth", "crates/auth"),
-    ("outlive_macros", "crates/macros"),
-    ("outlive_protocol", "crates/protocol"),
-    ("outlive_tasks", "crates/tasks"),
-    ("outlive_transport", "crates/transport"),
-    ("outlive_wire", "crates/wire"),
-];
 
 /// The crates that follow semver, with their snapshots.
 const SNAPSHOTS: &[(&str, &str)] =
@@ -31,11 +21,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let update = args.flag("--update");
     args.finish()?;
     let root = process::root();
-    let libraries: Vec<_> = LIBRARIES
-        .iter()
-        .map(|(name, folder)| (*name, root.join(folder).join("src/lib.rs")))
-        .collect();
-    let model = Model::read(&libraries)?;
+    let model = Model::read(&libraries(&root.join("crates"))?)?;
     let mut differs = false;
     for (krate, file) in SNAPSHOTS {
         let now = list(&model, krate);
@@ -64,6 +50,23 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Every library in a folder: its name in code, and its root. Names of one can be given on by another.
+fn libraries(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
+    let mut libraries = Vec::new();
+    for entry in fs::read_dir(folder).context("cannot list the crates")? {
+        let folder = entry?.path();
+        let root = folder.join("src/lib.rs");
+        let Ok(manifest) = fs::read_to_string(folder.join("Cargo.toml")) else { continue };
+        let name =
+            manifest.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
+        if let (Some(name), true) = (name, root.exists()) {
+            libraries.push((name.replace('-', "_"), root));
+        }
+    }
+    libraries.sort();
+    Ok(libraries)
 }
 
 /// What has gone (`-`) and what has come (`+`), in the order of the lines. Both are sorted.
@@ -96,7 +99,7 @@ fn names(lines: &[String], module: &str) -> usize {
 mod tests {
     use std::fs;
 
-    use super::{Model, diff, list, names};
+    use super::{Model, diff, libraries, list, names, process};
 
     /// The listing of a library `a` with these files, beside a library `outlive_wire`.
     fn listed(name: &str, files: &[(&str, &str)]) -> Vec<String> {
@@ -110,7 +113,9 @@ mod tests {
         let wire = folder.join("wire/lib.rs");
         fs::create_dir_all(wire.parent().unwrap()).unwrap();
         fs::write(&wire, "pub struct Meta;\n").unwrap();
-        let model = Model::read(&[("a", folder.join("lib.rs")), ("outlive_wire", wire)]).unwrap();
+        let libraries =
+            [("a".to_owned(), folder.join("lib.rs")), ("outlive_wire".to_owned(), wire)];
+        let model = Model::read(&libraries).unwrap();
         fs::remove_dir_all(&folder).unwrap();
         list(&model, "a")
     }
@@ -170,6 +175,14 @@ mod tests {
                 "required fn a::T::u(&self)",
             ]
         );
+    }
+
+    #[test]
+    fn every_library_of_the_project_is_found() {
+        let libraries = libraries(&process::root().join("crates")).unwrap();
+        for name in ["outlive", "outlive_protocol", "outlive_wire"] {
+            assert!(libraries.iter().any(|(found, _)| found == name), "{name}: {libraries:?}");
+        }
     }
 
     #[test]

@@ -58,12 +58,12 @@ const DEEPEST: usize = 16;
 
 impl Model {
     /// Reads libraries, given as the name in code and the path of `lib.rs`.
-    pub(super) fn read(libraries: &[(&str, PathBuf)]) -> Result<Self> {
+    pub(super) fn read(libraries: &[(String, PathBuf)]) -> Result<Self> {
         let mut model = Self::default();
         for (name, path) in libraries {
             let folder = path.parent().context("a library has a folder")?;
             let root = model.file(name, path, folder, None)?;
-            model.roots.insert((*name).to_owned(), root);
+            model.roots.insert(name.clone(), root);
         }
         Ok(model)
     }
