@@ -21,6 +21,7 @@ mod packages;
 mod postgres;
 mod process;
 mod program;
+mod public_api;
 mod python;
 mod rust;
 mod soak;
@@ -43,6 +44,8 @@ usage: cargo xtask COMMAND
   tidy         the rules that neither rustfmt nor clippy knows; takes seconds
                  --show RULE                every finding of a rule, those under its ceiling too
                  --update                   writes ceilings down that have shrunk or moved to other crates
+  public-api   every public name of `outlive` and `outlive-wire`, beside the snapshots in api/
+                 --update                   writes the snapshots
   conformance  the official MCP suite against our server and client
                  --scenario NAME            just one scenario, on every wire it has
                  --url URL                  a server that already runs
@@ -103,6 +106,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("test") => test::run(args),
         Some("advisories") => advisories::run(args),
         Some("tidy") => tidy::run(args),
+        Some("public-api") => public_api::run(args),
         Some("conformance") => conformance::run(args),
         Some("clients") => clients::run(args),
         Some("interop") => interop::run(args),

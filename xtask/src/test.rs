@@ -12,7 +12,7 @@ use crate::tools::{self, Tool};
 use crate::{
     advisories::{self, Checked},
     clients, conformance, crash, examples, hostile, instructions, interop, logins, packages,
-    process, soak, tidy,
+    process, public_api, soak, tidy,
 };
 
 struct Step {
@@ -40,6 +40,7 @@ enum Run {
 const STEPS: &[Step] = &[
     Step { name: "fmt", run: Run::Cargo(&["fmt", "--all", "--check"]) },
     Step { name: "tidy", run: Run::Xtask(&["tidy"], tidy::run) },
+    Step { name: "public-api", run: Run::Xtask(&["public-api"], public_api::run) },
     Step {
         name: "clippy",
         run: Run::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),

@@ -152,21 +152,24 @@ impl<'a> Krate<'a> {
         let module = &self.modules[id];
         let child = module.children.get(name).map(|&child| Target::Module(child));
         let item = module.scope.items.iter().any(|item| item == name).then_some(Target::Item(id));
-        let named = if last { item.or(child) } else { child.or(item) };
-        if named.is_some() {
-            return named;
+        match last {
+            true => item.or_else(|| self.imported(id, name, last, depth)).or(child),
+            false => child.or(item).or_else(|| self.imported(id, name, last, depth)),
         }
+    }
+
+    /// What a name means that a module imports.
+    fn imported(&self, id: usize, name: &str, last: bool, depth: usize) -> Option<Target> {
+        let uses = &self.modules[id].scope.uses;
         let aliased = |used: &&Use| used.alias.as_deref() == Some(name);
-        // `use x::x` names something outside of the module, never itself.
-        for used in module.scope.uses.iter().filter(aliased) {
-            if used.path.len() == 1 && used.path[0] == name {
-                continue;
-            }
-            if let Some(target) = self.resolve(id, &used.path, depth) {
+        for used in uses.iter().filter(aliased) {
+            // `use x::x` names something outside of the module, never itself.
+            let is_itself = used.path.len() == 1 && used.path[0] == name;
+            if !is_itself && let Some(target) = self.resolve(id, &used.path, depth) {
                 return Some(target);
             }
         }
-        for glob in module.scope.uses.iter().filter(|used| used.alias.is_none()) {
+        for glob in uses.iter().filter(|used| used.alias.is_none()) {
             if let Some(Target::Module(target)) = self.resolve(id, &glob.path, depth)
                 && target != id
                 && let Some(found) = self.lookup(target, name, last, depth.checked_sub(1)?)
@@ -223,6 +226,17 @@ mod tests {
             ("s/a.rs", "pub struct A;\npub struct B;\n"),
         ]);
         assert_eq!(found, ["s/lib.rs:2 s/a.rs"]);
+    }
+
+    #[test]
+    fn function_goes_before_a_module_of_the_same_name() {
+        let found = imports(&[
+            ("s/lib.rs", "mod a;\nmod b;\n"),
+            ("s/a/mod.rs", "mod open;\npub(crate) use open::open;\n"),
+            ("s/a/open.rs", "pub(crate) fn open() {}\n"),
+            ("s/b.rs", "use crate::a::open;\n"),
+        ]);
+        assert_eq!(found, ["s/b.rs:1 s/a/open.rs"]);
     }
 
     #[test]

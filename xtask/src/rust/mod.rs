@@ -11,4 +11,4 @@ mod tokens;
 pub(crate) use self::facts::Facts;
 pub(crate) use self::graph::Graph;
 pub(crate) use self::krate::{Import, Krate};
-pub(crate) use self::read::read;
+pub(crate) use self::read::{attrs, is_for_tests, read};

@@ -365,7 +365,8 @@ fn joined(prefix: &[String], last: &syn::Ident) -> Vec<String> {
     prefix.iter().cloned().chain([last.to_string()]).collect()
 }
 
-fn attrs(item: &Item) -> &[Attribute] {
+/// The attributes of any item.
+pub(crate) fn attrs(item: &Item) -> &[Attribute] {
     match item {
         Item::Const(item) => &item.attrs,
         Item::Enum(item) => &item.attrs,
