@@ -7,10 +7,8 @@
 use std::{env, error::Error, time::Duration};
 
 use outlive::{
-    auth::{
-        proxy::{Proxy, Upstream},
-        server::{Issuer, ResourceServer},
-    },
+    auth::server::{Issuer, ResourceServer},
+    auth_proxy::{AuthProxy, Upstream},
     http::HttpConfig,
     server::{Cx, Server, Tool},
 };
@@ -36,13 +34,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 auth = auth.keep_introspection(Duration::ZERO);
             }
             "--proxy" => {
-                let upstream = Upstream::discovered(&id, words.next().ok_or("as whom?")?)
+                let upstream = Upstream::discover(&id, words.next().ok_or("as whom?")?)
                     .client_secret(env::var("CLIENT_SECRET")?)
                     .scopes(["openid", "offline_access"])
                     .parameter("prompt", "consent");
-                let proxy = Proxy::builder(&url, upstream)
+                let proxy = AuthProxy::builder(&url, upstream)
                     .scopes(["mcp"])
-                    .admit(|user| user.subject != "ben")
+                    .allow_user(|user| user.subject != "ben")
                     .name("A protected server")
                     .build()?;
                 issuer = proxy.issuer();

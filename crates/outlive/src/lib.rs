@@ -28,10 +28,10 @@
 
 pub mod client;
 mod hex;
-#[cfg(feature = "auth")]
-mod login_notes;
 mod operator;
 pub mod server;
+#[cfg(feature = "auth-proxy")]
+mod task_login_store;
 pub mod testing;
 
 /// Streamable HTTP, and HTTP+SSE beside it.
@@ -41,13 +41,21 @@ pub use outlive_transport::http;
 #[cfg(feature = "auth")]
 pub use outlive_auth as auth;
 
+/// Authorization server in front of an identity provider that does not know MCP.
+#[cfg(feature = "auth-proxy")]
+pub mod auth_proxy {
+    pub use crate::task_login_store::TaskLoginStore;
+    pub use outlive_auth_proxy::{
+        AuthProxy, AuthProxyBuilder, ConfigError, Identity, LoginStore, LoginStoreError,
+        LoginStoreFuture, MemoryLoginStore, Upstream, UpstreamTokenError,
+    };
+}
+
 /// A transport of your own, message by message.
 pub use outlive_transport::messages;
 
 /// Where tasks are kept, and how they are run.
 pub mod tasks {
-    #[cfg(feature = "auth")]
-    pub use crate::login_notes::LoginNotes;
     pub use crate::operator::{Operator, Shown};
     pub use outlive_tasks::{
         Entry, Failure, Restored, Segment, Unanswered,
@@ -122,7 +130,7 @@ mod deployment_page {}
 mod client_page {}
 
 /// And that of the page about authorization.
-#[cfg(all(doctest, feature = "auth"))]
+#[cfg(all(doctest, feature = "auth-proxy"))]
 #[doc = include_str!("../../../docs/authorization.md")]
 mod authorization_page {}
 

@@ -30,6 +30,7 @@ const FLOORS: &[Floor] = &[
             "outlive-tasks",
             "outlive-macros",
             "outlive-auth",
+            "outlive-auth-proxy",
         ],
         never: &[],
     },
@@ -39,6 +40,12 @@ const FLOORS: &[Floor] = &[
     Floor {
         manifest: MANIFESTS[7],
         uses: &["outlive-wire", "outlive-protocol", "outlive-transport"],
+        never: &["rusqlite"],
+    },
+    // The authorization server issues the tokens that the floor below it verifies.
+    Floor {
+        manifest: MANIFESTS[9],
+        uses: &["outlive-wire", "outlive-protocol", "outlive-transport", "outlive-auth"],
         never: &["rusqlite"],
     },
     // The program uses the facade and runs jobs: where it needs more, the facade is incomplete.
@@ -57,6 +64,7 @@ pub(super) const MANIFESTS: &[&str] = &[
     "apps/cli/Cargo.toml",
     "crates/auth/Cargo.toml",
     "crates/jobs/Cargo.toml",
+    "crates/auth-proxy/Cargo.toml",
 ];
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {

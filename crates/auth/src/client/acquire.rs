@@ -86,7 +86,7 @@ impl Source {
         let chosen = configured.filter(known);
         let chosen = chosen.or_else(|| held.map(|held| &held.issuer).filter(known));
         let found = match chosen.or(issuers.first()) {
-            Some(issuer) => discovery::server(fetch, issuer).await?,
+            Some(issuer) => discovery::discover_server(fetch, issuer).await?,
             None => discovery::assumed(fetch, server).await?,
         };
         if self.settings.client.is_some()
@@ -272,7 +272,7 @@ impl Source {
         }
         let server = match held.is_assumed {
             true => discovery::assumed(fetch, self.place()?).await?,
-            false => discovery::server(fetch, &held.issuer).await?,
+            false => discovery::discover_server(fetch, &held.issuer).await?,
         };
         self.note_server(&server);
         Ok(server)

@@ -48,8 +48,12 @@ pub(super) async fn resource(
     Ok(None)
 }
 
-/// What an authorization server publishes about itself.
-pub(crate) async fn server(fetch: &Fetch, issuer: &str) -> Result<ServerMetadata, OAuthError> {
+/// Fetches the metadata of an authorization server, as RFC 8414 or OpenID Connect Discovery publishes it.
+///
+/// # Errors
+///
+/// When the server publishes none, names another issuer, or cannot be reached.
+pub async fn discover_server(fetch: &Fetch, issuer: &str) -> Result<ServerMetadata, OAuthError> {
     let missing = || OAuthError::NoMetadata { issuer: issuer.to_owned() };
     let place = Place::parse(issuer).ok_or_else(missing)?;
     let (origin, path) = (place.origin(), place.path().trim_end_matches('/'));

@@ -15,15 +15,19 @@ pub(super) struct ResourceMetadata {
     pub(super) dpop_bound_access_tokens_required: bool,
 }
 
-/// Of an authorization server. Only what is used.
+/// Metadata of an authorization server, as far as it is used here.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct ServerMetadata {
-    /// Who it is, as it is written: it is compared byte for byte.
-    pub(crate) issuer: String,
-    pub(crate) authorization_endpoint: Option<String>,
-    pub(crate) token_endpoint: Option<String>,
+#[non_exhaustive]
+pub struct ServerMetadata {
+    /// Issuer, verbatim: it is compared byte for byte.
+    pub issuer: String,
+    /// URL at which users log in.
+    pub authorization_endpoint: Option<String>,
+    /// URL at which clients get tokens.
+    pub token_endpoint: Option<String>,
     pub(crate) registration_endpoint: Option<String>,
-    pub(crate) revocation_endpoint: Option<String>,
+    /// URL at which clients revoke tokens.
+    pub revocation_endpoint: Option<String>,
     #[serde(default)]
     pub(crate) scopes_supported: Vec<String>,
     pub(crate) grant_types_supported: Option<Vec<String>>,
@@ -54,8 +58,8 @@ impl ServerMetadata {
         }
     }
 
-    /// Whether clients may authenticate in this way; servers that say nothing take any.
-    pub(crate) fn takes(&self, method: &str) -> bool {
+    /// Returns whether clients may authenticate with this method. A server that lists none accepts any.
+    pub fn accepts_client_auth(&self, method: &str) -> bool {
         let named = &self.token_endpoint_auth_methods_supported;
         named.as_ref().is_none_or(|methods| methods.iter().any(|known| known == method))
     }

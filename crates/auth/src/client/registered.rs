@@ -68,7 +68,8 @@ impl Method {
 
     /// The first of these that the server takes.
     pub(super) fn choose(server: &ServerMetadata, wanted: &[Self]) -> Result<Self, OAuthError> {
-        let found = wanted.iter().copied().find(|method| server.takes(method.as_str()));
+        let found =
+            wanted.iter().copied().find(|method| server.accepts_client_auth(method.as_str()));
         found.ok_or_else(|| OAuthError::Unsuitable {
             issuer: server.issuer.clone(),
             lacks: "takes none of the ways in which this client can authenticate; configure a secret or a key",

@@ -10,6 +10,7 @@ mod error;
 pub mod form;
 mod reach;
 
+pub use crate::json::object as read_object;
 pub use error::{FetchError, FetchErrorKind};
 pub use reach::{Reach, is_public};
 
@@ -235,8 +236,8 @@ impl Fetch {
     }
 }
 
-/// Whether a host's name says that it is this machine.
-pub(crate) fn is_loopback_host(host: &str) -> bool {
+/// Returns whether the name of a host is that of this machine.
+pub fn is_loopback_host(host: &str) -> bool {
     let host = host.trim_matches(['[', ']']);
     host.eq_ignore_ascii_case("localhost")
         || host.to_ascii_lowercase().ends_with(".localhost")

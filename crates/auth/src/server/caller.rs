@@ -11,16 +11,16 @@ const LONGEST: usize = 240;
 
 /// Who a token says its bearer is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Caller<'a> {
-    pub(crate) issuer: &'a str,
-    pub(crate) subject: &'a str,
-    pub(crate) client: &'a str,
-    pub(crate) tenant: Option<&'a str>,
+pub(super) struct Caller<'a> {
+    pub(super) issuer: &'a str,
+    pub(super) subject: &'a str,
+    pub(super) client: &'a str,
+    pub(super) tenant: Option<&'a str>,
 }
 
 impl Caller<'_> {
     /// The name. Readable where it is short, which it nearly always is.
-    pub(crate) fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         let mut name = String::with_capacity(LONGEST);
         let tenant = self.tenant.into_iter();
         for (index, part) in
@@ -58,6 +58,13 @@ fn push_escaped(char: char, out: &mut String) {
             [byte >> 4, byte & 15].map(|digit| char::from(b"0123456789ABCDEF"[usize::from(digit)])),
         );
     }
+}
+
+/// Returns the name of a principal, as a [`ResourceServer`](super::ResourceServer) derives it from a token.
+///
+/// Two principals never have the same name. A name is at most 240 bytes long.
+pub fn principal_name(issuer: &str, subject: &str, client: &str, tenant: Option<&str>) -> String {
+    Caller { issuer, subject, client, tenant }.name()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 //! [`Authenticator`]: outlive_transport::http::Authenticator
 
 mod builder;
-pub(crate) mod caller;
+mod caller;
 mod challenge;
 mod discover;
 mod dpop;
@@ -24,14 +24,16 @@ mod metadata;
 mod nonce;
 mod replay;
 mod resource_server;
-pub(crate) mod resource_uri;
+mod resource_uri;
 mod shown;
 mod token;
 mod trial;
 
 pub use builder::{ConfigError, ResourceServerBuilder};
+pub use caller::principal_name;
 pub use issuer::Issuer;
 pub use resource_server::ResourceServer;
+pub use resource_uri::ResourceUri;
 pub use trial::Tried;
 
 /// A SHA-256 hash.

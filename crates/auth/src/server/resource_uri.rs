@@ -2,17 +2,21 @@
 
 use std::fmt;
 
-/// The canonical URI of a server, taken apart.
+/// Canonical URI of a server, for which clients get tokens.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct ResourceUri {
+pub struct ResourceUri {
     whole: String,
     /// Where the path begins.
     path: usize,
 }
 
 impl ResourceUri {
-    /// Reads an `https:` or `http:` URI without a query and a fragment.
-    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
+    /// Parses an `https:` or `http:` URI without a query and a fragment.
+    ///
+    /// # Errors
+    ///
+    /// Returns what is wrong with the URI.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
         let uri = Self::normal(text).ok_or("it must be an `https:` URI with a host")?;
         if text.contains(['?', '#']) {
             return Err("it can have no query and no fragment");
@@ -22,7 +26,7 @@ impl ResourceUri {
 
     /// A URI without what RFC 3986 calls equal: capitals in scheme and host, the port that goes
     /// without saying, query and fragment. That is the form in which proofs are compared.
-    pub(crate) fn normal(text: &str) -> Option<Self> {
+    pub(super) fn normal(text: &str) -> Option<Self> {
         let text = text.split(['?', '#']).next().unwrap_or(text);
         let (scheme, rest) = text.split_once("://")?;
         let default_port = match scheme {
@@ -41,20 +45,23 @@ impl ResourceUri {
         Some(Self { path: origin.len(), whole: origin + path })
     }
 
-    pub(crate) fn as_str(&self) -> &str {
+    /// Returns the whole URI.
+    pub fn as_str(&self) -> &str {
         &self.whole
     }
 
-    pub(crate) fn origin(&self) -> &str {
+    /// Returns scheme, host and port.
+    pub fn origin(&self) -> &str {
         &self.whole[..self.path]
     }
 
-    pub(crate) fn path(&self) -> &str {
+    /// Returns the path, which may be empty.
+    pub fn path(&self) -> &str {
         &self.whole[self.path..]
     }
 
-    /// Whether a text names this server. An empty path and a slash are the same path.
-    pub(crate) fn is_named_by(&self, text: &str) -> bool {
+    /// Returns whether a text names this server. An empty path and a slash are the same path.
+    pub fn is_named_by(&self, text: &str) -> bool {
         let bare = |uri: &Self| matches!(uri.path(), "" | "/");
         text == self.whole || bare(self) && text.strip_suffix('/').unwrap_or(text) == self.origin()
     }

@@ -8,7 +8,7 @@ mod client; // the OAuth client
 mod fetch; // documents of others: what is fetched, and what is not
 mod isolation; // two users, three tenants, two replicas: nobody reaches what is not theirs
 mod jose; // signed tokens and their keys, held against the examples of the RFCs
-mod proxy; // the authorization server in front of a provider that knows nothing of MCP
 mod server; // the resource server, over real sockets: who is let in, and what others are told
+mod support; // helpers
 #[cfg(feature = "tls")]
 mod tls; // what is fetched over TLS, and from whom it is not

@@ -35,9 +35,16 @@ fn the_page_of_limits_knows_postgres() {
 fn the_page_of_limits_knows_authorization() {
     let defaults = outlive::auth::server::ResourceServer::builder("https://mcp.example/mcp");
     check(&read("docs/limits.md"), "`ResourceServer`", &defaults);
-    let upstream = outlive::auth::proxy::Upstream::discovered("https://id.example", "id");
-    let defaults = outlive::auth::proxy::Proxy::builder("https://mcp.example/mcp", upstream);
-    check(&read("docs/limits.md"), "`Proxy`", &defaults);
+}
+
+#[cfg(feature = "auth-proxy")]
+#[test]
+fn the_page_of_limits_knows_the_authorization_proxy() {
+    use outlive::auth_proxy::{AuthProxy, Upstream};
+
+    let upstream = Upstream::discover("https://id.example", "id");
+    let defaults = AuthProxy::builder("https://mcp.example/mcp", upstream);
+    check(&read("docs/limits.md"), "`AuthProxy`", &defaults);
 }
 
 #[test]

@@ -3,10 +3,8 @@
 use std::{env, sync::Arc};
 
 use outlive::{
-    auth::{
-        proxy::Proxy,
-        server::{Issuer, ResourceServer},
-    },
+    auth::server::{Issuer, ResourceServer},
+    auth_proxy::AuthProxy,
     tasks::Store,
 };
 
@@ -167,7 +165,7 @@ impl AuthConfig {
         &self,
         name: &str,
         store: Arc<dyn Store>,
-    ) -> Result<(ResourceServer, Option<Proxy>)> {
+    ) -> Result<(ResourceServer, Option<AuthProxy>)> {
         let mut server = ResourceServer::builder(&self.resource).name(name).scopes(&self.scopes);
         for issuer in &self.issuers {
             server = server.issuer(issuer.trusted()?);

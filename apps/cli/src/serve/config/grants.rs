@@ -1,6 +1,6 @@
 //! `[auth.proxy.grants]`: which users of the identity provider get which scopes.
 
-use outlive::auth::proxy::Identity;
+use outlive::auth_proxy::Identity;
 
 use super::{
     Read,

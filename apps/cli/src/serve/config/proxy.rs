@@ -3,8 +3,8 @@
 use std::{env, sync::Arc};
 
 use outlive::{
-    auth::proxy::{Proxy, Upstream},
-    tasks::{LoginNotes, Store},
+    auth_proxy::{AuthProxy, TaskLoginStore, Upstream},
+    tasks::Store,
 };
 
 use super::{
@@ -132,12 +132,12 @@ impl ProxyConfig {
         name: &str,
         scopes: &[String],
         store: Arc<dyn Store>,
-    ) -> Result<Proxy> {
+    ) -> Result<AuthProxy> {
         let id = self.client_id.as_str();
         let mut upstream = match &self.place {
-            Place::Upstream(issuer) => Upstream::discovered(issuer, id),
+            Place::Upstream(issuer) => Upstream::discover(issuer, id),
             Place::Known { authorize, token, userinfo } => {
-                Upstream::at(authorize, token, id).userinfo_at(userinfo)
+                Upstream::new(authorize, token, id).userinfo_url(userinfo)
             }
         };
         if let Some(variable) = &self.client_secret_env {
@@ -156,12 +156,12 @@ impl ProxyConfig {
             upstream = upstream.parameter(name, value);
         }
         let allow = self.allow.clone();
-        let mut proxy = Proxy::builder(resource, upstream).name(name).scopes(scopes);
+        let mut proxy = AuthProxy::builder(resource, upstream).name(name).scopes(scopes);
         for rule in self.grants.clone() {
             proxy = proxy.grants([rule.scope.clone()], move |user| rule.fits(user));
         }
-        let proxy = proxy.secret(secret(&self.secret_env)?).notes(LoginNotes::new(store));
-        proxy.admit(move |user| allow.fit(user)).build().map_err(|error| {
+        let proxy = proxy.secret(secret(&self.secret_env)?).login_store(TaskLoginStore::new(store));
+        proxy.allow_user(move |user| allow.fit(user)).build().map_err(|error| {
             Trouble::usage(format_args!("[auth.proxy]: {error}"))
                 .remedy("docs/outlive-toml.md has an example")
         })

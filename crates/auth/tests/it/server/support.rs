@@ -2,15 +2,12 @@
 
 use std::{
     collections::HashMap,
-    fmt,
-    future::Future,
     net::SocketAddr,
-    pin::Pin,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use outlive::{
@@ -21,7 +18,6 @@ use outlive_auth::{
     jose::{Algorithm, JwkSet, SigningKey},
     server::{Issuer, ResourceServer, ResourceServerBuilder},
 };
-use outlive_protocol::Clock;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -35,46 +31,7 @@ pub(crate) const ISSUER: &str = "https://id.example";
 
 const MODERN: &str = "2026-07-28";
 
-/// A clock that stands until it is moved.
-#[derive(Clone)]
-pub(crate) struct StandingClock {
-    start: (Instant, SystemTime),
-    moved: Arc<Mutex<Duration>>,
-}
-
-impl StandingClock {
-    pub(crate) fn new() -> Self {
-        Self { start: (Instant::now(), SystemTime::now()), moved: Arc::default() }
-    }
-
-    pub(crate) fn advance(&self, span: Duration) {
-        *self.moved.lock().unwrap() += span;
-    }
-
-    pub(crate) fn seconds(&self) -> i64 {
-        self.wall().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
-    }
-}
-
-impl Clock for StandingClock {
-    fn now(&self) -> Instant {
-        self.start.0 + *self.moved.lock().unwrap()
-    }
-
-    fn wall(&self) -> SystemTime {
-        self.start.1 + *self.moved.lock().unwrap()
-    }
-
-    fn sleep(&self, span: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(tokio::time::sleep(span))
-    }
-}
-
-impl fmt::Debug for StandingClock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("StandingClock")
-    }
-}
+pub(crate) use crate::support::clock::StandingClock;
 
 /// A key and tokens that are good, so that a test can break exactly one thing about them.
 pub(crate) struct Signer {

@@ -1,0 +1,313 @@
+//! How a proxy is set up.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use outlive_protocol::{Clock, Scopes};
+use outlive_transport::TokioClock;
+
+use super::{
+    browser::Cookies,
+    client_document::Documents,
+    identity::Identity,
+    keys::Keys,
+    login_store::{LoginStore, MemoryLoginStore},
+    provider::Provider,
+    proxy::{Admit, AuthProxy, ProxyState, Spans},
+    scopes::ScopeRules,
+    upstream::Upstream,
+};
+use outlive_auth::{
+    fetch::{Fetch, Reach, is_loopback_host},
+    server::ResourceUri,
+};
+
+/// How a proxy is set up. Every limit has a default that is meant for production.
+#[must_use]
+pub struct AuthProxyBuilder {
+    resource: String,
+    upstream: Upstream,
+    issuer: Option<String>,
+    name: Option<String>,
+    scopes: Scopes,
+    grants: Vec<(Scopes, Admit)>,
+    secret: Option<Vec<u8>>,
+    previous: Vec<Vec<u8>>,
+    login_store: Option<Arc<dyn LoginStore>>,
+    max_logins: usize,
+    allow_user: Option<Admit>,
+    spans: Spans,
+    max_body_bytes: usize,
+    fetch: Option<Fetch>,
+    clock: Arc<dyn Clock>,
+}
+
+/// Why a proxy cannot be set up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The URI of the server or of the issuer is none.
+    #[error("`{uri}` cannot be the URI of a server or of a proxy: {why}")]
+    Uri {
+        /// What was given.
+        uri: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The provider cannot be used.
+    #[error("the identity provider cannot be used: {0}")]
+    Upstream(String),
+    /// The secret can be guessed.
+    #[error("the secret is too short; 32 random bytes are enough")]
+    ShortSecret,
+    /// What is kept elsewhere could not be read after a restart, or by another replica.
+    #[error("logins that are kept need a secret that is kept as well; set it with `.secret(…)`")]
+    NoSecret,
+    /// There were no random bytes for a key.
+    #[error("the system gave no random bytes")]
+    NoRandomness,
+}
+
+impl AuthProxyBuilder {
+    pub(super) fn new(resource: String, upstream: Upstream) -> Self {
+        Self {
+            resource,
+            upstream,
+            issuer: None,
+            name: None,
+            scopes: Scopes::NONE,
+            grants: Vec::new(),
+            secret: None,
+            previous: Vec::new(),
+            login_store: None,
+            max_logins: 100_000,
+            allow_user: None,
+            spans: Spans {
+                access: Duration::from_secs(10 * 60),
+                refresh: Duration::from_secs(30 * 86_400),
+                login: Duration::from_secs(10 * 60),
+                consent: Duration::from_secs(30 * 86_400),
+            },
+            max_body_bytes: 16 << 10,
+            fetch: None,
+            clock: Arc::new(TokioClock::new()),
+        }
+    }
+
+    /// What the proxy is called, and where its pages are: at this address, and below it.
+    pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
+        self.issuer = Some(issuer.into());
+        self
+    }
+
+    /// What the server is called on the page that asks for consent; its host if nothing is said.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Sets the base scopes: every user who may log in gets those that the client asks for. A client that
+    /// names no scope gets all of them. [`AuthProxyBuilder::grants`] gives further scopes to some users.
+    pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.scopes = Scopes::of(scopes);
+        self
+    }
+
+    /// Grants scopes to the users for whom `rule` is true. Each call adds a rule.
+    ///
+    /// A scope that is neither a base scope nor granted by a rule is not given to anybody, whatever the
+    /// client asks for: the token has fewer scopes then, and its response says which. The rule is asked
+    /// when a user logs in, and not again while the user stays logged in.
+    ///
+    /// ```
+    /// # use outlive_auth_proxy::{AuthProxy, Upstream};
+    /// # let provider = Upstream::discover("https://id.example.com", "client-id");
+    /// let proxy = AuthProxy::builder("https://mcp.example.com/mcp", provider)
+    ///     .scopes(["mcp"])
+    ///     .grants(["shop:operate"], |user| user.has("groups", ["ops", "admins"]))
+    ///     .build()?;
+    /// # Ok::<(), outlive_auth_proxy::ConfigError>(())
+    /// ```
+    pub fn grants<S: AsRef<str>>(
+        mut self,
+        scopes: impl IntoIterator<Item = S>,
+        rule: impl Fn(&Identity) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.grants.push((Scopes::of(scopes), Arc::new(rule)));
+        self
+    }
+
+    /// The secret that everything is sealed and signed with: 32 random bytes or more, the same for all
+    /// replicas. Without one there is one for as long as the process lives.
+    pub fn secret(mut self, secret: impl Into<Vec<u8>>) -> Self {
+        self.secret = Some(secret.into());
+        self
+    }
+
+    /// A secret from before. What was sealed and signed with it still counts.
+    pub fn previous_secret(mut self, secret: impl Into<Vec<u8>>) -> Self {
+        self.previous.push(secret.into());
+        self
+    }
+
+    /// Sets the store of logins. The default is in memory.
+    pub fn login_store(mut self, store: impl LoginStore) -> Self {
+        self.login_store = Some(Arc::new(store));
+        self
+    }
+
+    /// Sets the maximum number of entries of the store in memory. A login has about three.
+    pub fn max_logins(mut self, max: usize) -> Self {
+        self.max_logins = max;
+        self
+    }
+
+    /// Sets the rule that decides which users may log in. Without it every user of the provider may, which with some
+    /// providers is the whole world.
+    ///
+    /// The proxy asks when a user logs in, and not again while the user stays logged in.
+    pub fn allow_user(mut self, rule: impl Fn(&Identity) -> bool + Send + Sync + 'static) -> Self {
+        self.allow_user = Some(Arc::new(rule));
+        self
+    }
+
+    /// How long an access token is good for. It cannot be revoked, so that should not be long.
+    pub fn access_lifetime(mut self, span: Duration) -> Self {
+        self.spans.access = span;
+        self
+    }
+
+    /// After how long without being used a refresh token is worth nothing.
+    pub fn refresh_lifetime(mut self, span: Duration) -> Self {
+        self.spans.refresh = span;
+        self
+    }
+
+    /// How long somebody may take to log in.
+    pub fn login_lifetime(mut self, span: Duration) -> Self {
+        self.spans.login = span;
+        self
+    }
+
+    /// How long a browser remembers that a client was allowed, so that nobody is asked again; with zero
+    /// it does not. Programs on the user's machine always ask.
+    pub fn consent_lifetime(mut self, span: Duration) -> Self {
+        self.spans.consent = span;
+        self
+    }
+
+    /// How many bytes a request may bring along.
+    pub fn max_body_bytes(mut self, bytes: usize) -> Self {
+        self.max_body_bytes = bytes;
+        self
+    }
+
+    /// How the provider is asked. By default over TLS, in the internet and in private networks.
+    pub fn fetch(mut self, fetch: Fetch) -> Self {
+        self.fetch = Some(fetch);
+        self
+    }
+
+    /// Where time comes from.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The proxy.
+    ///
+    /// # Errors
+    ///
+    /// When an address or the secret cannot be used.
+    pub fn build(self) -> Result<AuthProxy, ConfigError> {
+        let resource = uri(&self.resource)?;
+        let issuer = uri(self.issuer.as_deref().unwrap_or(resource.origin()))?;
+        let base = issuer.path().trim_end_matches('/').to_owned();
+        let origin = issuer.origin().to_owned();
+        let is_tls = origin.starts_with("https:");
+        let keys = match (&self.secret, &self.login_store) {
+            (Some(secret), _) => Keys::new(secret, &self.previous)?,
+            (None, Some(_)) => return Err(ConfigError::NoSecret),
+            (None, None) => Keys::new(&Keys::random_secret()?, &self.previous)?,
+        };
+        let fetch = self.fetch.unwrap_or_else(|| Fetch::new().reach(Reach::Local));
+        let provider = Provider::new(self.upstream, fetch, Arc::clone(&self.clock));
+        provider.check().map_err(ConfigError::Upstream)?;
+        let clock = &self.clock;
+        let memory = || Arc::new(MemoryLoginStore::with_clock(self.max_logins, Arc::clone(clock)));
+        Ok(AuthProxy(Arc::new(ProxyState {
+            issuer: format!("{origin}{base}"),
+            name: self.name.unwrap_or_else(|| host(resource.origin()).to_owned()),
+            origin,
+            base,
+            resource,
+            scopes: ScopeRules::new(self.scopes, self.grants),
+            keys,
+            cookies: Cookies { is_tls },
+            logins: self.login_store.unwrap_or_else(|| memory()),
+            provider,
+            documents: Documents::new(!is_tls, Arc::clone(clock)),
+            allow_user: self.allow_user,
+            spans: self.spans,
+            max_body_bytes: self.max_body_bytes,
+            clock: Arc::clone(clock),
+        })))
+    }
+}
+
+/// Reads the address of a server. Cookies and codes go there: over TLS, unless it is this machine.
+fn uri(text: &str) -> Result<ResourceUri, ConfigError> {
+    let bad = |why| ConfigError::Uri { uri: text.to_owned(), why };
+    let uri = ResourceUri::parse(text).map_err(bad)?;
+    let is_safe = uri.origin().starts_with("https:") || is_loopback_host(host(uri.origin()));
+    if is_safe { Ok(uri) } else { Err(bad("it must be `https:` unless it is this machine")) }
+}
+
+/// The host of an origin, without its port.
+fn host(origin: &str) -> &str {
+    let authority = origin.split_once("://").map_or(origin, |(_, authority)| authority);
+    match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|it| it.is_ascii_digit()) => host,
+        _ => authority,
+    }
+}
+
+// Every setting is named, and a new one has to be: `docs/limits.md` is held against this.
+impl fmt::Debug for AuthProxyBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            resource: _,
+            upstream: _,
+            issuer,
+            name,
+            scopes,
+            grants,
+            secret: _,
+            previous: _,
+            login_store: _,
+            max_logins,
+            allow_user,
+            spans: Spans { access, refresh, login, consent },
+            max_body_bytes,
+            fetch: _,
+            clock: _,
+        } = self;
+        f.debug_struct("AuthProxyBuilder")
+            .field("issuer", issuer)
+            .field("name", name)
+            .field("scopes", &format_args!("{scopes}"))
+            .field("grants", &!grants.is_empty())
+            .field("secret", &format_args!("…"))
+            .field("previous_secret", &format_args!("…"))
+            .field("login_store", &format_args!("…"))
+            .field("max_logins", max_logins)
+            .field("allow_user", &allow_user.is_some())
+            .field("access_lifetime", access)
+            .field("refresh_lifetime", refresh)
+            .field("login_lifetime", login)
+            .field("consent_lifetime", consent)
+            .field("max_body_bytes", max_body_bytes)
+            .field("fetch", &format_args!("…"))
+            .field("clock", &format_args!("…"))
+            .finish()
+    }
+}

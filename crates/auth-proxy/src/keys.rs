@@ -1,0 +1,111 @@
+//! The keys of the proxy, which come of one secret: one seals what others carry and keep for us, the
+//! other signs our tokens.
+
+use outlive_protocol::Seal;
+use ring::hmac;
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::builder::ConfigError;
+use outlive_auth::jose::{Algorithm, JwkSet, SigningKey, encode_base64url};
+
+/// The least that a secret has: what nobody can guess.
+const LEAST: usize = 32;
+
+/// Keys to seal and to sign with.
+#[derive(Debug)]
+pub(super) struct Keys {
+    seal: Seal,
+    signing: SigningKey,
+    /// The public halves, those of secrets before included: their tokens are still out.
+    pub(super) published: JwkSet,
+}
+
+impl Keys {
+    /// The keys of a secret; what was made with the ones before is still taken.
+    pub(super) fn new(secret: &[u8], previous: &[Vec<u8>]) -> Result<Self, ConfigError> {
+        if [secret].into_iter().chain(previous.iter().map(Vec::as_slice)).any(|it| it.len() < LEAST)
+        {
+            return Err(ConfigError::ShortSecret);
+        }
+        let signing = signing_key(secret)?;
+        let mut published = vec![signing.public()];
+        let mut seal = Seal::new(derived(secret, "outlive proxy: seal"));
+        for one in previous {
+            published.push(signing_key(one)?.public());
+            seal = seal.with_previous(derived(one, "outlive proxy: seal"));
+        }
+        Ok(Self { seal, signing, published: JwkSet::new(published) })
+    }
+
+    /// A secret that nobody else has.
+    pub(super) fn random_secret() -> Result<Vec<u8>, ConfigError> {
+        Seal::random_key().map(Vec::from).map_err(|_| ConfigError::NoRandomness)
+    }
+
+    /// Seals a value. It opens in the same context only.
+    pub(super) fn seal(&self, value: &impl Serialize, context: &[&str]) -> Option<String> {
+        self.seal.seal(&serde_json::to_vec(value).ok()?, context)
+    }
+
+    /// Opens what was sealed here, in the same context.
+    pub(super) fn open<T: DeserializeOwned>(&self, text: &str, context: &[&str]) -> Option<T> {
+        serde_json::from_slice(&self.seal.open(text, context)?).ok()
+    }
+
+    /// An access token that says this.
+    pub(super) fn sign(&self, claims: &impl Serialize) -> Option<String> {
+        self.signing.sign("at+jwt", claims).ok()
+    }
+}
+
+/// Random text that nobody guesses.
+pub(super) fn random() -> Option<String> {
+    Seal::random_key().ok().map(encode_base64url)
+}
+
+/// Names a text by its hash.
+pub(super) fn digest(text: &str) -> String {
+    encode_base64url(ring::digest::digest(&ring::digest::SHA256, text.as_bytes()))
+}
+
+fn derived(secret: &[u8], purpose: &str) -> [u8; 32] {
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), purpose.as_bytes());
+    tag.as_ref().try_into().expect("HMAC-SHA-256 has its length")
+}
+
+/// An Ed25519 key: its private half is any 32 bytes.
+fn signing_key(secret: &[u8]) -> Result<SigningKey, ConfigError> {
+    /// What stands before those bytes in PKCS#8 (RFC 8410 section 7).
+    const HEAD: [u8; 16] = [
+        0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04,
+        0x20,
+    ];
+    let seed = derived(secret, "outlive proxy: sign");
+    let key = SigningKey::from_pkcs8(Algorithm::EdDsa, &[&HEAD[..], &seed].concat());
+    let key = key.map_err(|_| ConfigError::NoRandomness)?;
+    let id = key.public().thumbprint();
+    Ok(key.with_id(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Keys;
+    use outlive_auth::jose::{Algorithms, Jws};
+
+    #[test]
+    fn replicas_with_one_secret_have_one_key_and_what_was_before_still_counts() {
+        let old = Keys::new(&[1; 32], &[]).unwrap();
+        let new = Keys::new(&[2; 32], &[vec![1; 32]]).unwrap();
+        let other = Keys::new(&[3; 32], &[]).unwrap();
+        let (sealed, token) = (old.seal(&"it", &["a"]).unwrap(), old.sign(&["it"]).unwrap());
+        let token = Jws::parse(&token).unwrap();
+        for (keys, good) in
+            [(&Keys::new(&[1; 32], &[]).unwrap(), true), (&new, true), (&other, false)]
+        {
+            assert_eq!(keys.open::<String>(&sealed, &["a"]).is_some(), good);
+            assert_eq!(keys.open::<String>(&sealed, &["b"]), None);
+            assert_eq!(token.verify_with(&keys.published, Algorithms::ALL).is_ok(), good);
+        }
+        assert!(Keys::new(&[1; 31], &[]).is_err());
+    }
+}
