@@ -44,7 +44,9 @@ mod heartbeat;
 mod inputs;
 #[cfg(unix)]
 mod jobs;
+mod line;
 mod lines;
+mod names;
 mod output;
 mod pipes;
 #[cfg(unix)]
@@ -70,14 +72,6 @@ pub use unsupervised::{Job, Jobs, supervise};
 pub use control::{ControlMode, InputLine, Progress};
 pub use error::{Error, Result};
 pub use heartbeat::record_heartbeat;
-pub use lines::{Line, Position};
+pub use line::{Line, MAX_LINE, Position};
+pub use names::{JOB_VARIABLE, SUPERVISE};
 pub use spec::{Event, Exit, How, JobInfo, JobSpec, State, WaitsFor};
-
-/// First argument of a program that is to run as a supervisor; the second is the folder of the job.
-pub const SUPERVISE: &str = "__supervise";
-
-/// Environment variable that names the job of a command. Its value is different for every job.
-pub const JOB_VARIABLE: &str = "OUTLIVE_JOB";
-
-/// Longest line in bytes. A longer line is read in pieces of this length.
-pub const MAX_LINE: usize = 64 << 10;

@@ -6,31 +6,11 @@ use std::{
     path::PathBuf,
 };
 
-use serde::{Deserialize, Serialize};
-
 use super::{
-    Event, MAX_LINE,
     control::{Records, What},
+    line::{Line, MAX_LINE, Position},
+    spec::Event,
 };
-
-/// Line of output, or a piece of one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
-    /// Printed bytes without the line end. They need not be UTF-8.
-    pub bytes: Vec<u8>,
-    /// Whether the line ends here. If not, the next one continues it, because the line is longer than
-    /// [`MAX_LINE`](super::MAX_LINE), an input request stands inside it, or the output ends without a line end.
-    pub ended: bool,
-}
-
-/// Position of a reader.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Position {
-    /// Number of lines that were read.
-    pub line: u64,
-    /// Number of bytes that were read.
-    pub offset: u64,
-}
 
 /// A reader of the files `out` and `events`: lines, and what was recorded between them.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     control::{ControlMode, InputLine, Progress},
-    lines::Line,
+    line::Line,
 };
 
 /// Command to run, and its limits.

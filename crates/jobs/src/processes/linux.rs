@@ -10,7 +10,7 @@ use rustix::process::{
     set_child_subreaper, waitpid,
 };
 
-use super::{super::JOB_VARIABLE, Kin};
+use super::{super::names::JOB_VARIABLE, kin::Kin};
 
 /// A process that is alive.
 #[derive(Debug)]

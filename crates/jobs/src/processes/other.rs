@@ -4,7 +4,7 @@ use std::{io, process::Command};
 
 use rustix::process::{Pid, Signal};
 
-use super::Kin;
+use super::kin::Kin;
 
 /// Nobody: there is no list of processes.
 #[derive(Debug)]

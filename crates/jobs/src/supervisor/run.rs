@@ -34,7 +34,7 @@ use super::{
     },
     control::{Control, Followers, Request},
     messages::Messages,
-    say_ready,
+    ready::say_ready,
 };
 
 /// How long others may hold the command's output open after it has exited.

@@ -1,0 +1,292 @@
+//! The jobs of a folder, and one job, where commands are children of the server.
+
+use std::{
+    collections::HashMap,
+    fs,
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::{
+    super::{
+        control::Progress,
+        error::{Error, Result},
+        files::{is_id, now, read_optional},
+        inputs::check_response,
+        line::Position,
+        lines::Reader,
+        spec::{Event, Exit, How, JobInfo, JobSpec, State},
+    },
+    run::{self, News, Request},
+};
+
+/// The jobs of one folder.
+#[derive(Clone, Debug)]
+pub struct Jobs {
+    folder: PathBuf,
+    running: Running,
+}
+
+/// The commands that are children of this process.
+type Running = Arc<Mutex<HashMap<String, Link>>>;
+
+/// The way to a command that runs.
+#[derive(Clone, Debug)]
+struct Link {
+    news: watch::Receiver<News>,
+    requests: mpsc::Sender<Request>,
+    started_at: u64,
+    label: Option<String>,
+}
+
+impl Jobs {
+    /// Opens the folder of jobs, `<data>/jobs`, and makes it if it is missing.
+    pub fn open(folder: &Path) -> Result<Self> {
+        fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
+        let folder = std::path::absolute(folder).map_err(Error::io("find", folder))?;
+        Ok(Self { folder, running: Running::default() })
+    }
+
+    /// Starts a command under this id. If the job exists, returns it instead, whatever it runs.
+    #[expect(clippy::unused_async, reason = "as where there is a supervisor")]
+    pub async fn start_or_find(&self, id: &str, spec: &JobSpec) -> Result<Job> {
+        let path = self.path(id)?;
+        // The folder is the claim. Nobody finds it without its command, because that is entered under the same guard.
+        let mut running = lock(&self.running);
+        match fs::create_dir(&path) {
+            Ok(()) => {
+                let started = run::start(&path, spec.clone());
+                let (news, requests) = started.map_err(Error::io("keep output in", &path))?;
+                let label = spec.label.clone();
+                let link = Link { news, requests, started_at: now(), label };
+                running.insert(id.to_owned(), link);
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(Error::io("make", &path)(error)),
+        }
+        drop(running);
+        self.job(id, path)
+    }
+
+    /// Returns the job with this id, to be read from its first line.
+    #[expect(clippy::unused_async, reason = "as where there is a supervisor")]
+    pub async fn find(&self, id: &str) -> Result<Option<Job>> {
+        let path = self.path(id)?;
+        if path.is_dir() { self.job(id, path).map(Some) } else { Ok(None) }
+    }
+
+    /// Lists all jobs.
+    pub fn list(&self) -> Result<Vec<JobInfo>> {
+        let problem = || Error::io("list the jobs in", &self.folder);
+        let mut jobs = Vec::new();
+        for entry in fs::read_dir(&self.folder).map_err(problem())? {
+            let name = entry.map_err(problem())?.file_name();
+            if let Some(id) = name.to_str().filter(|name| is_id(name)) {
+                jobs.push(self.info(id).map_err(problem())?);
+            }
+        }
+        Ok(jobs)
+    }
+
+    /// Returns the state of a job, or `None` if there is no such job.
+    pub fn state(&self, id: &str) -> Result<Option<State>> {
+        let path = self.path(id)?;
+        if !path.is_dir() {
+            return Ok(None);
+        }
+        let info = self.info(id).map_err(Error::io("look into", &path))?;
+        Ok(Some(info.state))
+    }
+
+    /// Returns whether a job runs.
+    pub fn may_run(&self, id: &str) -> Result<bool> {
+        self.path(id)?;
+        Ok(lock(&self.running).get(id).is_some_and(|link| !link.news.borrow().over))
+    }
+
+    /// Returns whether a job has ended and its exit is recorded.
+    pub fn has_ended(&self, id: &str) -> Result<bool> {
+        let folder = self.path(id)?;
+        Ok(exit(&folder).map_err(Error::io("look into", &folder))?.is_some())
+    }
+
+    /// Removes the folder of a job that has ended. Returns `Ok` too if there is no such job.
+    pub fn remove(&self, id: &str) -> Result<()> {
+        let path = self.path(id)?;
+        let mut running = lock(&self.running);
+        if running.get(id).is_some_and(|link| !link.news.borrow().over) {
+            return Err(Error::NotEnded(id.to_owned()));
+        }
+        running.remove(id);
+        match fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(Error::io("remove", &path)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn job(&self, id: &str, folder: PathBuf) -> Result<Job> {
+        let link = lock(&self.running).get(id).cloned();
+        if link.is_none() && exit(&folder).map_err(Error::io("look into", &folder))?.is_none() {
+            let lost = Exit::silent(How::Lost, now());
+            run::write_exit(&folder, &lost).map_err(Error::io("settle", &folder))?;
+        }
+        let reader = reader(&folder, Position::default());
+        Ok(Job { folder, reader, after: 0, link, heard: None, heard_progress: None })
+    }
+
+    fn info(&self, id: &str) -> io::Result<JobInfo> {
+        let folder = self.folder.join(id);
+        let link = lock(&self.running).get(id).cloned();
+        let exit = exit(&folder)?;
+        let news = link.as_ref().map(|link| link.news.borrow().clone());
+        let state = match (&news, exit) {
+            (_, Some(exit)) => State::Ended { ended_at: exit.ended_at },
+            (Some(_), None) => State::Running,
+            (None, None) => State::Lost,
+        };
+        let is_running = state == State::Running;
+        Ok(JobInfo {
+            id: id.to_owned(),
+            note: read_optional(&folder.join(NOTE))?,
+            label: link.as_ref().and_then(|link| link.label.clone()).filter(|_| is_running),
+            state,
+            started_at: link.map(|link| link.started_at),
+            waits_for: news.and_then(|news| news.waits_for).filter(|_| is_running),
+        })
+    }
+
+    fn path(&self, id: &str) -> Result<PathBuf> {
+        if is_id(id) { Ok(self.folder.join(id)) } else { Err(Error::BadId(id.to_owned())) }
+    }
+}
+
+const NOTE: &str = "note";
+
+fn reader(folder: &Path, position: Position) -> Reader {
+    Reader::new(folder.join(run::OUT), folder.join(run::EVENTS), position)
+}
+
+fn exit(folder: &Path) -> io::Result<Option<Exit>> {
+    Ok(read_optional(&folder.join(run::EXIT))?
+        .map(|text| serde_json::from_str(&text))
+        .transpose()?)
+}
+
+// Nothing awaits while it is held, and who panics leaves the map whole.
+fn lock(running: &Running) -> MutexGuard<'_, HashMap<String, Link>> {
+    running.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One run of a command. Several readers may read the same job, each from its own position.
+#[derive(Debug)]
+pub struct Job {
+    folder: PathBuf,
+    reader: Reader,
+    /// So many lines are left out.
+    after: u64,
+    /// None if it was over before this process.
+    link: Option<Link>,
+    /// The last status that was told.
+    heard: Option<String>,
+    heard_progress: Option<Progress>,
+}
+
+impl Job {
+    /// Reads from a position that [`Job::position`] returned.
+    #[must_use]
+    pub fn read_from(mut self, position: Position) -> Self {
+        self.reader = reader(&self.folder, position);
+        self.after = 0;
+        self
+    }
+
+    /// Skips the first `count` lines, also those that the command has not printed yet.
+    #[must_use]
+    pub fn after_line(self, count: u64) -> Self {
+        Self { after: count, ..self.read_from(Position::default()) }
+    }
+
+    /// Returns the position from which [`Job::next`] reads.
+    pub fn position(&self) -> Position {
+        self.reader.position()
+    }
+
+    /// Returns the next event: lines, input requests and gaps in the order of the output, and the newest status and
+    /// progress between them. After the last one, every call returns the exit.
+    ///
+    /// Cancel safe: dropping the future loses no event.
+    pub async fn next(&mut self) -> Result<Event> {
+        let problem = Error::io("read the output in", &self.folder);
+        self.read_next().await.map_err(problem)
+    }
+
+    async fn read_next(&mut self) -> io::Result<Event> {
+        loop {
+            let news = self.link.as_mut().map(|link| link.news.borrow_and_update().clone());
+            let over = news.as_ref().is_none_or(|news| news.over);
+            if let Some(event) = self.reader.next(over)? {
+                if self.reader.position().line <= self.after && matches!(event, Event::Line(_)) {
+                    continue;
+                }
+                return Ok(event);
+            }
+            let (status, progress) = news.map(|news| (news.status, news.progress)).unzip();
+            let (status, progress) = (status.flatten(), progress.flatten());
+            if let Some(progress) = progress.filter(|new| self.heard_progress.as_ref() != Some(new))
+            {
+                self.heard_progress = Some(progress.clone());
+                return Ok(Event::Progress(progress));
+            }
+            if let Some(status) = status.filter(|status| self.heard.as_ref() != Some(status)) {
+                self.heard = Some(status.clone());
+                return Ok(Event::Status(status));
+            }
+            match &mut self.link {
+                // Who would tell is gone only after the end.
+                Some(link) if !over => drop(link.news.changed().await),
+                _ => {
+                    let lost = || Exit::silent(How::Lost, now());
+                    return Ok(Event::Exit(exit(&self.folder)?.unwrap_or_else(lost)));
+                }
+            }
+        }
+    }
+
+    /// Sends a response to the input request with this number; the first request of a job has 1.
+    ///
+    /// Only the first response to a request counts. Returns `Ok` too if the command has exited or does not read.
+    pub async fn respond(&self, number: u32, line: &str) -> Result<()> {
+        check_response(line)?;
+        let Some(link) = &self.link else { return Ok(()) };
+        let (taken, response) = oneshot::channel();
+        let request = Request::Respond { number, line: line.to_owned(), taken };
+        if link.requests.send(request).await.is_err() {
+            return Ok(());
+        }
+        response.await.unwrap_or(Ok(())).map_err(Error::ResponseRejected)
+    }
+
+    /// Ends the job. Returns when the exit is written, also if the job had ended before.
+    pub async fn end(&self) -> Result<()> {
+        let Some(link) = &self.link else { return Ok(()) };
+        let _ = link.requests.send(Request::End).await;
+        let _ = link.news.clone().wait_for(|news| news.over).await;
+        Ok(())
+    }
+
+    /// Records the owner of the job, which [`JobInfo::note`] returns.
+    pub fn set_note(&self, note: &str) -> Result<()> {
+        fs::write(self.folder.join(NOTE), note)
+            .map_err(Error::io("write the note in", &self.folder))
+    }
+}
+
+/// Fails, because there is no supervisor on this system.
+pub fn supervise(job: &Path) -> Result<()> {
+    Err(Error::Unsupported(job.to_owned()))
+}
