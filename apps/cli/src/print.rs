@@ -65,7 +65,7 @@ pub(crate) fn page(text: &str) -> io::Result<()> {
     to_stdout(&painted(text, *IS_SHOWN, console::colors_enabled()))
 }
 
-/// Writes a line for people to standard error. Nobody who can read it is no failure.
+/// Writes a line for people to standard error. A closed standard error is no failure.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", visible(text));
 }

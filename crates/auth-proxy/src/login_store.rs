@@ -120,7 +120,7 @@ impl MemoryLoginStore {
         }
         if entries.len() >= self.max && !entries.contains_key(key) {
             entries.retain(|_, (_, until)| now < *until);
-            // Nobody who is logged in makes room for somebody who is not.
+            // An entry that is still valid is never removed to make room for a new one.
             if entries.len() >= self.max {
                 return Err(LoginStoreError::new("there is no room for more; raise `max_logins`"));
             }

@@ -317,7 +317,7 @@ fn spawn_supervisor(folder: &Folder, program: Option<PathBuf>) -> io::Result<Chi
         command.envs(std::env::vars_os().filter(|(name, _)| !spec.withholds(name)));
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(folder.append_to("log")?);
-    // Tokio asks after it when it has ended, also if nobody here waits any more.
+    // Tokio reaps the process when it has ended, also if no caller waits for it any more.
     Command::from(command).spawn()
 }
 

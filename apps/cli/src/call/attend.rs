@@ -24,7 +24,7 @@ use crate::{
 /// How long the answer of a call that the user leaves is waited for: it may be a task, which can be come back to.
 const LAST_WORD: Duration = Duration::from_millis(100);
 
-/// How long a server may be away before the user is told.
+/// How long a server may be unreachable before the program tells the user.
 pub(crate) const OUTAGE_GRACE: Duration = Duration::from_secs(3);
 
 /// Why nobody sits with a call any more.
@@ -59,7 +59,7 @@ pub(crate) enum Begun {
 /// A server that does not answer.
 struct Outage {
     why: String,
-    /// When the user is told of it; `None` if that is done.
+    /// When the program tells the user; `None` once it has.
     tell_at: Option<Instant>,
 }
 

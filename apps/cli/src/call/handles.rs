@@ -43,7 +43,7 @@ pub(crate) struct Handles {
     /// Where calls that are new here come from.
     origin: Arc<Origin>,
     /// The call that this process has to do with, as it was last saved. Locked while it is being saved, so that
-    /// nobody finds a file that says more than this.
+    /// no reader finds a file that is newer than this.
     mine: Arc<Mutex<Option<SavedCall>>>,
     is_unsaved: Arc<AtomicBool>,
     screen: Arc<Screen>,

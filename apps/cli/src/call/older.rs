@@ -44,7 +44,7 @@ impl OlderServers {
             true => drop(self.met.insert(server.to_owned(), wall_clock())),
             false => drop(self.met.remove(server)),
         }
-        // What is not remembered is found out again.
+        // If the file cannot be written, the next command probes the server again.
         let _ = self.save();
     }
 

@@ -204,7 +204,7 @@ async fn look(
     client.close().await;
 }
 
-/// What a task has asked and printed so far.
+/// Input requests and output of a task so far.
 #[derive(Default)]
 struct Asking {
     /// The keys of the questions that are open.

@@ -1,4 +1,4 @@
-//! What the supervisor does with the messages of its command, and with the responses to them.
+//! Handles the messages of a command, and the responses to its input requests.
 
 use std::{io, time::Duration};
 

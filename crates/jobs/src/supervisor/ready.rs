@@ -1,11 +1,11 @@
-//! What a supervisor says to the server that has started it.
+//! Tells the server that has started a supervisor that the supervisor is ready.
 
 use std::{
     fs::File,
     io::{self, Write},
 };
 
-/// What a supervisor prints once the command has been started, or could not be.
+/// Line that a supervisor prints once it has started the command, or has failed to.
 pub(crate) const READY: &str = "ready";
 
 /// Tells the server that it need not wait any longer, and lets go of it.

@@ -42,7 +42,7 @@ fn watch_over(folder: &Folder) -> Result<()> {
     let problem = |doing| Error::io(doing, folder.path());
     // Never to be dropped, and no other handle of the file may be closed here: that would give the lock back.
     let Some(_lock) = folder.hold().map_err(problem("take the lock of"))? else { return Ok(()) };
-    // Nobody else begins as long as the lock is held. Somebody may have done it before.
+    // No other supervisor starts the command while this one holds the lock. An earlier one may have.
     if folder.begun().map_err(problem("look into"))?.is_some() {
         return Ok(());
     }

@@ -87,7 +87,7 @@ fn older_server_is_asked_once_what_it_does_not_know() {
         assert_eq!(found["version"], "2025-06-18", "{found}");
         assert_eq!(unknown(), 1);
     }
-    // Neither is one that is told which version to speak.
+    // A client with a fixed version does not probe either.
     let other = Outlive::new();
     let pinned = other.run(&["inspect", "--version", "2025-06-18", &server]);
     assert!(pinned.code == 0 && unknown() == 1, "{pinned:?}");

@@ -1,4 +1,4 @@
-//! Servers that are away while a task runs: whoever waits is told, and goes on when they are back.
+//! A server that is unreachable while a task runs: the program tells its user, and continues when the server is back.
 
 use std::{fs, process::Child};
 
@@ -107,7 +107,7 @@ async fn call_that_may_have_been_done_keeps_its_handle_when_its_server_is_gone()
     let begun = outlive.folder.file("hold.begun");
     until("the command runs", || fs::exists(&begun).unwrap().then_some(())).await;
     place.kill();
-    // Long enough for tries that find nobody. What a slow machine has not tried by then is not seen here.
+    // Time for retries that find no server. On a slow machine fewer retries happen, and the test shows less.
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     assert_eq!(outlive.written().len(), 1, "it may have been done");
     call.process.kill().unwrap();

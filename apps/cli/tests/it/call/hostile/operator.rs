@@ -76,7 +76,7 @@ fn send(address: &str, head: &str, body: &str) {
     stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
     let length = body.len();
     let request = format!("{head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}");
-    // Who is refused early may not be read to the end.
+    // A server that refuses a request early may not read it to its end.
     let _ = stream.write_all(request.as_bytes());
     let _ = stream.read_to_end(&mut Vec::new());
 }
@@ -85,7 +85,7 @@ fn send(address: &str, head: &str, body: &str) {
 fn requests(address: &str, token: &str) {
     let (line, rest) =
         harm("header").split_once('\r').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
-    // What no header may have is left out, so that what it may have is read.
+    // Bytes that no header may contain are left out, so that the server reads the rest.
     let value: String = line.chars().filter(|char| !char.is_ascii_control()).collect();
     let body = json!({"jsonrpc": "2.0", "id": harm("id"), "method": harm("method"), "params": {"name": harm("name"),
         "_meta": {"io.modelcontextprotocol/protocolVersion": harm("version"), "progressToken": harm("token"),
@@ -136,7 +136,7 @@ async fn calls(url: &str, token: &str) {
         .connect(url)
         .await
         .unwrap();
-    // What comes of them is the client's matter; what the operator sees is looked at.
+    // The responses do not matter here: the test checks what the operator sees.
     let _ = client.call_tool("say", json!({"text": harm("printed")})).await;
     let _ =
         client.call_tool("say", json!({"text": harm("no-choice"), harm("no-argument"): 1})).await;
@@ -224,7 +224,7 @@ async fn hostile_callers_and_files_do_not_steer_the_terminal_of_an_operator() {
     let unknown = harm("word");
     driver.run(&["jobs", "end", &unknown, "--data", &data]).check(Kind::Talk, &["word"]);
 
-    // What is wrong with a file is said with its words.
+    // An error about a file quotes the file.
     let wrong = place.join(harm("file"));
     let [key, tool, value] = ["key", "tool", "value"].map(|word| toml(&harm(word)));
     let mistakes = format!(
