@@ -11,7 +11,7 @@ use outlive::{
     http::SseReader,
     server::{Args, Server, Tool},
 };
-use outlive_protocol::{Accepted, Arrival, Endpoint, InFlight, Principal, Run, era};
+use outlive_protocol::{Accepted, Endpoint, InFlight, MessageContext, Principal, Run, era};
 
 /// Any bytes as a message on a pipe: it is answered, refused or ignored; what is said is JSON on
 /// one line.
@@ -88,9 +88,9 @@ fn check(line: &[u8]) {
     }
 }
 
-fn arrival(http: Option<http::request::Parts>) -> Arrival<'static> {
+fn arrival(http: Option<http::request::Parts>) -> MessageContext<'static> {
     static RUNNING: OnceLock<InFlight> = OnceLock::new();
-    Arrival {
+    MessageContext {
         principal: Principal::LOCAL,
         session: None,
         in_flight: Some(RUNNING.get_or_init(InFlight::default)),
@@ -112,8 +112,8 @@ fn endpoint() -> &'static Endpoint {
         let echo = Tool::new("echo", |Args(echo): Args<Echo>| async move { echo.message });
         Server::builder("fuzz", "0")
             .tool(echo)
-            .offer_prompts()
-            .offer_resources()
+            .advertise_prompts()
+            .advertise_resources()
             .build()
             .expect("it builds")
             .endpoint()

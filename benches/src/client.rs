@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use outlive::{
-    client::{Client, Program, Target, texts},
+    client::{ChildProcess, Client, Target, result_text},
     wire::Version,
 };
 use serde::Serialize;
@@ -44,11 +44,12 @@ async fn connect(version: &str, connections: usize, target: &[&str]) -> Result<V
         let target = match target {
             [url] => Target::from(*url),
             ["--", program, arguments @ ..] => {
-                Target::from(Program::new(*program).args(arguments.iter().copied()))
+                Target::from(ChildProcess::new(*program).args(arguments.iter().copied()))
             }
             _ => bail!("a server is named by its URL, or by `--`, a program and its arguments"),
         };
-        let connecting = Client::builder("bench", "1.0.0").version(version).connect(target);
+        let connecting =
+            Client::builder("bench", "1.0.0").protocol_version(version).connect(target);
         clients.push(Box::pin(connecting).await?);
     }
     Ok(clients)
@@ -70,7 +71,7 @@ async fn call(clients: &[Client], in_flight: usize, time: Duration) -> Result<u6
             let mut answered = 0_u64;
             while Instant::now() < end {
                 let result = client.call_tool("echo", Echo { message: TEXT }).await?;
-                ensure!(texts(&result) == TEXT, "not the answer to our call: {result:?}");
+                ensure!(result_text(&result) == TEXT, "not the answer to our call: {result:?}");
                 answered += 1;
             }
             anyhow::Ok(answered)

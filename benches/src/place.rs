@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use outlive_tasks::{
-    Restored,
+    JournalSnapshot,
     store::{NewTask, PostgresOptions, PostgresStore, SqliteStore, Store, TaskId},
 };
 use serde_json::value::RawValue;
@@ -212,16 +212,16 @@ pub(crate) fn new_task(id: String, principal: String) -> NewTask {
     NewTask {
         id: TaskId::new(id),
         principal,
-        kind: KIND.to_owned(),
+        tool: KIND.to_owned(),
         origin: ORIGIN.to_owned(),
         // As every caller of that dialect has them.
         listed: false,
         request: REQUEST.clone(),
         ttl: Some(Duration::from_secs(24 * 3600)),
         max_ttl: Duration::from_secs(30 * 24 * 3600),
-        journal: Restored::default(),
+        journal: JournalSnapshot::default(),
         worker: None,
-        once: None,
+        idempotency: None,
         clean_up: false,
         quota: 100_000_000,
         max_bytes: u64::MAX,

@@ -74,7 +74,7 @@ fn a_caller_with_a_known_token() {
             jose::{Algorithm, JwkSet, SigningKey},
             server::{Issuer, ResourceServer},
         },
-        http::{Authenticator as _, Verdict},
+        http::{AuthDecision, Authenticator as _},
     };
 
     let key = SigningKey::generate(Algorithm::Es256).expect("a key");
@@ -91,9 +91,9 @@ fn a_caller_with_a_known_token() {
     let token = key.sign("at+jwt", &claims).expect("a token");
     let request = http::Request::post("/mcp").header("authorization", format!("Bearer {token}"));
     let (parts, ()) = request.body(()).expect("a request").into_parts();
-    assert!(matches!(auth.authenticate(&parts), Verdict::Now(Ok(_))), "it is good");
+    assert!(matches!(auth.authenticate(&parts), AuthDecision::Now(Ok(_))), "it is good");
     let seen = allocation_counter::measure(|| {
-        assert!(matches!(auth.authenticate(&parts), Verdict::Now(Ok(_))), "it is still good");
+        assert!(matches!(auth.authenticate(&parts), AuthDecision::Now(Ok(_))), "it is still good");
     });
     assert_eq!(seen.count_total, 0, "a token that is known costs no memory");
 }

@@ -21,7 +21,7 @@ pub fn everything(config: TaskConfig) -> Result<Server, BuildError> {
     let builder = Server::builder("outlive-everything", env!("CARGO_PKG_VERSION"))
         .title("Outlive everything server")
         .instructions("One of everything, for the conformance suite.")
-        .logging();
+        .logging(true);
     let builder = interop::add(tasks::add(builder.tasks(config)));
     let builder = questions::add(prompts::add(resources::add(tools::add(skills::add(builder)))));
     let server = builder.build()?;

@@ -1,6 +1,6 @@
 //! The prompts of the suite.
 
-use outlive::server::{Args, ContentBlock, Partial, Prompt, PromptMessage, ServerBuilder};
+use outlive::server::{Args, CompletionInput, ContentBlock, Prompt, PromptMessage, ServerBuilder};
 
 use crate::tools::{PNG, resource};
 
@@ -37,7 +37,7 @@ async fn with_arguments(Args(Two { arg1, arg2 }): Args<Two>) -> String {
     format!("Prompt with arguments: arg1='{arg1}', arg2='{arg2}'")
 }
 
-async fn complete(partial: Partial) -> Vec<String> {
+async fn complete(partial: CompletionInput) -> Vec<String> {
     ["test", "testing", "value"]
         .iter()
         .filter(|word| word.starts_with(&partial.value))

@@ -230,7 +230,9 @@ async fn rounds(cx: Durable) -> Result<String> {
 async fn capable(cx: Durable) -> Result<String> {
     match cx.elicit::<Name>("user_name", "What is your name?").await {
         Ok(Name { name }) => Ok(name),
-        Err(error) if matches!(error.durable(), Some(DurableError::MissingCapability { .. })) => {
+        Err(error)
+            if matches!(error.durable_error(), Some(DurableError::MissingCapability { .. })) =>
+        {
             Ok(text(&cx.sample("name", question("Make up a name")).await?))
         }
         Err(error) => Err(error),

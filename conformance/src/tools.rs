@@ -111,13 +111,13 @@ async fn logging(cx: Cx) -> &'static str {
 }
 
 async fn reconnection(cx: Cx) -> &'static str {
-    cx.disconnect(Duration::from_millis(200));
+    cx.close_stream(Duration::from_millis(200));
     tokio::time::sleep(2 * PAUSE).await;
     "Reconnection test completed successfully."
 }
 
 async fn missing_capability(cx: Cx) -> Result<&'static str> {
-    cx.require(&json!({"sampling": {}}))?;
+    cx.require_capabilities(&json!({"sampling": {}}))?;
     Ok("the client can sample")
 }
 

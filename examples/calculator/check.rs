@@ -1,7 +1,7 @@
 //! The calculator calculates, explains its errors, and greets.
 
 use anyhow::{Result, ensure};
-use outlive::client::texts;
+use outlive::client::result_text;
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, expect, shown};
@@ -9,18 +9,18 @@ use crate::stage::{Stage, expect, shown};
 pub(crate) async fn check(stage: Stage) -> Result<()> {
     let (client, _server) = stage.connect().await?;
     let sum = client.call_tool("add", json!({"a": 2, "b": 40.5})).await?;
-    expect(texts(&sum), r#"{"value":42.5}"#)?;
+    expect(result_text(&sum), r#"{"value":42.5}"#)?;
     // Held against the schema that the tool has for it.
     let sum: Value = client.call_tool("add", json!({"a": 2, "b": 40.5})).structured().await?;
     expect(sum, json!({"value": 42.5}))?;
 
     let failed = client.call_tool("divide", json!({"a": 1, "b": 0})).await?;
     expect(failed.is_error, true)?;
-    expect(texts(&failed), "b is 0; choose another divisor")?;
+    expect(result_text(&failed), "b is 0; choose another divisor")?;
 
     let wrong = client.call_tool("add", json!({"a": 1, "b": "two"})).await?;
     expect(wrong.is_error, true)?;
-    ensure!(texts(&wrong).contains("/b"), "{wrong:?}");
+    ensure!(result_text(&wrong).contains("/b"), "{wrong:?}");
 
     let greeting = client.read_resource("greeting://Ada%20L.").await?;
     expect(shown(&greeting)?["contents"][0]["text"].clone(), "Hello, Ada L.!")

@@ -11,7 +11,8 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use outlive::{
     client::{
-        Answer, Answers, Ask, Client, ClientBuilder, Error, Program, Question, Stderr, Target,
+        ChildProcess, Client, ClientBuilder, Error, InputCallbacks, InputKind, InputResponse,
+        PendingInput, Stderr, Target,
     },
     wire::Version,
 };
@@ -63,7 +64,8 @@ impl Stage {
         let path = env::current_exe()?.with_file_name(self.program);
         let (target, process) = match self.wire {
             Wire::Stdio => {
-                let program = Program::new(&path).args(arguments.iter().copied()).arg("--stdio");
+                let program =
+                    ChildProcess::new(&path).args(arguments.iter().copied()).arg("--stdio");
                 (program.stderr(Stderr::Ignore).into(), None)
             }
             Wire::Http => {
@@ -102,7 +104,7 @@ impl Server {
             Era::Modern => Version::V2026_07_28,
             Era::Legacy => Version::V2025_11_25,
         };
-        Ok(client.version(version).connect(self.target.clone()).await?)
+        Ok(client.protocol_version(version).connect(self.target.clone()).await?)
     }
 }
 
@@ -113,21 +115,21 @@ pub(crate) fn plain() -> ClientBuilder {
 
 /// A client whose user answers forms. `user` is given a question and what it says.
 pub(crate) fn answering(
-    user: impl Fn(&Question, &str) -> Answer + Send + Sync + 'static,
+    user: impl Fn(&PendingInput, &str) -> InputResponse + Send + Sync + 'static,
 ) -> ClientBuilder {
-    let answers = Answers::new().form(move |question| {
-        let answer = match &question.ask {
-            Ask::Form(form) => user(&question, &form.message),
+    let answers = InputCallbacks::new().form(move |question| {
+        let answer = match &question.request {
+            InputKind::Form(form) => user(&question, &form.message),
             _ => nobody_expected(&question),
         };
         async { answer }
     });
-    plain().answerer(answers)
+    plain().input_handler(answers)
 }
 
 /// The answer to a question that should not have been asked: the call fails with it.
-pub(crate) fn nobody_expected(question: &Question) -> Answer {
-    Answer::Refuse(format!("nobody expected to be asked {:?}", question.ask))
+pub(crate) fn nobody_expected(question: &PendingInput) -> InputResponse {
+    InputResponse::Error(format!("nobody expected to be asked {:?}", question.request))
 }
 
 /// The next round of a call of 2026-07-28 that came back with questions: the same call, an answer to
@@ -153,7 +155,7 @@ pub(crate) fn answered(
 
 /// One round of a call of 2026-07-28, as it is on the wire.
 pub(crate) async fn round(client: &Client, params: &Value) -> Result<Value> {
-    let result = client.call("tools/call", params).verbatim().await?;
+    let result = client.request("tools/call", params).raw_result().await?;
     Ok(serde_json::from_str(result.get())?)
 }
 

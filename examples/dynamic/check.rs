@@ -1,26 +1,26 @@
 //! A tool that was taught can be called, and whoever listens hears of it.
 
 use anyhow::{Result, ensure};
-use outlive::client::{Filter, Notice, texts};
+use outlive::client::{ListenFilter, ServerNotification, result_text};
 use serde_json::json;
 
 use crate::stage::{Stage, expect};
 
 pub(crate) async fn check(stage: Stage) -> Result<()> {
     let (client, _server) = stage.connect().await?;
-    let mut changes = client.listen(Filter::new().tools()).await?;
+    let mut changes = client.listen(ListenFilter::new().tools()).await?;
     let lesson = json!({"name": "motto", "answer": "work outlives the request"});
     client.call_tool("learn", lesson).await?;
     let change = changes.next().await;
-    ensure!(matches!(change, Some(Notice::ToolsChanged)), "{change:?}");
+    ensure!(matches!(change, Some(ServerNotification::ToolsChanged)), "{change:?}");
 
     let motto = client.call_tool("motto", json!({})).await?;
-    expect(texts(&motto), "work outlives the request")?;
+    expect(result_text(&motto), "work outlives the request")?;
 
     client.call_tool("forget", json!({"name": "motto"})).await?;
     // What was kept of the list is not used any more once the change is heard.
     changes.next().await;
-    let tools = client.tools().all().await?;
+    let tools = client.list_tools().collect().await?;
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     expect(json!(names), json!(["learn", "forget"]))
 }

@@ -39,7 +39,7 @@ async fn forget(server: Server, name: String) -> &'static str {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let server = Server::builder("dynamic", "1.0.0").offer_tools().build()?;
+    let server = Server::builder("dynamic", "1.0.0").advertise_tools().build()?;
     let own = server.clone();
     server.add_tool(
         Tool::new("learn", move |Args(lesson): Args<Lesson>| learn(own.clone(), lesson))

@@ -1,20 +1,20 @@
 //! What goes in comes out, three ways.
 
 use anyhow::Result;
-use outlive::client::texts;
+use outlive::client::result_text;
 use serde_json::json;
 
 use crate::stage::{Stage, expect, shown};
 
 pub(crate) async fn check(stage: Stage) -> Result<()> {
     let (client, _server) = stage.connect().await?;
-    let tools = shown(&client.tools().all().await?)?;
+    let tools = shown(&client.list_tools().collect().await?)?;
     expect(tools[0]["description"].clone(), "Says it again.")?;
     let message = &tools[0]["inputSchema"]["properties"]["message"];
     expect(message["description"].clone(), "What to say.")?;
 
     let tool = client.call_tool("echo", json!({"message": "hi"})).await?;
-    expect(texts(&tool), "Tool echo: hi")?;
+    expect(result_text(&tool), "Tool echo: hi")?;
 
     let resource = client.read_resource("echo://hi").await?;
     expect(shown(&resource)?["contents"][0]["text"].clone(), "Resource echo: hi")?;

@@ -1,7 +1,7 @@
 //! What is handled by hand still speaks the protocol.
 
 use anyhow::Result;
-use outlive::client::texts;
+use outlive::client::result_text;
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, expect, refusal};
@@ -9,12 +9,12 @@ use crate::stage::{Stage, expect, refusal};
 pub(crate) async fn check(stage: Stage) -> Result<()> {
     let (client, _server) = stage.connect().await?;
     let turned = client.call_tool("reverse", json!({"text": "spine"})).await?;
-    expect(texts(&turned), "enips")?;
+    expect(result_text(&turned), "enips")?;
 
     let (code, _) = refusal(client.call_tool("revers", json!({})).await)?;
     expect(code, -32602)?;
 
-    let own = client.call("com.example/uptime", json!({})).await?;
+    let own = client.request("com.example/uptime", json!({})).await?;
     let own: Value = serde_json::from_str(own.get())?;
     expect(own["answeredBy"].clone(), "low-level")
 }

@@ -3,7 +3,7 @@
 //! Run with `cargo run -p outlive-examples --bin low-level`.
 
 use outlive::{
-    server::{Cx, Error, Fault, Json, RawParams, Result, Server},
+    server::{Cx, Error, Json, ProtocolError, RawParams, Result, Server},
     wire::RawJson,
 };
 use serde_json::{Value, json, value::to_raw_value};
@@ -29,7 +29,7 @@ async fn call_tool(RawParams(params): RawParams) -> Result<RawJson> {
         }
         other => {
             let name = other.unwrap_or_default().to_owned();
-            Err(Fault::UnknownTool { name, meant: None }.into())
+            Err(ProtocolError::UnknownTool { name, suggestion: None }.into())
         }
     }
 }
@@ -43,11 +43,11 @@ async fn uptime(cx: Cx) -> Result<Json<Value>> {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let server = Server::builder("low-level", "1.0.0")
-        .offer_tools()
+        .advertise_tools()
         .extension("com.example/uptime", json!({}))
-        .method("tools/list", list_tools)
-        .method("tools/call", call_tool)
-        .method("com.example/uptime", uptime)
+        .custom_method("tools/list", list_tools)
+        .custom_method("tools/call", call_tool)
+        .custom_method("com.example/uptime", uptime)
         .on_notification("com.example/hello", |notice| eprintln!("{} says hello", notice.principal))
         .build()?;
     outlive_examples::serve(server).await

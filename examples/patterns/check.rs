@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use outlive::client::{Answer, Client, Origin, Question, texts};
+use outlive::client::{Client, InputOrigin, InputResponse, PendingInput, result_text};
 use serde_json::{Value, json};
 
 use crate::stage::{Era, Stage, answering, expect, nobody_expected, refusal};
@@ -21,9 +21,9 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    pub(crate) fn of(origin: &Origin) -> Self {
+    pub(crate) fn of(origin: &InputOrigin) -> Self {
         match origin {
-            Origin::Task { .. } | Origin::Request { task: Some(_) } => Self::Task,
+            InputOrigin::Task { .. } | InputOrigin::Request { task: Some(_) } => Self::Task,
             _ => Self::Call,
         }
     }
@@ -53,9 +53,9 @@ pub(crate) async fn check(stage: Stage) -> Result<()> {
     see("greet", json!({}), "Hello, Ada!", false, &[Place::Call]).await?;
 
     // Who holds no tasks is answered, and is refused the tool that is nothing else.
-    let waited = client.call_tool("render", json!({"frames": 10})).no_task().await?;
-    expect(texts(&waited), "10 frames")?;
-    let (code, _) = refusal(client.call_tool("clean_up", json!({})).no_task().await)?;
+    let waited = client.call_tool("render", json!({"frames": 10})).inline().await?;
+    expect(result_text(&waited), "10 frames")?;
+    let (code, _) = refusal(client.call_tool("clean_up", json!({})).inline().await)?;
     expect(code, if is_modern { -32021 } else { -32601 })
 }
 
@@ -71,15 +71,15 @@ async fn see(
 ) -> Result<()> {
     let mut handle = client.start_tool(tool, arguments).await?;
     let is_one = handle.task_id().is_some();
-    expect(texts(&handle.wait().await?), text)?;
+    expect(result_text(&handle.wait().await?), text)?;
     ensure!(is_one == is_task, "{tool}: a task: {is_one}");
     let asked = mem::take(&mut *asked.lock().unwrap_or_else(PoisonError::into_inner));
     ensure!(asked == places, "{tool}: asked in {asked:?}");
     Ok(())
 }
 
-fn user(question: &Question, message: &str) -> Answer {
-    Answer::accept(match message {
+fn user(question: &PendingInput, message: &str) -> InputResponse {
+    InputResponse::accept(match message {
         "What would you like?" => json!({"drink": "tea"}),
         "Delete a.log, b.log?" => json!({"yes": true}),
         "Who are you?" => json!({"name": "Ada"}),

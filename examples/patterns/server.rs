@@ -18,7 +18,7 @@ use tokio::time::sleep;
 #[tool(read_only, task = "auto")]
 async fn render(cx: Cx, frames: u32) -> String {
     for frame in 1..=frames {
-        cx.status(format!("frame {frame} of {frames}"));
+        cx.set_status_message(format!("frame {frame} of {frames}"));
         sleep(Duration::from_millis(100)).await;
     }
     format!("{frames} frames")
@@ -72,7 +72,7 @@ async fn main() -> anyhow::Result<()> {
     // Short, so that the stories are: by default a caller waits two seconds, and looks every second.
     let auto = TaskPolicy::Auto { after: Duration::from_millis(300) };
     let server = Server::builder("patterns", "1.0.0")
-        .tasks(TaskConfig::volatile().poll_interval(Duration::from_millis(50)))
+        .tasks(TaskConfig::in_memory().poll_interval(Duration::from_millis(50)))
         .tool(render().task(auto))
         .tool(brew().task(auto))
         .tool(clean_up())

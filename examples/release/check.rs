@@ -9,7 +9,9 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use outlive::client::{Answer, Answers, Ask, ClientBuilder, SavedCall, texts};
+use outlive::client::{
+    ClientBuilder, InputCallbacks, InputKind, InputResponse, SavedCall, result_text,
+};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -28,7 +30,7 @@ pub(crate) async fn check(stage: Stage) -> Result<()> {
     ensure!(handle.task_id().is_some(), "it was no task");
     let result = handle.wait().await?;
     let (places, image) = places(&asked)?;
-    expect(texts(&result), format!("{image} is in staging"))?;
+    expect(result_text(&result), format!("{image} is in staging"))?;
     // Before there was a task, and inside of it; where the caller asks for a task, that is both.
     let expected = match stage.era {
         Era::Modern => [Place::Call, Place::Task],
@@ -37,8 +39,8 @@ pub(crate) async fn check(stage: Stage) -> Result<()> {
     ensure!(places == expected, "asked in {places:?}");
 
     // Callers that hold no tasks use the same tool: they wait.
-    let inline = client.call_tool("release", arguments()).no_task().await?;
-    expect(texts(&inline), format!("{image} is in staging"))?;
+    let inline = client.call_tool("release", arguments()).inline().await?;
+    expect(result_text(&inline), format!("{image} is in staging"))?;
 
     outlive(stage).await
 }
@@ -58,7 +60,7 @@ async fn outlive(stage: Stage) -> Result<()> {
     let client = server.connect(going_through_with_it(&asked).label("release")).await?;
     let result = client.resume(saved).await?.wait().await?;
     let (_, image) = places(&asked)?;
-    expect(texts(&result), format!("{image} is in staging"))?;
+    expect(result_text(&result), format!("{image} is in staging"))?;
     let asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
     // What had been built is not built again: it has the number of the process that was killed.
     ensure!(*asked == [(Place::Task, question)], "asked {asked:?}");
@@ -68,12 +70,14 @@ async fn outlive(stage: Stage) -> Result<()> {
 /// Begins a release, up to the question that is left open; the call, and that question.
 async fn begin(server: &Server) -> Result<(SavedCall, String)> {
     let (open, mut is_open) = mpsc::channel(1);
-    let answers = Answers::new().form(move |question| {
+    let answers = InputCallbacks::new().form(move |question| {
         let open = open.clone();
         async move {
-            let Ask::Form(form) = &question.ask else { return nobody_expected(&question) };
+            let InputKind::Form(form) = &question.request else {
+                return nobody_expected(&question);
+            };
             match answer(&form.message) {
-                Some(answer) if !is_approval(&form.message) => Answer::accept(answer),
+                Some(answer) if !is_approval(&form.message) => InputResponse::accept(answer),
                 Some(_) => {
                     // A user who has gone for lunch.
                     let _ = open.try_send(form.message.clone());
@@ -83,13 +87,13 @@ async fn begin(server: &Server) -> Result<(SavedCall, String)> {
             }
         }
     });
-    let client = server.connect(plain().answerer(answers).label("release")).await?;
+    let client = server.connect(plain().input_handler(answers).label("release")).await?;
     let mut handle = client.start_tool("release", arguments()).await?;
     let question = tokio::select! {
         question = is_open.recv() => question.context("nobody asks")?,
         result = handle.wait() => bail!("it did not ask: {result:?}"),
     };
-    Ok((handle.save().await, question))
+    Ok((handle.to_saved().await, question))
 }
 
 /// A user who goes through with it, and what they were asked.
@@ -98,7 +102,7 @@ fn going_through_with_it(asked: &Asked) -> ClientBuilder {
     answering(move |question, message| {
         let place = Place::of(&question.origin);
         asked.lock().unwrap_or_else(PoisonError::into_inner).push((place, message.to_owned()));
-        answer(message).map_or_else(|| nobody_expected(question), Answer::accept)
+        answer(message).map_or_else(|| nobody_expected(question), InputResponse::accept)
     })
 }
 

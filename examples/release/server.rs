@@ -35,7 +35,7 @@ async fn release(cx: Durable, version: String) -> Result<String> {
     let Target { environment } = cx.elicit("target", "Where should it go?").await?;
 
     // Takes longer than its caller waits: the call becomes a task here, and is not begun again.
-    cx.status("building");
+    cx.set_status_message("building");
     let image: String = cx.step("build", async || build(&version).await).await?;
 
     // Asked inside of the task, and waited for without a thread, for days if need be.
@@ -63,7 +63,7 @@ async fn main() -> anyhow::Result<()> {
     let mut arguments = Arguments::given();
     let tasks = match arguments.take("--store")? {
         Some(file) => TaskConfig::new(Arc::new(SqliteStore::open(file)?)),
-        None => TaskConfig::volatile(),
+        None => TaskConfig::in_memory(),
     };
     // Short, so that the story is: by default its caller waits two seconds, and looks every second.
     let after = Duration::from_millis(200);

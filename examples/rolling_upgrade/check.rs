@@ -3,7 +3,7 @@
 use std::{env, fs, path::PathBuf, process};
 
 use anyhow::{Context, Result};
-use outlive::client::{Answer, ClientBuilder, texts};
+use outlive::client::{ClientBuilder, InputResponse, result_text};
 use serde_json::{Value, json};
 
 use crate::stage::{
@@ -20,7 +20,7 @@ pub(crate) async fn check(stage: Stage) -> Result<()> {
             let server = stage.start(&[])?;
             let client = server.connect(user()).await?;
             let done = client.call_tool("link_accounts", json!({})).await?;
-            expect(texts(&done), LINKED)
+            expect(result_text(&done), LINKED)
         }
     }
 }
@@ -40,7 +40,7 @@ async fn upgrade(stage: Stage) -> Result<()> {
     // A process that has other keys cannot read what the old one has sealed.
     let other = stage.start(&[])?;
     let client = other.connect(user()).await?;
-    let (_, data) = refusal(client.call("tools/call", &second).verbatim().await)?;
+    let (_, data) = refusal(client.request("tools/call", &second).raw_result().await)?;
     expect(data["reason"].clone(), "request_state_invalid")?;
 
     let new = stage.start(&["--revision", "2", "--keys", path])?;
@@ -62,7 +62,7 @@ fn call() -> Value {
 /// A user with an account everywhere.
 fn user() -> ClientBuilder {
     answering(|question, message| {
-        login(message).map_or_else(|| nobody_expected(question), Answer::accept)
+        login(message).map_or_else(|| nobody_expected(question), InputResponse::accept)
     })
 }
 

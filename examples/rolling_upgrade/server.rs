@@ -40,8 +40,8 @@ async fn revision_2(cx: Durable) -> Result<String> {
 async fn main() -> anyhow::Result<()> {
     let mut arguments = Arguments::given();
     let tool = match arguments.take("--revision")?.as_deref() {
-        Some("1") => Tool::new("link_accounts", revision_1).revision("1"),
-        Some("2") | None => Tool::new("link_accounts", revision_2).revision("2"),
+        Some("1") => Tool::new("link_accounts", revision_1).handler_revision("1"),
+        Some("2") | None => Tool::new("link_accounts", revision_2).handler_revision("2"),
         Some(other) => bail!("there is no revision {other}; choose 1 or 2"),
     };
     let mut server = Server::builder("rolling-upgrade", "1.0.0")

@@ -62,6 +62,6 @@ impl Arguments {
         eprintln!(
             "inspect it:           npx @modelcontextprotocol/inspector  (then Streamable HTTP, the URL above)"
         );
-        Ok(serving.until_stopped().await?)
+        Ok(serving.wait().await?)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Result;
-use outlive::client::{Answer, Ask, Client, texts};
+use outlive::client::{Client, InputKind, InputResponse, result_text};
 use serde_json::{Value, json};
 
 use crate::stage::{
@@ -32,11 +32,11 @@ pub(crate) async fn check(stage: Stage) -> Result<()> {
     let asked = user.clone();
     let client = server.connect(answering(move |question, message| {
         let mut mind = asked.mind();
-        let Ask::Form(form) = &question.ask else { return nobody_expected(question) };
+        let InputKind::Form(form) = &question.request else { return nobody_expected(question) };
         let Ok(form) = shown(&form.requested_schema) else { return nobody_expected(question) };
         mind.asked.push(form["properties"].clone());
-        let Some(resolution) = mind.resolution else { return Answer::Decline };
-        answer(message, resolution).map_or_else(|| nobody_expected(question), Answer::accept)
+        let Some(resolution) = mind.resolution else { return InputResponse::Decline };
+        answer(message, resolution).map_or_else(|| nobody_expected(question), InputResponse::accept)
     }));
     let client = client.await?;
 
@@ -106,7 +106,7 @@ fn arguments(id: u32) -> Value {
 }
 
 async fn resolve(client: &Client, id: u32) -> Result<String> {
-    Ok(texts(&client.call_tool("update_work_item", arguments(id)).await?))
+    Ok(result_text(&client.call_tool("update_work_item", arguments(id)).await?))
 }
 
 /// State, resolution, original, and how often it was written.

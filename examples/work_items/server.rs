@@ -11,7 +11,7 @@ use std::{
 
 use outlive::{
     Form,
-    server::{Durable, Error, Json, Reply, Result, Server, State},
+    server::{Durable, ElicitOutcome, Error, Json, Result, Server, State},
     tool,
 };
 use schemars::JsonSchema;
@@ -68,8 +68,8 @@ async fn update_work_item(cx: Durable, board: State<Board>, args: Update) -> Res
 
     if state == Stage::Resolved {
         let message = format!("Resolving Bug #{id} requires a resolution. How was it resolved?");
-        let reply = cx.elicit("resolution", message).reply().await?;
-        let Reply::Accepted(Resolving { resolution }) = reply else {
+        let reply = cx.elicit("resolution", message).outcome().await?;
+        let ElicitOutcome::Accepted(Resolving { resolution }) = reply else {
             return Ok(format!("Bug #{id} stays {before}: there is no resolution."));
         };
         status.resolution = Some(resolution);

@@ -86,5 +86,5 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     let serving = server.serve_http("127.0.0.1:0", HttpConfig::new()).await?;
     println!("{}", serving.address());
-    Ok(serving.until_stopped().await?)
+    Ok(serving.wait().await?)
 }

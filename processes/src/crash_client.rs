@@ -16,7 +16,8 @@ use std::{
 };
 
 use outlive::client::{
-    Answer, Answers, Client, Error as Failed, FileNotebook, GaveUp, Origin, texts,
+    Client, ClientError, Error as Failed, FileCallStore, InputCallbacks, InputOrigin,
+    InputResponse, result_text,
 };
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -52,8 +53,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let oracle = Arc::new(Oracle { file, name: name.clone(), job });
     let folder = PathBuf::from(folder);
     let client = Client::builder("crash-client", "1")
-        .notebook(FileNotebook::open(folder.join("calls"))?)
-        .answerer(answers(&oracle))
+        .call_store(FileCallStore::open(folder.join("calls"))?)
+        .input_handler(answers(&oracle))
         .connect(url.as_str())
         .await?;
     // The first line of a process: what comes after it was not there before.
@@ -66,13 +67,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// A user who takes a moment, and whose answers can be told from those of others.
-fn answers(oracle: &Arc<Oracle>) -> Answers {
+fn answers(oracle: &Arc<Oracle>) -> InputCallbacks {
     let oracle = Arc::clone(oracle);
-    Answers::new().form(move |question| {
+    InputCallbacks::new().form(move |question| {
         let oracle = Arc::clone(&oracle);
         async move {
             let place = match question.origin {
-                Origin::Round { .. } => "round",
+                InputOrigin::Round { .. } => "round",
                 _ => "task",
             };
             let answer = async {
@@ -81,8 +82,8 @@ fn answers(oracle: &Arc<Oracle>) -> Answers {
                 oracle.note("decided")
             };
             match answer.await {
-                Ok(()) => Answer::accept(json!({"word": oracle.name})),
-                Err(error) => Answer::Refuse(error.to_string()),
+                Ok(()) => InputResponse::accept(json!({"word": oracle.name})),
+                Err(error) => InputResponse::Error(error.to_string()),
             }
         }
     })
@@ -97,12 +98,12 @@ async fn go_on(
 ) -> Result<(), Box<dyn Error>> {
     let outcome = folder.join("outcome");
     let is_done = outcome.exists();
-    let mut saved = client.saved().await?;
+    let mut saved = client.saved_calls().await?;
     let handle = match saved.pop() {
         Some(saved) => match client.resume(saved.clone()).await {
-            Err(Failed::GaveUp(GaveUp::MaybeExecuted(tool))) => {
+            Err(Failed::GaveUp(ClientError::MaybeExecuted(tool))) => {
                 write(&outcome, &json!({"maybe": tool}))?;
-                return Ok(client.forget(&saved).await?);
+                return Ok(client.delete_saved(&saved).await?);
             }
             resumed => resumed?,
         },
@@ -112,9 +113,9 @@ async fn go_on(
     let mut handle = handle;
     if !is_done {
         let result = handle.wait().await?;
-        write(&outcome, &json!({"result": texts(&result)}))?;
+        write(&outcome, &json!({"result": result_text(&result)}))?;
     }
-    Ok(handle.forget().await?)
+    Ok(handle.delete_saved().await?)
 }
 
 /// Writes a file that is whole or not there.

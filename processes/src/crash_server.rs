@@ -203,23 +203,23 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     end_with_standard_input();
     let lease = Duration::from_millis(lease.parse()?);
-    let tasks = TaskConfig::new(open(store).await?).max_per_caller(100_000);
+    let tasks = TaskConfig::new(open(store).await?).max_tasks_per_caller(100_000);
     let tasks = tasks.response_modes([ResponseMode::Streaming]).engine(|engine| {
-        engine.lease = lease;
-        engine.poll = lease / 8;
+        engine.lease_duration = lease;
+        engine.poll_interval = lease / 8;
         engine.park_after = Duration::from_millis(300);
         engine.cancel_grace = Duration::from_millis(500);
         // One caller makes all the load.
-        engine.max_running_per_caller = Some(engine.running);
+        engine.max_running_per_caller = Some(engine.max_running);
         // Workers are lost here as often in a minute as elsewhere in years.
-        engine.crashes = 1_000;
+        engine.max_crashes = 1_000;
     });
     let auto = TaskPolicy::Auto { after: Duration::from_millis(60) };
     let mut server = Server::builder("crash", "1");
     if !is_foreign {
         server = server.experimental("dev.outlive/idempotency", json!({}));
     } else {
-        server = server.method("server/discover", || async {
+        server = server.custom_method("server/discover", || async {
             Json(json!({
                 "supportedVersions": ["2026-07-28"],
                 "capabilities": {"tools": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}},
@@ -233,7 +233,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .state(Oracle::open(oracle.as_ref(), name)?)
         .tool(Tool::new("work", work).task(TaskPolicy::Always))
         .tool(Tool::new("soon", work).task(auto))
-        .tool(Tool::new("lines", lines).task(TaskPolicy::Always).incremental())
+        .tool(Tool::new("lines", lines).task(TaskPolicy::Always).streams_content())
         .tool(Tool::new("quick", quick))
         .build()?;
     let http = HttpConfig::new()
@@ -243,7 +243,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .max_connections_per_address(10_000);
     let serving = server.serve_http("127.0.0.1:0", http).await?;
     println!("{}", serving.address());
-    Ok(serving.until_stopped().await?)
+    Ok(serving.wait().await?)
 }
 
 fn end_with_standard_input() {

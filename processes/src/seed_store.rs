@@ -14,7 +14,8 @@ use std::{
 };
 
 use outlive::tasks::{
-    self, Changes, Created, NewTask, Restored, Store, TaskId, TaskOutcome, Then, WorkerId,
+    self, Changes, CreateOutcome, JournalSnapshot, NewTask, Store, TaskId, TaskOutcome, Transition,
+    WorkerId,
 };
 use serde_json::value::RawValue;
 use tokio::task::JoinSet;
@@ -61,25 +62,25 @@ async fn write_ended_task(store: &dyn Store, number: u64) -> Result<()> {
     let task = NewTask {
         id: TaskId::new(format!("{:016x}{:016x}", mixed(number), mixed(!number))),
         principal: format!("seeded-{}", number % PRINCIPALS),
-        kind: "seeded".to_owned(),
+        tool: "seeded".to_owned(),
         origin: "2026-07-28".to_owned(),
         listed: false,
         request: raw(r#"{"name":"seeded","arguments":{"region":"north"}}"#)?,
         ttl: Some(7 * DAY),
         max_ttl: 30 * DAY,
-        journal: Restored::default(),
+        journal: JournalSnapshot::default(),
         worker: Some((WorkerId::new("seed-store"), LEASE)),
-        once: None,
+        idempotency: None,
         clean_up: false,
         quota: usize::MAX >> 1,
         max_bytes: u64::MAX >> 1,
     };
-    let Created::New { lease: Some(lease), .. } = store.create(task).await? else {
+    let CreateOutcome::Created { lease: Some(lease), .. } = store.create(task).await? else {
         return Err("the store did not create a task under a lease".into());
     };
     let result = raw(r#"{"content":[{"type":"text","text":"done"}]}"#)?;
-    let end = Then::End { outcome: TaskOutcome::Result(result), retention: 7 * DAY };
-    store.write(&lease, &Changes::default(), &end).await?;
+    let end = Transition::End { outcome: TaskOutcome::Result(result), retention: 7 * DAY };
+    store.commit(&lease, &Changes::default(), &end).await?;
     Ok(())
 }
 

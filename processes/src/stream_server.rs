@@ -36,17 +36,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
         while matches!(input.read(&mut [0; 64]), Ok(1..)) {}
         std::process::exit(0);
     });
-    let mut tasks = TaskConfig::volatile().poll_interval(Duration::from_millis(20));
+    let mut tasks = TaskConfig::in_memory().poll_interval(Duration::from_millis(20));
     if is_on {
         let modes = [ResponseMode::Immediate, ResponseMode::Streaming];
-        tasks = tasks.response_modes(modes).track_immediate(true).partials(true);
+        tasks = tasks.response_modes(modes).store_immediate_results(true).partial_results(true);
     }
     let server = Server::builder("streams", "1")
         .tasks(tasks)
-        .tool(Tool::new("report", report).task(TaskPolicy::Always).incremental())
+        .tool(Tool::new("report", report).task(TaskPolicy::Always).streams_content())
         .tool(Tool::new("plain", plain))
         .build()?;
     let serving = server.serve_http("127.0.0.1:0", HttpConfig::new()).await?;
     println!("{}", serving.address());
-    Ok(serving.until_stopped().await?)
+    Ok(serving.wait().await?)
 }

@@ -82,7 +82,7 @@ async fn fail() -> Result<String> {
 }
 
 /// Counts, one line for each number. Stops in the middle until there is a file.
-#[tool(task = "auto", incremental)]
+#[tool(task = "auto", streams_content)]
 async fn count(cx: Durable, to: u32, hold: Option<String>) -> Result<CallToolResult> {
     for number in 1..=to {
         cx.progress(f64::from(number), f64::from(to), "counting");
@@ -164,13 +164,13 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     };
     let tasks = match value("--store") {
         Some(file) => TaskConfig::new(Arc::new(SqliteStore::open(file)?)),
-        None => TaskConfig::volatile(),
+        None => TaskConfig::in_memory(),
     };
     let server = Server::builder("stage", "1.0.0")
         .instructions("Everything that can happen to a call.")
         .tasks(
             tasks
-                .partials(true)
+                .partial_results(true)
                 .poll_interval(Duration::from_millis(50))
                 // Its tools do not look whether they are cancelled: they are dropped.
                 .engine(|engine| engine.cancel_grace = AFTER),
@@ -198,5 +198,5 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     }
     let serving = server.serve_http("127.0.0.1:0", config).await?;
     eprintln!("{}", serving.url());
-    Ok(serving.until_stopped().await?)
+    Ok(serving.wait().await?)
 }

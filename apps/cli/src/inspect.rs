@@ -4,7 +4,7 @@ use std::{fmt::Write as _, process::ExitCode, sync::Arc};
 
 use console::measure_text_width;
 use outlive::{
-    client::{Client, Error, Reason, Result as Asked, ServerView, SkillEntry},
+    client::{Client, Error, Result as Asked, ServerErrorKind, ServerInfo, SkillEntry},
     text,
     wire::{Prompt, Resource, ResourceTemplate, Tool, Version},
 };
@@ -17,8 +17,8 @@ use crate::{
         screen::{Screen, shown},
         server::{Connection, Server, trouble},
     },
+    error::Result,
     print::{Paint, paint},
-    trouble::Result,
 };
 
 /// How wide the text is.
@@ -86,7 +86,7 @@ async fn speaks(server: &Server, connection: &Connection, screen: &Arc<Screen>) 
         let pinned = pinned.connect(server, screen, |builder| builder).await;
         // A server may agree to another revision than the one it was offered.
         if let Ok(client) = pinned {
-            if client.version().await.is_ok_and(|agreed| agreed == version)
+            if client.protocol_version().await.is_ok_and(|agreed| agreed == version)
                 && client.ping().await.is_ok()
             {
                 spoken.push(version);
@@ -101,7 +101,7 @@ async fn speaks(server: &Server, connection: &Connection, screen: &Arc<Screen>) 
 struct Found {
     version: Version,
     speaks: Option<Vec<Version>>,
-    server: ServerView,
+    server: ServerInfo,
     tools: Vec<Tool>,
     resources: Vec<Resource>,
     templates: Vec<ResourceTemplate>,
@@ -119,17 +119,21 @@ const SKILLS: &str = "skills";
 
 impl Found {
     async fn of(client: &Client) -> Asked<Self> {
-        let (version, server) = (client.version().await?, client.server().await?);
+        let (version, server) = (client.protocol_version().await?, client.server_info().await?);
         let mut failed = Vec::new();
         let [tools, resources, templates, prompts] = LISTS;
         Ok(Self {
             version,
             speaks: None,
             server,
-            tools: listed(tools, client.tools().all().await, &mut failed),
-            resources: listed(resources, client.resources().all().await, &mut failed),
-            templates: listed(templates, client.resource_templates().all().await, &mut failed),
-            prompts: listed(prompts, client.prompts().all().await, &mut failed),
+            tools: listed(tools, client.list_tools().collect().await, &mut failed),
+            resources: listed(resources, client.list_resources().collect().await, &mut failed),
+            templates: listed(
+                templates,
+                client.list_resource_templates().collect().await,
+                &mut failed,
+            ),
+            prompts: listed(prompts, client.list_prompts().collect().await, &mut failed),
             skills: listed(SKILLS, client.skills().await, &mut failed),
             failed,
         })
@@ -247,8 +251,8 @@ fn listed<T>(
 }
 
 fn is_not_offered(error: &Error) -> bool {
-    error.reason() == Some(Reason::NoSuchMethod)
-        || matches!(error, Error::GaveUp(outlive::client::GaveUp::NotOffered(_)))
+    error.reason() == Some(ServerErrorKind::MethodNotFound)
+        || matches!(error, Error::GaveUp(outlive::client::ClientError::NotOffered(_)))
 }
 
 /// The members of an object, but for one.

@@ -10,11 +10,11 @@ use outlive_jobs::{JobInfo, Jobs, State};
 use serde_json::json;
 
 use crate::{
+    error::{Kind, Result, Trouble},
     paths,
     print::{self, talk},
     serve::Label,
     store::{block_on, plain, rough, wall_clock},
-    trouble::{Kind, Result, Trouble},
 };
 
 /// Lists the commands that run for a server, and ends them.

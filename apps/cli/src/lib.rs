@@ -7,6 +7,7 @@ mod auth;
 mod call;
 mod checks;
 mod doctor;
+mod error;
 mod inspect;
 mod jobs;
 mod log;
@@ -15,7 +16,6 @@ mod print;
 mod serve;
 mod store;
 mod tasks;
-mod trouble;
 
 use std::{env, path::PathBuf, process::ExitCode};
 
@@ -24,7 +24,7 @@ use clap::{
     error::{ContextKind, ErrorKind},
 };
 
-use crate::trouble::{Kind, Result, Trouble};
+use crate::error::{Kind, Result, Trouble};
 
 /// MCP servers whose work outlives the request.
 #[derive(Parser)]

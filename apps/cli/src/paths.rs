@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::trouble::{Result, Trouble};
+use crate::error::{Result, Trouble};
 
 /// The user's folder for data that must not be lost: tasks, running commands, saved handles.
 pub(crate) fn data() -> Result<PathBuf> {

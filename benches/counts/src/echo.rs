@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
 use http::request::Parts;
 use outlive::server::{Args, BuildError, Durable, Principal, Server, ServerBuilder, Session, Tool};
-use outlive_protocol::{Accepted, Arrival, Endpoint, InFlight};
+use outlive_protocol::{Accepted, Endpoint, InFlight, MessageContext};
 
 use crate::messages;
 
@@ -154,7 +154,7 @@ impl Path {
     }
 
     /// What the transport makes before the message is read: it is not part of what is counted.
-    pub fn arrive(&self) -> Arrival<'_> {
+    pub fn arrive(&self) -> MessageContext<'_> {
         match &self.kind {
             Kind::Http { parts, session } => arrival(Some(parts.clone()), session.clone(), None),
             Kind::Pipe { in_flight } => arrival(None, None, Some(in_flight)),
@@ -166,7 +166,7 @@ impl Path {
     /// # Errors
     ///
     /// When the call is not answered at once.
-    pub fn answer(&self, arrival: Arrival<'_>, out: &mut Vec<u8>) -> Result<()> {
+    pub fn answer(&self, arrival: MessageContext<'_>, out: &mut Vec<u8>) -> Result<()> {
         let Accepted::Call(mut run) = self.endpoint.accept(&self.message, arrival) else {
             bail!("the call was not accepted");
         };
@@ -184,7 +184,7 @@ impl Path {
     /// # Errors
     ///
     /// When there is none.
-    pub async fn answer_later(&self, arrival: Arrival<'_>, out: &mut Vec<u8>) -> Result<()> {
+    pub async fn answer_later(&self, arrival: MessageContext<'_>, out: &mut Vec<u8>) -> Result<()> {
         let Accepted::Call(mut run) = self.endpoint.accept(&self.message, arrival) else {
             bail!("the call was not accepted");
         };
@@ -213,8 +213,8 @@ fn arrival(
     http: Option<Parts>,
     session: Option<Arc<Session>>,
     in_flight: Option<&InFlight>,
-) -> Arrival<'_> {
-    Arrival {
+) -> MessageContext<'_> {
+    MessageContext {
         principal: Principal::ANONYMOUS,
         session,
         in_flight,

@@ -15,7 +15,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use outlive::{
-    http::{HttpConfig, Serving},
+    http::{HttpConfig, HttpServer},
     server::{Args, Cx, Server, Tool},
 };
 use serde_json::{Value, json};
@@ -57,11 +57,11 @@ async fn main() -> Result<()> {
     eprintln!("resident memory: {} KiB after a third, {} KiB at the end", early >> 10, late >> 10);
     ensure!(late < early + GROWTH, "memory grew by {} KiB", (late - early) >> 10);
     ensure!(
-        serving.service().sessions() == 0,
+        serving.service().session_count() == 0,
         "{} sessions were left over",
-        serving.service().sessions()
+        serving.service().session_count()
     );
-    timeout(Duration::from_secs(20), serving.shut_down())
+    timeout(Duration::from_secs(20), serving.shutdown())
         .await
         .context("the server did not shut down")?;
     eprintln!("1 passed, 0 failed");
@@ -110,12 +110,12 @@ async fn count(cx: Cx, Args(Steps { steps }): Args<Steps>) -> String {
 }
 
 async fn detach(cx: Cx) -> &'static str {
-    cx.disconnect(Duration::from_millis(10));
+    cx.close_stream(Duration::from_millis(10));
     sleep(Duration::from_millis(20)).await;
     "came back"
 }
 
-async fn serve() -> Result<Serving> {
+async fn serve() -> Result<HttpServer> {
     let server = Server::builder("soak", "1.0.0")
         .tool(Tool::new("count", count))
         .tool(Tool::new("detach", detach))

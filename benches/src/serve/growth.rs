@@ -49,7 +49,7 @@ async fn answer(body: Bytes) -> Response {
 pub(super) async fn ours(tools: usize) -> Result<(u16, impl Sized)> {
     let tool = |name: &str| Tool::new(name, echo).description("Says what it is told");
     let mut builder = Server::builder("bench", "1.0.0")
-        .limits(|limits| limits.message_bytes = LONGEST)
+        .limits(|limits| limits.max_message_bytes = LONGEST)
         .tool(tool("echo"));
     for number in 1..tools {
         builder = builder.tool(tool(&format!("tool_{number:05}")));

@@ -5,7 +5,9 @@ use std::{sync::Arc, time::Duration};
 use anyhow::{Context, Result, bail};
 use outlive::server::TaskConfig;
 use outlive_protocol::Principal;
-use outlive_tasks::store::{Changes, Created, MemoryStore, Store, TaskOutcome, Then, WorkerId};
+use outlive_tasks::store::{
+    Changes, CreateOutcome, MemoryStore, Store, TaskOutcome, Transition, WorkerId,
+};
 
 use super::tasks;
 use crate::place::{Place, each_number, new_task, numbered_id, raw_value};
@@ -31,12 +33,12 @@ pub(crate) async fn fill(store: &Arc<dyn Store>, count: u64) -> Result<()> {
     each_number(store, count, |store, number| async move {
         let mut task = new_task(numbered_id(number), Principal::ANONYMOUS.key().to_owned());
         task.worker = Some((WorkerId::new("filler"), Duration::from_secs(600)));
-        let Created::New { lease: Some(lease), .. } = store.create(task).await? else {
+        let CreateOutcome::Created { lease: Some(lease), .. } = store.create(task).await? else {
             bail!("not made")
         };
         let outcome = TaskOutcome::Result(raw_value());
-        let then = Then::End { outcome, retention: Duration::from_secs(24 * 3600) };
-        store.write(&lease, &Changes::default(), &then).await?;
+        let then = Transition::End { outcome, retention: Duration::from_secs(24 * 3600) };
+        store.commit(&lease, &Changes::default(), &then).await?;
         Ok(())
     })
     .await

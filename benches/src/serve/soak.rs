@@ -36,7 +36,7 @@ pub(super) async fn start(place: &str) -> Result<(u16, impl Sized)> {
     let tasks = TaskConfig::new(Place::told(place).open().await?)
         .poll_rate(None)
         .poll_interval(Duration::from_millis(100))
-        .max_per_caller(100_000_000);
+        .max_tasks_per_caller(100_000_000);
     let server = Server::builder("bench", "1.0.0")
         .limits(|limits| limits.progress_interval = Duration::ZERO)
         .tool(Tool::new("echo", echo).description("Says what it is told"))

@@ -54,14 +54,14 @@ pub(super) fn run(place: &str) -> Result<()> {
         let config = TaskConfig::new(tasks)
             .response_modes([ResponseMode::Streaming])
             .poll_rate(None)
-            .max_per_caller(100_000)
+            .max_tasks_per_caller(100_000)
             .engine(|engine| {
-                engine.running = 2_000;
+                engine.max_running = 2_000;
                 // One caller makes all the load.
-                engine.max_running_per_caller = Some(engine.running);
+                engine.max_running_per_caller = Some(engine.max_running);
             });
         let server = Server::builder("bench", "1.0.0")
-            .tool(Tool::new("lines", lines).task(TaskPolicy::Always).incremental())
+            .tool(Tool::new("lines", lines).task(TaskPolicy::Always).streams_content())
             .tasks(config)
             .build()?;
         let serving = server.serve_http("127.0.0.1:0", super::unlimited()).await?;

@@ -15,7 +15,7 @@ pub(super) fn server(config: TaskConfig) -> Result<Server, BuildError> {
     let config = config
         .poll_rate(None)
         // Callers cannot be told apart here: together they may do what many callers may.
-        .max_per_caller(100_000_000);
+        .max_tasks_per_caller(100_000_000);
     let tool = echo::tool().description("Says what it is told").task(TaskPolicy::Always);
     Server::builder("bench", "1.0.0").tool(tool).tasks(config).build()
 }
@@ -28,9 +28,9 @@ pub(super) fn run(place: &str, running: Option<usize>) -> Result<()> {
         let store = Place::told(place).open().await?;
         let config =
             TaskConfig::new(store).poll_interval(Duration::from_millis(10)).engine(|engine| {
-                engine.running = running.unwrap_or(engine.running);
+                engine.max_running = running.unwrap_or(engine.max_running);
                 // One caller makes all the load.
-                engine.max_running_per_caller = Some(engine.running);
+                engine.max_running_per_caller = Some(engine.max_running);
             });
         let server = server(config)?;
         let serving = server.serve_http("127.0.0.1:0", super::unlimited()).await?;

@@ -4,7 +4,7 @@
 use anyhow::Result;
 use axum::{Router, http::header, routing::get};
 use outlive::auth::{
-    fetch::{Fetch, Reach},
+    fetch::{Fetcher, NetworkPolicy},
     jose::{Algorithm, JwkSet, SigningKey},
     server::{Issuer, ResourceServer},
 };
@@ -23,9 +23,9 @@ pub(super) async fn start() -> Result<(String, impl Sized)> {
     let key = SigningKey::generate(Algorithm::Es256)?.with_id("2026-07");
     let (issuer, issuing) = issue(JwkSet::new([key.public()]).to_json()).await?;
     let auth = ResourceServer::builder(RESOURCE)
-        .issuer(Issuer::new(&issuer).keys_at(format!("{issuer}/keys")))
+        .issuer(Issuer::new(&issuer).jwks_url(format!("{issuer}/keys")))
         .scopes(["mcp"])
-        .fetch(Fetch::new().reach(Reach::Local))
+        .fetch(Fetcher::new().network_policy(NetworkPolicy::Local))
         .build()?;
     let config = super::unlimited().authenticator(auth);
     let serving = echo::server()?.serve_http("127.0.0.1:0", config).await?;

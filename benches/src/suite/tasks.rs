@@ -13,8 +13,8 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use outlive_tasks::{
-    engine::{NotBegun, Runner, Started},
-    store::{Claimed, TaskOutcome},
+    engine::{StartError, TaskRun, TaskRunner},
+    store::{ClaimedTask, TaskOutcome},
 };
 use tokio::{runtime::Runtime, task::JoinSet, time::Instant};
 
@@ -161,8 +161,8 @@ fn rate(slice: &Slice) -> f64 {
 /// Begins nothing: tasks stay where they are.
 struct Nothing;
 
-impl Runner for Nothing {
-    fn start(&self, _: Claimed) -> Result<Started, NotBegun> {
-        Err(NotBegun { outcome: TaskOutcome::Cancelled, keep: false })
+impl TaskRunner for Nothing {
+    fn start(&self, _: ClaimedTask) -> Result<TaskRun, StartError> {
+        Err(StartError { outcome: TaskOutcome::Cancelled, keep: false })
     }
 }

@@ -10,8 +10,8 @@ use outlive::{http::HttpConfig, server::TaskConfig};
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip_while(|argument| argument != "--store").skip(1);
     let tasks = match arguments.next() {
-        Some(url) => TaskConfig::at(&url).await?,
-        None => TaskConfig::volatile(),
+        Some(url) => TaskConfig::open(&url).await?,
+        None => TaskConfig::in_memory(),
     };
     let server = outlive_conformance::everything(tasks)?;
     if std::env::args().any(|argument| argument == "--stdio") {
@@ -20,5 +20,5 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let port: u16 = std::env::var("PORT").ok().map_or(Ok(8001), |port| port.parse())?;
     let serving = server.serve_http(("127.0.0.1", port), HttpConfig::new()).await?;
     eprintln!("listening on {}", serving.url());
-    Ok(serving.until_stopped().await?)
+    Ok(serving.wait().await?)
 }

@@ -16,7 +16,7 @@ use std::{
 
 use outlive::{
     auth::client::{LoopbackLogin, OAuth},
-    client::{Client, texts},
+    client::{Client, result_text},
     wire::Version,
 };
 use serde_json::json;
@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     let oauth = oauth.build();
     let client = Client::builder("login-client", "1")
-        .version(Version::parse(version).ok_or(usage)?)
+        .protocol_version(Version::parse(version).ok_or(usage)?)
         .token_source(oauth.clone());
     let client = match client.connect(url.as_str()).await {
         Ok(client) => client,
@@ -51,7 +51,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let line = match step.as_str() {
             "logout" => json!({"logout": oauth.logout().await?}),
             tool => match client.call_tool(tool, json!({})).await {
-                Ok(result) => json!({"tool": tool, "text": texts(&result)}),
+                Ok(result) => json!({"tool": tool, "text": result_text(&result)}),
                 Err(error) => json!({"tool": tool, "error": error.to_string()}),
             },
         };

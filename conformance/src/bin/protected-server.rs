@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             "--introspection" => {
                 let (url, id) = (words.next().ok_or("where?")?, words.next().ok_or("as whom?")?);
                 issuer = issuer.introspection(url, id, env::var("CLIENT_SECRET")?);
-                auth = auth.keep_introspection(Duration::ZERO);
+                auth = auth.introspection_cache_ttl(Duration::ZERO);
             }
             "--proxy" => {
                 let upstream = Upstream::discover(&id, words.next().ok_or("as whom?")?)
@@ -56,13 +56,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let server = Server::builder("protected", "1")
         .tool(Tool::new("whoami", says).description("Says who is calling."))
-        .tool(Tool::new("write", says).description("Needs more.").scopes(["write"]).listed_always())
+        .tool(Tool::new("write", says).description("Needs more.").scopes(["write"]).always_listed())
         .build()?;
     let serving = server.serve_http(("127.0.0.1", port), config.authenticator(auth)).await?;
     eprintln!("listening on {}", serving.url());
     let (mut input, mut ignored) = (tokio::io::stdin(), Vec::new());
     tokio::select! {
-        ended = serving.until_stopped() => Ok(ended?),
+        ended = serving.wait() => Ok(ended?),
         _ = input.read_to_end(&mut ignored) => Ok(()),
     }
 }

@@ -17,7 +17,7 @@ use super::{
     upstream::Upstream,
 };
 use outlive_auth::{
-    fetch::{Fetch, Reach, is_loopback_host},
+    fetch::{Fetcher, NetworkPolicy, is_loopback_host},
     server::ResourceUri,
 };
 
@@ -37,7 +37,7 @@ pub struct AuthProxyBuilder {
     allow_user: Option<Admit>,
     spans: Spans,
     max_body_bytes: usize,
-    fetch: Option<Fetch>,
+    fetch: Option<Fetcher>,
     clock: Arc<dyn Clock>,
 }
 
@@ -202,7 +202,7 @@ impl AuthProxyBuilder {
     }
 
     /// How the provider is asked. By default over TLS, in the internet and in private networks.
-    pub fn fetch(mut self, fetch: Fetch) -> Self {
+    pub fn fetch(mut self, fetch: Fetcher) -> Self {
         self.fetch = Some(fetch);
         self
     }
@@ -229,7 +229,8 @@ impl AuthProxyBuilder {
             (None, Some(_)) => return Err(ConfigError::NoSecret),
             (None, None) => Keys::new(&Keys::random_secret()?, &self.previous)?,
         };
-        let fetch = self.fetch.unwrap_or_else(|| Fetch::new().reach(Reach::Local));
+        let fetch =
+            self.fetch.unwrap_or_else(|| Fetcher::new().network_policy(NetworkPolicy::Local));
         let provider = Provider::new(self.upstream, fetch, Arc::clone(&self.clock));
         provider.check().map_err(ConfigError::Upstream)?;
         let clock = &self.clock;

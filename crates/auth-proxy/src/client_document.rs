@@ -16,7 +16,7 @@ use outlive_protocol::Clock;
 use serde::Deserialize;
 
 use super::{client::Client, client_document_gate::Gate, redirect_uri::RedirectUri};
-use outlive_auth::{fetch::Fetch, server::ResourceUri};
+use outlive_auth::{fetch::Fetcher, server::ResourceUri};
 
 /// For how long a document is taken for true.
 const FRESH: Duration = Duration::from_secs(600);
@@ -40,7 +40,7 @@ const LONGEST: usize = 256;
 
 /// The documents of clients.
 pub(super) struct Documents {
-    fetch: Fetch,
+    fetch: Fetcher,
     /// Whether a document on this machine may come without TLS, because we do too.
     pub(super) plain_local: bool,
     gate: Gate,
@@ -62,7 +62,7 @@ struct Document {
 impl Documents {
     pub(super) fn new(plain_local: bool, clock: Arc<dyn Clock>) -> Self {
         // To public addresses only: it is strangers who name them.
-        let fetch = Fetch::new().timeout(Duration::from_secs(5)).max_bytes(64 << 10);
+        let fetch = Fetcher::new().timeout(Duration::from_secs(5)).max_bytes(64 << 10);
         Self { fetch, plain_local, gate: Gate::default(), clock, known: Mutex::default() }
     }
 

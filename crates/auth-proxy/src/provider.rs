@@ -21,7 +21,7 @@ use super::{
 };
 use outlive_auth::{
     client::discover_server,
-    fetch::{Fetch, Fetched, form, read_object},
+    fetch::{FetchResponse, Fetcher, form, read_object},
     jose::{Claims, Jws},
 };
 
@@ -40,7 +40,7 @@ const SKEW: i64 = 30;
 /// The identity provider.
 pub(super) struct Provider {
     pub(super) upstream: Upstream,
-    fetch: Fetch,
+    fetch: Fetcher,
     gate: Semaphore,
     clock: Arc<dyn Clock>,
     // A std mutex: nothing awaits while it is held.
@@ -92,7 +92,7 @@ struct Given {
 }
 
 impl Provider {
-    pub(super) fn new(upstream: Upstream, fetch: Fetch, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(upstream: Upstream, fetch: Fetcher, clock: Arc<dyn Clock>) -> Self {
         let gate = Semaphore::new(AT_ONCE);
         Self { upstream, fetch, gate, clock, found: Mutex::default() }
     }
@@ -336,7 +336,7 @@ impl Provider {
     }
 }
 
-fn read(fetched: &Fetched) -> Result<Map<String, Value>, Trouble> {
+fn read(fetched: &FetchResponse) -> Result<Map<String, Value>, Trouble> {
     match read_object(&fetched.body) {
         Some(claims) if fetched.status.is_success() => Ok(claims),
         _ => Err(unusable(fetched.refusal())),

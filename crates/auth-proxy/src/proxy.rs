@@ -115,8 +115,8 @@ impl AuthProxy {
         let office = &self.0;
         let issuer = Issuer::new(&office.issuer).keys(office.keys.published.clone());
         match office.provider.upstream.tenant {
-            Some(_) => issuer.only_access_tokens().tenant_claim("tenant"),
-            None => issuer.only_access_tokens(),
+            Some(_) => issuer.require_at_jwt().tenant_claim("tenant"),
+            None => issuer.require_at_jwt(),
         }
     }
 
@@ -127,11 +127,11 @@ impl AuthProxy {
 }
 
 impl Routes for AuthProxy {
-    fn takes(&self, path: &str) -> Option<usize> {
+    fn matches(&self, path: &str) -> Option<usize> {
         self.0.page(path).map(|_| self.0.max_body_bytes)
     }
 
-    fn answer(&self, request: Request<Bytes>) -> Answering<'_> {
+    fn respond(&self, request: Request<Bytes>) -> Answering<'_> {
         Box::pin(async move {
             match self.0.page(request.uri().path()) {
                 Some(page) => page.answer(&self.0, &request).await,

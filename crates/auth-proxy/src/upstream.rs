@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use outlive_transport::client::Secret;
+use outlive_transport::client::SecretString;
 
 /// An identity provider: GitHub, Google, Entra, or any other that speaks OAuth 2 or OpenID Connect.
 ///
@@ -30,7 +30,7 @@ use outlive_transport::client::Secret;
 pub struct Upstream {
     pub(super) place: Place,
     pub(super) client_id: String,
-    pub(super) secret: Option<Secret>,
+    pub(super) secret: Option<SecretString>,
     pub(super) userinfo: Option<String>,
     pub(super) scopes: Vec<String>,
     pub(super) subject: String,
@@ -81,7 +81,7 @@ impl Upstream {
     }
 
     /// The secret of the client. Without one it is a public client.
-    pub fn client_secret(mut self, secret: impl Into<Secret>) -> Self {
+    pub fn client_secret(mut self, secret: impl Into<SecretString>) -> Self {
         self.secret = Some(secret.into());
         self
     }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use outlive_protocol::Principal;
-use outlive_transport::client::Secret;
+use outlive_transport::client::SecretString;
 
 use super::{
     grant::key,
@@ -45,12 +45,12 @@ impl AuthProxy {
     /// # Errors
     ///
     /// When the caller is not logged in, or nobody can be asked.
-    pub async fn upstream(&self, caller: &Principal) -> Result<Secret, UpstreamTokenError> {
+    pub async fn upstream(&self, caller: &Principal) -> Result<SecretString, UpstreamTokenError> {
         let office = &self.0;
         let name = caller.name().ok_or(UpstreamTokenError::LoginRequired)?;
         let grant: Option<String> = office.read(&key("caller", &digest(name))).await?;
         let grant = grant.ok_or(UpstreamTokenError::LoginRequired)?;
-        office.fresh(&grant, false).await.map(|tokens| Secret::from(tokens.access))
+        office.fresh(&grant, false).await.map(|tokens| SecretString::from(tokens.access))
     }
 }
 

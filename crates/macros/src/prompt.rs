@@ -14,7 +14,7 @@ const KEYS: &[Key] = &[
     Key::text("title"),
     Key::text("description"),
     Key::names("scopes"),
-    Key::flag("listed_always"),
+    Key::flag("always_listed"),
 ];
 
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {

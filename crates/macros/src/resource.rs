@@ -22,7 +22,7 @@ const KEYS: &[Key] = &[
     Key::text("description"),
     Key::text("mime_type"),
     Key::names("scopes"),
-    Key::flag("listed_always"),
+    Key::flag("always_listed"),
 ];
 
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {

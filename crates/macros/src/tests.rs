@@ -70,8 +70,8 @@ fn a_word_stands_for_a_policy() {
         (quote!(task = "always"), quote!(.task(::outlive::server::TaskPolicy::Always))),
         (quote!(task = "never"), quote!(.task(::outlive::server::TaskPolicy::Never))),
         (
-            quote!(resume = "same-revision"),
-            quote!(.resume(::outlive::server::Resume::SameRevision)),
+            quote!(resume_policy = "same-revision"),
+            quote!(.resume_policy(::outlive::server::ResumePolicy::SameRevision)),
         ),
     ] {
         let made = tool::expand(
@@ -95,8 +95,8 @@ fn scopes_stand_in_parentheses() {
     let function = quote!(
         async fn wipe() {}
     );
-    let scoped = quote!(.scopes(["files:write", ADMIN]).listed_always());
-    let scopes = quote!(scopes("files:write", ADMIN), listed_always);
+    let scoped = quote!(.scopes(["files:write", ADMIN]).always_listed());
+    let scopes = quote!(scopes("files:write", ADMIN), always_listed);
     for (made, product, new) in [
         (
             tool::expand(scopes.clone(), function.clone()),

@@ -18,11 +18,11 @@ const KEYS: &[Key] = &[
     Key::switch("destructive"),
     Key::switch("open_world"),
     Key::word("task", POLICIES),
-    Key::word("resume", RESUMES),
-    Key::flag("incremental"),
+    Key::word("resume_policy", RESUMES),
+    Key::flag("streams_content"),
     Key::switch("promote_at_first_step"),
     Key::names("scopes"),
-    Key::flag("listed_always"),
+    Key::flag("always_listed"),
 ];
 
 /// Whether calls become tasks.
@@ -33,8 +33,10 @@ const POLICIES: &[Word] = &[
 ];
 
 /// Which revisions may go on with a task.
-const RESUMES: &[Word] =
-    &[("any-revision", "Resume::AnyRevision"), ("same-revision", "Resume::SameRevision")];
+const RESUMES: &[Word] = &[
+    ("any-revision", "ResumePolicy::AnyRevision"),
+    ("same-revision", "ResumePolicy::SameRevision"),
+];
 
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();

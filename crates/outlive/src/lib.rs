@@ -56,17 +56,19 @@ pub use outlive_transport::messages;
 
 /// Where tasks are kept, and how they are run.
 pub mod tasks {
-    pub use crate::operator::{Operator, Shown};
+    pub use crate::operator::{Operator, TaskReport};
     pub use outlive_tasks::{
-        Entry, Failure, Restored, Segment, Unanswered,
+        InputFailure, JournalEntry, JournalSnapshot, Segment, StepFailure,
         engine::EngineConfig,
         store::{
-            After, Answer, Answerer, Asked, Audit, AuditEvent, By, Cancelled, Census, Changes,
-            Charge, Claim, Claimed, Cleaning, Created, Durability, Emitted, Filter, Heard,
-            Inspected, Lease, Listener, MemoryStore, Millis, NewTask, OnceKey, Operated,
-            OutcomeKind, Overseen, PageLimit, Phase, Probe, Product, Purged, QuestionState,
-            Questioned, Retried, SqliteOptions, SqliteStore, Store, StoreError, Swept, TaskId,
-            TaskOutcome, Then, View, WorkerId, contract, open, open_operated, probe,
+            AuditEvent, AuditRecord, CancelOutcome, ChangeListener, ChangeSource, Changes, Charge,
+            Claim, ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey, Inbox,
+            InputRequestRecord, InputRequestState, InputSource, Lease, ListCursor, MemoryStore,
+            NewInputRequest, NewTask, OperatorStore, OutcomeKind, PageLimit, Phase, PurgeOutcome,
+            RetryOutcome, SqliteOptions, SqliteStore, Store, StoreError, StoreFuture, StoreKind,
+            StoreProbe, StoreStats, StoredSegments, SweepReport, Synchronous, TaskDetail,
+            TaskFilter, TaskId, TaskOutcome, TaskRecord, TaskSummary, Transition, UnixMillis,
+            WorkerId, contract, open, open_operator, probe,
         },
     };
 

@@ -5,8 +5,9 @@ use std::{fmt, sync::Arc, time::Duration};
 use outlive_tasks::{
     engine::EngineConfig,
     store::{
-        After, Answerer, Audit, AuditEvent, Cancelled, Filter, Inspected, Millis, Operated,
-        Overseen, Purged, Retried, StoreError, TaskId, open_operated,
+        AuditEvent, AuditRecord, CancelOutcome, InputSource, ListCursor, OperatorStore,
+        PurgeOutcome, RetryOutcome, StoreError, TaskDetail, TaskFilter, TaskId, TaskSummary,
+        UnixMillis, open_operator,
     },
 };
 use outlive_wire::RawJson;
@@ -29,7 +30,7 @@ const PAGE: usize = 500;
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 /// let operator = Operator::open("memory:").await?.called("ada");
-/// let kept = Filter { phase: Some(Phase::Kept), ..Filter::default() };
+/// let kept = Filter { phase: Some(Phase::Quarantined), ..Filter::default() };
 /// for task in operator.list(&kept, None, 100).await? {
 ///     let retried = operator.retry(&task.view.id).await?;
 ///     assert!(matches!(retried, Some(Retried::Queued(_))));
@@ -39,18 +40,18 @@ const PAGE: usize = 500;
 /// ```
 #[derive(Clone)]
 pub struct Operator {
-    store: Arc<dyn Operated>,
+    store: Arc<dyn OperatorStore>,
     name: String,
 }
 
 /// All that is known of a task, and what has happened to it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Shown {
+pub struct TaskReport {
     /// The task.
-    pub task: Inspected,
+    pub task: TaskDetail,
     /// What has happened to it, oldest first.
-    pub events: Vec<Audit>,
+    pub events: Vec<AuditRecord>,
 }
 
 impl Operator {
@@ -61,23 +62,23 @@ impl Operator {
     ///
     /// Like [`open`](crate::tasks::open).
     pub async fn open(url: &str) -> Result<Self, StoreError> {
-        Ok(Self::of(open_operated(url).await?))
+        Ok(Self::new(open_operator(url).await?))
     }
 
     /// Looks after a store that is open.
-    pub fn of(store: Arc<dyn Operated>) -> Self {
+    pub fn new(store: Arc<dyn OperatorStore>) -> Self {
         Self { store, name: "operator".to_owned() }
     }
 
     /// Who does it, for those who look at what has happened.
     #[must_use]
-    pub fn called(mut self, name: &str) -> Self {
+    pub fn named(mut self, name: &str) -> Self {
         self.name = format!("operator:{name}");
         self
     }
 
     /// The store.
-    pub fn store(&self) -> &Arc<dyn Operated> {
+    pub fn store(&self) -> &Arc<dyn OperatorStore> {
         &self.store
     }
 
@@ -88,10 +89,10 @@ impl Operator {
     /// When the store cannot be read.
     pub async fn list(
         &self,
-        filter: &Filter,
-        after: Option<&After>,
+        filter: &TaskFilter,
+        after: Option<&ListCursor>,
         limit: usize,
-    ) -> Result<Vec<Overseen>, StoreError> {
+    ) -> Result<Vec<TaskSummary>, StoreError> {
         self.store.tasks(filter, after, limit).await
     }
 
@@ -100,7 +101,7 @@ impl Operator {
     /// # Errors
     ///
     /// When the store cannot be read.
-    pub async fn show(&self, task: &TaskId) -> Result<Option<Shown>, StoreError> {
+    pub async fn show(&self, task: &TaskId) -> Result<Option<TaskReport>, StoreError> {
         let Some(found) = self.store.inspect(task).await? else { return Ok(None) };
         let name = name_in_audit(&found.task.principal, task.as_str());
         let (mut events, mut after) = (Vec::new(), 0);
@@ -113,7 +114,7 @@ impl Operator {
             let more = events.len().saturating_sub(EVENTS);
             events.drain(..more);
         }
-        Ok(Some(Shown { task: found, events }))
+        Ok(Some(TaskReport { task: found, events }))
     }
 
     /// Ids of tasks that begin like this, newest first, so many at most. An id that is the whole of one
@@ -129,13 +130,13 @@ impl Operator {
         }
         let (mut found, mut after) = (Vec::new(), None);
         while found.len() < limit {
-            let page = self.store.tasks(&Filter::default(), after.as_ref(), PAGE).await?;
+            let page = self.store.tasks(&TaskFilter::default(), after.as_ref(), PAGE).await?;
             let ids = page.iter().map(|task| &task.view.id);
             found.extend(ids.filter(|id| id.as_str().starts_with(prefix)).cloned());
             match page.last().filter(|_| page.len() == PAGE) {
                 Some(last) => {
-                    let created = last.view.created;
-                    after = Some(After { created, id: last.view.id.clone() });
+                    let created = last.view.created_at;
+                    after = Some(ListCursor { created, id: last.view.id.clone() });
                 }
                 None => break,
             }
@@ -150,15 +151,15 @@ impl Operator {
     /// # Errors
     ///
     /// When the store cannot be written.
-    pub async fn cancel(&self, task: &TaskId) -> Result<Option<Cancelled>, StoreError> {
+    pub async fn cancel(&self, task: &TaskId) -> Result<Option<CancelOutcome>, StoreError> {
         let Some(found) = self.store.inspect(task).await? else { return Ok(None) };
         let principal = &found.task.principal;
         let retention = EngineConfig::default().retention;
         let cancelled = self.store.cancel(principal, task, false, retention).await?;
         let what = match cancelled {
-            Some(Cancelled::Ended) => "cancelled",
-            Some(Cancelled::Requested) => "cancel-requested",
-            Some(Cancelled::Before) | None => return Ok(cancelled),
+            Some(CancelOutcome::Cancelled) => "cancelled",
+            Some(CancelOutcome::Requested) => "cancel-requested",
+            Some(CancelOutcome::AlreadyEnded) | None => return Ok(cancelled),
         };
         let cause = Some("an operator wants it".to_owned());
         self.record(vec![self.event(principal, task, what, cause)]).await?;
@@ -180,7 +181,7 @@ impl Operator {
         let Some(found) = self.store.inspect(task).await? else { return Ok(None) };
         let principal = &found.task.principal;
         // An operator may, whatever its caller has stored.
-        let answered = self.store.answer(principal, task, Answerer::Client, answers, u64::MAX);
+        let answered = self.store.respond(principal, task, InputSource::Client, answers, u64::MAX);
         let taken = answered.await?;
         if let Some(taken @ 1..) = taken {
             let cause = Some(format!("{taken} answers were taken"));
@@ -194,9 +195,9 @@ impl Operator {
     /// # Errors
     ///
     /// When the store cannot be written.
-    pub async fn retry(&self, task: &TaskId) -> Result<Option<Retried>, StoreError> {
+    pub async fn retry(&self, task: &TaskId) -> Result<Option<RetryOutcome>, StoreError> {
         let retried = self.store.retry(task).await?;
-        if let Some(Retried::Queued(principal)) = &retried {
+        if let Some(RetryOutcome::Queued(principal)) = &retried {
             self.record(vec![self.event(principal, task, "retried", None)]).await?;
         }
         Ok(retried)
@@ -207,9 +208,13 @@ impl Operator {
     /// # Errors
     ///
     /// When the store cannot be written.
-    pub async fn purge(&self, task: &TaskId, force: bool) -> Result<Option<Purged>, StoreError> {
+    pub async fn purge(
+        &self,
+        task: &TaskId,
+        force: bool,
+    ) -> Result<Option<PurgeOutcome>, StoreError> {
         let purged = self.store.purge(task, force).await?;
-        if let Some(Purged::Gone(principal, phase)) = &purged {
+        if let Some(PurgeOutcome::Purged(principal, phase)) = &purged {
             let cause = Some(format!("it was {phase:?}").to_lowercase());
             self.record(vec![self.event(principal, task, "purged", cause)]).await?;
         }
@@ -221,7 +226,7 @@ impl Operator {
     /// # Errors
     ///
     /// When the store cannot be written.
-    pub async fn purge_ended(&self, before: Millis, limit: usize) -> Result<usize, StoreError> {
+    pub async fn purge_ended(&self, before: UnixMillis, limit: usize) -> Result<usize, StoreError> {
         let gone = self.store.purge_ended(before, limit).await?;
         let cause = || Some("it had ended long ago".to_owned());
         let events = gone.iter().map(|(owner, task)| self.event(owner, task, "purged", cause()));
@@ -237,11 +242,11 @@ impl Operator {
         cause: Option<String>,
     ) -> AuditEvent {
         let task = name_in_audit(principal, task.as_str());
-        AuditEvent { task, principal: self.name.clone(), what: what.to_owned(), cause }
+        AuditEvent { task, principal: self.name.clone(), action: what.to_owned(), reason: cause }
     }
 
     async fn record(&self, events: Vec<AuditEvent>) -> Result<(), StoreError> {
-        for AuditEvent { task, principal, what, cause } in &events {
+        for AuditEvent { task, principal, action: what, reason: cause } in &events {
             tracing::info!(target: "outlive::audit", what, task, principal, cause);
         }
         self.store.record(events, AUDIT_RETENTION, u64::MAX).await

@@ -1,7 +1,7 @@
 //! For tests of your own handlers: run them in memory, script the answers, lose their runs.
 //!
 //! ```
-//! use outlive::{Form, server::{Durable, Result, Server}, testing::Rehearsal, tool};
+//! use outlive::{Form, server::{Durable, Result, Server}, testing::TestServer, tool};
 //! use serde_json::json;
 //!
 //! #[derive(serde::Deserialize, schemars::JsonSchema, Form)]
@@ -15,7 +15,7 @@
 //! }
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
-//! let rehearsal = Rehearsal::of(Server::builder("test", "1").tool(deploy()))?;
+//! let rehearsal = TestServer::new(Server::builder("test", "1").tool(deploy()))?;
 //! let played = rehearsal
 //!     .tool("deploy", json!({"repo": "shop"}))
 //!     .accept("approve", json!({"yes": true}))
@@ -31,8 +31,10 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use bytes::Bytes;
-use outlive_protocol::{Accepted, Answer, Arrival, InputRequired, Message, Outcome, Principal};
-use outlive_tasks::{Crash, IntoKey};
+use outlive_protocol::{
+    Accepted, InputRequired, Message, MessageContext, MethodResult, Outcome, Principal,
+};
+use outlive_tasks::{CrashPoint, IntoKey};
 use outlive_wire::{CallToolResult, ContentBlock, InputRequest, Method, Version};
 use serde_json::{Value, json};
 
@@ -40,31 +42,31 @@ use crate::server::{BuildError, Rehearsed, Server, ServerBuilder};
 
 /// A server whose tools are called by a test.
 #[derive(Debug)]
-pub struct Rehearsal {
+pub struct TestServer {
     server: Server,
     rehearsed: Arc<Rehearsed>,
 }
 
-impl Rehearsal {
+impl TestServer {
     /// Builds the server.
     ///
     /// # Errors
     ///
     /// As [`ServerBuilder::build`].
-    pub fn of(builder: ServerBuilder) -> Result<Self, BuildError> {
+    pub fn new(builder: ServerBuilder) -> Result<Self, BuildError> {
         let rehearsed = Arc::<Rehearsed>::default();
         let server = builder.rehearsed(&rehearsed).build()?;
         Ok(Self { server, rehearsed })
     }
 
     /// A call of a tool, with its arguments. The client can do everything that may be asked of it.
-    pub fn tool(&self, name: impl Into<String>, arguments: Value) -> Scene<'_> {
+    pub fn call_tool(&self, name: impl Into<String>, arguments: Value) -> TestCall<'_> {
         let capabilities = json!({
             "elicitation": {"form": {}, "url": {}},
             "sampling": {"tools": {}, "context": {}},
             "roots": {},
         });
-        Scene {
+        TestCall {
             rehearsal: self,
             name: name.into(),
             arguments,
@@ -77,8 +79,8 @@ impl Rehearsal {
 /// A call that a test makes, and what its client will answer.
 #[derive(Clone, Debug)]
 #[must_use]
-pub struct Scene<'a> {
-    rehearsal: &'a Rehearsal,
+pub struct TestCall<'a> {
+    rehearsal: &'a TestServer,
     name: String,
     arguments: Value,
     capabilities: Value,
@@ -89,16 +91,16 @@ pub struct Scene<'a> {
 /// What came of a call.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Played {
+pub struct TestOutcome {
     /// The result.
     pub result: CallToolResult,
     /// The questions, in the order in which they were asked.
-    pub asked: Vec<String>,
+    pub input_requests: Vec<String>,
     /// How often the client came back.
     pub rounds: usize,
 }
 
-impl Played {
+impl TestOutcome {
     /// All texts of the result, joined by line ends.
     pub fn text(&self) -> String {
         let texts: Vec<&str> = self
@@ -116,36 +118,36 @@ impl Played {
 
 /// Why a call did not come to the end that a test can accept. The text says what to change.
 #[derive(Debug)]
-pub struct Flop(String);
+pub struct TestFailure(String);
 
-impl fmt::Display for Flop {
+impl fmt::Display for TestFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Flop {}
+impl std::error::Error for TestFailure {}
 
-impl Scene<'_> {
+impl TestCall<'_> {
     /// The user fills in a form, or agrees to open a URL.
     #[expect(clippy::needless_pass_by_value, reason = "tests write a `json!` where they need it")]
     pub fn accept(self, key: impl IntoKey, content: Value) -> Self {
-        self.answer(key, json!({"action": "accept", "content": content}))
+        self.respond(key, json!({"action": "accept", "content": content}))
     }
 
     /// The user says no.
     pub fn decline(self, key: impl IntoKey) -> Self {
-        self.answer(key, json!({"action": "decline"}))
+        self.respond(key, json!({"action": "decline"}))
     }
 
     /// The user closes the question without a word.
     pub fn cancel(self, key: impl IntoKey) -> Self {
-        self.answer(key, json!({"action": "cancel"}))
+        self.respond(key, json!({"action": "cancel"}))
     }
 
     /// The client answers as the protocol has it: for models and roots. Said more than once for a
     /// key, the answers are given one after the other, as often as the question is asked again.
-    pub fn answer(mut self, key: impl IntoKey, answer: Value) -> Self {
+    pub fn respond(mut self, key: impl IntoKey, answer: Value) -> Self {
         self.answers.entry(key.into_key().into_string()).or_default().push(answer);
         self
     }
@@ -162,7 +164,7 @@ impl Scene<'_> {
     ///
     /// When a question has no answer in the script, the call is refused, or the handler does not
     /// come to something that it has recorded.
-    pub async fn play(self) -> Result<Played, Flop> {
+    pub async fn run(self) -> Result<TestOutcome, TestFailure> {
         self.play_with(None).await.map(|(played, ..)| played)
     }
 
@@ -170,14 +172,14 @@ impl Scene<'_> {
     ///
     /// # Errors
     ///
-    /// As [`Scene::play`], and when the key is never recorded.
-    pub async fn crash_after(self, key: impl IntoKey) -> Result<Played, Flop> {
+    /// As [`TestCall::run`], and when the key is never recorded.
+    pub async fn crash_after(self, key: impl IntoKey) -> Result<TestOutcome, TestFailure> {
         let key = key.into_key().into_string();
         let scene = self.clone();
-        let (played, _, happened) = scene.play_with(Some(Crash::After(key.clone()))).await?;
+        let (played, _, happened) = scene.play_with(Some(CrashPoint::After(key.clone()))).await?;
         match happened {
             true => Ok(played),
-            false => Err(Flop(format!(
+            false => Err(TestFailure(format!(
                 "`{key}` was never recorded, so nothing could crash there; recorded were: {}",
                 self.rehearsal.rehearsed.keys().join(", ")
             ))),
@@ -187,41 +189,47 @@ impl Scene<'_> {
     /// Plays the call without a crash, and then once for every record it makes, each time losing
     /// the run after another one. Each time the handler runs once more when it has returned, over the
     /// journal of that very call, and must return the same: values that differ from call to call, such
-    /// as random IDs, times or [`step_key`](crate::server::Durable::step_key), are fine in a step.
+    /// as random IDs, times or [`step_key`](crate::server::Durable::idempotency_key), are fine in a step.
     ///
     /// # Errors
     ///
-    /// As [`Scene::play`], and when a handler returns something else over its own journal.
-    pub async fn crash_after_each(self) -> Result<Played, Flop> {
+    /// As [`TestCall::run`], and when a handler returns something else over its own journal.
+    pub async fn crash_after_each(self) -> Result<TestOutcome, TestFailure> {
         let (first, recorded, _) = self.clone().replay_with(None).await?;
         for count in 1..=recorded {
-            let crash = Some(Crash::AfterRecords(count));
-            self.clone().replay_with(crash).await.map_err(|Flop(why)| {
-                Flop(format!("after a crash at record {count} of {recorded}: {why}"))
+            let crash = Some(CrashPoint::AfterRecords(count));
+            self.clone().replay_with(crash).await.map_err(|TestFailure(why)| {
+                TestFailure(format!("after a crash at record {count} of {recorded}: {why}"))
             })?;
         }
         Ok(first)
     }
 
     /// Plays the call, and holds its result against that of one more run over its journal.
-    async fn replay_with(self, crash: Option<Crash>) -> Result<(Played, usize, bool), Flop> {
+    async fn replay_with(
+        self,
+        crash: Option<CrashPoint>,
+    ) -> Result<(TestOutcome, usize, bool), TestFailure> {
         let rehearsed = &self.rehearsal.rehearsed;
         rehearsed.plan(crash, true);
         let played = self.play_planned().await?;
         match rehearsed.differs() {
             None => Ok(played),
-            Some((returned, again)) => Err(Flop(format!(
+            Some((returned, again)) => Err(TestFailure(format!(
                 "the handler returned {returned}, and {again} when it ran again over the same journal; do what differs in a step, and use what the step returns"
             ))),
         }
     }
 
-    async fn play_with(self, crash: Option<Crash>) -> Result<(Played, usize, bool), Flop> {
+    async fn play_with(
+        self,
+        crash: Option<CrashPoint>,
+    ) -> Result<(TestOutcome, usize, bool), TestFailure> {
         self.rehearsal.rehearsed.plan(crash, false);
         self.play_planned().await
     }
 
-    async fn play_planned(&self) -> Result<(Played, usize, bool), Flop> {
+    async fn play_planned(&self) -> Result<(TestOutcome, usize, bool), TestFailure> {
         let rehearsed = &self.rehearsal.rehearsed;
         let (mut asked, mut rounds) = (Vec::new(), 0);
         let mut params = json!({
@@ -234,9 +242,9 @@ impl Scene<'_> {
         });
         let result = loop {
             let required = match self.call(&params).await? {
-                Outcome::Complete(Answer::Tool(result)) => break result,
+                Outcome::Complete(MethodResult::Tool(result)) => break result,
                 Outcome::InputRequired(required) => required,
-                other => return Err(Flop(format!("this is no end of a tool: {other:?}"))),
+                other => return Err(TestFailure(format!("this is no end of a tool: {other:?}"))),
             };
             let InputRequired { requests, state, .. } = *required;
             let mut responses = serde_json::Map::new();
@@ -251,8 +259,8 @@ impl Scene<'_> {
         };
         let (recorded, unused, happened) = rehearsed.report();
         match unused.is_empty() {
-            true => Ok((Played { result, asked, rounds }, recorded, happened)),
-            false => Err(Flop(format!(
+            true => Ok((TestOutcome { result, input_requests: asked, rounds }, recorded, happened)),
+            false => Err(TestFailure(format!(
                 "the handler did not come to what it had recorded: {}; is it the same function of its journal each time?",
                 unused.join(", ")
             ))),
@@ -269,37 +277,37 @@ impl Scene<'_> {
         answers.get(time - 1)
     }
 
-    async fn call(&self, params: &Value) -> Result<Outcome, Flop> {
+    async fn call(&self, params: &Value) -> Result<Outcome, TestFailure> {
         let method = Method::ToolsCall.as_str();
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        let arrival = Arrival::of(Principal::LOCAL);
+        let arrival = MessageContext::of(Principal::LOCAL);
         let message = Bytes::from(message.to_string());
         let mut run = match self.rehearsal.server.endpoint().accept(&message, arrival) {
             Accepted::Call(run) => run,
             Accepted::Refused(refusal) => {
-                return Err(Flop(String::from_utf8_lossy(&refusal.body).into_owned()));
+                return Err(TestFailure(String::from_utf8_lossy(&refusal.body).into_owned()));
             }
-            other => return Err(Flop(format!("the call was not taken: {other:?}"))),
+            other => return Err(TestFailure(format!("the call was not taken: {other:?}"))),
         };
         loop {
             match run.next().await {
                 Some(Message::Last(Ok(outcome))) => return Ok(outcome),
-                Some(Message::Last(Err(fault))) => return Err(Flop(fault.to_string())),
+                Some(Message::Last(Err(fault))) => return Err(TestFailure(fault.to_string())),
                 Some(_) => {}
-                None => return Err(Flop("the call was cancelled".to_owned())),
+                None => return Err(TestFailure("the call was cancelled".to_owned())),
             }
         }
     }
 }
 
 /// What to add to the script.
-fn unanswered(name: &str, request: &InputRequest) -> Flop {
+fn unanswered(name: &str, request: &InputRequest) -> TestFailure {
     let asked = serde_json::to_value(request).unwrap_or_default();
     let (message, add) = match asked["params"]["message"].as_str() {
         Some(message) => (format!(" (\"{message}\")"), "accept"),
         None => (String::new(), "answer"),
     };
-    Flop(format!(
+    TestFailure(format!(
         "`{name}` is asked{message}, and the script has no answer; add `.{add}(\"{name}\", json!({{…}}))`"
     ))
 }

@@ -1,6 +1,6 @@
 //! Who hears that a list or a resource has changed.
 //!
-//! A [`Feed`] remembers *that* something changed, not how often: what waits in it is bounded by
+//! A [`ChangeFeed`] remembers *that* something changed, not how often: what waits in it is bounded by
 //! what it subscribed to, so a reader that does not read costs nothing and stalls nobody.
 
 use std::{
@@ -20,7 +20,7 @@ const URI_BYTES: usize = 64 << 10;
 
 /// Carries changes to every feed that wants them. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Bus(Arc<Mutex<Feeds>>);
+pub struct ChangeBus(Arc<Mutex<Feeds>>);
 
 #[derive(Default)]
 struct Feeds {
@@ -34,15 +34,15 @@ struct Feeds {
 pub struct Mark(u64);
 
 /// One subscriber's share of the changes.
-pub struct Feed {
-    bus: Bus,
+pub struct ChangeFeed {
+    bus: ChangeBus,
     key: u64,
     state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
 struct State {
-    wants: Wants,
+    wants: ChangeFilter,
     lists: Lists,
     resources: BTreeSet<Arc<str>>,
     waker: Option<Waker>,
@@ -52,7 +52,7 @@ struct State {
 /// What a feed wants to hear of.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "the four of the specification")]
-pub struct Wants {
+pub struct ChangeFilter {
     /// Changes of lists.
     pub lists: Lists,
     /// Changes of these resources.
@@ -71,16 +71,16 @@ pub struct Lists {
     pub resources: bool,
 }
 
-impl Bus {
-    /// Opens a feed. After [`Bus::close`] it is born closed.
-    pub fn subscribe(&self, wants: Wants) -> Feed {
+impl ChangeBus {
+    /// Opens a feed. After [`ChangeBus::close`] it is born closed.
+    pub fn subscribe(&self, wants: ChangeFilter) -> ChangeFeed {
         let mut feeds = lock(&self.0);
         let state = State { wants, closed: feeds.closed, ..State::default() };
         let state = Arc::new(Mutex::new(state));
         let key = feeds.next;
         feeds.next += 1;
         feeds.open.insert(key, Arc::downgrade(&state));
-        Feed { bus: self.clone(), key, state }
+        ChangeFeed { bus: self.clone(), key, state }
     }
 
     /// Tells every feed that wants it.
@@ -110,7 +110,7 @@ impl Bus {
         }
     }
 
-    /// Whether [`Bus::close`] was called.
+    /// Whether [`ChangeBus::close`] was called.
     pub fn is_closed(&self) -> bool {
         lock(&self.0).closed
     }
@@ -130,7 +130,7 @@ impl Bus {
     }
 }
 
-impl Feed {
+impl ChangeFeed {
     /// The next change, or `None` when the bus has closed.
     pub async fn next(&self) -> Option<Change> {
         poll_fn(|cx| self.poll_next(cx)).await
@@ -192,7 +192,7 @@ impl Feed {
     }
 }
 
-impl Drop for Feed {
+impl Drop for ChangeFeed {
     fn drop(&mut self) {
         lock(&self.bus.0).open.remove(&self.key);
     }
@@ -232,13 +232,13 @@ impl State {
     }
 }
 
-impl fmt::Debug for Bus {
+impl fmt::Debug for ChangeBus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bus").field("feeds", &lock(&self.0).open.len()).finish()
     }
 }
 
-impl fmt::Debug for Feed {
+impl fmt::Debug for ChangeFeed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Feed").field("wants", &lock(&self.state).wants).finish_non_exhaustive()
     }

@@ -15,7 +15,7 @@ use bytestring::ByteString;
 use http::request::Parts;
 use outlive_wire::{LoggingLevel, Method};
 
-use crate::{Fault, Port, Principal, Session, era::Era, watch::Watch};
+use crate::{Outbox, Principal, ProtocolError, Session, era::Era, watch::Watch};
 
 /// A part of a message, by position.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ pub struct Call {
     pub(crate) peer: Option<IpAddr>,
     pub(crate) http: Option<Box<Parts>>,
     pub(crate) params: Option<Span>,
-    pub(crate) port: Port,
+    pub(crate) port: Outbox,
     pub(crate) attachment: Attachment,
     pub(crate) watch: OnceLock<Watch>,
 }
@@ -99,21 +99,21 @@ impl Call {
     }
 
     /// `params.name`: of the tool or prompt that is meant.
-    pub fn name(&self) -> Result<Cow<'_, str>, Fault> {
+    pub fn name(&self) -> Result<Cow<'_, str>, ProtocolError> {
         self.string(self.parts.name, "name")
     }
 
     /// `params.uri`: of the resource that is meant.
-    pub fn uri(&self) -> Result<Cow<'_, str>, Fault> {
+    pub fn uri(&self) -> Result<Cow<'_, str>, ProtocolError> {
         self.string(self.parts.uri, "uri")
     }
 
     /// `params.arguments` as JSON text: an object, `{}` where the message has none.
-    pub fn arguments(&self) -> Result<&str, Fault> {
+    pub fn arguments(&self) -> Result<&str, ProtocolError> {
         match self.parts.arguments.map(|span| self.text(span)) {
             None => Ok("{}"),
             Some(text) if text.starts_with('{') => Ok(text),
-            Some(_) => Err(Fault::invalid_params("`params.arguments` must be an object")),
+            Some(_) => Err(ProtocolError::invalid_params("`params.arguments` must be an object")),
         }
     }
 
@@ -123,25 +123,25 @@ impl Call {
     }
 
     /// `params.requestState`: what an earlier round of this call gave the client to keep.
-    pub fn request_state(&self) -> Option<Result<Cow<'_, str>, Fault>> {
+    pub fn request_state(&self) -> Option<Result<Cow<'_, str>, ProtocolError>> {
         let span = self.parts.request_state?;
         Some(self.string(Some(span), "requestState"))
     }
 
     /// `params.taskId`: of the task that is meant.
-    pub fn task_id(&self) -> Result<Cow<'_, str>, Fault> {
+    pub fn task_id(&self) -> Result<Cow<'_, str>, ProtocolError> {
         self.string(self.parts.task_id, "taskId")
     }
 
     /// `_meta["dev.outlive/idempotencyKey"]`: under which key the caller wants this done once only,
     /// however often it asks.
-    pub fn idempotency_key(&self) -> Option<Result<Cow<'_, str>, Fault>> {
+    pub fn idempotency_key(&self) -> Option<Result<Cow<'_, str>, ProtocolError>> {
         let span = self.parts.idempotency_key?;
         Some(self.string(Some(span), "_meta[\"dev.outlive/idempotencyKey\"]"))
     }
 
     /// Whether the client asks for a task, where its revision has that.
-    pub fn asks_for_task(&self) -> bool {
+    pub fn requests_task(&self) -> bool {
         self.parts.task.is_some()
     }
 
@@ -191,7 +191,7 @@ impl Call {
     }
 
     /// The address the call came from, where the transport knows one.
-    pub fn peer(&self) -> Option<IpAddr> {
+    pub fn peer_addr(&self) -> Option<IpAddr> {
         self.peer
     }
 
@@ -209,7 +209,7 @@ impl Call {
     }
 
     /// The way to the client while the call runs.
-    pub fn port(&self) -> &Port {
+    pub fn port(&self) -> &Outbox {
         &self.port
     }
 
@@ -231,12 +231,19 @@ impl Call {
         &self.message[span.start as usize..span.end as usize]
     }
 
-    fn string(&self, span: Option<Span>, member: &'static str) -> Result<Cow<'_, str>, Fault> {
+    fn string(
+        &self,
+        span: Option<Span>,
+        member: &'static str,
+    ) -> Result<Cow<'_, str>, ProtocolError> {
         match span.map(|span| self.text(span)) {
-            Some(text) if text.starts_with('"') => unquote(text)
-                .map_err(|error| Fault::invalid_params(format!("`params.{member}`: {error}"))),
-            Some(_) => Err(Fault::invalid_params(format!("`params.{member}` must be a string"))),
-            None => Err(Fault::invalid_params(format!("`params.{member}` is missing"))),
+            Some(text) if text.starts_with('"') => unquote(text).map_err(|error| {
+                ProtocolError::invalid_params(format!("`params.{member}`: {error}"))
+            }),
+            Some(_) => {
+                Err(ProtocolError::invalid_params(format!("`params.{member}` must be a string")))
+            }
+            None => Err(ProtocolError::invalid_params(format!("`params.{member}` is missing"))),
         }
     }
 }

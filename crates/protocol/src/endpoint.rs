@@ -1,6 +1,6 @@
 //! Where messages come in: bytes become a [`Run`], or a refusal that says what to do.
 //!
-//! Pure but for the work it starts: a transport brings bytes and [`Arrival`], and writes what the
+//! Pure but for the work it starts: a transport brings bytes and [`MessageContext`], and writes what the
 //! run says. Everything about the protocol that transports share is here, and nothing else is.
 
 use std::{net::IpAddr, sync::Arc};
@@ -13,7 +13,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
-    Call, Fault, InFlight, Notice, Principal, Profile, Run, Service, Session, Stray,
+    Call, ClientNotification, InFlight, MisroutedReply, Principal, Profile, ProtocolError, Run,
+    Service, Session,
     era::{self, Era, Request, Selected},
     run,
 };
@@ -27,7 +28,7 @@ pub struct Endpoint {
 /// What a transport knows about a message besides its bytes.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_structs, reason = "transports build it, custom ones included")]
-pub struct Arrival<'a> {
+pub struct MessageContext<'a> {
     /// Who sent it.
     pub principal: Principal,
     /// The legacy session it belongs to, if there is one.
@@ -46,7 +47,7 @@ pub struct Arrival<'a> {
     pub legacy_only: bool,
 }
 
-impl Arrival<'_> {
+impl MessageContext<'_> {
     /// A message of this principal, about which nothing else is known.
     pub fn of(principal: Principal) -> Self {
         Self {
@@ -73,10 +74,10 @@ pub enum Accepted {
     /// A notification or a response; there is nothing to answer.
     Noted,
     /// A response that nobody waits for here. Another replica may: it is for the
-    /// [`SessionKeeper`](crate::SessionKeeper), and there is nothing to answer.
-    Stray(Box<Stray>),
+    /// [`SessionStore`](crate::SessionStore), and there is nothing to answer.
+    Stray(Box<MisroutedReply>),
     /// The message was refused.
-    Refused(Refusal),
+    Refused(ErrorReply),
     /// Several messages in one (2025-03-26 only), in their order.
     Batch(Vec<Accepted>),
 }
@@ -84,7 +85,7 @@ pub enum Accepted {
 /// Why a message was not taken, ready to be sent.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_structs, reason = "transports read it")]
-pub struct Refusal {
+pub struct ErrorReply {
     /// The HTTP status that goes with it.
     pub status: u16,
     /// A JSON-RPC error response.
@@ -110,22 +111,23 @@ impl Endpoint {
     }
 
     /// Takes one message. The bytes are kept for as long as the call that comes of them.
-    pub fn accept(&self, message: &Bytes, arrival: Arrival<'_>) -> Accepted {
+    pub fn accept(&self, message: &Bytes, arrival: MessageContext<'_>) -> Accepted {
         // Checked once: whatever is read of it later is known to be text.
         match ByteString::try_from(message.clone()) {
             Ok(message) => self.accept_text(&message, arrival),
-            Err(error) => refused(None, &Fault::Parse(format!("not UTF-8: {error}")), true),
+            Err(error) => refused(None, &ProtocolError::Parse(format!("not UTF-8: {error}")), true),
         }
     }
 
-    fn accept_text(&self, message: &ByteString, arrival: Arrival<'_>) -> Accepted {
-        let limit = self.profile().limits.message_depth;
+    fn accept_text(&self, message: &ByteString, arrival: MessageContext<'_>) -> Accepted {
+        let limit = self.profile().limits.max_message_depth;
         if let Some(request) = Request::read(message, limit) {
             return self.request(&request, arrival);
         }
         // Reading stops at nesting that no caller means.
         if depth_exceeds(message.as_bytes(), limit) {
-            let fault = Fault::invalid_request(format!("nested deeper than {limit} levels"));
+            let fault =
+                ProtocolError::invalid_request(format!("nested deeper than {limit} levels"));
             return refused(None, &fault, true);
         }
         match message.trim_ascii_start().starts_with('[') {
@@ -136,13 +138,17 @@ impl Endpoint {
 
     /// Takes what is not a plain request: a notification, a response, something to refuse, or a
     /// request with members of its own.
-    fn accept_other(&self, message: &ByteString, arrival: Arrival<'_>) -> Accepted {
+    fn accept_other(&self, message: &ByteString, arrival: MessageContext<'_>) -> Accepted {
         let envelope: Envelope<'_> = match serde_json::from_str(message) {
             Ok(envelope) => envelope,
             Err(error) if error.is_data() => {
-                return refused(echo_id(message), &Fault::invalid_request(error.to_string()), true);
+                return refused(
+                    echo_id(message),
+                    &ProtocolError::invalid_request(error.to_string()),
+                    true,
+                );
             }
-            Err(error) => return refused(None, &Fault::Parse(error.to_string()), true),
+            Err(error) => return refused(None, &ProtocolError::Parse(error.to_string()), true),
         };
         let id = envelope.echo_id();
         // What has no id wants no answer, not even about what is wrong with it.
@@ -157,7 +163,7 @@ impl Endpoint {
             Ok(Message::Notification { params: Some(params), .. })
                 if !params.get().starts_with('{') =>
             {
-                refused(None, &Fault::invalid_params("`params` must be an object"), false)
+                refused(None, &ProtocolError::invalid_params("`params` must be an object"), false)
             }
             Ok(Message::Notification { method, params }) => {
                 if let Err((era, fault)) = era::check_notification(&arrival, self.profile()) {
@@ -172,16 +178,19 @@ impl Endpoint {
                 }
                 answered(id, outcome, arrival)
             }
-            Err(why) => refused(id.map(RawValue::get), &Fault::invalid_request(why), wants_answer),
+            Err(why) => {
+                refused(id.map(RawValue::get), &ProtocolError::invalid_request(why), wants_answer)
+            }
         }
     }
 
-    fn request(&self, request: &Request<'_>, arrival: Arrival<'_>) -> Accepted {
+    fn request(&self, request: &Request<'_>, arrival: MessageContext<'_>) -> Accepted {
         let id = request.id;
         let in_use = |table: &InFlight| !table.is_empty() && table.contains(id);
         if arrival.in_flight.is_some_and(in_use) {
-            let fault =
-                Fault::invalid_request(format!("id {id} is still in use by a running request"));
+            let fault = ProtocolError::invalid_request(format!(
+                "id {id} is still in use by a running request"
+            ));
             return refused(Some(id), &fault, true);
         }
         match era::select(request, &arrival, self.profile()) {
@@ -204,7 +213,7 @@ impl Endpoint {
         }
     }
 
-    fn handshake(&self, request: &Request<'_>, arrival: Arrival<'_>) -> Accepted {
+    fn handshake(&self, request: &Request<'_>, arrival: MessageContext<'_>) -> Accepted {
         let opened = era::open_session(request, arrival.principal.clone(), self.profile());
         let (legacy, session) = match opened {
             Ok(opened) => opened,
@@ -220,7 +229,7 @@ impl Endpoint {
         &self,
         era: &'static dyn Era,
         id: &str,
-        decoded: Result<Arc<Call>, Fault>,
+        decoded: Result<Arc<Call>, ProtocolError>,
     ) -> Accepted {
         match decoded {
             Ok(call) => Accepted::Call(self.run(call)),
@@ -229,21 +238,21 @@ impl Endpoint {
     }
 
     fn run(&self, call: Arc<Call>) -> Run {
-        let work = run::contained(&call, || Arc::clone(&self.service).start(Arc::clone(&call)));
+        let work = run::catch_panic(&call, || Arc::clone(&self.service).start(Arc::clone(&call)));
         Run::new(call, Arc::clone(self.profile()), work)
     }
 
-    fn refuse(&self, era: &dyn Era, id: Option<&str>, fault: &Fault) -> Accepted {
+    fn refuse(&self, era: &dyn Era, id: Option<&str>, fault: &ProtocolError) -> Accepted {
         let mut body = Vec::new();
         let status = match era.refuse(id, fault, self.profile(), &mut body) {
             // What is refused before it has begun is a bad request, whatever a handler's refusal is.
             200 if era.mirrors_headers() => 400,
             status => status,
         };
-        Accepted::Refused(Refusal { status, body, wants_answer: id.is_some() })
+        Accepted::Refused(ErrorReply { status, body, wants_answer: id.is_some() })
     }
 
-    fn notification(&self, method: &str, params: Option<&RawValue>, arrival: &Arrival<'_>) {
+    fn notification(&self, method: &str, params: Option<&RawValue>, arrival: &MessageContext<'_>) {
         let params = params.map_or("{}", RawValue::get);
         let known = Method::parse(method);
         match known {
@@ -255,33 +264,44 @@ impl Endpoint {
             }
             _ => {}
         }
-        let notice =
-            Notice::new(known, method, params, &arrival.principal, arrival.session.as_ref());
+        let notice = ClientNotification::new(
+            known,
+            method,
+            params,
+            &arrival.principal,
+            arrival.session.as_ref(),
+        );
         self.service.notified(notice);
     }
 
-    fn accept_batch(&self, message: &ByteString, arrival: &Arrival<'_>) -> Accepted {
+    fn accept_batch(&self, message: &ByteString, arrival: &MessageContext<'_>) -> Accepted {
         let allowed = era::batch_era(arrival, self.profile()).is_some_and(Era::takes_batches);
         if !allowed {
-            let fault =
-                Fault::invalid_request("several messages in one array; send each on its own");
+            let fault = ProtocolError::invalid_request(
+                "several messages in one array; send each on its own",
+            );
             return refused(None, &fault, true);
         }
         let messages: Vec<&RawValue> = match serde_json::from_str(message) {
             Ok(messages) => messages,
-            Err(error) => return refused(None, &Fault::Parse(error.to_string()), true),
+            Err(error) => return refused(None, &ProtocolError::Parse(error.to_string()), true),
         };
-        let limit = self.profile().limits.batch;
+        let limit = self.profile().limits.max_batch;
         if messages.is_empty() || messages.len() > limit {
-            let fault = Fault::invalid_request(format!("a batch has 1 to {limit} messages"));
+            let fault =
+                ProtocolError::invalid_request(format!("a batch has 1 to {limit} messages"));
             return refused(None, &fault, true);
         }
         let accept = |raw: &&RawValue| {
             if raw.get().starts_with('[') {
-                return refused(None, &Fault::invalid_request("a batch inside a batch"), true);
+                return refused(
+                    None,
+                    &ProtocolError::invalid_request("a batch inside a batch"),
+                    true,
+                );
             }
             let one = message.slice_ref(raw.get());
-            let arrival = Arrival {
+            let arrival = MessageContext {
                 principal: arrival.principal.clone(),
                 session: arrival.session.clone(),
                 in_flight: arrival.in_flight,
@@ -294,7 +314,7 @@ impl Endpoint {
             match self.accept_text(&one, arrival) {
                 Accepted::Handshake(..) => refused(
                     echo_id(raw.get()),
-                    &Fault::invalid_request("`initialize` must not be part of a batch"),
+                    &ProtocolError::invalid_request("`initialize` must not be part of a batch"),
                     true,
                 ),
                 accepted => accepted,
@@ -311,17 +331,17 @@ impl std::fmt::Debug for Endpoint {
 }
 
 /// A refusal of a message whose era cannot be told.
-fn refused(id: Option<&str>, fault: &Fault, wants_answer: bool) -> Accepted {
+fn refused(id: Option<&str>, fault: &ProtocolError, wants_answer: bool) -> Accepted {
     let mut body = Vec::new();
     let status = era::refuse_unread(id, fault, &mut body);
-    Accepted::Refused(Refusal { status, body, wants_answer })
+    Accepted::Refused(ErrorReply { status, body, wants_answer })
 }
 
 /// Hands a response to the question it answers. Nobody waits for one that is late or made up.
 fn answered(
     id: Option<&RawValue>,
     outcome: Result<&RawValue, &RawValue>,
-    arrival: Arrival<'_>,
+    arrival: MessageContext<'_>,
 ) -> Accepted {
     let reply = outcome.map(ToOwned::to_owned).map_err(|error| {
         serde_json::from_str(error.get()).unwrap_or_else(|_| ErrorObject {
@@ -333,7 +353,7 @@ fn answered(
     let id = id.and_then(|id| id.get().parse().ok());
     if let (Some(session), Some(id)) = (arrival.session, id) {
         if session.portable().is_some() && !session.asked().has_given(id) {
-            return Accepted::Stray(Box::new(Stray { session, id, reply }));
+            return Accepted::Stray(Box::new(MisroutedReply { session, id, reply }));
         }
         if session.asked().answer(id, reply) {
             return Accepted::Noted;
@@ -344,7 +364,7 @@ fn answered(
 }
 
 /// `notifications/cancelled`: unknown, finished and malformed ones are ignored, as races make them.
-fn cancel(params: &str, arrival: &Arrival<'_>) {
+fn cancel(params: &str, arrival: &MessageContext<'_>) {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Cancelled<'a> {

@@ -11,13 +11,13 @@ pub struct Gauge(Arc<AtomicU64>);
 
 /// One of what a [`Gauge`] counts, until it is dropped.
 #[derive(Debug)]
-pub struct Entered(Arc<AtomicU64>);
+pub struct GaugeGuard(Arc<AtomicU64>);
 
 impl Gauge {
     /// Counts one more.
-    pub fn enter(&self) -> Entered {
+    pub fn enter(&self) -> GaugeGuard {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Entered(Arc::clone(&self.0))
+        GaugeGuard(Arc::clone(&self.0))
     }
 
     /// How many there are.
@@ -26,7 +26,7 @@ impl Gauge {
     }
 }
 
-impl Drop for Entered {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -14,7 +14,7 @@ pub struct InFlight(Mutex<HashMap<Box<str>, Arc<Call>>>);
 
 /// Keeps a call in the table until it is dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct InFlightGuard {
     table: Arc<InFlight>,
     call: Arc<Call>,
 }
@@ -37,9 +37,9 @@ impl InFlight {
 
     /// Enters a call, until the guard is dropped.
     #[must_use]
-    pub fn hold(self: &Arc<Self>, call: &Arc<Call>) -> Held {
+    pub fn hold(self: &Arc<Self>, call: &Arc<Call>) -> InFlightGuard {
         self.lock().insert(call.id().into(), Arc::clone(call));
-        Held { table: Arc::clone(self), call: Arc::clone(call) }
+        InFlightGuard { table: Arc::clone(self), call: Arc::clone(call) }
     }
 
     /// Cancels a call; `false` if no such call is running, which is no error.
@@ -66,7 +66,7 @@ impl InFlight {
     }
 }
 
-impl Drop for Held {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         let mut calls = self.table.lock();
         // The id may have been used again since a cancellation: remove our own call only.

@@ -8,58 +8,60 @@
 //! - [`Run`]: a call at work. Whoever owns it polls it; moving a call is moving a box.
 //! - [`era`]: the two generations of the protocol behind one wall. Pure: no async, no clock, no I/O.
 //! - [`Service`]: what a server is to the transports.
-//! - [`Session`], [`Bus`]: what a legacy handshake said, and who hears of changes.
-//! - [`SessionKeeper`]: where sessions are kept for all replicas of a server.
+//! - [`Session`], [`ChangeBus`]: what a legacy handshake said, and who hears of changes.
+//! - [`SessionStore`]: where sessions are kept for all replicas of a server.
 //! - [`text`]: text of a peer, made safe to show to people.
 
-mod asked;
 mod bus;
 mod call;
 mod clock;
 mod endpoint;
 pub mod era;
-mod fault;
+mod error;
 mod gauge;
 mod in_flight;
 mod incoming;
-mod keeper;
 mod limits;
 mod message;
+mod outbox;
 mod outcome;
-mod partial;
-mod port;
+mod pending_requests;
 mod principal;
 mod run;
 mod scopes;
 mod seal;
+mod segments;
 mod service;
 mod session;
-mod stored;
+mod session_store;
+mod stored_call;
 mod task;
 pub mod text;
 mod watch;
 
-pub use asked::{Asked, Pending, Reply};
-pub use bus::{Bus, Feed, Lists, Mark, Wants};
+pub use bus::{ChangeBus, ChangeFeed, ChangeFilter, Lists, Mark};
 pub use call::Call;
 pub use clock::Clock;
-pub use endpoint::{Accepted, Arrival, Endpoint, Refusal};
-pub use fault::Fault;
-pub use gauge::{Entered, Gauge};
-pub use in_flight::{Held, InFlight};
+pub use endpoint::{Accepted, Endpoint, ErrorReply, MessageContext};
+pub use error::ProtocolError;
+pub use gauge::{Gauge, GaugeGuard};
+pub use in_flight::{InFlight, InFlightGuard};
 pub use incoming::{Incoming, IncomingKind};
-pub use keeper::{Keeping, Portable, SessionKeeper, Stray, Unavailable};
 pub use limits::Limits;
 pub use message::{Change, Message, Notify, Progress};
-pub use outcome::{Answer, Identity, InputRequired, OffersTasks, Outcome, Page};
-pub use partial::{Blocks, Emitted, Partial, ResponseModes, Rest};
-pub use port::Port;
+pub use outbox::Outbox;
+pub use outcome::{InputRequired, MethodResult, Outcome, Page, ServerDescription, TaskCapability};
+pub use pending_requests::{ClientReply, PendingRequest, PendingRequests};
 pub use principal::Principal;
-pub use run::{Run, Work, contained};
+pub use run::{CallFuture, Run, catch_panic};
 pub use scopes::Scopes;
 pub use seal::{Opened, Seal};
-pub use service::{Completed, Notice, Profile, Service};
+pub use segments::{FinalSegments, PartialResponse, ResponseModes, SegmentPage, Segments};
+pub use service::{ClientNotification, CompletionOutcome, Profile, Service};
 pub use session::Session;
-pub use stored::{StoredCall, StoredSession};
-pub use task::{Holding, TaskState, TaskView, rfc3339};
+pub use session_store::{
+    MisroutedReply, SessionStore, SessionStoreError, SessionStoreFuture, SharedSession,
+};
+pub use stored_call::{StoredCall, StoredSession};
+pub use task::{ClientTaskSupport, TaskState, TaskView, rfc3339};
 pub use watch::{CallEnd, CallWatcher};

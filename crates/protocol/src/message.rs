@@ -6,7 +6,7 @@ use outlive_wire::{InputRequest, LoggingLevel, Method, RawJson, SubscriptionFilt
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Emitted, Fault, Outcome, Partial, TaskView};
+use crate::{Outcome, PartialResponse, ProtocolError, SegmentPage, TaskView};
 
 /// One thing a run says to its client.
 #[derive(Debug)]
@@ -15,9 +15,9 @@ pub enum Message {
     /// Something on the way.
     Notify(Notify),
     /// A response of several with one id, to a client that has asked for that. Not the last.
-    Partial(Box<Partial>),
+    Partial(Box<PartialResponse>),
     /// The end.
-    Last(Result<Outcome, Fault>),
+    Last(Result<Outcome, ProtocolError>),
 }
 
 /// What a run says on the way, before an era has shaped it.
@@ -78,7 +78,7 @@ pub enum Notify {
     /// A task that the client listens to, or waits for, has changed.
     Task(Box<TaskView>),
     /// A task that the client listens to has emitted something.
-    Emitted(Box<Emitted>),
+    Emitted(Box<SegmentPage>),
     /// What the user was sent to a URL for is done; 2025-11-25 only.
     UrlDone {
         /// The id that the question had.

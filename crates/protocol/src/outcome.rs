@@ -7,14 +7,14 @@ use outlive_wire::{
     Prompt, RawJson, ReadResourceResult, Resource, ResourceTemplate, ServerCapabilities, Tool,
 };
 
-use crate::{Emitted, ResponseModes, Rest, TaskView};
+use crate::{FinalSegments, ResponseModes, SegmentPage, TaskView};
 
 /// How a call ended.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Outcome {
     /// The final result.
-    Complete(Answer),
+    Complete(MethodResult),
     /// Not yet: the client answers, and calls again with the answers and the state.
     InputRequired(Box<InputRequired>),
     /// It is a task now, and this is how far it is.
@@ -36,11 +36,11 @@ pub struct InputRequired {
 /// The result of a method, before an era has shaped it.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Answer {
+pub enum MethodResult {
     /// Nothing to say but that it is done.
     Empty,
     /// Who we are and what we can do: the handshake's answer and that of discovery.
-    Identity(Box<Identity>),
+    Identity(Box<ServerDescription>),
     /// The result of a tool.
     Tool(CallToolResult),
     /// A page of tools.
@@ -60,10 +60,10 @@ pub enum Answer {
     /// How far a task is.
     Task(Box<TaskView>),
     /// How far a task is, and what it has emitted.
-    TaskEmitted(Box<TaskView>, Box<Emitted>),
+    TaskEmitted(Box<TaskView>, Box<SegmentPage>),
     /// What a task has emitted, and how it has ended if it has, where that is a response of several
     /// or the answer to one who asks for the rest.
-    Rest(Box<Rest>),
+    Rest(Box<FinalSegments>),
     /// A page of tasks, and where the next one begins.
     Tasks(Vec<TaskView>, Option<String>),
     /// What a task has come to, and its name.
@@ -77,13 +77,13 @@ pub enum Answer {
 /// What `initialize` and `server/discover` tell.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "built by the server, read by the eras, both ours")]
-pub struct Identity {
+pub struct ServerDescription {
     /// Name and version of the server.
     pub info: Implementation,
     /// What it offers.
     pub capabilities: ServerCapabilities,
     /// Whether it runs tasks, and whether it lists them.
-    pub tasks: Option<OffersTasks>,
+    pub tasks: Option<TaskCapability>,
     /// How to use it.
     pub instructions: Option<String>,
     /// How long the answer may be kept.
@@ -93,7 +93,7 @@ pub struct Identity {
 /// How a server offers tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "built by the server, read by the eras, both ours")]
-pub struct OffersTasks {
+pub struct TaskCapability {
     /// Whether callers can list theirs.
     pub list: bool,
     /// In which ways it answers calls that ask for one, where more than one is switched on.

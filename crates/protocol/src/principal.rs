@@ -72,7 +72,7 @@ impl Principal {
 
     /// Whether it may do what needs all of these.
     pub fn may(&self, needed: &Scopes) -> bool {
-        needed.is_empty() || self.kind == Kind::Local || self.scopes.cover(needed)
+        needed.is_empty() || self.kind == Kind::Local || self.scopes.includes(needed)
     }
 
     /// The name an authenticator gave, if one did.

@@ -13,19 +13,19 @@ use std::{
     task::{Context, Poll},
 };
 
-use crate::{Call, CallEnd, Fault, Message, Outcome, Profile, era::Frame, port::Next};
+use crate::{Call, CallEnd, Message, Outcome, Profile, ProtocolError, era::Frame, outbox::Next};
 
 /// The work that answers a call.
-pub type Work = Pin<Box<dyn Future<Output = Result<Outcome, Fault>> + Send>>;
+pub type CallFuture = Pin<Box<dyn Future<Output = Result<Outcome, ProtocolError>> + Send>>;
 
 /// A call at work. Dropping it cancels the call.
 pub struct Run {
     call: Arc<Call>,
     profile: Arc<Profile>,
-    work: Option<Work>,
+    work: Option<CallFuture>,
     // The result, while something that was said before it still waits. Boxed, because that is rare,
     // and runs are handed on and kept.
-    last: Option<Box<Result<Outcome, Fault>>>,
+    last: Option<Box<Result<Outcome, ProtocolError>>>,
     // Made only while a progress notification is held back.
     timer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     ended: bool,
@@ -35,7 +35,7 @@ pub struct Run {
 
 impl Run {
     /// Joins a call and the work that answers it. Nothing has run yet.
-    pub fn new(call: Arc<Call>, profile: Arc<Profile>, work: Work) -> Self {
+    pub fn new(call: Arc<Call>, profile: Arc<Profile>, work: CallFuture) -> Self {
         Self {
             call,
             profile,
@@ -117,9 +117,9 @@ impl Run {
         frame
     }
 
-    fn poll_work(&mut self, cx: &mut Context<'_>) -> Poll<Result<Outcome, Fault>> {
+    fn poll_work(&mut self, cx: &mut Context<'_>) -> Poll<Result<Outcome, ProtocolError>> {
         let Some(work) = &mut self.work else {
-            return Poll::Ready(Err(Fault::Internal));
+            return Poll::Ready(Err(ProtocolError::Internal));
         };
         // A handler that panics ends its own call and no other; its future is dropped unpolled.
         match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
@@ -136,7 +136,7 @@ impl Run {
     }
 
     /// What was said before the result and is still waiting; then the result.
-    fn finish(&mut self, result: Result<Outcome, Fault>) -> Option<Message> {
+    fn finish(&mut self, result: Result<Outcome, ProtocolError>) -> Option<Message> {
         // While it was at work, too, the call may have been cancelled.
         if self.call.port.is_cancelled() {
             self.end();
@@ -192,12 +192,12 @@ impl fmt::Debug for Run {
 
 /// Makes the work that answers a call. What handlers do before they are first polled happens here,
 /// and a panic in it, too, ends this call and no other.
-pub fn contained(call: &Call, start: impl FnOnce() -> Work) -> Work {
+pub fn catch_panic(call: &Call, start: impl FnOnce() -> CallFuture) -> CallFuture {
     catch_unwind(AssertUnwindSafe(start))
         .unwrap_or_else(|panic| Box::pin(ready(Err(panicked(call, &*panic)))))
 }
 
-fn panicked(call: &Call, panic: &(dyn Any + Send)) -> Fault {
+fn panicked(call: &Call, panic: &(dyn Any + Send)) -> ProtocolError {
     let text = panic
         .downcast_ref::<&str>()
         .copied()
@@ -207,5 +207,5 @@ fn panicked(call: &Call, panic: &(dyn Any + Send)) -> Fault {
         panic = text.unwrap_or("no text"),
         "a handler panicked"
     );
-    Fault::Internal
+    ProtocolError::Internal
 }

@@ -30,7 +30,7 @@ impl Scopes {
     }
 
     /// Whether all of these are among them.
-    pub fn cover(&self, needed: &Self) -> bool {
+    pub fn includes(&self, needed: &Self) -> bool {
         needed.iter().all(|scope| self.contains(scope))
     }
 
@@ -91,8 +91,8 @@ mod tests {
         let scopes = Scopes::of(["b", "a", "b", "", "a b", "q\"", "é", "c\\"]);
         assert_eq!(scopes.to_string(), "a b");
         assert!(scopes.contains("a") && !scopes.contains("c"));
-        assert!(scopes.cover(&Scopes::of(["b"])) && !scopes.cover(&Scopes::of(["b", "c"])));
-        assert!(scopes.cover(&Scopes::NONE) && !Scopes::NONE.cover(&scopes));
+        assert!(scopes.includes(&Scopes::of(["b"])) && !scopes.includes(&Scopes::of(["b", "c"])));
+        assert!(scopes.includes(&Scopes::NONE) && !Scopes::NONE.includes(&scopes));
         assert_eq!(scopes.with(&Scopes::of(["c"])).to_string(), "a b c");
     }
 }

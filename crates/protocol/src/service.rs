@@ -5,7 +5,8 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 use outlive_wire::{Implementation, Method, RawJson};
 
 use crate::{
-    Bus, Call, Clock, Gauge, Limits, Principal, Seal, Session, SessionKeeper, era::Eras, run::Work,
+    Call, ChangeBus, Clock, Gauge, Limits, Principal, Seal, Session, SessionStore, era::VersionSet,
+    run::CallFuture,
 };
 
 /// Something that answers calls. The server API implements it; transports hold it.
@@ -17,10 +18,10 @@ pub trait Service: Send + Sync + 'static {
     fn knows_method(&self, name: &str) -> bool;
 
     /// Starts the work that answers a call. Must not block.
-    fn start(self: Arc<Self>, call: Arc<Call>) -> Work;
+    fn start(self: Arc<Self>, call: Arc<Call>) -> CallFuture;
 
     /// Takes a notification that the protocol floor has no use for itself.
-    fn notified(&self, notice: Notice<'_>);
+    fn notified(&self, notice: ClientNotification<'_>);
 
     /// A legacy session has been opened.
     fn session_opened(&self, session: &Arc<Session>);
@@ -29,7 +30,7 @@ pub trait Service: Send + Sync + 'static {
     fn session_closed(&self, session: &Arc<Session>);
 
     /// Where legacy sessions are kept for all replicas; `None` if each process has its own.
-    fn keeper(&self) -> Option<&dyn SessionKeeper> {
+    fn keeper(&self) -> Option<&dyn SessionStore> {
         None
     }
 
@@ -41,7 +42,7 @@ pub trait Service: Send + Sync + 'static {
         self: Arc<Self>,
         token: &str,
         value: RawJson,
-    ) -> Pin<Box<dyn Future<Output = Completed> + Send>>;
+    ) -> Pin<Box<dyn Future<Output = CompletionOutcome> + Send>>;
 
     /// A transport stops to serve. What goes on without a caller has so long to come to a place
     /// where somebody else can go on.
@@ -51,7 +52,7 @@ pub trait Service: Send + Sync + 'static {
 /// What became of something that was said from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Completed {
+pub enum CompletionOutcome {
     /// It is stored, and whoever waits will see it.
     Taken,
     /// Something was said before, or nobody waits any more. It is not stored.
@@ -65,7 +66,7 @@ pub enum Completed {
 /// A notification from a client.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Notice<'a> {
+pub struct ClientNotification<'a> {
     /// Its method, if the specification names it.
     pub method: Option<Method>,
     /// Its name.
@@ -78,7 +79,7 @@ pub struct Notice<'a> {
     pub session: Option<&'a Arc<Session>>,
 }
 
-impl<'a> Notice<'a> {
+impl<'a> ClientNotification<'a> {
     pub(crate) fn new(
         method: Option<Method>,
         name: &'a str,
@@ -95,16 +96,16 @@ pub struct Profile {
     /// Name and version.
     pub info: Implementation,
     /// Which eras are served.
-    pub eras: Eras,
+    pub eras: VersionSet,
     /// What is accepted and kept.
     pub limits: Limits,
     /// Where time comes from.
     pub clock: Arc<dyn Clock>,
     /// Who hears of changes.
-    pub bus: Bus,
+    pub bus: ChangeBus,
     /// Nothing is told on it. It closes when the calls that still run are to be given up, because the
     /// process ends.
-    pub cutoff: Bus,
+    pub cutoff: ChangeBus,
     /// Seals what clients carry for us.
     pub seal: Seal,
     /// How many streams are open.
@@ -118,7 +119,7 @@ impl Profile {
     /// specification recommends.
     pub fn new(
         info: Implementation,
-        eras: Eras,
+        eras: VersionSet,
         limits: Limits,
         clock: Arc<dyn Clock>,
         seal: Seal,
@@ -130,8 +131,8 @@ impl Profile {
             eras,
             limits,
             clock,
-            bus: Bus::default(),
-            cutoff: Bus::default(),
+            bus: ChangeBus::default(),
+            cutoff: ChangeBus::default(),
             seal,
             streams: Gauge::default(),
             modern_stamp,

@@ -15,7 +15,7 @@ use std::{
 
 use outlive_wire::LoggingLevel;
 
-use crate::{Asked, Feed, InFlight, Portable, Principal, era::Era};
+use crate::{ChangeFeed, InFlight, PendingRequests, Principal, SharedSession, era::Era};
 
 /// One client's legacy session: a stdio pipe, an HTTP+SSE stream, or an `Mcp-Session-Id`.
 pub struct Session {
@@ -26,10 +26,10 @@ pub struct Session {
     initialized: AtomicBool,
     // An index into `LoggingLevel::ALL`; a byte, so that every log line can read it for nothing.
     log_level: AtomicU8,
-    feed: Feed,
+    feed: ChangeFeed,
     in_flight: Arc<InFlight>,
-    asked: Arc<Asked>,
-    portable: OnceLock<Box<Portable>>,
+    asked: Arc<PendingRequests>,
+    portable: OnceLock<Box<SharedSession>>,
     /// Grows with every change that other replicas have to know of.
     revision: AtomicU64,
     state: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
@@ -42,7 +42,7 @@ impl Session {
         principal: Principal,
         client_info: Option<Box<str>>,
         client_capabilities: Box<str>,
-        feed: Feed,
+        feed: ChangeFeed,
     ) -> Self {
         Self {
             era,
@@ -101,7 +101,7 @@ impl Session {
     }
 
     /// The changes this client hears of.
-    pub fn feed(&self) -> &Feed {
+    pub fn feed(&self) -> &ChangeFeed {
         &self.feed
     }
 
@@ -111,26 +111,26 @@ impl Session {
     }
 
     /// The requests of ours that the client has not answered yet.
-    pub fn asked(&self) -> &Arc<Asked> {
+    pub fn asked(&self) -> &Arc<PendingRequests> {
         &self.asked
     }
 
-    /// Gives the session the name under which a [`SessionKeeper`](crate::SessionKeeper) keeps it,
+    /// Gives the session the name under which a [`SessionStore`](crate::SessionStore) keeps it,
     /// and how long it is kept when nobody uses it. Before anything is asked in it.
-    pub fn make_portable(&self, id: Arc<str>, ttl: Duration) {
+    pub fn share(&self, id: Arc<str>, ttl: Duration) {
         let name = Arc::clone(&id);
-        if self.portable.set(Box::new(Portable::new(id, ttl))).is_ok() {
+        if self.portable.set(Box::new(SharedSession::new(id, ttl))).is_ok() {
             self.asked.begin_in_range_of(&name);
         }
     }
 
     /// Whether a request with this id can have been made in this session, by any replica.
     pub fn may_have_asked(&self, id: u64) -> bool {
-        self.portable().is_some_and(|name| crate::asked::is_in_range_of(&name.id, id))
+        self.portable().is_some_and(|name| crate::pending_requests::is_in_range_of(&name.id, id))
     }
 
     /// What other replicas know it by; `None` for a session of this process alone.
-    pub fn portable(&self) -> Option<&Portable> {
+    pub fn portable(&self) -> Option<&SharedSession> {
         self.portable.get().map(|portable| &**portable)
     }
 

@@ -59,17 +59,17 @@ impl TaskState {
 /// What the client of a call can do with a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "all that the revisions know")]
-pub enum Holding {
+pub enum ClientTaskSupport {
     /// Its revision has no tasks.
-    Never,
+    Unsupported,
     /// It could have said that it can, and did not: tasks are not for it.
-    Undeclared,
+    NotDeclared,
     /// It could have asked for one, and did not.
-    Silent,
+    NotRequested,
     /// It takes one if there is one.
-    Takes,
+    Accepts,
     /// It wants one, for so many milliseconds if it says so.
-    Wants {
+    Requests {
         /// How long it should exist.
         ttl: Option<u64>,
     },

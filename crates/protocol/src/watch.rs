@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Call, Fault, Outcome};
+use crate::{Call, Outcome, ProtocolError};
 
 /// Sees how calls end.
 pub trait CallWatcher: Send + Sync + 'static {
@@ -21,11 +21,11 @@ pub trait CallWatcher: Send + Sync + 'static {
 #[expect(clippy::exhaustive_enums, reason = "watchers must know them all")]
 pub enum CallEnd<'a> {
     /// It was answered.
-    Answered(&'a Result<Outcome, Fault>),
+    Answered(&'a Result<Outcome, ProtocolError>),
     /// Its caller has cancelled it, or left.
     Cancelled,
     /// It was answered with a task before, and the work of the task has ended.
-    Task(&'a Result<Outcome, Fault>),
+    Task(&'a Result<Outcome, ProtocolError>),
     /// It was answered with a task before, and the handler has stopped because the task was cancelled.
     TaskCancelled,
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The names on the outside are short because journals travel.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
-pub enum Entry {
+pub enum JournalEntry {
     /// What a step returned.
     #[serde(rename = "v")]
     Value(RawJson),
@@ -17,13 +17,13 @@ pub enum Entry {
     Secret(RawJson),
     /// A step failed, and trying again would not help.
     #[serde(rename = "f")]
-    Failed(Failure),
+    Failed(StepFailure),
     /// What the client answered.
     #[serde(rename = "a")]
     Answer(RawJson),
     /// The client will not answer.
     #[serde(rename = "u")]
-    Unanswered(Unanswered),
+    Unanswered(InputFailure),
     /// When a timer is over, in milliseconds since 1970.
     #[serde(rename = "t")]
     Due(u64),
@@ -38,7 +38,7 @@ pub enum Entry {
 /// Why a step failed for good.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::exhaustive_structs, reason = "made and read by the floor above")]
-pub struct Failure {
+pub struct StepFailure {
     /// In words.
     pub message: String,
     /// The code of a refusal, if it was one.
@@ -49,7 +49,7 @@ pub struct Failure {
 /// Why a question has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub enum Unanswered {
+pub enum InputFailure {
     /// Nobody answered in time.
     #[serde(rename = "late")]
     TimedOut,
@@ -63,7 +63,7 @@ pub enum Unanswered {
     },
 }
 
-impl Entry {
+impl JournalEntry {
     /// How many bytes it is counted as, under its key: at least as many as are written.
     pub(crate) fn size(&self, key: &str) -> usize {
         // A name, colons, braces and a comma.
@@ -74,9 +74,9 @@ impl Entry {
                 Self::Value(raw) | Self::Secret(raw) | Self::Answer(raw) | Self::State(raw) => {
                     raw.get().len()
                 }
-                Self::Failed(Failure { message, .. })
-                | Self::Unanswered(Unanswered::Refused { message, .. }) => written(message) + 48,
-                Self::Unanswered(Unanswered::TimedOut) | Self::Due(_) | Self::Begun => 20,
+                Self::Failed(StepFailure { message, .. })
+                | Self::Unanswered(InputFailure::Refused { message, .. }) => written(message) + 48,
+                Self::Unanswered(InputFailure::TimedOut) | Self::Due(_) | Self::Begun => 20,
             }
     }
 }

@@ -10,19 +10,19 @@ use std::{
 use outlive_wire::RawJson;
 
 use crate::{
-    Entry, Misuse, RunId, Segment,
+    JournalEntry, JournalError, RunId, Segment,
+    current_run::{polling, step_of},
     engine::Capacity,
-    polled::{polling, step_of},
-    questions::Questions,
+    inputs::Questions,
+    pending_writes::Unwritten,
     segment::Segments,
     steps::ONCE,
-    unwritten::Unwritten,
 };
 
 /// The journal of one call. Runs come and go over it; it grows.
 pub struct Journal {
     // Wider when the journal gets a store.
-    bounds: RwLock<Bounds>,
+    bounds: RwLock<JournalLimits>,
     // A std mutex: nothing awaits while it is held, and it is held for a look into a map.
     state: Mutex<State>,
 }
@@ -30,7 +30,7 @@ pub struct Journal {
 /// What a journal may hold.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "built by the floor above")]
-pub struct Bounds {
+pub struct JournalLimits {
     /// Bytes of all entries together.
     pub bytes: usize,
     /// Questions that may be open at once.
@@ -45,7 +45,7 @@ pub struct Bounds {
 
 #[derive(Default)]
 pub(crate) struct State {
-    entries: BTreeMap<String, Entry>,
+    entries: BTreeMap<String, JournalEntry>,
     bytes: usize,
     /// Keys that this run has used: of steps in flight, of questions, of what was read back.
     used: HashSet<String>,
@@ -66,7 +66,7 @@ pub(crate) struct State {
     /// What a store has not been given yet; `None` for a journal that lives in memory.
     pub(crate) unwritten: Option<Unwritten>,
     /// The run wants to go on elsewhere, and when.
-    shed: Option<Shed>,
+    shed: Option<YieldToReplica>,
     /// The run is being given up: whatever is dropped now does not mean to be.
     closing: bool,
     /// How many entries and blocks have been recorded over this journal.
@@ -80,7 +80,7 @@ pub(crate) struct State {
     /// Whether blocks were emitted that are not stored, and nobody was told.
     pub(crate) lost_blocks: bool,
     /// Where an author's test wants the run to be lost.
-    crash: Option<Crash>,
+    crash: Option<CrashPoint>,
     /// The run is lost: it is to be dropped and begun again.
     crashed: bool,
 }
@@ -89,7 +89,7 @@ pub(crate) struct State {
 /// before the run has seen it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "made by the author's test kit, ours")]
-pub enum Crash {
+pub enum CrashPoint {
     /// After this key.
     After(String),
     /// After so many records.
@@ -99,9 +99,9 @@ pub enum Crash {
 /// That a run wants to go on elsewhere, or later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "one wish")]
-pub struct Shed {
+pub struct YieldToReplica {
     /// When the client should come back, if not at once.
-    pub after: Option<Duration>,
+    pub retry_after: Option<Duration>,
     /// What it waits for a permit of.
     pub capacity: Option<Capacity>,
 }
@@ -109,16 +109,16 @@ pub struct Shed {
 /// A journal as it is kept between runs.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[expect(clippy::exhaustive_structs, reason = "sealed and opened by the floor above")]
-pub struct Restored {
+pub struct JournalSnapshot {
     /// What has been recorded.
     #[serde(rename = "e", default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub entries: BTreeMap<String, Entry>,
+    pub entries: BTreeMap<String, JournalEntry>,
     /// What has been emitted.
     #[serde(rename = "g", default, skip_serializing_if = "Vec::is_empty")]
     pub segments: Vec<Segment>,
     /// The questions that are open.
     #[serde(rename = "q", default, skip_serializing_if = "Vec::is_empty")]
-    pub asked: Vec<String>,
+    pub input_requests: Vec<String>,
     /// How often a question had to be asked again because its answer did not fit.
     #[serde(rename = "r", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reasked: BTreeMap<String, u32>,
@@ -126,13 +126,13 @@ pub struct Restored {
 
 impl Journal {
     /// An empty journal.
-    pub fn new(bounds: Bounds) -> Self {
+    pub fn new(bounds: JournalLimits) -> Self {
         Self { bounds: RwLock::new(bounds), state: Mutex::default() }
     }
 
     /// A journal that goes on.
-    pub fn restored(bounds: Bounds, restored: Restored) -> Self {
-        let Restored { entries, segments, asked: _, reasked } = restored;
+    pub fn from_snapshot(bounds: JournalLimits, restored: JournalSnapshot) -> Self {
+        let JournalSnapshot { entries, segments, input_requests: _, reasked } = restored;
         let bytes = entries.iter().map(|(key, entry)| entry.size(key)).sum::<usize>()
             + segments.iter().map(Segment::size).sum::<usize>();
         let state = State {
@@ -146,35 +146,35 @@ impl Journal {
     }
 
     /// What there is to keep between runs.
-    pub fn keep(&self) -> Restored {
+    pub fn snapshot(&self) -> JournalSnapshot {
         let state = self.lock();
-        Restored {
+        JournalSnapshot {
             entries: state.entries.clone(),
             segments: state.segments.stored().to_vec(),
-            asked: state.questions.open_keys(),
+            input_requests: state.questions.open_keys(),
             reasked: state.questions.times_reasked(),
         }
     }
 
     /// What is recorded under a key. Whoever looks does not use the key.
-    pub fn look_up(&self, key: &str) -> Option<Entry> {
+    pub fn get(&self, key: &str) -> Option<JournalEntry> {
         self.lock().entries.get(key).cloned()
     }
 
     /// Has something written down that is no entry of the run's own.
-    pub fn write_down(&self, key: String, note: RawJson) {
+    pub fn put_marker(&self, key: String, note: RawJson) {
         let mut state = self.lock();
         let unwritten = state.unwritten.get_or_insert_default();
-        unwritten.changes.entries.push((key, Entry::State(note)));
+        unwritten.changes.entries.push((key, JournalEntry::State(note)));
     }
 
     /// Has the task kept for an operator when its run is over.
-    pub fn keep_for_a_look(&self) {
+    pub fn quarantine(&self) {
         self.lock().kept = true;
     }
 
     /// Whether an operator has to look at it.
-    pub fn is_kept(&self) -> bool {
+    pub fn is_quarantined(&self) -> bool {
         self.lock().kept
     }
 
@@ -182,7 +182,7 @@ impl Journal {
     pub fn state(&self) -> Option<RawJson> {
         let mut state = self.lock();
         match state.entries.get(STATE)? {
-            Entry::State(raw) => {
+            JournalEntry::State(raw) => {
                 let raw = raw.clone();
                 state.used.insert(STATE.to_owned());
                 Some(raw)
@@ -192,28 +192,28 @@ impl Journal {
     }
 
     /// Keeps what a handler that asks by itself wants to have back.
-    pub fn set_state(&self, raw: RawJson) -> Result<(), Misuse> {
+    pub fn set_state(&self, raw: RawJson) -> Result<(), JournalError> {
         let mut state = self.lock();
         state.forget(STATE);
-        state.record(STATE, Entry::State(raw), self.bounds()).map(drop)
+        state.record(STATE, JournalEntry::State(raw), self.bounds()).map(drop)
     }
 
     /// The run wants to go on elsewhere.
-    pub fn shed(&self, run: RunId, after: Option<Duration>) -> Result<(), Misuse> {
+    pub fn shed(&self, run: RunId, after: Option<Duration>) -> Result<(), JournalError> {
         let mut state = self.enter(run, "shed")?;
-        state.shed = Some(Shed { after, capacity: None });
+        state.shed = Some(YieldToReplica { retry_after: after, capacity: None });
         Ok(())
     }
 
     /// The run of a task wants to go on when there is a permit for it.
-    pub fn wait_for_permit(&self, run: RunId, capacity: &Capacity) -> Result<(), Misuse> {
+    pub fn wait_for_permit(&self, run: RunId, capacity: &Capacity) -> Result<(), JournalError> {
         let mut state = self.enter(run, capacity.name())?;
-        state.shed = Some(Shed { after: None, capacity: Some(capacity.clone()) });
+        state.shed = Some(YieldToReplica { retry_after: None, capacity: Some(capacity.clone()) });
         Ok(())
     }
 
     /// Whether the run wants to go on elsewhere, and when.
-    pub fn wants_to_shed(&self) -> Option<Shed> {
+    pub fn wants_to_shed(&self) -> Option<YieldToReplica> {
         self.lock().shed.clone()
     }
 
@@ -263,7 +263,7 @@ impl Journal {
     }
 
     /// Has the run lost at some place, for tests.
-    pub fn crash(&self, crash: Crash) {
+    pub fn crash(&self, crash: CrashPoint) {
         self.lock().crash = Some(crash);
     }
 
@@ -320,7 +320,7 @@ impl Journal {
     }
 
     /// Takes back what was kept elsewhere. What is here stays as it is.
-    pub fn refill(&self, kept: Restored) {
+    pub fn merge(&self, kept: JournalSnapshot) {
         let mut state = self.lock();
         for (key, entry) in kept.entries {
             if state.entry(&key).is_none() {
@@ -332,11 +332,11 @@ impl Journal {
     }
 
     /// What the journal may hold from now on.
-    pub fn set_bounds(&self, bounds: Bounds) {
+    pub fn set_bounds(&self, bounds: JournalLimits) {
         *self.bounds.write().unwrap_or_else(PoisonError::into_inner) = bounds;
     }
 
-    pub(crate) fn bounds(&self) -> Bounds {
+    pub(crate) fn bounds(&self) -> JournalLimits {
         *self.bounds.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -346,16 +346,20 @@ impl Journal {
     }
 
     /// Locks the state for something that belongs between the steps of the run.
-    pub(crate) fn enter(&self, run: RunId, key: &str) -> Result<MutexGuard<'_, State>, Misuse> {
+    pub(crate) fn enter(
+        &self,
+        run: RunId,
+        key: &str,
+    ) -> Result<MutexGuard<'_, State>, JournalError> {
         if !polling(run) {
-            return Err(Misuse::ForeignTask(key.to_owned()));
+            return Err(JournalError::OutsideRun(key.to_owned()));
         }
         if step_of(run).is_some() {
-            return Err(Misuse::InsideStep(key.to_owned()));
+            return Err(JournalError::InsideStep(key.to_owned()));
         }
         let state = self.lock();
         match state.closing {
-            true => Err(Misuse::Closed(key.to_owned())),
+            true => Err(JournalError::RunEnded(key.to_owned())),
             false => Ok(state),
         }
     }
@@ -372,10 +376,10 @@ pub(crate) const DUE: &str = "#due";
 
 impl State {
     /// Takes a key for this run.
-    pub(crate) fn take(&mut self, key: &str) -> Result<(), Misuse> {
+    pub(crate) fn take(&mut self, key: &str) -> Result<(), JournalError> {
         match self.used.insert(key.to_owned()) {
             true => Ok(()),
-            false => Err(Misuse::DuplicateKey(key.to_owned())),
+            false => Err(JournalError::DuplicateKey(key.to_owned())),
         }
     }
 
@@ -392,11 +396,11 @@ impl State {
         self.closing
     }
 
-    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &JournalEntry> {
         self.entries.values()
     }
 
-    pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
+    pub(crate) fn entry(&self, key: &str) -> Option<&JournalEntry> {
         self.entries.get(key)
     }
 
@@ -405,13 +409,13 @@ impl State {
         if let Some(entry) = self.entries.remove(key) {
             self.bytes -= entry.size(key);
             if let Some(unwritten) = &mut self.unwritten {
-                unwritten.changes.forgotten.push(key.to_owned());
+                unwritten.changes.invalidated.push(key.to_owned());
             }
         }
     }
 
     /// Takes an answer that the store has already.
-    pub(crate) fn read_back(&mut self, key: &str, entry: Entry) {
+    pub(crate) fn read_back(&mut self, key: &str, entry: JournalEntry) {
         self.bytes += entry.size(key);
         self.entries.entry(key.to_owned()).or_insert(entry);
     }
@@ -420,9 +424,9 @@ impl State {
     pub(crate) fn record(
         &mut self,
         key: &str,
-        entry: Entry,
-        bounds: Bounds,
-    ) -> Result<&Entry, Misuse> {
+        entry: JournalEntry,
+        bounds: JournalLimits,
+    ) -> Result<&JournalEntry, JournalError> {
         if !self.entries.contains_key(key) {
             self.grow(|| key.to_owned(), entry.size(key), bounds)?;
             if let Some(unwritten) = &mut self.unwritten {
@@ -437,8 +441,8 @@ impl State {
     pub(crate) fn note(&mut self, key: &str) {
         self.recorded += 1;
         let here = match &self.crash {
-            Some(Crash::After(wanted)) => wanted == key,
-            Some(Crash::AfterRecords(count)) => self.recorded == *count,
+            Some(CrashPoint::After(wanted)) => wanted == key,
+            Some(CrashPoint::AfterRecords(count)) => self.recorded == *count,
             None => false,
         };
         if here {
@@ -448,8 +452,8 @@ impl State {
     }
 
     /// Whether anything more can be recorded.
-    pub(crate) fn takes_more(&self) -> Result<(), Misuse> {
-        self.refused.map_or(Ok(()), |limit| Err(Misuse::OverBytes { limit }))
+    pub(crate) fn takes_more(&self) -> Result<(), JournalError> {
+        self.refused.map_or(Ok(()), |limit| Err(JournalError::OverBytes { limit }))
     }
 
     /// Makes room for something; refuses it if there is none.
@@ -457,14 +461,14 @@ impl State {
         &mut self,
         what: impl FnOnce() -> String,
         by: usize,
-        bounds: Bounds,
-    ) -> Result<(), Misuse> {
+        bounds: JournalLimits,
+    ) -> Result<(), JournalError> {
         self.takes_more()?;
         let bytes = self.bytes + by + self.questions.size();
         // A handler that has used up its room can still ask what to do about it.
         let limit = bounds.bytes - if by > 0 { bounds.bytes / RESERVE } else { 0 };
         if bytes > limit {
-            return Err(Misuse::TooLarge { key: what(), bytes, limit });
+            return Err(JournalError::TooLarge { key: what(), bytes, limit });
         }
         self.bytes += by;
         Ok(())

@@ -4,33 +4,33 @@
 //!   over the same journal reads back what it finds there instead of doing it again.
 //! - [`Key`]: the names.
 //! - [`polling`]: which run this thread is polling, so that steps and questions know their own.
-//! - [`Turns`]: when a run is parked, so that it can be dropped and begun again later.
+//! - [`IdleDetector`]: when a run is parked, so that it can be dropped and begun again later.
 //!
 //! - [`store`]: where tasks are kept, and the contract that every store fulfils.
 //! - [`engine`]: runs the tasks of a store.
 //!
 //! Nothing here knows a method of the protocol.
 
+mod current_run;
 pub mod engine;
 mod entry;
+mod error;
+mod idle;
+mod inputs;
 mod journal;
 mod key;
-mod misuse;
-mod polled;
-mod questions;
+mod pending_writes;
 mod segment;
 mod steps;
 pub mod store;
-mod turns;
-mod unwritten;
 
-pub use entry::{Entry, Failure, Unanswered};
-pub use journal::{Bounds, Crash, Journal, Restored, Shed};
+pub use current_run::{RunId, in_step, poll_as, polling, step_of};
+pub use entry::{InputFailure, JournalEntry, StepFailure};
+pub use error::JournalError;
+pub use idle::{IdleDetector, RunPoll};
+pub use inputs::{InputPoll, OpenInputRequest};
+pub use journal::{CrashPoint, Journal, JournalLimits, JournalSnapshot, YieldToReplica};
 pub use key::{IntoKey, Key};
-pub use misuse::Misuse;
-pub use polled::{RunId, in_step, poll_as, polling, step_of};
-pub use questions::{Asking, OpenQuestion};
+pub use pending_writes::WriteTicket;
 pub use segment::Segment;
-pub use steps::{Begun, Step, Waits};
-pub use turns::{Turned, Turns};
-pub use unwritten::Ticket;
+pub use steps::{Step, StepStart, TimerGuard};

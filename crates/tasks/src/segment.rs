@@ -12,10 +12,10 @@ use outlive_wire::RawJson;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Journal, Misuse, RunId,
+    Journal, JournalError, RunId,
+    current_run::{polling, step_of},
     entry::written,
-    polled::{polling, step_of},
-    store::{Emitted, PageLimit},
+    store::{PageLimit, StoredSegments},
 };
 
 /// One block that a run has emitted.
@@ -166,9 +166,9 @@ impl Journal {
     /// # Errors
     ///
     /// When it is not emitted by the run itself, or does not fit.
-    pub fn emit(&self, run: RunId, scope: &str, block: RawJson) -> Result<(), Misuse> {
+    pub fn emit(&self, run: RunId, scope: &str, block: RawJson) -> Result<(), JournalError> {
         if !polling(run) {
-            return Err(Misuse::ForeignTask("emit".to_owned()));
+            return Err(JournalError::OutsideRun("emit".to_owned()));
         }
         let step = step_of(run);
         // Whoever polls the run looks afterwards what there is to write.
@@ -181,7 +181,7 @@ impl Journal {
     /// # Errors
     ///
     /// When it does not fit, or comes too late.
-    pub fn emit_anywhere(&self, block: RawJson) -> Result<(), Misuse> {
+    pub fn emit_anywhere(&self, block: RawJson) -> Result<(), JournalError> {
         if let Some(writer) = self.emit_in("", block)? {
             writer.wake();
         }
@@ -189,11 +189,11 @@ impl Journal {
     }
 
     /// Emits, and says whom to wake for it.
-    fn emit_in(&self, scope: &str, block: RawJson) -> Result<Option<Waker>, Misuse> {
+    fn emit_in(&self, scope: &str, block: RawJson) -> Result<Option<Waker>, JournalError> {
         let bounds = self.bounds();
         let mut state = self.lock();
         if state.is_closing() {
-            return Err(Misuse::Closed("emit".to_owned()));
+            return Err(JournalError::RunEnded("emit".to_owned()));
         }
         let (ordinal, stored) = state.segments.next(scope);
         if let Some(stored) = stored {
@@ -204,10 +204,10 @@ impl Journal {
         }
         if block.get().len() > bounds.segment_bytes {
             let (bytes, limit) = (block.get().len(), bounds.segment_bytes);
-            return Err(Misuse::SegmentTooLarge { bytes, limit });
+            return Err(JournalError::SegmentTooLarge { bytes, limit });
         }
         if state.segments.stored.len() >= bounds.segments {
-            return Err(Misuse::TooManySegments { limit: bounds.segments });
+            return Err(JournalError::TooManySegments { limit: bounds.segments });
         }
         let segment = Segment { scope: scope.to_owned(), ordinal, block };
         state.grow(|| format!("block {} of `{scope}`", ordinal + 1), segment.size(), bounds)?;
@@ -222,7 +222,7 @@ impl Journal {
 
     /// Waits until so much of what was emitted is on its way to the store that there is room for
     /// more. Without a store there always is.
-    pub fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
+    pub fn poll_capacity(&self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.lock().unwritten {
             Some(unwritten) => unwritten.poll_room(cx),
             None => Poll::Ready(()),
@@ -237,7 +237,7 @@ impl Journal {
     /// Blocks from after a number on, if the store has any and this run knows of them. They are as
     /// good as those that are read there: what is written stays, with its number, whoever runs the
     /// task by now. `None` as well if a question is open: then there is more to know.
-    pub(crate) fn written_after(&self, after: u64, limit: PageLimit) -> Option<Emitted> {
+    pub(crate) fn written_after(&self, after: u64, limit: PageLimit) -> Option<StoredSegments> {
         let state = self.lock();
         let Segments { stored, written, .. } = &state.segments;
         let from = usize::try_from(after).ok().filter(|from| from < written)?;
@@ -251,7 +251,7 @@ impl Journal {
             fits
         });
         let blocks = page.map(|segment| segment.block.clone()).collect();
-        Some(Emitted { blocks, last: *written as u64, ended: false, asks: false })
+        Some(StoredSegments { blocks, last: *written as u64, ended: false, input_required: false })
     }
 
     /// How many blocks have been emitted.
@@ -261,7 +261,7 @@ impl Journal {
 
     /// The scopes that have emitted less in this run than in one before: the handler has changed,
     /// or is not the same function of its journal each time.
-    pub fn emitted_less(&self) -> Vec<String> {
+    pub fn missing_segments(&self) -> Vec<String> {
         let state = self.lock();
         let is_done = |scope: &str| state.entry(scope).is_some();
         let mut scopes: Vec<String> = state.segments.behind(is_done).map(str::to_owned).collect();
@@ -277,16 +277,21 @@ mod tests {
     use outlive_wire::{InputRequest, RawJson};
     use serde_json::value::to_raw_value;
 
-    use crate::{Bounds, Journal, Misuse, Restored, poll_as, store::PageLimit};
+    use crate::{Journal, JournalError, JournalLimits, JournalSnapshot, poll_as, store::PageLimit};
 
-    const BOUNDS: Bounds =
-        Bounds { bytes: 1 << 20, questions: 1, leaves: false, segments: 5_000, segment_bytes: 20 };
+    const BOUNDS: JournalLimits = JournalLimits {
+        bytes: 1 << 20,
+        questions: 1,
+        leaves: false,
+        segments: 5_000,
+        segment_bytes: 20,
+    };
 
     fn block(text: &str) -> RawJson {
         to_raw_value(text).unwrap()
     }
 
-    fn emit(journal: &Journal, scope: &str, text: &str) -> Result<(), Misuse> {
+    fn emit(journal: &Journal, scope: &str, text: &str) -> Result<(), JournalError> {
         poll_as(1, || journal.emit(1, scope, block(text)))
     }
 
@@ -300,37 +305,37 @@ mod tests {
         for (scope, text) in [("", "a"), ("x", "b"), ("", "c")] {
             emit(&journal, scope, text).unwrap();
         }
-        let journal = Journal::restored(BOUNDS, journal.keep());
+        let journal = Journal::from_snapshot(BOUNDS, journal.snapshot());
         for (scope, text) in [("", "a"), ("x", "other"), ("", "c"), ("x", "d")] {
             emit(&journal, scope, text).unwrap();
         }
         assert_eq!(texts(&journal), ["\"a\"", "\"b\"", "\"c\"", "\"d\""]);
-        assert!(journal.emitted_less().is_empty());
+        assert!(journal.missing_segments().is_empty());
         journal.restart();
         emit(&journal, "x", "b").unwrap();
-        assert_eq!(journal.emitted_less(), ["", "x"], "both are behind what is stored");
+        assert_eq!(journal.missing_segments(), ["", "x"], "both are behind what is stored");
     }
 
     #[test]
     fn what_came_back_from_elsewhere_stands_first() {
         let journal = Journal::new(BOUNDS);
         emit(&journal, "", "a").unwrap();
-        let before = journal.keep().segments;
+        let before = journal.snapshot().segments;
         let journal = Journal::new(BOUNDS);
         emit(&journal, "x", "b").unwrap();
-        journal.refill(Restored { segments: before, ..Restored::default() });
+        journal.merge(JournalSnapshot { segments: before, ..JournalSnapshot::default() });
         emit(&journal, "", "a").unwrap();
         assert_eq!(texts(&journal), ["\"a\"", "\"b\""]);
     }
 
     #[test]
     fn too_many_and_too_large_are_refused_and_say_so() {
-        let journal = Journal::new(Bounds { segments: 1, ..BOUNDS });
+        let journal = Journal::new(JournalLimits { segments: 1, ..BOUNDS });
         let refused = emit(&journal, "", "far too long for its bounds");
-        assert_eq!(refused, Err(Misuse::SegmentTooLarge { bytes: 29, limit: 20 }));
-        let journal = Journal::new(Bounds { segments: 1, ..BOUNDS });
+        assert_eq!(refused, Err(JournalError::SegmentTooLarge { bytes: 29, limit: 20 }));
+        let journal = Journal::new(JournalLimits { segments: 1, ..BOUNDS });
         emit(&journal, "", "a").unwrap();
-        assert_eq!(emit(&journal, "", "b"), Err(Misuse::TooManySegments { limit: 1 }));
+        assert_eq!(emit(&journal, "", "b"), Err(JournalError::TooManySegments { limit: 1 }));
     }
 
     #[test]
@@ -371,13 +376,13 @@ mod tests {
         let mut cx = Context::from_waker(Waker::noop());
         journal.begin_writing();
         let mut count = 0;
-        while journal.poll_room(&mut cx).is_ready() {
+        while journal.poll_capacity(&mut cx).is_ready() {
             emit(&journal, "", "a").unwrap();
             count += 1;
             assert!(count < 5_000, "there is always room");
         }
         let taken = journal.take_changes().unwrap();
         assert_eq!(taken.segments.len(), count, "one write takes them all");
-        assert_eq!(journal.poll_room(&mut cx), Poll::Ready(()), "while that is on its way");
+        assert_eq!(journal.poll_capacity(&mut cx), Poll::Ready(()), "while that is on its way");
     }
 }

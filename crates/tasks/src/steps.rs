@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    Entry, Journal, Misuse, RunId,
-    unwritten::{Ticket, Unwritten},
+    Journal, JournalEntry, JournalError, RunId,
+    pending_writes::{Unwritten, WriteTicket},
 };
 
 /// What is appended to the key of a step to record that it was begun.
@@ -13,9 +13,9 @@ pub(crate) const ONCE: &str = "#once";
 /// What [`Journal::begin`] found.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "there is no fourth thing")]
-pub enum Begun<'a> {
+pub enum StepStart<'a> {
     /// It has been done; this came of it.
-    Recorded(Entry),
+    Recorded(JournalEntry),
     /// It is to be done.
     New(Step<'a>),
     /// It has been begun before, and nobody knows how far it came.
@@ -32,22 +32,22 @@ pub struct Step<'a> {
 
 /// That a run waits for a timer. Dropped, it does not any more.
 #[derive(Debug)]
-pub struct Waits<'a> {
+pub struct TimerGuard<'a> {
     journal: &'a Journal,
     key: String,
 }
 
 impl Journal {
     /// Begins a step. Its key is taken from now on.
-    pub fn begin(&self, run: RunId, key: &str) -> Result<Begun<'_>, Misuse> {
+    pub fn begin(&self, run: RunId, key: &str) -> Result<StepStart<'_>, JournalError> {
         let mut state = self.enter(run, key)?;
         state.take(key)?;
         if let Some(entry) = state.entry(key) {
             return match entry {
-                Entry::Value(_) | Entry::Secret(_) | Entry::Failed(_) => {
-                    Ok(Begun::Recorded(entry.clone()))
+                JournalEntry::Value(_) | JournalEntry::Secret(_) | JournalEntry::Failed(_) => {
+                    Ok(StepStart::Recorded(entry.clone()))
                 }
-                _ => Err(Misuse::OtherKind(key.to_owned())),
+                _ => Err(JournalError::KindMismatch(key.to_owned())),
             };
         }
         if let Err(full) = state.takes_more() {
@@ -58,49 +58,53 @@ impl Journal {
         state.steps += 1;
         // Tried again, it emits its blocks again, from the first.
         state.segments.restart(key);
-        Ok(Begun::New(Step { journal: self, key: key.into(), done: false }))
+        Ok(StepStart::New(Step { journal: self, key: key.into(), done: false }))
     }
 
     /// Begins a step that must not be done twice. That it was begun is recorded before, and counts
     /// when the ticket is redeemed: [`Journal::poll_written`].
-    pub fn begin_once(&self, run: RunId, key: &str) -> Result<(Begun<'_>, Ticket), Misuse> {
+    pub fn begin_once(
+        &self,
+        run: RunId,
+        key: &str,
+    ) -> Result<(StepStart<'_>, WriteTicket), JournalError> {
         let mark = format!("{key}{ONCE}");
         let begun = self.begin(run, key)?;
         let mut state = self.lock();
         match (&begun, state.entry(&mark)) {
-            (Begun::New(_), Some(_)) => Ok((Begun::Ambiguous, Ticket::NONE)),
-            (Begun::New(_), None) => {
-                state.record(&mark, Entry::Begun, self.bounds())?;
-                let ticket = state.unwritten.as_ref().map_or(Ticket::NONE, Unwritten::ticket);
+            (StepStart::New(_), Some(_)) => Ok((StepStart::Ambiguous, WriteTicket::NONE)),
+            (StepStart::New(_), None) => {
+                state.record(&mark, JournalEntry::Begun, self.bounds())?;
+                let ticket = state.unwritten.as_ref().map_or(WriteTicket::NONE, Unwritten::ticket);
                 drop(state);
                 Ok((begun, ticket))
             }
             _ => {
                 drop(state);
-                Ok((begun, Ticket::NONE))
+                Ok((begun, WriteTicket::NONE))
             }
         }
     }
 
     /// When a timer is over, in milliseconds since 1970: as it was recorded, or so long after now.
-    pub fn timer(&self, run: RunId, key: &str, now: u64, span: u64) -> Result<u64, Misuse> {
+    pub fn timer(&self, run: RunId, key: &str, now: u64, span: u64) -> Result<u64, JournalError> {
         let mut state = self.enter(run, key)?;
         state.take(key)?;
         match state.entry(key) {
-            Some(Entry::Due(due)) => Ok(*due),
-            Some(_) => Err(Misuse::OtherKind(key.to_owned())),
+            Some(JournalEntry::Due(due)) => Ok(*due),
+            Some(_) => Err(JournalError::KindMismatch(key.to_owned())),
             None => {
                 let due = now.saturating_add(span);
-                state.record(key, Entry::Due(due), self.bounds())?;
+                state.record(key, JournalEntry::Due(due), self.bounds())?;
                 Ok(due)
             }
         }
     }
 
     /// The run waits for a timer, until what is returned is dropped.
-    pub fn wait_for(&self, key: &str, due: u64) -> Waits<'_> {
+    pub fn wait_for(&self, key: &str, due: u64) -> TimerGuard<'_> {
         self.lock().timers.insert(key.to_owned(), due);
-        Waits { journal: self, key: key.to_owned() }
+        TimerGuard { journal: self, key: key.to_owned() }
     }
 }
 
@@ -117,22 +121,26 @@ impl Step<'_> {
 
     /// Records what came of the step, and returns what is recorded: the first record stays. With a
     /// store it counts when its ticket is redeemed: [`Journal::poll_written`].
-    pub fn record(mut self, entry: Entry, secret: bool) -> Result<(Entry, Ticket), Misuse> {
+    pub fn record(
+        mut self,
+        entry: JournalEntry,
+        secret: bool,
+    ) -> Result<(JournalEntry, WriteTicket), JournalError> {
         let bounds = self.journal.bounds();
         if secret && bounds.leaves {
-            return Err(Misuse::Secret(self.key.as_ref().to_owned()));
+            return Err(JournalError::SecretNotAllowed(self.key.as_ref().to_owned()));
         }
         let entry = match entry {
-            Entry::Value(raw) if secret => Entry::Secret(raw),
+            JournalEntry::Value(raw) if secret => JournalEntry::Secret(raw),
             entry => entry,
         };
         let mut state = self.journal.lock();
         if state.is_closing() {
-            return Err(Misuse::Closed(self.key.as_ref().to_owned()));
+            return Err(JournalError::RunEnded(self.key.as_ref().to_owned()));
         }
         let stored = state.record(&self.key, entry, bounds)?.clone();
         state.secrets |= secret;
-        let ticket = state.unwritten.as_ref().map_or(Ticket::NONE, Unwritten::ticket);
+        let ticket = state.unwritten.as_ref().map_or(WriteTicket::NONE, Unwritten::ticket);
         drop(state);
         self.done = true;
         Ok((stored, ticket))
@@ -149,7 +157,7 @@ impl Drop for Step<'_> {
     }
 }
 
-impl Drop for Waits<'_> {
+impl Drop for TimerGuard<'_> {
     fn drop(&mut self) {
         self.journal.lock().timers.remove(&self.key);
     }

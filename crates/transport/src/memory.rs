@@ -24,7 +24,7 @@ impl Connection {
     /// # Errors
     ///
     /// When the server's side of the connection failed.
-    pub async fn finished(self) -> std::io::Result<()> {
+    pub async fn closed(self) -> std::io::Result<()> {
         drop(self.stream);
         self.server.await.unwrap_or_else(|error| Err(std::io::Error::other(error)))
     }

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 use serde_json::{Number, value::RawValue};
 
-use crate::{Entries, RawJson, Str};
+use crate::{OrderedMap, RawJson, Str};
 
 /// The fields of a form.
 ///
@@ -26,7 +26,7 @@ pub struct RequestedSchema {
     #[serde(rename = "$schema", default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
     /// The fields, in the order in which to show them.
-    pub properties: Entries<PrimitiveSchemaDefinition>,
+    pub properties: OrderedMap<PrimitiveSchemaDefinition>,
     /// Those that must be filled in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required: Option<Vec<String>>,

@@ -10,17 +10,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// later counts, as elsewhere in JSON.
 ///
 /// ```
-/// use outlive_wire::Entries;
+/// use outlive_wire::OrderedMap;
 ///
-/// let entries: Entries<u8> = serde_json::from_str(r#"{"b":1,"a":2}"#)?;
+/// let entries: OrderedMap<u8> = serde_json::from_str(r#"{"b":1,"a":2}"#)?;
 /// assert_eq!(entries.get("a"), Some(&2));
 /// assert_eq!(serde_json::to_string(&entries)?, r#"{"b":1,"a":2}"#);
 /// # Ok::<_, serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entries<V>(pub Vec<(String, V)>);
+pub struct OrderedMap<V>(pub Vec<(String, V)>);
 
-impl<V> Entries<V> {
+impl<V> OrderedMap<V> {
     /// The value of a name.
     pub fn get(&self, name: &str) -> Option<&V> {
         self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value)
@@ -51,13 +51,13 @@ impl<V> Entries<V> {
     }
 }
 
-impl<V> Default for Entries<V> {
+impl<V> Default for OrderedMap<V> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<V> IntoIterator for Entries<V> {
+impl<V> IntoIterator for OrderedMap<V> {
     type Item = (String, V);
     type IntoIter = std::vec::IntoIter<(String, V)>;
 
@@ -66,24 +66,24 @@ impl<V> IntoIterator for Entries<V> {
     }
 }
 
-impl<K: Into<String>, V> FromIterator<(K, V)> for Entries<V> {
+impl<K: Into<String>, V> FromIterator<(K, V)> for OrderedMap<V> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
         Self(entries.into_iter().map(|(name, value)| (name.into(), value)).collect())
     }
 }
 
-impl<V: Serialize> Serialize for Entries<V> {
+impl<V: Serialize> Serialize for OrderedMap<V> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter())
     }
 }
 
-impl<'de, V: Deserialize<'de>> Deserialize<'de> for Entries<V> {
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for OrderedMap<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor<V>(PhantomData<V>);
 
         impl<'de, V: Deserialize<'de>> de::Visitor<'de> for Visitor<V> {
-            type Value = Entries<V>;
+            type Value = OrderedMap<V>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
@@ -94,7 +94,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Entries<V> {
                 while let Some(entry) = map.next_entry()? {
                     entries.push(entry);
                 }
-                Ok(Entries(entries))
+                Ok(OrderedMap(entries))
             }
         }
 

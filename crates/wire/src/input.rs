@@ -8,10 +8,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use serde_json::value::RawValue;
 
-use crate::{CreateMessageRequestParams, ElicitRequestParams, Entries, Meta, Method, RawJson, Str};
+use crate::{
+    CreateMessageRequestParams, ElicitRequestParams, Meta, Method, OrderedMap, RawJson, Str,
+};
 
 /// Questions by their key.
-pub type InputRequests = Entries<InputRequest>;
+pub type InputRequests = OrderedMap<InputRequest>;
 
 /// Answers by the key of their question: an [`ElicitResult`](crate::ElicitResult), a
 /// [`CreateMessageResult`](crate::CreateMessageResult) or a

@@ -2,7 +2,7 @@
 //!
 //! One file per noun of the specification. A type carries the members of all revisions; which of
 //! them a revision knows is for the eras to say. Members that only an era stamps on a result
-//! (`resultType`, `ttlMs`, `cacheScope`) are not here but in [`Stamped`].
+//! (`resultType`, `ttlMs`, `cacheScope`) are not here but in [`WithResultType`].
 
 mod cache;
 mod capabilities;
@@ -53,7 +53,7 @@ pub use elicitation_schema::{
     TitledMultiSelectEnumSchema, TitledSingleSelectEnumSchema, UntitledItems,
     UntitledMultiSelectEnumSchema, UntitledSingleSelectEnumSchema,
 };
-pub use entries::Entries;
+pub use entries::OrderedMap;
 pub use envelope::{Envelope, Message, RawJson, Str};
 pub use error::{ErrorObject, code};
 pub use identity::{Icon, IconTheme, Implementation};
@@ -82,7 +82,7 @@ pub use sampling::{
     SamplingContent, SamplingMessage, SamplingMessageContentBlock, ToolChoice, ToolChoiceMode,
     ToolResultContent, ToolUseContent,
 };
-pub use stamped::Stamped;
+pub use stamped::WithResultType;
 pub use subscription::{
     SubscriptionFilter, SubscriptionsAcknowledgedNotificationParams,
     SubscriptionsListenRequestParams, SubscriptionsListenResult,

@@ -8,15 +8,15 @@ use crate::{CacheScope, RawJson};
 /// A result and its stamp.
 ///
 /// ```
-/// use outlive_wire::{EmptyResult, Stamped};
+/// use outlive_wire::{EmptyResult, WithResultType};
 ///
-/// let result: Stamped<EmptyResult> = serde_json::from_str(r#"{"resultType":"complete"}"#)?;
+/// let result: WithResultType<EmptyResult> = serde_json::from_str(r#"{"resultType":"complete"}"#)?;
 /// assert_eq!(result.result_type.as_deref(), Some("complete"));
 /// # Ok::<_, serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Stamped<T> {
+pub struct WithResultType<T> {
     /// The result.
     #[serde(flatten)]
     pub inner: T,
@@ -31,7 +31,7 @@ pub struct Stamped<T> {
     pub cache_scope: Option<CacheScope>,
 }
 
-impl<'de, T: DeserializeOwned> Deserialize<'de> for Stamped<T> {
+impl<'de, T: DeserializeOwned> Deserialize<'de> for WithResultType<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlive::{
-    client::{Client, texts},
+    client::{Client, result_text},
     wire::{ContentBlock, Version},
 };
 use serde_json::{Value, json};
@@ -96,7 +96,7 @@ async fn s_t06_our_client_goes_on_when_its_server_was_killed() {
         let folder = Folder::new();
         let server = listen(&folder, "ada").await;
         let proxy = Proxy::before(server.address).await;
-        let client = Client::builder("reader", "1").partial_results().version(version);
+        let client = Client::builder("reader", "1").partial_results().protocol_version(version);
         let client = client.connect(proxy.url.as_str()).await.unwrap();
         let arguments =
             json!({"name": "job", "steps": 10, "inside": 20, "between": 10, "step_ms": 50});
@@ -124,6 +124,6 @@ async fn s_t06_our_client_goes_on_when_its_server_was_killed() {
         assert!(heir.is_some(), "{version}: it was killed");
         assert_eq!(seen, undisturbed(), "{version}: none is missing, none is there twice");
         let texts_of_all: Vec<&str> = seen.iter().map(|(_, text)| text.as_str()).collect();
-        assert_eq!(texts(&whole), texts_of_all.join("\n"), "{version}");
+        assert_eq!(result_text(&whole), texts_of_all.join("\n"), "{version}");
     }
 }

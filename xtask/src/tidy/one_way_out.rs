@@ -11,7 +11,7 @@ const PROGRAM: [&str; 2] = ["apps/cli/src/", "crates/jobs/src/"];
 
 /// Who may draw on a terminal: forms, bars and tables, of text that was made visible before.
 const DRAWS: [&str; 4] = [
-    "apps/cli/src/call/bar.rs",
+    "apps/cli/src/call/progress_bar.rs",
     "apps/cli/src/call/form.rs",
     "apps/cli/src/doctor/machine.rs",
     "apps/cli/src/tasks/watch/view.rs",

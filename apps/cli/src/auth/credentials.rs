@@ -8,13 +8,14 @@
 use std::env;
 
 use outlive::auth::client::{
-    CredentialStore, KeptIn, OAuth, OAuthBuilder, OAuthError, Secret, StoreError, SystemStore,
+    CredentialLocation, CredentialStore, KeyringStore, OAuth, OAuthBuilder, OAuthError,
+    SecretString, StoreError,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    error::{Kind, Result, Trouble},
     paths,
-    trouble::{Kind, Result, Trouble},
 };
 
 /// Says with `off` that the operating system's place for secrets is not to be used.
@@ -23,7 +24,7 @@ const KEY_STORE: &str = "OUTLIVE_KEY_STORE";
 /// What is kept.
 #[derive(Clone, Debug)]
 pub(crate) struct Credentials {
-    store: SystemStore,
+    store: KeyringStore,
 }
 
 /// A client that somebody has registered with the authorization server. No `Debug`: it has a secret.
@@ -38,7 +39,7 @@ pub(super) struct OwnClient {
 impl Credentials {
     /// Opens it, in the user's data folder. It need not be there yet.
     pub(crate) fn open() -> Result<Self> {
-        let store = SystemStore::new("outlive", paths::data()?.join("credentials.json"));
+        let store = KeyringStore::new("outlive", paths::data()?.join("credentials.json"));
         let wanted = match env::var_os(KEY_STORE) {
             None => true,
             Some(said) if said == "on" || said.is_empty() => true,
@@ -53,8 +54,8 @@ impl Credentials {
     }
 
     /// Where the login to a server is kept, if there is one.
-    pub(super) fn kept_in(&self, url: &str) -> Result<Option<KeptIn>> {
-        self.store.kept_in(url).map_err(unusable)
+    pub(super) fn kept_in(&self, url: &str) -> Result<Option<CredentialLocation>> {
+        self.store.location(url).map_err(unusable)
     }
 
     /// The OAuth client for a server, which lets nobody log in yet.
@@ -77,7 +78,7 @@ impl Credentials {
 
     /// What is to be said of a login that is there and cannot be opened.
     pub(super) fn closed(&self, url: &str, kind: Kind) -> Result<Option<Trouble>> {
-        let Some(why) = self.store.closed(url).map_err(unusable)? else { return Ok(None) };
+        let Some(why) = self.store.unreadable(url).map_err(unusable)? else { return Ok(None) };
         let trouble = format!("the login to {url} cannot be opened: {why}");
         let remedy = format!("unlock it and try again; or `outlive login {url}`");
         Ok(Some(Trouble::new(kind, trouble).remedy(remedy)))
@@ -101,7 +102,7 @@ impl Credentials {
     }
 
     pub(super) fn keep_client(&self, url: &str, client: &OwnClient) -> Result<()> {
-        let kept = Secret::new(serde_json::to_string(client).unwrap_or_default());
+        let kept = SecretString::new(serde_json::to_string(client).unwrap_or_default());
         self.store.put(&own_name(url), &kept).map_err(unusable)
     }
 

@@ -3,8 +3,8 @@
 use std::{env, path::PathBuf, process::ExitCode};
 
 use outlive::{
-    auth::client::{KeptIn, LoggedIn, OAuth, OAuthError},
-    client::{Client, Error, GaveUp},
+    auth::client::{CredentialLocation, LoginInfo, OAuth, OAuthError},
+    client::{Client, ClientError, Error},
 };
 
 use super::{Credentials, Person, address, credentials::OwnClient, trouble, whoami::Shown};
@@ -14,7 +14,7 @@ use crate::{
         screen::Screen,
         server::{self, Server},
     },
-    trouble::{Kind, Result, Trouble},
+    error::{Kind, Result, Trouble},
 };
 
 /// Logs in to a server, in the browser.
@@ -84,7 +84,7 @@ async fn login(args: Args) -> Result<ExitCode> {
         credentials.keep_client(&args.url, &client)?;
     }
     let kept_in = credentials.kept_in(&args.url)?;
-    if let Some(KeptIn::File { file, why: Some(why), .. }) = &kept_in {
+    if let Some(CredentialLocation::File { file, why: Some(why), .. }) = &kept_in {
         let file = file.display();
         screen.talk(&format!(
             "{}, so the login is kept in {file}, which only you can read.",
@@ -99,22 +99,22 @@ async fn login(args: Args) -> Result<ExitCode> {
 }
 
 /// Logs in, whether somebody is logged in or not.
-async fn log_in(args: &Args, server: &Server, oauth: &OAuth, person: &Person) -> Result<LoggedIn> {
-    let before = oauth.logged_in().await.map_err(|error| trouble(&error))?;
+async fn log_in(args: &Args, server: &Server, oauth: &OAuth, person: &Person) -> Result<LoginInfo> {
+    let before = oauth.login_info().await.map_err(|error| trouble(&error))?;
     if before.is_none() {
         // The server is asked first: a refusal says best where to go and what for.
         let mut builder = Client::builder("outlive", env!("CARGO_PKG_VERSION"));
         if let Some(file) = &args.ca {
-            builder = builder.root_certificates(file);
+            builder = builder.ca_file(file);
         }
         let failed = |error| server::trouble(&error, Some(server));
         let client = builder.token_source(oauth.clone()).connect(args.url.as_str()).await;
         let client =
             client.map_err(|error| nowhere(&args.url, &error).unwrap_or_else(|| failed(error)))?;
-        client.server().await.map_err(failed)?;
+        client.server_info().await.map_err(failed)?;
         client.close().await;
     }
-    match oauth.logged_in().await.map_err(|error| trouble(&error))? {
+    match oauth.login_info().await.map_err(|error| trouble(&error))? {
         Some(logged_in) if person.has_begun() => Ok(logged_in),
         // It lets anybody say hello, or takes the login that there was.
         _ => oauth.login().await.map_err(|error| match before {
@@ -129,7 +129,7 @@ async fn log_in(args: &Args, server: &Server, oauth: &OAuth, person: &Person) ->
 
 /// Says that a server wants a token and names nowhere to get one, if that is why there is none.
 fn nowhere(url: &str, error: &Error) -> Option<Trouble> {
-    let Error::GaveUp(GaveUp::NoToken(why)) = error else { return None };
+    let Error::GaveUp(ClientError::NoToken(why)) = error else { return None };
     let why = why.downcast_ref::<OAuthError>()?;
     leads_nowhere(url, why).then(|| {
         let what = format!("{url} wants a token, and names no place to log in");

@@ -8,7 +8,7 @@ use crate::{
         block_on,
         screen::{Screen, shown},
     },
-    trouble::Result,
+    error::Result,
 };
 
 /// Forgets the login to a server, and tells whoever gave it.

@@ -19,7 +19,7 @@ pub(crate) use whoami::{Args as WhoamiArgs, run as whoami};
 
 use crate::{
     call::server::Server,
-    trouble::{Result, Trouble},
+    error::{Result, Trouble},
 };
 
 /// The address of a server, as it was written; commands need no login.

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use outlive::auth::client::{Login, LoopbackLogin, OAuthError, PastedLogin, Prepared};
+use outlive::auth::client::{Login, LoopbackLogin, ManualLogin, OAuthError, PendingLogin};
 
 use super::browser::Browser;
 use crate::{
@@ -92,7 +92,7 @@ impl Person {
 }
 
 impl Login for Person {
-    async fn prepare(&self, registered: Option<&str>) -> Result<Prepared, OAuthError> {
+    async fn prepare(&self, registered: Option<&str>) -> Result<PendingLogin, OAuthError> {
         let person = self.clone();
         match self.browser.clone() {
             Some(browser) => {
@@ -103,7 +103,7 @@ impl Login for Person {
                 login.on_url(move |url| person.open(&browser, url)).prepare(registered).await
             }
             None => {
-                let login = PastedLogin::new(move |url| person.clone().ask(url));
+                let login = ManualLogin::new(move |url| person.clone().ask(url));
                 // The address that is known already will do: nobody has to come back to it.
                 let known = self.port.map(|port| format!("http://127.0.0.1:{port}/callback"));
                 match known.as_deref().or(registered) {

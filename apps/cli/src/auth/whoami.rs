@@ -5,7 +5,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use outlive::auth::client::{KeptIn, LoggedIn};
+use outlive::auth::client::{CredentialLocation, LoginInfo};
 use serde_json::{Value, json};
 
 use super::{Credentials, address, trouble};
@@ -14,8 +14,8 @@ use crate::{
         block_on,
         screen::{Screen, shown},
     },
+    error::{Kind, Result, Trouble},
     store::{rough, stamp, wall_clock},
-    trouble::{Kind, Result, Trouble},
 };
 
 /// Shows where you are logged in, and with which scopes.
@@ -69,19 +69,23 @@ async fn whoami(args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn look(credentials: &Credentials, url: &str) -> Result<Option<LoggedIn>> {
-    credentials.oauth(url)?.build().logged_in().await.map_err(|error| trouble(&error))
+async fn look(credentials: &Credentials, url: &str) -> Result<Option<LoginInfo>> {
+    credentials.oauth(url)?.build().login_info().await.map_err(|error| trouble(&error))
 }
 
 /// A login, as it is shown.
 pub(super) struct Shown<'a> {
     server: &'a str,
-    login: &'a LoggedIn,
-    kept_in: Option<KeptIn>,
+    login: &'a LoginInfo,
+    kept_in: Option<CredentialLocation>,
 }
 
 impl<'a> Shown<'a> {
-    pub(super) fn new(server: &'a str, login: &'a LoggedIn, kept_in: Option<KeptIn>) -> Self {
+    pub(super) fn new(
+        server: &'a str,
+        login: &'a LoginInfo,
+        kept_in: Option<CredentialLocation>,
+    ) -> Self {
         Self { server, login, kept_in }
     }
 
@@ -100,8 +104,8 @@ impl<'a> Shown<'a> {
             "renewable": login.renewable,
             "boundToKey": login.bound,
             "keptIn": self.kept_in.as_ref().map(|kept| match kept {
-                KeptIn::System { name, file, .. } => json!({"keyStore": name, "file": file}),
-                KeptIn::File { file, .. } => json!({"file": file}),
+                CredentialLocation::System { name, file, .. } => json!({"keyStore": name, "file": file}),
+                CredentialLocation::File { file, .. } => json!({"file": file}),
                 _ => Value::Null,
             }),
         })
@@ -109,10 +113,10 @@ impl<'a> Shown<'a> {
 
     fn kept(&self) -> String {
         match &self.kept_in {
-            Some(KeptIn::System { name, file, .. }) => {
+            Some(CredentialLocation::System { name, file, .. }) => {
                 format!("in {}, which opens with a key in {name}", file.display())
             }
-            Some(KeptIn::File { file, .. }) => {
+            Some(CredentialLocation::File { file, .. }) => {
                 format!("in {}, which only you can read", file.display())
             }
             _ => "nowhere".to_owned(),

@@ -12,7 +12,7 @@ use outlive::{client::check_arguments, wire::Tool};
 use serde_json::{Map, Value};
 
 use super::schema::{Choice, Field, Kind, fields, is_open, plain};
-use crate::trouble::{Result, Trouble};
+use crate::error::{Result, Trouble};
 
 /// Makes the arguments of a tool. What the tool does not have, or cannot do without, is refused
 /// before anything is sent.

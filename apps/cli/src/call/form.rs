@@ -7,12 +7,12 @@ use dialoguer::{
     Confirm, Input, MultiSelect, Select,
     theme::{ColorfulTheme, SimpleTheme, Theme},
 };
-use outlive::client::{Answer, Ask, Question};
+use outlive::client::{InputKind, InputResponse, PendingInput};
 use serde_json::{Map, Value};
 
 use super::{
     arguments,
-    desk::fields,
+    input::fields,
     link,
     schema::{Choice, Field, Kind, plain},
     screen::{short, shown},
@@ -23,7 +23,7 @@ use crate::print::{self, Paint, paint};
 const LABEL: usize = 60;
 
 /// What a form came to; `None` if the user pressed Ctrl-C in it.
-pub(crate) type Filled = io::Result<Option<Answer>>;
+pub(crate) type Filled = io::Result<Option<InputResponse>>;
 
 /// What the user wants to happen after Ctrl-C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,20 +36,22 @@ pub(crate) enum Wish {
 }
 
 /// Puts a question to the user; what is known of the answer is not asked.
-pub(crate) fn ask(question: &Question, known: &Map<String, Value>) -> Filled {
+pub(crate) fn ask(question: &PendingInput, known: &Map<String, Value>) -> Filled {
     let term = Term::stderr();
     let theme = theme();
     print::say_painted(&paint(Paint::Bold, &format!("{} asks:", shown(&question.server))));
-    let asked = match &question.ask {
-        Ask::Form(form) => {
+    let asked = match &question.request {
+        InputKind::Form(form) => {
             print::say(&print::quoted(&form.message));
             fill(question, known, &*theme, &term)
         }
-        Ask::Url(url) => {
+        InputKind::Url(url) => {
             print::say(&print::quoted(&url.message));
             consent(&url.url, &*theme, &term)
         }
-        other => Ok(Answer::Refuse(format!("{} cannot be given at a terminal", other.kind()))),
+        other => {
+            Ok(InputResponse::Error(format!("{} cannot be given at a terminal", other.kind())))
+        }
     };
     interruptible(asked)
 }
@@ -89,11 +91,11 @@ fn theme() -> Box<dyn Theme> {
 }
 
 fn fill(
-    question: &Question,
+    question: &PendingInput,
     known: &Map<String, Value>,
     theme: &dyn Theme,
     term: &Term,
-) -> io::Result<Answer> {
+) -> io::Result<InputResponse> {
     let mut content = known.clone();
     for field in fields(question).iter().filter(|field| !known.contains_key(&field.name)) {
         let asking = Asking { question, field, theme, term };
@@ -101,11 +103,11 @@ fn fill(
             content.insert(field.name.clone(), value);
         }
     }
-    Ok(Answer::accept(content))
+    Ok(InputResponse::accept(content))
 }
 
 /// The URL in full, and what the user says to it. It is never opened from here.
-fn consent(url: &str, theme: &dyn Theme, term: &Term) -> io::Result<Answer> {
+fn consent(url: &str, theme: &dyn Theme, term: &Term) -> io::Result<InputResponse> {
     print::say(&link::shown(url));
     let chosen = Select::with_theme(theme)
         .with_prompt("Visit it?")
@@ -114,15 +116,15 @@ fn consent(url: &str, theme: &dyn Theme, term: &Term) -> io::Result<Answer> {
         .interact_on(term)
         .map_err(io::Error::from)?;
     Ok(match chosen {
-        0 => Answer::consent(),
-        1 => Answer::Decline,
-        _ => Answer::Cancel,
+        0 => InputResponse::accept_url(),
+        1 => InputResponse::Decline,
+        _ => InputResponse::Cancel,
     })
 }
 
 /// One field.
 struct Asking<'a> {
-    question: &'a Question,
+    question: &'a PendingInput,
     field: &'a Field,
     theme: &'a dyn Theme,
     term: &'a Term,

@@ -6,15 +6,15 @@
 //!   the user sees, `link` how a URL is shown, `handles` and `origin` what is saved.
 
 pub(crate) mod arguments;
-pub(crate) mod attend;
-mod bar;
-pub(crate) mod desk;
 pub(crate) mod form;
-pub(crate) mod handles;
+pub(crate) mod input;
 pub(crate) mod link;
 mod older;
 mod origin;
 pub(crate) mod outcome;
+mod progress_bar;
+pub(crate) mod run_call;
+pub(crate) mod saved_calls;
 pub(crate) mod schema;
 pub(crate) mod screen;
 pub(crate) mod server;
@@ -33,14 +33,14 @@ use outlive::{
 use tokio::time::Instant;
 
 use self::{
-    attend::{Attendant, Begun},
-    desk::{Desk, Prepared},
-    handles::Handles,
+    input::{Desk, Prepared},
     outcome::Outcome,
+    run_call::{Attendant, Begun},
+    saved_calls::Handles,
     screen::Screen,
     server::{Connection, Server, trouble},
 };
-use crate::trouble::{Result, Trouble};
+use crate::error::{Result, Trouble};
 
 /// How long a call may take when nobody says so. Whoever sits at a terminal has Ctrl-C.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -129,9 +129,9 @@ async fn call(args: Args) -> Result<ExitCode> {
         .connection
         .connect(&server, &screen, |builder| {
             builder
-                .answerer(desk)
-                .notebook(handles.clone())
-                .limits(|limits| limits.total_timeout = PATIENCE)
+                .input_handler(desk)
+                .call_store(handles.clone())
+                .limits(|limits| limits.max_total_timeout = PATIENCE)
         })
         .await?;
     let tool = tool(&client, &server, name).await?;
@@ -144,7 +144,7 @@ async fn call(args: Args) -> Result<ExitCode> {
     (attendant.shows_parts, attendant.detaches) = (!args.json, args.detach);
     attendant.makes_tasks = makes_tasks(&client).await?;
     let mut starting =
-        client.start_tool(name.as_str(), &arguments).without_timeout().total_timeout(PATIENCE);
+        client.start_tool(name.as_str(), &arguments).no_timeout().max_total_timeout(PATIENCE);
     if let Some(ttl) = args.task_ttl {
         starting = starting.task_ttl(ttl);
     }
@@ -178,7 +178,7 @@ async fn attend(
     attendant: &mut Attendant,
     starting: impl Future<Output = outlive::client::Result<TaskHandle>>,
     outcome: &Outcome<'_>,
-) -> Result<(attend::Left, Option<TaskHandle>)> {
+) -> Result<(run_call::Left, Option<TaskHandle>)> {
     match attendant.begin(starting).await? {
         Begun::Left(left) => Ok((left, None)),
         Begun::Handle(mut handle) => {
@@ -192,7 +192,8 @@ async fn attend(
 
 /// The tool of this name. One that is not there is refused before anything is sent.
 async fn tool(client: &Client, server: &Server, name: &str) -> Result<Tool> {
-    let tools = client.tools().all().await.map_err(|error| trouble(&error, Some(server)))?;
+    let tools =
+        client.list_tools().collect().await.map_err(|error| trouble(&error, Some(server)))?;
     let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
     tools.into_iter().find(|tool| tool.name == name).ok_or_else(|| {
         let trouble = Trouble::usage(format!("{} has no tool `{name}`", server.text));
@@ -205,7 +206,7 @@ async fn tool(client: &Client, server: &Server, name: &str) -> Result<Tool> {
 
 /// Whether the server makes tasks of calls by itself.
 async fn makes_tasks(client: &Client) -> Result<bool> {
-    let server = client.server().await.map_err(|error| trouble(&error, None))?;
+    let server = client.server_info().await.map_err(|error| trouble(&error, None))?;
     let extensions = server.capabilities.extensions;
     Ok(extensions
         .is_some_and(|extensions| extensions.contains_key("io.modelcontextprotocol/tasks")))

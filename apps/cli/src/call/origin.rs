@@ -10,10 +10,10 @@ use outlive::{client::SavedCall, wire::Version};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    handles::task_version,
+    saved_calls::task_version,
     server::{Connection, Server},
 };
-use crate::trouble::{Result, Trouble};
+use crate::error::{Result, Trouble};
 
 /// Where a call comes from. It has names and paths only: a token is never saved.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

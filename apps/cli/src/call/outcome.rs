@@ -3,18 +3,18 @@
 use std::process::ExitCode;
 
 use outlive::{
-    client::{SavedCall, Stage, TaskHandle},
+    client::{CallStage, SavedCall, TaskHandle},
     wire::CallToolResult,
 };
 use serde_json::json;
 
 use super::{
-    attend::Left,
-    handles::{Handles, go_on, task_id},
+    run_call::Left,
+    saved_calls::{Handles, go_on, task_id},
     screen::{OutputFailure, Screen},
     show,
 };
-use crate::trouble::{Kind, Result, Trouble};
+use crate::error::{Kind, Result, Trouble};
 
 /// Where an outcome is told.
 pub(crate) struct Outcome<'a> {
@@ -36,7 +36,7 @@ impl Outcome<'_> {
         wanted: bool,
     ) -> Result<ExitCode> {
         let saved = match handle {
-            Some(handle) => Some(handle.save().await),
+            Some(handle) => Some(handle.to_saved().await),
             None => self.handles.mine(),
         };
         match left {
@@ -127,9 +127,9 @@ impl Outcome<'_> {
     pub(crate) fn failed(&self, trouble: Trouble) -> Trouble {
         let Some(saved) = self.handles.mine() else { return trouble };
         match saved.stage {
-            Stage::Done(_) | Stage::Failed(_) if self.keeps => {}
-            Stage::Done(_) | Stage::Failed(_) => self.handles.forget(&saved.id),
-            Stage::Task(_) => self.go_on(&saved),
+            CallStage::Done(_) | CallStage::Failed(_) if self.keeps => {}
+            CallStage::Done(_) | CallStage::Failed(_) => self.handles.forget(&saved.id),
+            CallStage::Task(_) => self.go_on(&saved),
             _ => {
                 let result = self.command("result", &saved);
                 self.screen.talk(&format!("it may have been done; go on with it: {result}"));

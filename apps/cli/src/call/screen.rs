@@ -8,7 +8,7 @@ use std::{
 
 use outlive::text;
 
-use super::bar::{Bar, View};
+use super::progress_bar::{Bar, View};
 use crate::print;
 
 /// The terminal, or the two streams that stand in for one.

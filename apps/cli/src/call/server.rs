@@ -10,7 +10,8 @@ use http::{HeaderName, HeaderValue};
 use outlive::{
     auth::client::{OAuth, OAuthError},
     client::{
-        Client, ClientBuilder, Error, GaveUp, Program, Reason, Refused, Target, TransportErrorKind,
+        ChildProcess, Client, ClientBuilder, ClientError, Error, Refused, ServerErrorKind, Target,
+        TransportErrorKind,
     },
     wire::Version,
 };
@@ -18,7 +19,7 @@ use outlive::{
 use super::{older::OlderServers, screen::Screen};
 use crate::{
     auth::{self, Credentials, Person},
-    trouble::{Kind, Result, Trouble},
+    error::{Kind, Result, Trouble},
 };
 
 /// How to get there.
@@ -124,7 +125,7 @@ impl Server {
             Place::Command(words) => {
                 let (program, arguments) = words.split_first().expect("a command has a word");
                 let screen = Arc::clone(screen);
-                let mut program = Program::new(program).args(arguments.iter().cloned());
+                let mut program = ChildProcess::new(program).args(arguments.iter().cloned());
                 if let Some(folder) = &self.folder {
                     program = program.current_dir(folder);
                 }
@@ -179,10 +180,10 @@ impl Connection {
             builder = builder.header(name, value);
         }
         if let Some(file) = &self.ca {
-            builder = builder.root_certificates(file);
+            builder = builder.ca_file(file);
         }
         if let Some(revision) = &self.revision {
-            builder = builder.version(read_revision(revision)?);
+            builder = builder.protocol_version(read_revision(revision)?);
         }
         let mut older = self.revision.is_none().then(OlderServers::open);
         if older.as_ref().is_some_and(|older| older.has(&server.text)) {
@@ -260,28 +261,32 @@ fn read_header(text: &str) -> Result<(HeaderName, HeaderValue)> {
 
 /// What went wrong between here and a server, for people.
 pub(crate) fn trouble(error: &Error, server: Option<&Server>) -> Trouble {
-    if let Error::GaveUp(GaveUp::NoToken(why)) = error
+    if let Error::GaveUp(ClientError::NoToken(why)) = error
         && let Some(why) = why.downcast_ref::<OAuthError>()
     {
         return auth::trouble(why);
     }
     let kind = match error {
-        Error::Refused(refused) if is_elsewhere(refused) => Kind::Unreachable,
-        Error::Refused(refused) => match refused.reason {
-            Reason::TaskCancelled => Kind::Cancelled,
-            Reason::Unauthorized | Reason::Forbidden | Reason::Busy { .. } => Kind::Unreachable,
+        Error::Server(refused) if is_elsewhere(refused) => Kind::Unreachable,
+        Error::Server(refused) => match refused.reason {
+            ServerErrorKind::TaskCancelled => Kind::Cancelled,
+            ServerErrorKind::Unauthorized
+            | ServerErrorKind::Forbidden
+            | ServerErrorKind::RateLimited { .. } => Kind::Unreachable,
             _ => Kind::Failed,
         },
-        Error::GaveUp(GaveUp::Unanswered(_)) => Kind::Unanswered,
-        Error::GaveUp(GaveUp::BadAnswer(_) | GaveUp::BadArguments(_)) => Kind::Usage,
+        Error::GaveUp(ClientError::Unanswered(_)) => Kind::Unanswered,
+        Error::GaveUp(ClientError::InvalidInputResponse(_) | ClientError::BadArguments(_)) => {
+            Kind::Usage
+        }
         _ => Kind::Unreachable,
     };
     let trouble = Trouble::new(kind, error);
     match error {
-        Error::Refused(refused) if refused.reason == Reason::Unauthorized => {
+        Error::Server(refused) if refused.reason == ServerErrorKind::Unauthorized => {
             trouble.remedy("--token-env VARIABLE or --token-file FILE")
         }
-        Error::Refused(refused) if is_elsewhere(refused) && server.is_some() => {
+        Error::Server(refused) if is_elsewhere(refused) && server.is_some() => {
             trouble.remedy(server.map(Server::path_remedy).unwrap_or_default())
         }
         Error::Transport(failed) => match (failed.kind(), server) {
@@ -298,7 +303,7 @@ pub(crate) fn trouble(error: &Error, server: Option<&Server>) -> Trouble {
 
 /// Whether a refusal says that there is no MCP at this path.
 fn is_elsewhere(refused: &Refused) -> bool {
-    matches!(refused.status, Some(404 | 405)) && refused.reason == Reason::Request
+    matches!(refused.status, Some(404 | 405)) && refused.reason == ServerErrorKind::Request
 }
 
 /// What to try when TLS failed: a certificate, or no TLS at all.

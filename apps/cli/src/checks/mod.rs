@@ -13,9 +13,9 @@ pub(crate) use skills::skills;
 pub(crate) use tools::{is_loopback, reach, tools};
 
 use crate::{
+    error::Result,
     print,
     serve::config::{Mistake, Mistakes},
-    trouble::Result,
 };
 
 /// How bad something is.

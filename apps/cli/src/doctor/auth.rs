@@ -18,7 +18,7 @@ pub(super) async fn check(auth: &AuthConfig) -> Vec<Finding> {
         }
     };
     let mut findings = vec![resource(auth, server.metadata_url())];
-    for (tried, issuer) in server.try_issuers().await.into_iter().zip(&auth.issuers) {
+    for (tried, issuer) in server.check_issuers().await.into_iter().zip(&auth.issuers) {
         let name = &tried.issuer;
         findings.push(match tried.found {
             Ok(Some(keys)) => Finding::ok(AUTH, format!("{name} has {keys} keys for its tokens")),

@@ -16,11 +16,11 @@ use serde::Serialize;
 
 use crate::{
     checks::{self, Check},
+    error::{Kind, Result, Trouble},
     paths,
     print::{self, Paint, paint},
     serve::config::{self, Config, Mistakes},
     store::{block_on, own_url, plain},
-    trouble::{Kind, Result, Trouble},
 };
 
 /// Checks what this program needs, and says what to do.

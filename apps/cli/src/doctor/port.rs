@@ -44,7 +44,7 @@ async fn taken(listen: &str) -> Finding {
     let asked = async {
         let client = Client::builder("outlive-doctor", env!("CARGO_PKG_VERSION"));
         let client = client.connect(format!("http://{reached}/mcp").as_str()).await.ok()?;
-        let server = client.server().await.ok();
+        let server = client.server_info().await.ok();
         client.close().await;
         server?.info
     };

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use outlive::tasks::{Probe, Product, StoreError, open, probe};
+use outlive::tasks::{StoreError, StoreKind, StoreProbe, open, probe};
 use serde_json::value::to_raw_value;
 
 use super::Finding;
@@ -32,14 +32,14 @@ pub(super) async fn check(url: &str) -> Vec<Finding> {
     };
     let mut findings = vec![tables(&place, &found)];
     match found.product {
-        Product::Memory => {
+        StoreKind::Memory => {
             return vec![Finding::warning(
                 STORE,
                 "tasks are kept in memory, and lost with their server",
                 "sqlite:FILE or postgres://… keeps them",
             )];
         }
-        Product::Postgres => findings.extend(database(&found, asked)),
+        StoreKind::Postgres => findings.extend(database(&found, asked)),
         _ => {
             let path = url.trim_start_matches("sqlite:").trim_start_matches("//");
             findings.extend(disk(Path::new(path)));
@@ -62,11 +62,11 @@ fn unusable(place: &str, error: &StoreError) -> Finding {
     Finding::failure(STORE, what, remedy)
 }
 
-fn tables(place: &str, found: &Probe) -> Finding {
-    let Probe { product, version, tables, known, .. } = found;
+fn tables(place: &str, found: &StoreProbe) -> Finding {
+    let StoreProbe { product, version, tables, known, .. } = found;
     let product = match product {
-        Product::Postgres => "PostgreSQL",
-        Product::Sqlite => "SQLite",
+        StoreKind::Postgres => "PostgreSQL",
+        StoreKind::Sqlite => "SQLite",
         _ => "memory",
     };
     match tables {
@@ -95,9 +95,9 @@ fn tables(place: &str, found: &Probe) -> Finding {
     }
 }
 
-fn database(found: &Probe, asked: u64) -> Vec<Finding> {
+fn database(found: &StoreProbe, asked: u64) -> Vec<Finding> {
     const CHECK: &str = "database";
-    let Probe { version, round_trip, .. } = found;
+    let StoreProbe { version, round_trip, .. } = found;
     let major: Option<u32> = version.split('.').next().and_then(|major| major.trim().parse().ok());
     let mut findings = Vec::new();
     if major.is_some_and(|major| major < OLDEST) {

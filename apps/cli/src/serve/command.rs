@@ -15,18 +15,18 @@ use std::{
     time::Duration,
 };
 
-use outlive::server::{CallToolResult, Capacity, CleanUp, Durable, Error, Result};
+use outlive::server::{CallToolResult, Capacity, Cleanup, Durable, Error, Result};
 use outlive_jobs::JobSpec;
 use serde_json::{Map, Value as Json};
 use tokio::time::timeout;
 
 use self::follow::{Ended, follow};
 use super::{
+    command_pool::Runner,
     config::{OnCrash, Ready, ToolConfig},
-    host::{Host, longest_end, orphan_after},
+    host_liveness::{Host, longest_end, orphan_after},
     janitor::abandon_timeout,
     places::Label,
-    runner::Runner,
 };
 
 /// A tool of the file, ready to be called.
@@ -69,7 +69,7 @@ impl Command {
         let mut attempt = 1;
         loop {
             let run = cx.scope(("run", attempt));
-            if run.recorded::<String>("lost")?.is_some() {
+            if run.get::<String>("lost")?.is_some() {
                 attempt += 1;
                 continue;
             }
@@ -101,7 +101,7 @@ impl Command {
             self.wait_for(run, &host).await?;
             return Ok(Ended::Lost("the machine it ran on is gone".to_owned()));
         }
-        let id = run.step_key("job");
+        let id = run.idempotency_key("job");
         self.place(run, &id, label).await?;
         let niceness = self.runner.places.niceness(&id, &label.caller);
         let spec = JobSpec { niceness, ..spec.clone() };
@@ -118,7 +118,7 @@ impl Command {
         let Some(store) = &self.runner.shared_store else { return Ok(()) };
         while Host::is_alive(&**store, host).await {
             // Whoever takes it next may be the one that has the command.
-            run.shed().after(LOOK_AGAIN).await?;
+            run.yield_to_replica().retry_after(LOOK_AGAIN).await?;
             tokio::time::sleep(LOOK_AGAIN).await;
         }
         Ok(())
@@ -149,11 +149,14 @@ impl Command {
             None => {
                 let is_full = self.capacity.used() >= self.capacity.max();
                 if is_full {
-                    run.status(format!("waits: {} run already", self.config.concurrency));
+                    run.set_status_message(format!(
+                        "waits: {} run already",
+                        self.config.concurrency
+                    ));
                 }
                 let permit = run.acquire(&self.capacity).await?;
                 if is_full {
-                    run.status("started");
+                    run.set_status_message("started");
                 }
                 permit
             }
@@ -197,13 +200,13 @@ impl Command {
     }
 
     /// What is done after a task that was cancelled or has expired: nothing of its command is left.
-    pub(super) async fn clean_up(&self, task: CleanUp) -> Result<()> {
+    pub(super) async fn clean_up(&self, task: Cleanup) -> Result<()> {
         for attempt in 1..=self.config.max_attempts {
             let run = task.scope(("run", attempt));
-            if run.recorded::<String>("host")?.as_deref() != Some(self.runner.host.id()) {
+            if run.get::<String>("host")?.as_deref() != Some(self.runner.host.id()) {
                 continue;
             }
-            self.runner.end(&run.step_key("job")).await.map_err(unreachable)?;
+            self.runner.end(&run.idempotency_key("job")).await.map_err(unreachable)?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Input requests of a command: what its user sees, and the line that the command gets in response.
 
 use outlive::{
-    server::{Durable, Error, Reply},
+    server::{Durable, ElicitOutcome, Error},
     wire::RequestedSchema,
 };
 use outlive_jobs::InputLine;
@@ -26,23 +26,23 @@ pub(super) async fn request(
         None => input.message.clone(),
     };
     let reply = match &input.url {
-        Some(url) => cx.elicit_url(key, message, url).reply().await.map(|reply| match reply {
-            Reply::Accepted(()) => Reply::Accepted(Map::new()),
-            Reply::Declined => Reply::Declined,
-            Reply::Cancelled => Reply::Cancelled,
+        Some(url) => cx.elicit_url(key, message, url).outcome().await.map(|reply| match reply {
+            ElicitOutcome::Accepted(()) => ElicitOutcome::Accepted(Map::new()),
+            ElicitOutcome::Declined => ElicitOutcome::Declined,
+            ElicitOutcome::Cancelled => ElicitOutcome::Cancelled,
         }),
         None => match schema(input) {
-            Ok(schema) => cx.elicit_with::<Map<String, Json>>(key, message, schema).reply().await,
+            Ok(schema) => cx.elicit_with::<Map<String, Json>>(key, message, schema).outcome().await,
             Err(error) => Err(Error::new(format!("`fields` of the input request: {error}"))),
         },
     };
     response(input, reply)
 }
 
-fn response(input: &InputLine, reply: Result<Reply<Map<String, Json>>, Error>) -> String {
+fn response(input: &InputLine, reply: Result<ElicitOutcome<Map<String, Json>>, Error>) -> String {
     let key = &input.key;
     match reply {
-        Ok(Reply::Accepted(mut content)) => {
+        Ok(ElicitOutcome::Accepted(mut content)) => {
             // In the order of the request, so that a script can read it with a pattern.
             let order = input.fields.iter().flatten().map(|(name, _)| name);
             let mut sorted: Map<String, Json> =
@@ -50,8 +50,8 @@ fn response(input: &InputLine, reply: Result<Reply<Map<String, Json>>, Error>) -
             sorted.extend(content);
             json!({"response": key, "action": "accept", "content": sorted}).to_string()
         }
-        Ok(Reply::Declined) => json!({"response": key, "action": "decline"}).to_string(),
-        Ok(Reply::Cancelled) => json!({"response": key, "action": "cancel"}).to_string(),
+        Ok(ElicitOutcome::Declined) => json!({"response": key, "action": "decline"}).to_string(),
+        Ok(ElicitOutcome::Cancelled) => json!({"response": key, "action": "cancel"}).to_string(),
         // The client was not asked: the command can go on without, if it knows how.
         Err(error) => {
             json!({"response": key, "action": "cancel", "reason": error.to_string()}).to_string()
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn response_names_its_key() {
         let asked = input(json!({"input": "a\"b", "message": "Go?"}));
-        let line = response(&asked, Ok(outlive::server::Reply::Declined));
+        let line = response(&asked, Ok(outlive::server::ElicitOutcome::Declined));
         assert_eq!(line, r#"{"response":"a\"b","action":"decline"}"#);
     }
 

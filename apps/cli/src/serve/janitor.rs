@@ -9,7 +9,7 @@ use outlive::{server::Limits, tasks::Store};
 use outlive_jobs::JobInfo;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::runner::{Owner, Runner};
+use super::command_pool::{Owner, Runner};
 
 /// How often it looks.
 const ROUND: Duration = Duration::from_secs(10);
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_secs(30);
 /// How long an input request of a call that is no task waits for its caller to come back: as long as
 /// the request state of the call is valid.
 pub(super) fn abandon_timeout() -> Duration {
-    Limits::default().state_ttl
+    Limits::default().request_state_ttl
 }
 
 /// Looks after jobs, for as long as it is polled.

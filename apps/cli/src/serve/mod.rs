@@ -10,18 +10,18 @@
 //! - `runner`, `places`, `janitor`, `host`: what commands share, what is left of them, and where they are.
 //! - `pages`: /healthz, /readyz, /metrics. `metrics`: a listener for the last. `hello`: what is said at the start.
 
+mod banner;
 mod command;
+mod command_pool;
 pub(crate) mod config;
 mod files;
-mod hello;
-mod host;
+mod host_liveness;
 mod input;
 mod janitor;
 mod metrics;
 mod pages;
 mod places;
 mod reload;
-mod runner;
 mod secrets;
 mod text;
 mod tools;
@@ -45,16 +45,17 @@ use tokio::{net::TcpListener, runtime::Runtime, task::AbortHandle};
 
 pub(crate) use self::places::Label;
 use self::{
+    banner::Hello,
+    command_pool::Runner,
     config::{AuthConfig, Config, ServerConfig, TasksConfig},
-    hello::Hello,
-    host::Host,
+    host_liveness::Host,
     pages::Numbers,
-    runner::Runner,
     tools::Tools,
 };
 use crate::{
-    checks, paths, print,
-    trouble::{Kind, Result, Trouble},
+    checks,
+    error::{Kind, Result, Trouble},
+    paths, print,
 };
 
 /// Serves commands as MCP tools that survive.
@@ -161,8 +162,8 @@ async fn serve(args: Args) -> Result<()> {
             .await
             .map_err(|error| no_listener(&server, &error))?;
         let url = serving.url();
-        let _farewell = in_background(hello::stopping());
-        let mut stopped = pin!(serving.until_stopped());
+        let _farewell = in_background(banner::stopping());
+        let mut stopped = pin!(serving.wait());
         // Polled first: a signal that comes as soon as the address is printed must stop the server.
         let ended = tokio::select! {
             biased;
@@ -172,7 +173,7 @@ async fn serve(args: Args) -> Result<()> {
         ended.map_err(|error| Trouble::new(Kind::Failed, error))?;
     }
     runner.settled().await;
-    hello::goodbye(&runner);
+    banner::goodbye(&runner);
     Ok(())
 }
 
@@ -252,21 +253,22 @@ fn builder(
         .ttl(tasks.ttl)
         .max_ttl(tasks.max_ttl)
         .poll_interval(tasks.poll_interval)
-        .max_per_caller(tasks.max_per_caller as usize)
+        .max_tasks_per_caller(tasks.max_per_caller as usize)
         .max_store_bytes_per_caller(tasks.max_store_bytes_per_caller)
         .max_audit_events(u64::from(tasks.max_audit_events))
         .max_anonymous_store(tasks.max_anonymous_store)
         .max_store(tasks.max_store)
         .response_modes([ResponseMode::Immediate, ResponseMode::Streaming])
-        .partials(true)
+        .partial_results(true)
         .engine(|engine| {
-            engine.running = running;
+            engine.max_running = running;
             engine.max_running_per_caller = per_caller;
             engine.cancel_grace = engine.cancel_grace.max(longest_end + Duration::from_secs(5));
-            engine.clean_up = engine.clean_up.max(longest_end + Duration::from_secs(5));
+            engine.cleanup_timeout =
+                engine.cleanup_timeout.max(longest_end + Duration::from_secs(5));
             // A command does not run in this process and cannot be what kills it.
-            engine.crashes = 1_000;
-            engine.max_back_off = engine.back_off;
+            engine.max_crashes = 1_000;
+            engine.max_backoff = engine.backoff;
         });
     let mut builder = Server::builder(&server.name, &server.version)
         .seal_keys(keys)
@@ -317,10 +319,10 @@ fn http(
         http = http.allow_origin(origin);
     }
     for proxy in &server.trust_proxies {
-        http = http.trust_proxy(*proxy);
+        http = http.trusted_proxy(*proxy);
     }
     let http = server.limits.http(http);
-    Ok(if server.open_to_anyone { http.open_to_anyone() } else { http })
+    Ok(http.allow_anonymous(server.open_to_anyone))
 }
 
 /// Each file has a folder of its own: tasks of one must not be taken for those of another.

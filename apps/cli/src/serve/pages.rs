@@ -22,7 +22,7 @@ use tokio::{sync::Mutex, time::timeout};
 use super::config::ServerConfig;
 use crate::{
     checks,
-    trouble::{Result, Trouble},
+    error::{Result, Trouble},
 };
 
 /// How long the store may take to answer before this server is not ready.
@@ -92,13 +92,12 @@ pub(super) fn add(
     numbers: &Numbers,
 ) -> Result<HttpConfig> {
     let (ready, remembered) = (server.clone(), Arc::new(Remembered::new(READY_TTL)));
-    let http = http.page("/healthz", || async { (StatusCode::OK, "alive\n".to_owned()) }).page(
-        "/readyz",
-        move || {
+    let http = http
+        .text_page("/healthz", || async { (StatusCode::OK, "alive\n".to_owned()) })
+        .text_page("/readyz", move || {
             let (server, remembered) = (ready.clone(), Arc::clone(&remembered));
             async move { remembered.get(|| readiness(server)).await }
-        },
-    );
+        });
     let numbers = numbers.clone();
     if let Some(file) = &config.metrics_token_file {
         let token = read_token(file)?;
@@ -107,7 +106,7 @@ pub(super) fn add(
     if config.metrics_listen.is_some() || !is_private(config) {
         return Ok(http);
     }
-    Ok(http.page("/metrics", move || {
+    Ok(http.text_page("/metrics", move || {
         let numbers = numbers.clone();
         async move { (StatusCode::OK, numbers.text().await) }
     }))
@@ -147,11 +146,11 @@ struct Guarded {
 }
 
 impl Routes for Guarded {
-    fn takes(&self, path: &str) -> Option<usize> {
+    fn matches(&self, path: &str) -> Option<usize> {
         (path == "/metrics").then_some(0)
     }
 
-    fn answer(&self, request: Request<Bytes>) -> Answering<'_> {
+    fn respond(&self, request: Request<Bytes>) -> Answering<'_> {
         let sent = request.headers().get(header::AUTHORIZATION);
         let sent = sent.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
         let allowed = sent.is_some_and(|sent| same(sent, self.token.as_bytes()));

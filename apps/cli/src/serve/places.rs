@@ -24,7 +24,7 @@ impl Label {
     pub(super) fn new(tool: &str, call: &Durable) -> Self {
         let caller = match call.principal().name() {
             Some(_) => call.principal().key().to_owned(),
-            None => call.call().peer().map_or_else(String::new, |address| address.to_string()),
+            None => call.call().peer_addr().map_or_else(String::new, |address| address.to_string()),
         };
         Self { tool: tool.to_owned(), caller }
     }

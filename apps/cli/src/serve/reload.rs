@@ -15,9 +15,9 @@ use super::{
 };
 use crate::{
     checks,
+    error::Trouble,
     print::{self, talk},
     store::plain,
-    trouble::Trouble,
 };
 
 /// How often to look. Looking is one question to the file system, and works where notices of

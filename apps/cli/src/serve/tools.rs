@@ -3,15 +3,15 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use outlive::server::{
-    BuildError, CleanUp, Durable, RawParams, Server, ServerBuilder, Tool, ToolAnnotations,
+    BuildError, Cleanup, Durable, RawParams, Server, ServerBuilder, Tool, ToolAnnotations,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, value::to_raw_value};
 
 use super::{
     command::Command,
+    command_pool::Runner,
     config::{Output, TaskMode, ToolConfig},
-    runner::Runner,
 };
 
 /// The tools that are served, by name.
@@ -91,11 +91,11 @@ impl Tools {
             tool = tool.title(title);
         }
         tool = tool.scopes(&config.scopes);
-        if config.listed_always {
-            tool = tool.listed_always();
+        if config.always_listed {
+            tool = tool.always_listed();
         }
         match &config.output {
-            Output::Text => tool = tool.incremental(),
+            Output::Text => tool = tool.streams_content(),
             Output::Json { schema: Some(schema) } => tool = tool.output_schema(raw(schema)),
             Output::Json { schema: None } => {}
         }
@@ -108,7 +108,7 @@ impl Tools {
         }
         // A command of a call that is no task ends with the call, also after a crash: the janitor sees to
         // it. So a quick command need not become a task.
-        tool.promote_at_first_step(false).clean_up(move |task: CleanUp| {
+        tool.promote_at_first_step(false).cleanup(move |task: Cleanup| {
             let command = Arc::clone(&command);
             async move { command.clean_up(task).await }
         })

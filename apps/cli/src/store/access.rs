@@ -3,13 +3,13 @@
 
 use std::{env, fs, path::Path};
 
-use outlive::tasks::{Operator, Probe, Product, StoreError, TaskId, probe};
+use outlive::tasks::{Operator, StoreError, StoreKind, StoreProbe, TaskId, probe};
 
-use super::words::plain;
+use super::format::plain;
 use crate::{
+    error::{Kind, Result, Trouble},
     paths,
     serve::config,
-    trouble::{Kind, Result, Trouble},
 };
 
 const SCHEMES: [&str; 4] = ["sqlite:", "postgres:", "postgresql:", "memory:"];
@@ -119,11 +119,11 @@ pub(crate) fn own_url(data: &Path) -> Result<String> {
 
 /// Opens a store whose tables are those of this program; none is made, and none is changed.
 pub(super) async fn open(url: &str) -> Result<Operator> {
-    let Probe { product, tables, known, .. } = look(url).await?;
+    let StoreProbe { product, tables, known, .. } = look(url).await?;
     let place = without_password(url);
     let refused = |what: String| Err(Trouble::new(Kind::Failed, what));
     match tables {
-        _ if product == Product::Memory => Err(Trouble::usage("a store in memory is in its server's process only")
+        _ if product == StoreKind::Memory => Err(Trouble::usage("a store in memory is in its server's process only")
             .remedy("name the store of a server: sqlite:FILE or postgres://…")),
         None => Err(Trouble::unreachable(format_args!("there is no store at {place}"))
             .remedy("`outlive serve` makes one; or name another")),
@@ -141,13 +141,13 @@ pub(super) async fn open(url: &str) -> Result<Operator> {
         .map_err(|trouble| trouble.remedy("upgrade this program")),
         Some(_) => {
             let operator = Operator::open(url).await.map_err(trouble)?;
-            Ok(operator.called(&user()))
+            Ok(operator.named(&user()))
         }
     }
 }
 
 /// Looks at a store without touching it.
-pub(super) async fn look(url: &str) -> Result<Probe> {
+pub(super) async fn look(url: &str) -> Result<StoreProbe> {
     probe(url).await.map_err(trouble)
 }
 

@@ -2,13 +2,14 @@
 
 use outlive::{
     tasks::{
-        Audit, Entry, Failure, Overseen, QuestionState, Questioned, Shown, TaskOutcome, Unanswered,
+        AuditRecord, InputFailure, InputRequestRecord, InputRequestState, JournalEntry,
+        StepFailure, TaskOutcome, TaskReport, TaskSummary,
     },
     wire::{InputRequest, RawJson},
 };
 use serde::Serialize;
 
-use super::words::{outcome_word, phase_word, stamp, state};
+use super::format::{outcome_word, phase_word, stamp, state};
 
 /// A task in a list.
 #[derive(Serialize)]
@@ -58,27 +59,27 @@ impl<'a> Outcome<'a> {
 }
 
 impl<'a> Task<'a> {
-    pub(super) fn of(task: &'a Overseen) -> Self {
+    pub(super) fn of(task: &'a TaskSummary) -> Self {
         let view = &task.view;
         Self {
             id: view.id.as_str(),
-            tool: &view.kind,
+            tool: &view.tool,
             principal: &task.principal,
             phase: phase_word(view.phase),
             state: state(task),
-            created: stamp(view.created),
-            updated: stamp(view.updated),
-            expires: view.ttl.map(|ttl| stamp(view.created.saturating_add(ttl))),
-            due: task.due.map(stamp),
+            created: stamp(view.created_at),
+            updated: stamp(view.updated_at),
+            expires: view.ttl.map(|ttl| stamp(view.created_at.saturating_add(ttl))),
+            due: task.due_at.map(stamp),
             cancel_requested: view.cancel_requested.map(stamp),
-            message: view.message.as_deref(),
+            message: view.status_message.as_deref(),
             progress: view.progress.as_ref(),
             origin: &view.origin,
-            questions: view.questions.len(),
+            questions: view.input_requests.len(),
             worker: task.owner.as_ref().map(|owner| owner.as_str()),
             claims: task.epoch,
-            begun: task.begun,
-            crashes: task.crashes,
+            begun: task.started,
+            crashes: task.crash_count,
             kept: task.kept.as_ref().map(Outcome::of),
             outcome: view.outcome.as_ref().map(Outcome::of),
         }
@@ -98,13 +99,13 @@ pub(super) struct Whole<'a> {
 }
 
 impl<'a> Whole<'a> {
-    pub(super) fn of(shown: &'a Shown) -> Self {
-        let Shown { task, events, .. } = shown;
+    pub(super) fn of(shown: &'a TaskReport) -> Self {
+        let TaskReport { task, events, .. } = shown;
         Self {
             task: Task::of(&task.task),
             request: &task.request,
             journal: task.entries.iter().map(|(key, entry)| Line::of(key, entry)).collect(),
-            asked: task.questions.iter().map(Asked::of).collect(),
+            asked: task.input_requests.iter().map(Asked::of).collect(),
             segments: task.segments,
             events: events.iter().map(Event::of).collect(),
         }
@@ -124,21 +125,23 @@ pub(super) struct Line<'a> {
 
 impl<'a> Line<'a> {
     /// Secrets are shown to nobody.
-    pub(super) fn of(key: &'a str, entry: &'a Entry) -> Self {
+    pub(super) fn of(key: &'a str, entry: &'a JournalEntry) -> Self {
         let (kind, value, text) = match entry {
-            Entry::Value(raw) => ("value", Some(raw), None),
-            Entry::Secret(_) => ("secret", None, None),
-            Entry::Answer(raw) => ("answer", Some(raw), None),
-            Entry::State(raw) => ("state", Some(raw), None),
-            Entry::Failed(Failure { message, .. }) => ("failed", None, Some(message.clone())),
-            Entry::Unanswered(Unanswered::TimedOut) => {
+            JournalEntry::Value(raw) => ("value", Some(raw), None),
+            JournalEntry::Secret(_) => ("secret", None, None),
+            JournalEntry::Answer(raw) => ("answer", Some(raw), None),
+            JournalEntry::State(raw) => ("state", Some(raw), None),
+            JournalEntry::Failed(StepFailure { message, .. }) => {
+                ("failed", None, Some(message.clone()))
+            }
+            JournalEntry::Unanswered(InputFailure::TimedOut) => {
                 ("unanswered", None, Some("too late".to_owned()))
             }
-            Entry::Unanswered(Unanswered::Refused { message, .. }) => {
+            JournalEntry::Unanswered(InputFailure::Refused { message, .. }) => {
                 ("unanswered", None, Some(message.clone()))
             }
-            Entry::Due(at) => ("timer", None, Some(stamp(*at))),
-            Entry::Begun => ("begun", None, None),
+            JournalEntry::Due(at) => ("timer", None, Some(stamp(*at))),
+            JournalEntry::Begun => ("begun", None, None),
             // Whatever comes next may be a secret.
             _ => ("unknown", None, None),
         };
@@ -158,7 +161,7 @@ struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    fn of(asked: &'a Questioned) -> Self {
+    fn of(asked: &'a InputRequestRecord) -> Self {
         Self {
             key: &asked.key,
             name: &asked.name,
@@ -169,11 +172,11 @@ impl<'a> Asked<'a> {
     }
 }
 
-pub(super) fn question_word(state: QuestionState) -> &'static str {
+pub(super) fn question_word(state: InputRequestState) -> &'static str {
     match state {
-        QuestionState::Open => "open",
-        QuestionState::Answered => "answered",
-        QuestionState::Withdrawn => "withdrawn",
+        InputRequestState::Open => "open",
+        InputRequestState::Answered => "answered",
+        InputRequestState::Withdrawn => "withdrawn",
     }
 }
 
@@ -187,20 +190,20 @@ struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    fn of(audit: &'a Audit) -> Self {
+    fn of(audit: &'a AuditRecord) -> Self {
         let event = &audit.event;
         Self {
             at: stamp(audit.at),
-            what: &event.what,
+            what: &event.action,
             principal: &event.principal,
-            cause: event.cause.as_deref(),
+            cause: event.reason.as_deref(),
         }
     }
 }
 
 /// Prints one value on a line of its own.
-pub(super) fn print(value: &impl Serialize) -> crate::trouble::Result<()> {
-    use crate::trouble::{Kind, Trouble};
+pub(super) fn print(value: &impl Serialize) -> crate::error::Result<()> {
+    use crate::error::{Kind, Trouble};
     let text = serde_json::to_string(value).map_err(|error| Trouble::new(Kind::Failed, error))?;
     super::list::say(&text)
 }

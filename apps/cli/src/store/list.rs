@@ -2,15 +2,16 @@
 
 use std::{io, process::ExitCode, time::Duration};
 
-use outlive::tasks::{After, Filter, Operator, OutcomeKind, Overseen, Phase};
+use outlive::tasks::{ListCursor, Operator, OutcomeKind, Phase, TaskFilter, TaskSummary};
 
 use super::{
-    access, json, span,
-    words::{plain, rough, shortened, state, table, wall_clock},
+    access,
+    format::{plain, rough, shortened, state, table, wall_clock},
+    json, span,
 };
 use crate::{
+    error::{Kind, Result, Trouble},
     print::{self, talk},
-    trouble::{Kind, Result, Trouble},
 };
 
 /// How many tasks are read at once.
@@ -90,12 +91,12 @@ enum OutcomeName {
 }
 
 impl Which {
-    pub(super) fn filter(&self) -> Filter {
+    pub(super) fn filter(&self) -> TaskFilter {
         let phase = self.phase.map(|phase| match phase {
             PhaseName::Queued => Phase::Queued,
             PhaseName::Running => Phase::Running,
             PhaseName::Parked => Phase::Parked,
-            PhaseName::Kept => Phase::Kept,
+            PhaseName::Kept => Phase::Quarantined,
             PhaseName::Ended => Phase::Ended,
         });
         let before = self.older_than.map(|span| {
@@ -108,7 +109,7 @@ impl Which {
             OutcomeName::Expired => OutcomeKind::Expired,
         });
         let (kind, principal) = (self.tool.clone(), self.principal.clone());
-        Filter { phase, outcome, kind, principal, before }
+        TaskFilter { phase, outcome, tool: kind, principal, before }
     }
 }
 
@@ -152,27 +153,28 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
 /// Some tasks, and where the list goes on.
 pub(super) async fn page(
     operator: &Operator,
-    filter: &Filter,
-    after: Option<&After>,
+    filter: &TaskFilter,
+    after: Option<&ListCursor>,
     limit: usize,
-) -> Result<(Vec<Overseen>, Option<After>)> {
+) -> Result<(Vec<TaskSummary>, Option<ListCursor>)> {
     let page = operator.list(filter, after, limit).await.map_err(access::trouble)?;
     let last = page.last().filter(|_| page.len() == limit);
-    let next = last.map(|last| After { created: last.view.created, id: last.view.id.clone() });
+    let next =
+        last.map(|last| ListCursor { created: last.view.created_at, id: last.view.id.clone() });
     Ok((page, next))
 }
 
 const HEAD: [&str; 6] = ["TASK", "TOOL", "STATE", "AGE", "CALLER", "MESSAGE"];
 
-fn row(task: &Overseen) -> [String; 6] {
+fn row(task: &TaskSummary) -> [String; 6] {
     let view = &task.view;
     [
         plain(view.id.as_str()),
-        shortened(&plain(&view.kind), 30),
+        shortened(&plain(&view.tool), 30),
         state(task).to_owned(),
-        rough(wall_clock().saturating_sub(view.created)),
+        rough(wall_clock().saturating_sub(view.created_at)),
         shortened(&plain(&task.principal), 30),
-        shortened(&plain(view.message.as_deref().unwrap_or_default()), 60),
+        shortened(&plain(view.status_message.as_deref().unwrap_or_default()), 60),
     ]
 }
 

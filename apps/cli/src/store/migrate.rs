@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use outlive::tasks::{Operator, Product};
+use outlive::tasks::{Operator, StoreKind};
 use serde::Serialize;
 
 use super::{access, json, list::say};
-use crate::trouble::{Kind, Result, Trouble};
+use crate::error::{Kind, Result, Trouble};
 
 /// Brings the tables of a store up to date; makes them if there are none.
 #[derive(clap::Args)]
@@ -39,7 +39,7 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
     let url = access::url_or_own(args.url)?;
     let found = access::look(&url).await?;
     let (from, to) = (found.tables, found.known);
-    if found.product == Product::Memory {
+    if found.product == StoreKind::Memory {
         return Err(Trouble::usage("a store in memory has no tables"));
     }
     if from.is_some_and(|from| from > to) {

@@ -4,23 +4,23 @@
 //!   `migrate`: the commands. `words`: tasks and times for people. `json`: tasks for programs.
 
 mod access;
+mod format;
 mod json;
 mod list;
 mod migrate;
 mod purge;
 mod retry;
 mod show;
-mod words;
 
 use std::{future::Future, process::ExitCode, time::Duration};
 
 use tokio::runtime::Builder;
 
 pub(crate) use access::{Store, no_task, own_url, trouble, url_or_own, without_password};
+pub(crate) use format::{end_of, plain, rough, stamp, wall_clock};
 pub(crate) use list::of_all as list;
-pub(crate) use words::{end_of, plain, rough, stamp, wall_clock};
 
-use crate::trouble::{Kind, Result, Trouble};
+use crate::error::{Kind, Result, Trouble};
 
 /// Looks after a store of tasks: those of all callers.
 ///

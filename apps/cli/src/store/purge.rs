@@ -2,19 +2,19 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use outlive::tasks::{Operator, Purged};
+use outlive::tasks::{Operator, PurgeOutcome};
 use serde::Serialize;
 
 use super::{
     access::{self, no_task},
+    format::{phase_word, plain, wall_clock},
     json,
     list::say,
     span,
-    words::{phase_word, plain, wall_clock},
 };
 use crate::{
+    error::{Result, Trouble},
     print::talk,
-    trouble::{Result, Trouble},
 };
 
 /// How many tasks are forgotten at once: servers write in between.
@@ -73,11 +73,11 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
     for task in &tasks {
         let purged = operator.purge(task, args.force).await.map_err(access::trouble)?;
         let why = match &purged {
-            Some(Purged::Gone(..)) => None,
-            Some(Purged::NotEnded(phase)) => {
+            Some(PurgeOutcome::Purged(..)) => None,
+            Some(PurgeOutcome::NotEnded(phase)) => {
                 Some(format!("it is {}; --force forgets it all the same", phase_word(*phase)))
             }
-            Some(Purged::OwedCleanUp) => {
+            Some(PurgeOutcome::CleanupPending) => {
                 Some("its clean-up is not done; --force forgets it all the same".to_owned())
             }
             None => Some("there is no such task".to_owned()),

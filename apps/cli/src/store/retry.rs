@@ -2,18 +2,18 @@
 
 use std::process::ExitCode;
 
-use outlive::tasks::{Filter, Operator, Phase, Retried, TaskId};
+use outlive::tasks::{Operator, Phase, RetryOutcome, TaskFilter, TaskId};
 use serde::Serialize;
 
 use super::{
     access::{self, no_task},
+    format::{phase_word, plain},
     json,
     list::{page, say},
-    words::{phase_word, plain},
 };
 use crate::{
+    error::{Result, Trouble},
     print::talk,
-    trouble::{Result, Trouble},
 };
 
 /// Has tasks tried again that are kept: after repeated crashes, or because what they had recorded
@@ -65,8 +65,8 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
     for task in &tasks {
         let retried = operator.retry(task).await.map_err(access::trouble)?;
         let why = match retried {
-            Some(Retried::Queued(_)) => None,
-            Some(Retried::NotKept(phase)) => Some(reason(phase)),
+            Some(RetryOutcome::Queued(_)) => None,
+            Some(RetryOutcome::NotQuarantined(phase)) => Some(reason(phase)),
             None => Some("there is no such task"),
         };
         all &= why.is_none();
@@ -88,7 +88,7 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
 }
 
 async fn kept(operator: &Operator, tool: Option<String>) -> Result<Vec<TaskId>> {
-    let filter = Filter { phase: Some(Phase::Kept), kind: tool, ..Filter::default() };
+    let filter = TaskFilter { phase: Some(Phase::Quarantined), tool, ..TaskFilter::default() };
     let (mut all, mut after) = (Vec::new(), None);
     loop {
         let (tasks, next) = page(operator, &filter, after.as_ref(), 500).await?;
@@ -106,6 +106,6 @@ fn reason(phase: Phase) -> &'static str {
         Phase::Running => "a worker has it",
         Phase::Queued => "it waits for a worker already",
         Phase::Parked => "it waits for an answer or a time, and goes on by itself",
-        Phase::Kept => phase_word(Phase::Kept),
+        Phase::Quarantined => phase_word(Phase::Quarantined),
     }
 }

@@ -2,15 +2,15 @@
 
 use std::{fmt::Write, process::ExitCode};
 
-use outlive::tasks::{Entry, Inspected, Overseen, Phase, Shown, TaskOutcome};
+use outlive::tasks::{JournalEntry, Phase, TaskDetail, TaskOutcome, TaskReport, TaskSummary};
 
 use super::{
     access::{self, Store, no_task},
+    format::{plain, shortened, state, table, wall_clock, when},
     json::{self, Line, question_word},
     list::say,
-    words::{plain, shortened, state, table, wall_clock, when},
 };
-use crate::trouble::{Result, Trouble};
+use crate::error::{Result, Trouble};
 
 /// How many characters of a value are shown, and how many events.
 const VALUE: usize = 100;
@@ -54,8 +54,9 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
 }
 
 /// A task for people.
-fn page(shown: &Shown, full: bool, now: u64) -> String {
-    let Inspected { task, request, entries, questions, segments, .. } = &shown.task;
+fn page(shown: &TaskReport, full: bool, now: u64) -> String {
+    let TaskDetail { task, request, entries, input_requests: questions, segments, .. } =
+        &shown.task;
     let value = |text: &str| match full {
         true => plain(text),
         false => shortened(&plain(text), VALUE),
@@ -81,8 +82,8 @@ fn page(shown: &Shown, full: bool, now: u64) -> String {
         "events",
         shown.events[skipped..].iter().map(|audit| {
             let event = &audit.event;
-            let cause = event.cause.as_deref().map(|cause| format!(": {}", plain(cause)));
-            let what = format!("{}{}", plain(&event.what), cause.unwrap_or_default());
+            let cause = event.reason.as_deref().map(|cause| format!(": {}", plain(cause)));
+            let what = format!("{}{}", plain(&event.action), cause.unwrap_or_default());
             [when(audit.at, now), what, plain(&event.principal)]
         }),
     );
@@ -92,41 +93,41 @@ fn page(shown: &Shown, full: bool, now: u64) -> String {
     page
 }
 
-fn head(task: &Overseen, now: u64) -> String {
+fn head(task: &TaskSummary, now: u64) -> String {
     let view = &task.view;
     let mut lines: Vec<[String; 2]> = Vec::new();
     let mut say = |name: &str, text: String| lines.push([name.to_owned(), text]);
     say("task", plain(view.id.as_str()));
-    say("tool", plain(&view.kind));
+    say("tool", plain(&view.tool));
     let why = match view.outcome.as_ref().or(task.kept.as_ref()) {
         Some(TaskOutcome::Error(error)) => format!(": {} ({})", plain(&error.message), error.code),
         _ => String::new(),
     };
     say("state", format!("{}{why}", state(task)));
     say("caller", plain(&task.principal));
-    say("created", when(view.created, now));
-    say("changed", when(view.updated, now));
+    say("created", when(view.created_at, now));
+    say("changed", when(view.updated_at, now));
     if let Some(ttl) = view.ttl {
         let over = match view.phase {
             Phase::Ended => "forgotten",
-            Phase::Kept => "fails",
+            Phase::Quarantined => "fails",
             _ => "expires",
         };
-        say(over, when(view.created.saturating_add(ttl), now));
+        say(over, when(view.created_at.saturating_add(ttl), now));
     }
-    if let Some(due) = task.due {
+    if let Some(due) = task.due_at {
         say("due", when(due, now));
     }
     if let Some(asked) = view.cancel_requested {
         say("cancelled", when(asked, now));
     }
     let owner = task.owner.as_ref().map_or("none", |owner| owner.as_str());
-    let lost = match task.crashes {
+    let lost = match task.crash_count {
         0 => String::new(),
         crashes => format!(", {crashes} lost in a row"),
     };
     say("worker", format!("{} (claimed {} times{lost})", plain(owner), task.epoch));
-    if let Some(message) = &view.message {
+    if let Some(message) = &view.status_message {
         say("message", plain(message));
     }
     if let Some(progress) = &view.progress {
@@ -140,7 +141,7 @@ fn head(task: &Overseen, now: u64) -> String {
     })
 }
 
-fn line(key: &str, entry: &Entry, value: impl Fn(&str) -> String) -> [String; 3] {
+fn line(key: &str, entry: &JournalEntry, value: impl Fn(&str) -> String) -> [String; 3] {
     let Line { kind, value: raw, text, .. } = Line::of(key, entry);
     let shown = match (raw, text) {
         (Some(raw), _) => value(raw.get()),

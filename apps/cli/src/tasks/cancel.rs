@@ -2,19 +2,19 @@
 
 use std::process::ExitCode;
 
-use outlive::client::Stage;
+use outlive::client::CallStage;
 use serde_json::json;
 
-use super::{operate, resume::Resumed, taken::Taken};
+use super::{operate, resume::Resumed, target::Taken};
 use crate::{
     call::{
-        attend::Left,
-        desk::Prepared,
-        handles::Handles,
+        input::Prepared,
+        run_call::Left,
+        saved_calls::Handles,
         screen::{Screen, shown},
         server::Connection,
     },
-    trouble::{Kind, Result, Trouble},
+    error::{Kind, Result, Trouble},
 };
 
 /// Asks tasks to stop, and waits until they have
@@ -123,7 +123,7 @@ async fn one(taken: Taken, connection: &Connection) -> Result<End> {
     let mut resumed = Resumed::connect(taken, connection, Prepared::default()).await?;
     let mut handle = resumed.handle().await?;
     let left = resumed.attendant.cancel(&mut handle).await;
-    let stage = handle.save().await.stage;
+    let stage = handle.to_saved().await.stage;
     resumed.client.close().await;
     match (left, stage) {
         (Ok(Left::Cancelled), _) => {
@@ -135,7 +135,7 @@ async fn one(taken: Taken, connection: &Connection) -> Result<End> {
         (Ok(Left::Done(..)), _) => Ok(End::Completed),
         (Ok(_), _) => Err(Trouble::unreachable("the task was asked to stop, and still goes on")),
         // It had failed before, without a result.
-        (Err(_), Stage::Failed(_)) => Ok(End::Failed),
+        (Err(_), CallStage::Failed(_)) => Ok(End::Failed),
         (Err(trouble), _) => Err(trouble),
     }
 }

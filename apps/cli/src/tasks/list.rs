@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
 
 use outlive::{
-    client::{Client, Error, Reason, Stage},
+    client::{CallStage, Client, Error, ServerErrorKind},
     wire::{Method, Version},
 };
 use serde_json::{Value, json};
@@ -17,12 +17,12 @@ use super::{
 };
 use crate::{
     call::{
-        handles::{Handles, SavedHandle, short, task_id, task_version},
+        saved_calls::{Handles, SavedHandle, short, task_id, task_version},
         screen::{Screen, shown},
         server::{Connection, Server, trouble},
     },
+    error::{Result, Trouble},
     store::stamp,
-    trouble::{Result, Trouble},
 };
 
 /// How many pages of a server's list are read.
@@ -133,13 +133,13 @@ pub(crate) fn described(saved: &SavedHandle) -> Value {
 }
 
 /// How far a call is, as it was last saved.
-fn state(stage: &Stage) -> &'static str {
+fn state(stage: &CallStage) -> &'static str {
     match stage {
-        Stage::Calling(_) => "calling",
-        Stage::Task(_) => "task",
-        Stage::Done(result) if result.is_error == Some(true) => "failed",
-        Stage::Done(_) => "completed",
-        Stage::Failed(error) => {
+        CallStage::Calling(_) => "calling",
+        CallStage::Task(_) => "task",
+        CallStage::Done(result) if result.is_error == Some(true) => "failed",
+        CallStage::Done(_) => "completed",
+        CallStage::Failed(error) => {
             let data = error.data.as_ref().and_then(|data| serde_json::from_str(data.get()).ok());
             let data: Value = data.unwrap_or_default();
             if data["status"] == "cancelled" { "cancelled" } else { "failed" }
@@ -195,12 +195,13 @@ async fn of_server(
 pub(crate) async fn tasks_of(server: &Server, connection: &Connection) -> Result<Vec<Value>> {
     let screen = Screen::new();
     let client = connection.connect(server, &screen, |builder| builder).await?;
-    let spoken = client.version().await.map_err(|error| trouble(&error, Some(server)))?;
+    let spoken = client.protocol_version().await.map_err(|error| trouble(&error, Some(server)))?;
     let pages = pages(&client).await;
     client.close().await;
     let refused = match pages {
         Err(error)
-            if error.reason() == Some(Reason::NoSuchMethod) && connection.revision.is_none() =>
+            if error.reason() == Some(ServerErrorKind::MethodNotFound)
+                && connection.revision.is_none() =>
         {
             error
         }
@@ -228,7 +229,7 @@ async fn pages(client: &Client) -> Result<Vec<Value>, Error> {
             Value::Null => json!({}),
             cursor => json!({"cursor": cursor}),
         };
-        let page = client.call(Method::TasksList.as_str(), params).await?;
+        let page = client.request(Method::TasksList.as_str(), params).await?;
         let mut page: Value = serde_json::from_str(page.get()).unwrap_or_default();
         if let Some(Value::Array(more)) = page.get_mut("tasks").map(Value::take) {
             tasks.extend(more);
@@ -258,7 +259,7 @@ fn listed(tasks: Vec<Value>) -> Listed {
 
 fn does_not_list(error: &Error, server: &Server) -> Trouble {
     match error.reason() {
-        Some(Reason::NoSuchMethod) => Trouble::usage(format!("{} does not list tasks", server.text))
+        Some(ServerErrorKind::MethodNotFound) => Trouble::usage(format!("{} does not list tasks", server.text))
             .remedy("servers list the tasks of callers with a name: --token-env VARIABLE; of a server of your own: outlive tasks list --all-callers"),
         _ => trouble(error, Some(server)),
     }

@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
-use outlive::client::{Client, Reason, TaskSnapshot};
+use outlive::client::{Client, ServerErrorKind, TaskSnapshot};
 use tokio::task::JoinSet;
 
-use super::taken::Taken;
+use super::target::Taken;
 use crate::call::{
-    handles::{SavedHandle, task_version},
+    saved_calls::{SavedHandle, task_version},
     screen::Screen,
     server::Connection,
 };
@@ -88,13 +88,13 @@ async fn at_server(
     let mut all = Vec::new();
     for (at, call) in &group {
         let looked = match call.resume(&client).await {
-            Ok(handle) => handle.look().await,
+            Ok(handle) => handle.get().await,
             Err(error) => Err(error),
         };
         let seen = match looked {
             Ok(Some(task)) => Seen::Task(Box::new(task)),
             Ok(None) => continue,
-            Err(error) if error.reason() == Some(Reason::TaskGone) => Seen::Gone,
+            Err(error) if error.reason() == Some(ServerErrorKind::TaskGone) => Seen::Gone,
             Err(error) => Seen::Unreachable(error.to_string()),
         };
         all.push((*at, seen));

@@ -13,7 +13,7 @@ mod operate;
 mod page;
 mod resume;
 mod table;
-mod taken;
+mod target;
 mod watch;
 
 use std::process::ExitCode;
@@ -21,12 +21,12 @@ use std::process::ExitCode;
 use crate::{
     call::{
         block_on,
-        desk::Prepared,
-        handles::{Handles, short},
+        input::Prepared,
+        saved_calls::{Handles, short},
         screen::Screen,
         server::Connection,
     },
-    trouble::{Result, Trouble},
+    error::{Result, Trouble},
 };
 
 /// Lists, watches, answers and cancels calls that go on.

@@ -4,8 +4,8 @@
 use std::{collections::BTreeSet, process::ExitCode, sync::Arc, time::Duration};
 
 use outlive::{
-    client::{Answer, Question},
-    tasks::{Cancelled, Operator, Overseen, Phase, TaskId},
+    client::{InputResponse, PendingInput},
+    tasks::{CancelOutcome, Operator, Phase, TaskId, TaskSummary},
     wire::{InputRequest, RawJson},
 };
 use tokio::time::Instant;
@@ -17,13 +17,13 @@ use super::{
 };
 use crate::{
     call::{
-        attend::{in_words, no_field},
-        desk::{Filled, Prepared, fields},
         form,
+        input::{Filled, Prepared, fields},
+        run_call::{in_words, no_field},
         screen::{Screen, shown},
     },
+    error::{Kind, Result, Trouble},
     store::{Store, end_of},
-    trouble::{Kind, Result, Trouble},
 };
 
 /// How long a server is given to end a task that it was asked to stop.
@@ -94,7 +94,7 @@ pub(super) async fn cancel(url: &str, words: &[String], is_json: bool) -> Result
 async fn stop(store: &Store, task: &TaskId) -> Result<End> {
     let operator: &Operator = &store.operator;
     let cancelled = operator.cancel(task).await.map_err(crate::store::trouble)?;
-    if cancelled == Some(Cancelled::Ended) {
+    if cancelled == Some(CancelOutcome::Cancelled) {
         return Ok(End::Cancelled);
     }
     let deadline = Instant::now() + TIMEOUT;
@@ -116,7 +116,7 @@ async fn stop(store: &Store, task: &TaskId) -> Result<End> {
     }
 }
 
-async fn seen(store: &Store, task: &TaskId) -> Result<Overseen> {
+async fn seen(store: &Store, task: &TaskId) -> Result<TaskSummary> {
     let found = store.operator.store().inspect(task).await.map_err(crate::store::trouble)?;
     found.map(|found| found.task).ok_or_else(|| crate::store::no_task(task.as_str()))
 }
@@ -131,14 +131,14 @@ pub(super) async fn answer(
     let (screen, store) = (Screen::new(), Store::open(url).await?);
     let task = store.find(word).await?;
     let asked = seen(&store, &task).await?.view;
-    if asked.phase == Phase::Ended || asked.questions.is_empty() {
+    if asked.phase == Phase::Ended || asked.input_requests.is_empty() {
         match is_json {
             true => tell_answered(&screen, task.as_str(), false),
             false => screen.talk("it asks nothing"),
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let questions = read(asked.questions, &task)?;
+    let questions = read(asked.input_requests, &task)?;
     let known: BTreeSet<String> =
         questions.iter().flat_map(fields).map(|field| field.name).collect();
     if let (Some(unknown), Some(first)) = (prepared.unknown(&known), questions.first()) {
@@ -162,15 +162,19 @@ pub(super) async fn answer(
 }
 
 /// The questions of a task, as a form shows them.
-fn read(questions: Vec<(String, InputRequest)>, task: &TaskId) -> Result<Vec<Question>> {
+fn read(questions: Vec<(String, InputRequest)>, task: &TaskId) -> Result<Vec<PendingInput>> {
     let questions = questions
         .into_iter()
-        .map(|(name, request)| Question::of_task(request, task.as_str(), &name));
+        .map(|(name, request)| PendingInput::of_task(request, task.as_str(), &name));
     questions.collect::<Result<_, _>>().map_err(|error| Trouble::new(Kind::Failed, error))
 }
 
 /// Returns the response to one input request: from the command line, or from the user at the terminal.
-async fn one(question: &Question, prepared: &Prepared, screen: &Arc<Screen>) -> Result<Answer> {
+async fn one(
+    question: &PendingInput,
+    prepared: &Prepared,
+    screen: &Arc<Screen>,
+) -> Result<InputResponse> {
     let known = match prepared.fill(question)? {
         Filled::Answer(answer) => return Ok(answer),
         Filled::Partly(known) => known,

@@ -2,24 +2,26 @@
 
 use std::{collections::BTreeSet, process::ExitCode, sync::Arc};
 
-use outlive::client::{Client, Error, GaveUp, Reason, Stage, TaskHandle, TaskSnapshot, TaskStatus};
+use outlive::client::{
+    CallStage, Client, ClientError, Error, ServerErrorKind, TaskHandle, TaskSnapshot, TaskStatus,
+};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Which, WithResult, list::described, page, taken::Taken};
+use super::{Which, WithResult, list::described, page, target::Taken};
 use crate::{
     call::{
         PATIENCE,
-        attend::{Attendant, Begun, Left},
-        desk::{Desk, Prepared},
-        handles::Handles,
+        input::{Desk, Prepared},
         outcome::Outcome,
+        run_call::{Attendant, Begun, Left},
+        saved_calls::Handles,
         schema,
         screen::Screen,
         server::{Connection, trouble},
         show,
     },
-    trouble::{Kind, Result, Trouble},
+    error::{Kind, Result, Trouble},
 };
 
 /// A call that is taken up again.
@@ -44,9 +46,9 @@ impl Resumed {
         let book = handles.clone();
         let connection = taken.connection(connection);
         let connecting = connection.connect(&server, &screen, |builder| {
-            let builder = builder.answerer(desk).notebook(book);
+            let builder = builder.input_handler(desk).call_store(book);
             // As `outlive call` waits: the user says when it is enough.
-            builder.limits(|limits| limits.total_timeout = PATIENCE)
+            builder.limits(|limits| limits.max_total_timeout = PATIENCE)
         });
         let client = connecting.await?;
         let mut attendant = Attendant::new(&screen, asked, prepared);
@@ -73,11 +75,11 @@ impl Resumed {
     /// A handle on it. A call of which nothing was heard is made again, if that does no harm.
     async fn begin(&mut self) -> Result<Begun> {
         if let Taken::Saved(saved) = &self.taken
-            && let Stage::Calling(_) = saved.call.stage
+            && let CallStage::Calling(_) = saved.call.stage
             && saved.call.key.is_none()
             && !saved.call.idempotent
         {
-            let error = Error::from(GaveUp::MaybeExecuted(saved.call.tool.clone()));
+            let error = Error::from(ClientError::MaybeExecuted(saved.call.tool.clone()));
             return Err(Trouble::new(Kind::Failed, error).remedy(self.taken.command("forget")));
         }
         self.attendant.begin(self.taken.resume(&self.client)).await
@@ -101,14 +103,14 @@ pub(super) async fn get(which: &Which, is_json: bool) -> Result<ExitCode> {
     if which.server.is_none() {
         // What is over needs no server.
         let saved = Handles::open(&screen).find(which.handle.as_deref())?;
-        if !matches!(saved.call.stage, Stage::Task(_)) {
+        if !matches!(saved.call.stage, CallStage::Task(_)) {
             tell(&screen, &described(&saved), is_json);
             return Ok(ExitCode::SUCCESS);
         }
     }
     let mut resumed = Resumed::open(which, Prepared::default()).await?;
     let handle = resumed.handle().await?;
-    let looked = handle.look().await;
+    let looked = handle.get().await;
     let snapshot = looked.map_err(|error| unknown(&error, &resumed.taken))?;
     let known = resumed.taken.described();
     let seen = match &snapshot {
@@ -134,7 +136,7 @@ fn tell(screen: &Screen, seen: &Value, is_json: bool) {
 fn unknown(error: &Error, taken: &Taken) -> Trouble {
     let trouble = trouble(error, None);
     match (error.reason(), taken) {
-        (Some(Reason::TaskGone), Taken::Saved(_)) => trouble.remedy(format!(
+        (Some(ServerErrorKind::TaskGone), Taken::Saved(_)) => trouble.remedy(format!(
             "it may belong to another caller, or have expired; {} deletes the handle",
             taken.command("forget")
         )),
@@ -168,7 +170,7 @@ pub(super) async fn answer(which: &Which, prepared: Prepared, is_json: bool) -> 
     let (left, handle) = match begun {
         Begun::Left(left) => (left, None),
         Begun::Handle(mut handle) => {
-            let looked = handle.look().await;
+            let looked = handle.get().await;
             let seen = looked.map_err(|error| unknown(&error, &resumed.taken))?;
             let Some(task) = seen.filter(|task| task.status == TaskStatus::InputRequired) else {
                 match is_json {

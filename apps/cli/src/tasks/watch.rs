@@ -10,17 +10,17 @@ use serde_json::Value;
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
 use self::view::View;
-use super::{list::tasks_of, resume::seen, taken::Taken};
+use super::{list::tasks_of, resume::seen, target::Taken};
 use crate::{
     call::{
-        attend::OUTAGE_GRACE,
-        handles::Handles,
+        run_call::OUTAGE_GRACE,
+        saved_calls::Handles,
         screen::Screen,
         server::{Connection, Server},
         show,
     },
+    error::{Kind, Result, Trouble},
     print,
-    trouble::{Kind, Result, Trouble},
 };
 
 /// How often to look at a task whose server names no interval, and at most.
@@ -156,7 +156,7 @@ async fn look(
     };
     let connected = async {
         let connection = call.connection(connection);
-        connection.connect(&call.server()?, screen, |builder| builder.notebook(handles)).await
+        connection.connect(&call.server()?, screen, |builder| builder.call_store(handles)).await
     };
     let client: Client = match connected.await {
         Ok(client) => client,
@@ -219,7 +219,7 @@ impl Asking {
         &mut self,
         handle: &mut TaskHandle,
     ) -> Asked<Option<(TaskSnapshot, Option<Vec<String>>)>> {
-        let Some(task) = handle.look().await? else { return Ok(None) };
+        let Some(task) = handle.get().await? else { return Ok(None) };
         let questions = task.questions.iter().flat_map(|questions| questions.iter());
         let open: BTreeSet<String> = questions.map(|(key, _)| key.to_owned()).collect();
         if open.is_subset(&self.open) {

@@ -18,8 +18,8 @@ use std::{
 
 use outlive::{
     tasks::{
-        Changes, Created, Entry, Lease, NewTask, Restored, Store, TaskId, TaskOutcome, Then,
-        WorkerId, open,
+        Changes, CreateOutcome, JournalEntry, JournalSnapshot, Lease, NewTask, Store, TaskId,
+        TaskOutcome, Transition, WorkerId, open,
     },
     wire::{ErrorObject, RawJson},
 };
@@ -126,15 +126,15 @@ pub(crate) fn task(id: &str, principal: &str, kind: &str) -> NewTask {
     NewTask {
         id: TaskId::new(id),
         principal: principal.to_owned(),
-        kind: kind.to_owned(),
+        tool: kind.to_owned(),
         origin: "modern".to_owned(),
         listed: true,
         request: raw(&json!({"name": kind, "arguments": {"long": "x".repeat(500)}})),
         ttl: Some(Duration::from_secs(600)),
         max_ttl: Duration::from_secs(7200),
-        journal: Restored::default(),
+        journal: JournalSnapshot::default(),
         worker: None,
-        once: None,
+        idempotency: None,
         clean_up: false,
         quota: 1_000,
         max_bytes: u64::MAX,
@@ -145,26 +145,26 @@ pub(crate) fn task(id: &str, principal: &str, kind: &str) -> NewTask {
 pub(crate) async fn start(store: &dyn Store, new: NewTask) -> Lease {
     let worker = Some((WorkerId::new("worker-1"), Duration::from_secs(3600)));
     match store.create(NewTask { worker, ..new }).await.unwrap() {
-        Created::New { lease: Some(lease), .. } => lease,
+        CreateOutcome::Created { lease: Some(lease), .. } => lease,
         other => panic!("a lease was expected: {other:?}"),
     }
 }
 
 async fn end(store: &dyn Store, lease: &Lease) {
     let outcome = TaskOutcome::Result(raw(&json!({"content": [], "isError": true})));
-    let then = Then::End { outcome, retention: Duration::from_secs(3600) };
-    store.write(lease, &Changes::default(), &then).await.unwrap();
+    let then = Transition::End { outcome, retention: Duration::from_secs(3600) };
+    store.commit(lease, &Changes::default(), &then).await.unwrap();
 }
 
 /// Has a task kept, as an engine does.
 async fn keep(store: &dyn Store, lease: &Lease) {
     let message = "its worker was lost 5 times in a row".to_owned();
     let outcome = TaskOutcome::Error(ErrorObject { code: -32603, message, data: None });
-    let then = Then::Keep { outcome, hold: Duration::from_secs(7 * 24 * 3600) };
-    let changes = Changes { message: Some("stopped".to_owned()), ..Changes::default() };
-    store.write(lease, &changes, &then).await.unwrap();
+    let then = Transition::Quarantine { outcome, hold: Duration::from_secs(7 * 24 * 3600) };
+    let changes = Changes { status_message: Some("stopped".to_owned()), ..Changes::default() };
+    store.commit(lease, &changes, &then).await.unwrap();
 }
 
-fn value(key: &str, json: &Value) -> (String, Entry) {
-    (key.to_owned(), Entry::Value(raw(json)))
+fn value(key: &str, json: &Value) -> (String, JournalEntry) {
+    (key.to_owned(), JournalEntry::Value(raw(json)))
 }

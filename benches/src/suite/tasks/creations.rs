@@ -66,7 +66,7 @@ fn ours(bench: &Bench<'_>, name: &str, principals: usize) -> Result<Box<dyn Targ
     let engine = bench.runtime.block_on(async {
         let store = place.open().await?;
         let mut config = EngineConfig::default();
-        config.running = 0;
+        config.max_running = 0;
         anyhow::Ok(Engine::start(&store, Arc::new(Nothing), None, WorkerId::new("bench"), config))
     })?;
     Ok(bench.callers(&format!("Outlive, {name}"), CALLERS, move |caller| {
@@ -74,7 +74,7 @@ fn ours(bench: &Bench<'_>, name: &str, principals: usize) -> Result<Box<dyn Targ
         Box::pin(async move {
             let task = new_task(fresh_id(), principal(caller % principals));
             let made = engine.create(task).await;
-            made.map_err(|refused| anyhow!("not made: {refused:?}"))?.told();
+            made.map_err(|refused| anyhow!("not made: {refused:?}"))?.acknowledge();
             Ok(())
         })
     }))

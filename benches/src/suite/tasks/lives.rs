@@ -10,10 +10,10 @@ use std::{
 
 use anyhow::{Context, Result, anyhow};
 use outlive_tasks::{
-    Begun, Bounds, Entry, Journal,
-    engine::{Engine, EngineConfig, NotBegun, Observer, Runner, Seen, Started},
+    Journal, JournalEntry, JournalLimits, StepStart,
+    engine::{Engine, EngineConfig, EngineEvent, EngineObserver, StartError, TaskRun, TaskRunner},
     poll_as,
-    store::{Claimed, Swept, TaskId, TaskOutcome, WorkerId},
+    store::{ClaimedTask, SweepReport, TaskId, TaskOutcome, WorkerId},
 };
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
@@ -105,7 +105,7 @@ fn ours(
             let task = new_task(fresh_id(), principal(caller));
             let end = ended.of(&task.id);
             let made = engine.create(task).await;
-            made.map_err(|refused| anyhow!("not made: {refused:?}"))?.told();
+            made.map_err(|refused| anyhow!("not made: {refused:?}"))?.acknowledge();
             end.await.context("the task was lost")
         })
     }))
@@ -117,20 +117,20 @@ struct Steps {
     value: Box<RawValue>,
 }
 
-impl Runner for Steps {
-    fn start(&self, claimed: Claimed) -> Result<Started, NotBegun> {
-        let bounds = Bounds {
+impl TaskRunner for Steps {
+    fn start(&self, claimed: ClaimedTask) -> Result<TaskRun, StartError> {
+        let bounds = JournalLimits {
             bytes: 1 << 20,
             questions: 10,
             leaves: false,
             segments: 10,
             segment_bytes: 1_000,
         };
-        let journal = Arc::new(Journal::restored(bounds, claimed.journal));
+        let journal = Arc::new(Journal::from_snapshot(bounds, claimed.journal));
         let steps = Arc::clone(&self.steps);
         let work = Box::pin(record(Arc::clone(&journal), steps, self.value.clone()));
         let cancel = Box::new(|| {});
-        Ok(Started { journal, work, cancel, resumes: true, cleans_up: false })
+        Ok(TaskRun { journal, work, cancel, resumes: true, cleans_up: false })
     }
 }
 
@@ -138,7 +138,7 @@ async fn record(journal: Arc<Journal>, steps: Arc<[String]>, value: Box<RawValue
     let run = Arc::as_ptr(&journal) as usize;
     for key in steps.iter() {
         let recorded = poll_as(run, || match journal.begin(run, key) {
-            Ok(Begun::New(step)) => step.record(Entry::Value(value.clone()), false).ok(),
+            Ok(StepStart::New(step)) => step.record(JournalEntry::Value(value.clone()), false).ok(),
             _ => None,
         });
         // A step that is not recorded, or not stored, ends the task: the figure shows it.
@@ -163,16 +163,16 @@ impl Ended {
     }
 }
 
-impl Observer for Ended {
-    fn seen(&self, _: &str, task: &TaskId, seen: Seen<'_>) {
+impl EngineObserver for Ended {
+    fn seen(&self, _: &str, task: &TaskId, seen: EngineEvent<'_>) {
         // Whoever waits for anything else than a result never hears of it.
-        if let Seen::Ended(TaskOutcome::Result(_)) = seen {
+        if let EngineEvent::Ended(TaskOutcome::Result(_)) = seen {
             let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(task);
             ended.into_iter().for_each(|ended| _ = ended.send(()));
-        } else if let Seen::Ended(_) | Seen::Lost = seen {
+        } else if let EngineEvent::Ended(_) | EngineEvent::Lost = seen {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(task);
         }
     }
 
-    fn swept(&self, _: &Swept) {}
+    fn swept(&self, _: &SweepReport) {}
 }

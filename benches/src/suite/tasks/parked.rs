@@ -14,7 +14,9 @@ use anyhow::{Context, Result, bail, ensure};
 use memchr::memmem;
 use outlive::wire::InputRequest;
 use outlive_protocol::Principal;
-use outlive_tasks::store::{Asked, Changes, Created, Store, TaskId, Then, WorkerId};
+use outlive_tasks::store::{
+    Changes, CreateOutcome, NewInputRequest, Store, TaskId, Transition, WorkerId,
+};
 use tokio_postgres::{Client, NoTls};
 
 use super::Bench;
@@ -66,7 +68,7 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
 async fn park(place: &Place, count: u64) -> Result<()> {
     let store = place.open().await?;
     each_number(&store, count, park_one).await?;
-    let parked = store.census().await?.parked;
+    let parked = store.stats().await?.parked;
     ensure!(parked == count, "{parked} of {count} tasks are parked");
     Ok(())
 }
@@ -74,17 +76,17 @@ async fn park(place: &Place, count: u64) -> Result<()> {
 async fn park_one(store: Arc<dyn Store>, number: u64) -> Result<()> {
     let mut task = new_task(numbered_id(number), Principal::ANONYMOUS.key().to_owned());
     task.worker = Some((WorkerId::new("filler"), Duration::from_secs(600)));
-    let Created::New { lease: Some(lease), .. } = store.create(task).await? else {
+    let CreateOutcome::Created { lease: Some(lease), .. } = store.create(task).await? else {
         bail!("not made")
     };
-    let asked = Asked {
+    let asked = NewInputRequest {
         key: "roots".to_owned(),
         name: "roots".to_owned(),
         request: Some(InputRequest::ListRoots),
         due: None,
     };
-    let changes = Changes { asked: vec![asked], ..Changes::default() };
-    store.write(&lease, &changes, &Then::Park { due: None, seen: 0 }).await?;
+    let changes = Changes { input_requests: vec![asked], ..Changes::default() };
+    store.commit(&lease, &changes, &Transition::Park { due: None, seen: 0 }).await?;
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use memchr::memmem;
 use outlive_protocol::Principal;
-use outlive_tasks::store::{Created, MemoryStore, Store, TaskId};
+use outlive_tasks::store::{CreateOutcome, MemoryStore, Store, TaskId};
 
 use super::{Bench, rate};
 use crate::{
@@ -65,7 +65,7 @@ async fn fill(store: &Arc<dyn Store>, count: u64) -> Result<()> {
 
 async fn create(store: Arc<dyn Store>, id: String) -> Result<()> {
     match store.create(new_task(id, Principal::ANONYMOUS.key().to_owned())).await? {
-        Created::New { .. } => Ok(()),
+        CreateOutcome::Created { .. } => Ok(()),
         other => bail!("not made: {other:?}"),
     }
 }
@@ -138,7 +138,7 @@ fn at_the_stores(
 
 async fn view(store: &dyn Store, number: u64) -> Result<()> {
     let id = TaskId::new(numbered_id(number));
-    let seen = store.view(Principal::ANONYMOUS.key(), &id).await?;
+    let seen = store.get(Principal::ANONYMOUS.key(), &id).await?;
     seen.map(drop).context("a task that was made is not there")
 }
 

@@ -3,7 +3,7 @@
 use std::{error::Error, io};
 
 use outlive::auth::{
-    client::{Assertion, Enterprise, LoopbackLogin, OAuth, OAuthBuilder},
+    client::{Assertion, EnterpriseAuthorization, LoopbackLogin, OAuth, OAuthBuilder},
     jose::{Algorithm, SigningKey},
 };
 use serde_json::Value;
@@ -41,7 +41,7 @@ pub(crate) fn oauth(scenario: &str, url: &str, context: &Value) -> Result<OAuth,
         "auth/enterprise-managed-authorization" | "auth/cross-app-access-complete-flow" => {
             let id_token = Assertion::fixed(text("idp_id_token")?);
             let (endpoint, id) = (text("idp_token_endpoint")?, text("idp_client_id")?);
-            with_secret(builder)?.enterprise(Enterprise::new(endpoint, id, id_token))
+            with_secret(builder)?.enterprise(EnterpriseAuthorization::new(endpoint, id, id_token))
         }
         "auth/wif-jwt-bearer" => builder
             .client_id(text("client_id")?)

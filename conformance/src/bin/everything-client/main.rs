@@ -8,7 +8,7 @@ mod authorization;
 use std::{env, error::Error};
 
 use outlive::{
-    client::{Answer, Answers, Client, ClientBuilder, EraMemory},
+    client::{Client, ClientBuilder, InputCallbacks, InputResponse, VersionCache},
     wire::Version,
 };
 use serde_json::{Value, json};
@@ -37,24 +37,27 @@ async fn main() -> Done {
 
 /// A client that can do what the scenario is about.
 fn connecting(scenario: &str, version: Option<Version>) -> ClientBuilder {
-    let builder = Client::builder("outlive-conformance", "1.0.0").eras(EraMemory::new());
+    let builder =
+        Client::builder("outlive-conformance", "1.0.0").version_cache(VersionCache::new());
     let builder = match version {
-        Some(version) => builder.version(version),
+        Some(version) => builder.protocol_version(version),
         None => builder,
     };
     match scenario {
-        "elicitation-sep1034-client-defaults" => builder.answerer(
-            Answers::new()
-                .form(|question| async move { question.defaults().unwrap_or(Answer::Decline) }),
-        ),
-        "sep-2322-client-request-state" => builder.answerer(
-            Answers::new().form(|_| async { Answer::accept(json!({"confirmed": true})) }),
+        "elicitation-sep1034-client-defaults" => {
+            builder.input_handler(InputCallbacks::new().form(|question| async move {
+                question.defaults().unwrap_or(InputResponse::Decline)
+            }))
+        }
+        "sep-2322-client-request-state" => builder.input_handler(
+            InputCallbacks::new()
+                .form(|_| async { InputResponse::accept(json!({"confirmed": true})) }),
         ),
         // So that what is declared can be looked at.
-        "request-metadata" => builder.answerer(
-            Answers::new()
-                .form(|_| async { Answer::Decline })
-                .sampling(|_| async { Answer::Decline })
+        "request-metadata" => builder.input_handler(
+            InputCallbacks::new()
+                .form(|_| async { InputResponse::Decline })
+                .sampling(|_| async { InputResponse::Decline })
                 .roots([("file:///work", "work")]),
         ),
         _ => builder,
@@ -62,7 +65,7 @@ fn connecting(scenario: &str, version: Option<Version>) -> ClientBuilder {
 }
 
 async fn play(scenario: &str, client: &Client, context: &Value) -> Done {
-    let tools = client.tools().all().await?;
+    let tools = client.list_tools().collect().await?;
     match scenario {
         "tools_call" => {
             client.call_tool("add_numbers", json!({"a": 5, "b": 3})).await?;
@@ -85,10 +88,10 @@ async fn play(scenario: &str, client: &Client, context: &Value) -> Done {
         }
         "http-standard-headers" => {
             client.call_tool("test_headers", json!({})).await?;
-            for resource in client.resources().all().await? {
+            for resource in client.list_resources().collect().await? {
                 client.read_resource(resource.uri).await?;
             }
-            for prompt in client.prompts().all().await? {
+            for prompt in client.list_prompts().collect().await? {
                 client.get_prompt(prompt.name).await?;
             }
         }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use outlive::{
-    client::{Client, Filter, Notice, texts},
+    client::{Client, ListenFilter, ServerNotification, result_text},
     server::LoggingLevel,
 };
 use serde_json::json;
@@ -57,15 +57,15 @@ async fn report(feature: &str, trying: impl Future<Output = Tried>) {
 }
 
 async fn tools(client: &Client, tool: &Tool) -> Tried {
-    let listed = client.tools().all().await.map_err(shown)?;
+    let listed = client.list_tools().collect().await.map_err(shown)?;
     let found = listed.iter().any(|it| it.name == tool.0);
     found.then_some(()).ok_or_else(|| format!("`{}` is not listed", tool.0))?;
     calling(client, tool).await
 }
 
 async fn resources(client: &Client, profile: &Profile) -> Tried {
-    let listed = client.resources().all().await.map_err(shown)?;
-    client.resource_templates().all().await.map_err(shown)?;
+    let listed = client.list_resources().collect().await.map_err(shown)?;
+    client.list_resource_templates().collect().await.map_err(shown)?;
     let found = listed.iter().any(|it| it.uri == profile.resource);
     found.then_some(()).ok_or_else(|| format!("`{}` is not listed", profile.resource))?;
     let read = client.read_resource(profile.resource).await.map_err(shown)?;
@@ -74,7 +74,7 @@ async fn resources(client: &Client, profile: &Profile) -> Tried {
 
 async fn prompts(client: &Client, profile: &Profile) -> Tried {
     let (name, arguments) = profile.prompt;
-    let listed = client.prompts().all().await.map_err(shown)?;
+    let listed = client.list_prompts().collect().await.map_err(shown)?;
     let found = listed.iter().any(|it| it.name == name);
     found.then_some(()).ok_or_else(|| format!("`{name}` is not listed"))?;
     let mut getting = client.get_prompt(name);
@@ -93,13 +93,13 @@ async fn completion(client: &Client, profile: &Profile) -> Tried {
 }
 
 async fn logging(client: &Client, tool: &Tool) -> Tried {
-    let mut notices = client.notices();
+    let mut notices = client.notifications();
     // Before 2026-07-28 the level is set once, since then by each call.
     let set = client.set_log_level(LoggingLevel::Debug).await;
     client.call_tool(tool.0, &tool.1).log_level(LoggingLevel::Debug).await.map_err(shown)?;
     let heard = async {
         while let Some(notice) = notices.next().await {
-            if matches!(notice, Notice::Log(_)) {
+            if matches!(notice, ServerNotification::Log(_)) {
                 return Ok(());
             }
         }
@@ -132,7 +132,7 @@ async fn tasks(client: &Client, tool: &Tool) -> Tried {
 }
 
 async fn cancel(client: &Client, hold: &Tool, held: &Tool) -> Tried {
-    let call = client.call_tool(hold.0, &hold.1).no_task().into_future();
+    let call = client.call_tool(hold.0, &hold.1).inline().into_future();
     let running = tokio::spawn(call);
     until(client, held.0, "running: 1").await?;
     // Dropped before its answer, which cancels it.
@@ -144,7 +144,7 @@ async fn cancel(client: &Client, hold: &Tool, held: &Tool) -> Tried {
 async fn until(client: &Client, tool: &str, expected: &str) -> Tried {
     let mut says = String::new();
     for _ in 0..50 {
-        says = texts(&client.call_tool(tool, json!({})).await.map_err(shown)?);
+        says = result_text(&client.call_tool(tool, json!({})).await.map_err(shown)?);
         if says.contains(expected) {
             return Ok(());
         }
@@ -155,15 +155,17 @@ async fn until(client: &Client, tool: &str, expected: &str) -> Tried {
 
 async fn listen(client: &Client, resource: Option<&str>, change: &Tool) -> Tried {
     let filter = match resource {
-        Some(uri) => Filter::new().resource(uri),
-        None => Filter::new().tools(),
+        Some(uri) => ListenFilter::new().resource(uri),
+        None => ListenFilter::new().tools(),
     };
     let mut changes = client.listen(filter).await.map_err(shown)?;
     calling(client, change).await?;
     while let Some(notice) = changes.next().await {
         match notice {
-            Notice::ToolsChanged if resource.is_none() => return Ok(()),
-            Notice::ResourceUpdated(uri) if resource == Some(uri.as_str()) => return Ok(()),
+            ServerNotification::ToolsChanged if resource.is_none() => return Ok(()),
+            ServerNotification::ResourceUpdated(uri) if resource == Some(uri.as_str()) => {
+                return Ok(());
+            }
             _ => {}
         }
     }
@@ -175,7 +177,7 @@ async fn calling(client: &Client, tool: &Tool) -> Tried {
 }
 
 fn said(result: &outlive::wire::CallToolResult, tool: &Tool) -> Tried {
-    let says = texts(result);
+    let says = result_text(result);
     let fits = result.is_error != Some(true) && says.contains(tool.2);
     fits.then_some(()).ok_or_else(|| format!("`{}` says `{says}`", tool.0))
 }

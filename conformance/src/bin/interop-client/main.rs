@@ -9,7 +9,10 @@ mod profile;
 use std::{env, error::Error, time::Duration};
 
 use outlive::{
-    client::{Answer, Answers, Ask, Client, EraMemory, Program, Question, Target},
+    client::{
+        ChildProcess, Client, InputCallbacks, InputKind, InputResponse, PendingInput, Target,
+        VersionCache,
+    },
     wire::{CreateMessageResult, PrimitiveSchemaDefinition as Field, SamplingMessage, Version},
 };
 use serde_json::{Map, Value, json};
@@ -27,15 +30,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let version = Version::parse(&arguments.next().ok_or(usage)?).ok_or(usage)?;
     let target = match arguments.next().ok_or(usage)?.as_str() {
         "--" => {
-            let program = Program::new(arguments.next().ok_or(usage)?).args(arguments);
+            let program = ChildProcess::new(arguments.next().ok_or(usage)?).args(arguments);
             Target::from(program.on_stderr(|line| eprintln!("{line}")))
         }
         url => Target::from(url),
     };
     let connecting = Client::builder("outlive-interop", "1.0.0")
-        .eras(EraMemory::new())
-        .version(version)
-        .answerer(answers())
+        .version_cache(VersionCache::new())
+        .protocol_version(version)
+        .input_handler(answers())
         .limits(|limits| {
             limits.request_timeout = PATIENCE;
             // An interpreter that has much to load takes longer than the default on a busy machine.
@@ -49,12 +52,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Answers whatever is asked.
-fn answers() -> Answers {
-    Answers::new()
+fn answers() -> InputCallbacks {
+    InputCallbacks::new()
         .form(|question| async move { filled_in(&question) })
         .sampling(|_| async {
             let message = SamplingMessage::text(outlive::wire::Role::Assistant, "a sampled text");
-            Answer::Message(Box::new(CreateMessageResult {
+            InputResponse::Message(Box::new(CreateMessageResult {
                 role: message.role,
                 content: message.content,
                 model: "a-model".to_owned(),
@@ -66,11 +69,11 @@ fn answers() -> Answers {
 }
 
 /// What is required, with the defaults where there are some.
-fn filled_in(question: &Question) -> Answer {
+fn filled_in(question: &PendingInput) -> InputResponse {
     if let Some(answer) = question.defaults() {
         return answer;
     }
-    let Ask::Form(form) = &question.ask else { return Answer::Decline };
+    let InputKind::Form(form) = &question.request else { return InputResponse::Decline };
     let required = form.requested_schema.required.iter().flatten();
     let mut content = Map::new();
     for name in required {
@@ -82,5 +85,5 @@ fn filled_in(question: &Question) -> Answer {
         };
         content.insert(name.clone(), value);
     }
-    Answer::accept(content)
+    InputResponse::accept(content)
 }

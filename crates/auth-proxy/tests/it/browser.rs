@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use outlive_auth::{
-    client::{Login, OAuthError, Prepared, Redirected},
+    client::{Login, OAuthError, PendingLogin, RedirectParams},
     fetch::form,
 };
 use serde_json::Value;
@@ -162,9 +162,9 @@ impl Browser {
 pub(crate) struct Person;
 
 impl Login for Person {
-    async fn prepare(&self, _: Option<&str>) -> Result<Prepared, OAuthError> {
-        Ok(Prepared::new(LOOPBACK, move |page| async move {
-            Ok(Redirected::from_url(&Browser::default().log_in(&page).await))
+    async fn prepare(&self, _: Option<&str>) -> Result<PendingLogin, OAuthError> {
+        Ok(PendingLogin::new(LOOPBACK, move |page| async move {
+            Ok(RedirectParams::from_url(&Browser::default().log_in(&page).await))
         }))
     }
 }

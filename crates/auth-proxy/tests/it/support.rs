@@ -7,7 +7,7 @@ use std::{
 };
 
 use outlive::{
-    http::{HttpConfig, Serving},
+    http::{HttpConfig, HttpServer},
     server::{Cx, Server, Tool},
 };
 use outlive_auth::{
@@ -87,7 +87,7 @@ pub(crate) struct World {
     pub(crate) clock: StandingClock,
     /// The issuer: where the proxy is.
     pub(crate) base: String,
-    _serving: Serving,
+    _serving: HttpServer,
 }
 
 impl World {
@@ -138,7 +138,7 @@ impl World {
     }
 
     /// Another replica of the proxy, with the same secret and the same login store.
-    pub(crate) async fn replica(&self) -> (Serving, String) {
+    pub(crate) async fn replica(&self) -> (HttpServer, String) {
         let build = |url: &str| {
             let upstream = Upstream::discover(&self.provider.url, "the-one").client_secret("hush");
             let builder =
@@ -226,7 +226,7 @@ impl World {
 async fn serve(
     clock: &StandingClock,
     build: impl Fn(&str) -> AuthProxy,
-) -> (Serving, AuthProxy, String) {
+) -> (HttpServer, AuthProxy, String) {
     for _ in 0..100 {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let (base, url) = (format!("http://{free}"), format!("http://{free}/mcp"));

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use outlive_transport::client::Secret;
+use outlive_transport::client::SecretString;
 
 use super::{
     code::{Endpoints, log_in, token_endpoint},
@@ -11,16 +11,16 @@ use super::{
     dpop::{ALGORITHM, Prover, seconds},
     error::OAuthError,
     grant::{Asked, Grant},
-    held::{Held, Since},
     metadata::{ResourceMetadata, ServerMetadata},
     oauth::{Kind, Source, Why},
-    place::Place,
-    registered::{By, Registered},
+    registration::{By, Registered},
     scopes::Scopes,
     store::tokens_for,
+    token::{Held, Since},
     token_endpoint::{Given, TokenEndpoint},
+    url::Place,
 };
-use crate::fetch::Fetch;
+use crate::fetch::Fetcher;
 
 /// Who protects the server, and what it has said of itself.
 struct Found {
@@ -74,7 +74,7 @@ impl Source {
     /// Finds out who protects the server.
     async fn discover(
         &self,
-        fetch: &Fetch,
+        fetch: &Fetcher,
         why: &Why,
         held: Option<&Held>,
     ) -> Result<Found, OAuthError> {
@@ -127,7 +127,7 @@ impl Source {
 
     async fn grant(
         &self,
-        fetch: &Fetch,
+        fetch: &Fetcher,
         found: &Found,
         scopes: Scopes,
         why: &Why,
@@ -191,7 +191,7 @@ impl Source {
     /// Renews a token with what came with it.
     async fn refresh(
         &self,
-        fetch: &Fetch,
+        fetch: &Fetcher,
         server: &ServerMetadata,
         held: &Held,
     ) -> Result<(), OAuthError> {
@@ -266,7 +266,7 @@ impl Source {
         at.send("revoking the token", fields).await.map(drop)
     }
 
-    async fn server_of(&self, fetch: &Fetch, held: &Held) -> Result<ServerMetadata, OAuthError> {
+    async fn server_of(&self, fetch: &Fetcher, held: &Held) -> Result<ServerMetadata, OAuthError> {
         if let Some(server) = self.known_server(&held.issuer) {
             return Ok(server);
         }
@@ -296,7 +296,7 @@ impl Source {
 
     fn endpoint<'a>(
         &'a self,
-        fetch: &'a Fetch,
+        fetch: &'a Fetcher,
         server: &'a ServerMetadata,
         url: &'a str,
         client: &'a Registered,
@@ -341,12 +341,12 @@ impl Source {
         tokens_for(self.server.as_ref())
     }
 
-    pub(super) async fn get(&self, name: &str) -> Result<Option<Secret>, OAuthError> {
+    pub(super) async fn get(&self, name: &str) -> Result<Option<SecretString>, OAuthError> {
         let (store, name) = (Arc::clone(&self.settings.store), name.to_owned());
         Ok(blocking(move || store.get(&name)).await??)
     }
 
-    pub(super) async fn put(&self, name: &str, value: Secret) -> Result<(), OAuthError> {
+    pub(super) async fn put(&self, name: &str, value: SecretString) -> Result<(), OAuthError> {
         let (store, name) = (Arc::clone(&self.settings.store), name.to_owned());
         Ok(blocking(move || store.put(&name, &value)).await??)
     }

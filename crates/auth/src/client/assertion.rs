@@ -2,11 +2,11 @@
 
 use std::{fmt, fs, future::Future, path::PathBuf, pin::Pin, sync::Arc};
 
-use outlive_transport::client::Secret;
+use outlive_transport::client::SecretString;
 
 use super::error::OAuthError;
 
-type Giving = Pin<Box<dyn Future<Output = Result<Secret, String>> + Send>>;
+type Giving = Pin<Box<dyn Future<Output = Result<SecretString, String>> + Send>>;
 
 /// Where an assertion comes from. It is got anew for every token that is asked for with it.
 #[derive(Clone)]
@@ -14,7 +14,7 @@ pub struct Assertion(Arc<dyn Fn() -> Giving + Send + Sync>);
 
 impl Assertion {
     /// Always the same one.
-    pub fn fixed(jwt: impl Into<Secret>) -> Self {
+    pub fn fixed(jwt: impl Into<SecretString>) -> Self {
         let jwt = jwt.into();
         Self::from_fn(move || {
             let jwt = jwt.clone();
@@ -29,7 +29,7 @@ impl Assertion {
             let read = fs::read_to_string(&path).map_err(|error| {
                 format!("`{}` cannot be read: {error}; check that it is mounted", path.display())
             });
-            async move { Ok(Secret::new(read?.trim())) }
+            async move { Ok(SecretString::new(read?.trim())) }
         })
     }
 
@@ -37,12 +37,12 @@ impl Assertion {
     pub fn from_fn<F, G>(give: F) -> Self
     where
         F: Fn() -> G + Send + Sync + 'static,
-        G: Future<Output = Result<Secret, String>> + Send + 'static,
+        G: Future<Output = Result<SecretString, String>> + Send + 'static,
     {
         Self(Arc::new(move || Box::pin(give())))
     }
 
-    pub(super) async fn get(&self) -> Result<Secret, OAuthError> {
+    pub(super) async fn get(&self) -> Result<SecretString, OAuthError> {
         (self.0)().await.map_err(OAuthError::Assertion)
     }
 }

@@ -3,17 +3,17 @@
 use std::{fmt, path::PathBuf, sync::Arc};
 
 use outlive_protocol::Clock;
-use outlive_transport::{TokioClock, client::Secret};
+use outlive_transport::{TokioClock, client::SecretString};
 
 use super::{
     assertion::Assertion,
-    grant::{Enterprise, Grant},
+    grant::{EnterpriseAuthorization, Grant},
     login::{DynLogin, Login},
     oauth::OAuth,
     scopes::Scopes,
     store::{CredentialStore, MemoryStore},
 };
-use crate::{fetch::Reach, jose::SigningKey};
+use crate::{fetch::NetworkPolicy, jose::SigningKey};
 
 /// Makes an [`OAuth`].
 #[must_use]
@@ -29,7 +29,7 @@ pub struct OAuthBuilder {
     pub(super) login: Option<Arc<dyn DynLogin>>,
     pub(super) store: Arc<dyn CredentialStore>,
     pub(super) dpop: bool,
-    pub(super) reach: Option<Reach>,
+    pub(super) reach: Option<NetworkPolicy>,
     pub(super) plain_http: bool,
     pub(super) roots: Option<PathBuf>,
     pub(super) clock: Arc<dyn Clock>,
@@ -39,7 +39,7 @@ pub struct OAuthBuilder {
 #[derive(Clone)]
 pub(super) struct Configured {
     pub(super) id: String,
-    pub(super) secret: Option<Secret>,
+    pub(super) secret: Option<SecretString>,
     pub(super) key: Option<Arc<SigningKey>>,
 }
 
@@ -83,7 +83,7 @@ impl OAuthBuilder {
     }
 
     /// The secret of that client.
-    pub fn client_secret(mut self, secret: impl Into<Secret>) -> Self {
+    pub fn client_secret(mut self, secret: impl Into<SecretString>) -> Self {
         self.configured().secret = Some(secret.into());
         self
     }
@@ -106,10 +106,10 @@ impl OAuthBuilder {
     }
 
     /// The key by which this program shows that the document is about it (`private_key_jwt`). Its
-    /// public half is in the document, or where that says; see [`ClientDocument`]. It is not used
+    /// public half is in the document, or where that says; see [`ClientMetadataDocument`]. It is not used
     /// with an authorization server that does not take it.
     ///
-    /// [`ClientDocument`]: super::ClientDocument
+    /// [`ClientMetadataDocument`]: super::ClientDocument
     pub fn client_metadata_key(mut self, key: SigningKey) -> Self {
         self.document_key = Some(Arc::new(key));
         self
@@ -147,7 +147,7 @@ impl OAuthBuilder {
     }
 
     /// Gets tokens through the identity provider of a company, where the user is logged in already.
-    pub fn enterprise(mut self, enterprise: Enterprise) -> Self {
+    pub fn enterprise(mut self, enterprise: EnterpriseAuthorization) -> Self {
         self.grant = Grant::Enterprise(enterprise);
         self
     }
@@ -167,15 +167,15 @@ impl OAuthBuilder {
 
     /// Which addresses may be asked for metadata and tokens. By default public ones, and those of
     /// this machine and its private networks if the server itself is at such an address.
-    pub fn reach(mut self, reach: Reach) -> Self {
+    pub fn network_policy(mut self, reach: NetworkPolicy) -> Self {
         self.reach = Some(reach);
         self
     }
 
-    /// Also works without TLS to other machines. Tokens can then be read on the way: for a network
-    /// that nobody else is in.
-    pub fn plain_http(mut self) -> Self {
-        self.plain_http = true;
+    /// Whether the client also uses `http:` to other machines; off by default. Anyone on the path can
+    /// read the tokens, so use it only on a network you trust.
+    pub fn allow_http(mut self, allowed: bool) -> Self {
+        self.plain_http = allowed;
         self
     }
 

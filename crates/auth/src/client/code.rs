@@ -7,15 +7,15 @@ use ring::digest::{SHA256, digest};
 
 use super::{
     dpop::Prover,
-    error::{OAuthError, Refusal},
+    error::{OAuthError, OAuthErrorResponse},
     grant::Asked,
-    login::{Prepared, Redirected},
+    login::{PendingLogin, RedirectParams},
     metadata::ServerMetadata,
     random,
     token_endpoint::{Fields, Given, TokenEndpoint},
 };
 use crate::{
-    fetch::{Fetch, form},
+    fetch::{Fetcher, form},
     jose::encode_base64url,
 };
 
@@ -27,7 +27,7 @@ pub(super) struct Endpoints<'a> {
 }
 
 impl<'a> Endpoints<'a> {
-    pub(super) fn of(fetch: &Fetch, server: &'a ServerMetadata) -> Result<Self, OAuthError> {
+    pub(super) fn of(fetch: &Fetcher, server: &'a ServerMetadata) -> Result<Self, OAuthError> {
         let unsuitable = |lacks| OAuthError::Unsuitable { issuer: server.issuer.clone(), lacks };
         let authorization = server.authorization_endpoint.as_deref();
         let authorization =
@@ -59,7 +59,7 @@ pub(super) fn token_endpoint(server: &ServerMetadata) -> Result<&str, OAuthError
 pub(super) async fn log_in(
     server: &ServerMetadata,
     endpoints: &Endpoints<'_>,
-    prepared: Prepared,
+    prepared: PendingLogin,
     at: &TokenEndpoint<'_>,
     asked: &Asked<'_>,
 ) -> Result<Given, OAuthError> {
@@ -100,7 +100,7 @@ pub(super) async fn log_in(
 /// Whether what came back is the answer to this login, by this server; its code then.
 fn judge<'a>(
     server: &ServerMetadata,
-    redirected: &'a Redirected,
+    redirected: &'a RedirectParams,
     state: &str,
 ) -> Result<&'a str, OAuthError> {
     if redirected.get("state") != Some(state) {
@@ -118,7 +118,7 @@ fn judge<'a>(
     }
     // Only now is what it says that server's word.
     if let Some(error) = redirected.get("error") {
-        let refusal = Refusal::new(error, redirected.get("error_description"));
+        let refusal = OAuthErrorResponse::new(error, redirected.get("error_description"));
         return Err(OAuthError::Refused { what: "the login", refusal });
     }
     redirected.get("code").ok_or(OAuthError::BadRedirect("it has no code"))
@@ -126,7 +126,7 @@ fn judge<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::{OAuthError, Redirected, ServerMetadata, judge};
+    use super::{OAuthError, RedirectParams, ServerMetadata, judge};
 
     #[track_caller]
     fn check(advertised: bool, query: &str, expect: Result<&str, &str>) {
@@ -135,7 +135,7 @@ mod tests {
             authorization_response_iss_parameter_supported: advertised,
             ..ServerMetadata::default()
         };
-        let redirected = Redirected::from_query(query);
+        let redirected = RedirectParams::from_query(query);
         let judged = judge(&server, &redirected, "s");
         match (judged, expect) {
             (Ok(code), expect) => assert_eq!(Ok(code), expect, "{query}"),
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn what_another_server_says_is_not_shown() {
         let server = ServerMetadata { issuer: "https://as.test".to_owned(), ..Default::default() };
-        let redirected = Redirected::from_query(
+        let redirected = RedirectParams::from_query(
             "error=x&error_description=call+this+number&state=s&iss=https%3A%2F%2Fevil",
         );
         let error = judge(&server, &redirected, "s").unwrap_err();

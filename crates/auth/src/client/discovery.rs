@@ -10,9 +10,9 @@ use outlive_wire::Version;
 use super::{
     error::OAuthError,
     metadata::{ResourceMetadata, ServerMetadata},
-    place::Place,
+    url::Place,
 };
-use crate::fetch::{Fetch, Fetched};
+use crate::fetch::{FetchResponse, Fetcher};
 
 const PROTECTED: &str = "/.well-known/oauth-protected-resource";
 const AUTHORIZATION: &str = "/.well-known/oauth-authorization-server";
@@ -20,7 +20,7 @@ const OPENID: &str = "/.well-known/openid-configuration";
 
 /// What a server publishes about itself; `None` if it publishes nothing.
 pub(super) async fn resource(
-    fetch: &Fetch,
+    fetch: &Fetcher,
     server: &Place,
     named: Option<&str>,
 ) -> Result<Option<ResourceMetadata>, OAuthError> {
@@ -53,7 +53,7 @@ pub(super) async fn resource(
 /// # Errors
 ///
 /// When the server publishes none, names another issuer, or cannot be reached.
-pub async fn discover_server(fetch: &Fetch, issuer: &str) -> Result<ServerMetadata, OAuthError> {
+pub async fn discover_server(fetch: &Fetcher, issuer: &str) -> Result<ServerMetadata, OAuthError> {
     let missing = || OAuthError::NoMetadata { issuer: issuer.to_owned() };
     let place = Place::parse(issuer).ok_or_else(missing)?;
     let (origin, path) = (place.origin(), place.path().trim_end_matches('/'));
@@ -81,7 +81,7 @@ pub async fn discover_server(fetch: &Fetch, issuer: &str) -> Result<ServerMetada
 }
 
 /// The authorization server that a server without any metadata is itself.
-pub(super) async fn assumed(fetch: &Fetch, server: &Place) -> Result<ServerMetadata, OAuthError> {
+pub(super) async fn assumed(fetch: &Fetcher, server: &Place) -> Result<ServerMetadata, OAuthError> {
     let origin = server.origin();
     let version = Version::V2025_03_26; // tidy: version is a value here
     let headers = HeaderMap::from_iter([(
@@ -101,7 +101,9 @@ pub(super) async fn assumed(fetch: &Fetch, server: &Place) -> Result<ServerMetad
 
 /// A document; `None` if there is none at that place. A server that answers everything with a page
 /// has none.
-fn document<T: serde::de::DeserializeOwned>(fetched: &Fetched) -> Result<Option<T>, OAuthError> {
+fn document<T: serde::de::DeserializeOwned>(
+    fetched: &FetchResponse,
+) -> Result<Option<T>, OAuthError> {
     match fetched.status.as_u16() {
         200..=299 => Ok(serde_json::from_slice(&fetched.body).ok()),
         500.. | 429 => Err(fetched.refusal().into()),

@@ -72,7 +72,7 @@ pub enum OAuthError {
         /// What was asked for.
         what: &'static str,
         /// What it said.
-        refusal: Refusal,
+        refusal: OAuthErrorResponse,
     },
     /// The answer to a login is not the answer to the one that was begun.
     #[error("the answer to the login is not to be trusted: {0}; log in again")]
@@ -158,14 +158,14 @@ impl From<StoreError> for OAuthError {
 /// What an authorization server says when it refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Refusal {
+pub struct OAuthErrorResponse {
     /// `invalid_grant`, `access_denied`, …
     pub code: String,
     /// For people.
     pub description: Option<String>,
 }
 
-impl Refusal {
+impl OAuthErrorResponse {
     /// Takes what was said, without control characters and not without end.
     pub(super) fn new(code: &str, description: Option<&str>) -> Self {
         let clean = |text: &str, most: usize| -> String {
@@ -178,7 +178,7 @@ impl Refusal {
     }
 }
 
-impl Refusal {
+impl OAuthErrorResponse {
     /// What whoever reads this can do. The codes are those of RFC 6749, RFC 7591 and RFC 8707.
     fn next_step(&self) -> &'static str {
         match self.code.as_str() {
@@ -192,7 +192,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for OAuthErrorResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.code)?;
         match &self.description {

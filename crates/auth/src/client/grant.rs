@@ -1,15 +1,15 @@
 //! The ways to a token that no person is needed for.
 
-use outlive_transport::client::Secret;
+use outlive_transport::client::SecretString;
 
 use super::{
     assertion::Assertion,
     error::OAuthError,
-    registered::{By, Method, Registered},
+    registration::{By, Method, Registered},
     scopes::Scopes,
     token_endpoint::{Fields, Given, TokenEndpoint},
 };
-use crate::fetch::Fetch;
+use crate::fetch::Fetcher;
 
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
@@ -26,7 +26,7 @@ pub(super) enum Grant {
     /// A platform vouches for the program.
     Workload(Assertion),
     /// A company's identity provider vouches for the user.
-    Enterprise(Enterprise),
+    Enterprise(EnterpriseAuthorization),
 }
 
 /// The identity provider of a company, which decides on who may use which server.
@@ -34,14 +34,14 @@ pub(super) enum Grant {
 /// A user who is logged in there need not log in anywhere else: the provider exchanges the user's
 /// ID token for an assertion that the server's authorization server takes.
 #[derive(Clone, Debug)]
-pub struct Enterprise {
+pub struct EnterpriseAuthorization {
     token_endpoint: String,
     client_id: String,
-    client_secret: Option<Secret>,
+    client_secret: Option<SecretString>,
     id_token: Assertion,
 }
 
-impl Enterprise {
+impl EnterpriseAuthorization {
     /// The provider's token endpoint, this client's id at the provider, and the user's ID token.
     pub fn new(
         token_endpoint: impl Into<String>,
@@ -54,7 +54,7 @@ impl Enterprise {
 
     /// This client's secret at the provider, if it has one.
     #[must_use]
-    pub fn client_secret(mut self, secret: impl Into<Secret>) -> Self {
+    pub fn client_secret(mut self, secret: impl Into<SecretString>) -> Self {
         self.client_secret = Some(secret.into());
         self
     }
@@ -62,10 +62,10 @@ impl Enterprise {
     /// The assertion that the server's authorization server takes.
     async fn exchange(
         &self,
-        fetch: &Fetch,
+        fetch: &Fetcher,
         at: &TokenEndpoint<'_>,
         asked: &Asked<'_>,
-    ) -> Result<Secret, OAuthError> {
+    ) -> Result<SecretString, OAuthError> {
         let client = Registered {
             id: self.client_id.clone(),
             secret: self.client_secret.clone(),
@@ -121,7 +121,7 @@ impl Grant {
     /// Gets a token without anybody's help. `own` fetches what is configured here.
     pub(super) async fn run(
         &self,
-        own: &Fetch,
+        own: &Fetcher,
         at: &TokenEndpoint<'_>,
         asked: &Asked<'_>,
     ) -> Result<Given, OAuthError> {

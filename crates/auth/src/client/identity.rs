@@ -5,16 +5,16 @@ use super::{
     error::OAuthError,
     metadata::ServerMetadata,
     oauth::Source,
-    place::Place,
-    registered::{By, Method, Registered},
+    registration::{By, Method, Registered},
+    url::Place,
 };
-use crate::fetch::Fetch;
+use crate::fetch::Fetcher;
 
 impl Source {
     /// The client for a login: registered by hand, else by a document, else by itself.
     pub(super) async fn client(
         &self,
-        fetch: &Fetch,
+        fetch: &Fetcher,
         server: &ServerMetadata,
         known: Option<Registered>,
         redirect_uri: &str,

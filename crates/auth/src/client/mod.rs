@@ -21,34 +21,34 @@ mod assertion;
 mod builder;
 mod code;
 mod discovery;
-mod document;
 mod dpop;
 mod error;
 mod grant;
-mod held;
 mod identity;
 mod login;
 mod metadata;
+mod metadata_document;
 mod oauth;
-mod place;
-mod registered;
+mod registration;
 mod scopes;
 mod store;
+mod token;
 mod token_endpoint;
+mod url;
 
 pub use assertion::Assertion;
 pub use builder::OAuthBuilder;
 pub use discovery::discover_server;
-pub use document::ClientDocument;
-pub use error::{OAuthError, Refusal};
-pub use grant::Enterprise;
-pub use login::{Login, LoopbackLogin, PastedLogin, Prepared, Redirected};
+pub use error::{OAuthError, OAuthErrorResponse};
+pub use grant::EnterpriseAuthorization;
+pub use login::{Login, LoopbackLogin, ManualLogin, PendingLogin, RedirectParams};
 pub use metadata::ServerMetadata;
-pub use oauth::{LoggedIn, OAuth};
-pub use outlive_transport::client::Secret;
-pub use store::{CredentialStore, FileStore, MemoryStore, StoreError};
+pub use metadata_document::ClientMetadataDocument;
+pub use oauth::{LoginInfo, OAuth};
+pub use outlive_transport::client::SecretString;
 #[cfg(feature = "keyring")]
-pub use store::{KeptIn, SystemStore};
+pub use store::{CredentialLocation, KeyringStore};
+pub use store::{CredentialStore, FileStore, MemoryStore, StoreError};
 
 use crate::jose::{KeyError, encode_base64url};
 

@@ -8,15 +8,15 @@ use std::{
 
 use http::{Method, StatusCode};
 use outlive_transport::client::{
-    Challenge, Secret, Token, TokenAnswer, TokenError, TokenRequest, TokenSource,
+    Challenge, SecretString, Token, TokenError, TokenRequest, TokenResponse, TokenSource,
 };
 use tokio::sync::OnceCell;
 
 use super::{
-    builder::OAuthBuilder, error::OAuthError, grant::Grant, held::Held, metadata::ServerMetadata,
-    place::Place, scopes::Scopes,
+    builder::OAuthBuilder, error::OAuthError, grant::Grant, metadata::ServerMetadata,
+    scopes::Scopes, token::Held, url::Place,
 };
-use crate::fetch::{Fetch, Reach, is_loopback_host};
+use crate::fetch::{Fetcher, NetworkPolicy, is_loopback_host};
 
 /// So many seconds before its end a token is renewed, if it can be.
 const EARLY: u64 = 30;
@@ -39,7 +39,7 @@ impl fmt::Debug for OAuth {
 /// As whom a client is logged in.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct LoggedIn {
+pub struct LoginInfo {
     /// The authorization server.
     pub issuer: String,
     /// The client's id there.
@@ -88,10 +88,10 @@ impl OAuth {
     /// # Errors
     ///
     /// When there is no token at the end.
-    pub async fn login(&self) -> Result<LoggedIn, OAuthError> {
+    pub async fn login(&self) -> Result<LoginInfo, OAuthError> {
         self.0.renew(Why::login()).await?;
         let server = self.0.settings.server.clone();
-        self.logged_in().await?.ok_or(OAuthError::LoginRequired { server })
+        self.login_info().await?.ok_or(OAuthError::LoginRequired { server })
     }
 
     /// Forgets the tokens, and tells the authorization server where it wants to hear of it. Whether
@@ -109,8 +109,8 @@ impl OAuth {
     /// # Errors
     ///
     /// When what is kept cannot be read.
-    pub async fn logged_in(&self) -> Result<Option<LoggedIn>, OAuthError> {
-        Ok(self.0.held().await?.map(|held| LoggedIn {
+    pub async fn login_info(&self) -> Result<Option<LoginInfo>, OAuthError> {
+        Ok(self.0.held().await?.map(|held| LoginInfo {
             issuer: held.issuer.clone(),
             client_id: held.client_id.clone(),
             scopes: held.scopes().iter().map(str::to_owned).collect(),
@@ -126,7 +126,7 @@ impl TokenSource for OAuth {
         self.0.token(request).await.map_err(TokenError::new)
     }
 
-    async fn answered(&self, answer: &TokenAnswer<'_>) -> Result<bool, TokenError> {
+    async fn answered(&self, answer: &TokenResponse<'_>) -> Result<bool, TokenError> {
         self.0.answered(answer).await.map_err(TokenError::new)
     }
 }
@@ -136,7 +136,7 @@ pub(super) struct Source {
     pub(super) settings: OAuthBuilder,
     /// `None` if the URL cannot be read; nothing is asked then, and connecting says why.
     pub(super) server: Option<Place>,
-    fetch: OnceCell<Fetch>,
+    fetch: OnceCell<Fetcher>,
     // A std mutex: nothing awaits while it is held.
     state: Mutex<State>,
     /// Held by whoever gets a token: one at a time.
@@ -160,7 +160,7 @@ struct State {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Why {
     /// The token that is not good enough.
-    pub(super) refused: Option<Secret>,
+    pub(super) refused: Option<SecretString>,
     /// Where the server describes itself.
     pub(super) metadata: Option<String>,
     /// The scopes that it wants.
@@ -194,7 +194,7 @@ impl Why {
         Self { refused: Some(held.token.clone()), kind: Kind::Expiring, ..Self::default() }
     }
 
-    fn challenged(answer: &TokenAnswer<'_>, challenges: &[Challenge], kind: Kind) -> Self {
+    fn challenged(answer: &TokenResponse<'_>, challenges: &[Challenge], kind: Kind) -> Self {
         let get = |name: &str| challenges.iter().find_map(|challenge| challenge.get(name));
         Self {
             refused: answer.token.map(|token| token.value().clone()),
@@ -249,7 +249,7 @@ impl Source {
         }))
     }
 
-    async fn answered(self: &Arc<Self>, answer: &TokenAnswer<'_>) -> Result<bool, OAuthError> {
+    async fn answered(self: &Arc<Self>, answer: &TokenResponse<'_>) -> Result<bool, OAuthError> {
         if !self.is_for(answer.request.url) {
             return Ok(false);
         }
@@ -393,13 +393,13 @@ impl Source {
     }
 
     /// Fetches as far as the server itself is away.
-    pub(super) async fn fetch(&self) -> &Fetch {
+    pub(super) async fn fetch(&self) -> &Fetcher {
         self.fetch
             .get_or_init(|| async {
                 let reach = match (self.settings.reach, &self.server) {
                     (Some(reach), _) => reach,
                     (None, Some(server)) => reach_of(server).await,
-                    (None, None) => Reach::Public,
+                    (None, None) => NetworkPolicy::Public,
                 };
                 self.fetching(reach)
             })
@@ -407,14 +407,14 @@ impl Source {
     }
 
     /// Fetches what is configured here: whoever did that has chosen where it is.
-    pub(super) fn own_fetch(&self) -> Fetch {
-        self.fetching(Reach::Anywhere)
+    pub(super) fn own_fetch(&self) -> Fetcher {
+        self.fetching(NetworkPolicy::Anywhere)
     }
 
-    fn fetching(&self, reach: Reach) -> Fetch {
-        let mut fetch = Fetch::new().reach(reach);
+    fn fetching(&self, reach: NetworkPolicy) -> Fetcher {
+        let mut fetch = Fetcher::new().network_policy(reach);
         if self.settings.plain_http {
-            fetch = fetch.plain_http();
+            fetch = fetch.allow_http(true);
         }
         match &self.settings.roots {
             Some(roots) => fetch.root_certificates(roots),
@@ -428,10 +428,10 @@ impl Source {
 }
 
 /// Whoever talks to a server in a private network may be sent to others there.
-async fn reach_of(server: &Place) -> Reach {
+async fn reach_of(server: &Place) -> NetworkPolicy {
     let place = (server.host().trim_matches(['[', ']']), server.port());
     match tokio::net::lookup_host(place).await {
-        Ok(found) => found.map(|it| Reach::of(it.ip())).max().unwrap_or_default(),
-        Err(_) => Reach::Public,
+        Ok(found) => found.map(|it| NetworkPolicy::of(it.ip())).max().unwrap_or_default(),
+        Err(_) => NetworkPolicy::Public,
     }
 }

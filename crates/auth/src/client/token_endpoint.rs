@@ -4,17 +4,17 @@ use std::time::{Duration, SystemTime};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use outlive_transport::client::Secret;
+use outlive_transport::client::SecretString;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{
     dpop::{Prover, seconds},
-    error::{OAuthError, Refusal},
+    error::{OAuthError, OAuthErrorResponse},
     random,
-    registered::{Method, Registered},
+    registration::{Method, Registered},
 };
 use crate::{
-    fetch::{Fetch, Fetched, form},
+    fetch::{FetchResponse, Fetcher, form},
     jose::SigningKey,
 };
 
@@ -27,7 +27,7 @@ const ASSERTED: Duration = Duration::from_secs(60);
 
 /// Where tokens are asked for, and by whom.
 pub(super) struct TokenEndpoint<'a> {
-    pub(super) fetch: &'a Fetch,
+    pub(super) fetch: &'a Fetcher,
     pub(super) url: &'a str,
     /// Whom an assertion of the client's is for.
     pub(super) issuer: &'a str,
@@ -44,13 +44,13 @@ pub(super) type Fields<'a> = Vec<(&'a str, String)>;
 #[derive(Deserialize)]
 pub(super) struct Given {
     #[serde(deserialize_with = "secret")]
-    pub(super) access_token: Secret,
+    pub(super) access_token: SecretString,
     #[serde(default)]
     pub(super) token_type: String,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) expires_in: Option<u64>,
     #[serde(default, deserialize_with = "maybe_secret")]
-    pub(super) refresh_token: Option<Secret>,
+    pub(super) refresh_token: Option<SecretString>,
     pub(super) scope: Option<String>,
     pub(super) issued_token_type: Option<String>,
 }
@@ -70,7 +70,7 @@ impl TokenEndpoint<'_> {
         &self,
         what: &'static str,
         asked: Fields<'_>,
-    ) -> Result<Fetched, OAuthError> {
+    ) -> Result<FetchResponse, OAuthError> {
         let mut has_nonce = false;
         loop {
             // Anew each time: an assertion is good for once.
@@ -105,7 +105,7 @@ impl TokenEndpoint<'_> {
         headers: &mut HeaderMap,
     ) -> Result<(), OAuthError> {
         let id = self.client.id.as_str();
-        let secret = self.client.secret.as_ref().map(Secret::expose);
+        let secret = self.client.secret.as_ref().map(SecretString::expose);
         match (self.client.method, secret) {
             (Method::Basic, Some(secret)) => {
                 let pair = format!("{}:{}", form::escaped(id), form::escaped(secret));
@@ -159,7 +159,7 @@ fn sensitive(value: &str) -> Result<HeaderValue, OAuthError> {
 }
 
 /// What a refusal says. One without a code is a failure of the server.
-fn refusal(fetched: &Fetched, fields: &Fields<'_>) -> Result<Refusal, OAuthError> {
+fn refusal(fetched: &FetchResponse, fields: &Fields<'_>) -> Result<OAuthErrorResponse, OAuthError> {
     #[derive(Deserialize)]
     struct Said {
         error: String,
@@ -171,15 +171,15 @@ fn refusal(fetched: &Fetched, fields: &Fields<'_>) -> Result<Refusal, OAuthError
         fields.iter().any(|(_, value)| value.len() >= 8 && text.contains(value.as_str()))
     };
     let description = said.error_description.filter(|text| !repeats(text));
-    Ok(Refusal::new(&said.error, description.as_deref()))
+    Ok(OAuthErrorResponse::new(&said.error, description.as_deref()))
 }
 
-fn secret<'de, D: Deserializer<'de>>(from: D) -> Result<Secret, D::Error> {
-    String::deserialize(from).map(Secret::new)
+fn secret<'de, D: Deserializer<'de>>(from: D) -> Result<SecretString, D::Error> {
+    String::deserialize(from).map(SecretString::new)
 }
 
-fn maybe_secret<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Secret>, D::Error> {
-    Option::<String>::deserialize(from).map(|it| it.map(Secret::new))
+fn maybe_secret<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SecretString>, D::Error> {
+    Option::<String>::deserialize(from).map(|it| it.map(SecretString::new))
 }
 
 /// A number, also where it was written as a text or with a fraction.

@@ -54,7 +54,7 @@ impl FetchError {
     pub fn refused_address(&self) -> Option<IpAddr> {
         match &self.kind {
             FetchErrorKind::Transport(error) => match error.kind() {
-                TransportErrorKind::OutOfReach(ip) => Some(*ip),
+                TransportErrorKind::BlockedAddress(ip) => Some(*ip),
                 _ => None,
             },
             _ => None,
@@ -94,7 +94,7 @@ impl fmt::Display for FetchError {
                 after.as_millis()
             ),
             FetchErrorKind::Transport(error) => match error.kind() {
-                TransportErrorKind::OutOfReach(ip) => write!(
+                TransportErrorKind::BlockedAddress(ip) => write!(
                     f,
                     "{url} is not fetched: its host is at {ip}, which is not public; widen `Reach` if it may be"
                 ),

@@ -1,7 +1,7 @@
 //! Fetches what authorization needs from places that others have named: metadata, keys, tokens.
 //!
 //! A URL in a document of somebody else is a way to have this process call its own network. So every
-//! fetch is over TLS or stays on this machine, goes to addresses of a chosen [`Reach`] only (the
+//! fetch is over TLS or stays on this machine, goes to addresses of a chosen [`NetworkPolicy`] only (the
 //! address that was judged is the one that is connected to), is not redirected to another origin,
 //! has an end, and reads so many bytes and no more. Nothing of a query or a body is in an error.
 //! Spec: <https://modelcontextprotocol.io/docs/tutorials/security/security_best_practices>
@@ -12,7 +12,7 @@ mod reach;
 
 pub use crate::json::object as read_object;
 pub use error::{FetchError, FetchErrorKind};
-pub use reach::{Reach, is_public};
+pub use reach::{NetworkPolicy, is_public};
 
 use std::{
     collections::HashMap,
@@ -35,8 +35,8 @@ const REDIRECTS: usize = 3;
 const ORIGINS: usize = 64;
 
 /// Fetches, within bounds.
-pub struct Fetch {
-    reach: Reach,
+pub struct Fetcher {
+    reach: NetworkPolicy,
     plain_http: bool,
     timeout: Duration,
     bytes: usize,
@@ -45,23 +45,23 @@ pub struct Fetch {
     links: Mutex<HashMap<String, HttpLink>>,
 }
 
-impl fmt::Debug for Fetch {
+impl fmt::Debug for Fetcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fetch").field("reach", &self.reach).finish_non_exhaustive()
     }
 }
 
-impl Default for Fetch {
+impl Default for Fetcher {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Fetch {
+impl Fetcher {
     /// Public addresses, over TLS, 256 KiB, ten seconds.
     pub fn new() -> Self {
         Self {
-            reach: Reach::Public,
+            reach: NetworkPolicy::Public,
             plain_http: false,
             timeout: Duration::from_secs(10),
             bytes: 256 << 10,
@@ -72,16 +72,16 @@ impl Fetch {
 
     /// Says which addresses may be connected to.
     #[must_use]
-    pub fn reach(mut self, reach: Reach) -> Self {
+    pub fn network_policy(mut self, reach: NetworkPolicy) -> Self {
         self.reach = reach;
         self
     }
 
-    /// Also takes `http:` to other machines. Tokens can then be read on the way: for a network that
-    /// nobody else is in.
+    /// Whether `http:` to other machines is allowed; off by default. Anyone on the path can read the
+    /// tokens, so use it only on a network you trust.
     #[must_use]
-    pub fn plain_http(mut self) -> Self {
-        self.plain_http = true;
+    pub fn allow_http(mut self, allowed: bool) -> Self {
+        self.plain_http = allowed;
         self
     }
 
@@ -111,7 +111,7 @@ impl Fetch {
     /// # Errors
     ///
     /// When the URL may not be fetched, or nothing whole comes back. A status is no error.
-    pub async fn get(&self, url: &str, headers: HeaderMap) -> Result<Fetched, FetchError> {
+    pub async fn get(&self, url: &str, headers: HeaderMap) -> Result<FetchResponse, FetchError> {
         let mut address = self.address(url)?;
         for _ in 0..=REDIRECTS {
             let fetched = self.send(&address, Method::GET, headers.clone(), Bytes::new()).await?;
@@ -142,7 +142,7 @@ impl Fetch {
         url: &str,
         mut headers: HeaderMap,
         fields: impl IntoIterator<Item = (&'a str, &'a str)>,
-    ) -> Result<Fetched, FetchError> {
+    ) -> Result<FetchResponse, FetchError> {
         let form = HeaderValue::from_static("application/x-www-form-urlencoded");
         headers.insert(header::CONTENT_TYPE, form);
         let body = Bytes::from(form::encode(fields));
@@ -159,7 +159,7 @@ impl Fetch {
         url: &str,
         mut headers: HeaderMap,
         body: &impl Serialize,
-    ) -> Result<Fetched, FetchError> {
+    ) -> Result<FetchResponse, FetchError> {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let address = self.address(url)?;
         let body = serde_json::to_vec(body)
@@ -190,14 +190,19 @@ impl Fetch {
         method: Method,
         mut headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Fetched, FetchError> {
+    ) -> Result<FetchResponse, FetchError> {
         headers.entry(header::ACCEPT).or_insert(HeaderValue::from_static("application/json"));
         let failed = |kind| FetchError::new(address, kind);
         let link = self.link(address)?;
         let fetching = async {
             let mut reply = link.send(method, headers, body).await?;
             let (status, headers) = (reply.status, std::mem::take(&mut reply.headers));
-            Ok(Fetched { url: format!("{address:?}"), status, headers, body: reply.bytes().await? })
+            Ok(FetchResponse {
+                url: format!("{address:?}"),
+                status,
+                headers,
+                body: reply.bytes().await?,
+            })
         };
         match tokio::time::timeout(self.timeout, Box::pin(fetching)).await {
             Ok(fetched) => fetched.map_err(|error| failed(FetchErrorKind::Transport(error))),
@@ -246,7 +251,7 @@ pub fn is_loopback_host(host: &str) -> bool {
 
 /// What came back.
 #[non_exhaustive]
-pub struct Fetched {
+pub struct FetchResponse {
     /// Its status.
     pub status: StatusCode,
     /// Its headers.
@@ -256,7 +261,7 @@ pub struct Fetched {
     url: String,
 }
 
-impl fmt::Debug for Fetched {
+impl fmt::Debug for FetchResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The body may hold tokens.
         f.debug_struct("Fetched")
@@ -266,7 +271,7 @@ impl fmt::Debug for Fetched {
     }
 }
 
-impl Fetched {
+impl FetchResponse {
     /// Its status, as the error that it may be.
     pub fn refusal(&self) -> FetchError {
         FetchError::at(&self.url, FetchErrorKind::Status(self.status.as_u16()))

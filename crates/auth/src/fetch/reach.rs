@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Which addresses may be connected to. Each includes those before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Reach {
+pub enum NetworkPolicy {
     /// Addresses of the internet.
     #[default]
     Public,
@@ -16,7 +16,7 @@ pub enum Reach {
     Anywhere,
 }
 
-impl Reach {
+impl NetworkPolicy {
     /// The reach that an address asks for.
     pub fn of(ip: IpAddr) -> Self {
         if is_public(ip) {
@@ -94,13 +94,16 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Reach, is_loopback};
+    use super::{NetworkPolicy, is_loopback};
 
     // ACL-24
     #[test]
     fn every_address_has_the_reach_it_needs() {
         for (ips, reach) in [
-            (&["8.8.8.8", "2606:4700::1", "::ffff:8.8.8.8", "64:ff9b::808:808"][..], Reach::Public),
+            (
+                &["8.8.8.8", "2606:4700::1", "::ffff:8.8.8.8", "64:ff9b::808:808"][..],
+                NetworkPolicy::Public,
+            ),
             (
                 &[
                     "127.0.0.1",
@@ -112,7 +115,7 @@ mod tests {
                     "fd12::1",
                     "::ffff:10.0.0.1",
                 ],
-                Reach::Local,
+                NetworkPolicy::Local,
             ),
             (
                 &[
@@ -131,11 +134,11 @@ mod tests {
                     "64:ff9b::a9fe:a9fe",
                     "2001::1",
                 ],
-                Reach::Anywhere,
+                NetworkPolicy::Anywhere,
             ),
         ] {
             for ip in ips {
-                assert_eq!(Reach::of(ip.parse().unwrap()), reach, "{ip}");
+                assert_eq!(NetworkPolicy::of(ip.parse().unwrap()), reach, "{ip}");
             }
         }
         assert!(is_loopback("::ffff:127.0.0.1".parse().unwrap()));

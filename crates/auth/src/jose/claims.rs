@@ -22,7 +22,7 @@ pub struct Claims<'a> {
     pub aud: Audience<'a>,
     /// For which resources it is meant, as some providers write beside `aud`.
     #[serde(borrow, default)]
-    pub resource: Option<Words<'a>>,
+    pub resource: Option<StringOrList<'a>>,
     /// Until when it is valid.
     #[serde(default, deserialize_with = "seconds")]
     pub exp: Option<i64>,
@@ -43,10 +43,10 @@ pub struct Claims<'a> {
     pub azp: Option<Cow<'a, str>>,
     /// What it allows, in words that are separated by spaces.
     #[serde(borrow, default)]
-    pub scope: Option<Words<'a>>,
+    pub scope: Option<StringOrList<'a>>,
     /// The same, as some providers write it.
     #[serde(borrow, default)]
-    pub scp: Option<Words<'a>>,
+    pub scp: Option<StringOrList<'a>>,
     /// The key that its bearer has to have.
     #[serde(borrow, default)]
     pub cnf: Option<Confirmation<'a>>,
@@ -61,7 +61,7 @@ impl<'a> Claims<'a> {
     /// What it allows, each word once or more often.
     pub fn scopes(&self) -> impl Iterator<Item = &str> {
         let words = self.scope.as_ref().or(self.scp.as_ref());
-        words.into_iter().flat_map(Words::iter)
+        words.into_iter().flat_map(StringOrList::iter)
     }
 }
 
@@ -78,11 +78,11 @@ pub struct Confirmation<'a> {
 }
 
 /// For whom a token is: one text or several.
-pub type Audience<'a> = Words<'a>;
+pub type Audience<'a> = StringOrList<'a>;
 
 /// One text, or a list of texts.
 #[derive(Debug, Default)]
-pub enum Words<'a> {
+pub enum StringOrList<'a> {
     /// None at all.
     #[default]
     None,
@@ -92,7 +92,7 @@ pub enum Words<'a> {
     Many(Vec<Cow<'a, str>>),
 }
 
-impl Words<'_> {
+impl StringOrList<'_> {
     /// The texts as they stand.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         let (one, many) = match self {
@@ -114,22 +114,22 @@ impl Words<'_> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Words<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for StringOrList<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Reader;
         impl<'de> Visitor<'de> for Reader {
-            type Value = Words<'de>;
+            type Value = StringOrList<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a text or a list of texts")
             }
 
             fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Words::One(text.into()))
+                Ok(StringOrList::One(text.into()))
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Words::One(text.to_owned().into()))
+                Ok(StringOrList::One(text.to_owned().into()))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
@@ -137,7 +137,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Words<'a> {
                 while let Some(text) = list.next_element::<Borrowed<'de>>()? {
                     texts.push(text.0);
                 }
-                Ok(Words::Many(texts))
+                Ok(StringOrList::Many(texts))
             }
         }
         deserializer.deserialize_any(Reader)

@@ -36,7 +36,7 @@ pub struct Header {
 /// Why a token is not believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Invalid {
+pub enum JwsError {
     /// It is not a signed token.
     #[error("not a signed token in compact form")]
     Malformed,
@@ -69,10 +69,10 @@ struct Written<'a> {
 
 impl<'a> Jws<'a> {
     /// Reads a token.
-    pub fn parse(token: &'a str) -> Result<Self, Invalid> {
-        let (signed, signature) = token.rsplit_once('.').ok_or(Invalid::Malformed)?;
-        let (header, payload) = signed.split_once('.').ok_or(Invalid::Malformed)?;
-        let part = |text: &str| base64url::decode(text).ok_or(Invalid::Malformed);
+    pub fn parse(token: &'a str) -> Result<Self, JwsError> {
+        let (signed, signature) = token.rsplit_once('.').ok_or(JwsError::Malformed)?;
+        let (header, payload) = signed.split_once('.').ok_or(JwsError::Malformed)?;
+        let part = |text: &str| base64url::decode(text).ok_or(JwsError::Malformed);
         let header = Header::read(&part(header)?)?;
         Ok(Self { signed, header, payload: part(payload)?, signature: part(signature)? })
     }
@@ -87,18 +87,18 @@ impl<'a> Jws<'a> {
         &self,
         keys: impl IntoIterator<Item = &'k Jwk>,
         accepted: Algorithms,
-    ) -> Result<&[u8], Invalid> {
+    ) -> Result<&[u8], JwsError> {
         let algorithm = self.header.algorithm;
         if !accepted.contains(algorithm) {
-            return Err(Invalid::Algorithm);
+            return Err(JwsError::Algorithm);
         }
         let signed = self.signed.as_bytes();
         let made = keys.into_iter().any(|key| key.verify(algorithm, signed, &self.signature));
-        if made { Ok(&self.payload) } else { Err(Invalid::Signature) }
+        if made { Ok(&self.payload) } else { Err(JwsError::Signature) }
     }
 
     /// What it says, once the key of a set that it names is known to have signed it.
-    pub fn verify_with(&self, keys: &JwkSet, accepted: Algorithms) -> Result<&[u8], Invalid> {
+    pub fn verify_with(&self, keys: &JwkSet, accepted: Algorithms) -> Result<&[u8], JwsError> {
         let named = keys.candidates(self.header.key_id.as_deref(), self.header.algorithm);
         self.verify(named, accepted)
     }
@@ -116,17 +116,17 @@ impl fmt::Debug for Jws<'_> {
 }
 
 impl Header {
-    fn read(json: &[u8]) -> Result<Self, Invalid> {
-        let written: Written<'_> = json::object(json).ok_or(Invalid::Malformed)?;
+    fn read(json: &[u8]) -> Result<Self, JwsError> {
+        let written: Written<'_> = json::object(json).ok_or(JwsError::Malformed)?;
         if written.crit.is_some() || written.b64.is_some() {
-            return Err(Invalid::Critical);
+            return Err(JwsError::Critical);
         }
         let key = match written.jwk {
             None => None,
-            Some(key) => Some(Jwk::from_json(key.get()).map_err(|_| Invalid::Malformed)?),
+            Some(key) => Some(Jwk::from_json(key.get()).map_err(|_| JwsError::Malformed)?),
         };
         Ok(Self {
-            algorithm: Algorithm::from_name(&written.alg).ok_or(Invalid::Algorithm)?,
+            algorithm: Algorithm::from_name(&written.alg).ok_or(JwsError::Algorithm)?,
             key_id: written.kid.map(Cow::into_owned),
             kind: written.typ.map(Cow::into_owned),
             key,

@@ -19,7 +19,7 @@ mod sign;
 
 pub use algorithm::{Algorithm, Algorithms};
 pub use base64url::{decode as decode_base64url, encode as encode_base64url};
-pub use claims::{Audience, Claims, Confirmation, Words};
+pub use claims::{Audience, Claims, Confirmation, StringOrList};
 pub use jwk::{Jwk, JwkError, JwkSet};
-pub use jws::{Header, Invalid, Jws};
+pub use jws::{Header, Jws, JwsError};
 pub use sign::{KeyError, SigningKey};

@@ -16,16 +16,16 @@ use super::{
     hierarchy::Hierarchy,
     issuer::{Check, Issuer},
     keys::{Keys, Source},
-    known::Known,
     metadata::{About, Metadata},
     nonce::Nonces,
     replay::Replay,
     resource_server::{Judge, ResourceServer, Trusted},
     resource_uri::ResourceUri,
     token::Rules,
+    token_cache::Known,
 };
 use crate::{
-    fetch::{Fetch, Reach},
+    fetch::{Fetcher, NetworkPolicy},
     jose::{Algorithm, Algorithms},
 };
 
@@ -48,7 +48,7 @@ pub struct ResourceServerBuilder {
     proof_lifetime: Duration,
     proofs: usize,
     nonces: Option<(Option<Vec<u8>>, Duration)>,
-    fetch: Option<Fetch>,
+    fetch: Option<Fetcher>,
     clock: Arc<dyn Clock>,
 }
 
@@ -118,7 +118,7 @@ impl ResourceServerBuilder {
 
     /// Further scopes that clients may begin with. Those of single tools need not be here: whoever
     /// uses such a tool is told then.
-    pub fn offered_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+    pub fn advertised_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.offered = self.offered.with(&Scopes::of(scopes));
         self
     }
@@ -153,20 +153,20 @@ impl ResourceServerBuilder {
 
     /// How long a signed token is taken without looking at it again. A key that an issuer withdraws
     /// may count for that long.
-    pub fn keep_tokens(mut self, keep: Duration) -> Self {
+    pub fn token_cache_ttl(mut self, keep: Duration) -> Self {
         self.keep = keep;
         self
     }
 
     /// How long the answer of introspection counts. A token that is revoked may be taken for that
     /// long.
-    pub fn keep_introspection(mut self, keep: Duration) -> Self {
+    pub fn introspection_cache_ttl(mut self, keep: Duration) -> Self {
         self.keep_answer = keep;
         self
     }
 
     /// How many tokens are remembered.
-    pub fn max_tokens(mut self, tokens: usize) -> Self {
+    pub fn token_cache_size(mut self, tokens: usize) -> Self {
         self.tokens = tokens;
         self
     }
@@ -185,14 +185,14 @@ impl ResourceServerBuilder {
     }
 
     /// How old a proof may be.
-    pub fn proof_lifetime(mut self, lifetime: Duration) -> Self {
+    pub fn dpop_proof_lifetime(mut self, lifetime: Duration) -> Self {
         self.proof_lifetime = lifetime;
         self
     }
 
     /// How many proofs are remembered, so that none is used twice. When there are more, callers with
     /// proofs have to wait.
-    pub fn max_proofs(mut self, proofs: usize) -> Self {
+    pub fn dpop_replay_cache_size(mut self, proofs: usize) -> Self {
         self.proofs = proofs;
         self
     }
@@ -205,7 +205,7 @@ impl ResourceServerBuilder {
     }
 
     /// How issuers are asked. By default over TLS, in the internet and in private networks.
-    pub fn fetch(mut self, fetch: Fetch) -> Self {
+    pub fn fetch(mut self, fetch: Fetcher) -> Self {
         self.fetch = Some(fetch);
         self
     }
@@ -227,7 +227,9 @@ impl ResourceServerBuilder {
         if self.issuers.is_empty() {
             return Err(ConfigError::NoIssuer);
         }
-        let fetch = Arc::new(self.fetch.unwrap_or_else(|| Fetch::new().reach(Reach::Local)));
+        let fetch = Arc::new(
+            self.fetch.unwrap_or_else(|| Fetcher::new().network_policy(NetworkPolicy::Local)),
+        );
         for (index, issuer) in self.issuers.iter().enumerate() {
             let bad = |why| ConfigError::Issuer { issuer: issuer.id.to_string(), why };
             check(issuer, &self.issuers[..index], &fetch).map_err(bad)?;
@@ -296,7 +298,7 @@ impl ResourceServerBuilder {
     }
 }
 
-fn check(issuer: &Issuer, before: &[Issuer], fetch: &Fetch) -> Result<(), String> {
+fn check(issuer: &Issuer, before: &[Issuer], fetch: &Fetcher) -> Result<(), String> {
     if ResourceUri::parse(&issuer.id).is_err() {
         return Err("it must be an `https:` URI without query and fragment".to_owned());
     }

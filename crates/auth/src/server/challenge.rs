@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use http::{HeaderName, HeaderValue};
 use outlive_protocol::Scopes;
-use outlive_transport::http::Denied;
+use outlive_transport::http::AuthRejection;
 
 const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
@@ -59,24 +59,24 @@ impl Challenges {
     }
 
     /// 401, to somebody who has shown no token.
-    pub(super) fn no_token(&self) -> Denied {
-        Denied::unauthenticated(self.no_token.clone())
+    pub(super) fn no_token(&self) -> AuthRejection {
+        AuthRejection::unauthenticated(self.no_token.clone())
     }
 
     /// 401, to somebody whose token is not good, for whatever reason.
-    pub(super) fn invalid_token(&self, scheme: Scheme) -> Denied {
-        Denied::unauthenticated(self.invalid[scheme as usize].clone())
+    pub(super) fn invalid_token(&self, scheme: Scheme) -> AuthRejection {
+        AuthRejection::unauthenticated(self.invalid[scheme as usize].clone())
     }
 
     /// 400, to somebody whose request cannot be understood.
-    pub(super) fn invalid_request(&self, why: &'static str) -> Denied {
+    pub(super) fn invalid_request(&self, why: &'static str) -> AuthRejection {
         let challenge = self.error(self.preferred, "invalid_request", why);
-        Denied::malformed(why).with_challenge(challenge)
+        AuthRejection::malformed(why).with_challenge(challenge)
     }
 
     /// 403, to somebody whose token allows too little for anything here.
-    pub(super) fn insufficient(&self, scheme: Scheme, needed: &Scopes) -> Denied {
-        Denied::forbidden().with_challenge(self.insufficient_scope(scheme, needed))
+    pub(super) fn insufficient(&self, scheme: Scheme, needed: &Scopes) -> AuthRejection {
+        AuthRejection::forbidden().with_challenge(self.insufficient_scope(scheme, needed))
     }
 
     /// What needs these scopes, and everything that is needed anyway.
@@ -95,16 +95,16 @@ impl Challenges {
     }
 
     /// 401, to somebody whose proof is not good.
-    pub(super) fn invalid_proof(&self) -> Denied {
+    pub(super) fn invalid_proof(&self) -> AuthRejection {
         let why = "the DPoP proof is not valid for this request; make a new one for each request";
-        Denied::unauthenticated(self.error(Scheme::Dpop, "invalid_dpop_proof", why))
+        AuthRejection::unauthenticated(self.error(Scheme::Dpop, "invalid_dpop_proof", why))
     }
 
     /// 401, to somebody whose proof needs our nonce.
-    pub(super) fn use_nonce(&self, nonce: &str) -> Denied {
+    pub(super) fn use_nonce(&self, nonce: &str) -> AuthRejection {
         let why = "put the nonce of the DPoP-Nonce header into the proof";
         let challenge = self.error(Scheme::Dpop, "use_dpop_nonce", why);
-        Denied::unauthenticated(challenge).with_header(DPOP_NONCE, value(nonce.to_owned()))
+        AuthRejection::unauthenticated(challenge).with_header(DPOP_NONCE, value(nonce.to_owned()))
     }
 
     pub(super) fn preferred(&self) -> Scheme {

@@ -7,7 +7,7 @@ use http::HeaderMap;
 use serde::Deserialize;
 
 use super::resource_uri::ResourceUri;
-use crate::fetch::Fetch;
+use crate::fetch::Fetcher;
 
 #[derive(Deserialize)]
 struct Metadata {
@@ -17,7 +17,7 @@ struct Metadata {
 }
 
 /// Where the keys of an issuer are.
-pub(super) async fn keys_of(fetch: &Fetch, issuer: &str) -> Result<Arc<str>, String> {
+pub(super) async fn keys_of(fetch: &Fetcher, issuer: &str) -> Result<Arc<str>, String> {
     let mut last = "it has no URL".to_owned();
     for url in places(issuer) {
         let metadata: Metadata = match fetch.get(&url, HeaderMap::new()).await {

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use super::{
     Digest,
     nonce::Nonces,
+    presented_token,
     replay::{Replay, Use},
     resource_uri::ResourceUri,
-    shown,
 };
 use crate::{
     jose::{Algorithms, Jws, encode_base64url},
@@ -69,7 +69,7 @@ impl Proofs {
         now: i64,
     ) -> Result<(), Refused> {
         let invalid = |why| Err(Refused::Invalid(why));
-        let proof = match shown::proof(parts) {
+        let proof = match presented_token::proof(parts) {
             Ok(Some(proof)) => proof,
             Ok(None) => return invalid("missing"),
             Err(()) => return invalid("more than one"),

@@ -5,12 +5,12 @@ use std::{fmt, sync::Arc, time::Duration};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
-use outlive_transport::client::Secret;
+use outlive_transport::client::SecretString;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
 use crate::{
-    fetch::{Fetch, form},
+    fetch::{Fetcher, form},
     json,
 };
 
@@ -45,7 +45,7 @@ struct State {
 }
 
 impl Asking {
-    pub(super) fn new(url: String, client: &str, secret: &Secret) -> Self {
+    pub(super) fn new(url: String, client: &str, secret: &SecretString) -> Self {
         let pair = format!("{}:{}", form::escaped(client), form::escaped(secret.expose()));
         let mut credentials =
             HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair))).ok();
@@ -62,7 +62,7 @@ impl Asking {
     /// What the issuer says about a token, as JSON; `None` if it is not active.
     pub(super) async fn about(
         &self,
-        fetch: &Fetch,
+        fetch: &Fetcher,
         token: &str,
     ) -> Result<Option<Bytes>, Unanswered> {
         let turn = tokio::time::timeout(PATIENCE, self.turns.acquire()).await;

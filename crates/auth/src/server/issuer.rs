@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use outlive_transport::client::Secret;
+use outlive_transport::client::SecretString;
 
 use super::{introspect::Asking, keys::Source};
 use crate::jose::{Algorithm, Algorithms, JwkSet};
@@ -48,7 +48,7 @@ impl Issuer {
     }
 
     /// Where its keys are, for one that publishes no metadata.
-    pub fn keys_at(mut self, url: impl Into<String>) -> Self {
+    pub fn jwks_url(mut self, url: impl Into<String>) -> Self {
         self.check = Check::Keys(Source::Url(url.into().into()));
         self
     }
@@ -66,7 +66,7 @@ impl Issuer {
         mut self,
         url: impl Into<String>,
         client_id: impl Into<String>,
-        client_secret: impl Into<Secret>,
+        client_secret: impl Into<SecretString>,
     ) -> Self {
         let asking = Asking::new(url.into(), &client_id.into(), &client_secret.into());
         self.check = Check::Introspection(asking);
@@ -88,7 +88,7 @@ impl Issuer {
 
     /// Takes what introspection calls active also if nothing says for whom it is. Only for an issuer
     /// that issues tokens for this server alone.
-    pub fn for_this_server_only(mut self) -> Self {
+    pub fn strict_audience(mut self) -> Self {
         self.any_audience = true;
         self
     }
@@ -109,7 +109,7 @@ impl Issuer {
 
     /// Takes only tokens whose type is `at+jwt` (RFC 9068). Without this also those of no type and of
     /// type `JWT` are taken, because many issuers write that.
-    pub fn only_access_tokens(mut self) -> Self {
+    pub fn require_at_jwt(mut self) -> Self {
         self.strict_kind = true;
         self
     }

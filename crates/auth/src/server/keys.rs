@@ -16,7 +16,7 @@ use outlive_protocol::Clock;
 
 use super::discover;
 use crate::{
-    fetch::Fetch,
+    fetch::Fetcher,
     jose::{Header, JwkSet},
 };
 
@@ -48,7 +48,7 @@ pub(super) enum Source {
 pub(super) struct Keys {
     issuer: Arc<str>,
     source: Source,
-    fetch: Arc<Fetch>,
+    fetch: Arc<Fetcher>,
     clock: Arc<dyn Clock>,
     // A std mutex: nothing awaits while it is held.
     state: Mutex<State>,
@@ -81,7 +81,7 @@ impl Keys {
     pub(super) fn new(
         issuer: Arc<str>,
         source: Source,
-        fetch: Arc<Fetch>,
+        fetch: Arc<Fetcher>,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self { issuer, source, fetch, clock, state: Mutex::default(), fetching: Default::default() }

@@ -11,30 +11,30 @@
 //! [`Authenticator`]: outlive_transport::http::Authenticator
 
 mod builder;
-mod caller;
 mod challenge;
 mod discover;
 mod dpop;
 mod hierarchy;
 mod introspect;
 mod issuer;
+mod issuer_check;
 mod keys;
-mod known;
 mod metadata;
 mod nonce;
+mod presented_token;
+mod principal_name;
 mod replay;
 mod resource_server;
 mod resource_uri;
-mod shown;
 mod token;
-mod trial;
+mod token_cache;
 
 pub use builder::{ConfigError, ResourceServerBuilder};
-pub use caller::principal_name;
 pub use issuer::Issuer;
+pub use issuer_check::IssuerCheck;
+pub use principal_name::principal_name;
 pub use resource_server::ResourceServer;
 pub use resource_uri::ResourceUri;
-pub use trial::Tried;
 
 /// A SHA-256 hash.
 type Digest = [u8; ring::digest::SHA256_OUTPUT_LEN];

@@ -14,7 +14,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderValue, request::Parts};
 use outlive_protocol::{Clock, Principal, Scopes};
-use outlive_transport::http::{Authenticator, Denied, Verdict};
+use outlive_transport::http::{AuthDecision, AuthRejection, Authenticator};
 
 use super::{
     Digest,
@@ -24,13 +24,13 @@ use super::{
     introspect::Asking,
     issuer::{Check, Issuer},
     keys::{Found, Keys, candidates},
-    known::{Accepted, Known},
     metadata::Metadata,
-    shown::{NotShown, Shown},
+    presented_token::{NotShown, Shown},
     token::{Rules, Why},
+    token_cache::{Accepted, Known},
 };
 use crate::{
-    fetch::Fetch,
+    fetch::Fetcher,
     jose::{Claims, Jws},
 };
 
@@ -72,7 +72,7 @@ pub(super) struct Judge {
     /// Tokens that an issuer calls inactive, and until when nobody is asked about them again.
     // A std mutex: nothing awaits while it is held.
     pub(super) inactive: Mutex<HashMap<Digest, i64>>,
-    pub(super) fetch: Arc<Fetch>,
+    pub(super) fetch: Arc<Fetcher>,
     pub(super) clock: Arc<dyn Clock>,
 }
 
@@ -130,7 +130,7 @@ impl ResourceServer {
 }
 
 impl Authenticator for ResourceServer {
-    fn authenticate<'a>(&'a self, parts: &'a Parts) -> Verdict<'a> {
+    fn authenticate<'a>(&'a self, parts: &'a Parts) -> AuthDecision<'a> {
         self.0.authenticate(parts)
     }
 
@@ -156,31 +156,31 @@ impl fmt::Debug for ResourceServer {
 }
 
 impl Judge {
-    fn authenticate<'a>(&'a self, parts: &'a Parts) -> Verdict<'a> {
+    fn authenticate<'a>(&'a self, parts: &'a Parts) -> AuthDecision<'a> {
         let shown = match Shown::of(parts, self.longest_token) {
             Ok(shown) => shown,
-            Err(why) => return Verdict::Now(Err(self.not_shown(why))),
+            Err(why) => return AuthDecision::Now(Err(self.not_shown(why))),
         };
         let token = super::digest(shown.token);
         let now = self.now();
         let request = Request { parts, shown, token };
         if let Some(known) = self.known.get(&token, now) {
-            return Verdict::Now(self.admit(&request, known, now));
+            return AuthDecision::Now(self.admit(&request, known, now));
         }
         let text = match request.shown.text() {
             Ok(text) => text,
-            Err(why) => return Verdict::Now(Err(self.not_shown(why))),
+            Err(why) => return AuthDecision::Now(Err(self.not_shown(why))),
         };
         match self.judge(text, &token, now) {
-            Judged::Done(judged) => Verdict::Now(self.conclude(&request, judged, now)),
-            ask => Verdict::Later(Box::pin(async move {
+            Judged::Done(judged) => AuthDecision::Now(self.conclude(&request, judged, now)),
+            ask => AuthDecision::Later(Box::pin(async move {
                 let judged = self.ask(ask, text, now).await;
                 self.conclude(&request, judged, self.now())
             })),
         }
     }
 
-    fn not_shown(&self, why: NotShown) -> Denied {
+    fn not_shown(&self, why: NotShown) -> AuthRejection {
         match why {
             NotShown::Nothing => self.challenges.no_token(),
             NotShown::Malformed(why) => self.challenges.invalid_request(why),
@@ -272,7 +272,7 @@ impl Judge {
         request: &Request<'_>,
         judged: Result<Accepted, Bad>,
         now: i64,
-    ) -> Result<Principal, Denied> {
+    ) -> Result<Principal, AuthRejection> {
         match judged {
             Ok(accepted) => {
                 self.known.insert(request.token, accepted.clone());
@@ -282,7 +282,7 @@ impl Judge {
                 tracing::debug!(why, "a token was refused");
                 Err(self.challenges.invalid_token(request.shown.scheme))
             }
-            Err(Bad::Unavailable) => Err(Denied::unavailable(RETRY)),
+            Err(Bad::Unavailable) => Err(AuthRejection::unavailable(RETRY)),
         }
     }
 
@@ -292,7 +292,7 @@ impl Judge {
         request: &Request<'_>,
         accepted: Accepted,
         now: i64,
-    ) -> Result<Principal, Denied> {
+    ) -> Result<Principal, AuthRejection> {
         let scheme = request.shown.scheme;
         match (&accepted.key, scheme) {
             (None, Scheme::Bearer) if !self.proof_required => {}
@@ -310,7 +310,7 @@ impl Judge {
         Ok(accepted.principal)
     }
 
-    fn prove(&self, request: &Request<'_>, key: &str, now: i64) -> Result<(), Denied> {
+    fn prove(&self, request: &Request<'_>, key: &str, now: i64) -> Result<(), AuthRejection> {
         let resource = &self.rules.resource;
         match self.proofs.check(request.parts, resource, key, &request.token, now) {
             Ok(()) => Ok(()),
@@ -319,7 +319,7 @@ impl Judge {
                 Err(self.challenges.invalid_proof())
             }
             Err(Refused::Nonce(nonce)) => Err(self.challenges.use_nonce(&nonce)),
-            Err(Refused::NoRoom) => Err(Denied::busy(RETRY)),
+            Err(Refused::NoRoom) => Err(AuthRejection::rate_limited(RETRY)),
         }
     }
 

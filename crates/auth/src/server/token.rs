@@ -8,11 +8,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    caller::Caller,
     hierarchy::Hierarchy,
     issuer::{Check, Issuer},
-    known::Accepted,
+    principal_name::Caller,
     resource_uri::ResourceUri,
+    token_cache::Accepted,
 };
 use crate::{
     jose::{Claims, Header},

@@ -8,7 +8,7 @@ use std::{
 
 use outlive::{
     client::Client,
-    http::{HttpConfig, Serving},
+    http::{HttpConfig, HttpServer},
     server::{Cx, Server, Tool},
 };
 use outlive_auth::{
@@ -84,11 +84,11 @@ fn token(base: &str, key: &SigningKey, seen: &Seen) -> Answer {
 async fn protected(
     issuer: &Site,
     change: impl Fn(ResourceServerBuilder) -> ResourceServerBuilder,
-) -> (Serving, String) {
+) -> (HttpServer, String) {
     let says = async |cx: Cx| format!("{} may {}", cx.principal(), cx.principal().scopes());
     let server = Server::builder("protected", "1")
         .tool(Tool::new("whoami", says))
-        .tool(Tool::new("write", says).scopes(["write"]).listed_always())
+        .tool(Tool::new("write", says).scopes(["write"]).always_listed())
         .build()
         .unwrap();
     for _ in 0..100 {

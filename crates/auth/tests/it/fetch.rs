@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::HeaderMap;
-use outlive_auth::fetch::{Fetch, FetchErrorKind, Reach};
+use outlive_auth::fetch::{FetchErrorKind, Fetcher, NetworkPolicy};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -36,7 +36,7 @@ fn reply(head: &str, body: &str) -> String {
 async fn a_document_and_a_form_are_fetched() {
     let answers = vec![reply("200 OK", r#"{"a":1}"#), reply("400 Bad Request", r#"{"error":"x"}"#)];
     let (url, asked) = answering(answers).await;
-    let fetch = Fetch::new();
+    let fetch = Fetcher::new();
     let document: Value =
         fetch.get(&format!("{url}/d?q=1"), HeaderMap::new()).await.unwrap().json().unwrap();
     assert_eq!(document, json!({"a": 1}));
@@ -57,7 +57,7 @@ async fn a_redirect_is_followed_within_its_origin_only() {
         reply("307 Temporary Redirect\r\nlocation: /there", ""),
     ];
     let (url, asked) = answering(answers).await;
-    let fetch = Fetch::new();
+    let fetch = Fetcher::new();
     assert_eq!(fetch.get(&url, HeaderMap::new()).await.unwrap().status, 200);
     let refused = fetch.get(&url, HeaderMap::new()).await.unwrap_err();
     assert!(matches!(refused.kind(), FetchErrorKind::Redirected(_)));
@@ -71,7 +71,7 @@ async fn a_redirect_is_followed_within_its_origin_only() {
 // ACL-24
 #[tokio::test]
 async fn plain_http_stays_on_this_machine() {
-    let fetch = Fetch::new().reach(Reach::Anywhere);
+    let fetch = Fetcher::new().network_policy(NetworkPolicy::Anywhere);
     let refused = fetch.get("http://example.com/x?token=abc", HeaderMap::new()).await.unwrap_err();
     assert!(matches!(refused.kind(), FetchErrorKind::Insecure));
     let said = refused.to_string();
@@ -89,11 +89,12 @@ async fn an_address_out_of_reach_is_never_connected_to() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let url = format!("http://127.0.0.1:{port}/");
-    let refused = Fetch::new().plain_http().get(&url, HeaderMap::new()).await.unwrap_err();
+    let refused = Fetcher::new().allow_http(true).get(&url, HeaderMap::new()).await.unwrap_err();
     assert_eq!(refused.refused_address(), Some("127.0.0.1".parse().unwrap()));
     assert!(refused.to_string().contains("Reach"), "{refused}");
-    for (host, reach) in [("169.254.169.254", Reach::Local), ("[::]", Reach::Local)] {
-        let fetch = Fetch::new().plain_http().reach(reach);
+    for (host, reach) in [("169.254.169.254", NetworkPolicy::Local), ("[::]", NetworkPolicy::Local)]
+    {
+        let fetch = Fetcher::new().allow_http(true).network_policy(reach);
         let refused = fetch.get(&format!("http://{host}:{port}/"), HeaderMap::new()).await;
         assert!(refused.unwrap_err().refused_address().is_some(), "{host}");
     }
@@ -106,7 +107,7 @@ async fn what_is_too_large_or_no_json_is_refused() {
     let large = "x".repeat(2000);
     let answers = vec![reply("200 OK", &large), reply("200 OK", r#"{"token":"hunter2""#)];
     let (url, _asked) = answering(answers).await;
-    let fetch = Fetch::new().max_bytes(1000);
+    let fetch = Fetcher::new().max_bytes(1000);
     let refused = fetch.get(&url, HeaderMap::new()).await.unwrap_err();
     assert!(refused.to_string().contains("max_bytes"), "{refused}");
     let broken = fetch.get(&url, HeaderMap::new()).await.unwrap();

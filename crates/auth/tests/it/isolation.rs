@@ -9,7 +9,7 @@ use std::{
 };
 
 use outlive::{
-    http::{HttpConfig, Serving},
+    http::{HttpConfig, HttpServer},
     server::{Cx, Durable, RateLimit, Result, SealKeys, Server, TaskConfig, TaskPolicy, Tool},
     tasks::{Store, open},
     wire::{BooleanSchema, RequestedSchema},
@@ -33,7 +33,7 @@ async fn tell(cx: Cx) -> String {
     format!("secret of {}", cx.principal())
 }
 
-async fn replica(store: Arc<dyn Store>, signer: &Signer) -> Serving {
+async fn replica(store: Arc<dyn Store>, signer: &Signer) -> HttpServer {
     let auth = ResourceServer::builder(RESOURCE)
         .issuer(signer.issuer().tenant_claim("tid"))
         .clock(Arc::new(signer.clock.clone()))
@@ -44,7 +44,7 @@ async fn replica(store: Arc<dyn Store>, signer: &Signer) -> Serving {
         .seal_keys(SealKeys::new([7; 32]))
         .limits(|limits| limits.page_size = 1)
         // Whoever tries so much is slowed down, which would hide what it is told.
-        .rate_limit_rounds_in_vain(RateLimit::per_second(100_000.0))
+        .rate_limit_invalid_rounds(RateLimit::per_second(100_000.0))
         .tool(Tool::new("ask", ask))
         .tool(Tool::new("ask-later", ask).task(TaskPolicy::Always))
         .tool(Tool::new("tell-later", tell).task(TaskPolicy::Always))
@@ -68,7 +68,7 @@ struct Caller {
 }
 
 struct World {
-    replicas: [Serving; 2],
+    replicas: [HttpServer; 2],
     random: u64,
 }
 

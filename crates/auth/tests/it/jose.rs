@@ -1,7 +1,7 @@
 //! Signed tokens and their keys, held against the examples of the RFCs.
 
 use outlive_auth::jose::{
-    Algorithm, Algorithms, Claims, Invalid, Jwk, JwkError, JwkSet, Jws, KeyError, SigningKey,
+    Algorithm, Algorithms, Claims, Jwk, JwkError, JwkSet, Jws, JwsError, KeyError, SigningKey,
     decode_base64url, encode_base64url,
 };
 use serde_json::json;
@@ -28,7 +28,7 @@ fn key(json: &str) -> Jwk {
 }
 
 #[track_caller]
-fn verified(token: &str, key: &Jwk, accepted: Algorithms) -> Result<String, Invalid> {
+fn verified(token: &str, key: &Jwk, accepted: Algorithms) -> Result<String, JwsError> {
     Jws::parse(token)?.verify([key], accepted).map(|said| String::from_utf8(said.to_vec()).unwrap())
 }
 
@@ -48,7 +48,7 @@ fn no_token_is_believed_without_a_key_pair() {
     for (token, key) in [(RFC7515_NONE, RFC7515_RSA), (RFC7515_HS256, RFC7515_RSA)] {
         assert_eq!(
             verified(token, &self::key(key), Algorithms::ALL).unwrap_err(),
-            Invalid::Algorithm
+            JwsError::Algorithm
         );
     }
     let shared = r#"{"kty":"oct","k":"AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow"}"#;
@@ -58,7 +58,7 @@ fn no_token_is_believed_without_a_key_pair() {
 #[test]
 fn an_algorithm_that_is_not_on_the_list_is_refused() {
     let only = Algorithms::of([Algorithm::Es256, Algorithm::EdDsa]);
-    assert_eq!(verified(RFC7515_RS256, &key(RFC7515_RSA), only).unwrap_err(), Invalid::Algorithm);
+    assert_eq!(verified(RFC7515_RS256, &key(RFC7515_RSA), only).unwrap_err(), JwsError::Algorithm);
     assert!(verified(RFC7515_ES256, &key(RFC7515_EC), only).is_ok());
 }
 
@@ -67,7 +67,7 @@ fn a_key_signs_only_as_it_says() {
     let ps = RFC7515_RSA.replacen('{', r#"{"alg":"PS256","#, 1);
     assert_eq!(
         verified(RFC7515_RS256, &key(&ps), Algorithms::ALL).unwrap_err(),
-        Invalid::Signature
+        JwsError::Signature
     );
     let odd = RFC7515_RSA.replacen('{', r#"{"alg":"ES256","#, 1);
     assert_eq!(Jwk::from_json(&odd).unwrap_err(), JwkError::Unsupported);
@@ -87,18 +87,18 @@ fn a_changed_token_is_not_believed() {
     let other = encode_base64url(br#"{"iss":"eve"}"#);
     assert_eq!(
         verified(&format!("{header}.{other}.{signature}"), &key, Algorithms::ALL).unwrap_err(),
-        Invalid::Signature
+        JwsError::Signature
     );
     let mut bytes = decode_base64url(signature).unwrap();
     for at in 0..bytes.len() {
         bytes[at] ^= 1;
         let token = format!("{header}.{payload}.{}", encode_base64url(&bytes));
-        assert_eq!(verified(&token, &key, Algorithms::ALL).unwrap_err(), Invalid::Signature);
+        assert_eq!(verified(&token, &key, Algorithms::ALL).unwrap_err(), JwsError::Signature);
         bytes[at] ^= 1;
     }
     for short in ["", &signature[..40]] {
         let token = format!("{header}.{payload}.{short}");
-        assert_eq!(verified(&token, &key, Algorithms::ALL).unwrap_err(), Invalid::Signature);
+        assert_eq!(verified(&token, &key, Algorithms::ALL).unwrap_err(), JwsError::Signature);
     }
 }
 
@@ -116,7 +116,7 @@ fn what_is_no_token_is_malformed() {
         // The last sign has bits that say nothing; set, they would make a second form of one token.
         &RFC7515_ES256.replace("6NU1Q", "6NU1R"),
     ] {
-        assert_eq!(Jws::parse(text).err(), Some(Invalid::Malformed), "{text}");
+        assert_eq!(Jws::parse(text).err(), Some(JwsError::Malformed), "{text}");
     }
     for header in [
         r#"{"alg":"ES256","alg":"ES256"}"#,
@@ -126,11 +126,11 @@ fn what_is_no_token_is_malformed() {
         r#"{"alg":"ES256","jwk":{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0","d":"jpsQnnGQmL-YBIffH1136cspYG6-0iY7X1fCE9-E9LI"}}"#,
     ] {
         let token = format!("{}.e30.AAAA", encode_base64url(header));
-        assert_eq!(Jws::parse(&token).err(), Some(Invalid::Malformed), "{header}");
+        assert_eq!(Jws::parse(&token).err(), Some(JwsError::Malformed), "{header}");
     }
     for header in [r#"{"alg":"ES256","crit":["exp"]}"#, r#"{"alg":"ES256","b64":false}"#] {
         let token = format!("{}.e30.AAAA", encode_base64url(header));
-        assert_eq!(Jws::parse(&token).err(), Some(Invalid::Critical), "{header}");
+        assert_eq!(Jws::parse(&token).err(), Some(JwsError::Critical), "{header}");
     }
 }
 

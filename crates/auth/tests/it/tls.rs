@@ -8,7 +8,7 @@ use std::sync::{
 };
 
 use http::HeaderMap;
-use outlive_auth::fetch::{Fetch, FetchError, FetchErrorKind, Reach};
+use outlive_auth::fetch::{FetchError, FetchErrorKind, Fetcher, NetworkPolicy};
 use outlive_transport::client::TransportErrorKind;
 use serde_json::{Value, json};
 use tokio::{
@@ -62,7 +62,7 @@ fn is_of_tls(error: &FetchError) -> bool {
 #[tokio::test]
 async fn a_server_of_a_trusted_authority_is_fetched_from() {
     let (port, asked) = serving().await;
-    let fetch = Fetch::new().reach(Reach::Local).root_certificates(AUTHORITY);
+    let fetch = Fetcher::new().network_policy(NetworkPolicy::Local).root_certificates(AUTHORITY);
     let fetched = fetch.get(&format!("https://localhost:{port}/d"), HeaderMap::new()).await;
     assert_eq!(fetched.unwrap().json::<Value>().unwrap(), json!({"a": 1}));
     let form = [("secret", "hush")];
@@ -76,11 +76,13 @@ async fn a_server_of_a_trusted_authority_is_fetched_from() {
 #[tokio::test]
 async fn whoever_is_not_the_one_that_was_meant_gets_nothing() {
     let (port, asked) = serving().await;
-    let trusting = || Fetch::new().reach(Reach::Local).root_certificates(AUTHORITY);
+    let trusting =
+        || Fetcher::new().network_policy(NetworkPolicy::Local).root_certificates(AUTHORITY);
     // A name that its certificate does not have; and nobody here trusts the authority by himself.
-    for (fetch, host) in
-        [(trusting(), "127.0.0.1"), (Fetch::new().reach(Reach::Local), "localhost")]
-    {
+    for (fetch, host) in [
+        (trusting(), "127.0.0.1"),
+        (Fetcher::new().network_policy(NetworkPolicy::Local), "localhost"),
+    ] {
         let url = format!("https://{host}:{port}/f?q=hush");
         let refused = fetch.post_form(&url, HeaderMap::new(), [("secret", "hush")]).await;
         let refused = refused.unwrap_err();
@@ -89,14 +91,14 @@ async fn whoever_is_not_the_one_that_was_meant_gets_nothing() {
         assert!(!refused.to_string().contains("hush"), "{refused}");
     }
     // What has no certificates is no file of them.
-    let fetch = Fetch::new().reach(Reach::Local).root_certificates(file!());
+    let fetch = Fetcher::new().network_policy(NetworkPolicy::Local).root_certificates(file!());
     assert!(fetch.get(&format!("https://localhost:{port}/"), HeaderMap::new()).await.is_err());
     // TLS to a private address is no reason to go there.
-    let fetch = Fetch::new().root_certificates(AUTHORITY);
+    let fetch = Fetcher::new().root_certificates(AUTHORITY);
     let refused = fetch.get(&format!("https://localhost:{port}/"), HeaderMap::new()).await;
     assert!(refused.unwrap_err().refused_address().is_some());
     // And a server that speaks TLS is asked in no other way.
-    let refused = Fetch::new().get(&format!("http://127.0.0.1:{port}/"), HeaderMap::new()).await;
+    let refused = Fetcher::new().get(&format!("http://127.0.0.1:{port}/"), HeaderMap::new()).await;
     assert!(refused.is_err());
     assert_eq!(asked.load(Ordering::SeqCst), 0, "nobody has said anything");
 }

@@ -10,14 +10,14 @@ use serde::Serialize;
 
 use super::{
     builder::ClientBuilder,
-    call::{Call, Complete, GetPrompt, Raw, ReadResource, StartTool, ToolCall},
-    core::{Core, ServerView},
+    call::{Complete, GetPrompt, RawRequest, ReadResource, RequestBuilder, StartTool, ToolCall},
+    core::{Core, ServerInfo},
     error::{Error, Result},
-    lists::Pages,
-    notices::Notices,
+    lists::Paginated,
+    notices::Notifications,
     request::{Wanted, send},
     stream::StreamTool,
-    subscription::{Filter, Subscription},
+    subscription::{ListenFilter, Subscription},
 };
 
 /// A client of one server. Clones are the same client; it can be used from everywhere at once.
@@ -67,7 +67,7 @@ impl Client {
     /// # Errors
     ///
     /// When it cannot be reached.
-    pub async fn server(&self) -> Result<ServerView> {
+    pub async fn server_info(&self) -> Result<ServerInfo> {
         Ok(self.core.established().await?.server.clone())
     }
 
@@ -76,7 +76,7 @@ impl Client {
     /// # Errors
     ///
     /// When the server cannot be reached.
-    pub async fn version(&self) -> Result<Version> {
+    pub async fn protocol_version(&self) -> Result<Version> {
         Ok(self.core.established().await?.era.version())
     }
 
@@ -92,8 +92,12 @@ impl Client {
 
     /// Calls a tool and waits for its result, whatever happens in between: questions, a task.
     /// A tool that ran and failed is a result too.
-    pub fn call_tool(&self, name: impl Into<String>, arguments: impl Serialize) -> Call<ToolCall> {
-        Call::new(self, ToolCall::new(name.into(), &arguments))
+    pub fn call_tool(
+        &self,
+        name: impl Into<String>,
+        arguments: impl Serialize,
+    ) -> RequestBuilder<ToolCall> {
+        RequestBuilder::new(self, ToolCall::new(name.into(), &arguments))
     }
 
     /// Begins a tool call and gives a handle on it, which can be saved and taken up again.
@@ -101,8 +105,8 @@ impl Client {
         &self,
         name: impl Into<String>,
         arguments: impl Serialize,
-    ) -> Call<StartTool> {
-        Call::new(self, StartTool(ToolCall::new(name.into(), &arguments)))
+    ) -> RequestBuilder<StartTool> {
+        RequestBuilder::new(self, StartTool(ToolCall::new(name.into(), &arguments)))
     }
 
     /// Calls a tool and gives what it has so far, while it works: a stream of segments, and the whole
@@ -111,18 +115,18 @@ impl Client {
         &self,
         name: impl Into<String>,
         arguments: impl Serialize,
-    ) -> Call<StreamTool> {
-        Call::new(self, StreamTool(ToolCall::new(name.into(), &arguments)))
+    ) -> RequestBuilder<StreamTool> {
+        RequestBuilder::new(self, StreamTool(ToolCall::new(name.into(), &arguments)))
     }
 
     /// Reads a resource.
-    pub fn read_resource(&self, uri: impl Into<String>) -> Call<ReadResource> {
-        Call::new(self, ReadResource(uri.into()))
+    pub fn read_resource(&self, uri: impl Into<String>) -> RequestBuilder<ReadResource> {
+        RequestBuilder::new(self, ReadResource(uri.into()))
     }
 
     /// Gets a prompt, without arguments until they are added.
-    pub fn get_prompt(&self, name: impl Into<String>) -> Call<GetPrompt> {
-        Call::new(self, GetPrompt::new(name.into()))
+    pub fn get_prompt(&self, name: impl Into<String>) -> RequestBuilder<GetPrompt> {
+        RequestBuilder::new(self, GetPrompt::new(name.into()))
     }
 
     /// Completes an argument of a prompt.
@@ -131,10 +135,10 @@ impl Client {
         prompt: impl Into<String>,
         argument: impl Into<String>,
         typed: impl Into<String>,
-    ) -> Call<Complete> {
+    ) -> RequestBuilder<Complete> {
         let prompt = PromptReference { name: prompt.into(), title: None };
         let reference = CompletionReference::Prompt(prompt);
-        Call::new(self, Complete::new(reference, argument.into(), typed.into()))
+        RequestBuilder::new(self, Complete::new(reference, argument.into(), typed.into()))
     }
 
     /// Completes a variable of a resource template.
@@ -143,16 +147,20 @@ impl Client {
         template: impl Into<String>,
         variable: impl Into<String>,
         typed: impl Into<String>,
-    ) -> Call<Complete> {
+    ) -> RequestBuilder<Complete> {
         let reference =
             CompletionReference::Resource(ResourceTemplateReference { uri: template.into() });
-        Call::new(self, Complete::new(reference, variable.into(), typed.into()))
+        RequestBuilder::new(self, Complete::new(reference, variable.into(), typed.into()))
     }
 
     /// Calls any method, with parameters as they are; the result as it comes. Questions of the
     /// server are answered where the method can have some.
-    pub fn call(&self, method: impl Into<String>, params: impl Serialize) -> Call<Raw> {
-        Call::new(self, Raw::new(method.into(), &params))
+    pub fn request(
+        &self,
+        method: impl Into<String>,
+        params: impl Serialize,
+    ) -> RequestBuilder<RawRequest> {
+        RequestBuilder::new(self, RawRequest::new(method.into(), &params))
     }
 
     /// Sends a notification.
@@ -162,7 +170,7 @@ impl Client {
     /// When it cannot be sent.
     pub async fn notify(&self, method: impl AsRef<str>, params: impl Serialize) -> Result<()> {
         let params = serde_json::to_string(&params)
-            .map_err(|error| super::GaveUp::BadArguments(error.to_string()))?;
+            .map_err(|error| super::ClientError::BadArguments(error.to_string()))?;
         let here = self.core.established().await?;
         let method = serde_json::Value::from(method.as_ref());
         let message = format!(r#"{{"jsonrpc":"2.0","method":{method},"params":{params}}}"#);
@@ -170,23 +178,23 @@ impl Client {
     }
 
     /// All tools, page by page.
-    pub fn tools(&self) -> Pages<Tool> {
-        Pages::new(&self.core, Method::ToolsList)
+    pub fn list_tools(&self) -> Paginated<Tool> {
+        Paginated::new(&self.core, Method::ToolsList)
     }
 
     /// All resources, page by page.
-    pub fn resources(&self) -> Pages<Resource> {
-        Pages::new(&self.core, Method::ResourcesList)
+    pub fn list_resources(&self) -> Paginated<Resource> {
+        Paginated::new(&self.core, Method::ResourcesList)
     }
 
     /// All resource templates, page by page.
-    pub fn resource_templates(&self) -> Pages<ResourceTemplate> {
-        Pages::new(&self.core, Method::ResourceTemplatesList)
+    pub fn list_resource_templates(&self) -> Paginated<ResourceTemplate> {
+        Paginated::new(&self.core, Method::ResourceTemplatesList)
     }
 
     /// All prompts, page by page.
-    pub fn prompts(&self) -> Pages<Prompt> {
-        Pages::new(&self.core, Method::PromptsList)
+    pub fn list_prompts(&self) -> Paginated<Prompt> {
+        Paginated::new(&self.core, Method::PromptsList)
     }
 
     /// Listens for changes. The subscription is taken up again when the connection is.
@@ -194,17 +202,17 @@ impl Client {
     /// # Errors
     ///
     /// When the server does not offer any of what is wanted, or cannot be reached.
-    pub async fn listen(&self, filter: Filter) -> Result<Subscription> {
+    pub async fn listen(&self, filter: ListenFilter) -> Result<Subscription> {
         Subscription::open(&self.core, filter).await
     }
 
     /// Everything that the server tells outside of calls, from now on: log messages, changes.
-    pub fn notices(&self) -> Notices {
-        Notices::new(self.core.dispatch.notices())
+    pub fn notifications(&self) -> Notifications {
+        Notifications::new(self.core.dispatch.notices())
     }
 
     /// Says which log messages the server should send, before 2026-07-28. Since then each call says
-    /// so: [`Call::log_level`].
+    /// so: [`RequestBuilder::log_level`].
     ///
     /// # Errors
     ///
@@ -216,7 +224,7 @@ impl Client {
             return Err(Error::not_offered(why));
         }
         let params = serde_json::to_string(&SetLevelRequestParams { level, meta: None })
-            .map_err(|error| super::GaveUp::BadArguments(error.to_string()))?;
+            .map_err(|error| super::ClientError::BadArguments(error.to_string()))?;
         send(&self.core, &Wanted::new(&self.core, Method::SetLevel, params)).await?.result()?;
         Ok(())
     }
@@ -238,7 +246,7 @@ impl Client {
     /// # Errors
     ///
     /// When it cannot be sent.
-    pub async fn roots_changed(&self) -> Result<()> {
+    pub async fn notify_roots_changed(&self) -> Result<()> {
         let here = self.core.established().await?;
         match here.era.has(Method::RootsListChanged) {
             true => here.notify(&self.core, Method::RootsListChanged, "").await,

@@ -4,7 +4,9 @@ use std::{fmt, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use outlive_protocol::era::client::{Declared, client_era};
-use outlive_transport::client::{Secret, StaticToken, TokenSource, Tokens, http::HttpOptions};
+use outlive_transport::client::{
+    SecretString, StaticToken, TokenSource, Tokens, http::HttpOptions,
+};
 use outlive_wire::{
     ClientCapabilities, ElicitationCapability, Implementation, JsonObject, RootsCapability,
     SamplingCapability, Version,
@@ -13,13 +15,13 @@ use serde_json::Value;
 
 use super::{
     Client,
-    answer::{Answerer, Can, DynAnswerer},
+    call_store::CallStore,
     core::{Core, Settings},
-    detect::EraMemory,
     dispatch::Dispatch,
     error::Result,
+    handshake::VersionCache,
+    input::{DynAnswerer, InputCapabilities, InputHandler},
     limits::ClientLimits,
-    notebook::Notebook,
     stream::PARTIALS,
     target::Target,
 };
@@ -35,7 +37,7 @@ pub struct ClientBuilder {
     experimental: JsonObject,
     limits: ClientLimits,
     version: Option<Version>,
-    eras: EraMemory,
+    eras: VersionCache,
     older_first: bool,
     tokens: Option<Tokens>,
     headers: HeaderMap,
@@ -46,7 +48,7 @@ pub struct ClientBuilder {
     label: Option<String>,
     hosts_tasks: bool,
     streams: bool,
-    notebook: Option<Arc<dyn Notebook>>,
+    notebook: Option<Arc<dyn CallStore>>,
 }
 
 impl fmt::Debug for ClientBuilder {
@@ -65,7 +67,7 @@ impl ClientBuilder {
             experimental: JsonObject::new(),
             limits: ClientLimits::default(),
             version: None,
-            eras: EraMemory::shared(),
+            eras: VersionCache::shared(),
             older_first: false,
             tokens: None,
             headers: HeaderMap::new(),
@@ -80,20 +82,17 @@ impl ClientBuilder {
         }
     }
 
-    /// Sets everything that is said of who this program is.
-    pub fn info(mut self, info: Implementation) -> Self {
-        self.info = info;
-        self
-    }
-
-    /// Does not say who this program is, where that is not required.
-    pub fn without_info(mut self) -> Self {
-        self.with_info = false;
+    /// Sets what the client says of itself, or with `None` says nothing where the protocol version does
+    /// not require it.
+    pub fn client_info(mut self, info: impl Into<Option<Implementation>>) -> Self {
+        let info = info.into();
+        self.with_info = info.is_some();
+        self.info = info.unwrap_or(self.info);
         self
     }
 
     /// Answers what servers ask. Without one nothing is declared, and nothing may be asked.
-    pub fn answerer(mut self, answerer: impl Answerer) -> Self {
+    pub fn input_handler(mut self, answerer: impl InputHandler) -> Self {
         self.answerer = Some(Arc::new(answerer));
         self
     }
@@ -117,13 +116,13 @@ impl ClientBuilder {
     }
 
     /// Speaks this revision and no other. By default the best that both sides know is found out.
-    pub fn version(mut self, version: Version) -> Self {
+    pub fn protocol_version(mut self, version: Version) -> Self {
         self.version = Some(version);
         self
     }
 
     /// Where the generations of servers are remembered, in place of the process's own memory.
-    pub fn eras(mut self, memory: EraMemory) -> Self {
+    pub fn version_cache(mut self, memory: VersionCache) -> Self {
         self.eras = memory;
         self
     }
@@ -137,7 +136,7 @@ impl ClientBuilder {
     }
 
     /// The bearer token for HTTP.
-    pub fn token(self, token: impl Into<Secret>) -> Self {
+    pub fn token(self, token: impl Into<SecretString>) -> Self {
         self.token_source(StaticToken::new(token))
     }
 
@@ -154,14 +153,15 @@ impl ClientBuilder {
     }
 
     /// A PEM file of the certificates to trust for `https:`, in place of the system's.
-    pub fn root_certificates(mut self, file: impl Into<std::path::PathBuf>) -> Self {
+    pub fn ca_file(mut self, file: impl Into<std::path::PathBuf>) -> Self {
         self.roots = Some(file.into());
         self
     }
 
-    /// Does not try the transport of 2024-11-05.
-    pub fn without_http_sse(mut self) -> Self {
-        self.http_sse = false;
+    /// Whether the client tries HTTP+SSE, the transport of 2024-11-05, when Streamable HTTP fails; on by
+    /// default.
+    pub fn http_sse(mut self, enabled: bool) -> Self {
+        self.http_sse = enabled;
         self
     }
 
@@ -191,15 +191,15 @@ impl ClientBuilder {
         self.extension(PARTIALS, JsonObject::new())
     }
 
-    /// Answers questions with tasks where a server asks for that; 2025-11-25. Such a server does not
-    /// hold a request open while a user makes up their mind.
-    pub fn hosting_tasks(mut self) -> Self {
-        self.hosts_tasks = true;
+    /// Whether the client answers input requests with tasks of its own where a server of 2025-11-25
+    /// asks for that. Such a server does not keep a request open while the user decides.
+    pub fn host_tasks(mut self, enabled: bool) -> Self {
+        self.hosts_tasks = enabled;
         self
     }
 
     /// Where calls are written down, so that another process can go on with them.
-    pub fn notebook(mut self, notebook: impl Notebook) -> Self {
+    pub fn call_store(mut self, notebook: impl CallStore) -> Self {
         self.notebook = Some(Arc::new(notebook));
         self
     }
@@ -219,7 +219,7 @@ impl ClientBuilder {
         declared.streams = self.streams;
         let mut http = HttpOptions::default();
         http.connect_timeout = self.limits.connect_timeout;
-        http.message_bytes = self.limits.message_bytes;
+        http.message_bytes = self.limits.max_message_bytes;
         http.roots = self.roots;
         http.tokens = self.tokens;
         let dispatch = Arc::new(Dispatch::new(
@@ -246,7 +246,7 @@ impl ClientBuilder {
 }
 
 /// What is declared for an answerer.
-fn capabilities(can: Can) -> ClientCapabilities {
+fn capabilities(can: InputCapabilities) -> ClientCapabilities {
     let yes = |can: bool| can.then(JsonObject::new);
     ClientCapabilities {
         roots: can.roots.then(RootsCapability::default),

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::{
     core::Core,
     error::{Error, Result},
-    notice::Notice,
+    notice::ServerNotification,
     request::{Came, Wanted, converse},
 };
 
@@ -142,19 +142,23 @@ impl Cache {
     }
 
     /// Forgets what a notice makes old.
-    pub(crate) fn heard(&self, notice: &Notice) {
+    pub(crate) fn heard(&self, notice: &ServerNotification) {
         let mut kept = self.lock();
         let list = |methods: &[Method], key: &Key| {
             methods.iter().any(|method| method.as_str() == key.method)
         };
         match notice {
-            Notice::ToolsChanged => kept.forget(|key| list(&[Method::ToolsList], key)),
-            Notice::PromptsChanged => kept.forget(|key| list(&[Method::PromptsList], key)),
-            Notice::ResourcesChanged => kept
+            ServerNotification::ToolsChanged => kept.forget(|key| list(&[Method::ToolsList], key)),
+            ServerNotification::PromptsChanged => {
+                kept.forget(|key| list(&[Method::PromptsList], key))
+            }
+            ServerNotification::ResourcesChanged => kept
                 .forget(|key| list(&[Method::ResourcesList, Method::ResourceTemplatesList], key)),
             // It may name a part of what was read: all that was read is looked at again.
-            Notice::ResourceUpdated(_) => kept.forget(|key| list(&[Method::ResourcesRead], key)),
-            Notice::Reconnected => kept.forget(|_| true),
+            ServerNotification::ResourceUpdated(_) => {
+                kept.forget(|key| list(&[Method::ResourcesRead], key))
+            }
+            ServerNotification::Reconnected => kept.forget(|_| true),
             _ => {}
         }
     }

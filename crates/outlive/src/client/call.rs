@@ -15,7 +15,7 @@ use super::{
     Client,
     cache::Cached,
     core::Core,
-    error::{Error, GaveUp, Result},
+    error::{ClientError, Error, Result},
     request::{Boxed, Came, Progress, Waiting, Wanted, converse, read, send},
 };
 
@@ -24,14 +24,14 @@ pub use super::tools::{StartTool, ToolCall};
 /// A request that is sent when it is awaited. Dropping it before its answer cancels it.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is sent until it is awaited"]
-pub struct Call<K> {
+pub struct RequestBuilder<K> {
     pub(crate) client: Client,
     pub(crate) kind: K,
     pub(crate) waiting: Waiting,
 }
 
 /// What can be called. Only this crate has kinds.
-pub trait Kind: sealed::Sealed + Send + Sized + 'static {
+pub trait RequestKind: sealed::Sealed + Send + Sized + 'static {
     /// What comes of it.
     type Output: Send;
 
@@ -56,7 +56,7 @@ pub(crate) mod sealed {
 
 use sealed::{Parts, Sealed};
 
-impl<K: Kind> Call<K> {
+impl<K: RequestKind> RequestBuilder<K> {
     pub(crate) fn new(client: &Client, kind: K) -> Self {
         let waiting = Waiting::new(&client.core);
         Self { client: client.clone(), kind, waiting }
@@ -69,13 +69,13 @@ impl<K: Kind> Call<K> {
     }
 
     /// Waits for as long as it takes, up to `total_timeout` of the limits.
-    pub fn without_timeout(mut self) -> Self {
+    pub fn no_timeout(mut self) -> Self {
         self.waiting.timeout = None;
         self
     }
 
     /// How long the request may take in all, however much progress it reports.
-    pub fn total_timeout(mut self, total: Duration) -> Self {
+    pub fn max_total_timeout(mut self, total: Duration) -> Self {
         self.waiting.total = total;
         self
     }
@@ -86,9 +86,9 @@ impl<K: Kind> Call<K> {
         self
     }
 
-    /// Says that progress does not give the server more time.
-    pub fn fixed_timeout(mut self) -> Self {
-        self.waiting.progress_resets = false;
+    /// Whether progress from the server restarts the timeout; on by default.
+    pub fn reset_timeout_on_progress(mut self, enabled: bool) -> Self {
+        self.waiting.progress_resets = enabled;
         self
     }
 
@@ -109,7 +109,7 @@ impl<K: Kind> Call<K> {
     }
 }
 
-impl<K: Kind> IntoFuture for Call<K> {
+impl<K: RequestKind> IntoFuture for RequestBuilder<K> {
     type Output = Result<K::Output>;
     type IntoFuture = Boxed<'static, K::Output>;
 
@@ -136,7 +136,7 @@ fn short(text: &str) -> &str {
 }
 
 pub(crate) fn given(params: Params) -> Result<String> {
-    params.map_err(|why| GaveUp::BadArguments(why).into())
+    params.map_err(|why| ClientError::BadArguments(why).into())
 }
 
 /// Reads a resource.
@@ -145,7 +145,7 @@ pub struct ReadResource(pub(crate) String);
 
 impl Sealed for ReadResource {}
 
-impl Kind for ReadResource {
+impl RequestKind for ReadResource {
     type Output = ReadResourceResult;
 
     fn run(self, call: Parts) -> Boxed<'static, ReadResourceResult> {
@@ -168,13 +168,13 @@ impl Kind for ReadResource {
 
 /// A resource that is not there is refused in several words; before 2026-07-28 in a code of its own.
 fn not_found(mut error: Error) -> Error {
-    use super::error::Reason;
-    if let Error::Refused(refused) = &mut error {
-        let missing = refused.reason == Reason::Request
+    use super::error::ServerErrorKind;
+    if let Error::Server(refused) = &mut error {
+        let missing = refused.reason == ServerErrorKind::Request
             && refused.code == outlive_wire::code::INVALID_PARAMS
             && refused.data.as_ref().is_some_and(|data| data.get().contains("\"uri\""));
         if missing {
-            refused.reason = Reason::NotFound;
+            refused.reason = ServerErrorKind::NotFound;
         }
     }
     error
@@ -193,7 +193,7 @@ impl GetPrompt {
     }
 }
 
-impl Call<GetPrompt> {
+impl RequestBuilder<GetPrompt> {
     /// Adds an argument.
     pub fn arg(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.kind.arguments.insert(name.into(), value.into());
@@ -203,7 +203,7 @@ impl Call<GetPrompt> {
 
 impl Sealed for GetPrompt {}
 
-impl Kind for GetPrompt {
+impl RequestKind for GetPrompt {
     type Output = GetPromptResult;
 
     fn run(self, call: Parts) -> Boxed<'static, GetPromptResult> {
@@ -236,7 +236,7 @@ impl Complete {
     }
 }
 
-impl Call<Complete> {
+impl RequestBuilder<Complete> {
     /// Tells what another argument is already.
     pub fn with(mut self, argument: impl Into<String>, value: impl Into<String>) -> Self {
         let context = self.kind.params.context.get_or_insert_with(CompletionContext::default);
@@ -247,7 +247,7 @@ impl Call<Complete> {
 
 impl Sealed for Complete {}
 
-impl Kind for Complete {
+impl RequestKind for Complete {
     type Output = outlive_wire::Completion;
 
     fn run(self, call: Parts) -> Boxed<'static, outlive_wire::Completion> {
@@ -263,30 +263,30 @@ impl Kind for Complete {
 
 /// Any method.
 #[derive(Clone, Debug)]
-pub struct Raw {
+pub struct RawRequest {
     method: String,
     params: Params,
     is_verbatim: bool,
 }
 
-impl Raw {
+impl RawRequest {
     pub(crate) fn new(method: String, params: &impl Serialize) -> Self {
         Self { method, params: object(params), is_verbatim: false }
     }
 }
 
-impl Call<Raw> {
+impl RequestBuilder<RawRequest> {
     /// Takes what comes for the result, whatever it is. A server of 2026-07-28 may ask in place of it:
     /// the next round is the caller's own to make, here or elsewhere.
-    pub fn verbatim(mut self) -> Self {
+    pub fn raw_result(mut self) -> Self {
         self.kind.is_verbatim = true;
         self
     }
 }
 
-impl Sealed for Raw {}
+impl Sealed for RawRequest {}
 
-impl Kind for Raw {
+impl RequestKind for RawRequest {
     type Output = RawJson;
 
     fn run(self, call: Parts) -> Boxed<'static, RawJson> {
@@ -326,7 +326,7 @@ fn split_meta(params: &str) -> Result<(String, Map<String, Value>)> {
         #[serde(borrow, rename = "_meta")]
         meta: Option<&'a RawValue>,
     }
-    let bad = |error: serde_json::Error| Error::from(GaveUp::BadArguments(error.to_string()));
+    let bad = |error: serde_json::Error| Error::from(ClientError::BadArguments(error.to_string()));
     let has: Has<'_> = serde_json::from_str(params).map_err(bad)?;
     if has.meta.is_none() {
         return Ok((params.to_owned(), Map::new()));
@@ -334,7 +334,7 @@ fn split_meta(params: &str) -> Result<(String, Map<String, Value>)> {
     let mut members: Map<String, Value> = serde_json::from_str(params).map_err(bad)?;
     let meta = match members.remove("_meta") {
         Some(Value::Object(meta)) => meta,
-        _ => return Err(GaveUp::BadArguments("`_meta` is no object".to_owned()).into()),
+        _ => return Err(ClientError::BadArguments("`_meta` is no object".to_owned()).into()),
     };
     Ok((Value::Object(members).to_string(), meta))
 }

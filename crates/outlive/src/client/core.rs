@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use outlive_protocol::{
     Incoming,
-    era::client::{ClientEra, Declared, Outgoing},
+    era::client::{ClientCodec, Declared, Outgoing},
 };
 use outlive_transport::client::{
     TokenRequest, child::Process, http::HttpLink, http::HttpOptions, pipe::PipeLink,
@@ -29,11 +29,11 @@ use tokio::{task::AbortHandle, time::Instant};
 use crate::hex::hex;
 
 use super::{
-    detect::{self, EraMemory},
+    call_store::CallStore,
     dispatch::Dispatch,
-    error::{Error, GaveUp, Result},
+    error::{ClientError, Error, Result},
+    handshake::{self, VersionCache},
     limits::ClientLimits,
-    notebook::Notebook,
     target::Target,
 };
 
@@ -47,15 +47,15 @@ const USUAL_HEADERS: usize = 10;
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) limits: ClientLimits,
-    pub(crate) pinned: Option<&'static dyn ClientEra>,
-    pub(crate) eras: EraMemory,
+    pub(crate) pinned: Option<&'static dyn ClientCodec>,
+    pub(crate) eras: VersionCache,
     pub(crate) older_first: bool,
     pub(crate) headers: HeaderMap,
     pub(crate) http: HttpOptions,
     pub(crate) with_http_sse: bool,
     pub(crate) knows_keys: Option<bool>,
     pub(crate) account: Option<String>,
-    pub(crate) notebook: Option<Arc<dyn Notebook>>,
+    pub(crate) notebook: Option<Arc<dyn CallStore>>,
 }
 
 pub(crate) struct Core {
@@ -129,7 +129,7 @@ impl Core {
     ) -> Result<Arc<Established>> {
         let _alone = self.connecting.lock().await;
         if self.closed.load(Ordering::Acquire) {
-            return Err(GaveUp::Closed.into());
+            return Err(ClientError::Closed.into());
         }
         if let Some(now) = self.current().filter(|now| now.is_open())
             && !stale.is_some_and(|stale| Arc::ptr_eq(stale, &now))
@@ -137,7 +137,7 @@ impl Core {
             return Ok(now);
         }
         // In a box, so that calls on a connection that is there have no room for making one.
-        let made = Box::pin(detect::connect(self)).await?;
+        let made = Box::pin(handshake::connect(self)).await?;
         self.dispatch.reconnected(stale.is_some());
         *self.now.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&made));
         Ok(made)
@@ -182,7 +182,7 @@ impl Core {
             return Ok(None);
         };
         let token = tokens.token(&TokenRequest::new(&http::Method::POST, url)).await;
-        let token = token.map_err(GaveUp::NoToken)?;
+        let token = token.map_err(ClientError::NoToken)?;
         Ok(token.map(|token| hex(&Sha256::digest(token.value().expose()))))
     }
 
@@ -203,8 +203,8 @@ impl Core {
 
 /// A connection: who is there, by which rules, and the way.
 pub(crate) struct Established {
-    pub(crate) era: &'static dyn ClientEra,
-    pub(crate) server: ServerView,
+    pub(crate) era: &'static dyn ClientCodec,
+    pub(crate) server: ServerInfo,
     pub(crate) link: Link,
     /// What runs for as long as the connection does.
     pub(crate) background: Mutex<Vec<AbortHandle>>,
@@ -213,7 +213,7 @@ pub(crate) struct Established {
 /// What a server said of itself. Nothing is decided by who it says it is.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct ServerView {
+pub struct ServerInfo {
     /// Who it is, if it says so.
     pub info: Option<Implementation>,
     /// What it can do.
@@ -244,12 +244,12 @@ impl Drop for Established {
 
 impl Established {
     /// A connection of which nothing is known yet.
-    pub(crate) fn bare(era: &'static dyn ClientEra, link: Link) -> Self {
-        Self { era, server: ServerView::default(), link, background: Mutex::default() }
+    pub(crate) fn bare(era: &'static dyn ClientCodec, link: Link) -> Self {
+        Self { era, server: ServerInfo::default(), link, background: Mutex::default() }
     }
 
     /// The same way, by the rules of another revision.
-    pub(crate) fn by_rules_of(&self, era: &'static dyn ClientEra) -> Option<Arc<Self>> {
+    pub(crate) fn by_rules_of(&self, era: &'static dyn ClientCodec) -> Option<Arc<Self>> {
         self.agreed(era, self.server.clone(), None)
     }
 
@@ -257,8 +257,8 @@ impl Established {
     /// somebody else is ending it.
     pub(crate) fn agreed(
         &self,
-        era: &'static dyn ClientEra,
-        server: ServerView,
+        era: &'static dyn ClientCodec,
+        server: ServerInfo,
         opened: Option<HeaderValue>,
     ) -> Option<Arc<Self>> {
         let link = match &self.link {

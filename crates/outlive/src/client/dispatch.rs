@@ -18,20 +18,20 @@ use tokio::{
 };
 
 use super::{
-    answer::{DynAnswerer, Origin, Question, Settled, cancelled, settle},
-    book::ToolBook,
     cache::Cache,
     core::{Core, Established},
     exchange::LAST_EVENT,
-    hosted::{Hosted, Outcome, wants_task},
+    hosted_tasks::{Hosted, Outcome, wants_task},
+    input::{DynAnswerer, InputOrigin, PendingInput, Settled, cancelled, settle},
     limits::ClientLimits,
-    notice::Notice,
+    notice::ServerNotification,
+    tool_cache::ToolBook,
 };
 
 pub(crate) struct Dispatch {
     label: Arc<str>,
     answerer: Option<Arc<dyn DynAnswerer>>,
-    notices: broadcast::Sender<Notice>,
+    notices: broadcast::Sender<ServerNotification>,
     gate: Semaphore,
     cache: Cache,
     book: ToolBook,
@@ -51,13 +51,13 @@ impl Dispatch {
         answerer: Option<Arc<dyn DynAnswerer>>,
         limits: &ClientLimits,
     ) -> Self {
-        let (notices, _) = broadcast::channel(limits.queued_notifications.max(1));
+        let (notices, _) = broadcast::channel(limits.max_queued_notifications.max(1));
         Self {
             label: label.into(),
             answerer,
             notices,
-            gate: Semaphore::new(limits.questions),
-            cache: Cache::new(limits.cache_bytes),
+            gate: Semaphore::new(limits.max_open_inputs),
+            cache: Cache::new(limits.max_cache_bytes),
             book: ToolBook::default(),
             hosted: Arc::default(),
         }
@@ -73,13 +73,13 @@ impl Dispatch {
     }
 
     /// What is told outside of any call, from now on.
-    pub(crate) fn notices(&self) -> broadcast::Receiver<Notice> {
+    pub(crate) fn notices(&self) -> broadcast::Receiver<ServerNotification> {
         self.notices.subscribe()
     }
 
     /// A notification has come.
     pub(crate) fn heard(&self, message: &Incoming) {
-        if let Some(notice) = Notice::read(message) {
+        if let Some(notice) = ServerNotification::read(message) {
             self.tell(notice);
         }
     }
@@ -94,7 +94,7 @@ impl Dispatch {
         &self.book
     }
 
-    pub(crate) fn tell(&self, notice: Notice) {
+    pub(crate) fn tell(&self, notice: ServerNotification) {
         self.cache.heard(&notice);
         self.book.heard(&notice);
         // Nobody listening is no failure.
@@ -104,7 +104,7 @@ impl Dispatch {
     /// There is a new connection: whatever was told in between was missed.
     pub(crate) fn reconnected(&self, again: bool) {
         if again {
-            self.tell(Notice::Reconnected);
+            self.tell(ServerNotification::Reconnected);
         }
     }
 
@@ -124,7 +124,7 @@ impl Dispatch {
             Some(Method::Ping) => here.reply(core, id, Ok(empty()), None).await,
             Some(Method::Elicit | Method::CreateMessage)
                 if core.declared.hosts_tasks
-                    && here.era.tasks() == TaskDialect::Asked
+                    && here.era.tasks() == TaskDialect::Requested
                     && wants_task(message.params_text()) =>
             {
                 let answering = Arc::clone(self).answer_later(message.clone());
@@ -178,11 +178,13 @@ impl Dispatch {
     async fn settled(&self, message: &Incoming) -> Outcome {
         let task = related_task(message.params_text());
         let question = question_in(message).and_then(|request| {
-            let origin = Origin::Request { task };
-            Question::read(request, origin, &self.label, None).map_err(|error| error.to_string())
+            let origin = InputOrigin::Request { task };
+            PendingInput::read(request, origin, &self.label, None)
+                .map_err(|error| error.to_string())
         });
         let question = question.map_err(|why| (code::INVALID_PARAMS, why))?;
-        let is_form = matches!(question.ask, super::Ask::Form(_) | super::Ask::Url(_));
+        let is_form =
+            matches!(question.request, super::InputKind::Form(_) | super::InputKind::Url(_));
         match settle(self.answerer.as_deref(), question).await {
             Settled::Send(json) => Ok(json),
             Settled::Undeclared(kind) => {
@@ -340,7 +342,7 @@ async fn reopen(
         *breaks += 1;
         tokio::time::sleep(retry * (1 << (*breaks - 1).min(5))).await;
         let (core, here) = (core.upgrade()?, here.upgrade()?);
-        if *breaks > core.limits().resumptions {
+        if *breaks > core.limits().max_stream_resumptions {
             return None;
         }
         let mut headers = here.headers(&core);

@@ -14,14 +14,14 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// The server understood and said no. Change the request, or ask for access.
-    Refused(Refused),
+    Server(Refused),
     /// The server said something that the protocol does not allow. Report it to whoever runs it.
-    PeerBroke(PeerBroke),
+    PeerBroke(ProtocolViolation),
     /// The message or its answer got lost on the way. Try again if it is safe to:
-    /// [`Error::may_have_run`] says whether the server may have done it already.
+    /// [`Error::may_have_executed`] says whether the server may have done it already.
     Transport(TransportError),
     /// This side stopped: a limit, a deadline, or something that only the caller can decide.
-    GaveUp(GaveUp),
+    GaveUp(ClientError),
 }
 
 /// A refusal.
@@ -35,7 +35,7 @@ pub struct Refused {
     /// For programs.
     pub data: Option<RawJson>,
     /// What it means for whoever asked.
-    pub reason: Reason,
+    pub reason: ServerErrorKind,
     /// The HTTP status that it came with.
     pub status: Option<u16>,
 }
@@ -43,11 +43,11 @@ pub struct Refused {
 /// What a refusal means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Reason {
+pub enum ServerErrorKind {
     /// The request is not acceptable: see code and message.
     Request,
     /// The server has no such method, or not switched on.
-    NoSuchMethod,
+    MethodNotFound,
     /// There is no such resource.
     NotFound,
     /// The server wants a capability that the client did not declare; `data` names it.
@@ -57,7 +57,7 @@ pub enum Reason {
     /// The token is accepted, and this is not for its owner.
     Forbidden,
     /// Too much at once; ask again after this time.
-    Busy {
+    RateLimited {
         /// How long to wait, if the server says so.
         retry_after: Option<Duration>,
     },
@@ -74,7 +74,7 @@ pub enum Reason {
 /// A breach of the protocol.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct PeerBroke {
+pub struct ProtocolViolation {
     /// What the server did.
     pub what: String,
 }
@@ -82,7 +82,7 @@ pub struct PeerBroke {
 /// Why this side stopped.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum GaveUp {
+pub enum ClientError {
     /// No answer within the time. The request was cancelled.
     TimedOut(Duration),
     /// The server asked in more rounds than `rounds` allows.
@@ -90,11 +90,11 @@ pub enum GaveUp {
     /// A list went on for more pages, or more entries, than the limits allow.
     TooManyPages(usize),
     /// The list names a place twice, so it would never end.
-    EndlessList,
+    CursorLoop,
     /// A question of the server was not answered: there is no answerer, or it would not.
     Unanswered(String),
     /// An answer of this program's answerer does not fit the question.
-    BadAnswer(String),
+    InvalidInputResponse(String),
     /// The arguments cannot be written as a JSON object.
     BadArguments(String),
     /// Neither side speaks a revision that the other knows.
@@ -107,9 +107,9 @@ pub enum GaveUp {
     /// A stream of partial results ended before it was complete.
     Incomplete(String),
     /// What was saved cannot be read or written.
-    Notebook(String),
+    CallStore(String),
     /// What was saved belongs to another server or another account.
-    NotOurs(String),
+    WrongAccount(String),
     /// The result does not fit the schema that the server gave for it.
     SchemaViolated(String),
     /// There is no token that the server would take, and the source of tokens cannot get one. Its
@@ -121,36 +121,38 @@ pub enum GaveUp {
 
 impl Error {
     pub(crate) fn broke(what: impl Into<String>) -> Self {
-        Self::PeerBroke(PeerBroke { what: what.into() })
+        Self::PeerBroke(ProtocolViolation { what: what.into() })
     }
 
     pub(crate) fn not_offered(what: impl Into<String>) -> Self {
-        Self::GaveUp(GaveUp::NotOffered(what.into()))
+        Self::GaveUp(ClientError::NotOffered(what.into()))
     }
 
     /// The refusal, if it is one.
     pub fn refused(&self) -> Option<&Refused> {
         match self {
-            Self::Refused(refused) => Some(refused),
+            Self::Server(refused) => Some(refused),
             _ => None,
         }
     }
 
     /// What the refusal means, if it is one.
-    pub fn reason(&self) -> Option<Reason> {
+    pub fn reason(&self) -> Option<ServerErrorKind> {
         self.refused().map(|refused| refused.reason)
     }
 
     /// Whether the server may have done what was asked, although nobody heard of it.
-    pub fn may_have_run(&self) -> bool {
+    pub fn may_have_executed(&self) -> bool {
         match self {
-            Self::Refused(_) => false,
+            Self::Server(_) => false,
             Self::PeerBroke(_) => true,
-            Self::Transport(error) => error.may_have_arrived(),
+            Self::Transport(error) => error.may_have_been_sent(),
             Self::GaveUp(why) => {
                 matches!(
                     why,
-                    GaveUp::TimedOut(_) | GaveUp::MaybeExecuted(_) | GaveUp::Incomplete(_)
+                    ClientError::TimedOut(_)
+                        | ClientError::MaybeExecuted(_)
+                        | ClientError::Incomplete(_)
                 )
             }
         }
@@ -162,20 +164,20 @@ impl Error {
             Self::Transport(error) => !matches!(
                 error.kind(),
                 TransportErrorKind::Address(_)
-                    | TransportErrorKind::OutOfReach(_)
+                    | TransportErrorKind::BlockedAddress(_)
                     | TransportErrorKind::Tls
                     | TransportErrorKind::TooLarge(_)
                     | TransportErrorKind::Start
             ),
-            Self::Refused(refused) => match refused.reason {
-                Reason::Busy { .. } => true,
+            Self::Server(refused) => match refused.reason {
+                ServerErrorKind::RateLimited { .. } => true,
                 // A server that is well again soon says so; a handler that failed fails again.
-                Reason::Internal => {
+                ServerErrorKind::Internal => {
                     refused.retry_after().is_some() || matches!(refused.status, Some(502..=504))
                 }
                 _ => false,
             },
-            Self::GaveUp(GaveUp::TimedOut(_)) => true,
+            Self::GaveUp(ClientError::TimedOut(_)) => true,
             _ => false,
         }
     }
@@ -186,23 +188,23 @@ impl Refused {
         let retry_after = retry_after(error.data.as_ref());
         let is_cancelled = is_of_cancelled_task(error.data.as_ref());
         let reason = match (error.code, status) {
-            (_, Some(401)) => Reason::Unauthorized,
-            (_, Some(403)) => Reason::Forbidden,
-            (429, _) | (_, Some(429)) => Reason::Busy { retry_after },
-            (code::METHOD_NOT_FOUND, _) => Reason::NoSuchMethod,
-            (code::RESOURCE_NOT_FOUND, _) => Reason::NotFound,
-            (code::MISSING_CAPABILITY, _) => Reason::MissingCapability,
-            (code::INTERNAL, _) if is_cancelled => Reason::TaskCancelled,
-            (code::INTERNAL, _) => Reason::Internal,
-            _ => Reason::Request,
+            (_, Some(401)) => ServerErrorKind::Unauthorized,
+            (_, Some(403)) => ServerErrorKind::Forbidden,
+            (429, _) | (_, Some(429)) => ServerErrorKind::RateLimited { retry_after },
+            (code::METHOD_NOT_FOUND, _) => ServerErrorKind::MethodNotFound,
+            (code::RESOURCE_NOT_FOUND, _) => ServerErrorKind::NotFound,
+            (code::MISSING_CAPABILITY, _) => ServerErrorKind::MissingCapability,
+            (code::INTERNAL, _) if is_cancelled => ServerErrorKind::TaskCancelled,
+            (code::INTERNAL, _) => ServerErrorKind::Internal,
+            _ => ServerErrorKind::Request,
         };
         Self { code: error.code, message: error.message, data: error.data, reason, status }
     }
 
     /// The same as the outcome of a task: whatever it says, it does not change any more.
     pub(crate) fn of_task(mut self) -> Self {
-        if matches!(self.reason, Reason::Internal | Reason::Busy { .. }) {
-            self.reason = Reason::TaskFailed;
+        if matches!(self.reason, ServerErrorKind::Internal | ServerErrorKind::RateLimited { .. }) {
+            self.reason = ServerErrorKind::TaskFailed;
         }
         self
     }
@@ -210,13 +212,13 @@ impl Refused {
     /// When to ask again, if the server says so.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self.reason {
-            Reason::Busy { retry_after } => retry_after,
-            Reason::Internal => retry_after(self.data.as_ref()),
+            ServerErrorKind::RateLimited { retry_after } => retry_after,
+            ServerErrorKind::Internal => retry_after(self.data.as_ref()),
             _ => None,
         }
     }
 
-    pub(crate) fn plain(reason: Reason, code: i32, message: impl Into<String>) -> Self {
+    pub(crate) fn plain(reason: ServerErrorKind, code: i32, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None, reason, status: None }
     }
 }
@@ -235,21 +237,21 @@ fn retry_after(data: Option<&RawJson>) -> Option<Duration> {
 
 impl From<Refused> for Error {
     fn from(refused: Refused) -> Self {
-        Self::Refused(refused)
+        Self::Server(refused)
     }
 }
 
 impl From<TransportError> for Error {
     fn from(error: TransportError) -> Self {
         match error.kind() {
-            TransportErrorKind::Token(error) => GaveUp::NoToken(error.clone()).into(),
+            TransportErrorKind::Token(error) => ClientError::NoToken(error.clone()).into(),
             _ => Self::Transport(error),
         }
     }
 }
 
-impl From<GaveUp> for Error {
-    fn from(why: GaveUp) -> Self {
+impl From<ClientError> for Error {
+    fn from(why: ClientError) -> Self {
         Self::GaveUp(why)
     }
 }
@@ -257,7 +259,7 @@ impl From<GaveUp> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(refused) => refused.fmt(f),
+            Self::Server(refused) => refused.fmt(f),
             Self::PeerBroke(broke) => {
                 write!(
                     f,
@@ -275,11 +277,11 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the server refused ({}): {}", self.code, self.message)?;
         match self.reason {
-            Reason::Unauthorized => f.write_str("; give the client a token"),
-            Reason::Busy { retry_after: Some(after) } => {
+            ServerErrorKind::Unauthorized => f.write_str("; give the client a token"),
+            ServerErrorKind::RateLimited { retry_after: Some(after) } => {
                 write!(f, "; try again in {} ms", after.as_millis())
             }
-            Reason::MissingCapability => {
+            ServerErrorKind::MissingCapability => {
                 f.write_str("; give the client an answerer that can do it")
             }
             _ => Ok(()),
@@ -287,7 +289,7 @@ impl fmt::Display for Refused {
     }
 }
 
-impl fmt::Display for GaveUp {
+impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TimedOut(after) => write!(
@@ -307,9 +309,11 @@ impl fmt::Display for GaveUp {
                     "the list has more than {most} pages or entries; raise the limit if it may"
                 )
             }
-            Self::EndlessList => f.write_str("the list leads back to where it was; report it"),
+            Self::CursorLoop => f.write_str("the list leads back to where it was; report it"),
             Self::Unanswered(what) => write!(f, "{what}; give the client an answerer that can"),
-            Self::BadAnswer(why) => write!(f, "the answerer's answer does not fit: {why}"),
+            Self::InvalidInputResponse(why) => {
+                write!(f, "the answerer's answer does not fit: {why}")
+            }
             Self::BadArguments(why) => {
                 write!(f, "the arguments are no JSON object: {why}; pass a struct or a map")
             }
@@ -324,8 +328,8 @@ impl fmt::Display for GaveUp {
                 "the call of `{tool}` was sent and may have been done; look before you repeat it"
             ),
             Self::Incomplete(why) => write!(f, "the partial results are incomplete: {why}"),
-            Self::Notebook(why) => write!(f, "what calls are doing cannot be written down: {why}"),
-            Self::NotOurs(why) => write!(f, "{why}; resume it where it was saved"),
+            Self::CallStore(why) => write!(f, "what calls are doing cannot be written down: {why}"),
+            Self::WrongAccount(why) => write!(f, "{why}; resume it where it was saved"),
             Self::SchemaViolated(why) => write!(f, "the result does not fit its schema: {why}"),
             Self::NoToken(why) => why.fmt(f),
             Self::Closed => f.write_str("the client is closed; connect another one"),

@@ -24,7 +24,7 @@ use outlive_wire::{ErrorObject, Method};
 
 use super::{
     core::{Core, Established, Link, SESSION},
-    error::{Error, Reason, Refused},
+    error::{Error, Refused, ServerErrorKind},
 };
 
 pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -100,7 +100,7 @@ impl From<Failed> for Error {
             }
             Failed::Status { status, error: Some(error), retry_after } => {
                 let mut refused = Refused::of(error, Some(status));
-                if let (Reason::Busy { retry_after: none @ None }, Some(_)) =
+                if let (ServerErrorKind::RateLimited { retry_after: none @ None }, Some(_)) =
                     (&mut refused.reason, retry_after)
                 {
                     *none = retry_after;
@@ -113,10 +113,10 @@ impl From<Failed> for Error {
                     .and_then(|status| status.canonical_reason())
                     .unwrap_or("no reason");
                 let reason = match status {
-                    401 => Reason::Unauthorized,
-                    403 => Reason::Forbidden,
-                    429 => Reason::Busy { retry_after },
-                    503 if retry_after.is_some() => Reason::Busy { retry_after },
+                    401 => ServerErrorKind::Unauthorized,
+                    403 => ServerErrorKind::Forbidden,
+                    429 => ServerErrorKind::RateLimited { retry_after },
+                    503 if retry_after.is_some() => ServerErrorKind::RateLimited { retry_after },
                     _ => {
                         return TransportError::after_sending(TransportErrorKind::Status(status))
                             .into();
@@ -256,7 +256,7 @@ impl Exchange {
         };
         loop {
             position.breaks += 1;
-            if position.breaks > self.core.limits().resumptions {
+            if position.breaks > self.core.limits().max_stream_resumptions {
                 return Ok(false);
             }
             let backing_off = 1 << (position.breaks - 1).min(5);

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::{
     cache::Cached,
     core::{Core, Link},
-    error::{Error, GaveUp, Result},
+    error::{ClientError, Error, Result},
     request::{Boxed, Wanted, read},
 };
 
@@ -25,7 +25,7 @@ use super::{
 /// Also a [`Stream`]. It ends with an error when the list is longer than the limits allow, or leads
 /// back to where it was.
 #[must_use = "nothing is asked for until it is read"]
-pub struct Pages<T> {
+pub struct Paginated<T> {
     core: Arc<Core>,
     method: Method,
     read: VecDeque<T>,
@@ -50,13 +50,13 @@ pub(crate) struct Page<T> {
     next: Option<String>,
 }
 
-impl<T> fmt::Debug for Pages<T> {
+impl<T> fmt::Debug for Paginated<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pages").field("method", &self.method).finish_non_exhaustive()
     }
 }
 
-impl<T: Listed> Pages<T> {
+impl<T: ListItem> Paginated<T> {
     pub(crate) fn new(core: &Arc<Core>, method: Method) -> Self {
         Self {
             core: Arc::clone(core),
@@ -80,7 +80,7 @@ impl<T: Listed> Pages<T> {
     /// # Errors
     ///
     /// When a page cannot be had, or the list does not end.
-    pub async fn all(mut self) -> Result<Vec<T>> {
+    pub async fn collect(mut self) -> Result<Vec<T>> {
         let mut entries = Vec::new();
         while let Some(entry) = self.next().await {
             entries.push(entry?);
@@ -119,8 +119,8 @@ impl<T: Listed> Pages<T> {
         let limits = self.core.limits();
         self.pages += 1;
         self.entries += page.entries.len();
-        if self.entries > limits.entries {
-            return Err(GaveUp::TooManyPages(limits.entries).into());
+        if self.entries > limits.max_entries {
+            return Err(ClientError::TooManyPages(limits.max_entries).into());
         }
         let is_http = self
             .core
@@ -135,20 +135,20 @@ impl<T: Listed> Pages<T> {
                 }
                 Cursor::End
             }
-            Some(_) if self.pages >= limits.pages => {
-                return Err(GaveUp::TooManyPages(limits.pages).into());
+            Some(_) if self.pages >= limits.max_pages => {
+                return Err(ClientError::TooManyPages(limits.max_pages).into());
             }
             // An empty cursor is one like any other.
             Some(next) => match self.seen.insert(next.clone()) {
                 true => Cursor::At(next),
-                false => return Err(GaveUp::EndlessList.into()),
+                false => return Err(ClientError::CursorLoop.into()),
             },
         };
         Ok(())
     }
 }
 
-impl<T: Listed> Stream for Pages<T> {
+impl<T: ListItem> Stream for Paginated<T> {
     type Item = Result<T>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<T>>> {
@@ -157,7 +157,7 @@ impl<T: Listed> Stream for Pages<T> {
 }
 
 /// An entry of a list.
-pub trait Listed: sealed::Sealed + DeserializeOwned + Send + Unpin + 'static {
+pub trait ListItem: sealed::Sealed + DeserializeOwned + Send + Unpin + 'static {
     #[doc(hidden)]
     const MEMBER: &'static str;
 
@@ -175,7 +175,7 @@ mod sealed {
     impl Sealed for super::ResourceTemplate {}
 }
 
-impl Listed for Tool {
+impl ListItem for Tool {
     const MEMBER: &'static str = "tools";
 
     fn as_tool(&self) -> Option<&Tool> {
@@ -183,20 +183,20 @@ impl Listed for Tool {
     }
 }
 
-impl Listed for Prompt {
+impl ListItem for Prompt {
     const MEMBER: &'static str = "prompts";
 }
 
-impl Listed for Resource {
+impl ListItem for Resource {
     const MEMBER: &'static str = "resources";
 }
 
-impl Listed for ResourceTemplate {
+impl ListItem for ResourceTemplate {
     const MEMBER: &'static str = "resourceTemplates";
 }
 
 /// Notes what calls need to know of a tool. One that cannot be called over HTTP is hidden there.
-fn is_usable(core: &Core, entry: &impl Listed, is_http: bool) -> bool {
+fn is_usable(core: &Core, entry: &impl ListItem, is_http: bool) -> bool {
     let Some(tool) = entry.as_tool() else { return true };
     match core.dispatch.book().learn(tool) {
         Err(why) if is_http => {
@@ -207,7 +207,7 @@ fn is_usable(core: &Core, entry: &impl Listed, is_http: bool) -> bool {
     }
 }
 
-async fn fetch<T: Listed>(
+async fn fetch<T: ListItem>(
     core: &Arc<Core>,
     method: Method,
     cursor: Option<String>,
@@ -221,7 +221,7 @@ async fn fetch<T: Listed>(
 }
 
 /// Reads a page. An entry that cannot be read is left out: one bad tool must not hide the others.
-fn page<T: Listed>(text: &str) -> Result<Page<T>> {
+fn page<T: ListItem>(text: &str) -> Result<Page<T>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Next {

@@ -1,13 +1,13 @@
 //! The client: call any MCP server of any revision, and come back with the result.
 //!
 //! ```no_run
-//! use outlive::client::{Answer, Answers, Client, Program};
+//! use outlive::client::{InputResponse, InputCallbacks, Client, Program};
 //! use serde_json::json;
 //!
 //! # async fn run() -> outlive::client::Result<()> {
 //! let client = Client::builder("my-app", "1.0.0")
-//!     .answerer(Answers::new().form(|question| async move {
-//!         question.defaults().unwrap_or(Answer::Decline)
+//!     .answerer(InputCallbacks::new().form(|question| async move {
+//!         question.defaults().unwrap_or(InputResponse::Decline)
 //!     }))
 //!     .connect(Program::new("my-server").arg("--stdio"))
 //!     .await?;
@@ -18,32 +18,30 @@
 //! ```
 //!
 //! ```text
-//! Call ─▶ request::converse ─▶ request::send ─▶ Exchange ─▶ ClientEra::write ─▶ transport
+//! RequestBuilder ─▶ request::converse ─▶ request::send ─▶ Exchange ─▶ ClientCodec::write ─▶ transport
 //!            rounds               sessions        one id        one revision
 //! ```
 //!
 //! - [`Client`]: tools, resources, prompts, lists, subscriptions, and any method.
-//! - [`Answerer`]: answers what servers ask, on every wire.
+//! - [`InputHandler`]: answers what servers ask, on every wire.
 //! - [`TaskHandle`]: a call that goes on by itself; saved, and taken up again.
 //! - [`Error`]: who refused, who broke the protocol, what failed on the way, why we gave up.
 
-mod answer;
 mod api;
-mod book;
 mod builder;
 mod cache;
 mod call;
-mod calling;
+mod call_store;
 mod core;
-mod detect;
 mod dispatch;
 mod error;
 mod exchange;
-mod hosted;
-mod hub;
+mod group;
+mod handshake;
+mod hosted_tasks;
+mod input;
 mod limits;
 mod lists;
-mod notebook;
 mod notice;
 mod notices;
 mod request;
@@ -53,39 +51,48 @@ mod subscription;
 mod target;
 mod tasks;
 mod tool_arguments;
+mod tool_cache;
+mod tool_call;
 mod tools;
 mod tracker;
 
-pub use answer::{Answer, Answerer, Answers, Ask, Can, Origin, Question};
 pub use api::Client;
 pub use builder::ClientBuilder;
-pub use call::{Call, Complete, GetPrompt, Kind, Raw, ReadResource, StartTool, ToolCall};
-pub use core::ServerView;
-pub use detect::EraMemory;
-pub use error::{Error, GaveUp, PeerBroke, Reason, Refused, Result};
-pub use hub::{Hub, HubTools};
+pub use call::{
+    Complete, GetPrompt, RawRequest, ReadResource, RequestBuilder, RequestKind, StartTool, ToolCall,
+};
+pub use call_store::{
+    CallStage, CallStore, FileCallStore, SavedCall, SavedInputResponse, SavedRound, SavedTask,
+};
+pub use core::ServerInfo;
+pub use error::{ClientError, Error, ProtocolViolation, Refused, Result, ServerErrorKind};
+pub use group::{ClientGroup, GroupTools};
+pub use handshake::VersionCache;
+pub use input::{
+    InputCallbacks, InputCapabilities, InputHandler, InputKind, InputOrigin, InputResponse,
+    PendingInput,
+};
 pub use limits::ClientLimits;
-pub use lists::{Listed, Pages};
-pub use notebook::{FileNotebook, Notebook, Round, SavedAnswer, SavedCall, SavedTask, Stage};
-pub use notice::Notice;
-pub use notices::Notices;
+pub use lists::{ListItem, Paginated};
+pub use notice::ServerNotification;
+pub use notices::Notifications;
 pub use outlive_protocol::{
     Progress as TaskProgress,
     era::client::{TaskSnapshot, TaskStatus},
 };
 pub use outlive_transport::client::{
-    Challenge, Secret, StaticToken, Token, TokenAnswer, TokenError, TokenRequest, TokenSource,
-    TransportError, TransportErrorKind,
-    child::{Program, Stderr},
+    Challenge, SecretString, StaticToken, Token, TokenError, TokenRequest, TokenResponse,
+    TokenSource, TransportError, TransportErrorKind,
+    child::{ChildProcess, Stderr},
 };
 pub use request::Progress;
 pub use skills::{SkillEntry, SkillFile};
 pub use stream::{Segment, StreamTool, ToolStream};
-pub use subscription::{Filter, Subscription};
-pub use target::{Opened, Target};
+pub use subscription::{ListenFilter, Subscription};
+pub use target::{OpenedTransport, Target};
 pub use tasks::{TaskEvent, TaskEvents, TaskHandle};
 pub use tool_arguments::check_arguments;
-pub use tools_text::texts;
+pub use tools_text::result_text;
 
 mod tools_text {
     //! What a result says, for people.
@@ -93,7 +100,7 @@ mod tools_text {
     use outlive_wire::{CallToolResult, ContentBlock};
 
     /// All texts of a result, joined by line ends.
-    pub fn texts(result: &CallToolResult) -> String {
+    pub fn result_text(result: &CallToolResult) -> String {
         let texts: Vec<&str> = result
             .content
             .iter()

@@ -9,7 +9,7 @@ use outlive_wire::{
 /// Something that a server told.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Notice {
+pub enum ServerNotification {
     /// The list of tools changed.
     ToolsChanged,
     /// The list of prompts changed.
@@ -35,7 +35,7 @@ pub enum Notice {
     },
 }
 
-impl Notice {
+impl ServerNotification {
     /// Reads a notification; `None` if it says nothing that anybody could want.
     pub(crate) fn read(message: &Incoming) -> Option<Self> {
         let IncomingKind::Notification { method, name, .. } = message.kind() else { return None };

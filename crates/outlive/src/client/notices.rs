@@ -2,21 +2,21 @@
 
 use tokio::sync::broadcast::{self, error::RecvError};
 
-use super::notice::Notice;
+use super::notice::ServerNotification;
 
 /// What a server tells outside of calls. Whoever reads too slowly misses the oldest.
 #[derive(Debug)]
-pub struct Notices {
-    heard: broadcast::Receiver<Notice>,
+pub struct Notifications {
+    heard: broadcast::Receiver<ServerNotification>,
 }
 
-impl Notices {
-    pub(crate) fn new(heard: broadcast::Receiver<Notice>) -> Self {
+impl Notifications {
+    pub(crate) fn new(heard: broadcast::Receiver<ServerNotification>) -> Self {
         Self { heard }
     }
 
     /// The next one, or `None` when the client has gone.
-    pub async fn next(&mut self) -> Option<Notice> {
+    pub async fn next(&mut self) -> Option<ServerNotification> {
         loop {
             match self.heard.recv().await {
                 Ok(notice) => return Some(notice),

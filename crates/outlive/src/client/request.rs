@@ -11,7 +11,7 @@ use std::{
 
 use outlive_protocol::{
     Incoming, IncomingKind,
-    era::client::{self, Asked, Outgoing, Reply, TaskSnapshot},
+    era::client::{self, Outgoing, ResultContext, ResultKind, TaskSnapshot},
 };
 use outlive_transport::client::TransportErrorKind;
 use outlive_wire::{
@@ -22,11 +22,11 @@ use serde_json::Value;
 use tokio::{task::JoinSet, time::Instant};
 
 use super::{
-    answer::{Origin, Question, settle},
+    call_store::{Record, SavedRound},
     core::{Core, Established, unexpected},
-    error::{Error, GaveUp, Refused, Result},
+    error::{ClientError, Error, Refused, Result},
     exchange::{Exchange, Failed},
-    notebook::{Record, Round},
+    input::{InputOrigin, PendingInput, settle},
 };
 
 /// How far a request has come.
@@ -71,7 +71,7 @@ impl Waiting {
         let limits = core.limits();
         Self {
             timeout: Some(limits.request_timeout),
-            total: limits.total_timeout,
+            total: limits.max_total_timeout,
             on_progress: None,
             progress_resets: true,
             meta: String::new(),
@@ -182,7 +182,7 @@ pub(crate) async fn once(
     let begun = Instant::now();
     let span = waiting.timeout.unwrap_or(waiting.total).min(waiting.total);
     let mut alarm = pin!(tokio::time::sleep_until(begun + span));
-    let timed_out = || Failed::from(Error::from(GaveUp::TimedOut(begun.elapsed())));
+    let timed_out = || Failed::from(Error::from(ClientError::TimedOut(begun.elapsed())));
     let mut opening = pin!(Exchange::open(core, here, &request));
     let mut exchange = loop {
         tokio::select! {
@@ -223,7 +223,7 @@ pub(crate) async fn once(
             IncomingKind::Result { .. } | IncomingKind::Error { .. } => {
                 tracing::warn!(id, "an answer to another request was dropped");
                 strays += 1;
-                if strays > core.limits().queued_notifications {
+                if strays > core.limits().max_queued_notifications {
                     return Err(Error::broke("it answers everything but the request").into());
                 }
             }
@@ -293,7 +293,7 @@ pub(crate) async fn send(core: &Arc<Core>, wanted: &Wanted) -> Result<Answered> 
                 let error = Error::from(failed);
                 let is_unsent = match &error {
                     Error::Transport(error) => {
-                        !error.may_have_arrived() && *error.kind() == TransportErrorKind::Closed
+                        !error.may_have_been_sent() && *error.kind() == TransportErrorKind::Closed
                     }
                     _ => false,
                 };
@@ -360,47 +360,47 @@ pub(crate) async fn converse(core: &Arc<Core>, wanted: Wanted) -> Result<Came> {
 pub(crate) async fn converse_noting(
     core: &Arc<Core>,
     mut wanted: Wanted,
-    begin: Option<Round>,
+    begin: Option<SavedRound>,
     record: Option<&Record>,
 ) -> Result<Came> {
     let method = Method::parse(&wanted.method);
     // The parameters without answers and state, once there are some.
     let mut first = None;
     let (mut round, mut idle) = (0, 0);
-    if let Some(Round { answers, state }) = begin {
+    if let Some(SavedRound { answers, state }) = begin {
         let params = again(&wanted.params, Some(&answers), state.as_deref());
         first = Some(std::mem::replace(&mut wanted.params, params));
     }
     loop {
         let mut answered = send(core, &wanted).await?;
         answered.rounds = round + idle;
-        let asked = Asked { method, holds_tasks: wanted.holds_tasks };
+        let asked = ResultContext { method, holds_tasks: wanted.holds_tasks };
         let reply = answered.here.era.read(&asked, answered.result()?).map_err(Error::broke)?;
         let required = match reply {
-            Reply::Complete => return Ok(Came::Complete(answered)),
-            Reply::Task(task) => return Ok(Came::Task(answered.here, task)),
-            Reply::InputRequired(required) => *required,
+            ResultKind::Complete => return Ok(Came::Complete(answered)),
+            ResultKind::Task(task) => return Ok(Came::Task(answered.here, task)),
+            ResultKind::InputRequired(required) => *required,
         };
         let InputRequiredResult { input_requests, request_state, meta } = required;
         let questions = input_requests.unwrap_or_default();
         let limits = core.limits();
         let answers = if questions.is_empty() {
             idle += 1;
-            if idle > limits.state_retries {
-                return Err(GaveUp::TooManyRounds(limits.state_retries).into());
+            if idle > limits.max_state_retries {
+                return Err(ClientError::TooManyRounds(limits.max_state_retries).into());
             }
             tokio::time::sleep(pause(idle, meta.as_ref())).await;
             None
         } else {
             round += 1;
-            if round > limits.rounds {
-                return Err(GaveUp::TooManyRounds(limits.rounds).into());
+            if round > limits.max_rounds {
+                return Err(ClientError::TooManyRounds(limits.max_rounds).into());
             }
-            if questions.len() > limits.questions {
+            if questions.len() > limits.max_open_inputs {
                 return Err(Error::broke(format!("it asks {} questions at once", questions.len())));
             }
             let name = wanted.name.clone().unwrap_or_else(|| wanted.method.to_string());
-            let origin = Origin::Round { name, round };
+            let origin = InputOrigin::Round { name, round };
             Some(Box::pin(gather(core, questions.into_iter(), &origin)).await?)
         };
         let first = first.get_or_insert_with(|| wanted.params.clone());
@@ -408,7 +408,7 @@ pub(crate) async fn converse_noting(
         if let Some(record) = record {
             let answers = answers.unwrap_or_default();
             record
-                .change(|saved| saved.note_round(Round { answers, state: request_state }))
+                .change(|saved| saved.note_round(SavedRound { answers, state: request_state }))
                 .await?;
         }
     }
@@ -432,21 +432,21 @@ pub(crate) fn jitter(most: Duration) -> Duration {
 pub(crate) async fn gather(
     core: &Arc<Core>,
     questions: impl Iterator<Item = (String, outlive_wire::InputRequest)>,
-    origin: &Origin,
+    origin: &InputOrigin,
 ) -> Result<Vec<(String, RawJson)>> {
     let mut asked = JoinSet::new();
     let mut order = Vec::new();
     for (key, request) in questions {
         let question =
-            Question::read(request, origin.clone(), core.dispatch.label(), Some(key.clone()))?;
+            PendingInput::read(request, origin.clone(), core.dispatch.label(), Some(key.clone()))?;
         order.push(key.clone());
         let core = Arc::clone(core);
         asked.spawn(async move { (key, settle(core.dispatch.answerer(), question).await) });
     }
     let mut answers = Vec::new();
     while let Some(settled) = asked.join_next().await {
-        let (key, settled) =
-            settled.map_err(|_| GaveUp::BadAnswer("the answerer panicked".to_owned()))?;
+        let (key, settled) = settled
+            .map_err(|_| ClientError::InvalidInputResponse("the answerer panicked".to_owned()))?;
         answers.push((key, Result::from(settled)?));
     }
     answers.sort_by_key(|(key, _)| order.iter().position(|known| known == key));

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     Client,
-    error::{Error, GaveUp, Result},
+    error::{ClientError, Error, Result},
     request::read,
 };
 use crate::server::skills::{EXTENSION, LIST, parse_frontmatter};
@@ -141,7 +141,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`GaveUp::NotOffered`] when the server has no skills, and as any call.
+    /// [`ClientError::NotOffered`] when the server has no skills, and as any call.
     pub async fn skills(&self) -> Result<Vec<SkillEntry>> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -149,29 +149,31 @@ impl Client {
             skills: Vec<RawJson>,
             next_cursor: Option<String>,
         }
-        let offered = self.server().await?.capabilities.extensions;
+        let offered = self.server_info().await?.capabilities.extensions;
         if !offered.is_some_and(|offered| offered.contains_key(EXTENSION)) {
             return Err(Error::not_offered("the server offers no skills"));
         }
         let (limits, mut seen) = (self.core.limits(), HashSet::new());
         let (mut skills, mut cursor) = (Vec::new(), None::<String>);
-        for _ in 0..limits.pages {
+        for _ in 0..limits.max_pages {
             let params = match &cursor {
                 Some(cursor) => json!({"cursor": cursor}),
                 None => json!({}),
             };
-            let page: Page = read(self.call(LIST, params).await?.get())?;
+            let page: Page = read(self.request(LIST, params).await?.get())?;
             skills.extend(page.skills.iter().filter_map(entry));
-            if skills.len() > limits.entries {
-                return Err(GaveUp::TooManyPages(limits.entries).into());
+            if skills.len() > limits.max_entries {
+                return Err(ClientError::TooManyPages(limits.max_entries).into());
             }
             match page.next_cursor {
                 None => return Ok(skills),
-                Some(next) if !seen.insert(next.clone()) => return Err(GaveUp::EndlessList.into()),
+                Some(next) if !seen.insert(next.clone()) => {
+                    return Err(ClientError::CursorLoop.into());
+                }
                 next => cursor = next,
             }
         }
-        Err(GaveUp::TooManyPages(limits.pages).into())
+        Err(ClientError::TooManyPages(limits.max_pages).into())
     }
 
     /// Loads a skill: reads its `SKILL.md` and verifies it against the entry, its frontmatter field by field. Returns
@@ -179,7 +181,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error::PeerBroke`] when the file differs from its entry, and as any call.
+    /// [`Error::ProtocolViolation`] when the file differs from its entry, and as any call.
     pub async fn load_skill(&self, skill: &SkillEntry) -> Result<String> {
         let bytes = self.read_skill_file(skill, &skill.uri).await?;
         let text = String::from_utf8(bytes)
@@ -199,7 +201,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error::PeerBroke`] when the file differs from its entry, [`GaveUp::NotOffered`] when the skill has no such
+    /// [`Error::ProtocolViolation`] when the file differs from its entry, [`ClientError::NotOffered`] when the skill has no such
     /// file, and as any call.
     pub async fn read_skill_file(&self, skill: &SkillEntry, uri: &str) -> Result<Vec<u8>> {
         if !skill.has(uri) {

@@ -19,10 +19,10 @@ use outlive_wire::{CallToolResult, ContentBlock};
 use serde_json::Value;
 
 use super::{
-    call::{Call, Kind, sealed},
-    calling::begin,
-    error::{Error, GaveUp, Reason, Result},
+    call::{RequestBuilder, RequestKind, sealed},
+    error::{ClientError, Error, Result, ServerErrorKind},
     request::Boxed,
+    tool_call::begin,
     tools::{ToolCall, offers_streaming},
     tracker::Tracker,
 };
@@ -36,13 +36,13 @@ pub struct StreamTool(pub(crate) ToolCall);
 
 impl sealed::Sealed for StreamTool {}
 
-impl Kind for StreamTool {
+impl RequestKind for StreamTool {
     type Output = ToolStream;
 
     fn run(self, call: sealed::Parts) -> Boxed<'static, ToolStream> {
         Box::pin(async move {
             let here = call.core.established().await?;
-            let limit = call.core.limits().segment_bytes;
+            let limit = call.core.limits().max_segment_bytes;
             let source = match offers_streaming(&call.core, &here) {
                 true => Source::Legacy(Box::new(
                     legacy::Segments::open(&call.core, &here, &self.0).await?,
@@ -167,19 +167,19 @@ impl ToolStream {
     ///
     /// # Errors
     ///
-    /// [`GaveUp::Incomplete`] when the stream ended before it was whole: never a short result.
+    /// [`ClientError::Incomplete`] when the stream ended before it was whole: never a short result.
     pub async fn finish(&mut self) -> Result<CallToolResult> {
         while let Some(segment) = self.next().await {
             segment?;
         }
         match self.result.take() {
             Some(result) => Ok(*result),
-            None => Err(GaveUp::Incomplete("it was over before".to_owned()).into()),
+            None => Err(ClientError::Incomplete("it was over before".to_owned()).into()),
         }
     }
 
     /// How many segments have been handed out.
-    pub fn count(&self) -> u64 {
+    pub fn segment_count(&self) -> u64 {
         self.given
     }
 
@@ -210,9 +210,9 @@ impl ToolStream {
     /// An end that left something missing.
     fn incomplete(&self, error: Error) -> Error {
         match error.reason() {
-            Some(Reason::TaskGone | Reason::TaskCancelled) => {
+            Some(ServerErrorKind::TaskGone | ServerErrorKind::TaskCancelled) => {
                 let why = format!("after {} segments, {error}", self.given);
-                GaveUp::Incomplete(why).into()
+                ClientError::Incomplete(why).into()
             }
             _ => error,
         }
@@ -235,7 +235,7 @@ impl futures_core::Stream for ToolStream {
     }
 }
 
-impl Call<StreamTool> {
+impl RequestBuilder<StreamTool> {
     /// Has it done once, however often it is sent.
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.kind.0.set_key(key.into());

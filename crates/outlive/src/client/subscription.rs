@@ -14,9 +14,9 @@ use tokio::sync::broadcast;
 
 use super::{
     core::Core,
-    error::{Error, GaveUp, Result},
+    error::{ClientError, Error, Result},
     exchange::{Exchange, Failed},
-    notice::Notice,
+    notice::ServerNotification,
     request::{Wanted, jitter, send},
 };
 
@@ -26,11 +26,11 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// What to hear of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
-pub struct Filter {
+pub struct ListenFilter {
     wanted: SubscriptionFilter,
 }
 
-impl Filter {
+impl ListenFilter {
     /// Nothing yet.
     pub fn new() -> Self {
         Self::default()
@@ -60,29 +60,31 @@ impl Filter {
         self
     }
 
-    fn wants(&self, notice: &Notice) -> bool {
+    fn wants(&self, notice: &ServerNotification) -> bool {
         match notice {
-            Notice::ToolsChanged => self.wanted.tools_list_changed == Some(true),
-            Notice::PromptsChanged => self.wanted.prompts_list_changed == Some(true),
-            Notice::ResourcesChanged => self.wanted.resources_list_changed == Some(true),
-            Notice::ResourceUpdated(uri) => self
+            ServerNotification::ToolsChanged => self.wanted.tools_list_changed == Some(true),
+            ServerNotification::PromptsChanged => self.wanted.prompts_list_changed == Some(true),
+            ServerNotification::ResourcesChanged => {
+                self.wanted.resources_list_changed == Some(true)
+            }
+            ServerNotification::ResourceUpdated(uri) => self
                 .wanted
                 .resource_subscriptions
                 .iter()
                 .flatten()
                 .any(|wanted| uri == wanted || uri.starts_with(wanted.as_str())),
-            Notice::Reconnected => true,
+            ServerNotification::Reconnected => true,
             _ => false,
         }
     }
 }
 
-/// Changes, as they are told. After [`Notice::Reconnected`] some may have been missed: read again
+/// Changes, as they are told. After [`ServerNotification::Reconnected`] some may have been missed: read again
 /// what matters.
 #[derive(Debug)]
 pub struct Subscription {
     core: Arc<Core>,
-    filter: Filter,
+    filter: ListenFilter,
     agreed: SubscriptionFilter,
     way: Way,
 }
@@ -90,11 +92,11 @@ pub struct Subscription {
 #[derive(Debug)]
 enum Way {
     Stream(Box<Exchange>),
-    Told(broadcast::Receiver<Notice>),
+    Told(broadcast::Receiver<ServerNotification>),
 }
 
 impl Subscription {
-    pub(crate) async fn open(core: &Arc<Core>, filter: Filter) -> Result<Self> {
+    pub(crate) async fn open(core: &Arc<Core>, filter: ListenFilter) -> Result<Self> {
         // Before anything is asked, so that nothing is missed.
         let told = core.dispatch.notices();
         let here = core.established().await?;
@@ -108,12 +110,12 @@ impl Subscription {
     }
 
     /// What the server agreed to; less than was wanted, maybe.
-    pub fn agreed(&self) -> &SubscriptionFilter {
+    pub fn accepted_filter(&self) -> &SubscriptionFilter {
         &self.agreed
     }
 
     /// The next change, or `None` when the server has ended the subscription or the client has gone.
-    pub async fn next(&mut self) -> Option<Notice> {
+    pub async fn next(&mut self) -> Option<ServerNotification> {
         loop {
             let notice = match &mut self.way {
                 Way::Stream(exchange) => match exchange.next().await {
@@ -125,13 +127,13 @@ impl Subscription {
                     _ => self.reopen().await?,
                 },
                 Way::Told(told) => match told.recv().await {
-                    Ok(Notice::Reconnected) => {
+                    Ok(ServerNotification::Reconnected) => {
                         // The new session knows nothing of what the old one had subscribed to.
                         let _ = subscribe(&self.core, &self.filter).await;
-                        Notice::Reconnected
+                        ServerNotification::Reconnected
                     }
                     Ok(notice) => notice,
-                    Err(broadcast::error::RecvError::Lagged(_)) => Notice::Reconnected,
+                    Err(broadcast::error::RecvError::Lagged(_)) => ServerNotification::Reconnected,
                     Err(broadcast::error::RecvError::Closed) => return None,
                 },
             };
@@ -144,7 +146,7 @@ impl Subscription {
     fn heard(&mut self, message: &Incoming) -> Heard {
         match message.kind() {
             IncomingKind::Notification { method: Some(Method::Cancelled), .. } => Heard::End,
-            IncomingKind::Notification { .. } => match Notice::read(message) {
+            IncomingKind::Notification { .. } => match ServerNotification::read(message) {
                 Some(notice) => {
                     self.core.dispatch.tell(notice.clone());
                     Heard::Notice(notice)
@@ -161,16 +163,16 @@ impl Subscription {
     }
 
     /// Listens again after the stream broke.
-    async fn reopen(&mut self) -> Option<Notice> {
-        for times in 0..self.core.limits().resumptions {
+    async fn reopen(&mut self) -> Option<ServerNotification> {
+        for times in 0..self.core.limits().max_stream_resumptions {
             let wait = PAUSE * (1 << times.min(7));
             tokio::time::sleep(wait + jitter(wait / 4)).await;
             match listen(&self.core, &self.filter).await {
                 Ok((exchange, agreed)) => {
                     self.agreed = agreed;
                     self.way = Way::Stream(Box::new(exchange));
-                    self.core.dispatch.tell(Notice::Reconnected);
-                    return Some(Notice::Reconnected);
+                    self.core.dispatch.tell(ServerNotification::Reconnected);
+                    return Some(ServerNotification::Reconnected);
                 }
                 Err(error) if error.is_transient() => {}
                 Err(_) => return None,
@@ -181,18 +183,18 @@ impl Subscription {
 }
 
 enum Heard {
-    Notice(Notice),
+    Notice(ServerNotification),
     Nothing,
     End,
 }
 
 impl futures_core::Stream for Subscription {
-    type Item = Notice;
+    type Item = ServerNotification;
 
     fn poll_next(
         mut self: Pin<&mut Self>,
         cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Notice>> {
+    ) -> std::task::Poll<Option<ServerNotification>> {
         // Waiting for the next one keeps everything in the subscription, so a future that is made
         // anew for every poll loses nothing but the pause before a reconnection.
         let next = std::pin::pin!(self.next());
@@ -201,11 +203,11 @@ impl futures_core::Stream for Subscription {
 }
 
 /// Opens the stream of a subscription and waits for the server's agreement.
-async fn listen(core: &Arc<Core>, filter: &Filter) -> Result<(Exchange, SubscriptionFilter)> {
+async fn listen(core: &Arc<Core>, filter: &ListenFilter) -> Result<(Exchange, SubscriptionFilter)> {
     let params =
         SubscriptionsListenRequestParams { notifications: filter.wanted.clone(), meta: None };
-    let params =
-        serde_json::to_string(&params).map_err(|error| GaveUp::BadArguments(error.to_string()))?;
+    let params = serde_json::to_string(&params)
+        .map_err(|error| ClientError::BadArguments(error.to_string()))?;
     let here = core.established().await?;
     let request = Outgoing {
         id: Some(core.next_id()),
@@ -240,12 +242,12 @@ async fn listen(core: &Arc<Core>, filter: &Filter) -> Result<(Exchange, Subscrip
     let patience = core.limits().request_timeout;
     match tokio::time::timeout(patience, opening).await {
         Ok(opened) => Ok(opened?),
-        Err(_) => Err(GaveUp::TimedOut(patience).into()),
+        Err(_) => Err(ClientError::TimedOut(patience).into()),
     }
 }
 
 /// Subscribes to resources one by one; lists are told of to everybody.
-async fn subscribe(core: &Arc<Core>, filter: &Filter) -> Result<SubscriptionFilter> {
+async fn subscribe(core: &Arc<Core>, filter: &ListenFilter) -> Result<SubscriptionFilter> {
     let here = core.established().await?;
     let offered = &here.server.capabilities;
     let lists = |changed: Option<Option<bool>>| changed.flatten().filter(|changed| *changed);
@@ -271,7 +273,7 @@ async fn subscribe(core: &Arc<Core>, filter: &Filter) -> Result<SubscriptionFilt
         }
         let params = SubscribeRequestParams { uri: uri.clone(), meta: None };
         let params = serde_json::to_string(&params)
-            .map_err(|error| GaveUp::BadArguments(error.to_string()))?;
+            .map_err(|error| ClientError::BadArguments(error.to_string()))?;
         send(core, &Wanted::new(core, Method::ResourcesSubscribe, params)).await?.result()?;
         agreed.resource_subscriptions.get_or_insert_default().push(uri.clone());
     }

@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use outlive_transport::{
-    client::child::Program,
+    client::child::ChildProcess,
     messages::{Sink, Source},
 };
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -24,11 +24,11 @@ pub enum Target {
     /// A URL: Streamable HTTP of either generation, or HTTP+SSE.
     Url(String),
     /// A program to start, spoken to on its standard input and output.
-    Program(Program),
+    Program(ChildProcess),
     /// A server in this process.
     Server(Server),
     /// A connection that is open already, and cannot be opened again.
-    Open(Opened),
+    Open(OpenedTransport),
 }
 
 impl Target {
@@ -38,12 +38,12 @@ impl Target {
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        Self::Open(Opened::new(Ends::Lines(Box::new(input), Box::new(output))))
+        Self::Open(OpenedTransport::new(Ends::Lines(Box::new(input), Box::new(output))))
     }
 
     /// A transport of your own.
     pub fn messages(source: impl Source + 'static, sink: impl Sink + 'static) -> Self {
-        Self::Open(Opened::new(Ends::Messages(Box::new(source), Box::new(sink))))
+        Self::Open(OpenedTransport::new(Ends::Messages(Box::new(source), Box::new(sink))))
     }
 
     /// How the server is called where it asks something, and by what its tasks are found again.
@@ -69,8 +69,8 @@ impl From<String> for Target {
     }
 }
 
-impl From<Program> for Target {
-    fn from(program: Program) -> Self {
+impl From<ChildProcess> for Target {
+    fn from(program: ChildProcess) -> Self {
         Self::Program(program)
     }
 }
@@ -89,9 +89,9 @@ impl fmt::Debug for Target {
 
 /// A connection that is open already.
 #[derive(Clone)]
-pub struct Opened(Arc<Mutex<Option<Ends>>>);
+pub struct OpenedTransport(Arc<Mutex<Option<Ends>>>);
 
-impl Opened {
+impl OpenedTransport {
     fn new(ends: Ends) -> Self {
         Self(Arc::new(Mutex::new(Some(ends))))
     }
@@ -101,7 +101,7 @@ impl Opened {
     }
 }
 
-impl fmt::Debug for Opened {
+impl fmt::Debug for OpenedTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Opened")
     }

@@ -8,12 +8,12 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{
-    call::{Call, Kind, Params, given, object, sealed},
-    calling::{self, IDEMPOTENCY_KEY},
+    call::{Params, RequestBuilder, RequestKind, given, object, sealed},
     core::{Core, Established},
-    error::{GaveUp, Result},
+    error::{ClientError, Result},
     request::Boxed,
     tasks::TaskHandle,
+    tool_call::{self, IDEMPOTENCY_KEY},
 };
 
 /// Calls a tool and waits for the result.
@@ -95,15 +95,15 @@ pub(crate) fn offers_streaming(core: &Core, here: &Established) -> bool {
     let declared = here.server.capabilities.tasks.as_ref();
     let modes = declared.and_then(|tasks| tasks.pointer("/responses/modes"));
     core.declared.streams
-        && here.era.tasks() == TaskDialect::Asked
+        && here.era.tasks() == TaskDialect::Requested
         && modes.and_then(Value::as_array).is_some_and(|modes| modes.contains(&"streaming".into()))
 }
 
 macro_rules! tool_options {
     ($kind:ty, $tool:ident => $place:expr) => {
-        impl Call<$kind> {
+        impl RequestBuilder<$kind> {
             /// Does not take a task for an answer: a tool that runs only as one is refused.
-            pub fn no_task(mut self) -> Self {
+            pub fn inline(mut self) -> Self {
                 let $tool = &mut self.kind;
                 $place.tasks = Tasks::Never;
                 self
@@ -132,7 +132,7 @@ macro_rules! tool_options {
             }
 
             /// Holds structured content against the schema that the tool has for it.
-            pub fn checked(mut self) -> Self {
+            pub fn validate_output(mut self) -> Self {
                 let $tool = &mut self.kind;
                 $place.is_checked = true;
                 self
@@ -151,7 +151,7 @@ macro_rules! tool_options {
 tool_options!(ToolCall, tool => tool);
 tool_options!(StartTool, tool => tool.0);
 
-impl Call<ToolCall> {
+impl RequestBuilder<ToolCall> {
     /// The structured content, as a type. A tool that failed is an error here.
     ///
     /// # Errors
@@ -159,43 +159,42 @@ impl Call<ToolCall> {
     /// As the call itself, and when there is no such content.
     pub async fn structured<T: DeserializeOwned>(self) -> Result<T> {
         let name = self.kind.name.clone();
-        let result = self.checked().await?;
+        let result = self.validate_output().await?;
         structured(&name, &result)
     }
 }
 
 fn structured<T: DeserializeOwned>(name: &str, result: &CallToolResult) -> Result<T> {
     if result.is_error == Some(true) {
-        let said = super::texts(result);
-        return Err(GaveUp::SchemaViolated(format!("`{name}` failed: {said}")).into());
+        let said = super::result_text(result);
+        return Err(ClientError::SchemaViolated(format!("`{name}` failed: {said}")).into());
     }
-    let content = result
-        .structured_content
-        .as_ref()
-        .ok_or_else(|| GaveUp::SchemaViolated(format!("`{name}` has no structured content")))?;
+    let content = result.structured_content.as_ref().ok_or_else(|| {
+        ClientError::SchemaViolated(format!("`{name}` has no structured content"))
+    })?;
     serde_json::from_str(content.get())
-        .map_err(|error| GaveUp::SchemaViolated(format!("`{name}`: {error}")).into())
+        .map_err(|error| ClientError::SchemaViolated(format!("`{name}`: {error}")).into())
 }
 
 impl sealed::Sealed for ToolCall {}
 impl sealed::Sealed for StartTool {}
 
-impl Kind for ToolCall {
+impl RequestKind for ToolCall {
     type Output = CallToolResult;
 
     fn run(self, call: sealed::Parts) -> Boxed<'static, CallToolResult> {
-        Box::pin(async move { calling::result(&call.core, self, call.waiting).await })
+        Box::pin(async move { tool_call::result(&call.core, self, call.waiting).await })
     }
 }
 
-impl Kind for StartTool {
+impl RequestKind for StartTool {
     type Output = TaskHandle;
 
     fn run(self, call: sealed::Parts) -> Boxed<'static, TaskHandle> {
         Box::pin(async move {
             let tool = self.0.wanting_a_task();
             let cancels = tool.cancels_on_drop;
-            let mut handle = calling::begin(&call.core, tool, call.waiting).await?;
+            let mut handle = tool_call::begin(&call.core, tool, call.waiting).await?;
             handle.set_cancel_on_drop(cancels);
             Ok(handle)
         })

@@ -5,7 +5,7 @@
 
 use std::{fmt, sync::Arc};
 
-use outlive_protocol::{Fault, Principal, Scopes};
+use outlive_protocol::{Principal, ProtocolError, Scopes};
 
 /// What all builders say of who may know of what they make, and who may use it.
 macro_rules! access_setters {
@@ -21,7 +21,7 @@ macro_rules! access_setters {
 
         /// Needs these scopes, all of them: a call without them is refused, and the client is told which
         /// to ask for. It is not in the lists of callers who lack one; see also
-        /// [`listed_always`](Self::listed_always). The local user, on stdio, needs none.
+        /// [`always_listed`](Self::always_listed). The local user, on stdio, needs none.
         pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
             self.$($access).+.need(scopes);
             self
@@ -29,7 +29,7 @@ macro_rules! access_setters {
 
         /// Is in the lists also of callers who lack a scope for it, so that their clients can ask for
         /// that when it is used.
-        pub fn listed_always(mut self) -> Self {
+        pub fn always_listed(mut self) -> Self {
             self.$($access).+.list_always();
             self
         }
@@ -73,10 +73,10 @@ impl Access {
     }
 
     /// Whether this caller, for whom it exists, may use it.
-    pub(super) fn check(&self, principal: &Principal) -> Result<(), Fault> {
+    pub(super) fn check(&self, principal: &Principal) -> Result<(), ProtocolError> {
         match principal.may(&self.needed) {
             true => Ok(()),
-            false => Err(Fault::MissingScopes { needed: self.needed.clone() }),
+            false => Err(ProtocolError::MissingScopes { required: self.needed.clone() }),
         }
     }
 }

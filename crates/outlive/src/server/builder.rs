@@ -9,7 +9,8 @@ use std::{
 };
 
 use outlive_protocol::{
-    Call, Change, Clock, Limits, Notice, Outcome, Profile, Seal, Session, era::Eras,
+    Call, Change, ClientNotification, Clock, Limits, Outcome, Profile, Seal, Session,
+    era::VersionSet,
 };
 use outlive_transport::TokioClock;
 use outlive_wire::{CacheHints, CacheScope, Icon, Implementation, JsonObject, Meta};
@@ -23,7 +24,7 @@ use super::{
     custom::{self, CustomMethod, NoticeHandler},
     durable::{Rehearsed, UsedRounds},
     handler::Handler,
-    layer::{BoxCall, BoxError, Layers},
+    layer::{BoxCallService, BoxError, Layers},
     metrics::Counters,
     output::IntoRawResult,
     registry::{Notifier, Registry},
@@ -61,7 +62,7 @@ pub struct ServerBuilder {
     replays: bool,
     rehearsal: Option<Arc<Rehearsed>>,
     tasks: Option<TaskConfig>,
-    eras: Eras,
+    eras: VersionSet,
     clock: Arc<dyn Clock>,
     debounce: Duration,
     stamp_identity: bool,
@@ -97,7 +98,7 @@ impl ServerBuilder {
             replays: false,
             rehearsal: None,
             tasks: None,
-            eras: Eras::default(),
+            eras: VersionSet::default(),
             clock: Arc::new(TokioClock::new()),
             debounce: DEBOUNCE,
             stamp_identity: true,
@@ -119,7 +120,7 @@ impl ServerBuilder {
     }
 
     /// Where to read about it.
-    pub fn website(mut self, url: impl Into<String>) -> Self {
+    pub fn website_url(mut self, url: impl Into<String>) -> Self {
         self.info.website_url = Some(url.into());
         self
     }
@@ -174,38 +175,38 @@ impl ServerBuilder {
     }
 
     /// Offers tools though there may be none at first, because some will be added.
-    pub fn offer_tools(mut self) -> Self {
+    pub fn advertise_tools(mut self) -> Self {
         self.offers.tools = true;
         self
     }
 
     /// Offers resources though there may be none at first, because some will be added.
-    pub fn offer_resources(mut self) -> Self {
+    pub fn advertise_resources(mut self) -> Self {
         self.offers.resources = true;
         self
     }
 
     /// Offers prompts though there may be none at first, because some will be added.
-    pub fn offer_prompts(mut self) -> Self {
+    pub fn advertise_prompts(mut self) -> Self {
         self.offers.prompts = true;
         self
     }
 
-    /// Does not let clients subscribe to single resources.
-    pub fn without_subscriptions(mut self) -> Self {
-        self.offers.subscriptions = false;
+    /// Whether clients may subscribe to single resources; on by default.
+    pub fn subscriptions(mut self, enabled: bool) -> Self {
+        self.offers.subscriptions = enabled;
         self
     }
 
-    /// Lets handlers send log lines to clients that ask for them. Off by default: the protocol
-    /// has deprecated it, and `tracing` is better for your own logs.
-    pub fn logging(mut self) -> Self {
-        self.logging = true;
+    /// Whether handlers may send log messages to clients that ask for them. Off by default: the
+    /// protocol has deprecated it, and `tracing` is better for your own logs.
+    pub fn logging(mut self, enabled: bool) -> Self {
+        self.logging = enabled;
         self
     }
 
     /// How long clients may keep lists, and the contents of resources that do not say otherwise.
-    pub fn cache(mut self, cache: CacheHints) -> Self {
+    pub fn default_cache_hints(mut self, cache: CacheHints) -> Self {
         self.cache = cache;
         self
     }
@@ -224,7 +225,7 @@ impl ServerBuilder {
 
     /// Handles a method yourself: one of your own, or one of the specification instead of us. The
     /// handler takes `RawParams`, or `Args<T>` read from the parameters, and returns an object.
-    pub fn method<M, H>(mut self, name: &str, handler: H) -> Self
+    pub fn custom_method<M, H>(mut self, name: &str, handler: H) -> Self
     where
         H: Handler<M>,
         H::Output: IntoRawResult,
@@ -240,7 +241,7 @@ impl ServerBuilder {
     pub fn on_notification(
         mut self,
         name: &str,
-        handle: impl Fn(&Notice<'_>) + Send + Sync + 'static,
+        handle: impl Fn(&ClientNotification<'_>) + Send + Sync + 'static,
     ) -> Self {
         self.notices.insert(name.into(), Box::new(handle));
         self
@@ -250,7 +251,7 @@ impl ServerBuilder {
     /// wrapped where the HTTP service is mounted.
     pub fn layer<L>(mut self, layer: L) -> Self
     where
-        L: Layer<BoxCall> + Send + 'static,
+        L: Layer<BoxCallService> + Send + 'static,
         L::Service: Service<Arc<Call>, Response = Outcome> + Clone + Send + 'static,
         <L::Service as Service<Arc<Call>>>::Error: Into<BoxError>,
         <L::Service as Service<Arc<Call>>>::Future: Send + 'static,
@@ -287,14 +288,14 @@ impl ServerBuilder {
 
     /// How often each caller may come back to a call without an answer to what was asked, or with
     /// a state that cannot be opened. Once a second by default, after thirty at once.
-    pub fn rate_limit_rounds_in_vain(mut self, limit: RateLimit) -> Self {
+    pub fn rate_limit_invalid_rounds(mut self, limit: RateLimit) -> Self {
         self.rounds_in_vain = limit;
         self
     }
 
     /// Remembers in this process which rounds of calls have been used, for tools that are
-    /// [`single_use`](Tool::single_use). Other replicas do not know of it.
-    pub fn remember_rounds(mut self) -> Self {
+    /// [`single_use`](Tool::single_use_request_state). Other replicas do not know of it.
+    pub fn track_used_request_states(mut self) -> Self {
         self.used_rounds = Some(UsedRounds::default());
         self
     }
@@ -302,7 +303,7 @@ impl ServerBuilder {
     /// Runs every handler that takes `Durable` again from the top whenever one of its questions is
     /// answered, on every revision: what would break on 2026-07-28 or after a crash breaks at the
     /// author's desk. For development.
-    pub fn replay_at_questions(mut self) -> Self {
+    pub fn replay_on_input(mut self) -> Self {
         self.replays = true;
         self
     }
@@ -329,14 +330,14 @@ impl ServerBuilder {
         self
     }
 
-    /// Does not repeat the server's name and version in every result.
-    pub fn without_identity_in_results(mut self) -> Self {
-        self.stamp_identity = false;
+    /// Whether every result repeats the server's name and version; on by default.
+    pub fn server_info_in_results(mut self, enabled: bool) -> Self {
+        self.stamp_identity = enabled;
         self
     }
 
     /// How long changes of a list are gathered before clients are told.
-    pub fn debounce(mut self, pause: Duration) -> Self {
+    pub fn list_changed_debounce(mut self, pause: Duration) -> Self {
         self.debounce = pause;
         self
     }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, future::ready, sync::Arc};
 
-use outlive_protocol::{Answer, Call, Fault, Outcome, Work};
+use outlive_protocol::{Call, CallFuture, MethodResult, Outcome, ProtocolError};
 use outlive_wire::{CompleteRequestParams, CompleteResult, Completion, CompletionReference};
 
 use super::{
@@ -17,7 +17,7 @@ use super::{
 /// The specification's bound on what one answer may hold.
 const MOST: usize = 100;
 
-type Completer = Arc<dyn Fn(Cx) -> Work + Send + Sync>;
+type Completer = Arc<dyn Fn(Cx) -> CallFuture + Send + Sync>;
 
 /// The completers of one prompt or template, by argument.
 #[derive(Clone, Default)]
@@ -31,14 +31,16 @@ impl Completers {
     pub(super) fn add<M, H>(&mut self, argument: &str, handler: H)
     where
         H: Handler<M>,
-        H::Output: IntoSuggestions,
+        H::Output: IntoCompletion,
     {
-        let complete = move |cx: Cx| -> Work {
+        let complete = move |cx: Cx| -> CallFuture {
             match handler.start(&cx) {
                 Ok(future) => Box::pin(async move { finish(future.await) }),
                 Err(rejection) => Box::pin(ready(Err(match rejection.0 {
                     RejectionKind::Refused(fault) => fault,
-                    RejectionKind::Arguments(error) => Fault::invalid_params(error.to_string()),
+                    RejectionKind::Arguments(error) => {
+                        ProtocolError::invalid_params(error.to_string())
+                    }
                 }))),
             }
         };
@@ -69,14 +71,14 @@ impl Completers {
 /// What a user has typed so far: take it as an argument of a completer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Partial {
+pub struct CompletionInput {
     /// The beginning of the value.
     pub value: String,
     /// The arguments that have been filled in already.
     pub others: BTreeMap<String, String>,
 }
 
-impl Extract for Partial {
+impl Extract for CompletionInput {
     fn extract(cx: &Cx) -> Result<Self, Rejection> {
         let params = read(cx.call())?;
         let others = params.context.and_then(|context| context.arguments).unwrap_or_default();
@@ -86,7 +88,7 @@ impl Extract for Partial {
 
 /// Answers `completion/complete`. An argument without a completer has no suggestions; an unknown
 /// prompt, template or argument is refused.
-pub(super) fn complete(core: &Arc<Core>, call: Arc<Call>) -> Work {
+pub(super) fn complete(core: &Arc<Core>, call: Arc<Call>) -> CallFuture {
     match find(core, &call) {
         Ok(Some(completer)) => completer(Cx::new(call, Arc::clone(core), Arguments::Params)),
         Ok(None) => Box::pin(ready(finish(Vec::<String>::new()))),
@@ -94,19 +96,20 @@ pub(super) fn complete(core: &Arc<Core>, call: Arc<Call>) -> Work {
     }
 }
 
-fn find(core: &Core, call: &Call) -> Result<Option<Completer>, Fault> {
+fn find(core: &Core, call: &Call) -> Result<Option<Completer>, ProtocolError> {
     let params = read(call)?;
     let argument = &params.argument.name;
     let unknown =
-        |what: &str| Fault::invalid_params(format!("{what} has no argument `{argument}`"));
+        |what: &str| ProtocolError::invalid_params(format!("{what} has no argument `{argument}`"));
     match &params.reference {
         CompletionReference::Prompt(prompt) => {
             let name = &prompt.name;
-            let entry =
-                core.prompts.get(name, call.principal()).ok_or_else(|| Fault::UnknownPrompt {
+            let entry = core.prompts.get(name, call.principal()).ok_or_else(|| {
+                ProtocolError::UnknownPrompt {
                     name: name.clone(),
-                    meant: core.prompts.close_to(name, call.principal()),
-                })?;
+                    suggestion: core.prompts.close_to(name, call.principal()),
+                }
+            })?;
             entry.access().check(call.principal())?;
             let known = entry.info.arguments.iter().flatten().any(|known| known.name == *argument);
             known
@@ -123,25 +126,30 @@ fn find(core: &Core, call: &Call) -> Result<Option<Completer>, Fault> {
                 Some(entry) if entry.has_variable(argument) => Ok(entry.completers.get(argument)),
                 Some(_) => Err(unknown(&format!("resource template `{uri}`"))),
                 None if core.resources.get(uri, call.principal()).is_some() => Ok(None),
-                None => Err(Fault::invalid_params(format!("unknown resource template `{uri}`"))),
+                None => {
+                    Err(ProtocolError::invalid_params(format!("unknown resource template `{uri}`")))
+                }
             }
         }
-        _ => Err(Fault::invalid_params("`ref.type` must be `ref/prompt` or `ref/resource`")),
+        _ => {
+            Err(ProtocolError::invalid_params("`ref.type` must be `ref/prompt` or `ref/resource`"))
+        }
     }
 }
 
-fn read(call: &Call) -> Result<CompleteRequestParams, Fault> {
+fn read(call: &Call) -> Result<CompleteRequestParams, ProtocolError> {
     serde_json::from_str(call.params())
-        .map_err(|error| Fault::invalid_params(format!("`params`: {error}")))
+        .map_err(|error| ProtocolError::invalid_params(format!("`params`: {error}")))
 }
 
-fn finish(suggested: impl IntoSuggestions) -> Result<Outcome, Fault> {
-    let mut values =
-        suggested.into_suggestions().map_err(|error| error.into_fault(|| Fault::Internal))?;
+fn finish(suggested: impl IntoCompletion) -> Result<Outcome, ProtocolError> {
+    let mut values = suggested
+        .into_suggestions()
+        .map_err(|error| error.into_fault(|| ProtocolError::Internal))?;
     let total = values.len();
     values.truncate(MOST);
     let completion = Completion { values, total: Some(total as u64), has_more: Some(total > MOST) };
-    Ok(Outcome::Complete(Answer::Completion(CompleteResult { completion, meta: None })))
+    Ok(Outcome::Complete(MethodResult::Completion(CompleteResult { completion, meta: None })))
 }
 
 /// Something a completer can return: suggestions, best first.
@@ -149,7 +157,7 @@ fn finish(suggested: impl IntoSuggestions) -> Result<Outcome, Fault> {
     message = "a completer cannot return `{Self}`",
     note = "return a `Vec<String>`, also in a `Result`"
 )]
-pub trait IntoSuggestions: Send + 'static {
+pub trait IntoCompletion: Send + 'static {
     /// Makes the suggestions.
     ///
     /// # Errors
@@ -158,19 +166,19 @@ pub trait IntoSuggestions: Send + 'static {
     fn into_suggestions(self) -> Result<Vec<String>>;
 }
 
-impl IntoSuggestions for Vec<String> {
+impl IntoCompletion for Vec<String> {
     fn into_suggestions(self) -> Result<Vec<String>> {
         Ok(self)
     }
 }
 
-impl IntoSuggestions for Vec<&'static str> {
+impl IntoCompletion for Vec<&'static str> {
     fn into_suggestions(self) -> Result<Vec<String>> {
         Ok(self.into_iter().map(str::to_owned).collect())
     }
 }
 
-impl<T: IntoSuggestions, E: Into<Error> + Send + 'static> IntoSuggestions for Result<T, E> {
+impl<T: IntoCompletion, E: Into<Error> + Send + 'static> IntoCompletion for Result<T, E> {
     fn into_suggestions(self) -> Result<Vec<String>> {
         self.map_err(Into::into)?.into_suggestions()
     }

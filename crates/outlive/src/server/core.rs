@@ -16,7 +16,8 @@ use std::{
 };
 
 use outlive_protocol::{
-    Call, Completed, Fault, Notice, Profile, Service, Session, SessionKeeper, Work,
+    Call, CallFuture, ClientNotification, CompletionOutcome, Profile, ProtocolError, Service,
+    Session, SessionStore,
 };
 use outlive_wire::{CacheHints, JsonObject, RawJson};
 
@@ -24,7 +25,7 @@ use super::{
     RateLimit,
     custom::{CustomMethod, NoticeHandler},
     durable::{Rehearsed, Token, UsedRounds},
-    extract::Needs,
+    extract::HandlerRequirements,
     layer::CallStack,
     metrics::Counters,
     prompt::PromptEntry,
@@ -95,7 +96,7 @@ impl Core {
     }
 
     /// Whether everything is there that a handler's arguments need.
-    pub(super) fn check_needs(&self, needs: &Needs) -> Result<(), String> {
+    pub(super) fn check_needs(&self, needs: &HandlerRequirements) -> Result<(), String> {
         match needs.states.iter().find(|(id, _)| !self.states.contains_key(id)) {
             None => Ok(()),
             Some((_, name)) => Err(format!(
@@ -109,7 +110,7 @@ impl Core {
         &self,
         tool: &ToolEntry,
         call: &Call,
-    ) -> Result<Option<Vec<Permit>>, Fault> {
+    ) -> Result<Option<Vec<Permit>>, ProtocolError> {
         let limits =
             [(&self.callers, true), (tool.limit_of_all(), false), (tool.limit_of_each(), true)];
         if limits.iter().all(|(throttle, _)| throttle.is_none()) {
@@ -120,7 +121,7 @@ impl Core {
         for (throttle, per_caller) in limits {
             let Some(throttle) = throttle else { continue };
             let key = if per_caller { caller_key(call) } else { String::new() };
-            let permit = throttle.enter(&key, now).map_err(|busy| Fault::OverLimit {
+            let permit = throttle.enter(&key, now).map_err(|busy| ProtocolError::OverLimit {
                 limit: busy.what.name(per_caller).into(),
                 retry_after: busy.retry_after,
             })?;
@@ -132,7 +133,7 @@ impl Core {
 
 /// Whom a limit counts: the principal, and for callers without a name their address.
 pub(super) fn caller_key(call: &Call) -> String {
-    match (call.principal().is_anonymous(), call.peer()) {
+    match (call.principal().is_anonymous(), call.peer_addr()) {
         (true, Some(peer)) => network(peer),
         _ => call.principal().key().to_owned(),
     }
@@ -176,14 +177,14 @@ impl Service for Core {
         self.methods.contains_key(name)
     }
 
-    fn start(self: Arc<Self>, call: Arc<Call>) -> Work {
+    fn start(self: Arc<Self>, call: Arc<Call>) -> CallFuture {
         match &self.layers {
             None => router::route(&self, call),
             Some(layers) => layers.start(call),
         }
     }
 
-    fn notified(&self, notice: Notice<'_>) {
+    fn notified(&self, notice: ClientNotification<'_>) {
         if let Some(handler) = self.notices.get(notice.name) {
             contain("a handler of notifications", || handler(&notice));
         }
@@ -199,8 +200,8 @@ impl Service for Core {
         self.on_close.iter().for_each(|hook| contain("a hook of sessions", || hook(session)));
     }
 
-    fn keeper(&self) -> Option<&dyn SessionKeeper> {
-        self.session_notes().map(|notes| notes as &dyn SessionKeeper)
+    fn keeper(&self) -> Option<&dyn SessionStore> {
+        self.session_notes().map(|notes| notes as &dyn SessionStore)
     }
 
     fn knows_token(&self, token: &str) -> bool {
@@ -211,12 +212,12 @@ impl Service for Core {
         self: Arc<Self>,
         token: &str,
         value: RawJson,
-    ) -> Pin<Box<dyn Future<Output = Completed> + Send>> {
+    ) -> Pin<Box<dyn Future<Output = CompletionOutcome> + Send>> {
         let token = Token::open(&self, token);
         Box::pin(async move {
             match token {
                 Some(token) => self.answer_from_outside(token, value).await,
-                None => Completed::Unknown,
+                None => CompletionOutcome::Unknown,
             }
         })
     }

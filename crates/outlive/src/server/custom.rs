@@ -3,17 +3,19 @@
 
 use std::{future::ready, sync::Arc};
 
-use outlive_protocol::{Answer, Call, Fault, Notice, Outcome, Work};
+use outlive_protocol::{
+    Call, CallFuture, ClientNotification, MethodResult, Outcome, ProtocolError,
+};
 
 use super::{
     Cx, core::Core, cx::Arguments, extract::RejectionKind, handler::Handler, output::IntoRawResult,
 };
 
 /// A method of the application's own.
-pub(super) type CustomMethod = Box<dyn Fn(&Arc<Core>, Arc<Call>) -> Work + Send + Sync>;
+pub(super) type CustomMethod = Box<dyn Fn(&Arc<Core>, Arc<Call>) -> CallFuture + Send + Sync>;
 
 /// What the application does when a notification comes.
-pub(super) type NoticeHandler = Box<dyn Fn(&Notice<'_>) + Send + Sync>;
+pub(super) type NoticeHandler = Box<dyn Fn(&ClientNotification<'_>) + Send + Sync>;
 
 pub(super) fn method<M, H>(handler: H) -> CustomMethod
 where
@@ -25,14 +27,16 @@ where
         match handler.start(&cx) {
             Ok(future) => Box::pin(async move {
                 match future.await.into_raw_result() {
-                    Ok(raw) => Ok(Outcome::Complete(Answer::Raw(raw))),
-                    Err(error) => Err(error.into_fault(|| Fault::invalid_params("not found"))),
+                    Ok(raw) => Ok(Outcome::Complete(MethodResult::Raw(raw))),
+                    Err(error) => {
+                        Err(error.into_fault(|| ProtocolError::invalid_params("not found")))
+                    }
                 }
             }),
             Err(rejection) => Box::pin(ready(Err(match rejection.0 {
                 RejectionKind::Refused(fault) => fault,
                 RejectionKind::Arguments(error) => {
-                    Fault::invalid_params(format!("`params`: {error}"))
+                    ProtocolError::invalid_params(format!("`params`: {error}"))
                 }
             }))),
         }

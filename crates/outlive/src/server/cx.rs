@@ -2,7 +2,7 @@
 
 use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
-use outlive_protocol::{Call, Fault, Notify, Principal, Progress, Session};
+use outlive_protocol::{Call, Notify, Principal, Progress, ProtocolError, Session};
 use outlive_wire::{ClientCapabilities, Implementation, LoggingLevel, Meta, RawJson};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, value::to_raw_value};
@@ -46,7 +46,7 @@ impl Cx {
     /// too fast is held back and the newest is sent. An empty message is none.
     ///
     /// Where a task cannot say so, on 2026-07-28 or to a client that gave no token, it becomes what
-    /// the task is doing: `packing (3 of 10)`; see [`Cx::status`].
+    /// the task is doing: `packing (3 of 10)`; see [`Cx::set_status_message`].
     pub fn progress(&self, done: f64, total: impl Into<Option<f64>>, message: impl Into<String>) {
         let durability = self.call.attached::<Durability>();
         if self.call.progress_token().is_none() && durability.is_none() {
@@ -69,15 +69,15 @@ impl Cx {
 
     /// Sends a line of log to the client, if it wants lines of this level. Never put secrets in.
     pub fn log(&self, level: LoggingLevel, data: impl Serialize) {
-        self.log_from(None, level, data);
+        self.write_log(None, level, data);
     }
 
     /// As [`Cx::log`], with the name of who says it.
-    pub fn log_as(&self, logger: &str, level: LoggingLevel, data: impl Serialize) {
-        self.log_from(Some(logger), level, data);
+    pub fn log_from(&self, logger: &str, level: LoggingLevel, data: impl Serialize) {
+        self.write_log(Some(logger), level, data);
     }
 
-    fn log_from(&self, logger: Option<&str>, level: LoggingLevel, data: impl Serialize) {
+    fn write_log(&self, logger: Option<&str>, level: LoggingLevel, data: impl Serialize) {
         if !self.core.logging || self.call.log_level().is_none_or(|lowest| level < lowest) {
             return;
         }
@@ -103,8 +103,8 @@ impl Cx {
 
     /// Closes the connection but not the call: a client that can resume comes back after `retry`
     /// and gets the rest. Does nothing where that cannot be.
-    pub fn disconnect(&self, retry: Duration) {
-        if self.call.era().numbering() != outlive_protocol::era::Numbering::None {
+    pub fn close_stream(&self, retry: Duration) {
+        if self.call.era().numbering() != outlive_protocol::era::EventIdMode::None {
             self.say(Notify::Detach { retry });
         }
     }
@@ -116,10 +116,10 @@ impl Cx {
 
     /// Says what the work is doing, in words, to whoever looks at its task: the status message of
     /// the protocol. It may reach a user or a model. Where the call is no task, nobody looks.
-    pub fn status(&self, message: impl Into<String>) {
+    pub fn set_status_message(&self, message: impl Into<String>) {
         let message = message.into();
         if let Some(durability) = self.call.attached::<Durability>() {
-            durability.journal.say(message);
+            durability.journal.set_status_message(message);
         }
     }
 
@@ -183,16 +183,16 @@ impl Cx {
     /// # Errors
     ///
     /// When one is missing. Return it: the client learns what to declare.
-    pub fn require(&self, capabilities: &Value) -> Result<()> {
+    pub fn require_capabilities(&self, capabilities: &Value) -> Result<()> {
         let declared: Value = serde_json::from_str(self.call.client_capabilities())?;
         if contains(&declared, capabilities) {
             return Ok(());
         }
-        Err(Fault::MissingCapability { required: to_raw_value(capabilities)? }.into())
+        Err(ProtocolError::MissingCapability { required: to_raw_value(capabilities)? }.into())
     }
 
     /// The head of the HTTP request, if the call came over HTTP.
-    pub fn http(&self) -> Option<&http::request::Parts> {
+    pub fn http_parts(&self) -> Option<&http::request::Parts> {
         self.call.http()
     }
 
@@ -216,7 +216,7 @@ impl Cx {
     }
 
     pub(super) fn say(&self, notify: Notify) {
-        self.call.port().say(notify, self.core.profile.limits.queued_notifications);
+        self.call.port().send(notify, self.core.profile.limits.max_queued_notifications);
     }
 
     /// The arguments as `T`.
@@ -228,7 +228,7 @@ impl Cx {
             Arguments::Params => self.call.params(),
             Arguments::Text(texts) => {
                 return text_args::decode(texts).map_err(|error| {
-                    Unreadable::Refused(Fault::invalid_params(format!(
+                    Unreadable::Refused(ProtocolError::invalid_params(format!(
                         "`params.arguments`: {error}"
                     )))
                 });
@@ -255,7 +255,7 @@ pub(super) enum Unreadable {
     /// They do not fit the type.
     Json(serde_json::Error),
     /// The request is refused for them.
-    Refused(Fault),
+    Refused(ProtocolError),
 }
 
 /// Whether every member of `wanted` is in `declared`.

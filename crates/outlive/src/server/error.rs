@@ -1,12 +1,12 @@
 //! What handlers fail with.
 //!
 //! A tool that ran and failed is a *result* that its model can read; a request that we refuse is a
-//! [`Fault`]. Handlers return this type for both, and `?` on a foreign error makes the first.
+//! [`ProtocolError`]. Handlers return this type for both, and `?` on a foreign error makes the first.
 
 use std::{any::Any, fmt, time::Duration};
 
-use outlive_protocol::Fault;
-use outlive_tasks::Failure;
+use outlive_protocol::ProtocolError;
+use outlive_tasks::StepFailure;
 use outlive_wire::{ErrorObject, code};
 
 use super::DurableError;
@@ -28,7 +28,7 @@ enum Kind {
     /// There is no such thing.
     NotFound,
     /// The request is refused.
-    Refused(Fault),
+    Refused(ProtocolError),
     /// A step, a question or a timer has no value.
     Durable(DurableError),
 }
@@ -50,17 +50,17 @@ impl Error {
 
     /// The parameters do not fit. Also of a tool this is an error of the protocol, not a result.
     pub fn invalid_params(message: impl Into<String>) -> Self {
-        Self::of(Kind::Refused(Fault::InvalidParams(message.into().into())))
+        Self::of(Kind::Refused(ProtocolError::InvalidParams(message.into().into())))
     }
 
     /// A refusal with a code of your own, outside of -32768 to -32000, which the protocol reserves.
     pub fn with_code(code: i32, message: impl Into<String>) -> Self {
         if (-32768..=-32000).contains(&code) {
             let cause = format_args!("{code} is a reserved code: {}", message.into());
-            return Self::of(Kind::Refused(Fault::internal(cause)));
+            return Self::of(Kind::Refused(ProtocolError::internal(cause)));
         }
         let error = ErrorObject { code, message: message.into(), data: None };
-        Self::of(Kind::Refused(Fault::Custom(error)))
+        Self::of(Kind::Refused(ProtocolError::Custom(error)))
     }
 
     /// Marks a failure that trying again would not change. A step that fails with it is not tried
@@ -77,7 +77,7 @@ impl Error {
     }
 
     /// Why a step, a question or a timer has no value, if it is that.
-    pub fn durable(&self) -> Option<&DurableError> {
+    pub fn durable_error(&self) -> Option<&DurableError> {
         match &*self.kind {
             Kind::Durable(error) => Some(error),
             _ => None,
@@ -86,32 +86,32 @@ impl Error {
 
     /// Whether it says that the user said no to a question.
     pub fn is_declined(&self) -> bool {
-        matches!(self.durable(), Some(DurableError::Declined { .. }))
+        matches!(self.durable_error(), Some(DurableError::Declined { .. }))
     }
 
     /// Whether it says that the task was cancelled: nothing more of it begins.
     pub fn is_task_cancelled(&self) -> bool {
-        matches!(self.durable(), Some(DurableError::TaskCancelled { .. }))
+        matches!(self.durable_error(), Some(DurableError::TaskCancelled { .. }))
     }
 
     /// Whether it says that the user closed a question without a word.
-    pub fn is_dismissed(&self) -> bool {
-        matches!(self.durable(), Some(DurableError::Cancelled { .. }))
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self.durable_error(), Some(DurableError::Cancelled { .. }))
     }
 
     /// What is recorded of a permanent failure.
-    pub(super) fn to_failure(&self) -> Option<Failure> {
+    pub(super) fn to_failure(&self) -> Option<StepFailure> {
         let code = match &*self.kind {
-            Kind::Refused(Fault::Custom(error)) => Some(error.code),
-            Kind::Refused(Fault::InvalidParams(_)) => Some(code::INVALID_PARAMS),
+            Kind::Refused(ProtocolError::Custom(error)) => Some(error.code),
+            Kind::Refused(ProtocolError::InvalidParams(_)) => Some(code::INVALID_PARAMS),
             _ => None,
         };
-        self.permanent.then(|| Failure { message: self.to_string(), code })
+        self.permanent.then(|| StepFailure { message: self.to_string(), code })
     }
 
     /// The failure that is recorded.
-    pub(super) fn from_failure(failure: Failure) -> Self {
-        let Failure { message, code } = failure;
+    pub(super) fn from_failure(failure: StepFailure) -> Self {
+        let StepFailure { message, code } = failure;
         let error = match code {
             None => Self::new(message),
             Some(code::INVALID_PARAMS) => Self::invalid_params(message),
@@ -121,9 +121,9 @@ impl Error {
     }
 
     /// As a refusal, where a failure is nothing that the caller can read as a result.
-    pub(super) fn into_fault(self, not_found: impl FnOnce() -> Fault) -> Fault {
+    pub(super) fn into_fault(self, not_found: impl FnOnce() -> ProtocolError) -> ProtocolError {
         match *self.kind {
-            Kind::Failed(cause) => Fault::internal(cause),
+            Kind::Failed(cause) => ProtocolError::internal(cause),
             Kind::NotFound => not_found(),
             Kind::Refused(fault) => fault,
             Kind::Durable(error) => durable_fault(error),
@@ -131,13 +131,13 @@ impl Error {
     }
 
     /// As the text of a tool's failed result, or as a refusal.
-    pub(super) fn into_tool_error(self) -> std::result::Result<String, Fault> {
+    pub(super) fn into_tool_error(self) -> std::result::Result<String, ProtocolError> {
         match *self.kind {
             Kind::Failed(message) => Ok(message),
             Kind::NotFound => Ok("not found".into()),
             Kind::Refused(fault) => Err(fault),
             Kind::Durable(DurableError::MissingCapability { required, .. }) => {
-                Err(Fault::MissingCapability { required })
+                Err(ProtocolError::MissingCapability { required })
             }
             Kind::Durable(DurableError::NoCapacity { capacity }) => Err(over_limit(capacity)),
             Kind::Durable(error) => Ok(error.to_string()),
@@ -148,33 +148,37 @@ impl Error {
 /// When it is worth trying again to get a permit.
 const RETRY_CAPACITY: Duration = Duration::from_secs(1);
 
-fn over_limit(limit: String) -> Fault {
-    Fault::OverLimit { limit: limit.into(), retry_after: RETRY_CAPACITY }
+fn over_limit(limit: String) -> ProtocolError {
+    ProtocolError::OverLimit { limit: limit.into(), retry_after: RETRY_CAPACITY }
 }
 
 /// What a user or a client did is told to the client; what the handler did wrong is in the log.
-fn durable_fault(error: DurableError) -> Fault {
+fn durable_fault(error: DurableError) -> ProtocolError {
     /// The code that the specification suggests for a user who says no.
     const REJECTED: i32 = -1;
     match error {
-        DurableError::MissingCapability { required, .. } => Fault::MissingCapability { required },
+        DurableError::MissingCapability { required, .. } => {
+            ProtocolError::MissingCapability { required }
+        }
         DurableError::NoCapacity { capacity } => over_limit(capacity),
         DurableError::Declined { .. }
         | DurableError::Cancelled { .. }
         | DurableError::TimedOut { .. }
-        | DurableError::Refused { .. }
-        | DurableError::GaveUp { .. }
-        | DurableError::TooManyRounds { .. } => {
-            Fault::Custom(ErrorObject { code: REJECTED, message: error.to_string(), data: None })
-        }
-        _ => Fault::internal(error),
+        | DurableError::ClientError { .. }
+        | DurableError::TooManyRounds { .. }
+        | DurableError::InvalidResponse { .. } => ProtocolError::Custom(ErrorObject {
+            code: REJECTED,
+            message: error.to_string(),
+            data: None,
+        }),
+        _ => ProtocolError::internal(error),
     }
 }
 
-/// Any error becomes a failure with its text and those of its causes; a [`Fault`] stays a refusal.
+/// Any error becomes a failure with its text and those of its causes; a [`ProtocolError`] stays a refusal.
 impl<E: std::error::Error + Send + Sync + 'static> From<E> for Error {
     fn from(error: E) -> Self {
-        if let Some(fault) = (&error as &dyn Any).downcast_ref::<Fault>() {
+        if let Some(fault) = (&error as &dyn Any).downcast_ref::<ProtocolError>() {
             return Self::of(Kind::Refused(fault.clone()));
         }
         if let Some(error) = (&error as &dyn Any).downcast_ref::<DurableError>() {

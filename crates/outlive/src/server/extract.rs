@@ -2,7 +2,7 @@
 
 use std::{any::TypeId, ops::Deref, sync::Arc};
 
-use outlive_protocol::{Fault, Principal, Session};
+use outlive_protocol::{Principal, ProtocolError, Session};
 use outlive_wire::RawJson;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -29,7 +29,7 @@ pub trait Extract: Sized + Send + 'static {
     fn extract(cx: &Cx) -> Result<Self, Rejection>;
 
     /// Tells what the argument needs, when the handler is registered.
-    fn describe(_needs: &mut Needs) {}
+    fn requirements(_needs: &mut HandlerRequirements) {}
 }
 
 /// Why an argument could not be made.
@@ -41,18 +41,18 @@ pub(super) enum RejectionKind {
     /// The client's arguments do not fit the type.
     Arguments(serde_json::Error),
     /// The request is refused.
-    Refused(Fault),
+    Refused(ProtocolError),
 }
 
-impl From<Fault> for Rejection {
-    fn from(fault: Fault) -> Self {
+impl From<ProtocolError> for Rejection {
+    fn from(fault: ProtocolError) -> Self {
         Self(RejectionKind::Refused(fault))
     }
 }
 
 /// What the arguments of a handler need, gathered when it is registered.
 #[derive(Debug, Default)]
-pub struct Needs {
+pub struct HandlerRequirements {
     pub(super) input: Option<Result<Schema, SchemaError>>,
     pub(super) states: Vec<(TypeId, &'static str)>,
     /// Whether the handler may ask its client, and so may run again.
@@ -74,7 +74,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> Extract for Args<T> {
         })
     }
 
-    fn describe(needs: &mut Needs) {
+    fn requirements(needs: &mut HandlerRequirements) {
         needs.input = Some(Schema::of_input::<T>());
     }
 }
@@ -107,12 +107,14 @@ impl<T: Send + Sync + 'static> Extract for State<T> {
         // checked as they come.
         cx.core().state::<T>().map(State).ok_or_else(|| {
             let missing = std::any::type_name::<T>();
-            Fault::internal(format_args!("no state of type {missing} was given to the builder"))
-                .into()
+            ProtocolError::internal(format_args!(
+                "no state of type {missing} was given to the builder"
+            ))
+            .into()
         })
     }
 
-    fn describe(needs: &mut Needs) {
+    fn requirements(needs: &mut HandlerRequirements) {
         needs.states.push((TypeId::of::<T>(), std::any::type_name::<T>()));
     }
 }
@@ -124,7 +126,7 @@ pub struct RawParams(pub RawJson);
 
 impl Extract for RawParams {
     fn extract(cx: &Cx) -> Result<Self, Rejection> {
-        cx.raw_params().map(Self).map_err(|error| Fault::internal(error).into())
+        cx.raw_params().map(Self).map_err(|error| ProtocolError::internal(error).into())
     }
 }
 

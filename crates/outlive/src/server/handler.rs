@@ -4,7 +4,7 @@ use std::future::Future;
 
 use super::{
     Cx,
-    extract::{Extract, Needs, Rejection},
+    extract::{Extract, HandlerRequirements, Rejection},
 };
 
 /// An async function that answers calls. Implemented for functions with up to six arguments, each
@@ -27,7 +27,7 @@ pub trait Handler<Marker>: Send + Sync + 'static {
     fn start(&self, cx: &Cx) -> Result<Self::Future, Rejection>;
 
     /// What the arguments need.
-    fn needs() -> Needs;
+    fn needs() -> HandlerRequirements;
 }
 
 macro_rules! handlers {
@@ -47,9 +47,9 @@ macro_rules! handlers {
             }
 
             #[allow(unused_mut, reason = "functions without arguments need nothing")]
-            fn needs() -> Needs {
-                let mut needs = Needs::default();
-                $($argument::describe(&mut needs);)*
+            fn needs() -> HandlerRequirements {
+                let mut needs = HandlerRequirements::default();
+                $($argument::requirements(&mut needs);)*
                 needs
             }
         }

@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use outlive_protocol::{Call, Fault, Outcome, Work};
+use outlive_protocol::{Call, CallFuture, Outcome, ProtocolError};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -25,17 +25,17 @@ struct CallService {
 
 impl Service<Arc<Call>> for CallService {
     type Response = Outcome;
-    type Error = Fault;
-    type Future = Work;
+    type Error = ProtocolError;
+    type Future = CallFuture;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Fault>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ProtocolError>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, call: Arc<Call>) -> Work {
+    fn call(&mut self, call: Arc<Call>) -> CallFuture {
         match self.core.upgrade() {
             Some(core) => router::route(&core, call),
-            None => Box::pin(std::future::ready(Err(Fault::Internal))),
+            None => Box::pin(std::future::ready(Err(ProtocolError::Internal))),
         }
     }
 }
@@ -44,17 +44,17 @@ impl Service<Arc<Call>> for CallService {
 #[derive(Default)]
 pub(super) struct Layers(Vec<Wrap>);
 
-type Wrap = Box<dyn FnOnce(BoxCall) -> BoxCall + Send>;
+type Wrap = Box<dyn FnOnce(BoxCallService) -> BoxCallService + Send>;
 
 impl Layers {
     pub(super) fn add<L>(&mut self, layer: L)
     where
-        L: Layer<BoxCall> + Send + 'static,
+        L: Layer<BoxCallService> + Send + 'static,
         L::Service: Service<Arc<Call>, Response = Outcome> + Clone + Send + 'static,
         <L::Service as Service<Arc<Call>>>::Error: Into<BoxError>,
         <L::Service as Service<Arc<Call>>>::Future: Send + 'static,
     {
-        self.0.push(Box::new(move |inner| BoxCall::new(layer.layer(inner))));
+        self.0.push(Box::new(move |inner| BoxCallService::new(layer.layer(inner))));
     }
 
     /// The whole stack; the layer added last is the outermost.
@@ -62,7 +62,7 @@ impl Layers {
         if self.0.is_empty() {
             return None;
         }
-        let inner = BoxCall::new(CallService { core });
+        let inner = BoxCallService::new(CallService { core });
         let outermost = self.0.into_iter().fold(inner, |inner, wrap| wrap(inner));
         Some(CallStack(Mutex::new(outermost)))
     }
@@ -70,10 +70,10 @@ impl Layers {
 
 /// All layers around the router.
 // A mutex, because services are cloned before use and need not be `Sync`; held for the clone only.
-pub(super) struct CallStack(Mutex<BoxCall>);
+pub(super) struct CallStack(Mutex<BoxCallService>);
 
 impl CallStack {
-    pub(super) fn start(&self, call: Arc<Call>) -> Work {
+    pub(super) fn start(&self, call: Arc<Call>) -> CallFuture {
         let mut service = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Box::pin(async move {
             std::future::poll_fn(|cx| service.poll_ready(cx)).await.map_err(fault)?;
@@ -83,7 +83,7 @@ impl CallStack {
 }
 
 /// The service that a layer goes around: the router, or the layers before it.
-pub struct BoxCall(Box<dyn CloneCall>);
+pub struct BoxCallService(Box<dyn CloneCall>);
 
 trait CloneCall: Send {
     fn ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>>;
@@ -117,7 +117,7 @@ where
     }
 }
 
-impl BoxCall {
+impl BoxCallService {
     fn new<S>(service: S) -> Self
     where
         S: Service<Arc<Call>, Response = Outcome> + Clone + Send + 'static,
@@ -128,13 +128,13 @@ impl BoxCall {
     }
 }
 
-impl Clone for BoxCall {
+impl Clone for BoxCallService {
     fn clone(&self) -> Self {
         Self(self.0.clone_box())
     }
 }
 
-impl Service<Arc<Call>> for BoxCall {
+impl Service<Arc<Call>> for BoxCallService {
     type Response = Outcome;
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<Outcome, BoxError>> + Send>>;
@@ -149,14 +149,14 @@ impl Service<Arc<Call>> for BoxCall {
 }
 
 /// What a layer refuses is a refusal; what breaks in it is an internal error.
-fn fault(error: BoxError) -> Fault {
-    match error.downcast::<Fault>() {
+fn fault(error: BoxError) -> ProtocolError {
+    match error.downcast::<ProtocolError>() {
         Ok(fault) => *fault,
-        Err(error) => Fault::internal(error),
+        Err(error) => ProtocolError::internal(error),
     }
 }
 
-impl std::fmt::Debug for BoxCall {
+impl std::fmt::Debug for BoxCallService {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("BoxCall")
     }

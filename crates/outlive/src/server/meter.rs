@@ -9,11 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use outlive_protocol::{Answer, Call, CallEnd, CallWatcher, Fault, Outcome};
+use outlive_protocol::{Call, CallEnd, CallWatcher, MethodResult, Outcome, ProtocolError};
 
 use super::{
     durable::Durability,
-    metrics::{Count, Histogram, Latency, head, histogram},
+    metrics::{Count, Histogram, HistogramCell, head, histogram},
     tasks::name_in_audit,
 };
 
@@ -28,7 +28,7 @@ pub(super) struct ToolMeter {
     became_tasks: Count,
     tasks_completed: Count,
     tasks_failed: Count,
-    took: Histogram,
+    took: HistogramCell,
 }
 
 impl ToolMeter {
@@ -136,10 +136,10 @@ impl Ending {
         match result {
             Ok(Outcome::InputRequired(_)) => Self::InputRequired,
             Ok(Outcome::Task(_)) => Self::Task,
-            Ok(Outcome::Complete(Answer::Tool(result))) if result.is_error == Some(true) => {
+            Ok(Outcome::Complete(MethodResult::Tool(result))) if result.is_error == Some(true) => {
                 Self::Failed
             }
-            Ok(Outcome::Complete(Answer::TaskResult(result, _)))
+            Ok(Outcome::Complete(MethodResult::TaskResult(result, _)))
                 if result.is_error == Some(true) =>
             {
                 Self::Failed
@@ -162,7 +162,7 @@ impl Ending {
 
 /// The task that a call has become, or is.
 fn task_id(call: &Call, how: CallEnd<'_>) -> Option<String> {
-    let result: &Result<Outcome, Fault> = match how {
+    let result: &Result<Outcome, ProtocolError> = match how {
         CallEnd::Answered(result) | CallEnd::Task(result) => result,
         CallEnd::Cancelled => return None,
         CallEnd::TaskCancelled => {
@@ -171,7 +171,7 @@ fn task_id(call: &Call, how: CallEnd<'_>) -> Option<String> {
     };
     match result {
         Ok(Outcome::Task(task)) => Some(task.id.clone()),
-        Ok(Outcome::Complete(Answer::TaskResult(_, id))) => Some(id.clone()),
+        Ok(Outcome::Complete(MethodResult::TaskResult(_, id))) => Some(id.clone()),
         _ => call.attached::<Durability>().and_then(Durability::task_id),
     }
 }
@@ -197,7 +197,7 @@ pub struct ToolMetrics {
     /// Tasks whose work ended here with an error, or with a result that says so.
     pub tasks_failed: u64,
     /// Time from the start of calls to their answers.
-    pub duration: Latency,
+    pub duration: Histogram,
 }
 
 /// Writes the metrics of all tools in the text format of Prometheus.

@@ -6,11 +6,11 @@ use std::{
     time::Duration,
 };
 
-use outlive_tasks::store::{Census, OutcomeKind, TaskOutcome};
+use outlive_tasks::store::{OutcomeKind, StoreStats, TaskOutcome};
 
 use super::meter::{self, ToolMetrics};
 
-/// Up to how many milliseconds each bucket of [`Latency`] counts.
+/// Up to how many milliseconds each bucket of [`Histogram`] counts.
 const BUCKETS: [u64; 10] = [1, 2, 5, 10, 25, 50, 100, 250, 1_000, 5_000];
 
 /// Counts while the server runs. Reading it stops nobody.
@@ -28,7 +28,7 @@ pub(super) struct Counters {
     pub(super) polls_refused: Count,
     pub(super) sessions_opened: Count,
     pub(super) sessions_closed: Count,
-    pub(super) commits: Histogram,
+    pub(super) commits: HistogramCell,
 }
 
 /// A number that grows.
@@ -47,13 +47,13 @@ impl Count {
 
 /// How long something took, each time.
 #[derive(Debug, Default)]
-pub(super) struct Histogram {
+pub(super) struct HistogramCell {
     buckets: [Count; BUCKETS.len()],
     count: Count,
     micros: Count,
 }
 
-impl Histogram {
+impl HistogramCell {
     pub(super) fn add(&self, took: Duration) {
         let fits = BUCKETS.iter().position(|millis| took <= Duration::from_millis(*millis));
         if let Some(bucket) = fits {
@@ -63,14 +63,14 @@ impl Histogram {
         self.micros.add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
     }
 
-    pub(super) fn read(&self) -> Latency {
+    pub(super) fn read(&self) -> Histogram {
         let mut below = 0;
         let up_to = |(millis, count): (&u64, &Count)| {
             below += count.get();
             (Duration::from_millis(*millis), below)
         };
-        Latency {
-            up_to: BUCKETS.iter().zip(&self.buckets).map(up_to).collect(),
+        Histogram {
+            buckets: BUCKETS.iter().zip(&self.buckets).map(up_to).collect(),
             count: self.count.get(),
             sum: Duration::from_micros(self.micros.get()),
         }
@@ -89,7 +89,7 @@ impl Counters {
 
     pub(super) fn read(
         &self,
-        tasks: Option<Census>,
+        tasks: Option<StoreStats>,
         streams: u64,
         tools: Vec<ToolMetrics>,
     ) -> Metrics {
@@ -104,11 +104,11 @@ impl Counters {
             expired: self.expired.get(),
             purged: self.purged.get(),
             leases_lost: self.leases_lost.get(),
-            look_ups_denied: self.look_ups_denied.get(),
-            polls_refused: self.polls_refused.get(),
+            lookups_denied: self.look_ups_denied.get(),
+            polls_rate_limited: self.polls_refused.get(),
             sessions: self.sessions_opened.get().saturating_sub(self.sessions_closed.get()),
             streams,
-            commits: self.commits.read(),
+            commit_latency: self.commits.read(),
         }
     }
 }
@@ -121,7 +121,7 @@ impl Counters {
 #[non_exhaustive]
 pub struct Metrics {
     /// The tasks in the store, of all replicas; `None` if it could not be asked, or there is none.
-    pub tasks: Option<Census>,
+    pub tasks: Option<StoreStats>,
     /// The calls of each tool that is registered now.
     pub tools: Vec<ToolMetrics>,
     /// Tasks that this process has made.
@@ -142,23 +142,23 @@ pub struct Metrics {
     /// not there.
     pub leases_lost: u64,
     /// Questions for tasks that are not there, or not the caller's.
-    pub look_ups_denied: u64,
+    pub lookups_denied: u64,
     /// Polls that came too fast.
-    pub polls_refused: u64,
+    pub polls_rate_limited: u64,
     /// Sessions of older revisions that are open here.
     pub sessions: u64,
     /// Streams that are open here.
     pub streams: u64,
     /// How long the store took to write what running tasks recorded.
-    pub commits: Latency,
+    pub commit_latency: Histogram,
 }
 
 /// How long something took.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Latency {
+pub struct Histogram {
     /// How many took at most this long.
-    pub up_to: Vec<(Duration, u64)>,
+    pub buckets: Vec<(Duration, u64)>,
     /// How many there were.
     pub count: u64,
     /// How long all took together.
@@ -174,13 +174,13 @@ impl fmt::Display for Metrics {
                 ("queued", tasks.queued),
                 ("running", tasks.running),
                 ("parked", tasks.parked),
-                ("kept", tasks.kept),
+                ("kept", tasks.quarantined),
                 ("ended", tasks.ended),
             ] {
                 writeln!(f, "outlive_tasks{{state=\"{state}\"}} {count}")?;
             }
             let help = "How long the task that is due for the longest time has waited.";
-            let waiting = tasks.waiting.unwrap_or_default().as_secs_f64();
+            let waiting = tasks.oldest_due.unwrap_or_default().as_secs_f64();
             head(f, "outlive_queue_age_seconds", "gauge", help)?;
             writeln!(f, "outlive_queue_age_seconds {waiting}")?;
         }
@@ -202,9 +202,14 @@ impl fmt::Display for Metrics {
                 "look_ups_denied_total",
                 "counter",
                 "Look-ups of tasks that are not there, or not the caller's.",
-                self.look_ups_denied,
+                self.lookups_denied,
             ),
-            ("polls_refused_total", "counter", "Polls that came too fast.", self.polls_refused),
+            (
+                "polls_refused_total",
+                "counter",
+                "Polls that came too fast.",
+                self.polls_rate_limited,
+            ),
             ("sessions", "gauge", "Sessions of older revisions.", self.sessions),
             ("streams", "gauge", "Open streams.", self.streams),
         ] {
@@ -214,7 +219,7 @@ impl fmt::Display for Metrics {
         }
         let (name, help) = ("outlive_commit_seconds", "How long the store took to write.");
         head(f, name, "histogram", help)?;
-        histogram(f, name, "", &self.commits)?;
+        histogram(f, name, "", &self.commit_latency)?;
         meter::write(f, &self.tools)
     }
 }
@@ -224,10 +229,10 @@ pub(super) fn histogram(
     f: &mut impl Write,
     name: &str,
     label: &str,
-    latency: &Latency,
+    latency: &Histogram,
 ) -> fmt::Result {
     let comma = if label.is_empty() { "" } else { "," };
-    for (up_to, count) in &latency.up_to {
+    for (up_to, count) in &latency.buckets {
         writeln!(f, "{name}_bucket{{{label}{comma}le=\"{}\"}} {count}", up_to.as_secs_f64())?;
     }
     writeln!(f, "{name}_bucket{{{label}{comma}le=\"+Inf\"}} {}", latency.count)?;

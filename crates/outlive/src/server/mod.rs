@@ -2,11 +2,11 @@
 //!
 //! Begin with [`Server::builder`]. Tools, resources and prompts are async functions; their
 //! arguments are made from the call by type ([`Args`], [`State`], [`Cx`]), their results turn into
-//! what the protocol wants ([`IntoToolResult`], [`IntoContents`], [`IntoPrompt`]).
+//! what the protocol wants ([`IntoToolResult`], [`IntoResourceContents`], [`IntoPromptResult`]).
 //!
 //! - [`Tool`], [`Resource`], [`ResourceTemplate`], [`Prompt`], [`Skills`]: what can be registered.
 //! - [`Server`]: serves stdio, HTTP and streams, and can be changed while it runs.
-//! - [`Error`]: what handlers fail with; [`Fault`] for refusals.
+//! - [`Error`]: what handlers fail with; [`ProtocolError`] for refusals.
 
 mod access;
 mod build_error;
@@ -45,27 +45,28 @@ mod uri_template;
 
 pub use build_error::BuildError;
 pub use builder::ServerBuilder;
-pub use completion::{IntoSuggestions, Partial};
+pub use completion::{CompletionInput, IntoCompletion};
 pub use cx::Cx;
 pub(crate) use durable::Rehearsed;
 pub use durable::{
-    Durable, DurableError, Elicit, ElicitUrl, External, Next, Opening, Questions, Reply, Resume,
-    Retry, Roots, Round, Sample, Secret, Shed, Task,
+    CreateExternalEvent, Durable, DurableError, Elicit, ElicitOutcome, ElicitUrl, ExternalEvent,
+    InputRequestSet, ResumePolicy, Retry, Roots, Round, RoundOutcome, Sample, Secret, Task,
+    YieldToReplica,
 };
 pub use error::{Error, Result};
-pub use extract::{Args, Extract, Needs, RawParams, Rejection, State};
+pub use extract::{Args, Extract, HandlerRequirements, RawParams, Rejection, State};
 pub use form::{Choice, Form, FormError, FormField};
 pub(crate) use form::{check as check_form, check_field as check_form_field};
 pub use handler::Handler;
-pub use layer::{BoxCall, BoxError};
+pub use layer::{BoxCallService, BoxError};
 pub use meter::ToolMetrics;
-pub use metrics::{Latency, Metrics};
-pub use outlive_protocol::Completed;
+pub use metrics::{Histogram, Metrics};
+pub use outlive_protocol::CompletionOutcome;
 pub use outlive_protocol::{
-    Call, Clock, Fault, Limits, Notice, Outcome, Principal, Scopes, Session,
+    Call, ClientNotification, Clock, Limits, Outcome, Principal, ProtocolError, Scopes, Session,
 };
 pub use outlive_tasks::{
-    IntoKey, Key, Misuse,
+    IntoKey, JournalError, Key,
     engine::{Capacity, Permit},
 };
 pub use outlive_wire::{
@@ -73,16 +74,16 @@ pub use outlive_wire::{
     LoggingLevel, Meta, PromptArgument, PromptMessage, ResourceContents, Role, ToolAnnotations,
 };
 pub use output::{IntoRawResult, IntoToolResult, Json};
-pub use prompt::{IntoPrompt, Prompt};
-pub use resource::{IntoContents, Resource, ResourceTemplate};
+pub use prompt::{IntoPromptResult, Prompt};
+pub use resource::{IntoResourceContents, Resource, ResourceTemplate};
 pub use running::Server;
 pub(crate) use schema::{HeaderKind, HeaderParam, Schema, header_params};
 pub use seal_keys::{SealKeys, SealKeysError};
 pub use skills::{Skill, SkillError, Skills};
 pub(crate) use tasks::name_in_audit;
 pub use tasks::{
-    CleanUp, IntoCleanedUp, OnCrash, ResponseMode, TaskConfig, TaskPolicy, Unfinished,
+    Cleanup, CleanupReason, IntoCleanupResult, OnCrash, ResponseMode, TaskConfig, TaskPolicy,
 };
 pub use throttle::RateLimit;
 pub use tool::Tool;
-pub use uri_template::{TemplateError, UriTemplate};
+pub use uri_template::{UriTemplate, UriTemplateError};

@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::value::to_raw_value;
 
 use super::{
-    Error, Next, Result,
-    durable::Questions,
+    Error, Result, RoundOutcome,
+    durable::InputRequestSet,
     schema::{Schema, SchemaError},
 };
 
@@ -51,10 +51,10 @@ pub enum Returned<T> {
     /// The result.
     Result(T),
     /// Questions, before there can be one.
-    Ask(Questions),
+    Ask(InputRequestSet),
 }
 
-impl<T: IntoToolResult> IntoToolResult for Next<T> {
+impl<T: IntoToolResult> IntoToolResult for RoundOutcome<T> {
     const ASKS: bool = true;
 
     fn into_tool_result(self) -> Result<CallToolResult> {

@@ -1,7 +1,7 @@
 //! `Mcp-Param-*`: headers that must repeat arguments, where a tool's schema says so.
 
 use http::{HeaderMap, HeaderName};
-use outlive_protocol::{Fault, era};
+use outlive_protocol::{ProtocolError, era};
 use serde_json::Value;
 
 use super::schema::{HeaderKind, HeaderParam};
@@ -11,19 +11,23 @@ pub(super) fn check(
     params: &[HeaderParam],
     arguments: &str,
     headers: &HeaderMap,
-) -> Result<(), Fault> {
+) -> Result<(), ProtocolError> {
     if params.is_empty() {
         return Ok(());
     }
     // Only tools that ask for it pay for a tree of their arguments.
     let arguments: Value = serde_json::from_str(arguments)
-        .map_err(|error| Fault::invalid_params(format!("`params.arguments`: {error}")))?;
+        .map_err(|error| ProtocolError::invalid_params(format!("`params.arguments`: {error}")))?;
     params.iter().try_for_each(|param| check_one(param, &arguments, headers))
 }
 
-fn check_one(param: &HeaderParam, arguments: &Value, headers: &HeaderMap) -> Result<(), Fault> {
-    let name =
-        HeaderName::try_from(format!("mcp-param-{}", param.header)).map_err(Fault::internal)?;
+fn check_one(
+    param: &HeaderParam,
+    arguments: &Value,
+    headers: &HeaderMap,
+) -> Result<(), ProtocolError> {
+    let name = HeaderName::try_from(format!("mcp-param-{}", param.header))
+        .map_err(ProtocolError::internal)?;
     let shown = format!("Mcp-Param-{}", param.header);
     let value = param
         .path
@@ -35,16 +39,16 @@ fn check_one(param: &HeaderParam, arguments: &Value, headers: &HeaderMap) -> Res
         return match (value, header) {
             (None, None) => Ok(()),
             (Some(_), _) => {
-                Err(Fault::HeaderMismatch(format!("the {shown} header is missing").into()))
+                Err(ProtocolError::HeaderMismatch(format!("the {shown} header is missing").into()))
             }
-            (None, Some(_)) => Err(Fault::HeaderMismatch(
+            (None, Some(_)) => Err(ProtocolError::HeaderMismatch(
                 format!("the {shown} header is there, but its argument is not").into(),
             )),
         };
     };
     match equal(param.kind, value, header) {
         true => Ok(()),
-        false => Err(Fault::HeaderMismatch(
+        false => Err(ProtocolError::HeaderMismatch(
             format!("the {shown} header differs from its argument").into(),
         )),
     }

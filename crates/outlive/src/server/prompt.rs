@@ -2,18 +2,18 @@
 
 use std::{fmt, future::ready, sync::Arc};
 
-use outlive_protocol::{Answer, Call, Fault, Outcome, Principal, Work};
+use outlive_protocol::{Call, CallFuture, MethodResult, Outcome, Principal, ProtocolError};
 use outlive_wire::{ContentBlock, GetPromptResult, Icon, Meta, PromptArgument, PromptMessage};
 use serde_json::Value;
 
 use super::{
-    BuildError, Cx, Error, Next, Result,
+    BuildError, Cx, Error, Result, RoundOutcome,
     access::{Access, access_setters},
-    completion::{Completers, IntoSuggestions},
+    completion::{Completers, IntoCompletion},
     core::Core,
     cx::Arguments,
     durable::{self, Ended, Ending, Inline, Upgrade},
-    extract::{Needs, RejectionKind},
+    extract::{HandlerRequirements, RejectionKind},
     handler::Handler,
     output::Returned,
     registry::Entry,
@@ -21,7 +21,7 @@ use super::{
     text_args::TextArgs,
 };
 
-type PromptHandler = Box<dyn Fn(Cx) -> Work + Send + Sync>;
+type PromptHandler = Box<dyn Fn(Cx) -> CallFuture + Send + Sync>;
 
 /// A prompt: a name, an async function that fills it in, and what users should know about it.
 ///
@@ -31,7 +31,7 @@ type PromptHandler = Box<dyn Fn(Cx) -> Work + Send + Sync>;
 pub struct Prompt {
     info: outlive_wire::Prompt,
     handler: PromptHandler,
-    needs: Needs,
+    needs: HandlerRequirements,
     completers: Completers,
     access: Access,
 }
@@ -41,15 +41,17 @@ impl Prompt {
     pub fn new<M: 'static, H>(name: impl Into<String>, handler: H) -> Self
     where
         H: Handler<M>,
-        H::Output: IntoPrompt,
+        H::Output: IntoPromptResult,
     {
         let handler = Arc::new(handler);
-        let start = move |cx: Cx| -> Work {
+        let start = move |cx: Cx| -> CallFuture {
             match Inline::start(&cx, &handler, Filled) {
                 Ok(inline) => Box::pin(inline),
                 Err((rejection, _)) => Box::pin(ready(Err(match rejection.0 {
                     RejectionKind::Refused(fault) => fault,
-                    RejectionKind::Arguments(error) => Fault::invalid_params(error.to_string()),
+                    RejectionKind::Arguments(error) => {
+                        ProtocolError::invalid_params(error.to_string())
+                    }
                 }))),
             }
         };
@@ -96,7 +98,7 @@ impl Prompt {
     pub fn complete<M, H>(mut self, argument: &str, handler: H) -> Self
     where
         H: Handler<M>,
-        H::Output: IntoSuggestions,
+        H::Output: IntoCompletion,
     {
         self.completers.add(argument, handler);
         self
@@ -148,7 +150,7 @@ impl Entry for PromptEntry {
 }
 
 /// Fills a prompt in.
-pub(super) fn get(core: &Arc<Core>, call: Arc<Call>) -> Work {
+pub(super) fn get(core: &Arc<Core>, call: Arc<Call>) -> CallFuture {
     match find(core, &call) {
         Ok((entry, texts)) => {
             (entry.handler)(Cx::new(call, Arc::clone(core), Arguments::Text(Arc::new(texts))))
@@ -157,23 +159,26 @@ pub(super) fn get(core: &Arc<Core>, call: Arc<Call>) -> Work {
     }
 }
 
-fn find(core: &Core, call: &Call) -> Result<(Arc<PromptEntry>, TextArgs), Fault> {
+fn find(core: &Core, call: &Call) -> Result<(Arc<PromptEntry>, TextArgs), ProtocolError> {
     let name = call.name()?;
     let Some(entry) = core.prompts.get(&name, call.principal()) else {
         let meant = core.prompts.close_to(&name, call.principal());
-        return Err(Fault::UnknownPrompt { name: name.into_owned(), meant });
+        return Err(ProtocolError::UnknownPrompt { name: name.into_owned(), suggestion: meant });
     };
     entry.access.check(call.principal())?;
     let texts: std::collections::BTreeMap<String, String> = serde_json::from_str(call.arguments()?)
         .map_err(|error| {
-            Fault::invalid_params(format!("`params.arguments` must be texts: {error}"))
+            ProtocolError::invalid_params(format!("`params.arguments` must be texts: {error}"))
         })?;
     let missing =
         entry.info.arguments.iter().flatten().find(|argument| {
             argument.required == Some(true) && !texts.contains_key(&argument.name)
         });
     if let Some(missing) = missing {
-        return Err(Fault::invalid_params(format!("the argument `{}` is missing", missing.name)));
+        return Err(ProtocolError::invalid_params(format!(
+            "the argument `{}` is missing",
+            missing.name
+        )));
     }
     durable::open(core, call, &FIRST)?;
     Ok((entry, texts.into_iter().collect()))
@@ -185,18 +190,18 @@ struct Filled;
 /// Prompts have no revisions: what they record is answers.
 static FIRST: Upgrade = Upgrade::NONE;
 
-impl<R: IntoPrompt> Ending<R> for Filled {
-    fn finish(&self, cx: &Cx, returned: R) -> Result<Ended, Fault> {
+impl<R: IntoPromptResult> Ending<R> for Filled {
+    fn finish(&self, cx: &Cx, returned: R) -> Result<Ended, ProtocolError> {
         match returned.into_filled() {
             Ok(Returned::Result(result)) => {
-                Ok(Ended::Outcome(Outcome::Complete(Answer::Prompt(result))))
+                Ok(Ended::Outcome(Outcome::Complete(MethodResult::Prompt(result))))
             }
             Ok(Returned::Ask(questions)) => Ok(Ended::Ask(questions)),
             Err(error) => Err(refused(cx, error)),
         }
     }
 
-    fn give_up(&self, cx: &Cx, error: Error) -> Result<Outcome, Fault> {
+    fn give_up(&self, cx: &Cx, error: Error) -> Result<Outcome, ProtocolError> {
         Err(refused(cx, error))
     }
 
@@ -205,9 +210,9 @@ impl<R: IntoPrompt> Ending<R> for Filled {
     }
 }
 
-fn refused(cx: &Cx, error: Error) -> Fault {
+fn refused(cx: &Cx, error: Error) -> ProtocolError {
     error.into_fault(|| match cx.call().name() {
-        Ok(name) => Fault::UnknownPrompt { name: name.into_owned(), meant: None },
+        Ok(name) => ProtocolError::UnknownPrompt { name: name.into_owned(), suggestion: None },
         Err(fault) => fault,
     })
 }
@@ -242,7 +247,7 @@ fn arguments_of(schema: &Schema) -> Vec<PromptArgument> {
     message = "a prompt cannot return `{Self}`",
     note = "return text, `PromptMessage`s or a `GetPromptResult`, each also in a `Result`"
 )]
-pub trait IntoPrompt: Send + 'static {
+pub trait IntoPromptResult: Send + 'static {
     /// Makes the prompt.
     ///
     /// # Errors
@@ -260,7 +265,7 @@ pub trait IntoPrompt: Send + 'static {
     }
 }
 
-impl<T: IntoPrompt> IntoPrompt for Next<T> {
+impl<T: IntoPromptResult> IntoPromptResult for RoundOutcome<T> {
     fn into_prompt(self) -> Result<GetPromptResult> {
         match self {
             Self::Done(prompt) => prompt.into_prompt(),
@@ -276,37 +281,37 @@ impl<T: IntoPrompt> IntoPrompt for Next<T> {
     }
 }
 
-impl IntoPrompt for GetPromptResult {
+impl IntoPromptResult for GetPromptResult {
     fn into_prompt(self) -> Result<GetPromptResult> {
         Ok(self)
     }
 }
 
-impl IntoPrompt for Vec<PromptMessage> {
+impl IntoPromptResult for Vec<PromptMessage> {
     fn into_prompt(self) -> Result<GetPromptResult> {
         Ok(GetPromptResult::new(self))
     }
 }
 
-impl IntoPrompt for PromptMessage {
+impl IntoPromptResult for PromptMessage {
     fn into_prompt(self) -> Result<GetPromptResult> {
         Ok(GetPromptResult::new([self]))
     }
 }
 
-impl IntoPrompt for String {
+impl IntoPromptResult for String {
     fn into_prompt(self) -> Result<GetPromptResult> {
         PromptMessage::user(ContentBlock::text(self)).into_prompt()
     }
 }
 
-impl IntoPrompt for &'static str {
+impl IntoPromptResult for &'static str {
     fn into_prompt(self) -> Result<GetPromptResult> {
         self.to_owned().into_prompt()
     }
 }
 
-impl<T: IntoPrompt, E: Into<Error> + Send + 'static> IntoPrompt for Result<T, E> {
+impl<T: IntoPromptResult, E: Into<Error> + Send + 'static> IntoPromptResult for Result<T, E> {
     fn into_prompt(self) -> Result<GetPromptResult> {
         self.map_err(Into::into)?.into_prompt()
     }

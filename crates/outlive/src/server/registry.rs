@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{Bus, Change, Clock, Mark, Principal};
+use outlive_protocol::{Change, ChangeBus, Clock, Mark, Principal};
 
 use super::access::Access;
 
@@ -154,7 +154,7 @@ impl<E: Entry> Registry<E> {
 /// Tells that a list has changed: once for changes that come together.
 pub(super) struct Notifier {
     change: Change,
-    bus: Bus,
+    bus: ChangeBus,
     clock: Arc<dyn Clock>,
     pause: Duration,
     waiting: AtomicBool,
@@ -165,7 +165,7 @@ pub(super) struct Notifier {
 impl Notifier {
     pub(super) fn new(
         change: Change,
-        bus: Bus,
+        bus: ChangeBus,
         clock: Arc<dyn Clock>,
         pause: Duration,
     ) -> Arc<Self> {

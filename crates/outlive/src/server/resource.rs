@@ -3,17 +3,17 @@
 use std::{fmt, future::ready, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use outlive_protocol::{Answer, Call, Fault, Outcome, Principal, Work};
+use outlive_protocol::{Call, CallFuture, MethodResult, Outcome, Principal, ProtocolError};
 use outlive_wire::{Annotations, CacheHints, Icon, Meta, ReadResourceResult, ResourceContents};
 
 use super::{
-    BuildError, Cx, Error, Next, Result,
+    BuildError, Cx, Error, Result, RoundOutcome,
     access::{Access, access_setters},
     completion::Completers,
     core::Core,
     cx::Arguments,
     durable::{self, Ended, Ending, Inline, Upgrade},
-    extract::{Needs, RejectionKind},
+    extract::{HandlerRequirements, RejectionKind},
     handler::Handler,
     output::Returned,
     registry::Entry,
@@ -21,12 +21,12 @@ use super::{
 };
 
 /// A handler whose types have been forgotten. Takes the URI that is read.
-type ReadHandler = Box<dyn Fn(Cx, String) -> Work + Send + Sync>;
+type ReadHandler = Box<dyn Fn(Cx, String) -> CallFuture + Send + Sync>;
 
 /// What resources and templates have in common.
 struct Common {
     handler: ReadHandler,
-    needs: Needs,
+    needs: HandlerRequirements,
     mime_type: Option<String>,
     access: Access,
     cache: Option<CacheHints>,
@@ -100,7 +100,7 @@ impl Resource {
     pub fn new<M: 'static, H>(uri: impl Into<String>, name: impl Into<String>, handler: H) -> Self
     where
         H: Handler<M>,
-        H::Output: IntoContents,
+        H::Output: IntoResourceContents,
     {
         Self { info: outlive_wire::Resource::new(uri, name), common: Common::new(handler) }
     }
@@ -109,7 +109,7 @@ impl Resource {
     pub(super) fn from_info<M: 'static, H>(info: outlive_wire::Resource, handler: H) -> Self
     where
         H: Handler<M>,
-        H::Output: IntoContents,
+        H::Output: IntoResourceContents,
     {
         Self { info, common: Common::new(handler) }
     }
@@ -143,7 +143,7 @@ impl ResourceTemplate {
     ) -> Self
     where
         H: Handler<M>,
-        H::Output: IntoContents,
+        H::Output: IntoResourceContents,
     {
         let info = outlive_wire::ResourceTemplate::new(template, name);
         Self { info, common: Common::new(handler), completers: Completers::default() }
@@ -155,7 +155,7 @@ impl ResourceTemplate {
     pub fn complete<M, H>(mut self, variable: &str, handler: H) -> Self
     where
         H: Handler<M>,
-        H::Output: super::completion::IntoSuggestions,
+        H::Output: super::completion::IntoCompletion,
     {
         self.completers.add(variable, handler);
         self
@@ -182,15 +182,17 @@ impl Common {
     fn new<M: 'static, H>(handler: H) -> Self
     where
         H: Handler<M>,
-        H::Output: IntoContents,
+        H::Output: IntoResourceContents,
     {
         let handler = Arc::new(handler);
-        let start = move |cx: Cx, uri: String| -> Work {
+        let start = move |cx: Cx, uri: String| -> CallFuture {
             match Inline::start(&cx, &handler, Read { uri }) {
                 Ok(inline) => Box::pin(inline),
                 Err((rejection, _)) => Box::pin(ready(Err(match rejection.0 {
                     RejectionKind::Refused(fault) => fault,
-                    RejectionKind::Arguments(error) => Fault::invalid_params(error.to_string()),
+                    RejectionKind::Arguments(error) => {
+                        ProtocolError::invalid_params(error.to_string())
+                    }
                 }))),
             }
         };
@@ -246,7 +248,11 @@ impl Entry for TemplateEntry {
 }
 
 /// Whether this caller can read the URI: `false` if it does not exist, a fault if it lacks a scope.
-pub(super) fn readable(core: &Core, uri: &str, principal: &Principal) -> Result<bool, Fault> {
+pub(super) fn readable(
+    core: &Core,
+    uri: &str,
+    principal: &Principal,
+) -> Result<bool, ProtocolError> {
     if let Some(entry) = core.resources.get(uri, principal) {
         return entry.common.access.check(principal).map(|()| true);
     }
@@ -260,7 +266,7 @@ pub(super) fn readable(core: &Core, uri: &str, principal: &Principal) -> Result<
 }
 
 /// Reads a resource: by its URI, or by the first template that fits.
-pub(super) fn read(core: &Arc<Core>, call: Arc<Call>) -> Work {
+pub(super) fn read(core: &Arc<Core>, call: Arc<Call>) -> CallFuture {
     let uri = match call.uri() {
         Ok(uri) => uri.into_owned(),
         Err(fault) => return Box::pin(ready(Err(fault))),
@@ -282,7 +288,7 @@ pub(super) fn read(core: &Arc<Core>, call: Arc<Call>) -> Work {
     }
     if let Some(contents) = core.skills.as_ref().and_then(|skills| skills.read(&uri)) {
         let result = ReadResourceResult { contents: vec![contents], meta: None };
-        return Box::pin(ready(Ok(Outcome::Complete(Answer::Resource(result, core.cache)))));
+        return Box::pin(ready(Ok(Outcome::Complete(MethodResult::Resource(result, core.cache)))));
     }
     let found = core
         .templates
@@ -299,18 +305,18 @@ pub(super) fn read(core: &Arc<Core>, call: Arc<Call>) -> Work {
                 (entry.common.handler)(cx, uri),
             )
         }
-        None => Box::pin(ready(Err(Fault::UnknownResource { uri }))),
+        None => Box::pin(ready(Err(ProtocolError::UnknownResource { uri }))),
     }
 }
 
 /// Adds to the contents what the registration says about them.
-fn keep(cache: Option<CacheHints>, mime_type: Option<String>, work: Work) -> Work {
+fn keep(cache: Option<CacheHints>, mime_type: Option<String>, work: CallFuture) -> CallFuture {
     if cache.is_none() && mime_type.is_none() {
         return work;
     }
     Box::pin(async move {
         let outcome = work.await?;
-        let Outcome::Complete(Answer::Resource(mut result, hints)) = outcome else {
+        let Outcome::Complete(MethodResult::Resource(mut result, hints)) = outcome else {
             return Ok(outcome);
         };
         for contents in &mut result.contents {
@@ -323,7 +329,7 @@ fn keep(cache: Option<CacheHints>, mime_type: Option<String>, work: Work) -> Wor
                 slot.clone_from(&mime_type);
             }
         }
-        Ok(Outcome::Complete(Answer::Resource(result, cache.unwrap_or(hints))))
+        Ok(Outcome::Complete(MethodResult::Resource(result, cache.unwrap_or(hints))))
     })
 }
 
@@ -336,18 +342,18 @@ struct Read {
 static FIRST: Upgrade = Upgrade::NONE;
 
 impl Read {
-    fn unknown(&self) -> Fault {
-        Fault::UnknownResource { uri: self.uri.clone() }
+    fn unknown(&self) -> ProtocolError {
+        ProtocolError::UnknownResource { uri: self.uri.clone() }
     }
 }
 
-impl<R: IntoContents> Ending<R> for Read {
-    fn finish(&self, cx: &Cx, returned: R) -> Result<Ended, Fault> {
+impl<R: IntoResourceContents> Ending<R> for Read {
+    fn finish(&self, cx: &Cx, returned: R) -> Result<Ended, ProtocolError> {
         match returned.into_read(&self.uri) {
             Ok(Returned::Result(contents)) if contents.is_empty() => Err(self.unknown()),
             Ok(Returned::Result(contents)) => {
                 let result = ReadResourceResult { contents, meta: None };
-                let answer = Answer::Resource(result, cx.core().cache);
+                let answer = MethodResult::Resource(result, cx.core().cache);
                 Ok(Ended::Outcome(Outcome::Complete(answer)))
             }
             Ok(Returned::Ask(questions)) => Ok(Ended::Ask(questions)),
@@ -355,7 +361,7 @@ impl<R: IntoContents> Ending<R> for Read {
         }
     }
 
-    fn give_up(&self, _cx: &Cx, error: Error) -> Result<Outcome, Fault> {
+    fn give_up(&self, _cx: &Cx, error: Error) -> Result<Outcome, ProtocolError> {
         Err(error.into_fault(|| self.unknown()))
     }
 
@@ -378,7 +384,7 @@ fn has_scheme(uri: &str) -> bool {
     message = "a resource cannot return `{Self}`",
     note = "return text, bytes, or `ResourceContents`, each also in a `Result` or `Option`"
 )]
-pub trait IntoContents: Send + 'static {
+pub trait IntoResourceContents: Send + 'static {
     /// Makes the contents. None at all means that there is no such resource.
     ///
     /// # Errors
@@ -396,7 +402,7 @@ pub trait IntoContents: Send + 'static {
     }
 }
 
-impl<T: IntoContents> IntoContents for Next<T> {
+impl<T: IntoResourceContents> IntoResourceContents for RoundOutcome<T> {
     fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>> {
         match self {
             Self::Done(contents) => contents.into_contents(uri),
@@ -412,44 +418,46 @@ impl<T: IntoContents> IntoContents for Next<T> {
     }
 }
 
-impl IntoContents for String {
+impl IntoResourceContents for String {
     fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>> {
         Ok(vec![ResourceContents::text(uri, self)])
     }
 }
 
-impl IntoContents for &'static str {
+impl IntoResourceContents for &'static str {
     fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>> {
         Ok(vec![ResourceContents::text(uri, self)])
     }
 }
 
-impl IntoContents for Vec<u8> {
+impl IntoResourceContents for Vec<u8> {
     fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>> {
         Ok(vec![ResourceContents::blob(uri, STANDARD.encode(self))])
     }
 }
 
-impl IntoContents for ResourceContents {
+impl IntoResourceContents for ResourceContents {
     fn into_contents(self, _uri: &str) -> Result<Vec<ResourceContents>> {
         Ok(vec![self])
     }
 }
 
-impl IntoContents for Vec<ResourceContents> {
+impl IntoResourceContents for Vec<ResourceContents> {
     fn into_contents(self, _uri: &str) -> Result<Vec<ResourceContents>> {
         Ok(self)
     }
 }
 
-impl<T: serde::Serialize + Send + 'static> IntoContents for super::Json<T> {
+impl<T: serde::Serialize + Send + 'static> IntoResourceContents for super::Json<T> {
     fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>> {
         let text = serde_json::to_string(&self.0)?;
         Ok(vec![ResourceContents::text(uri, text).with_mime_type("application/json")])
     }
 }
 
-impl<T: IntoContents, E: Into<Error> + Send + 'static> IntoContents for Result<T, E> {
+impl<T: IntoResourceContents, E: Into<Error> + Send + 'static> IntoResourceContents
+    for Result<T, E>
+{
     fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>> {
         self.map_err(Into::into)?.into_contents(uri)
     }
@@ -459,7 +467,7 @@ impl<T: IntoContents, E: Into<Error> + Send + 'static> IntoContents for Result<T
     }
 }
 
-impl<T: IntoContents> IntoContents for Option<T> {
+impl<T: IntoResourceContents> IntoResourceContents for Option<T> {
     fn into_contents(self, uri: &str) -> Result<Vec<ResourceContents>> {
         self.map_or_else(|| Ok(Vec::new()), |contents| contents.into_contents(uri))
     }

@@ -2,7 +2,7 @@
 
 use std::{future::ready, sync::Arc};
 
-use outlive_protocol::{Answer, Call, Fault, Identity, Outcome, Work};
+use outlive_protocol::{Call, CallFuture, MethodResult, Outcome, ProtocolError, ServerDescription};
 use outlive_wire::{
     JsonObject, Method, PromptsCapability, ResourcesCapability, ServerCapabilities,
     SetLevelRequestParams, ToolsCapability,
@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Starts the work that answers a call.
-pub(super) fn route(core: &Arc<Core>, call: Arc<Call>) -> Work {
+pub(super) fn route(core: &Arc<Core>, call: Arc<Call>) -> CallFuture {
     if !core.methods.is_empty()
         && let Some(method) = core.methods.get(call.method_name())
     {
@@ -45,29 +45,31 @@ pub(super) fn route(core: &Arc<Core>, call: Arc<Call>) -> Work {
         Method::Listen => subscription::listen(core, call),
         Method::SetLevel if core.logging => remembered(core, call, |_, call| set_level(call)),
         Method::Initialize | Method::Discover => {
-            at_once(Ok(Answer::Identity(Box::new(core.identity(&call)))))
+            at_once(Ok(MethodResult::Identity(Box::new(core.identity(&call)))))
         }
-        Method::Ping => at_once(Ok(Answer::Empty)),
+        Method::Ping => at_once(Ok(MethodResult::Empty)),
         _ => unknown(&call),
     }
 }
 
-fn at_once(answer: Result<Answer, Fault>) -> Work {
+fn at_once(answer: Result<MethodResult, ProtocolError>) -> CallFuture {
     Box::pin(ready(answer.map(Outcome::Complete)))
 }
 
-fn unknown(call: &Call) -> Work {
-    Box::pin(ready(Err(Fault::UnknownMethod { name: call.method_name().to_owned() })))
+fn unknown(call: &Call) -> CallFuture {
+    Box::pin(ready(Err(ProtocolError::MethodNotFound { name: call.method_name().to_owned() })))
 }
 
-fn set_level(call: &Call) -> Result<Answer, Fault> {
+fn set_level(call: &Call) -> Result<MethodResult, ProtocolError> {
     let params: SetLevelRequestParams = serde_json::from_str(call.params()).map_err(|error| {
-        Fault::invalid_params(format!("`params.level` must be one of the eight levels: {error}"))
+        ProtocolError::invalid_params(format!(
+            "`params.level` must be one of the eight levels: {error}"
+        ))
     })?;
     if let Some(session) = call.session() {
         session.set_log_level(params.level);
     }
-    Ok(Answer::Empty)
+    Ok(MethodResult::Empty)
 }
 
 impl Core {
@@ -92,10 +94,10 @@ impl Core {
         self.has_prompts() || !self.templates.is_empty()
     }
 
-    fn identity(&self, call: &Call) -> Identity {
+    fn identity(&self, call: &Call) -> ServerDescription {
         let map = |map: &JsonObject| (!map.is_empty()).then(|| map.clone());
         let changes = Some(true);
-        Identity {
+        ServerDescription {
             info: self.profile.info.clone(),
             capabilities: ServerCapabilities {
                 tools: self.has_tools().then_some(ToolsCapability { list_changed: changes }),

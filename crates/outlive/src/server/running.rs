@@ -10,7 +10,7 @@ use std::{
 
 use outlive_protocol::{Change, Endpoint, Principal, Service};
 use outlive_transport::{
-    http::{self, HttpConfig, HttpService, Serving},
+    http::{self, HttpConfig, HttpServer, HttpService},
     lines, memory, stdio,
 };
 use tokio::{
@@ -19,8 +19,8 @@ use tokio::{
 };
 
 use super::{
-    BuildError, Completed, Metrics, Prompt, Resource, ResourceTemplate, ServerBuilder, Tool,
-    core::Core, registry::Entry,
+    BuildError, CompletionOutcome, Metrics, Prompt, Resource, ResourceTemplate, ServerBuilder,
+    Tool, core::Core, registry::Entry,
 };
 
 /// An MCP server. Clones are the same server.
@@ -58,7 +58,7 @@ impl Server {
         &self,
         address: impl ToSocketAddrs,
         config: HttpConfig,
-    ) -> io::Result<Serving> {
+    ) -> io::Result<HttpServer> {
         let serving = http::serve(self.endpoint(), address, config).await?;
         self.core.transports.fetch_add(1, Ordering::AcqRel);
         Ok(serving)
@@ -88,7 +88,7 @@ impl Server {
     }
 
     /// Connects to the server inside this process. Must be called inside a runtime.
-    pub fn connect(&self) -> memory::Connection {
+    pub fn connect_in_memory(&self) -> memory::Connection {
         memory::connect(self.endpoint(), Principal::LOCAL)
     }
 
@@ -122,16 +122,16 @@ impl Server {
     }
 
     /// Says what came of something that a task waits for outside; the token is that of
-    /// [`External::token`](super::External::token). What is said first counts.
+    /// [`ExternalEvent::token`](super::ExternalEvent::token). What is said first counts.
     ///
     /// # Errors
     ///
     /// When the value cannot be written as JSON.
-    pub async fn complete(
+    pub async fn complete_external_event(
         &self,
         token: &str,
         value: impl serde::Serialize,
-    ) -> serde_json::Result<Completed> {
+    ) -> serde_json::Result<CompletionOutcome> {
         let value = serde_json::value::to_raw_value(&value)?;
         Ok(Arc::clone(&self.core).complete(token, value).await)
     }
@@ -152,7 +152,7 @@ impl Server {
     /// What the server has done and is doing, in numbers; as text it is what Prometheus reads.
     pub async fn metrics(&self) -> Metrics {
         let census = match &self.core.tasks {
-            Some(tasks) => tasks.engine().store().census().await.ok(),
+            Some(tasks) => tasks.engine().store().stats().await.ok(),
             None => None,
         };
         let tools = self.core.tools.map(|tool| tool.meter.read());

@@ -43,7 +43,7 @@ impl SealKeys {
 
     /// Adds a key that opens but does not seal any more.
     #[must_use]
-    pub fn and_previous(mut self, key: [u8; 32]) -> Self {
+    pub fn with_previous(mut self, key: [u8; 32]) -> Self {
         self.previous.push(key);
         self
     }

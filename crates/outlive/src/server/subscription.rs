@@ -6,7 +6,9 @@ use std::{
     sync::Arc,
 };
 
-use outlive_protocol::{Answer, Call, Fault, Feed, Lists, Notify, Outcome, Wants, Work};
+use outlive_protocol::{
+    Call, CallFuture, ChangeFeed, ChangeFilter, Lists, MethodResult, Notify, Outcome, ProtocolError,
+};
 use outlive_tasks::store::TaskId;
 use outlive_wire::{SubscriptionFilter, SubscriptionsListenRequestParams};
 
@@ -18,12 +20,13 @@ use super::{
 
 /// Answers `subscriptions/listen`: tells what is honoured, then every change, until the client
 /// leaves or the server shuts down.
-pub(super) fn listen(core: &Arc<Core>, call: Arc<Call>) -> Work {
+pub(super) fn listen(core: &Arc<Core>, call: Arc<Call>) -> CallFuture {
     let params: SubscriptionsListenRequestParams = match serde_json::from_str(call.params()) {
         Ok(params) => params,
         Err(error) => {
-            let fault =
-                Fault::invalid_params(format!("`params.notifications` must be an object: {error}"));
+            let fault = ProtocolError::invalid_params(format!(
+                "`params.notifications` must be an object: {error}"
+            ));
             return Box::pin(ready(Err(fault)));
         }
     };
@@ -40,17 +43,17 @@ pub(super) fn listen(core: &Arc<Core>, call: Arc<Call>) -> Work {
         Err(fault) => return Box::pin(ready(Err(fault))),
     };
     let feed = core.profile.bus.subscribe(wants);
-    let bound = core.profile.limits.queued_notifications;
+    let bound = core.profile.limits.max_queued_notifications;
     if ids.is_some() || following.is_some() {
         let tasks = Listened { ids, following };
         return Box::pin(listen_to_tasks(Arc::clone(core), call, feed, honoured, tasks));
     }
-    call.port().say(Notify::Acknowledged(honoured), bound);
+    call.port().send(Notify::Acknowledged(honoured), bound);
     Box::pin(async move {
         while let Some(change) = feed.next().await {
-            call.port().say(Notify::Changed(change), bound);
+            call.port().send(Notify::Changed(change), bound);
         }
-        Ok(Outcome::Complete(Answer::ListenEnded))
+        Ok(Outcome::Complete(MethodResult::ListenEnded))
     })
 }
 
@@ -59,17 +62,21 @@ fn wanted_tasks(
     core: &Core,
     call: &Call,
     wish: &SubscriptionFilter,
-) -> Result<Option<Vec<TaskId>>, Fault> {
+) -> Result<Option<Vec<TaskId>>, ProtocolError> {
     let Some(ids) = wish.extensions.get(TASK_IDS).filter(|_| core.tasks.is_some()) else {
         return Ok(None);
     };
     tasks::gate(call)?;
     let ids: Vec<String> = serde_json::from_value(ids.clone()).map_err(|error| {
-        Fault::invalid_params(format!("`params.notifications.taskIds` must be texts: {error}"))
+        ProtocolError::invalid_params(format!(
+            "`params.notifications.taskIds` must be texts: {error}"
+        ))
     })?;
-    let limit = core.profile.limits.subscriptions;
+    let limit = core.profile.limits.max_subscriptions;
     match ids.len() > limit {
-        true => Err(Fault::invalid_params(format!("at most {limit} tasks can be listened to"))),
+        true => {
+            Err(ProtocolError::invalid_params(format!("at most {limit} tasks can be listened to")))
+        }
         false => Ok(Some(ids.into_iter().map(TaskId::new).collect())),
     }
 }
@@ -84,11 +91,11 @@ struct Listened {
 async fn listen_to_tasks(
     core: Arc<Core>,
     call: Arc<Call>,
-    feed: Feed,
+    feed: ChangeFeed,
     mut honoured: SubscriptionFilter,
     listened: Listened,
-) -> Result<Outcome, Fault> {
-    let bound = core.profile.limits.queued_notifications;
+) -> Result<Outcome, ProtocolError> {
+    let bound = core.profile.limits.max_queued_notifications;
     let wants_status = listened.ids.is_some();
     let mut ids = listened.ids.unwrap_or_default();
     let wants_emitted = listened.following.is_some();
@@ -113,16 +120,16 @@ async fn listen_to_tasks(
         following.admit(&core, &call).await?;
         following.acknowledge(&mut honoured);
     }
-    call.port().say(Notify::Acknowledged(honoured), bound);
+    call.port().send(Notify::Acknowledged(honoured), bound);
     for view in first {
-        call.port().say(Notify::Task(Box::new(view)), bound);
+        call.port().send(Notify::Task(Box::new(view)), bound);
     }
     following.send_all(&core, &call).await?;
     loop {
         tokio::select! {
             change = feed.next() => match change {
-                Some(change) => call.port().say(Notify::Changed(change), bound),
-                None => return Ok(Outcome::Complete(Answer::ListenEnded)),
+                Some(change) => call.port().send(Notify::Changed(change), bound),
+                None => return Ok(Outcome::Complete(MethodResult::ListenEnded)),
             },
             id = news.next() => {
                 following.send(&core, &call, &id).await?;
@@ -132,7 +139,7 @@ async fn listen_to_tasks(
                 let Some(view) = tasks::look_at(&core, &call, &id).await? else { continue };
                 if view.updated > *last {
                     *last = view.updated;
-                    call.port().say(Notify::Task(Box::new(view)), bound);
+                    call.port().send(Notify::Task(Box::new(view)), bound);
                 }
             }
             // News are hints; whoever must miss nothing looks by itself.
@@ -152,23 +159,23 @@ fn honour(
     core: &Core,
     call: &Call,
     wish: SubscriptionFilter,
-) -> Result<(Wants, SubscriptionFilter), Fault> {
+) -> Result<(ChangeFilter, SubscriptionFilter), ProtocolError> {
     let lists = Lists {
         tools: wish.tools_list_changed == Some(true) && core.has_tools(),
         prompts: wish.prompts_list_changed == Some(true) && core.has_prompts(),
         resources: wish.resources_list_changed == Some(true) && core.has_resources(),
     };
-    let limit = core.profile.limits.subscriptions;
+    let limit = core.profile.limits.max_subscriptions;
     let mut uris = wish.resource_subscriptions.filter(|_| core.has_subscriptions());
     if uris.as_ref().is_some_and(|uris| uris.len() > limit) {
-        return Err(Fault::invalid_params(format!(
+        return Err(ProtocolError::invalid_params(format!(
             "at most {limit} resources can be subscribed to at once"
         )));
     }
     if let Some(uris) = &mut uris {
         uris.retain(|uri| resource::readable(core, uri, call.principal()).unwrap_or(false));
     }
-    let wants = Wants {
+    let wants = ChangeFilter {
         lists,
         resources: uris.iter().flatten().map(|uri| Arc::from(uri.as_str())).collect(),
     };
@@ -183,27 +190,27 @@ fn honour(
 }
 
 /// Answers the legacy `resources/subscribe`.
-pub(super) fn subscribe(core: &Core, call: &Call) -> Result<Answer, Fault> {
+pub(super) fn subscribe(core: &Core, call: &Call) -> Result<MethodResult, ProtocolError> {
     let uri = call.uri()?;
     if !resource::readable(core, &uri, call.principal())? {
-        return Err(Fault::UnknownResource { uri: uri.into_owned() });
+        return Err(ProtocolError::UnknownResource { uri: uri.into_owned() });
     }
-    let limit = core.profile.limits.subscriptions;
+    let limit = core.profile.limits.max_subscriptions;
     match call.session() {
         Some(session) if !session.feed().add_resource(&uri, limit) => {
-            Err(Fault::invalid_params(format!(
+            Err(ProtocolError::invalid_params(format!(
                 "at most {limit} resources (`subscriptions`), with 64 KiB of URIs, can be subscribed to at once"
             )))
         }
-        _ => Ok(Answer::Empty),
+        _ => Ok(MethodResult::Empty),
     }
 }
 
 /// Answers the legacy `resources/unsubscribe`.
-pub(super) fn unsubscribe(call: &Call) -> Result<Answer, Fault> {
+pub(super) fn unsubscribe(call: &Call) -> Result<MethodResult, ProtocolError> {
     let uri = call.uri()?;
     if let Some(session) = call.session() {
         session.feed().remove_resource(&uri);
     }
-    Ok(Answer::Empty)
+    Ok(MethodResult::Empty)
 }

@@ -9,7 +9,7 @@ pub(super) use entry::ToolEntry;
 
 use std::{fmt, sync::Arc};
 
-use outlive_protocol::{Principal, Work};
+use outlive_protocol::{CallFuture, Principal};
 use outlive_wire::{Icon, Meta, RawJson, TaskSupport, ToolAnnotations, ToolExecution};
 use serde_json::value::RawValue;
 
@@ -17,13 +17,13 @@ use super::{
     BuildError, Cx, RateLimit,
     access::{Access, access_setters},
     core::Core,
-    durable::{Resume, Upgrade},
-    extract::Needs,
+    durable::{ResumePolicy, Upgrade},
+    extract::HandlerRequirements,
     handler::Handler,
     meter::ToolMeter,
     output::{IntoToolResult, OutputSchema},
     schema::Schema,
-    tasks::{Hook, IntoCleanedUp, OnCrash, TaskPolicy},
+    tasks::{Hook, IntoCleanupResult, OnCrash, TaskPolicy},
     throttle::Throttle,
 };
 
@@ -48,7 +48,7 @@ use super::{
 pub struct Tool {
     info: outlive_wire::Tool,
     handler: ToolHandler,
-    needs: Needs,
+    needs: HandlerRequirements,
     upgrade: Upgrade,
     once: bool,
     policy: TaskPolicy,
@@ -68,7 +68,7 @@ pub struct Tool {
 }
 
 /// A handler whose types have been forgotten. Takes what it needs to finish the result.
-type ToolHandler = Box<dyn Fn(&Cx, &Arc<ToolEntry>) -> Work + Send + Sync>;
+type ToolHandler = Box<dyn Fn(&Cx, &Arc<ToolEntry>) -> CallFuture + Send + Sync>;
 
 impl Tool {
     /// A tool that runs `handler`.
@@ -214,15 +214,15 @@ impl Tool {
     }
 
     /// Names this version of the handler. What another version has recorded is given to
-    /// [`Tool::migrate`] before it is read.
-    pub fn revision(mut self, revision: impl Into<Arc<str>>) -> Self {
+    /// [`Tool::migrate_journal`] before it is read.
+    pub fn handler_revision(mut self, revision: impl Into<Arc<str>>) -> Self {
         self.upgrade.revision = Some(revision.into());
         self
     }
 
     /// Brings what another revision of the handler has recorded up to date, key by key: takes that
     /// revision's name, empty if it had none, the key and the value, and returns the new value.
-    pub fn migrate(
+    pub fn migrate_journal(
         mut self,
         migrate: impl Fn(&str, &str, &RawValue) -> Option<RawJson> + Send + Sync + 'static,
     ) -> Self {
@@ -231,25 +231,25 @@ impl Tool {
     }
 
     /// Which revisions may go on with a task that has begun; any, if nothing is said.
-    pub fn resume(mut self, resume: Resume) -> Self {
+    pub fn resume_policy(mut self, resume: ResumePolicy) -> Self {
         self.upgrade.resume = resume;
         self
     }
 
     /// Which arguments have to be the same when a client comes back with its answers: these, in
     /// place of all.
-    pub fn bind_rounds_to(mut self, arguments: &[&str]) -> Self {
+    pub fn bind_request_state_to(mut self, arguments: &[&str]) -> Self {
         let names = arguments.iter().map(|name| (*name).to_owned());
         self.upgrade.salient = Some(names.collect());
         self
     }
 
     /// Lets a client come back with each round of its answers once. The server has to remember
-    /// the rounds for that: [`ServerBuilder::remember_rounds`]. With a store it does, for all
+    /// the rounds for that: [`ServerBuilder::track_used_request_states`]. With a store it does, for all
     /// replicas, and who comes back a second time is told what came of the first.
     ///
-    /// [`ServerBuilder::remember_rounds`]: super::ServerBuilder::remember_rounds
-    pub fn single_use(mut self) -> Self {
+    /// [`ServerBuilder::track_used_request_states`]: super::ServerBuilder::track_used_request_states
+    pub fn single_use_request_state(mut self) -> Self {
         self.upgrade.single_use = true;
         self
     }
@@ -263,18 +263,18 @@ impl Tool {
     }
 
     /// What is done after a task of it that was cancelled or has expired once it had begun: an async
-    /// function that takes what handlers take, and [`CleanUp`](super::CleanUp) in place of
+    /// function that takes what handlers take, and [`Cleanup`](super::Cleanup) in place of
     /// [`Durable`](super::Durable).
     ///
     /// It is not done after a task that has come to its end, also if that was a failure, nor after
     /// a call that was never a task. It begins when the task has ended and its run is gone, in
     /// whichever process is there, and is done again if that process is lost in the middle of it.
-    /// It has a minute (`EngineConfig::clean_up`). That it fails is in the log and among the events
+    /// It has a minute (`EngineConfig::cleanup_timeout`). That it fails is in the log and among the events
     /// of the task, and changes nothing for the caller; it is not tried again then.
-    pub fn clean_up<M: 'static, H>(mut self, handler: H) -> Self
+    pub fn cleanup<M: 'static, H>(mut self, handler: H) -> Self
     where
         H: Handler<M>,
-        H::Output: IntoCleanedUp,
+        H::Output: IntoCleanupResult,
     {
         self.clean_up = Some(Hook::new(handler));
         self
@@ -289,7 +289,7 @@ impl Tool {
 
     /// Says that its content is emitted bit by bit while it works, so that clients that can take it
     /// as it grows get it so: [`ResponseMode::Streaming`](super::ResponseMode::Streaming).
-    pub fn incremental(mut self) -> Self {
+    pub fn streams_content(mut self) -> Self {
         self.incremental = true;
         self
     }

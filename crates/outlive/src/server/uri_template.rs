@@ -32,7 +32,7 @@ impl UriTemplate {
     /// # Errors
     ///
     /// When the template is malformed; the error names the place and what to write instead.
-    pub fn parse(template: &str) -> Result<Self, TemplateError> {
+    pub fn parse(template: &str) -> Result<Self, UriTemplateError> {
         let parts = parse::parse(template)?;
         let mut variables: Vec<String> = Vec::new();
         for variable in parts.iter().flat_map(Part::variables) {
@@ -78,20 +78,20 @@ impl UriTemplate {
 /// Why a template cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct TemplateError {
+pub struct UriTemplateError {
     /// Where, in bytes from the start.
     pub position: usize,
     /// What is wrong there, and what to write instead.
     pub reason: String,
 }
 
-impl fmt::Display for TemplateError {
+impl fmt::Display for UriTemplateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the URI template is invalid at byte {}: {}", self.position, self.reason)
     }
 }
 
-impl error::Error for TemplateError {}
+impl error::Error for UriTemplateError {}
 
 /// A piece of a template.
 #[derive(Debug)]

@@ -40,7 +40,7 @@ fn hints(result: &Value) -> (Option<&Value>, Option<&Value>) {
 async fn what_can_be_kept_says_how_long_and_for_whom() {
     for (server, ttl, scope) in [
         (builder().build().unwrap(), 0, "private"),
-        (builder().cache(PUBLIC).build().unwrap(), 60_000, "public"),
+        (builder().default_cache_hints(PUBLIC).build().unwrap(), 60_000, "public"),
     ] {
         let mut pipe = Pipe::open(&server);
         for (method, params) in cacheable() {
@@ -53,7 +53,7 @@ async fn what_can_be_kept_says_how_long_and_for_whom() {
 // CACHE-01, PROMPT-04, COMPL-06
 #[tokio::test(start_paused = true)]
 async fn nothing_else_says_it() {
-    let mut pipe = Pipe::open(&builder().cache(PUBLIC).build().unwrap());
+    let mut pipe = Pipe::open(&builder().default_cache_hints(PUBLIC).build().unwrap());
     let reference = json!({"type": "ref/resource", "uri": "p://{x}"});
     for (method, params) in [
         ("tools/call", json!({"name": "t"})),
@@ -69,7 +69,8 @@ async fn nothing_else_says_it() {
 #[tokio::test(start_paused = true)]
 async fn older_revisions_are_spared() {
     for version in LEGACY {
-        let mut pipe = Pipe::speaking(&builder().cache(PUBLIC).build().unwrap(), version).await;
+        let mut pipe =
+            Pipe::speaking(&builder().default_cache_hints(PUBLIC).build().unwrap(), version).await;
         for (method, params) in cacheable().into_iter().skip(1) {
             let result = pipe.result(method, params).await;
             assert_eq!(hints(&result), (None, None), "{version}: {method}");
@@ -79,7 +80,7 @@ async fn older_revisions_are_spared() {
 
 #[tokio::test(start_paused = true)]
 async fn a_resource_or_template_may_say_its_own() {
-    let mut pipe = Pipe::open(&builder().cache(PUBLIC).build().unwrap());
+    let mut pipe = Pipe::open(&builder().default_cache_hints(PUBLIC).build().unwrap());
     for uri in ["mem://short", "p://1"] {
         let result = pipe.result("resources/read", json!({"uri": uri})).await;
         assert_eq!(hints(&result), (Some(&json!(5)), Some(&json!("private"))), "{uri}");
@@ -89,7 +90,11 @@ async fn a_resource_or_template_may_say_its_own() {
 // CACHE-09
 #[tokio::test(start_paused = true)]
 async fn all_pages_of_a_list_have_one_scope() {
-    let server = builder().cache(PUBLIC).limits(|limits| limits.page_size = 1).build().unwrap();
+    let server = builder()
+        .default_cache_hints(PUBLIC)
+        .limits(|limits| limits.page_size = 1)
+        .build()
+        .unwrap();
     let mut pipe = Pipe::open(&server);
     for method in ["tools/list", "resources/list"] {
         let first = pipe.result(method, json!({})).await;

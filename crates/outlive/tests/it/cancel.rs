@@ -23,12 +23,12 @@ async fn wait(gate: State<Gate>) -> &'static str {
 
 fn server(gate: &Gate) -> Server {
     Server::builder("test", "1")
-        .logging()
+        .logging(true)
         .tool(Tool::new("wait", wait))
         .tool(Tool::new("quick", async || "quick"))
         .resource(Resource::new("mem://wait", "wait", wait))
         .prompt(Prompt::new("wait", wait))
-        .method("own/wait", async |gate: State<Gate>| {
+        .custom_method("own/wait", async |gate: State<Gate>| {
             gate.pass().await;
             Json(json!({}))
         })
@@ -171,7 +171,8 @@ async fn delegate(cx: Cx, task: State<Task>) -> &'static str {
 async fn tasks_that_a_handler_started_learn_of_it_and_cannot_speak_any_more() {
     for version in REVISIONS {
         let task = Task::default();
-        let builder = Server::builder("test", "1").logging().tool(Tool::new("delegate", delegate));
+        let builder =
+            Server::builder("test", "1").logging(true).tool(Tool::new("delegate", delegate));
         let mut pipe = Pipe::speaking(&builder.state(task.clone()).build().unwrap(), version).await;
         let meta = json!({"progressToken": "t", "io.modelcontextprotocol/logLevel": "debug"});
         let meta = if version == MODERN { meta } else { json!({"progressToken": "t"}) };

@@ -1,6 +1,8 @@
 //! Suggestions for the arguments of prompts and the variables of templates.
 
-use outlive::server::{Args, Error, Partial, Prompt, ResourceTemplate, Server, State, Tool};
+use outlive::server::{
+    Args, CompletionInput, Error, Prompt, ResourceTemplate, Server, State, Tool,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,7 +19,7 @@ struct Cities {
     all: Vec<(&'static str, &'static str)>,
 }
 
-async fn cities(partial: Partial, cities: State<Cities>) -> Vec<String> {
+async fn cities(partial: CompletionInput, cities: State<Cities>) -> Vec<String> {
     let country = partial.others.get("country");
     let fits = |(of, name): &&(&str, &str)| {
         country.is_none_or(|country| country == of) && name.starts_with(&partial.value)
@@ -25,7 +27,7 @@ async fn cities(partial: Partial, cities: State<Cities>) -> Vec<String> {
     cities.all.iter().filter(fits).map(|(_, name)| (*name).to_owned()).collect()
 }
 
-async fn many(partial: Partial) -> Vec<String> {
+async fn many(partial: CompletionInput) -> Vec<String> {
     (0..partial.value.parse().unwrap()).map(|n| format!("v{n}")).collect()
 }
 

@@ -14,7 +14,7 @@ use crate::support::{
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 fn builder() -> ServerBuilder {
-    Server::builder("test", "1").offer_tools().offer_resources().offer_prompts()
+    Server::builder("test", "1").advertise_tools().advertise_resources().advertise_prompts()
 }
 
 fn server() -> Server {
@@ -223,7 +223,7 @@ async fn a_subscription_is_told_of_the_lists_it_asked_for() {
 #[tokio::test(start_paused = true)]
 async fn changes_that_come_together_are_told_once() {
     for version in [MODERN, "2025-11-25"] {
-        let server = builder().debounce(Duration::from_millis(300)).build().unwrap();
+        let server = builder().list_changed_debounce(Duration::from_millis(300)).build().unwrap();
         let mut pipe = Pipe::speaking(&server, version).await;
         if version == MODERN {
             listen(&mut pipe, json!({"toolsListChanged": true})).await;
@@ -254,7 +254,7 @@ async fn nobody_is_told_of_what_was_there_from_the_start() {
 #[tokio::test(start_paused = true)]
 async fn change_before_a_session_began_is_not_told_to_it() {
     for version in LEGACY {
-        let server = builder().debounce(Duration::from_millis(300)).build().unwrap();
+        let server = builder().list_changed_debounce(Duration::from_millis(300)).build().unwrap();
         server.add_tool(tool("early")).unwrap();
         let mut pipe = Pipe::speaking(&server, version).await;
         assert_eq!(names(&mut pipe).await, ["early"]);

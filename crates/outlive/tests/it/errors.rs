@@ -4,8 +4,8 @@ use std::{fmt, panic::panic_any};
 
 use outlive::{
     server::{
-        Args, Cx, Error, Extract, Fault, Json, Partial, Prompt, Rejection, Resource, Result,
-        Server, State, Tool,
+        Args, CompletionInput, Cx, Error, Extract, Json, Prompt, ProtocolError, Rejection,
+        Resource, Result, Server, State, Tool,
     },
     wire::ErrorObject,
 };
@@ -82,12 +82,12 @@ async fn a_tool_may_refuse_the_request_instead() {
         let mut object: ErrorObject =
             serde_json::from_value(json!({"code": 1000, "message": "closed"})).unwrap();
         object.data = Some(raw(&json!({"until": "noon"})));
-        Fault::Custom(object)
+        ProtocolError::Custom(object)
     };
     let server = Server::builder("test", "1")
         .tool(Tool::new("params", async || Err::<String, _>(Error::invalid_params("no such shop"))))
         .tool(Tool::new("fault", async || -> Result<String> {
-            Err(Fault::invalid_params("no such shop"))?
+            Err(ProtocolError::invalid_params("no such shop"))?
         }))
         .tool(Tool::new("custom", move || std::future::ready(Err::<String, _>(custom()))))
         .build()
@@ -109,7 +109,7 @@ async fn a_tool_may_refuse_the_request_instead() {
 }
 
 async fn needs_sampling(cx: Cx) -> Result<&'static str> {
-    cx.require(&json!({"sampling": {"tools": {}}}))?;
+    cx.require_capabilities(&json!({"sampling": {"tools": {}}}))?;
     Ok("can")
 }
 
@@ -162,11 +162,11 @@ async fn what_breaks_inside_is_an_internal_error_that_tells_nothing() {
         }))
         .prompt(
             Prompt::new("p", move |_: Args<Shelf>| std::future::ready(Err::<String, _>(broken())))
-                .complete("number", move |_: Partial| {
+                .complete("number", move |_: CompletionInput| {
                     std::future::ready(Err::<Vec<String>, _>(broken()))
                 }),
         )
-        .method("own/method", move || std::future::ready(Err::<Json<Value>, _>(broken())))
+        .custom_method("own/method", move || std::future::ready(Err::<Json<Value>, _>(broken())))
         .build()
         .unwrap();
     let reference = json!({"type": "ref/prompt", "name": "p"});
@@ -223,7 +223,7 @@ fn panicking(gate: &Gate) -> Server {
                 .complete("number", async || -> Vec<String> { panic!("in a completer") }),
         )
         .prompt(Prompt::new("hidden", async || "x").visible_to(|_| panic!("in a rule")))
-        .method("own/method", async || -> Json<Value> { panic!("in a method") })
+        .custom_method("own/method", async || -> Json<Value> { panic!("in a method") })
         .on_notification("own/notice", |_| panic!("in a notification"))
         .on_session_open(|_| panic!("in a hook"))
         .on_session_close(|_| panic!("in a hook"))

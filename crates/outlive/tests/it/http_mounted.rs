@@ -28,7 +28,7 @@ struct Application {
 /// As docs/deployment.md has it.
 async fn application(timeout: Duration) -> Application {
     let world = Arc::new(World::default());
-    let server = standard(&world).tasks(TaskConfig::volatile()).build().unwrap();
+    let server = standard(&world).tasks(TaskConfig::in_memory()).build().unwrap();
     let mcp = server.http_service(HttpConfig::new());
     let app = Router::new()
         .nest_service("/sse", mcp.sse("/messages"))

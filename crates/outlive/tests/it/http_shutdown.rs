@@ -6,11 +6,11 @@ use std::{
     time::Duration,
 };
 
-use outlive::http::{HttpConfig, Serving};
+use outlive::http::{HttpConfig, HttpServer};
 use serde_json::json;
 use tokio::net::TcpStream;
 
-use crate::support::http::{Request, TestServer, World, within};
+use crate::support::http::{HttpFixture, Request, World, within};
 
 /// So long that a test which has to wait for it fails.
 fn patient() -> HttpConfig {
@@ -18,26 +18,26 @@ fn patient() -> HttpConfig {
 }
 
 /// Shuts a server down while something else goes on.
-async fn shut_down_while<T>(serving: Serving, meanwhile: impl Future<Output = T>) -> T {
-    within(async { tokio::join!(serving.shut_down(), meanwhile).1 }).await
+async fn shut_down_while<T>(serving: HttpServer, meanwhile: impl Future<Output = T>) -> T {
+    within(async { tokio::join!(serving.shutdown(), meanwhile).1 }).await
 }
 
 #[tokio::test]
 async fn a_server_with_nothing_to_do_ends_at_once() {
-    let server = TestServer::with(patient()).await;
+    let server = HttpFixture::with(patient()).await;
     let address = server.address();
     let mut idle = server.connect().await;
     assert_eq!(idle.send(&Request::modern("tools/list")).await.status(), 200);
     let session = server.session("2025-11-25").await;
     let _ = session;
-    within(server.serving.shut_down()).await;
+    within(server.serving.shutdown()).await;
     idle.closed().await;
     assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
 }
 
 #[tokio::test]
 async fn calls_that_run_may_end() {
-    let server = TestServer::with(patient()).await;
+    let server = HttpFixture::with(patient()).await;
     let session = server.session("2025-11-25").await;
     let modern = Request::call("wait", json!({"key": "m"}));
     let legacy = session.call("wait", json!({"key": "l"}));
@@ -77,7 +77,7 @@ async fn calls_that_run_may_end() {
 
 #[tokio::test]
 async fn a_call_whose_client_has_left_may_end_as_well() {
-    let server = TestServer::with(patient()).await;
+    let server = HttpFixture::with(patient()).await;
     let session = server.session("2025-11-25").await;
     let connection = server.begin(session.call("wait", json!({"key": "w"}))).await;
     server.world.started("w").await;
@@ -99,7 +99,7 @@ async fn a_call_whose_client_has_left_may_end_as_well() {
 #[tokio::test]
 async fn subscriptions_end_with_their_result() {
     // SUB-11, SUB-12, C-14
-    let server = TestServer::with(patient()).await;
+    let server = HttpFixture::with(patient()).await;
     let mut streams = Vec::new();
     for id in [json!(7), json!("seven")] {
         let listen = Request::modern("subscriptions/listen").id(id.clone());
@@ -123,7 +123,7 @@ async fn subscriptions_end_with_their_result() {
 
 #[tokio::test]
 async fn streams_of_changes_end() {
-    let server = TestServer::with(patient()).await;
+    let server = HttpFixture::with(patient()).await;
     let session = server.session("2025-11-25").await;
     let mut cut = server.open(session.get()).await;
     let id = cut.event().await.unwrap().id.unwrap();
@@ -139,7 +139,7 @@ async fn streams_of_changes_end() {
 
 #[tokio::test]
 async fn streams_of_http_sse_end() {
-    let server = TestServer::with(patient()).await;
+    let server = HttpFixture::with(patient()).await;
     let fresh = server.pair().await;
     let ready = server.pair_ready("2024-11-05").await;
     shut_down_while(server.serving, async {
@@ -153,20 +153,20 @@ async fn streams_of_http_sse_end() {
 async fn sessions_are_closed() {
     let closed = Arc::new(Mutex::new(0));
     let count = Arc::clone(&closed);
-    let server = TestServer::build(patient(), |server| {
+    let server = HttpFixture::build(patient(), |server| {
         server.on_session_close(move |_| *count.lock().unwrap() += 1)
     })
     .await;
     server.session("2025-11-25").await;
     server.session("2025-03-26").await;
     let pair = server.pair_ready("2024-11-05").await;
-    within(server.serving.shut_down()).await;
+    within(server.serving.shutdown()).await;
     assert_eq!(*closed.lock().unwrap(), 3);
     drop(pair);
 }
 
 /// Calls of every kind that never end by themselves: keys `a` to `d`.
-async fn endless(server: &TestServer) -> Vec<crate::support::http::Connection> {
+async fn endless(server: &HttpFixture) -> Vec<crate::support::http::Connection> {
     let session = server.session("2025-11-25").await;
     let mut connections = Vec::new();
     let wait = |key: &str| json!({"key": key});
@@ -191,9 +191,9 @@ async fn all_cancelled(world: &World) {
 #[tokio::test]
 async fn past_the_deadline_calls_are_cancelled() {
     let server =
-        TestServer::with(HttpConfig::new().shutdown_grace(Duration::from_millis(50))).await;
+        HttpFixture::with(HttpConfig::new().shutdown_grace(Duration::from_millis(50))).await;
     let connections = endless(&server).await;
-    within(server.serving.shut_down()).await;
+    within(server.serving.shutdown()).await;
     all_cancelled(&server.world).await;
     for connection in connections {
         connection.closed().await;
@@ -203,17 +203,17 @@ async fn past_the_deadline_calls_are_cancelled() {
 #[tokio::test]
 async fn the_deadline_holds_also_when_no_connection_is_left_to_take() {
     let config = HttpConfig::new().shutdown_grace(Duration::from_millis(50)).max_connections(1);
-    let server = TestServer::with(config).await;
+    let server = HttpFixture::with(config).await;
     let connection = server.begin(Request::call("wait", json!({"key": "w"}))).await;
     server.world.started("w").await;
-    within(server.serving.shut_down()).await;
+    within(server.serving.shutdown()).await;
     server.world.cancelled("w").await;
     connection.closed().await;
 }
 
 #[tokio::test]
 async fn dropping_a_server_stops_it_at_once() {
-    let server = TestServer::with(patient()).await;
+    let server = HttpFixture::with(patient()).await;
     let address = server.address();
     let connections = endless(&server).await;
     drop(server.serving);

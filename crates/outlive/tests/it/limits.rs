@@ -177,8 +177,9 @@ async fn calls_at_once_are_counted_per_caller_too() {
 async fn a_connection_has_so_many_calls_in_flight_and_no_more() {
     for version in REVISIONS {
         let gate = Gate::default();
-        let builder =
-            Server::builder("test", "1").state(gate.clone()).limits(|limits| limits.in_flight = 3);
+        let builder = Server::builder("test", "1")
+            .state(gate.clone())
+            .limits(|limits| limits.max_in_flight = 3);
         let server = build(builder, [Tool::new("wait", wait), quick("quick")]);
         let mut pipe = Pipe::speaking(&server, version).await;
         start(&mut pipe, &gate, 3).await;

@@ -18,7 +18,7 @@ fn the_page_of_limits_is_true() {
     check(&page, "`Limits`", &Limits::default());
     check(&page, "`HttpConfig`", &HttpConfig::default());
     check(&page, "`ClientLimits`", &ClientLimits::default());
-    check(&page, "`TaskConfig`", &TaskConfig::volatile());
+    check(&page, "`TaskConfig`", &TaskConfig::in_memory());
     check(&page, "`EngineConfig`", &EngineConfig::default());
     check(&page, "`SqliteOptions`", &SqliteOptions::default());
 }

@@ -19,7 +19,7 @@ async fn chatter(cx: Cx) -> &'static str {
 }
 
 async fn rich(cx: Cx) -> &'static str {
-    cx.log_as("db", LoggingLevel::Error, json!({"rows": [1, 2.5, null]}));
+    cx.log_from("db", LoggingLevel::Error, json!({"rows": [1, 2.5, null]}));
     cx.log(LoggingLevel::Error, 7);
     "done"
 }
@@ -44,7 +44,7 @@ fn builder(gate: &Gate) -> ServerBuilder {
 }
 
 fn server() -> Server {
-    builder(&Gate::default()).logging().build().unwrap()
+    builder(&Gate::default()).logging(true).build().unwrap()
 }
 
 /// Calls a tool and returns the levels of the lines that come before its answer.
@@ -177,7 +177,8 @@ async fn a_line_has_any_data_and_may_say_who_speaks() {
 async fn nothing_is_said_after_the_answer() {
     for version in REVISIONS {
         let gate = Gate::default();
-        let mut pipe = Pipe::speaking(&builder(&gate).logging().build().unwrap(), version).await;
+        let mut pipe =
+            Pipe::speaking(&builder(&gate).logging(true).build().unwrap(), version).await;
         let level = (version == MODERN).then_some("debug");
         assert_eq!(levels(&mut pipe, "late", level).await, ["error"], "{version}");
         gate.open(1);
@@ -193,8 +194,11 @@ async fn a_subscription_carries_no_lines() {
         let id: Value = serde_json::from_str(cx.call().id()).unwrap();
         Json(json!({"_meta": {"io.modelcontextprotocol/subscriptionId": id}}))
     };
-    let server =
-        builder(&Gate::default()).logging().method("subscriptions/listen", listen).build().unwrap();
+    let server = builder(&Gate::default())
+        .logging(true)
+        .custom_method("subscriptions/listen", listen)
+        .build()
+        .unwrap();
     let mut pipe = Pipe::open(&server);
     let params = json!({"notifications": {}, "_meta": {LEVEL: "debug"}});
     let id = pipe.send("subscriptions/listen", params).await;
@@ -209,9 +213,9 @@ async fn a_flood_of_lines_is_cut_and_the_call_goes_on() {
         (0..10_000).for_each(|line| cx.log(LoggingLevel::Info, line));
         "done"
     };
-    let builder = Server::builder("test", "1").logging().tool(Tool::new("flood", flood));
+    let builder = Server::builder("test", "1").logging(true).tool(Tool::new("flood", flood));
     let mut pipe =
-        Pipe::open(&builder.limits(|limits| limits.queued_notifications = 5).build().unwrap());
+        Pipe::open(&builder.limits(|limits| limits.max_queued_notifications = 5).build().unwrap());
     let id = pipe.send("tools/call", json!({"name": "flood", "_meta": {LEVEL: "debug"}})).await;
     let messages = pipe.read_to(id).await;
     let lines: Vec<&Value> =

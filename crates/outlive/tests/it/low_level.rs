@@ -14,8 +14,8 @@ use std::{
 
 use outlive::{
     server::{
-        Args, BoxCall, BoxError, Call, CallToolResult, Cx, Fault, Json, Meta, Outcome, RawParams,
-        Server, Session, Tool,
+        Args, BoxCallService, BoxError, Call, CallToolResult, Cx, Json, Meta, Outcome,
+        ProtocolError, RawParams, Server, Session, Tool,
     },
     wire::RawJson,
 };
@@ -36,12 +36,12 @@ struct Double {
 #[tokio::test(start_paused = true)]
 async fn a_method_of_ones_own_is_served_in_every_era() {
     let server = Server::builder("test", "1")
-        .method("com.example/double", async |Args(double): Args<Double>| {
+        .custom_method("com.example/double", async |Args(double): Args<Double>| {
             Json(json!({"n": double.n * 2}))
         })
-        .method("com.example/raw", async |RawParams(raw): RawParams| raw)
-        .method("com.example/nothing", async || ())
-        .method("com.example/list", async || Json(json!([1])))
+        .custom_method("com.example/raw", async |RawParams(raw): RawParams| raw)
+        .custom_method("com.example/nothing", async || ())
+        .custom_method("com.example/list", async || Json(json!([1])))
         .build()
         .unwrap();
     for version in REVISIONS {
@@ -71,7 +71,7 @@ async fn what_a_result_says_itself_is_kept() {
         Meta::default().with(Meta::SERVER_INFO, json!({"name": "upstream", "version": "9"}));
     let relayed = CallToolResult::text("x").with_meta(upstream);
     let server = Server::builder("test", "1")
-        .method("own/result", move || std::future::ready(own.clone()))
+        .custom_method("own/result", move || std::future::ready(own.clone()))
         .tool(Tool::new("relay", move || std::future::ready(relayed.clone())))
         .build()
         .unwrap();
@@ -98,9 +98,9 @@ async fn a_method_of_the_specification_can_be_answered_otherwise() {
     };
     let server = Server::builder("test", "1")
         .tool(Tool::new("t", async || "never"))
-        .method("tools/call", call)
-        .method("prompts/get", async || {
-            Err::<Json<Value>, _>(Fault::invalid_params("no prompts today"))
+        .custom_method("tools/call", call)
+        .custom_method("prompts/get", async || {
+            Err::<Json<Value>, _>(ProtocolError::invalid_params("no prompts today"))
         })
         .build()
         .unwrap();
@@ -290,7 +290,7 @@ where
             seen.lock().unwrap().push(format!("{name} {what} {}", call.method_name()))
         };
         if call.params().contains("forbidden") {
-            return Box::pin(async { Err(Fault::invalid_params("turned away").into()) });
+            return Box::pin(async { Err(ProtocolError::invalid_params("turned away").into()) });
         }
         if call.params().contains("broken") {
             return Box::pin(async { Err("password is hunter2".into()) });
@@ -311,7 +311,7 @@ async fn layers_go_around_every_call_and_the_last_one_is_the_outermost() {
     let watch = |name| Watch { name, seen: Arc::clone(&seen) };
     let server = Server::builder("test", "1")
         .tool(Tool::new("t", async || "ran"))
-        .method("own/method", async || ())
+        .custom_method("own/method", async || ())
         .layer(watch("inner"))
         .layer(watch("outer"))
         .build()
@@ -339,7 +339,7 @@ async fn layers_go_around_every_call_and_the_last_one_is_the_outermost() {
         assert_eq!(refusal, json!({"code": -32603, "message": "internal error"}), "{version}");
     }
     // The type that a layer goes around can be named.
-    fn named(_: impl Layer<BoxCall>) {}
+    fn named(_: impl Layer<BoxCallService>) {}
     named(watch("x"));
 }
 
@@ -407,7 +407,7 @@ async fn every_session_has_state_of_its_own() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_sees_all_of_the_meta_of_its_request() {
     let show = async |cx: Cx| Json(Value::Object(cx.meta().unwrap_or_default().0));
-    let server = Server::builder("test", "1").method("own/meta", show).build().unwrap();
+    let server = Server::builder("test", "1").custom_method("own/meta", show).build().unwrap();
     let meta = json!({
         "traceparent": "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01",
         "tracestate": "vendor=1",
@@ -426,7 +426,7 @@ async fn a_handler_sees_all_of_the_meta_of_its_request() {
 // META-07
 #[tokio::test(start_paused = true)]
 async fn a_server_need_not_say_its_name_with_every_result() {
-    let builder = Server::builder("test", "1").without_identity_in_results();
+    let builder = Server::builder("test", "1").server_info_in_results(false);
     let result = CallToolResult::text("x").with_meta(Meta::default().with("com.example/k", 1));
     let tool = Tool::new("t", move || std::future::ready(result.clone()));
     let server = builder.tool(tool).build().unwrap();

@@ -18,9 +18,9 @@ const LISTS: [(&str, &str, &str); 4] = [
 /// A server with so many of everything, in an order that is not alphabetical.
 fn builder(entries: usize, page_size: usize) -> ServerBuilder {
     let builder = Server::builder("test", "1")
-        .offer_tools()
-        .offer_resources()
-        .offer_prompts()
+        .advertise_tools()
+        .advertise_resources()
+        .advertise_prompts()
         .limits(|limits| limits.page_size = page_size);
     names(entries).into_iter().fold(builder, |builder, name| {
         builder
@@ -185,14 +185,14 @@ async fn a_cursor_outlives_the_key_that_sealed_it_while_that_is_a_previous_one()
     let with = |keys: SealKeys| builder(3, 1).seal_keys(keys).build().unwrap();
     let before = with(SealKeys::new([1; 32]));
     let cursor = cursor(&mut Pipe::open(&before), "tools/list").await;
-    let after = with(SealKeys::new([2; 32]).and_previous([1; 32]));
+    let after = with(SealKeys::new([2; 32]).with_previous([1; 32]));
     let result = Pipe::open(&after).result("tools/list", json!({"cursor": cursor})).await;
     assert_eq!(result["tools"][0]["name"], "n7");
     // What it seals now is of the new key.
     let mut before = Pipe::open(&before);
     let newer = json!({"cursor": result["nextCursor"]});
     assert_eq!(before.error("tools/list", newer).await["code"], -32602);
-    let mut later = Pipe::open(&with(SealKeys::new([3; 32]).and_previous([2; 32])));
+    let mut later = Pipe::open(&with(SealKeys::new([3; 32]).with_previous([2; 32])));
     assert_eq!(later.error("tools/list", json!({"cursor": cursor})).await["code"], -32602);
 }
 

@@ -36,8 +36,8 @@ fn server(gate: &Gate) -> Server {
         .tool(Tool::new("tell", tell))
         .state(gate.clone())
         .limits(|limits| {
-            limits.message_bytes = 2_000;
-            limits.batch = 5;
+            limits.max_message_bytes = 2_000;
+            limits.max_batch = 5;
         })
         .build()
         .unwrap()

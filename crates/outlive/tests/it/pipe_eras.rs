@@ -38,7 +38,7 @@ async fn wait(gate: State<Gate>) -> &'static str {
 fn builder(gate: &Gate) -> outlive::server::ServerBuilder {
     Server::builder("test", "1.2.3")
         .instructions("Ask nicely.")
-        .logging()
+        .logging(true)
         .tool(Tool::new("who", who))
         .tool(Tool::new("wait", wait))
         .resource(Resource::new("mem://a", "a", async || "a"))

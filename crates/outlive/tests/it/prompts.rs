@@ -212,7 +212,7 @@ async fn a_prompt_that_turns_out_not_to_exist_is_unknown() {
 async fn a_server_without_prompts_does_not_offer_them() {
     for (server, offered) in [
         (Server::builder("test", "1").build().unwrap(), false),
-        (Server::builder("test", "1").offer_prompts().build().unwrap(), true),
+        (Server::builder("test", "1").advertise_prompts().build().unwrap(), true),
     ] {
         for version in REVISIONS {
             let mut pipe = Pipe::open(&server);

@@ -231,7 +231,7 @@ async fn a_server_without_resources_does_not_offer_them() {
     let template = ResourceTemplate::new("t://{x}", "t", async || "t");
     for (server, offered) in [
         (Server::builder("test", "1").build().unwrap(), false),
-        (Server::builder("test", "1").offer_resources().build().unwrap(), true),
+        (Server::builder("test", "1").advertise_resources().build().unwrap(), true),
         (Server::builder("test", "1").resource_template(template).build().unwrap(), true),
     ] {
         for version in REVISIONS {

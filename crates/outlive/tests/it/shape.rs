@@ -75,7 +75,7 @@ fn builder() -> ServerBuilder {
     Server::builder("test", "1")
         .title("Test")
         .description("Tests.")
-        .website("https://example.com")
+        .website_url("https://example.com")
         .icon(icon())
         .tool(
             Tool::new("sum", async || Json(Sum { sum: 2 }))

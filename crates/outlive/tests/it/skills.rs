@@ -7,7 +7,7 @@ use std::{
 };
 
 use outlive::{
-    client::{Client, Error, GaveUp, SkillEntry},
+    client::{Client, ClientError, Error, SkillEntry},
     server::{Server, Skill, Skills},
 };
 use serde_json::{Value, json};
@@ -364,14 +364,14 @@ async fn client_loads_a_skill_and_its_files() {
     let uri = "skill://git-workflow/references/names.md";
     assert_eq!(client.read_skill_file(&skill, uri).await.unwrap(), b"Two letters.\n");
     let other = client.read_skill_file(&skill, "skill://other/SKILL.md").await.unwrap_err();
-    assert!(matches!(other, Error::GaveUp(GaveUp::NotOffered(_))), "{other}");
+    assert!(matches!(other, Error::GaveUp(ClientError::NotOffered(_))), "{other}");
     // The same entry in JSON is the same entry.
     let written = serde_json::to_value(&skill).unwrap();
     let read: SkillEntry = serde_json::from_value(written).unwrap();
     assert_eq!(read.resources, skill.resources);
     let none = Client::connect(&Server::builder("test", "1").build().unwrap()).await.unwrap();
     let refused = none.skills().await.unwrap_err();
-    assert!(matches!(refused, Error::GaveUp(GaveUp::NotOffered(_))), "{refused}");
+    assert!(matches!(refused, Error::GaveUp(ClientError::NotOffered(_))), "{refused}");
 }
 
 #[tokio::test]

@@ -370,7 +370,7 @@ impl Extract for Badge {
             cx.meta().and_then(|meta| meta.get("com.example/badge")?.as_str().map(str::to_owned));
         badge
             .map(Badge)
-            .ok_or_else(|| outlive::server::Fault::invalid_params("show your badge").into())
+            .ok_or_else(|| outlive::server::ProtocolError::invalid_params("show your badge").into())
     }
 }
 

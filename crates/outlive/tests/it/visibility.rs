@@ -1,7 +1,8 @@
 //! What a caller sees. What is hidden from one answers exactly like what does not exist.
 
 use outlive::server::{
-    Partial, Principal, Prompt, PromptArgument, Resource, ResourceTemplate, Scopes, Server, Tool,
+    CompletionInput, Principal, Prompt, PromptArgument, Resource, ResourceTemplate, Scopes, Server,
+    Tool,
 };
 use serde_json::{Value, json};
 
@@ -20,7 +21,7 @@ fn bob() -> Principal {
 }
 
 fn server() -> Server {
-    let suggest = async |_: Partial| vec!["secret"];
+    let suggest = async |_: CompletionInput| vec!["secret"];
     Server::builder("test", "1")
         .tool(Tool::new("open", async || "open"))
         .tool(Tool::new("secret", async || "secret").visible_to(is_ann))
@@ -222,7 +223,7 @@ async fn a_hidden_entry_still_holds_its_name() {
 // ARS-07, ARS-08
 #[tokio::test(start_paused = true)]
 async fn who_lacks_a_scope_is_told_which() {
-    let suggest = async |_: Partial| vec!["secret"];
+    let suggest = async |_: CompletionInput| vec!["secret"];
     let server = Server::builder("test", "1")
         .tool(Tool::new("open", async || "open"))
         .tool(Tool::new("secret", async || "secret").scopes(["a", "b"]))

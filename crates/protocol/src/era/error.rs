@@ -4,35 +4,35 @@ use outlive_wire::{RawJson, code};
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use crate::Fault;
+use crate::ProtocolError;
 
 /// The application's own code for "come back later"; outside of what JSON-RPC reserves.
 pub(super) const BUSY: i32 = 429;
 
 /// Code and data of a fault where the eras agree.
-pub(super) fn common(fault: &Fault) -> (i32, Option<RawJson>) {
+pub(super) fn common(fault: &ProtocolError) -> (i32, Option<RawJson>) {
     let code = match fault {
-        Fault::Parse(_) => code::PARSE,
-        Fault::InvalidRequest(_) | Fault::UnknownSession | Fault::MissingScopes { .. } => {
-            code::INVALID_REQUEST
-        }
-        Fault::UnknownMethod { .. } => code::METHOD_NOT_FOUND,
-        Fault::InvalidParams(_)
-        | Fault::UnknownTool { .. }
-        | Fault::UnknownResource { .. }
-        | Fault::UnknownPrompt { .. }
-        | Fault::UnusableState
-        | Fault::HeaderMismatch(_)
-        | Fault::MissingCapability { .. }
-        | Fault::UnsupportedVersion { .. } => code::INVALID_PARAMS,
-        Fault::Busy { .. } | Fault::OverLimit { .. } => BUSY,
-        Fault::Custom(error) => error.code,
-        Fault::Internal | Fault::Unavailable { .. } => code::INTERNAL,
+        ProtocolError::Parse(_) => code::PARSE,
+        ProtocolError::InvalidRequest(_)
+        | ProtocolError::UnknownSession
+        | ProtocolError::MissingScopes { .. } => code::INVALID_REQUEST,
+        ProtocolError::MethodNotFound { .. } => code::METHOD_NOT_FOUND,
+        ProtocolError::InvalidParams(_)
+        | ProtocolError::UnknownTool { .. }
+        | ProtocolError::UnknownResource { .. }
+        | ProtocolError::UnknownPrompt { .. }
+        | ProtocolError::InvalidRequestState
+        | ProtocolError::HeaderMismatch(_)
+        | ProtocolError::MissingCapability { .. }
+        | ProtocolError::UnsupportedProtocolVersion { .. } => code::INVALID_PARAMS,
+        ProtocolError::RateLimited { .. } | ProtocolError::OverLimit { .. } => BUSY,
+        ProtocolError::Custom(error) => error.code,
+        ProtocolError::Internal | ProtocolError::Unavailable { .. } => code::INTERNAL,
     };
     (code, common_data(fault))
 }
 
-fn common_data(fault: &Fault) -> Option<RawJson> {
+fn common_data(fault: &ProtocolError) -> Option<RawJson> {
     #[derive(Serialize)]
     struct Uri<'a> {
         uri: &'a str,
@@ -58,19 +58,21 @@ fn common_data(fault: &Fault) -> Option<RawJson> {
         scope: String,
     }
     match fault {
-        Fault::MissingScopes { needed } => {
+        ProtocolError::MissingScopes { required: needed } => {
             to_raw_value(&Needed { reason: "insufficient_scope", scope: needed.to_string() }).ok()
         }
-        Fault::UnusableState => to_raw_value(&Reason { reason: "request_state_invalid" }).ok(),
-        Fault::UnknownResource { uri } => to_raw_value(&Uri { uri }).ok(),
-        Fault::Busy { retry_after } | Fault::Unavailable { retry_after } => {
+        ProtocolError::InvalidRequestState => {
+            to_raw_value(&Reason { reason: "request_state_invalid" }).ok()
+        }
+        ProtocolError::UnknownResource { uri } => to_raw_value(&Uri { uri }).ok(),
+        ProtocolError::RateLimited { retry_after } | ProtocolError::Unavailable { retry_after } => {
             to_raw_value(&Retry { retry_after_ms: retry_after.as_millis().max(1) as u64 }).ok()
         }
-        Fault::OverLimit { limit, retry_after } => {
+        ProtocolError::OverLimit { limit, retry_after } => {
             let retry_after_ms = retry_after.as_millis().max(1) as u64;
             to_raw_value(&Over { limit, retry_after_ms }).ok()
         }
-        Fault::Custom(error) => error.data.clone(),
+        ProtocolError::Custom(error) => error.data.clone(),
         _ => None,
     }
 }
@@ -79,7 +81,7 @@ fn common_data(fault: &Fault) -> Option<RawJson> {
 pub(super) fn write(
     id: Option<&str>,
     code: i32,
-    fault: &Fault,
+    fault: &ProtocolError,
     data: Option<RawJson>,
     out: &mut Vec<u8>,
 ) {

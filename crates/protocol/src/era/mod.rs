@@ -5,14 +5,14 @@
 //! with the memory of their session. Nobody outside this folder compares versions: what differs
 //! between them is asked of the [`Era`], which is pure. No async, no clock, no I/O.
 
-mod ask;
 pub mod client;
 mod error;
+mod input;
 mod legacy;
 mod modern;
 mod notify;
 mod params;
-mod scan;
+mod request_scanner;
 mod select;
 mod string;
 mod tool_result;
@@ -26,7 +26,8 @@ use std::sync::Arc;
 use bytestring::ByteString;
 
 use crate::{
-    Arrival, Bus, Call, Change, Fault, Holding, Message, Profile, ResponseModes, Session, Wants,
+    Call, Change, ChangeBus, ChangeFilter, ClientTaskSupport, Message, MessageContext, Profile,
+    ProtocolError, ResponseModes, Session,
 };
 
 pub(crate) use legacy::{Reopened, open_session, reopen_session};
@@ -42,24 +43,24 @@ pub trait Era: fmt::Debug + Send + Sync {
     fn has(&self, method: Method) -> bool;
 
     /// What happens to a call when the connection that brought it is lost.
-    fn abandoned(&self) -> Abandoned;
+    fn abandoned(&self) -> OnDisconnect;
 
     /// How a question reaches the client.
-    fn asking(&self) -> Asking;
+    fn asking(&self) -> InputMode;
 
     /// What the client of a call can do with a task.
     ///
     /// # Errors
     ///
     /// When it asks for one in a way that cannot be understood.
-    fn holding(&self, call: &Call) -> Result<Holding, Fault>;
+    fn holding(&self, call: &Call) -> Result<ClientTaskSupport, ProtocolError>;
 
     /// In which ways the client of a call wants it to be answered, where it says so.
     ///
     /// # Errors
     ///
     /// When it says so in a way that cannot be understood.
-    fn response_modes(&self, _call: &Call) -> Result<Option<ResponseModes>, Fault> {
+    fn response_modes(&self, _call: &Call) -> Result<Option<ResponseModes>, ProtocolError> {
         Ok(None)
     }
 
@@ -68,7 +69,7 @@ pub trait Era: fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// When it names something that is no such number.
-    fn emitted_after(&self, _call: &Call) -> Result<Option<u64>, Fault> {
+    fn emitted_after(&self, _call: &Call) -> Result<Option<u64>, ProtocolError> {
         Ok(None)
     }
 
@@ -88,7 +89,7 @@ pub trait Era: fmt::Debug + Send + Sync {
     }
 
     /// How a caller that cannot hold a task is refused where there is no other answer.
-    fn task_required(&self, capability: RawJson) -> Fault;
+    fn task_required(&self, capability: RawJson) -> ProtocolError;
 
     /// What its tasks are noted as having been asked for in.
     fn dialect(&self) -> &'static str;
@@ -126,8 +127,8 @@ pub trait Era: fmt::Debug + Send + Sync {
     }
 
     /// How streams of server-sent events are numbered, if they are.
-    fn numbering(&self) -> Numbering {
-        Numbering::None
+    fn numbering(&self) -> EventIdMode {
+        EventIdMode::None
     }
 
     /// Writes one message of a run.
@@ -143,38 +144,44 @@ pub trait Era: fmt::Debug + Send + Sync {
 
     /// Writes a refusal and says which HTTP status goes with it. Without an id the member is left
     /// out: it could not be read.
-    fn refuse(&self, id: Option<&str>, fault: &Fault, profile: &Profile, out: &mut Vec<u8>) -> u16;
+    fn refuse(
+        &self,
+        id: Option<&str>,
+        fault: &ProtocolError,
+        profile: &Profile,
+        out: &mut Vec<u8>,
+    ) -> u16;
 }
 
 /// What becomes of a call whose connection is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "there is no third way")]
-pub enum Abandoned {
+pub enum OnDisconnect {
     /// It is cancelled: closing the stream is how clients cancel.
     Cancel,
     /// It goes on: the client may come back for the answer.
-    GoOn,
+    Continue,
 }
 
 /// How a question reaches the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "there is no third way")]
-pub enum Asking {
+pub enum InputMode {
     /// As a request on the call's stream, while the call waits.
-    Wait,
+    Stream,
     /// As the end of the call, which the client makes again with its answers.
-    Suspend,
+    RoundTrip,
 }
 
 /// How the events of a stream are numbered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the three ways the revisions know")]
-pub enum Numbering {
+pub enum EventIdMode {
     /// Not at all: a broken stream is lost.
     None,
     /// Every event has an id from which a client can resume.
     Ids,
-    /// As [`Numbering::Ids`], and the stream begins with an empty event that has one.
+    /// As [`EventIdMode::Ids`], and the stream begins with an empty event that has one.
     Primed,
 }
 
@@ -201,14 +208,14 @@ pub enum Frame {
 /// Which generations a server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "a switch for each of the two")]
-pub struct Eras {
+pub struct VersionSet {
     /// 2026-07-28.
     pub modern: bool,
     /// 2024-11-05 to 2025-11-25.
     pub legacy: bool,
 }
 
-impl Default for Eras {
+impl Default for VersionSet {
     fn default() -> Self {
         Self { modern: true, legacy: true }
     }
@@ -219,11 +226,11 @@ impl Default for Eras {
 pub(crate) fn restore(
     version: &str,
     message: &ByteString,
-    arrival: Arrival<'_>,
+    arrival: MessageContext<'_>,
     open_session: impl FnOnce(&'static dyn Era) -> Arc<Session>,
-) -> Result<Arc<Call>, Fault> {
+) -> Result<Arc<Call>, ProtocolError> {
     let request = Request::again(message)
-        .ok_or_else(|| Fault::internal("a call that was kept cannot be read any more"))?;
+        .ok_or_else(|| ProtocolError::internal("a call that was kept cannot be read any more"))?;
     match legacy::revision(version) {
         Some(legacy) => legacy.decode(&request, arrival, open_session(legacy), |_| false),
         None => modern::MODERN.decode(&request, arrival, |_| false),
@@ -237,7 +244,7 @@ pub fn tasks_capability() -> RawJson {
 
 /// What the client of a call would have to declare to be asked this; `None` if it can be asked.
 pub fn missing_for(call: &Call, request: &InputRequest) -> Option<RawJson> {
-    ask::missing(call, request)
+    input::missing(call, request)
 }
 
 /// What stands at the head of every modern result.
@@ -246,7 +253,7 @@ pub(crate) fn modern_stamp(info: &Implementation, with_identity: bool) -> Box<st
 }
 
 /// Writes a refusal of a message whose era cannot be told.
-pub(crate) fn refuse_unread(id: Option<&str>, fault: &Fault, out: &mut Vec<u8>) -> u16 {
+pub(crate) fn refuse_unread(id: Option<&str>, fault: &ProtocolError, out: &mut Vec<u8>) -> u16 {
     let (code, data) = error::common(fault);
     error::write(id, code, fault, data, out);
     400
@@ -257,7 +264,10 @@ pub(crate) fn refuse_unread(id: Option<&str>, fault: &Fault, out: &mut Vec<u8>) 
 /// # Errors
 ///
 /// When the header is there and names a protocol version that is not served.
-pub fn check_version_header(session: &Session, headers: &http::HeaderMap) -> Result<(), Fault> {
+pub fn check_version_header(
+    session: &Session,
+    headers: &http::HeaderMap,
+) -> Result<(), ProtocolError> {
     legacy::check_version_header(session.era(), headers)
 }
 
@@ -274,20 +284,28 @@ pub fn headers_look_modern(headers: &http::HeaderMap) -> bool {
 pub fn mirrored_header(
     headers: &http::HeaderMap,
     name: &http::HeaderName,
-) -> Result<Option<String>, Fault> {
+) -> Result<Option<String>, ProtocolError> {
     let Some(value) = modern::headers::single(headers, name)? else { return Ok(None) };
     let decoded = modern::headers::decode(value, name)?;
     match String::from_utf8(decoded.into_owned()) {
         Ok(text) => Ok(Some(text)),
-        Err(_) => Err(Fault::HeaderMismatch(format!("the {name} header is not text").into())),
+        Err(_) => {
+            Err(ProtocolError::HeaderMismatch(format!("the {name} header is not text").into()))
+        }
     }
 }
 
 /// A session for one request of a server that keeps none: nothing is remembered in it.
 pub(crate) fn ephemeral_session(
     era: &'static dyn Era,
-    arrival: &Arrival<'_>,
-    bus: &Bus,
+    arrival: &MessageContext<'_>,
+    bus: &ChangeBus,
 ) -> Session {
-    Session::new(era, arrival.principal.clone(), None, "{}".into(), bus.subscribe(Wants::default()))
+    Session::new(
+        era,
+        arrival.principal.clone(),
+        None,
+        "{}".into(),
+        bus.subscribe(ChangeFilter::default()),
+    )
 }

@@ -10,9 +10,9 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::scan::Scan;
+use super::request_scanner::Scan;
 use crate::{
-    Fault,
+    ProtocolError,
     call::{ParamSpans, Span},
 };
 
@@ -57,7 +57,7 @@ impl<'a> Request<'a> {
         id: &'a RawValue,
         method: Str<'a>,
         params: Option<&'a RawValue>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ProtocolError> {
         let head = Params::read(params)?;
         Ok(Self { message, id: id.get(), method, params: params.map(RawValue::get), head })
     }
@@ -195,14 +195,14 @@ impl<'a> Params<'a> {
     }
 
     /// Reads the shared members. Key order and unknown members do not matter.
-    pub(crate) fn read(params: Option<&'a RawValue>) -> Result<Self, Fault> {
+    pub(crate) fn read(params: Option<&'a RawValue>) -> Result<Self, ProtocolError> {
         let Some(params) = params else { return Ok(Self::default()) };
         // serde would take an array for a struct.
         if !params.get().starts_with('{') {
-            return Err(Fault::invalid_params("`params` must be an object"));
+            return Err(ProtocolError::invalid_params("`params` must be an object"));
         }
         serde_json::from_str(params.get())
-            .map_err(|error| Fault::invalid_params(format!("`params`: {error}")))
+            .map_err(|error| ProtocolError::invalid_params(format!("`params`: {error}")))
     }
 
     /// The version that the request names in its `_meta`, if it is a string.
@@ -231,12 +231,12 @@ impl<'a> Params<'a> {
     }
 
     /// Where everything stands in the message.
-    pub(crate) fn spans(&self, message: &str) -> Result<ParamSpans, Fault> {
+    pub(crate) fn spans(&self, message: &str) -> Result<ParamSpans, ProtocolError> {
         let span = |part: Option<&str>| part.map(|part| Span::of(message, part));
         let meta = self.meta.as_ref();
         let progress_token = meta.and_then(|meta| meta.progress_token);
         if progress_token.is_some_and(|token| !is_string_or_integer(token)) {
-            return Err(Fault::invalid_params(
+            return Err(ProtocolError::invalid_params(
                 "`_meta.progressToken` must be a string or an integer",
             ));
         }

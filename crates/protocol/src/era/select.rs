@@ -13,7 +13,7 @@ use super::{
     modern::Modern,
     params::Request,
 };
-use crate::{Arrival, Fault, Profile};
+use crate::{MessageContext, Profile, ProtocolError};
 
 /// Which rules a request is under.
 #[derive(Debug)]
@@ -28,9 +28,9 @@ pub(crate) enum Selected {
 /// writes it.
 pub(crate) fn select(
     request: &Request<'_>,
-    arrival: &Arrival<'_>,
+    arrival: &MessageContext<'_>,
     profile: &Profile,
-) -> Result<Selected, (&'static dyn Era, Fault)> {
+) -> Result<Selected, (&'static dyn Era, ProtocolError)> {
     let eras = profile.eras;
     let headers = arrival.http.as_ref().map(|parts| &parts.headers);
     if &*request.method == Method::Initialize.as_str() && request.head.version().is_none() {
@@ -46,7 +46,8 @@ pub(crate) fn select(
         return Ok(Selected::Modern(&Modern));
     }
     if let Some(session) = &arrival.session {
-        let era = legacy::of(session.era()).ok_or((&Modern as &dyn Era, Fault::Internal))?;
+        let era =
+            legacy::of(session.era()).ok_or((&Modern as &dyn Era, ProtocolError::Internal))?;
         if let Some(headers) = headers {
             legacy::check_version_header(era, headers).map_err(|fault| (era as &dyn Era, fault))?;
         }
@@ -62,9 +63,9 @@ pub(crate) fn select(
 /// A notification or response has no mark of its era: on HTTP it must come with what a legacy
 /// request would need, unless its headers are modern.
 pub(crate) fn check_notification(
-    arrival: &Arrival<'_>,
+    arrival: &MessageContext<'_>,
     profile: &Profile,
-) -> Result<(), (&'static dyn Era, Fault)> {
+) -> Result<(), (&'static dyn Era, ProtocolError)> {
     let Some(headers) = arrival.http.as_ref().map(|parts| &parts.headers) else { return Ok(()) };
     if !profile.eras.legacy || headers_look_modern(headers) {
         return Ok(());
@@ -80,21 +81,26 @@ pub(crate) fn check_notification(
 
 fn legacy_without_session(
     headers: &HeaderMap,
-    arrival: &Arrival<'_>,
-) -> Result<&'static Legacy, (&'static dyn Era, Fault)> {
+    arrival: &MessageContext<'_>,
+) -> Result<&'static Legacy, (&'static dyn Era, ProtocolError)> {
     let era = legacy::named_in(headers).map_err(|fault| (legacy::newest() as &dyn Era, fault))?;
     match () {
-        () if arrival.lost_session => Err((era, Fault::UnknownSession)),
+        () if arrival.lost_session => Err((era, ProtocolError::UnknownSession)),
         () if arrival.stateless => Ok(era),
         () => Err((
             era,
-            Fault::invalid_request("the Mcp-Session-Id header is missing; send `initialize` first"),
+            ProtocolError::invalid_request(
+                "the Mcp-Session-Id header is missing; send `initialize` first",
+            ),
         )),
     }
 }
 
 /// The era under whose rules a batch that came with this arrival is read, if there is one.
-pub(crate) fn batch_era(arrival: &Arrival<'_>, profile: &Profile) -> Option<&'static dyn Era> {
+pub(crate) fn batch_era(
+    arrival: &MessageContext<'_>,
+    profile: &Profile,
+) -> Option<&'static dyn Era> {
     if !profile.eras.legacy {
         return None;
     }
@@ -130,20 +136,20 @@ fn is_date(text: &[u8]) -> bool {
 }
 
 /// What a legacy client hears from a server that has left its era behind.
-fn modern_only(request: &Request<'_>, arrival: &Arrival<'_>) -> Fault {
+fn modern_only(request: &Request<'_>, arrival: &MessageContext<'_>) -> ProtocolError {
     if arrival.http.is_some() {
         let supported = Version::V2026_07_28;
-        return Fault::HeaderMismatch(
+        return ProtocolError::HeaderMismatch(
             format!("this server speaks {supported} only and has no `initialize`; send the MCP-Protocol-Version header")
                 .into(),
         );
     }
     let requested = legacy::requested_version(request).unwrap_or_default();
-    Fault::UnsupportedVersion { requested, needs_handshake: false }
+    ProtocolError::UnsupportedProtocolVersion { requested, needs_handshake: false }
 }
 
-fn missing_meta(modern: bool) -> Fault {
-    Fault::invalid_params(match modern {
+fn missing_meta(modern: bool) -> ProtocolError {
+    ProtocolError::invalid_params(match modern {
         true => {
             "`_meta` lacks `io.modelcontextprotocol/protocolVersion`, and no `initialize` came before"
         }

@@ -15,20 +15,20 @@ use std::{
 
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Inner, Seen, drive::Held};
-use crate::store::{Claimed, Cleaning, StoreError};
+use super::{EngineEvent, Inner, drive::Held};
+use crate::store::{ClaimedTask, CleanupState, StoreError};
 
 /// What is done after a task. An error is told to whoever looks at what has happened.
-pub type CleaningUp = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+pub type CleanupFuture = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
 /// Cleans up after a task that has ended, and says that it is done.
-pub(super) async fn clean_up(inner: &Arc<Inner>, claimed: Claimed) {
+pub(super) async fn clean_up(inner: &Arc<Inner>, claimed: ClaimedTask) {
     let (lease, principal) = (claimed.lease.clone(), claimed.principal.clone());
-    let crashes = claimed.crashes;
+    let crashes = claimed.crash_count;
     let expected = inner.expect(&lease.task);
     let signals = expected.is_held(lease.epoch, None);
     let held = Held { inner, lease: &lease, principal: &principal };
-    let done = match crashes >= inner.config.crashes {
+    let done = match crashes >= inner.config.max_crashes {
         true => Some(Err(format!("its worker was lost {crashes} times in a row"))),
         false => {
             let (mut lost, mut work) =
@@ -42,21 +42,21 @@ pub(super) async fn clean_up(inner: &Arc<Inner>, claimed: Claimed) {
         }
     };
     match done {
-        None => held.saw(Seen::Lost),
+        None => held.saw(EngineEvent::Lost),
         Some(done) => {
             if let Err(why) = &done {
                 tracing::error!(task = %lease.task, why, "a clean-up failed");
             }
-            if held.cleaned_up(Cleaning::Done).await {
-                held.saw(Seen::CleanedUp(done.as_ref().map_err(String::as_str).copied()));
+            if held.cleaned_up(CleanupState::Done).await {
+                held.saw(EngineEvent::CleanedUp(done.as_ref().map_err(String::as_str).copied()));
             }
         }
     }
 }
 
 /// Does it, for as long as it may take. A panic is a failure like any other.
-async fn limited(inner: &Inner, claimed: Claimed) -> Result<(), String> {
-    let limit = inner.config.clean_up;
+async fn limited(inner: &Inner, claimed: ClaimedTask) -> Result<(), String> {
+    let limit = inner.config.cleanup_timeout;
     let started = catch_unwind(AssertUnwindSafe(|| inner.runner.clean_up(claimed)));
     let Ok(started) = started else { return Err("it panicked".to_owned()) };
     // What was to be done is not there any more.
@@ -69,7 +69,7 @@ async fn limited(inner: &Inner, claimed: Claimed) -> Result<(), String> {
 }
 
 /// A future whose panics, and those of its destructors, go no further.
-struct Contained(Option<CleaningUp>);
+struct Contained(Option<CleanupFuture>);
 
 impl Future for Contained {
     type Output = Result<(), String>;
@@ -91,17 +91,17 @@ impl Drop for Contained {
 impl Held<'_> {
     /// Says how far the clean-up is, and tries again while the store cannot be used and the lease
     /// may last. `false` if somebody else has it, or none is owed.
-    pub(super) async fn cleaned_up(&self, now: Cleaning) -> bool {
+    pub(super) async fn cleaned_up(&self, now: CleanupState) -> bool {
         let Self { inner, lease, .. } = self;
         let began = Instant::now();
         let mut pause = Duration::from_millis(50);
         loop {
-            match inner.store.clean_up(lease, now).await {
+            match inner.store.finish_cleanup(lease, now).await {
                 Ok(()) => return true,
-                Err(StoreError::Lost) => return false,
+                Err(StoreError::LeaseLost) => return false,
                 Err(error) => {
                     tracing::warn!(task = %lease.task, %error, "a clean-up could not be written");
-                    if began.elapsed() + pause > inner.config.lease {
+                    if began.elapsed() + pause > inner.config.lease_duration {
                         return false;
                     }
                     sleep(pause).await;

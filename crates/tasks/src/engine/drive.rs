@@ -12,11 +12,11 @@ use std::{
 use outlive_wire::{ErrorObject, code};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-use super::{Allowance, Capacity, Inner, Seen, Signals, Started, Work};
+use super::{Allowance, Capacity, EngineEvent, Inner, Signals, TaskRun, Work};
 use crate::{
-    Journal, Misuse, Shed,
-    store::{Changes, Charge, Cleaning, Lease, StoreError, TaskOutcome, Then},
-    turns::Watch,
+    Journal, JournalError, YieldToReplica,
+    idle::Watch,
+    store::{Changes, Charge, CleanupState, Lease, StoreError, TaskOutcome, Transition},
 };
 
 /// When answers are looked for again that could not be read.
@@ -36,7 +36,7 @@ enum Event {
     /// This worker stops, and another one can go on.
     HandOver,
     /// The run wants to go on elsewhere, or later.
-    Shed(Shed),
+    Shed(YieldToReplica),
 }
 
 /// A write on its way.
@@ -90,9 +90,9 @@ impl Left {
 /// have been done to it before anybody listened.
 ///
 /// There may be many of these for a long time: what a run does once or never has no room in it.
-pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut look: bool) -> Left {
+pub(super) async fn drive(held: Held<'_>, run: TaskRun, signals: &Signals, mut look: bool) -> Left {
     let inner = held.inner;
-    let Started { journal, mut work, cancel, resumes, cleans_up } = run;
+    let TaskRun { journal, mut work, cancel, resumes, cleans_up } = run;
     journal.begin_writing();
     let mut stopping = inner.stopping.subscribe();
     let woken = poll_fn(|cx| Poll::Ready(Watch::new(cx.waker()))).await;
@@ -194,7 +194,7 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut l
         .await;
         match event {
             Event::Write(changes) => {
-                commit = Some(Box::pin(held.write(changes, Then::GoOn)));
+                commit = Some(Box::pin(held.write(changes, Transition::Continue)));
             }
             Event::Written(Wrote::All) => {
                 commit = None;
@@ -230,16 +230,18 @@ pub(super) async fn drive(held: Held<'_>, run: Started, signals: &Signals, mut l
             }
             Event::Park | Event::HandOver | Event::Shed(_) => {
                 let (due, seen, capacity) = match event {
-                    Event::HandOver => (Some(0), Seen::HandedOver, None),
-                    Event::Shed(Shed { capacity: Some(capacity), .. }) => {
-                        (Some(in_a_while(capacity.look_again())), Seen::Parked, Some(capacity))
+                    Event::HandOver => (Some(0), EngineEvent::HandedOver, None),
+                    Event::Shed(YieldToReplica { capacity: Some(capacity), .. }) => (
+                        Some(in_a_while(capacity.look_again())),
+                        EngineEvent::Parked,
+                        Some(capacity),
+                    ),
+                    Event::Shed(YieldToReplica { retry_after: after, .. }) => {
+                        (Some(in_a_while(after.unwrap_or_default())), EngineEvent::HandedOver, None)
                     }
-                    Event::Shed(Shed { after, .. }) => {
-                        (Some(in_a_while(after.unwrap_or_default())), Seen::HandedOver, None)
-                    }
-                    _ => (journal.next_due(), Seen::Parked, None),
+                    _ => (journal.next_due(), EngineEvent::Parked, None),
                 };
-                let then = Then::Park { due, seen: journal.count_answers() };
+                let then = Transition::Park { due, seen: journal.count_answers() };
                 let written = Box::pin(held.write(Changes::default(), then)).await.is_held();
                 give_up(&journal, work);
                 match written {
@@ -260,13 +262,13 @@ fn give_up(journal: &Journal, work: Work) {
 }
 
 impl<'a> Held<'a> {
-    pub(super) fn saw(&self, seen: Seen<'_>) {
+    pub(super) fn saw(&self, seen: EngineEvent<'_>) {
         self.inner.saw(self.principal, &self.lease.task, seen);
     }
 
     /// The task is not this worker's any more, and its run is gone.
     async fn lost(&self, cleans_up: bool) {
-        self.saw(Seen::Lost);
+        self.saw(EngineEvent::Lost);
         self.gone(cleans_up).await;
     }
 
@@ -274,7 +276,7 @@ impl<'a> Held<'a> {
     /// it has waited for that.
     async fn gone(&self, cleans_up: bool) {
         if cleans_up {
-            self.cleaned_up(Cleaning::Due).await;
+            self.cleaned_up(CleanupState::Due).await;
         }
     }
 
@@ -301,7 +303,7 @@ impl<'a> Held<'a> {
             outcome = TaskOutcome::Error(over_bytes(limit));
         }
         let changes = journal.take_changes().unwrap_or_default();
-        let then = self.inner.config.over(outcome, journal.is_kept());
+        let then = self.inner.config.over(outcome, journal.is_quarantined());
         if !self.write_over(changes, then).await.is_held() {
             self.gone(cleans_up).await;
         }
@@ -311,14 +313,14 @@ impl<'a> Held<'a> {
     pub(super) fn write_over(
         self,
         mut changes: Changes,
-        then: Then,
+        then: Transition,
     ) -> impl Future<Output = Wrote> + Send + use<'a> {
-        if let Then::Keep { outcome, .. } = &then {
+        if let Transition::Quarantine { outcome, .. } = &then {
             let why = match outcome {
                 TaskOutcome::Error(error) => error.message.as_str(),
                 _ => "it cannot go on",
             };
-            changes.message = Some(format!("stopped, and kept for an operator: {why}"));
+            changes.status_message = Some(format!("stopped, and kept for an operator: {why}"));
         }
         self.write(changes, then)
     }
@@ -329,7 +331,7 @@ impl<'a> Held<'a> {
     pub(super) fn write(
         self,
         mut changes: Changes,
-        mut then: Then,
+        mut then: Transition,
     ) -> impl Future<Output = Wrote> + Send + use<'a> {
         let Self { inner, lease, principal } = self;
         let limit = self.charge(&mut changes, &then);
@@ -338,28 +340,32 @@ impl<'a> Held<'a> {
             let mut pause = Duration::from_millis(50);
             let mut wrote = Wrote::All;
             loop {
-                match inner.store.write(lease, &changes, &then).await {
+                match inner.store.commit(lease, &changes, &then).await {
                     Ok(()) => {
-                        self.saw(Seen::Written(began.elapsed()));
+                        self.saw(EngineEvent::Written(began.elapsed()));
                         match &then {
-                            Then::End { outcome, .. } => self.saw(Seen::Ended(outcome)),
-                            Then::Keep { outcome, .. } => self.saw(Seen::Kept(outcome)),
-                            Then::GoOn | Then::Park { .. } => {}
+                            Transition::End { outcome, .. } => {
+                                self.saw(EngineEvent::Ended(outcome))
+                            }
+                            Transition::Quarantine { outcome, .. } => {
+                                self.saw(EngineEvent::Kept(outcome))
+                            }
+                            Transition::Continue | Transition::Park { .. } => {}
                         }
                         return wrote;
                     }
-                    Err(StoreError::Lost) => return Wrote::Nothing,
+                    Err(StoreError::LeaseLost) => return Wrote::Nothing,
                     Err(StoreError::OverBytes) if changes.charge.is_some() => {
                         tracing::warn!(task = %lease.task, principal, limit, "a task stores too much");
                         wrote = Wrote::NotAll(limit);
                         leave_out(&mut changes, &mut then, limit);
-                        if changes.is_empty() && matches!(then, Then::GoOn) {
+                        if changes.is_empty() && matches!(then, Transition::Continue) {
                             return wrote;
                         }
                     }
                     Err(error) => {
                         tracing::warn!(task = %lease.task, %error, "a task could not be written");
-                        if began.elapsed() + pause > inner.config.lease {
+                        if began.elapsed() + pause > inner.config.lease_duration {
                             return Wrote::Nothing;
                         }
                         Box::pin(sleep(pause)).await;
@@ -371,8 +377,8 @@ impl<'a> Held<'a> {
     }
 
     /// Notes whom changes count for, and returns the name of the limit.
-    fn charge(&self, changes: &mut Changes, then: &Then) -> &'static str {
-        let stores = !changes.is_empty() || matches!(then, Then::End { .. });
+    fn charge(&self, changes: &mut Changes, then: &Transition) -> &'static str {
+        let stores = !changes.is_empty() || matches!(then, Transition::End { .. });
         let allowance = self.inner.runner.allowance(self.principal).filter(|_| stores);
         let Some(Allowance { max_bytes, limit }) = allowance else { return "" };
         changes.charge = Some(Charge { principal: self.principal.to_owned(), max_bytes });
@@ -382,12 +388,12 @@ impl<'a> Held<'a> {
     /// Looks what others have done to the task.
     async fn news(&self, journal: &Journal) -> News {
         let Self { inner, lease, .. } = self;
-        match inner.store.heard(lease).await {
+        match inner.store.inbox(lease).await {
             Ok(heard) => {
                 journal.take_answers(heard.answers);
                 if heard.cancel_requested { News::Cancelled } else { News::Answers }
             }
-            Err(StoreError::Lost) => News::Lost,
+            Err(StoreError::LeaseLost) => News::Lost,
             Err(error) => {
                 tracing::warn!(task = %lease.task, %error, "answers could not be read");
                 News::Unread
@@ -398,12 +404,12 @@ impl<'a> Held<'a> {
 
 /// Leaves out of a write what its principal has no room for. The end of a task is written in any case:
 /// without its outcome if that is too large, or a part of it is not stored.
-fn leave_out(changes: &mut Changes, then: &mut Then, limit: &'static str) {
+fn leave_out(changes: &mut Changes, then: &mut Transition, limit: &'static str) {
     let (charge, emitted) = (changes.charge.take(), !changes.segments.is_empty());
-    let stored = !changes.entries.is_empty() || emitted || !changes.asked.is_empty();
+    let stored = !changes.entries.is_empty() || emitted || !changes.input_requests.is_empty();
     *changes = std::mem::take(changes).without_growth();
     match then {
-        Then::End { outcome, .. } if !outcome.is_unfinished() => match stored && !emitted {
+        Transition::End { outcome, .. } if !outcome.needs_cleanup() => match stored && !emitted {
             // Nobody needs what it has recorded any more; its outcome may have room.
             true => changes.charge = charge,
             false => *outcome = TaskOutcome::Error(over_bytes(limit)),
@@ -466,7 +472,11 @@ pub(super) fn wall_clock() -> u64 {
 /// The error of a task whose caller has as many bytes stored as it may.
 fn over_bytes(limit: &'static str) -> ErrorObject {
     let data = serde_json::value::to_raw_value(&serde_json::json!({ "limit": limit })).ok();
-    ErrorObject { code: code::INTERNAL, message: Misuse::OverBytes { limit }.to_string(), data }
+    ErrorObject {
+        code: code::INTERNAL,
+        message: JournalError::OverBytes { limit }.to_string(),
+        data,
+    }
 }
 
 pub(super) fn internal(message: String) -> ErrorObject {

@@ -4,16 +4,16 @@
 //! process that ends loses no more than what its runs had not recorded yet.
 
 mod capacity;
+mod changes;
 mod clean_up;
 mod config;
+mod create;
+mod detach_on_drop;
 mod drive;
-mod making;
-mod news;
+mod events;
 mod room;
 mod schedule;
-mod seen;
-mod untold;
-mod waited;
+mod unacknowledged;
 
 use std::{
     collections::HashMap,
@@ -27,22 +27,22 @@ use std::{
 use tokio::sync::{Notify, Semaphore, watch};
 
 pub use capacity::{Capacity, Permit};
-pub use clean_up::CleaningUp;
+pub use changes::ChangeStream;
+pub use clean_up::CleanupFuture;
 pub use config::EngineConfig;
-pub use news::News;
-pub use seen::{Observer, Seen};
-pub use untold::Untold;
+pub use events::{EngineEvent, EngineObserver};
+pub use unacknowledged::UnacknowledgedTask;
 
 use capacity::{Claimant, Grant};
+use changes::Listening;
 use drive::{Held, Left};
-use news::Listening;
 use room::{Expected, Shares};
 
 use crate::{
     Journal,
     store::{
-        By, Cancelled, Claimed, Emitted, Lease, PageLimit, Store, StoreError, TaskId, TaskOutcome,
-        View, WorkerId,
+        CancelOutcome, ChangeSource, ClaimedTask, Lease, PageLimit, Store, StoreError,
+        StoredSegments, TaskId, TaskOutcome, TaskRecord, WorkerId,
     },
 };
 
@@ -50,14 +50,14 @@ use crate::{
 pub type Work = Pin<Box<dyn Future<Output = TaskOutcome> + Send>>;
 
 /// Begins tasks. The engine knows when; this knows what.
-pub trait Runner: Send + Sync + 'static {
+pub trait TaskRunner: Send + Sync + 'static {
     /// Begins a task, or begins it again over its journal. Must not block.
     ///
     /// # Errors
     ///
     /// How a task ends that is not to be begun: what it does is not there any more, or must not be
     /// done twice.
-    fn start(&self, claimed: Claimed) -> Result<Started, NotBegun>;
+    fn start(&self, claimed: ClaimedTask) -> Result<TaskRun, StartError>;
 
     /// Returns how many bytes a principal may have stored now; `None` for any number. Must not block.
     fn allowance(&self, _principal: &str) -> Option<Allowance> {
@@ -66,7 +66,7 @@ pub trait Runner: Send + Sync + 'static {
 
     /// Begins to clean up after a task that was cancelled or has expired; `None` if there is nothing
     /// to do. Must not block.
-    fn clean_up(&self, _claimed: Claimed) -> Option<CleaningUp> {
+    fn clean_up(&self, _claimed: ClaimedTask) -> Option<CleanupFuture> {
         None
     }
 }
@@ -84,7 +84,7 @@ pub struct Allowance {
 /// What becomes of a task that is not begun.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "made by the floor above")]
-pub struct NotBegun {
+pub struct StartError {
     /// Its outcome.
     pub outcome: TaskOutcome,
     /// Whether an operator has to look at it before it ends so: it is kept, like what ends its
@@ -93,7 +93,7 @@ pub struct NotBegun {
 }
 
 /// A run of a task.
-pub struct Started {
+pub struct TaskRun {
     /// What it records.
     pub journal: Arc<Journal>,
     /// What it does.
@@ -112,8 +112,8 @@ pub struct Engine(Arc<Inner>);
 
 struct Inner {
     store: Arc<dyn Store>,
-    runner: Arc<dyn Runner>,
-    observer: Option<Arc<dyn Observer>>,
+    runner: Arc<dyn TaskRunner>,
+    observer: Option<Arc<dyn EngineObserver>>,
     config: EngineConfig,
     worker: WorkerId,
     running: Mutex<HashMap<TaskId, Signals>>,
@@ -162,17 +162,17 @@ impl Signals {
 }
 
 /// What became of a run that was to become a task.
-pub enum Adopted {
+pub enum Promotion {
     /// It is a task now.
-    Task(Untold),
+    Task(UnacknowledgedTask),
     /// It is not: the run comes back.
-    Refused(Work, Refused),
+    Refused(Work, CreateError),
 }
 
 /// Why a task was not made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Refused {
+pub enum CreateError {
     /// The caller has as many as it may.
     OverQuota,
     /// The caller has as many bytes stored as it may.
@@ -185,7 +185,7 @@ pub enum Refused {
     Store(StoreError),
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for CreateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OverQuota => f.write_str("the caller has as many open tasks as it may have"),
@@ -201,8 +201,8 @@ impl Engine {
     /// Begins to run the tasks of a store. Must be called inside a runtime.
     pub fn start(
         store: &Arc<dyn Store>,
-        runner: Arc<dyn Runner>,
-        observer: Option<Arc<dyn Observer>>,
+        runner: Arc<dyn TaskRunner>,
+        observer: Option<Arc<dyn EngineObserver>>,
         worker: WorkerId,
         config: EngineConfig,
     ) -> Self {
@@ -219,14 +219,14 @@ impl Engine {
             claims: schedule::Claims::default(),
             granted: Mutex::default(),
             shares: Shares::default(),
-            slots: Arc::new(Semaphore::new(config.running)),
+            slots: Arc::new(Semaphore::new(config.max_running)),
             is_full: AtomicBool::new(false),
             stopping: watch::channel(false).0,
             store: Arc::clone(store),
             config,
         });
         let listener = Arc::downgrade(&inner);
-        store.listen(Arc::new(move |task, by| {
+        store.subscribe(Arc::new(move |task, by| {
             if let Some(inner) = listener.upgrade() {
                 inner.changed(task, by);
             }
@@ -251,8 +251,12 @@ impl Engine {
     /// # Errors
     ///
     /// When the store cannot be read.
-    pub async fn view(&self, principal: &str, task: &TaskId) -> Result<Option<View>, StoreError> {
-        self.0.store.view(principal, task).await
+    pub async fn view(
+        &self,
+        principal: &str,
+        task: &TaskId,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        self.0.store.get(principal, task).await
     }
 
     /// Cancels a task of this principal.
@@ -265,7 +269,7 @@ impl Engine {
         principal: &str,
         task: &TaskId,
         at_once: bool,
-    ) -> Result<Option<Cancelled>, StoreError> {
+    ) -> Result<Option<CancelOutcome>, StoreError> {
         self.0.store.cancel(principal, task, at_once, self.0.config.retention).await
     }
 
@@ -299,14 +303,14 @@ impl Engine {
         task: &TaskId,
         after: u64,
         limit: PageLimit,
-    ) -> Option<Emitted> {
+    ) -> Option<StoredSegments> {
         let run = self.0.lock_running().get(task).and_then(|signals| signals.run.clone())?;
         (*run.principal == *principal).then(|| run.journal.written_after(after, limit))?
     }
 
     /// Changes of these tasks, from now on.
-    pub fn news(&self, tasks: &[TaskId]) -> News {
-        let (news, listening) = News::new(tasks);
+    pub fn news(&self, tasks: &[TaskId]) -> ChangeStream {
+        let (news, listening) = ChangeStream::new(tasks);
         let mut all = self.0.listening.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|listening| listening.strong_count() > 0);
         all.push(Arc::downgrade(&listening));
@@ -340,18 +344,18 @@ impl Engine {
 }
 
 impl Inner {
-    fn saw(&self, principal: &str, task: &TaskId, seen: Seen<'_>) {
+    fn saw(&self, principal: &str, task: &TaskId, seen: EngineEvent<'_>) {
         if let Some(observer) = &self.observer {
             observer.seen(principal, task, seen);
         }
     }
 
-    fn changed(&self, task: &TaskId, by: By) {
+    fn changed(&self, task: &TaskId, by: ChangeSource) {
         match (self.lock_running().get(task), by) {
             // Whoever has written it knows it, and tells others once its journal knows it, too.
-            (Some(Signals { run: Some(_), .. }), By::Worker) => return,
-            (Some(_), By::Worker) => {}
-            (Some(signals), By::Anybody) => signals.changed.notify_one(),
+            (Some(Signals { run: Some(_), .. }), ChangeSource::Worker) => return,
+            (Some(_), ChangeSource::Worker) => {}
+            (Some(signals), ChangeSource::Other) => signals.changed.notify_one(),
             (None, _) => self.due.notify_one(),
         }
         self.tell_readers(task);
@@ -371,7 +375,7 @@ impl Inner {
         self: &Arc<Self>,
         lease: Lease,
         principal: String,
-        run: Started,
+        run: TaskRun,
         expected: Option<Expected>,
     ) {
         // What was done to one that is claimed may have come before anybody listened.
@@ -428,13 +432,13 @@ impl fmt::Debug for Engine {
     }
 }
 
-impl fmt::Debug for Started {
+impl fmt::Debug for TaskRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Started").field("journal", &self.journal).finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for Adopted {
+impl fmt::Debug for Promotion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Task(untold) => f.debug_tuple("Task").field(untold.task()).finish(),

@@ -13,15 +13,18 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    Inner, NotBegun, Seen, Signals,
+    EngineEvent, Inner, Signals, StartError,
     capacity::Grant,
     clean_up::clean_up,
     drive::{self, Held},
     room::{Expected, NOT_HELD},
 };
 use crate::{
-    Entry,
-    store::{Changes, Claim, Claimed, Cleaning, Lease, StoreError, TaskId, TaskOutcome, Then},
+    JournalEntry,
+    store::{
+        Changes, Claim, ClaimedTask, CleanupState, Lease, StoreError, TaskId, TaskOutcome,
+        Transition,
+    },
 };
 
 /// Claims and sweeps, for as long as the engine is used.
@@ -34,7 +37,7 @@ pub(super) async fn claims(engine: Weak<Inner>) {
         }
         let config = &inner.config;
         let left = claim(&inner).await;
-        if swept.is_none_or(|swept| swept.elapsed() >= config.sweep) {
+        if swept.is_none_or(|swept| swept.elapsed() >= config.sweep_interval) {
             // What is left is swept before anything is waited for.
             let more = sweep(&inner).await;
             swept = (!more).then(Instant::now);
@@ -48,7 +51,9 @@ pub(super) async fn claims(engine: Weak<Inner>) {
             Left::More => continue,
             Left::NoRoom => None,
         };
-        let pause = due.unwrap_or(config.poll).clamp(Duration::from_millis(1), config.poll);
+        let pause = due
+            .unwrap_or(config.poll_interval)
+            .clamp(Duration::from_millis(1), config.poll_interval);
         let _ = tokio::time::timeout(pause, inner.due.notified()).await;
     }
 }
@@ -57,7 +62,7 @@ pub(super) async fn claims(engine: Weak<Inner>) {
 /// be more of it.
 pub(super) async fn sweep(inner: &Inner) -> bool {
     let config = &inner.config;
-    match (inner.store.sweep(config.batch, config.retention).await, &inner.observer) {
+    match (inner.store.sweep(config.claim_batch, config.retention).await, &inner.observer) {
         (Ok(swept), observer) => {
             observer.iter().for_each(|observer| observer.swept(&swept));
             swept.more
@@ -107,7 +112,7 @@ impl Claims {
 
 /// Claims what there is room for.
 async fn claim(inner: &Arc<Inner>) -> Left {
-    let room = inner.slots.available_permits().min(inner.config.batch);
+    let room = inner.slots.available_permits().min(inner.config.claim_batch);
     // Taken before they are needed, so that no more is claimed than can be begun.
     let slots = u32::try_from(room).ok().filter(|room| *room > 0);
     let slots = slots.and_then(|room| Arc::clone(&inner.slots).try_acquire_many_owned(room).ok());
@@ -124,7 +129,7 @@ async fn claim(inner: &Arc<Inner>) -> Left {
             return Left::Nothing;
         }
     };
-    if !claimed.is_empty() && asked.elapsed() > inner.config.lease / 6 {
+    if !claimed.is_empty() && asked.elapsed() > inner.config.lease_duration / 6 {
         // The leases began long ago.
         inner.renew.notify_one();
     }
@@ -153,9 +158,9 @@ async fn claim(inner: &Arc<Inner>) -> Left {
 
 /// Asks the store for tasks. Where places are scarce, those of callers that have less than their share
 /// of them go first: a caller that has many tasks waiting gets no place before one that has few.
-async fn ask(inner: &Inner, room: usize, grants: &[Grant]) -> Result<Vec<Claimed>, StoreError> {
+async fn ask(inner: &Inner, room: usize, grants: &[Grant]) -> Result<Vec<ClaimedTask>, StoreError> {
     let ask = |claim: Claim| async move {
-        let claim = inner.store.claim(&inner.worker, inner.config.lease, &claim);
+        let claim = inner.store.claim(&inner.worker, inner.config.lease_duration, &claim);
         inner.claims.asked(claim).await
     };
     let mut claim = Claim::new(room - grants.len());
@@ -184,7 +189,7 @@ impl Inner {
 
     /// How many places a caller gets before others do, if places are scarce and a caller has more.
     fn scarce_share(&self, claim: &Claim) -> Option<usize> {
-        let running = self.config.running;
+        let running = self.config.max_running;
         let is_scarce = self.slots.available_permits() < running / 2;
         let looked = *self.claims.lock_no_others();
         if !is_scarce || looked.is_some_and(|last| last.elapsed() < LOOK_FOR_OTHERS) {
@@ -196,7 +201,7 @@ impl Inner {
     }
 }
 
-pub(super) async fn begin(inner: &Arc<Inner>, claimed: Claimed, expected: Option<Expected>) {
+pub(super) async fn begin(inner: &Arc<Inner>, claimed: ClaimedTask, expected: Option<Expected>) {
     if *inner.stopping.borrow() {
         // It is given back with everything else.
         return;
@@ -206,26 +211,26 @@ pub(super) async fn begin(inner: &Arc<Inner>, claimed: Claimed, expected: Option
     }
     let lease = claimed.lease.clone();
     let principal = claimed.principal.clone();
-    let crashes = claimed.crashes;
-    if claimed.lost && !claimed.cancel_requested && crashes < inner.config.crashes {
+    let crashes = claimed.crash_count;
+    if claimed.lost && !claimed.cancel_requested && crashes < inner.config.max_crashes {
         let pause = inner.config.pause_after(crashes, chance());
         if !pause.is_zero() {
             return Box::pin(postpone(inner, &claimed, pause)).await;
         }
     }
-    inner.saw(&principal, &lease.task, Seen::Claimed { again: claimed.begun, crashes });
+    inner.saw(&principal, &lease.task, EngineEvent::Claimed { again: claimed.started, crashes });
     let started = if claimed.cancel_requested {
-        Err(NotBegun { outcome: TaskOutcome::Cancelled, keep: false })
-    } else if crashes >= inner.config.crashes {
+        Err(StartError { outcome: TaskOutcome::Cancelled, keep: false })
+    } else if crashes >= inner.config.max_crashes {
         let why = format!("its worker was lost {crashes} times in a row; it is not begun again");
         tracing::error!(task = %lease.task, crashes, "a task ends its workers and is stopped");
-        Err(NotBegun { outcome: TaskOutcome::Error(drive::internal(why)), keep: true })
+        Err(StartError { outcome: TaskOutcome::Error(drive::internal(why)), keep: true })
     } else {
         inner.runner.start(claimed)
     };
     match started {
         Ok(run) => inner.run(lease, principal, run, expected).await,
-        Err(NotBegun { outcome, keep }) => {
+        Err(StartError { outcome, keep }) => {
             let held = Held { inner, lease: &lease, principal: &principal };
             let over = inner.config.over(outcome, keep);
             Box::pin(held.write_over(Changes::default(), over)).await;
@@ -234,16 +239,16 @@ pub(super) async fn begin(inner: &Arc<Inner>, claimed: Claimed, expected: Option
 }
 
 /// Leaves a task alone for a while that may be what its workers were lost by.
-async fn postpone(inner: &Inner, claimed: &Claimed, pause: Duration) {
+async fn postpone(inner: &Inner, claimed: &ClaimedTask, pause: Duration) {
     let held = Held { inner, lease: &claimed.lease, principal: &claimed.principal };
     let answers = claimed.journal.entries.values();
-    let seen = answers.filter(|entry| matches!(entry, Entry::Answer(_))).count();
+    let seen = answers.filter(|entry| matches!(entry, JournalEntry::Answer(_))).count();
     let pause_millis = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
     let due = Some(drive::wall_clock().saturating_add(pause_millis));
-    if held.write(Changes::default(), Then::Park { due, seen }).await.is_held() {
+    if held.write(Changes::default(), Transition::Park { due, seen }).await.is_held() {
         let task = &claimed.lease.task;
-        tracing::warn!(%task, crashes = claimed.crashes, ?pause, "a task lost its worker again");
-        held.saw(Seen::Postponed(pause));
+        tracing::warn!(%task, crashes = claimed.crash_count, ?pause, "a task lost its worker again");
+        held.saw(EngineEvent::Postponed(pause));
     }
 }
 
@@ -259,7 +264,7 @@ pub(super) async fn renewals(engine: Weak<Inner>) {
     let mut strays = Vec::new();
     loop {
         let Some(inner) = engine.upgrade() else { return };
-        let lease = inner.config.lease;
+        let lease = inner.config.lease_duration;
         let idle = inner.lock_running().is_empty();
         let held =
             if idle { Some(Instant::now()) } else { renew(&inner, renewed, &mut strays).await };
@@ -279,7 +284,7 @@ async fn renew(inner: &Inner, renewed: Instant, strays: &mut Vec<Stray>) -> Opti
     let epochs = |(task, signals): (&TaskId, &Signals)| (task.clone(), signals.epoch);
     let is_held = |(_, signals): &(&TaskId, &Signals)| signals.is_held();
     let running: Vec<_> = inner.lock_running().iter().filter(is_held).map(epochs).collect();
-    let lease = inner.config.lease;
+    let lease = inner.config.lease_duration;
     let renewal = inner.store.renew(&inner.worker, lease);
     let held = match tokio::time::timeout(lease / 6, renewal).await {
         Ok(Ok(held)) => held,
@@ -339,18 +344,21 @@ impl Stray {
 /// renew our leases. What a claim is about to bring looks the same until it is begun, however late the
 /// store answers: every claim that may have brought it must be answered, and a while be over since.
 async fn give_back(inner: &Inner, strays: &[Stray]) {
-    let is_old = |since: Instant| since.elapsed() >= inner.config.lease / 3;
+    let is_old = |since: Instant| since.elapsed() >= inner.config.lease_duration / 3;
     for Stray { lease, .. } in strays.iter().filter(|stray| stray.unclaimed.is_some_and(is_old)) {
-        let then = Then::Park { due: Some(0), seen: 0 };
+        let then = Transition::Park { due: Some(0), seen: 0 };
         let giving_back = async {
-            match inner.store.write(lease, &Changes::default(), &then).await {
+            match inner.store.commit(lease, &Changes::default(), &then).await {
                 // It may have ended, and be ours to clean up after.
-                Err(StoreError::Lost) => inner.store.clean_up(lease, Cleaning::Due).await,
+                Err(StoreError::LeaseLost) => {
+                    inner.store.finish_cleanup(lease, CleanupState::Due).await
+                }
                 given => given,
             }
         };
         // What does not succeed is tried with the next renewal.
-        if let Ok(Ok(())) = tokio::time::timeout(inner.config.lease / 6, giving_back).await {
+        if let Ok(Ok(())) = tokio::time::timeout(inner.config.lease_duration / 6, giving_back).await
+        {
             tracing::warn!(task = %lease.task, "a task that was not begun is given back");
         }
     }

@@ -1,7 +1,7 @@
 //! What is counted in the bytes that a principal has stored. All stores of this crate count alike.
 
-use super::{Asked, Changes, NewTask, TaskOutcome, Then};
-use crate::{Entry, Segment};
+use super::{Changes, NewInputRequest, NewTask, TaskOutcome, Transition};
+use crate::{JournalEntry, Segment};
 
 /// What a task counts in the bytes of its principal, beside its request, its journal and its outcome:
 /// its row, its indexes and its audit events.
@@ -32,7 +32,7 @@ pub(super) fn new_task(task: &NewTask) -> usize {
 }
 
 /// What an entry of a journal counts, as it is written.
-pub(super) fn journal_entry(key: &str, entry: &Entry) -> usize {
+pub(super) fn journal_entry(key: &str, entry: &JournalEntry) -> usize {
     key.len() + serde_json::to_string(entry).map_or(0, |json| json.len())
 }
 
@@ -47,7 +47,7 @@ pub(super) fn key_value(key: &str, value: &str) -> usize {
 }
 
 /// What a question counts: its name, its key and what is asked.
-pub(super) fn question(asked: &Asked) -> usize {
+pub(super) fn question(asked: &NewInputRequest) -> usize {
     let body = asked.request.as_ref().map(serde_json::to_string);
     asked.name.len() + asked.key.len() + body.and_then(Result::ok).map_or(0, |body| body.len())
 }
@@ -59,14 +59,14 @@ pub(super) fn outcome_need(bytes: usize) -> usize {
 
 /// What a write stores at most. Counted without writing it as JSON, because nearly all of them have
 /// room.
-pub(super) fn at_most(changes: &Changes, then: &Then) -> usize {
+pub(super) fn at_most(changes: &Changes, then: &Transition) -> usize {
     let entries = changes.entries.iter().map(|(key, entry)| key.len() + entry.size(key));
     let segments = changes.segments.iter().map(segment);
-    let asked = changes.asked.iter().map(question);
+    let asked = changes.input_requests.iter().map(question);
     let outcome = match then {
-        Then::End { outcome: TaskOutcome::Result(result), .. } => result.get().len() + 16,
-        Then::End { outcome, .. } => outcome_bytes(outcome),
-        Then::GoOn | Then::Park { .. } | Then::Keep { .. } => 0,
+        Transition::End { outcome: TaskOutcome::Result(result), .. } => result.get().len() + 16,
+        Transition::End { outcome, .. } => outcome_bytes(outcome),
+        Transition::Continue | Transition::Park { .. } | Transition::Quarantine { .. } => 0,
     };
     entries.chain(segments).chain(asked).sum::<usize>() + outcome_need(outcome)
 }

@@ -1,8 +1,8 @@
 //! A store that forgets everything when the process ends. For tests, and for servers whose tasks
 //! may be lost with them; it has to be asked for by name.
 
-mod notes;
-mod operating;
+mod key_value;
+mod operator;
 mod row;
 mod table;
 
@@ -19,15 +19,16 @@ use std::{
 use outlive_wire::RawJson;
 
 use self::{
-    notes::{Events, Notes},
+    key_value::{Events, Notes},
     row::Row,
     table::Tasks,
 };
 use super::{
-    After, Answer, Answerer, Audit, AuditEvent, By, Cancelled, Census, Changes, Charge, Claim,
-    Claimed, Cleaning, Created, Emitted, Heard, Lease, Listener, Millis, NewTask, OnceKey,
-    PageLimit, Phase, Store, StoreError, Swept, TaskId, TaskOutcome, Then, View, WorkerId, budget,
-    lifetime::Lifetime,
+    AuditEvent, AuditRecord, CancelOutcome, ChangeListener, ChangeSource, Changes, Charge, Claim,
+    ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey, Inbox, InputSource, Lease,
+    ListCursor, NewTask, PageLimit, Phase, Store, StoreError, StoreFuture, StoreStats,
+    StoredSegments, SweepReport, TaskId, TaskOutcome, TaskRecord, Transition, UnixMillis, WorkerId,
+    budget, lifetime::Lifetime,
 };
 
 /// Keeps tasks in memory.
@@ -37,7 +38,7 @@ pub struct MemoryStore {
     tasks: Mutex<Tasks>,
     notes: Mutex<Notes>,
     events: Mutex<Events>,
-    listeners: Mutex<Vec<Listener>>,
+    listeners: Mutex<Vec<ChangeListener>>,
     /// How far a test has moved time.
     shifted: AtomicU64,
 }
@@ -49,11 +50,11 @@ impl MemoryStore {
     }
 
     /// Moves the store's time, for tests.
-    pub fn shift(&self, span: Duration) {
+    pub fn advance_clock(&self, span: Duration) {
         self.shifted.fetch_add(span.as_millis() as u64, Ordering::Relaxed);
     }
 
-    fn now(&self) -> Millis {
+    fn now(&self) -> UnixMillis {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         wall.as_millis() as u64 + self.shifted.load(Ordering::Relaxed)
     }
@@ -62,17 +63,17 @@ impl MemoryStore {
         locked(&self.tasks)
     }
 
-    fn tell(&self, task: &TaskId, by: By) {
+    fn tell(&self, task: &TaskId, by: ChangeSource) {
         let listeners = locked(&self.listeners).clone();
         listeners.iter().for_each(|listener| listener(task, by));
     }
 }
 
 impl Store for MemoryStore {
-    fn create(&self, task: NewTask) -> Answer<'_, Created> {
+    fn create(&self, task: NewTask) -> StoreFuture<'_, CreateOutcome> {
         let now = self.now();
         let mut tasks = self.lock();
-        if let Some(once) = &task.once
+        if let Some(once) = &task.idempotency
             && let Some(before) = tasks.made(&task.principal, once)
         {
             return done(Ok(before));
@@ -80,16 +81,16 @@ impl Store for MemoryStore {
         if let Some(row) = tasks.get(&task.id) {
             // Asked for again, because nobody knew whether it had been made.
             return done(match row.principal == task.principal {
-                true => Ok(Created::Before(task.id)),
+                true => Ok(CreateOutcome::Existing(task.id)),
                 false => Err(StoreError::Unavailable("the name of the task is taken".to_owned())),
             });
         }
         if tasks.open(&task.principal) >= task.quota {
-            return done(Ok(Created::OverQuota));
+            return done(Ok(CreateOutcome::QuotaExceeded));
         }
         let bytes = budget::new_task(&task);
         if (tasks.bytes(&task.principal) + bytes) as u64 > task.max_bytes {
-            return done(Ok(Created::OverBytes));
+            return done(Ok(CreateOutcome::OverBytes));
         }
         let id = task.id.clone();
         let lease = task.worker.as_ref().map(|(worker, _)| Lease {
@@ -102,7 +103,7 @@ impl Store for MemoryStore {
             id.clone(),
             Row {
                 principal: task.principal,
-                kind: task.kind,
+                kind: task.tool,
                 origin: task.origin,
                 listed: task.listed,
                 request: task.request,
@@ -127,33 +128,41 @@ impl Store for MemoryStore {
                 journal: task.journal,
                 questions: Vec::new(),
                 bytes,
-                once: task.once,
+                once: task.idempotency,
             },
         );
         drop(tasks);
         if lease.is_none() {
-            self.tell(&id, By::Anybody);
+            self.tell(&id, ChangeSource::Other);
         }
-        done(Ok(Created::New { lease, at: now }))
+        done(Ok(CreateOutcome::Created { lease, at: now }))
     }
 
-    fn made<'a>(&'a self, principal: &'a str, once: &'a OnceKey) -> Answer<'a, Option<Created>> {
+    fn find<'a>(
+        &'a self,
+        principal: &'a str,
+        once: &'a IdempotencyKey,
+    ) -> StoreFuture<'a, Option<CreateOutcome>> {
         done(Ok(self.lock().made(principal, once)))
     }
 
-    fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
+    fn get<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+    ) -> StoreFuture<'a, Option<TaskRecord>> {
         let tasks = self.lock();
         let row = tasks.get(task).filter(|row| row.principal == principal);
         done(Ok(row.map(|row| row.view(task))))
     }
 
-    fn segments<'a>(
+    fn read_segments<'a>(
         &'a self,
         principal: &'a str,
         task: &'a TaskId,
         after: u64,
         limit: PageLimit,
-    ) -> Answer<'a, Option<Emitted>> {
+    ) -> StoreFuture<'a, Option<StoredSegments>> {
         let tasks = self.lock();
         let row = tasks.get(task).filter(|row| row.principal == principal);
         done(Ok(row.map(|row| row.segments(after, limit))))
@@ -162,9 +171,9 @@ impl Store for MemoryStore {
     fn list<'a>(
         &'a self,
         principal: &'a str,
-        after: Option<&'a After>,
+        after: Option<&'a ListCursor>,
         limit: usize,
-    ) -> Answer<'a, Vec<View>> {
+    ) -> StoreFuture<'a, Vec<TaskRecord>> {
         let tasks = self.lock();
         let listed = tasks.listed(principal, after).take(limit);
         done(Ok(listed.map(|(id, row)| row.view(id)).collect()))
@@ -175,7 +184,7 @@ impl Store for MemoryStore {
         worker: &'a WorkerId,
         lease: Duration,
         claim: &'a Claim,
-    ) -> Answer<'a, Vec<Claimed>> {
+    ) -> StoreFuture<'a, Vec<ClaimedTask>> {
         let now = self.now();
         let mut tasks = self.lock();
         let due = tasks.due_by(now, claim);
@@ -191,14 +200,14 @@ impl Store for MemoryStore {
                 row.owner = Some(worker.clone());
                 row.epoch += 1;
                 row.due = Some(now.saturating_add(millis(lease)));
-                Claimed {
+                ClaimedTask {
                     lease: Lease { task: id.clone(), worker: worker.clone(), epoch: row.epoch },
                     principal: row.principal.clone(),
-                    kind: row.kind.clone(),
+                    tool: row.kind.clone(),
                     request: row.request.clone(),
                     journal: row.journal(),
-                    begun,
-                    crashes: row.crashes,
+                    started: begun,
+                    crash_count: row.crashes,
                     lost,
                     cancel_requested: row.cancel_requested.is_some(),
                     progress: row.progress.clone(),
@@ -209,7 +218,7 @@ impl Store for MemoryStore {
         done(Ok(claimed.collect()))
     }
 
-    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> Answer<'a, Vec<Lease>> {
+    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> StoreFuture<'a, Vec<Lease>> {
         let now = self.now();
         let mut tasks = self.lock();
         let owned = tasks.owned_by(worker);
@@ -223,7 +232,7 @@ impl Store for MemoryStore {
         done(Ok(held.collect()))
     }
 
-    fn release<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, ()> {
+    fn release<'a>(&'a self, worker: &'a WorkerId) -> StoreFuture<'a, ()> {
         let now = self.now();
         let mut tasks = self.lock();
         let released = tasks.owned_by(worker);
@@ -237,35 +246,35 @@ impl Store for MemoryStore {
             });
         }
         drop(tasks);
-        released.iter().for_each(|id| self.tell(id, By::Anybody));
+        released.iter().for_each(|id| self.tell(id, ChangeSource::Other));
         done(Ok(()))
     }
 
-    fn write<'a>(
+    fn commit<'a>(
         &'a self,
         lease: &'a Lease,
         changes: &'a Changes,
-        then: &'a Then,
-    ) -> Answer<'a, ()> {
+        then: &'a Transition,
+    ) -> StoreFuture<'a, ()> {
         let now = self.now();
         let mut tasks = self.lock();
         if tasks.get(&lease.task).is_none_or(|row| !row.is_held_by(lease)) {
-            return done(Err(StoreError::Lost));
+            return done(Err(StoreError::LeaseLost));
         }
         if !tasks.has_room(lease, changes, then) {
             return done(Err(StoreError::OverBytes));
         }
-        let is_seen = changes.are_seen() || !matches!(then, Then::GoOn);
+        let is_seen = changes.is_visible() || !matches!(then, Transition::Continue);
         tasks.change(&lease.task, |row| {
             // A task that only waits does not change when its worker parks it.
-            if !(changes.is_empty() && matches!(then, Then::Park { .. })) {
+            if !(changes.is_empty() && matches!(then, Transition::Park { .. })) {
                 row.apply(changes.clone(), now);
             }
             match then {
-                Then::GoOn => {}
-                Then::Park { due, seen } => row.park(*due, *seen, now),
-                Then::Keep { outcome, hold } => row.keep(outcome.clone(), *hold, now),
-                Then::End { outcome, retention } => {
+                Transition::Continue => {}
+                Transition::Park { due, seen } => row.park(*due, *seen, now),
+                Transition::Quarantine { outcome, hold } => row.keep(outcome.clone(), *hold, now),
+                Transition::End { outcome, retention } => {
                     // Its run is gone: nobody waits for that.
                     row.due = Some(now);
                     row.end(outcome.clone(), *retention, now);
@@ -274,42 +283,42 @@ impl Store for MemoryStore {
         });
         drop(tasks);
         if is_seen {
-            self.tell(&lease.task, By::Worker);
+            self.tell(&lease.task, ChangeSource::Worker);
         }
         done(Ok(()))
     }
 
-    fn clean_up<'a>(&'a self, lease: &'a Lease, now: Cleaning) -> Answer<'a, ()> {
+    fn finish_cleanup<'a>(&'a self, lease: &'a Lease, now: CleanupState) -> StoreFuture<'a, ()> {
         let time = self.now();
         let mut tasks = self.lock();
         if tasks.get(&lease.task).is_none_or(|row| !row.is_owed(lease, now)) {
-            return done(Err(StoreError::Lost));
+            return done(Err(StoreError::LeaseLost));
         }
         tasks.change(&lease.task, |row| {
             row.owner = None;
-            row.due = (now == Cleaning::Due).then_some(time);
+            row.due = (now == CleanupState::Due).then_some(time);
         });
         drop(tasks);
-        if now == Cleaning::Due {
-            self.tell(&lease.task, By::Anybody);
+        if now == CleanupState::Due {
+            self.tell(&lease.task, ChangeSource::Other);
         }
         done(Ok(()))
     }
 
-    fn heard<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Heard> {
+    fn inbox<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, Inbox> {
         let tasks = self.lock();
         let row = tasks.get(&lease.task).filter(|row| row.is_held_by(lease));
-        done(row.map(Row::heard).ok_or(StoreError::Lost))
+        done(row.map(Row::heard).ok_or(StoreError::LeaseLost))
     }
 
-    fn answer<'a>(
+    fn respond<'a>(
         &'a self,
         principal: &'a str,
         task: &'a TaskId,
-        from: Answerer,
+        from: InputSource,
         answers: Vec<(String, RawJson)>,
         max_bytes: u64,
-    ) -> Answer<'a, Option<usize>> {
+    ) -> StoreFuture<'a, Option<usize>> {
         let now = self.now();
         let mut tasks = self.lock();
         let Some(row) = tasks.get(task).filter(|row| row.principal == principal) else {
@@ -324,7 +333,7 @@ impl Store for MemoryStore {
         });
         drop(tasks);
         if taken.is_some_and(|taken| taken > 0) {
-            self.tell(task, By::Anybody);
+            self.tell(task, ChangeSource::Other);
         }
         done(Ok(taken))
     }
@@ -335,35 +344,35 @@ impl Store for MemoryStore {
         task: &'a TaskId,
         at_once: bool,
         retention: Duration,
-    ) -> Answer<'a, Option<Cancelled>> {
+    ) -> StoreFuture<'a, Option<CancelOutcome>> {
         let now = self.now();
         let mut tasks = self.lock();
         if tasks.get(task).is_none_or(|row| row.principal != principal) {
             return done(Ok(None));
         }
         let cancelled = tasks.change(task, |row| match row.phase {
-            Phase::Ended => Cancelled::Before,
+            Phase::Ended => CancelOutcome::AlreadyEnded,
             Phase::Running if !at_once => {
                 row.cancel_requested.get_or_insert(now);
                 row.touch(now);
-                Cancelled::Requested
+                CancelOutcome::Requested
             }
             _ => {
                 row.cancel_requested.get_or_insert(now);
                 row.end(TaskOutcome::Cancelled, retention, now);
-                Cancelled::Ended
+                CancelOutcome::Cancelled
             }
         });
         drop(tasks);
-        if cancelled != Some(Cancelled::Before) {
-            self.tell(task, By::Anybody);
+        if cancelled != Some(CancelOutcome::AlreadyEnded) {
+            self.tell(task, ChangeSource::Other);
         }
         done(Ok(cancelled))
     }
 
-    fn sweep(&self, limit: usize, retention: Duration) -> Answer<'_, Swept> {
+    fn sweep(&self, limit: usize, retention: Duration) -> StoreFuture<'_, SweepReport> {
         let now = self.now();
-        let mut swept = Swept::default();
+        let mut swept = SweepReport::default();
         let mut tasks = self.lock();
         let over = || tasks.over_by(now);
         let has_ended = |(id, row): (&TaskId, &Row)| match row.phase {
@@ -390,7 +399,7 @@ impl Store for MemoryStore {
         }
         drop(tasks);
         let ended = swept.expired.iter().chain(&swept.failed);
-        ended.for_each(|(_, id)| self.tell(id, By::Anybody));
+        ended.for_each(|(_, id)| self.tell(id, ChangeSource::Other));
         for (key, note) in locked(&self.notes).sweep(now) {
             self.discharge(&key, note);
         }
@@ -404,7 +413,7 @@ impl Store for MemoryStore {
         note: RawJson,
         ttl: Duration,
         charge: Option<&'a Charge>,
-    ) -> Answer<'a, Option<RawJson>> {
+    ) -> StoreFuture<'a, Option<RawJson>> {
         done(self.put(key, note, ttl, false, charge))
     }
 
@@ -414,15 +423,15 @@ impl Store for MemoryStore {
         note: RawJson,
         ttl: Duration,
         charge: Option<&'a Charge>,
-    ) -> Answer<'a, ()> {
+    ) -> StoreFuture<'a, ()> {
         done(self.put(key, note, ttl, true, charge).map(drop))
     }
 
-    fn kept<'a>(&'a self, key: &'a str) -> Answer<'a, Option<RawJson>> {
+    fn kept<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<RawJson>> {
         done(Ok(locked(&self.notes).kept(key, self.now())))
     }
 
-    fn forget<'a>(&'a self, key: &'a str) -> Answer<'a, ()> {
+    fn forget<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
         let gone = locked(&self.notes).forget(key);
         if let Some(note) = gone {
             self.discharge(key, note);
@@ -435,7 +444,7 @@ impl Store for MemoryStore {
         events: Vec<AuditEvent>,
         retention: Duration,
         max_events: u64,
-    ) -> Answer<'_, ()> {
+    ) -> StoreFuture<'_, ()> {
         locked(&self.events).record(events, (self.now(), millis(retention)), max_events);
         done(Ok(()))
     }
@@ -445,41 +454,41 @@ impl Store for MemoryStore {
         task: Option<&'a str>,
         after: u64,
         limit: usize,
-    ) -> Answer<'a, Vec<Audit>> {
+    ) -> StoreFuture<'a, Vec<AuditRecord>> {
         done(Ok(locked(&self.events).after(task, after, limit)))
     }
 
-    fn census(&self) -> Answer<'_, Census> {
+    fn stats(&self) -> StoreFuture<'_, StoreStats> {
         let now = self.now();
         let tasks = self.lock();
         let due = tasks.next_due(&[]);
-        done(Ok(Census {
+        done(Ok(StoreStats {
             queued: tasks.count(Phase::Queued),
             running: tasks.count(Phase::Running),
             parked: tasks.count(Phase::Parked),
-            kept: tasks.count(Phase::Kept),
+            quarantined: tasks.count(Phase::Quarantined),
             ended: tasks.count(Phase::Ended),
             bytes: tasks.all_bytes() as u64,
-            waiting: due.and_then(|due| now.checked_sub(due)).map(Duration::from_millis),
+            oldest_due: due.and_then(|due| now.checked_sub(due)).map(Duration::from_millis),
         }))
     }
 
-    fn stored_bytes<'a>(&'a self, principal: &'a str) -> Answer<'a, u64> {
+    fn stored_bytes<'a>(&'a self, principal: &'a str) -> StoreFuture<'a, u64> {
         done(Ok(self.lock().bytes(principal) as u64))
     }
 
-    fn next_due<'a>(&'a self, except: &'a [String]) -> Answer<'a, Option<Duration>> {
+    fn next_due<'a>(&'a self, except: &'a [String]) -> StoreFuture<'a, Option<Duration>> {
         let now = self.now();
         let due = self.lock().next_due(except);
         done(Ok(due.map(|due| Duration::from_millis(due.saturating_sub(now)))))
     }
 
-    fn listen(&self, listener: Listener) {
+    fn subscribe(&self, listener: ChangeListener) {
         locked(&self.listeners).push(listener);
     }
 }
 
-fn done<'a, T: Send + 'a>(result: Result<T, StoreError>) -> Answer<'a, T> {
+fn done<'a, T: Send + 'a>(result: Result<T, StoreError>) -> StoreFuture<'a, T> {
     Box::pin(ready(result))
 }
 

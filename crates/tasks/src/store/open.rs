@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::{MemoryStore, Operated, SqliteStore, Store, StoreError};
+use super::{MemoryStore, OperatorStore, SqliteStore, Store, StoreError};
 
 /// Opens the store that a URL names: `memory:`, `sqlite:path/to/file` or `postgres://…`, there with
 /// `?schema=name` for a schema other than the default one.
@@ -10,9 +10,9 @@ use super::{MemoryStore, Operated, SqliteStore, Store, StoreError};
 /// # Errors
 ///
 /// [`StoreError::Unavailable`] if it cannot be opened, or there is no such store; the message says
-/// what to do. [`StoreError::Unreadable`] if it holds what this version cannot read.
+/// what to do. [`StoreError::Incompatible`] if it holds what this version cannot read.
 pub async fn open(url: &str) -> Result<Arc<dyn Store>, StoreError> {
-    let store: Arc<dyn Store> = open_operated(url).await?;
+    let store: Arc<dyn Store> = open_operator(url).await?;
     Ok(store)
 }
 
@@ -22,7 +22,7 @@ pub async fn open(url: &str) -> Result<Arc<dyn Store>, StoreError> {
 /// # Errors
 ///
 /// Like [`open`].
-pub async fn open_operated(url: &str) -> Result<Arc<dyn Operated>, StoreError> {
+pub async fn open_operator(url: &str) -> Result<Arc<dyn OperatorStore>, StoreError> {
     match Place::of(url)? {
         Place::Memory => Ok(Arc::new(MemoryStore::new())),
         Place::Sqlite(path) => {
@@ -68,7 +68,7 @@ pub(super) fn panicked(_: tokio::task::JoinError) -> StoreError {
 }
 
 #[cfg(feature = "postgres")]
-async fn postgres(url: &str) -> Result<Arc<dyn Operated>, StoreError> {
+async fn postgres(url: &str) -> Result<Arc<dyn OperatorStore>, StoreError> {
     let (url, options) = postgres_options(url);
     Ok(Arc::new(super::PostgresStore::connect_with(&url, options).await?))
 }
@@ -119,7 +119,7 @@ mod tests {
 
 #[cfg(not(feature = "postgres"))]
 #[expect(clippy::unused_async, reason = "the other one is")]
-async fn postgres(_url: &str) -> Result<Arc<dyn Operated>, StoreError> {
+async fn postgres(_url: &str) -> Result<Arc<dyn OperatorStore>, StoreError> {
     Err(not_built())
 }
 

@@ -6,61 +6,66 @@ use std::collections::BTreeMap;
 use outlive_wire::{InputRequest, RawJson};
 
 use super::{
-    After, Answer, Millis, OutcomeKind, Phase, Store, TaskId, TaskOutcome, View, WorkerId,
+    ListCursor, OutcomeKind, Phase, Store, StoreFuture, TaskId, TaskOutcome, TaskRecord,
+    UnixMillis, WorkerId,
 };
-use crate::Entry;
+use crate::JournalEntry;
 
 /// A store that operators look after, also while servers use it. Never give it to a server's callers.
-pub trait Operated: Store {
+pub trait OperatorStore: Store {
     /// Tasks of all principals, those that nobody can list among them: the newest first, from
     /// before a place on. It may look through all there are.
     fn tasks<'a>(
         &'a self,
-        filter: &'a Filter,
-        after: Option<&'a After>,
+        filter: &'a TaskFilter,
+        after: Option<&'a ListCursor>,
         limit: usize,
-    ) -> Answer<'a, Vec<Overseen>>;
+    ) -> StoreFuture<'a, Vec<TaskSummary>>;
 
     /// All that is known of a task, in one consistent piece.
-    fn inspect<'a>(&'a self, task: &'a TaskId) -> Answer<'a, Option<Inspected>>;
+    fn inspect<'a>(&'a self, task: &'a TaskId) -> StoreFuture<'a, Option<TaskDetail>>;
 
     /// Queues a task that is kept. It goes on from its journal, the workers that it has lost are
     /// forgotten, and its time begins anew. One that is not kept stays as it is: what has ended
     /// never changes, and all others go on by themselves.
-    fn retry<'a>(&'a self, task: &'a TaskId) -> Answer<'a, Option<Retried>>;
+    fn retry<'a>(&'a self, task: &'a TaskId) -> StoreFuture<'a, Option<RetryOutcome>>;
 
     /// Forgets a task, and all that belongs to it, in one piece. One that has not ended, or is owed
     /// a clean-up, only if it is forced to: whoever runs it has lost it then, and its client is told
     /// that there is no such task.
-    fn purge<'a>(&'a self, task: &'a TaskId, force: bool) -> Answer<'a, Option<Purged>>;
+    fn purge<'a>(&'a self, task: &'a TaskId, force: bool) -> StoreFuture<'a, Option<PurgeOutcome>>;
 
     /// Forgets tasks that have ended before a time and are owed nothing, so many at most, and says
     /// which, and whose they were.
-    fn purge_ended(&self, before: Millis, limit: usize) -> Answer<'_, Vec<(String, TaskId)>>;
+    fn purge_ended(
+        &self,
+        before: UnixMillis,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<(String, TaskId)>>;
 }
 
 /// Which tasks an operator wants to see: those that all of this is true for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "read by stores, third parties' included")]
-pub struct Filter {
+pub struct TaskFilter {
     /// How far it is.
     pub phase: Option<Phase>,
     /// How it has ended.
     pub outcome: Option<OutcomeKind>,
     /// What it does.
-    pub kind: Option<String>,
+    pub tool: Option<String>,
     /// Whom it belongs to.
     pub principal: Option<String>,
     /// It was made before this time.
-    pub before: Option<Millis>,
+    pub before: Option<UnixMillis>,
 }
 
 /// A task as an operator sees it.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
-pub struct Overseen {
+pub struct TaskSummary {
     /// What its owner sees.
-    pub view: View,
+    pub view: TaskRecord,
     /// Whom it belongs to.
     pub principal: String,
     /// Who runs it, or cleans up after it.
@@ -68,11 +73,11 @@ pub struct Overseen {
     /// How often it was claimed.
     pub epoch: u64,
     /// Whether it has run.
-    pub begun: bool,
+    pub started: bool,
     /// How many workers were lost in a row without a new entry in the journal.
-    pub crashes: u32,
+    pub crash_count: u32,
     /// When somebody must look at it.
-    pub due: Option<Millis>,
+    pub due_at: Option<UnixMillis>,
     /// How it ends if it is kept and nobody has it tried again.
     pub kept: Option<TaskOutcome>,
 }
@@ -80,15 +85,15 @@ pub struct Overseen {
 /// All that is known of a task.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
-pub struct Inspected {
+pub struct TaskDetail {
     /// What stands in a list.
-    pub task: Overseen,
+    pub task: TaskSummary,
     /// The request that it answers.
     pub request: RawJson,
     /// What it has recorded, and was answered.
-    pub entries: BTreeMap<String, Entry>,
+    pub entries: BTreeMap<String, JournalEntry>,
     /// What it has asked, in that order.
-    pub questions: Vec<Questioned>,
+    pub input_requests: Vec<InputRequestRecord>,
     /// How many blocks it has emitted.
     pub segments: u64,
 }
@@ -96,7 +101,7 @@ pub struct Inspected {
 /// A question, and what became of it.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
-pub struct Questioned {
+pub struct InputRequestRecord {
     /// Its key in the journal, under which an answer is recorded.
     pub key: String,
     /// Its name on the wire.
@@ -104,15 +109,15 @@ pub struct Questioned {
     /// What the client was asked; `None` if it is not the client that answers.
     pub request: Option<InputRequest>,
     /// When it is over.
-    pub due: Option<Millis>,
+    pub due: Option<UnixMillis>,
     /// What became of it.
-    pub state: QuestionState,
+    pub state: InputRequestState,
 }
 
 /// What became of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the state machine")]
-pub enum QuestionState {
+pub enum InputRequestState {
     /// It waits for an answer.
     Open,
     /// It was answered.
@@ -121,24 +126,24 @@ pub enum QuestionState {
     Withdrawn,
 }
 
-/// What became of [`Operated::retry`].
+/// What became of [`OperatorStore::retry`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the state machine")]
-pub enum Retried {
+pub enum RetryOutcome {
     /// It waits for a worker. It belongs to this principal.
     Queued(String),
     /// It is not kept, but like this.
-    NotKept(Phase),
+    NotQuarantined(Phase),
 }
 
-/// What became of [`Operated::purge`].
+/// What became of [`OperatorStore::purge`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the state machine")]
-pub enum Purged {
+pub enum PurgeOutcome {
     /// It is gone. It belonged to this principal, and was like this.
-    Gone(String, Phase),
+    Purged(String, Phase),
     /// It has not ended.
     NotEnded(Phase),
     /// It is owed a clean-up, or somebody is at it.
-    OwedCleanUp,
+    CleanupPending,
 }

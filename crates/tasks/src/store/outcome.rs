@@ -21,7 +21,7 @@ pub enum TaskOutcome {
 
 impl TaskOutcome {
     /// Whether it ended before its work did: that may have left something behind.
-    pub fn is_unfinished(&self) -> bool {
+    pub fn needs_cleanup(&self) -> bool {
         matches!(self, Self::Cancelled | Self::Expired)
     }
 

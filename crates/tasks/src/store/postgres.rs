@@ -6,31 +6,31 @@
 //! changed (`lifeline`). The other files are the operations, named like those of the contract: each
 //! is one call of a function that the schema brings along (`schema/*.sql`).
 
-mod answering;
-mod auditing;
+mod audit;
 mod batch;
-mod call;
-mod claiming;
+mod changes;
+mod claim;
 mod clock;
 mod column;
+mod commit;
 mod connect;
-mod copying;
-mod creating;
-mod ending;
-mod flying;
-mod lifeline;
-mod notes;
-mod operating;
+mod copy;
+mod create;
+mod end;
+mod error;
+mod key_value;
+mod liveness;
+mod operator;
+mod pipelined_copy;
 mod probe;
-mod problem;
+mod read;
 mod readers;
+mod respond;
 mod schema;
+mod statement;
 mod tls;
 mod url;
-mod viewing;
-mod watch;
 mod writer;
-mod writing;
 
 pub(super) use probe::probe;
 
@@ -48,21 +48,22 @@ use outlive_wire::RawJson;
 use tokio::sync::{mpsc, oneshot};
 
 use self::{
-    call::Said,
+    changes::Listeners,
     clock::Shift,
     column::owned,
+    commit::Writing,
     connect::{Database, LONGEST},
-    creating::Creation,
-    problem::Problem,
+    create::Creation,
+    error::Problem,
     readers::Readers,
-    watch::Listeners,
+    statement::Said,
     writer::{Order, Writers},
-    writing::Writing,
 };
 use super::{
-    After, Answer, Answerer, Audit, AuditEvent, By, Cancelled, Census, Changes, Charge, Claim,
-    Claimed, Cleaning, Created, Emitted, Heard, Lease, Listener, NewTask, OnceKey, PageLimit,
-    Store, StoreError, Swept, TaskId, Then, View, WorkerId,
+    AuditEvent, AuditRecord, CancelOutcome, ChangeListener, ChangeSource, Changes, Charge, Claim,
+    ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey, Inbox, InputSource, Lease,
+    ListCursor, NewTask, PageLimit, Store, StoreError, StoreFuture, StoreStats, StoredSegments,
+    SweepReport, TaskId, TaskRecord, Transition, WorkerId,
 };
 
 /// How many connections read. The database answers one look after the other on each.
@@ -134,7 +135,7 @@ impl PostgresStore {
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] if the database cannot be reached or written;
-    /// [`StoreError::Unreadable`] if the schema is another program's, or was written by a newer
+    /// [`StoreError::Incompatible`] if the schema is another program's, or was written by a newer
     /// version of this one.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         Self::connect_with(url, PostgresOptions::new()).await
@@ -150,7 +151,7 @@ impl PostgresStore {
             database: Database::new(url, options)?,
             shift: Shift::default(),
             listeners: Arc::default(),
-            origin: lifeline::random(),
+            origin: liveness::random(),
             lock: AtomicI64::new(0),
         });
         let place = &shared.database.place;
@@ -165,10 +166,10 @@ impl PostgresStore {
             opened => opened?,
         };
         schema::migrate(database, &mut common).await?;
-        let lifeline = lifeline::open(shared, None).await?;
-        let (changed, told) = mpsc::channel(lifeline::QUEUE);
+        let lifeline = liveness::open(shared, None).await?;
+        let (changed, told) = mpsc::channel(liveness::QUEUE);
         // It ends when the writers have: they hold the other end.
-        tokio::spawn(lifeline::keep(Arc::clone(shared), lifeline, told));
+        tokio::spawn(liveness::keep(Arc::clone(shared), lifeline, told));
         let writers = Writers::start(shared, &changed, common);
         Ok(Self { shared: Arc::clone(shared), writers, readers: Readers::new(READERS) })
     }
@@ -180,7 +181,7 @@ impl PostgresStore {
     }
 
     /// Moves the store's time, for tests.
-    pub fn shift(&self, span: Duration) {
+    pub fn advance_clock(&self, span: Duration) {
         self.shared.shift.add(span);
     }
 }
@@ -205,7 +206,7 @@ impl PostgresOptions {
     /// that make tasks, and four for everything else. All but two are opened when they are first
     /// needed.
     #[must_use]
-    pub fn with_writers(mut self, writers: usize) -> Self {
+    pub fn write_connections(mut self, writers: usize) -> Self {
         self.writers = writers.max(1);
         self
     }
@@ -253,14 +254,14 @@ impl PostgresStore {
         &'a self,
         lease: &'a Lease,
         changes: &'a Changes,
-        then: &'a Then,
-    ) -> Answer<'a, ()> {
+        then: &'a Transition,
+    ) -> StoreFuture<'a, ()> {
         Box::pin(async move {
             let (task, call) =
-                (lease.task.clone(), writing::alone(lease, changes, then, &self.shared)?);
+                (lease.task.clone(), commit::alone(lease, changes, then, &self.shared)?);
             let read = move |rows: Vec<_>| {
-                writing::read(&rows)?;
-                Ok(Said::changing((), &task, By::Worker))
+                commit::read(&rows)?;
+                Ok(Said::changing((), &task, ChangeSource::Worker))
             };
             self.writers.write(on(&lease.task), call, read).await
         })
@@ -268,42 +269,50 @@ impl PostgresStore {
 }
 
 impl Store for PostgresStore {
-    fn create(&self, task: NewTask) -> Answer<'_, Created> {
+    fn create(&self, task: NewTask) -> StoreFuture<'_, CreateOutcome> {
         let (answer, answered) = oneshot::channel();
         let creation = Creation::new(task, answer);
         Box::pin(async move { self.writers.create(creation?, answered).await })
     }
 
-    fn made<'a>(&'a self, principal: &'a str, once: &'a OnceKey) -> Answer<'a, Option<Created>> {
-        let call = creating::made(principal, once);
-        let read = |rows: Vec<_>| creating::read_made(&rows, once);
+    fn find<'a>(
+        &'a self,
+        principal: &'a str,
+        once: &'a IdempotencyKey,
+    ) -> StoreFuture<'a, Option<CreateOutcome>> {
+        let call = create::made(principal, once);
+        let read = |rows: Vec<_>| create::read_made(&rows, once);
         Box::pin(self.readers.read(&self.shared, call, read))
     }
 
-    fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
-        let read = |rows: Vec<_>| Ok(viewing::read(&rows)?.pop());
-        Box::pin(self.readers.read(&self.shared, viewing::view(principal, task), read))
+    fn get<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+    ) -> StoreFuture<'a, Option<TaskRecord>> {
+        let read = |rows: Vec<_>| Ok(read::read(&rows)?.pop());
+        Box::pin(self.readers.read(&self.shared, read::view(principal, task), read))
     }
 
-    fn segments<'a>(
+    fn read_segments<'a>(
         &'a self,
         principal: &'a str,
         task: &'a TaskId,
         after: u64,
         limit: PageLimit,
-    ) -> Answer<'a, Option<Emitted>> {
-        let call = viewing::segments(principal, task, after, limit);
-        Box::pin(self.readers.read(&self.shared, call, |rows| viewing::read_segments(&rows)))
+    ) -> StoreFuture<'a, Option<StoredSegments>> {
+        let call = read::segments(principal, task, after, limit);
+        Box::pin(self.readers.read(&self.shared, call, |rows| read::read_segments(&rows)))
     }
 
     fn list<'a>(
         &'a self,
         principal: &'a str,
-        after: Option<&'a After>,
+        after: Option<&'a ListCursor>,
         limit: usize,
-    ) -> Answer<'a, Vec<View>> {
-        let call = viewing::list(principal, after, limit);
-        Box::pin(self.readers.read(&self.shared, call, |rows| viewing::read(&rows)))
+    ) -> StoreFuture<'a, Vec<TaskRecord>> {
+        let call = read::list(principal, after, limit);
+        Box::pin(self.readers.read(&self.shared, call, |rows| read::read(&rows)))
     }
 
     fn claim<'a>(
@@ -311,40 +320,40 @@ impl Store for PostgresStore {
         worker: &'a WorkerId,
         lease: Duration,
         claim: &'a Claim,
-    ) -> Answer<'a, Vec<Claimed>> {
-        let call = claiming::claim(&self.shared, worker, lease, claim);
+    ) -> StoreFuture<'a, Vec<ClaimedTask>> {
+        let call = claim::claim(&self.shared, worker, lease, claim);
         let by = worker.clone();
         Box::pin(async move {
-            let read = move |rows: Vec<_>| claiming::read_claimed(&rows, &by);
+            let read = move |rows: Vec<_>| claim::read_claimed(&rows, &by);
             let brought = self.writers.write(Order::Alone, call, read).await?;
             for (lease, problem) in &brought.unreadable {
                 let (task, why) = (&lease.task, problem.with(&self.shared.database.place));
                 tracing::error!(%task, %why, "a task cannot be read, and is not run");
-                let call = claiming::postpone(lease);
+                let call = claim::postpone(lease);
                 self.writers.write(on(task), call, |_| Ok(Said::new(()))).await?;
             }
             Ok(brought.claimed)
         })
     }
 
-    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> Answer<'a, Vec<Lease>> {
-        let call = claiming::renew(&self.shared, worker, lease);
+    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> StoreFuture<'a, Vec<Lease>> {
+        let call = claim::renew(&self.shared, worker, lease);
         let by = worker.clone();
-        let read = move |rows: Vec<_>| claiming::read_renewed(&rows, &by);
+        let read = move |rows: Vec<_>| claim::read_renewed(&rows, &by);
         Box::pin(self.writers.write(Order::Alone, call, read))
     }
 
-    fn release<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, ()> {
-        let call = claiming::release(&self.shared, worker);
-        Box::pin(self.writers.write(Order::Alone, call, |rows| claiming::read_released(&rows)))
+    fn release<'a>(&'a self, worker: &'a WorkerId) -> StoreFuture<'a, ()> {
+        let call = claim::release(&self.shared, worker);
+        Box::pin(self.writers.write(Order::Alone, call, |rows| claim::read_released(&rows)))
     }
 
-    fn write<'a>(
+    fn commit<'a>(
         &'a self,
         lease: &'a Lease,
         changes: &'a Changes,
-        then: &'a Then,
-    ) -> Answer<'a, ()> {
+        then: &'a Transition,
+    ) -> StoreFuture<'a, ()> {
         match Writing::of(lease, changes, then) {
             // Most are; a future that carried everything would be made for each.
             Ok(Some(writing)) => {
@@ -362,30 +371,30 @@ impl Store for PostgresStore {
         }
     }
 
-    fn clean_up<'a>(&'a self, lease: &'a Lease, now: Cleaning) -> Answer<'a, ()> {
-        let call = ending::clean_up(&self.shared, lease, now);
+    fn finish_cleanup<'a>(&'a self, lease: &'a Lease, now: CleanupState) -> StoreFuture<'a, ()> {
+        let call = end::clean_up(&self.shared, lease, now);
         let task = lease.task.clone();
-        let read = move |rows: Vec<_>| ending::read_clean_up(&rows, &task, now);
+        let read = move |rows: Vec<_>| end::read_clean_up(&rows, &task, now);
         Box::pin(self.writers.write(on(&lease.task), call, read))
     }
 
-    fn heard<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Heard> {
-        let read = |rows: Vec<_>| answering::read_heard(&rows);
-        Box::pin(self.readers.read(&self.shared, answering::heard(lease), read))
+    fn inbox<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, Inbox> {
+        let read = |rows: Vec<_>| respond::read_heard(&rows);
+        Box::pin(self.readers.read(&self.shared, respond::heard(lease), read))
     }
 
-    fn answer<'a>(
+    fn respond<'a>(
         &'a self,
         principal: &'a str,
         task: &'a TaskId,
-        from: Answerer,
+        from: InputSource,
         answers: Vec<(String, RawJson)>,
         max_bytes: u64,
-    ) -> Answer<'a, Option<usize>> {
+    ) -> StoreFuture<'a, Option<usize>> {
         Box::pin(async move {
-            let call = answering::answer(&self.shared, principal, task, from, &answers, max_bytes)?;
+            let call = respond::answer(&self.shared, principal, task, from, &answers, max_bytes)?;
             let answered = task.clone();
-            let read = move |rows: Vec<_>| answering::read(&rows, &answered);
+            let read = move |rows: Vec<_>| respond::read(&rows, &answered);
             self.writers.write(on(task), call, read).await
         })
     }
@@ -396,19 +405,19 @@ impl Store for PostgresStore {
         task: &'a TaskId,
         at_once: bool,
         retention: Duration,
-    ) -> Answer<'a, Option<Cancelled>> {
+    ) -> StoreFuture<'a, Option<CancelOutcome>> {
         Box::pin(async move {
-            let call = ending::cancel(&self.shared, principal, task, at_once, retention)?;
+            let call = end::cancel(&self.shared, principal, task, at_once, retention)?;
             let cancelled = task.clone();
-            let read = move |rows: Vec<_>| ending::read_cancelled(&rows, &cancelled);
+            let read = move |rows: Vec<_>| end::read_cancelled(&rows, &cancelled);
             self.writers.write(on(task), call, read).await
         })
     }
 
-    fn sweep(&self, limit: usize, retention: Duration) -> Answer<'_, Swept> {
+    fn sweep(&self, limit: usize, retention: Duration) -> StoreFuture<'_, SweepReport> {
         Box::pin(async move {
-            let call = ending::sweep(&self.shared, limit, retention)?;
-            self.writers.write(Order::Alone, call, |rows| ending::read_swept(&rows)).await
+            let call = end::sweep(&self.shared, limit, retention)?;
+            self.writers.write(Order::Alone, call, |rows| end::read_swept(&rows)).await
         })
     }
 
@@ -418,10 +427,10 @@ impl Store for PostgresStore {
         note: RawJson,
         ttl: Duration,
         charge: Option<&'a Charge>,
-    ) -> Answer<'a, Option<RawJson>> {
-        let call = notes::put(&self.shared, key, &note, ttl, false, charge);
+    ) -> StoreFuture<'a, Option<RawJson>> {
+        let call = key_value::put(&self.shared, key, &note, ttl, false, charge);
         let order = Order::Note(owned(key));
-        Box::pin(self.writers.write(order, call, |rows| unheard(notes::read_put(&rows))))
+        Box::pin(self.writers.write(order, call, |rows| unheard(key_value::read_put(&rows))))
     }
 
     fn replace<'a>(
@@ -430,20 +439,20 @@ impl Store for PostgresStore {
         note: RawJson,
         ttl: Duration,
         charge: Option<&'a Charge>,
-    ) -> Answer<'a, ()> {
-        let call = notes::put(&self.shared, key, &note, ttl, true, charge);
-        let read = |rows: Vec<_>| unheard(notes::read_put(&rows).map(drop));
+    ) -> StoreFuture<'a, ()> {
+        let call = key_value::put(&self.shared, key, &note, ttl, true, charge);
+        let read = |rows: Vec<_>| unheard(key_value::read_put(&rows).map(drop));
         Box::pin(self.writers.write(Order::Note(owned(key)), call, read))
     }
 
-    fn kept<'a>(&'a self, key: &'a str) -> Answer<'a, Option<RawJson>> {
-        let call = notes::kept(&self.shared, key);
-        Box::pin(self.readers.read(&self.shared, call, |rows| notes::read(&rows)))
+    fn kept<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<RawJson>> {
+        let call = key_value::kept(&self.shared, key);
+        Box::pin(self.readers.read(&self.shared, call, |rows| key_value::read(&rows)))
     }
 
-    fn forget<'a>(&'a self, key: &'a str) -> Answer<'a, ()> {
+    fn forget<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
         let order = Order::Note(owned(key));
-        Box::pin(self.writers.write(order, notes::forget(key), |_| unheard(Ok(()))))
+        Box::pin(self.writers.write(order, key_value::forget(key), |_| unheard(Ok(()))))
     }
 
     fn record(
@@ -451,8 +460,8 @@ impl Store for PostgresStore {
         events: Vec<AuditEvent>,
         retention: Duration,
         max_events: u64,
-    ) -> Answer<'_, ()> {
-        let call = auditing::record(&self.shared, &events, retention, max_events);
+    ) -> StoreFuture<'_, ()> {
+        let call = audit::record(&self.shared, &events, retention, max_events);
         Box::pin(self.writers.write(Order::Event, call, |_| unheard(Ok(()))))
     }
 
@@ -461,31 +470,31 @@ impl Store for PostgresStore {
         task: Option<&'a str>,
         after: u64,
         limit: usize,
-    ) -> Answer<'a, Vec<Audit>> {
-        let call = auditing::audit(task, after, limit);
-        Box::pin(self.readers.read(&self.shared, call, |rows| auditing::read(&rows)))
+    ) -> StoreFuture<'a, Vec<AuditRecord>> {
+        let call = audit::audit(task, after, limit);
+        Box::pin(self.readers.read(&self.shared, call, |rows| audit::read(&rows)))
     }
 
-    fn census(&self) -> Answer<'_, Census> {
-        let call = viewing::census(&self.shared);
-        Box::pin(self.readers.read(&self.shared, call, |rows| viewing::read_census(&rows)))
+    fn stats(&self) -> StoreFuture<'_, StoreStats> {
+        let call = read::census(&self.shared);
+        Box::pin(self.readers.read(&self.shared, call, |rows| read::read_census(&rows)))
     }
 
-    fn ready(&self) -> Answer<'_, ()> {
-        Box::pin(self.readers.read(&self.shared, viewing::ready(), |_| Ok(())))
+    fn ready(&self) -> StoreFuture<'_, ()> {
+        Box::pin(self.readers.read(&self.shared, read::ready(), |_| Ok(())))
     }
 
-    fn stored_bytes<'a>(&'a self, principal: &'a str) -> Answer<'a, u64> {
-        let call = viewing::stored_bytes(principal);
-        Box::pin(self.readers.read(&self.shared, call, |rows| viewing::read_stored_bytes(&rows)))
+    fn stored_bytes<'a>(&'a self, principal: &'a str) -> StoreFuture<'a, u64> {
+        let call = read::stored_bytes(principal);
+        Box::pin(self.readers.read(&self.shared, call, |rows| read::read_stored_bytes(&rows)))
     }
 
-    fn next_due<'a>(&'a self, except: &'a [String]) -> Answer<'a, Option<Duration>> {
-        let call = claiming::next_due(&self.shared, except);
-        Box::pin(self.readers.read(&self.shared, call, |rows| claiming::read_due(&rows)))
+    fn next_due<'a>(&'a self, except: &'a [String]) -> StoreFuture<'a, Option<Duration>> {
+        let call = claim::next_due(&self.shared, except);
+        Box::pin(self.readers.read(&self.shared, call, |rows| claim::read_due(&rows)))
     }
 
-    fn listen(&self, listener: Listener) {
+    fn subscribe(&self, listener: ChangeListener) {
         self.shared.listeners.add(listener);
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    Millis, StoreError,
+    StoreError, UnixMillis,
     open::{Place, panicked},
     sqlite,
 };
@@ -11,9 +11,9 @@ use super::{
 /// What a store is and how it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Probe {
+pub struct StoreProbe {
     /// What keeps the tasks.
-    pub product: Product,
+    pub product: StoreKind,
     /// Its version.
     pub version: String,
     /// Which version its tables have; `None` if there are none yet.
@@ -21,7 +21,7 @@ pub struct Probe {
     /// Which version of the tables this program uses.
     pub known: usize,
     /// Its time, in the middle of the look.
-    pub time: Millis,
+    pub time: UnixMillis,
     /// How long one question to it and its answer took.
     pub round_trip: Duration,
 }
@@ -29,7 +29,7 @@ pub struct Probe {
 /// What keeps tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Product {
+pub enum StoreKind {
     /// This process.
     Memory,
     /// A file.
@@ -43,11 +43,11 @@ pub enum Product {
 /// # Errors
 ///
 /// [`StoreError::Unavailable`] if it cannot be reached, or there is no such store; the message says
-/// what to do. [`StoreError::Unreadable`] if it is no store of this program.
-pub async fn probe(url: &str) -> Result<Probe, StoreError> {
+/// what to do. [`StoreError::Incompatible`] if it is no store of this program.
+pub async fn probe(url: &str) -> Result<StoreProbe, StoreError> {
     match Place::of(url)? {
-        Place::Memory => Ok(Probe {
-            product: Product::Memory,
+        Place::Memory => Ok(StoreProbe {
+            product: StoreKind::Memory,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             tables: Some(0),
             known: 0,
@@ -62,19 +62,19 @@ pub async fn probe(url: &str) -> Result<Probe, StoreError> {
 }
 
 #[cfg(feature = "postgres")]
-async fn postgres(url: &str) -> Result<Probe, StoreError> {
+async fn postgres(url: &str) -> Result<StoreProbe, StoreError> {
     let (url, options) = super::open::postgres_options(url);
     super::postgres::probe(&url, options).await
 }
 
 #[cfg(not(feature = "postgres"))]
 #[expect(clippy::unused_async, reason = "the other one is")]
-async fn postgres(_url: &str) -> Result<Probe, StoreError> {
+async fn postgres(_url: &str) -> Result<StoreProbe, StoreError> {
     Err(super::open::not_built())
 }
 
 /// Milliseconds since 1970.
-pub(super) fn wall_clock() -> Millis {
+pub(super) fn wall_clock() -> UnixMillis {
     use std::time::{SystemTime, UNIX_EPOCH};
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)

@@ -5,34 +5,34 @@
 //! the threads of the runtime. The other files are the operations, named like those of the
 //! contract, and what they share.
 
-mod answering;
-mod auditing;
+mod audit;
 mod change_log;
-mod claiming;
+mod changes;
+mod claim;
 mod clock;
 mod column;
+mod commit;
 mod connect;
-mod creating;
-mod ending;
+mod create;
+mod end;
+mod error;
 mod journal;
-mod notes;
+mod key_value;
 mod open_tasks;
-mod operating;
-#[cfg(test)]
-mod plans;
+mod operator;
+mod phase_counts;
 mod probe;
-mod problem;
+#[cfg(test)]
+mod query_plans;
 mod questions;
+mod read;
 mod readers;
+mod respond;
 mod room;
 mod schema;
 mod statement;
-mod tally;
-mod viewing;
-mod watch;
 mod workers;
 mod writer;
-mod writing;
 
 pub(super) use probe::probe;
 
@@ -46,17 +46,18 @@ use std::{
 use outlive_wire::RawJson;
 
 use self::{
+    changes::{Listeners, Watcher},
     clock::{Clock, from_column},
-    problem::Problem,
+    error::Problem,
     readers::{Readers, in_one_piece},
-    watch::{Listeners, Watcher},
     workers::Workers,
     writer::{Batch, Writer},
 };
 use super::{
-    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Charge, Claim, Claimed,
-    Cleaning, Created, Emitted, Heard, Lease, Listener, NewTask, OnceKey, PageLimit, Store,
-    StoreError, Swept, TaskId, Then, View, WorkerId,
+    AuditEvent, AuditRecord, CancelOutcome, ChangeListener, Changes, Charge, Claim, ClaimedTask,
+    CleanupState, CreateOutcome, IdempotencyKey, Inbox, InputSource, Lease, ListCursor, NewTask,
+    PageLimit, Store, StoreError, StoreFuture, StoreStats, StoredSegments, SweepReport, TaskId,
+    TaskRecord, Transition, WorkerId,
 };
 
 /// How many threads read. They wait for the disk more than they work, and two can.
@@ -85,7 +86,7 @@ pub struct SqliteStore {
 /// How a file is used.
 #[derive(Clone, Debug)]
 pub struct SqliteOptions {
-    durability: Durability,
+    durability: Synchronous,
     lock_timeout: Duration,
     watch_every: Duration,
 }
@@ -93,7 +94,7 @@ pub struct SqliteOptions {
 /// What survives a power cut. Whatever happens to the process, nothing is lost with either.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Durability {
+pub enum Synchronous {
     /// Everything that was acknowledged.
     #[default]
     Full,
@@ -117,7 +118,7 @@ impl SqliteStore {
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] if the file cannot be opened or written;
-    /// [`StoreError::Unreadable`] if it is no database, another program's, or was written by a
+    /// [`StoreError::Incompatible`] if it is no database, another program's, or was written by a
     /// newer version of this one.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(path, SqliteOptions::new())
@@ -177,12 +178,12 @@ impl SqliteStore {
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] if the file cannot be used.
-    pub async fn limit_size(&self, bytes: u64) -> Result<(), StoreError> {
+    pub async fn set_max_bytes(&self, bytes: u64) -> Result<(), StoreError> {
         self.writer.write(move |batch| connect::limit_size(batch.connection, bytes)).await
     }
 
     /// Moves the store's time, for tests.
-    pub fn shift(&self, span: Duration) {
+    pub fn advance_clock(&self, span: Duration) {
         self.file.clock.shift(span);
     }
 }
@@ -196,14 +197,14 @@ impl SqliteOptions {
 
     /// What survives a power cut: everything, unless something else is said.
     #[must_use]
-    pub fn with_durability(mut self, durability: Durability) -> Self {
+    pub fn synchronous(mut self, durability: Synchronous) -> Self {
         self.durability = durability;
         self
     }
 
     /// How long to wait while another process writes. Five seconds by default.
     #[must_use]
-    pub fn with_lock_timeout(mut self, lock_timeout: Duration) -> Self {
+    pub fn busy_timeout(mut self, lock_timeout: Duration) -> Self {
         self.lock_timeout = lock_timeout;
         self
     }
@@ -211,7 +212,7 @@ impl SqliteOptions {
     /// How often to look for changes by other processes, while somebody listens: every 100
     /// milliseconds by default. When nothing has changed for a while, ten times less often.
     #[must_use]
-    pub fn with_watch_every(mut self, watch_every: Duration) -> Self {
+    pub fn poll_interval(mut self, watch_every: Duration) -> Self {
         self.watch_every = watch_every;
         self
     }
@@ -220,7 +221,7 @@ impl SqliteOptions {
 impl Default for SqliteOptions {
     fn default() -> Self {
         Self {
-            durability: Durability::Full,
+            durability: Synchronous::Full,
             lock_timeout: Duration::from_secs(5),
             watch_every: Duration::from_millis(100),
         }
@@ -228,33 +229,41 @@ impl Default for SqliteOptions {
 }
 
 impl Store for SqliteStore {
-    fn create(&self, task: NewTask) -> Answer<'_, Created> {
-        Box::pin(self.writer.write(move |batch| creating::create(batch, &task)))
+    fn create(&self, task: NewTask) -> StoreFuture<'_, CreateOutcome> {
+        Box::pin(self.writer.write(move |batch| create::create(batch, &task)))
     }
 
-    fn made<'a>(&'a self, principal: &'a str, once: &'a OnceKey) -> Answer<'a, Option<Created>> {
+    fn find<'a>(
+        &'a self,
+        principal: &'a str,
+        once: &'a IdempotencyKey,
+    ) -> StoreFuture<'a, Option<CreateOutcome>> {
         let (principal, once) = (principal.to_owned(), once.clone());
-        let look = move |connection: &_| creating::made(connection, &principal, &once);
+        let look = move |connection: &_| create::made(connection, &principal, &once);
         Box::pin(self.readers.read(&self.file, look))
     }
 
-    fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
+    fn get<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+    ) -> StoreFuture<'a, Option<TaskRecord>> {
         let (principal, task) = (principal.to_owned(), task.clone());
-        let look = move |connection: &_| viewing::view(connection, &principal, &task);
+        let look = move |connection: &_| read::view(connection, &principal, &task);
         Box::pin(self.readers.read(&self.file, look))
     }
 
-    fn segments<'a>(
+    fn read_segments<'a>(
         &'a self,
         principal: &'a str,
         task: &'a TaskId,
         after: u64,
         limit: PageLimit,
-    ) -> Answer<'a, Option<Emitted>> {
+    ) -> StoreFuture<'a, Option<StoredSegments>> {
         let (principal, task) = (principal.to_owned(), task.clone());
         let look = move |connection: &_| {
             in_one_piece(connection, |connection| {
-                viewing::segments(connection, &principal, &task, after, limit)
+                read::segments(connection, &principal, &task, after, limit)
             })
         };
         Box::pin(self.readers.read(&self.file, look))
@@ -263,12 +272,11 @@ impl Store for SqliteStore {
     fn list<'a>(
         &'a self,
         principal: &'a str,
-        after: Option<&'a After>,
+        after: Option<&'a ListCursor>,
         limit: usize,
-    ) -> Answer<'a, Vec<View>> {
+    ) -> StoreFuture<'a, Vec<TaskRecord>> {
         let (principal, after) = (principal.to_owned(), after.cloned());
-        let look =
-            move |connection: &_| viewing::list(connection, &principal, after.as_ref(), limit);
+        let look = move |connection: &_| read::list(connection, &principal, after.as_ref(), limit);
         Box::pin(self.readers.read(&self.file, look))
     }
 
@@ -277,66 +285,66 @@ impl Store for SqliteStore {
         worker: &'a WorkerId,
         lease: Duration,
         claim: &'a Claim,
-    ) -> Answer<'a, Vec<Claimed>> {
+    ) -> StoreFuture<'a, Vec<ClaimedTask>> {
         let (worker, file) = (worker.clone(), Arc::clone(&self.file));
         let claim = Arc::new(claim.clone());
         Box::pin(async move {
             // Whoever has nothing to do asks again and again, and must not lock the file for it.
             let wish = Arc::clone(&claim);
-            let look = move |connection: &_| claiming::due(connection, &file, &wish);
+            let look = move |connection: &_| claim::due(connection, &file, &wish);
             let Some(dead) = self.readers.read(&self.file, look).await? else {
                 return Ok(Vec::new());
             };
             let claim =
-                move |batch: &mut Batch<'_>| claiming::claim(batch, &worker, lease, &claim, &dead);
+                move |batch: &mut Batch<'_>| claim::claim(batch, &worker, lease, &claim, &dead);
             self.writer.write(claim).await
         })
     }
 
-    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> Answer<'a, Vec<Lease>> {
+    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> StoreFuture<'a, Vec<Lease>> {
         let worker = worker.clone();
-        Box::pin(self.writer.write(move |batch| claiming::renew(batch, &worker, lease)))
+        Box::pin(self.writer.write(move |batch| claim::renew(batch, &worker, lease)))
     }
 
-    fn release<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, ()> {
+    fn release<'a>(&'a self, worker: &'a WorkerId) -> StoreFuture<'a, ()> {
         let worker = worker.clone();
-        Box::pin(self.writer.write(move |batch| claiming::release(batch, &worker)))
+        Box::pin(self.writer.write(move |batch| claim::release(batch, &worker)))
     }
 
-    fn write<'a>(
+    fn commit<'a>(
         &'a self,
         lease: &'a Lease,
         changes: &'a Changes,
-        then: &'a Then,
-    ) -> Answer<'a, ()> {
+        then: &'a Transition,
+    ) -> StoreFuture<'a, ()> {
         let (lease, changes, then) = (lease.clone(), changes.clone(), then.clone());
-        Box::pin(self.writer.write(move |batch| writing::write(batch, &lease, &changes, &then)))
+        Box::pin(self.writer.write(move |batch| commit::write(batch, &lease, &changes, &then)))
     }
 
-    fn clean_up<'a>(&'a self, lease: &'a Lease, now: Cleaning) -> Answer<'a, ()> {
+    fn finish_cleanup<'a>(&'a self, lease: &'a Lease, now: CleanupState) -> StoreFuture<'a, ()> {
         let lease = lease.clone();
-        Box::pin(self.writer.write(move |batch| ending::clean_up(batch, &lease, now)))
+        Box::pin(self.writer.write(move |batch| end::clean_up(batch, &lease, now)))
     }
 
-    fn heard<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Heard> {
+    fn inbox<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, Inbox> {
         let lease = lease.clone();
         let look = move |connection: &_| {
-            in_one_piece(connection, |connection| claiming::heard(connection, &lease))
+            in_one_piece(connection, |connection| claim::heard(connection, &lease))
         };
         Box::pin(self.readers.read(&self.file, look))
     }
 
-    fn answer<'a>(
+    fn respond<'a>(
         &'a self,
         principal: &'a str,
         task: &'a TaskId,
-        from: Answerer,
+        from: InputSource,
         answers: Vec<(String, RawJson)>,
         max_bytes: u64,
-    ) -> Answer<'a, Option<usize>> {
+    ) -> StoreFuture<'a, Option<usize>> {
         let (principal, task) = (principal.to_owned(), task.clone());
         let answer = move |batch: &mut Batch<'_>| {
-            answering::answer(batch, &principal, &task, from, &answers, max_bytes)
+            respond::answer(batch, &principal, &task, from, &answers, max_bytes)
         };
         Box::pin(self.writer.write(answer))
     }
@@ -347,16 +355,15 @@ impl Store for SqliteStore {
         task: &'a TaskId,
         at_once: bool,
         retention: Duration,
-    ) -> Answer<'a, Option<Cancelled>> {
+    ) -> StoreFuture<'a, Option<CancelOutcome>> {
         let (principal, task) = (principal.to_owned(), task.clone());
-        let cancel = move |batch: &mut Batch<'_>| {
-            ending::cancel(batch, &principal, &task, at_once, retention)
-        };
+        let cancel =
+            move |batch: &mut Batch<'_>| end::cancel(batch, &principal, &task, at_once, retention);
         Box::pin(self.writer.write(cancel))
     }
 
-    fn sweep(&self, limit: usize, retention: Duration) -> Answer<'_, Swept> {
-        Box::pin(self.writer.write(move |batch| ending::sweep(batch, limit, retention)))
+    fn sweep(&self, limit: usize, retention: Duration) -> StoreFuture<'_, SweepReport> {
+        Box::pin(self.writer.write(move |batch| end::sweep(batch, limit, retention)))
     }
 
     fn keep<'a>(
@@ -365,10 +372,10 @@ impl Store for SqliteStore {
         note: RawJson,
         ttl: Duration,
         charge: Option<&'a Charge>,
-    ) -> Answer<'a, Option<RawJson>> {
+    ) -> StoreFuture<'a, Option<RawJson>> {
         let (key, charge) = (key.to_owned(), charge.cloned());
         let keep =
-            move |batch: &mut Batch<'_>| notes::keep(batch, &key, &note, ttl, charge.as_ref());
+            move |batch: &mut Batch<'_>| key_value::keep(batch, &key, &note, ttl, charge.as_ref());
         Box::pin(self.writer.write(keep))
     }
 
@@ -378,22 +385,23 @@ impl Store for SqliteStore {
         note: RawJson,
         ttl: Duration,
         charge: Option<&'a Charge>,
-    ) -> Answer<'a, ()> {
+    ) -> StoreFuture<'a, ()> {
         let (key, charge) = (key.to_owned(), charge.cloned());
-        let replace =
-            move |batch: &mut Batch<'_>| notes::replace(batch, &key, &note, ttl, charge.as_ref());
+        let replace = move |batch: &mut Batch<'_>| {
+            key_value::replace(batch, &key, &note, ttl, charge.as_ref())
+        };
         Box::pin(self.writer.write(replace))
     }
 
-    fn kept<'a>(&'a self, key: &'a str) -> Answer<'a, Option<RawJson>> {
+    fn kept<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<RawJson>> {
         let (key, file) = (key.to_owned(), Arc::clone(&self.file));
-        let look = move |connection: &_| notes::kept(connection, &key, file.clock.now());
+        let look = move |connection: &_| key_value::kept(connection, &key, file.clock.now());
         Box::pin(self.readers.read(&self.file, look))
     }
 
-    fn forget<'a>(&'a self, key: &'a str) -> Answer<'a, ()> {
+    fn forget<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
         let key = key.to_owned();
-        Box::pin(self.writer.write(move |batch| notes::forget(batch, &key)))
+        Box::pin(self.writer.write(move |batch| key_value::forget(batch, &key)))
     }
 
     fn record(
@@ -401,9 +409,9 @@ impl Store for SqliteStore {
         events: Vec<AuditEvent>,
         retention: Duration,
         max_events: u64,
-    ) -> Answer<'_, ()> {
+    ) -> StoreFuture<'_, ()> {
         let record =
-            move |batch: &mut Batch<'_>| auditing::record(batch, &events, retention, max_events);
+            move |batch: &mut Batch<'_>| audit::record(batch, &events, retention, max_events);
         Box::pin(self.writer.write(record))
     }
 
@@ -412,36 +420,36 @@ impl Store for SqliteStore {
         task: Option<&'a str>,
         after: u64,
         limit: usize,
-    ) -> Answer<'a, Vec<Audit>> {
+    ) -> StoreFuture<'a, Vec<AuditRecord>> {
         let task = task.map(str::to_owned);
-        let look = move |connection: &_| auditing::audit(connection, task.as_deref(), after, limit);
+        let look = move |connection: &_| audit::audit(connection, task.as_deref(), after, limit);
         Box::pin(self.readers.read(&self.file, look))
     }
 
-    fn census(&self) -> Answer<'_, Census> {
+    fn stats(&self) -> StoreFuture<'_, StoreStats> {
         let file = Arc::clone(&self.file);
-        let look = move |connection: &_| tally::census(connection, file.clock.now());
+        let look = move |connection: &_| phase_counts::census(connection, file.clock.now());
         Box::pin(self.readers.read(&self.file, look))
     }
 
-    fn ready(&self) -> Answer<'_, ()> {
-        Box::pin(self.readers.read(&self.file, tally::ready))
+    fn ready(&self) -> StoreFuture<'_, ()> {
+        Box::pin(self.readers.read(&self.file, phase_counts::ready))
     }
 
-    fn stored_bytes<'a>(&'a self, principal: &'a str) -> Answer<'a, u64> {
+    fn stored_bytes<'a>(&'a self, principal: &'a str) -> StoreFuture<'a, u64> {
         let principal = principal.to_owned();
         let look =
             move |connection: &_| Ok(from_column(open_tasks::bytes(connection, &principal)?));
         Box::pin(self.readers.read(&self.file, look))
     }
 
-    fn next_due<'a>(&'a self, except: &'a [String]) -> Answer<'a, Option<Duration>> {
+    fn next_due<'a>(&'a self, except: &'a [String]) -> StoreFuture<'a, Option<Duration>> {
         let (file, except) = (Arc::clone(&self.file), except.to_vec());
-        let look = move |connection: &_| claiming::next_due(connection, file.clock.now(), &except);
+        let look = move |connection: &_| claim::next_due(connection, file.clock.now(), &except);
         Box::pin(self.readers.read(&self.file, look))
     }
 
-    fn listen(&self, listener: Listener) {
+    fn subscribe(&self, listener: ChangeListener) {
         self.watcher.listen(&self.file, listener);
     }
 }

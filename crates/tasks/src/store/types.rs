@@ -6,10 +6,10 @@ use outlive_wire::{InputRequest, RawJson};
 use serde::{Deserialize, Serialize};
 
 use super::{Charge, TaskOutcome};
-use crate::{Entry, Restored, Segment};
+use crate::{JournalEntry, JournalSnapshot, Segment};
 
 /// Milliseconds since 1970, by the store's own clock. A worker's clock decides nothing.
-pub type Millis = u64;
+pub type UnixMillis = u64;
 
 /// The name of a task: unguessable, and safe in a header.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -70,7 +70,7 @@ pub struct NewTask {
     /// Whom it belongs to.
     pub principal: String,
     /// What it does, for operators: the name of the tool.
-    pub kind: String,
+    pub tool: String,
     /// Which dialect it was asked for in. A store makes nothing of it.
     pub origin: String,
     /// Whether it is shown in lists. Those that nobody can list need no place in one.
@@ -83,11 +83,11 @@ pub struct NewTask {
     /// more it has its `ttl` once again from then on, as far as this allows.
     pub max_ttl: Duration,
     /// What has been recorded before it became a task.
-    pub journal: Restored,
+    pub journal: JournalSnapshot,
     /// Who runs it from the beginning, and for how long that is granted; `None` to queue it.
     pub worker: Option<(WorkerId, Duration)>,
     /// Under which key it is made once only.
-    pub once: Option<OnceKey>,
+    pub idempotency: Option<IdempotencyKey>,
     /// Whether something is to be done after it if it is cancelled or expires once it has begun.
     pub clean_up: bool,
     /// How many tasks that have not ended its principal may have.
@@ -99,49 +99,49 @@ pub struct NewTask {
 /// A key under which a principal makes one task, however often it asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "read by stores, third parties' included")]
-pub struct OnceKey {
+pub struct IdempotencyKey {
     /// The key.
     pub key: String,
     /// What is asked for under it. The same key for something else is refused.
-    pub digest: String,
+    pub fingerprint: String,
 }
 
 /// What became of [`Store::create`](super::Store::create).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "stores and engines must know them all")]
-pub enum Created {
+pub enum CreateOutcome {
     /// It was made.
-    New {
+    Created {
         /// The worker's, if one was named.
         lease: Option<Lease>,
         /// When it was made.
-        at: Millis,
+        at: UnixMillis,
     },
     /// It had been made under this key before.
-    Before(TaskId),
+    Existing(TaskId),
     /// The key was used for something else.
-    OtherRequest,
+    KeyConflict,
     /// The principal has as many tasks as it may.
-    OverQuota,
+    QuotaExceeded,
     /// The principal has as many bytes stored as it may.
     OverBytes,
 }
 
-impl Created {
+impl CreateOutcome {
     /// Whether it was made now.
     pub fn is_new(&self) -> bool {
-        matches!(self, Self::New { .. })
+        matches!(self, Self::Created { .. })
     }
 }
 
 /// Who has changed a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "stores and engines must know them all")]
-pub enum By {
+pub enum ChangeSource {
     /// The worker that has it, or had it until then.
     Worker,
     /// Somebody else, or nobody knows who.
-    Anybody,
+    Other,
 }
 
 /// How far a task is.
@@ -156,7 +156,7 @@ pub enum Phase {
     Parked,
     /// Stopped, and kept for an operator to have it tried again; no worker has it. Not over: its
     /// client sees it as at work.
-    Kept,
+    Quarantined,
     /// Over. Never changes again.
     Ended,
 }
@@ -164,11 +164,11 @@ pub enum Phase {
 /// A task as its owner may see it, in one consistent piece.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
-pub struct View {
+pub struct TaskRecord {
     /// Its name.
     pub id: TaskId,
     /// What it does.
-    pub kind: String,
+    pub tool: String,
     /// Which dialect it was asked for in.
     pub origin: String,
     /// How far it is.
@@ -176,21 +176,21 @@ pub struct View {
     /// How it has ended.
     pub outcome: Option<TaskOutcome>,
     /// When it was made.
-    pub created: Millis,
+    pub created_at: UnixMillis,
     /// When it last changed; grows with every change that stands here. That it has recorded a step
     /// may be told up to a second late.
-    pub updated: Millis,
+    pub updated_at: UnixMillis,
     /// How long it may exist as things are, in milliseconds from its creation.
     pub ttl: Option<u64>,
     /// What it is doing, in words.
-    pub message: Option<String>,
+    pub status_message: Option<String>,
     /// How far it said it was, last.
     pub progress: Option<RawJson>,
     /// What its client is asked and has not answered, by the name on the wire, in the order it was
     /// asked.
-    pub questions: Vec<(String, InputRequest)>,
+    pub input_requests: Vec<(String, InputRequest)>,
     /// When it was asked to stop.
-    pub cancel_requested: Option<Millis>,
+    pub cancel_requested: Option<UnixMillis>,
 }
 
 /// How much of what a task has emitted is read at once.
@@ -206,7 +206,7 @@ pub struct PageLimit {
 /// What a task has emitted, from after a number on, in one consistent piece.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
-pub struct Emitted {
+pub struct StoredSegments {
     /// The blocks, in their order. The first has the number after the one that was named.
     pub blocks: Vec<RawJson>,
     /// The number of the last block there is, among these or not; zero if there is none.
@@ -214,27 +214,27 @@ pub struct Emitted {
     /// Whether the task is over, and `last` stays the last.
     pub ended: bool,
     /// Whether a question of it is open.
-    pub asks: bool,
+    pub input_required: bool,
 }
 
 /// A task that a worker has got.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
-pub struct Claimed {
+pub struct ClaimedTask {
     /// The right to write.
     pub lease: Lease,
     /// Whom it belongs to.
     pub principal: String,
     /// What it does.
-    pub kind: String,
+    pub tool: String,
     /// The request that it answers.
     pub request: RawJson,
     /// What has been recorded and answered.
-    pub journal: Restored,
+    pub journal: JournalSnapshot,
     /// Whether it has run before.
-    pub begun: bool,
+    pub started: bool,
     /// How many workers were lost in a row without a new entry in the journal.
-    pub crashes: u32,
+    pub crash_count: u32,
     /// Whether this claim is because a worker was lost: its lease was over, or it is dead.
     pub lost: bool,
     /// Whether it was asked to stop.
@@ -250,18 +250,18 @@ pub struct Claimed {
 #[expect(clippy::exhaustive_structs, reason = "read by stores, third parties' included")]
 pub struct Changes {
     /// New entries of the journal. One that is there stays as it is.
-    pub entries: Vec<(String, Entry)>,
+    pub entries: Vec<(String, JournalEntry)>,
     /// New segments, in their order.
     pub segments: Vec<Segment>,
     /// Questions that are asked from now on. A name means one question in the life of a task: one
     /// that was withdrawn is open again, one that was answered stays answered.
-    pub asked: Vec<Asked>,
+    pub input_requests: Vec<NewInputRequest>,
     /// Names of questions that are not asked any more.
     pub withdrawn: Vec<String>,
     /// Keys of answers that did not fit: they are asked for again, under another name.
-    pub forgotten: Vec<String>,
+    pub invalidated: Vec<String>,
     /// What the task is doing, in words.
-    pub message: Option<String>,
+    pub status_message: Option<String>,
     /// How far it is.
     pub progress: Option<RawJson>,
     /// Whom the bytes count for, and how many that principal may have stored with these changes;
@@ -273,28 +273,28 @@ impl Changes {
     /// Returns these changes without what stores bytes: entries, segments, questions and words.
     #[must_use]
     pub fn without_growth(self) -> Self {
-        let Self { withdrawn, forgotten, .. } = self;
-        Self { withdrawn, forgotten, ..Self::default() }
+        let Self { withdrawn, invalidated: forgotten, .. } = self;
+        Self { withdrawn, invalidated: forgotten, ..Self::default() }
     }
 
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
             && self.segments.is_empty()
-            && self.asked.is_empty()
+            && self.input_requests.is_empty()
             && self.withdrawn.is_empty()
-            && self.forgotten.is_empty()
-            && self.message.is_none()
+            && self.invalidated.is_empty()
+            && self.status_message.is_none()
             && self.progress.is_none()
     }
 
     /// Whether those who look at the task see a difference. That it has recorded something, they do
     /// not.
-    pub fn are_seen(&self) -> bool {
+    pub fn is_visible(&self) -> bool {
         !self.segments.is_empty()
-            || !self.asked.is_empty()
+            || !self.input_requests.is_empty()
             || !self.withdrawn.is_empty()
-            || self.message.is_some()
+            || self.status_message.is_some()
             || self.progress.is_some()
     }
 }
@@ -302,7 +302,7 @@ impl Changes {
 /// A question, as it is kept.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "read by stores, third parties' included")]
-pub struct Asked {
+pub struct NewInputRequest {
     /// Its key in the journal.
     pub key: String,
     /// Its name on the wire.
@@ -310,23 +310,23 @@ pub struct Asked {
     /// What the client is asked; `None` if it is not the client that answers.
     pub request: Option<InputRequest>,
     /// When it is over.
-    pub due: Option<Millis>,
+    pub due: Option<UnixMillis>,
 }
 
 /// Who answers a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "stores and engines must know them all")]
-pub enum Answerer {
+pub enum InputSource {
     /// The client, which is shown the question.
     Client,
     /// Something outside, which was given a token for it.
-    Outside,
+    External,
 }
 
 /// What others have done to a task while a worker has it.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
-pub struct Heard {
+pub struct Inbox {
     /// All that was answered, by the key in the journal.
     pub answers: Vec<(String, RawJson)>,
     /// Whether it was asked to stop.
@@ -336,21 +336,21 @@ pub struct Heard {
 /// What happens to a lease when changes have been written.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_enums, reason = "the state machine")]
-pub enum Then {
+pub enum Transition {
     /// The worker goes on.
-    GoOn,
+    Continue,
     /// The task waits without a worker: for an answer, or until a time. If there are answers that
     /// its worker has not seen, or it was asked to stop, it is queued at once.
     Park {
         /// When somebody must look at it.
-        due: Option<Millis>,
+        due: Option<UnixMillis>,
         /// How many answers its worker has seen.
         seen: usize,
     },
     /// The task is stopped, and kept for an operator: nobody goes on with it until
-    /// [`Operated::retry`](super::Operated::retry), whatever is answered meanwhile. One that was
+    /// [`OperatorStore::retry`](super::OperatorStore::retry), whatever is answered meanwhile. One that was
     /// asked to stop is queued at once instead.
-    Keep {
+    Quarantine {
         /// How it ends if nobody has it tried again.
         outcome: TaskOutcome,
         /// For how long it is kept, at least; one without a time to live is kept for ever.
@@ -368,7 +368,7 @@ pub enum Then {
 /// How far the clean-up after a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the state machine")]
-pub enum Cleaning {
+pub enum CleanupState {
     /// The run that it comes after is gone: anybody may begin it.
     Due,
     /// It is done, or given up.
@@ -378,11 +378,11 @@ pub enum Cleaning {
 /// What became of a request to cancel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the state machine")]
-pub enum Cancelled {
+pub enum CancelOutcome {
     /// It is over now.
-    Ended,
+    Cancelled,
     /// It was over before.
-    Before,
+    AlreadyEnded,
     /// Its worker has been asked to stop.
     Requested,
 }
@@ -390,9 +390,9 @@ pub enum Cancelled {
 /// Where a list goes on: after this task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::exhaustive_structs, reason = "read by stores, third parties' included")]
-pub struct After {
+pub struct ListCursor {
     /// When it was made.
-    pub created: Millis,
+    pub created: UnixMillis,
     /// Its name.
     pub id: TaskId,
 }
@@ -400,7 +400,7 @@ pub struct After {
 /// What a sweep has done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
-pub struct Swept {
+pub struct SweepReport {
     /// Tasks whose time was over, and whose they were.
     pub expired: Vec<(String, TaskId)>,
     /// Quarantined tasks that no operator had retried in time, and their principals. They have
@@ -421,19 +421,19 @@ pub struct AuditEvent {
     /// Who did it.
     pub principal: String,
     /// What: one word, or several with dashes.
-    pub what: String,
+    pub action: String,
     /// Why, or how it went.
-    pub cause: Option<String>,
+    pub reason: Option<String>,
 }
 
 /// An event as a store has kept it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
-pub struct Audit {
+pub struct AuditRecord {
     /// Its number; later ones have greater numbers.
     pub number: u64,
     /// When it was written down.
-    pub at: Millis,
+    pub at: UnixMillis,
     /// What has happened.
     pub event: AuditEvent,
 }
@@ -441,7 +441,7 @@ pub struct Audit {
 /// How many tasks there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "made by stores, third parties' included")]
-pub struct Census {
+pub struct StoreStats {
     /// Wait for a worker.
     pub queued: u64,
     /// Have a worker.
@@ -449,13 +449,13 @@ pub struct Census {
     /// Wait for an answer or a time.
     pub parked: u64,
     /// Are kept for an operator.
-    pub kept: u64,
+    pub quarantined: u64,
     /// Are over, and can still be read.
     pub ended: u64,
     /// Bytes that all principals have stored, at the last sweep or later.
     pub bytes: u64,
     /// How long the task that is due for the longest time has been so.
-    pub waiting: Option<Duration>,
+    pub oldest_due: Option<Duration>,
 }
 
 /// Why a store did not do what it was asked.
@@ -463,12 +463,12 @@ pub struct Census {
 #[non_exhaustive]
 pub enum StoreError {
     /// The lease is lost, or the task is over: whoever holds it must stop.
-    Lost,
+    LeaseLost,
     /// The store cannot be reached or written. It is not known to be done; doing it again later does
     /// no harm.
     Unavailable(String),
     /// The store holds something that this version cannot read.
-    Unreadable(String),
+    Incompatible(String),
     /// The principal has as many bytes stored as it may. Nothing was written.
     OverBytes,
 }
@@ -476,9 +476,9 @@ pub enum StoreError {
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Lost => f.write_str("another worker has the task, or it is over"),
+            Self::LeaseLost => f.write_str("another worker has the task, or it is over"),
             Self::Unavailable(why) => write!(f, "the store cannot be used: {why}"),
-            Self::Unreadable(what) => write!(f, "the store holds what cannot be read: {what}"),
+            Self::Incompatible(what) => write!(f, "the store holds what cannot be read: {what}"),
             Self::OverBytes => f.write_str("the caller has as many bytes stored as it may"),
         }
     }

@@ -6,10 +6,11 @@ use std::{
 };
 
 use outlive_tasks::store::{
-    After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Charge, Claim, Claimed,
-    Cleaning, Created, Emitted, Filter, Heard, Inspected, Lease, Listener, Millis, NewTask,
-    OnceKey, Operated, Overseen, PageLimit, Purged, Retried, Store, Swept, TaskId, Then, View,
-    WorkerId,
+    AuditEvent, AuditRecord, CancelOutcome, ChangeListener, Changes, Charge, Claim, ClaimedTask,
+    CleanupState, CreateOutcome, IdempotencyKey, Inbox, InputSource, Lease, ListCursor, NewTask,
+    OperatorStore, PageLimit, PurgeOutcome, RetryOutcome, Store, StoreFuture, StoreStats,
+    StoredSegments, SweepReport, TaskDetail, TaskFilter, TaskId, TaskRecord, TaskSummary,
+    Transition, UnixMillis, WorkerId,
 };
 use outlive_wire::RawJson;
 
@@ -30,34 +31,42 @@ impl<S: Store> Alternating<S> {
 }
 
 impl<S: Store> Store for Alternating<S> {
-    fn create(&self, task: NewTask) -> Answer<'_, Created> {
+    fn create(&self, task: NewTask) -> StoreFuture<'_, CreateOutcome> {
         self.next().create(task)
     }
 
-    fn made<'a>(&'a self, principal: &'a str, once: &'a OnceKey) -> Answer<'a, Option<Created>> {
-        self.next().made(principal, once)
+    fn find<'a>(
+        &'a self,
+        principal: &'a str,
+        once: &'a IdempotencyKey,
+    ) -> StoreFuture<'a, Option<CreateOutcome>> {
+        self.next().find(principal, once)
     }
 
-    fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
-        self.next().view(principal, task)
+    fn get<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+    ) -> StoreFuture<'a, Option<TaskRecord>> {
+        self.next().get(principal, task)
     }
 
-    fn segments<'a>(
+    fn read_segments<'a>(
         &'a self,
         principal: &'a str,
         task: &'a TaskId,
         after: u64,
         limit: PageLimit,
-    ) -> Answer<'a, Option<Emitted>> {
-        self.next().segments(principal, task, after, limit)
+    ) -> StoreFuture<'a, Option<StoredSegments>> {
+        self.next().read_segments(principal, task, after, limit)
     }
 
     fn list<'a>(
         &'a self,
         principal: &'a str,
-        after: Option<&'a After>,
+        after: Option<&'a ListCursor>,
         limit: usize,
-    ) -> Answer<'a, Vec<View>> {
+    ) -> StoreFuture<'a, Vec<TaskRecord>> {
         self.next().list(principal, after, limit)
     }
 
@@ -66,44 +75,44 @@ impl<S: Store> Store for Alternating<S> {
         worker: &'a WorkerId,
         lease: Duration,
         claim: &'a Claim,
-    ) -> Answer<'a, Vec<Claimed>> {
+    ) -> StoreFuture<'a, Vec<ClaimedTask>> {
         self.next().claim(worker, lease, claim)
     }
 
-    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> Answer<'a, Vec<Lease>> {
+    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> StoreFuture<'a, Vec<Lease>> {
         self.next().renew(worker, lease)
     }
 
-    fn release<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, ()> {
+    fn release<'a>(&'a self, worker: &'a WorkerId) -> StoreFuture<'a, ()> {
         self.next().release(worker)
     }
 
-    fn write<'a>(
+    fn commit<'a>(
         &'a self,
         lease: &'a Lease,
         changes: &'a Changes,
-        then: &'a Then,
-    ) -> Answer<'a, ()> {
-        self.next().write(lease, changes, then)
+        then: &'a Transition,
+    ) -> StoreFuture<'a, ()> {
+        self.next().commit(lease, changes, then)
     }
 
-    fn clean_up<'a>(&'a self, lease: &'a Lease, now: Cleaning) -> Answer<'a, ()> {
-        self.next().clean_up(lease, now)
+    fn finish_cleanup<'a>(&'a self, lease: &'a Lease, now: CleanupState) -> StoreFuture<'a, ()> {
+        self.next().finish_cleanup(lease, now)
     }
 
-    fn heard<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Heard> {
-        self.next().heard(lease)
+    fn inbox<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, Inbox> {
+        self.next().inbox(lease)
     }
 
-    fn answer<'a>(
+    fn respond<'a>(
         &'a self,
         principal: &'a str,
         task: &'a TaskId,
-        from: Answerer,
+        from: InputSource,
         answers: Vec<(String, RawJson)>,
         max_bytes: u64,
-    ) -> Answer<'a, Option<usize>> {
-        self.next().answer(principal, task, from, answers, max_bytes)
+    ) -> StoreFuture<'a, Option<usize>> {
+        self.next().respond(principal, task, from, answers, max_bytes)
     }
 
     fn cancel<'a>(
@@ -112,11 +121,11 @@ impl<S: Store> Store for Alternating<S> {
         task: &'a TaskId,
         at_once: bool,
         retention: Duration,
-    ) -> Answer<'a, Option<Cancelled>> {
+    ) -> StoreFuture<'a, Option<CancelOutcome>> {
         self.next().cancel(principal, task, at_once, retention)
     }
 
-    fn sweep(&self, limit: usize, retention: Duration) -> Answer<'_, Swept> {
+    fn sweep(&self, limit: usize, retention: Duration) -> StoreFuture<'_, SweepReport> {
         self.next().sweep(limit, retention)
     }
 
@@ -126,7 +135,7 @@ impl<S: Store> Store for Alternating<S> {
         note: RawJson,
         ttl: Duration,
         charge: Option<&'a Charge>,
-    ) -> Answer<'a, Option<RawJson>> {
+    ) -> StoreFuture<'a, Option<RawJson>> {
         self.next().keep(key, note, ttl, charge)
     }
 
@@ -136,15 +145,15 @@ impl<S: Store> Store for Alternating<S> {
         note: RawJson,
         ttl: Duration,
         charge: Option<&'a Charge>,
-    ) -> Answer<'a, ()> {
+    ) -> StoreFuture<'a, ()> {
         self.next().replace(key, note, ttl, charge)
     }
 
-    fn kept<'a>(&'a self, key: &'a str) -> Answer<'a, Option<RawJson>> {
+    fn kept<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<RawJson>> {
         self.next().kept(key)
     }
 
-    fn forget<'a>(&'a self, key: &'a str) -> Answer<'a, ()> {
+    fn forget<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
         self.next().forget(key)
     }
 
@@ -153,7 +162,7 @@ impl<S: Store> Store for Alternating<S> {
         events: Vec<AuditEvent>,
         retention: Duration,
         max_events: u64,
-    ) -> Answer<'_, ()> {
+    ) -> StoreFuture<'_, ()> {
         self.next().record(events, retention, max_events)
     }
 
@@ -162,50 +171,54 @@ impl<S: Store> Store for Alternating<S> {
         task: Option<&'a str>,
         after: u64,
         limit: usize,
-    ) -> Answer<'a, Vec<Audit>> {
+    ) -> StoreFuture<'a, Vec<AuditRecord>> {
         self.next().audit(task, after, limit)
     }
 
-    fn census(&self) -> Answer<'_, Census> {
-        self.next().census()
+    fn stats(&self) -> StoreFuture<'_, StoreStats> {
+        self.next().stats()
     }
 
-    fn stored_bytes<'a>(&'a self, principal: &'a str) -> Answer<'a, u64> {
+    fn stored_bytes<'a>(&'a self, principal: &'a str) -> StoreFuture<'a, u64> {
         self.next().stored_bytes(principal)
     }
 
-    fn next_due<'a>(&'a self, except: &'a [String]) -> Answer<'a, Option<Duration>> {
+    fn next_due<'a>(&'a self, except: &'a [String]) -> StoreFuture<'a, Option<Duration>> {
         self.next().next_due(except)
     }
 
-    fn listen(&self, listener: Listener) {
-        self.handles[0].listen(listener);
+    fn subscribe(&self, listener: ChangeListener) {
+        self.handles[0].subscribe(listener);
     }
 }
 
-impl<S: Operated> Operated for Alternating<S> {
+impl<S: OperatorStore> OperatorStore for Alternating<S> {
     fn tasks<'a>(
         &'a self,
-        filter: &'a Filter,
-        after: Option<&'a After>,
+        filter: &'a TaskFilter,
+        after: Option<&'a ListCursor>,
         limit: usize,
-    ) -> Answer<'a, Vec<Overseen>> {
+    ) -> StoreFuture<'a, Vec<TaskSummary>> {
         self.next().tasks(filter, after, limit)
     }
 
-    fn inspect<'a>(&'a self, task: &'a TaskId) -> Answer<'a, Option<Inspected>> {
+    fn inspect<'a>(&'a self, task: &'a TaskId) -> StoreFuture<'a, Option<TaskDetail>> {
         self.next().inspect(task)
     }
 
-    fn retry<'a>(&'a self, task: &'a TaskId) -> Answer<'a, Option<Retried>> {
+    fn retry<'a>(&'a self, task: &'a TaskId) -> StoreFuture<'a, Option<RetryOutcome>> {
         self.next().retry(task)
     }
 
-    fn purge<'a>(&'a self, task: &'a TaskId, force: bool) -> Answer<'a, Option<Purged>> {
+    fn purge<'a>(&'a self, task: &'a TaskId, force: bool) -> StoreFuture<'a, Option<PurgeOutcome>> {
         self.next().purge(task, force)
     }
 
-    fn purge_ended(&self, before: Millis, limit: usize) -> Answer<'_, Vec<(String, TaskId)>> {
+    fn purge_ended(
+        &self,
+        before: UnixMillis,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<(String, TaskId)>> {
         self.next().purge_ended(before, limit)
     }
 }

@@ -9,13 +9,14 @@ use std::{
 };
 
 use outlive_tasks::{
-    Entry,
+    JournalEntry,
     store::{
-        After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Charge, Claim,
-        Claimed, Cleaning, Created, Emitted, Filter, Heard, Inspected, Lease, Listener,
-        MemoryStore, Millis, NewTask, OnceKey, Operated, Overseen, PageLimit, Purged, Retried,
-        Store, Swept, TaskId, Then, View, WorkerId,
-        contract::{Bench, Check, checks, operated_checks},
+        AuditEvent, AuditRecord, CancelOutcome, ChangeListener, Changes, Charge, Claim,
+        ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey, Inbox, InputSource, Lease,
+        ListCursor, MemoryStore, NewTask, OperatorStore, PageLimit, PurgeOutcome, RetryOutcome,
+        Store, StoreFuture, StoreStats, StoredSegments, SweepReport, TaskDetail, TaskFilter,
+        TaskId, TaskRecord, TaskSummary, Transition, UnixMillis, WorkerId,
+        contract::{Check, ContractBench, checks, operator_checks},
     },
 };
 use outlive_wire::{InputRequest, RawJson};
@@ -54,7 +55,7 @@ enum Flaw {
 }
 
 fn all_checks() -> Vec<Check> {
-    checks().into_iter().chain(operated_checks()).collect()
+    checks().into_iter().chain(operator_checks()).collect()
 }
 
 /// The checks that do not pass with this flaw.
@@ -63,7 +64,7 @@ async fn failing(flaw: Flaw) -> Vec<&'static str> {
     for check in all_checks() {
         let store = Arc::new(Broken { flaw: Some(flaw), ..Broken::default() });
         let clock = Arc::clone(&store);
-        let bench = Bench::operated(store, move |span| clock.inner.shift(span));
+        let bench = ContractBench::operated(store, move |span| clock.inner.advance_clock(span));
         // A task of its own: its panic ends no more than it.
         if tokio::spawn((check.run)(bench)).await.is_err() {
             failing.push(check.name);
@@ -167,7 +168,8 @@ async fn without_a_flaw_nothing_is_seen() {
     for check in all_checks() {
         let store = Arc::new(Broken::default());
         let clock = Arc::clone(&store);
-        (check.run)(Bench::operated(store, move |span| clock.inner.shift(span))).await;
+        (check.run)(ContractBench::operated(store, move |span| clock.inner.advance_clock(span)))
+            .await;
     }
 }
 
@@ -207,11 +209,11 @@ impl Broken {
 }
 
 impl Store for Broken {
-    fn create(&self, task: NewTask) -> Answer<'_, Created> {
+    fn create(&self, task: NewTask) -> StoreFuture<'_, CreateOutcome> {
         Box::pin(async move {
             let (id, principal) = (task.id.clone(), task.principal.clone());
             let created = self.inner.create(task).await?;
-            if let Created::New { lease, .. } = &created {
+            if let CreateOutcome::Created { lease, .. } = &created {
                 let mut known = self.known();
                 known.held.extend(lease.clone().map(|lease| (id.clone(), lease)));
                 known.forgotten.remove(&id);
@@ -221,32 +223,40 @@ impl Store for Broken {
         })
     }
 
-    fn made<'a>(&'a self, principal: &'a str, once: &'a OnceKey) -> Answer<'a, Option<Created>> {
-        self.inner.made(principal, once)
+    fn find<'a>(
+        &'a self,
+        principal: &'a str,
+        once: &'a IdempotencyKey,
+    ) -> StoreFuture<'a, Option<CreateOutcome>> {
+        self.inner.find(principal, once)
     }
 
-    fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
+    fn get<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+    ) -> StoreFuture<'a, Option<TaskRecord>> {
         Box::pin(async move {
             if self.is_forgotten(task) {
                 return Ok(None);
             }
-            let mut view = self.inner.view(principal, task).await?;
+            let mut view = self.inner.get(principal, task).await?;
             if let (Some(view), Some(open)) = (&mut view, self.known().left_open.get(task)) {
-                view.questions.clone_from(open);
+                view.input_requests.clone_from(open);
             }
             Ok(view)
         })
     }
 
-    fn segments<'a>(
+    fn read_segments<'a>(
         &'a self,
         principal: &'a str,
         task: &'a TaskId,
         after: u64,
         limit: PageLimit,
-    ) -> Answer<'a, Option<Emitted>> {
+    ) -> StoreFuture<'a, Option<StoredSegments>> {
         Box::pin(async move {
-            let mut emitted = self.inner.segments(principal, task, after, limit).await?;
+            let mut emitted = self.inner.read_segments(principal, task, after, limit).await?;
             if let (Some(Flaw::EarlyEnd), Some(emitted)) = (self.flaw, &mut emitted) {
                 emitted.ended = emitted.last > 0;
             }
@@ -257,9 +267,9 @@ impl Store for Broken {
     fn list<'a>(
         &'a self,
         principal: &'a str,
-        after: Option<&'a After>,
+        after: Option<&'a ListCursor>,
         limit: usize,
-    ) -> Answer<'a, Vec<View>> {
+    ) -> StoreFuture<'a, Vec<TaskRecord>> {
         self.inner.list(principal, after, limit)
     }
 
@@ -268,7 +278,7 @@ impl Store for Broken {
         worker: &'a WorkerId,
         lease: Duration,
         claim: &'a Claim,
-    ) -> Answer<'a, Vec<Claimed>> {
+    ) -> StoreFuture<'a, Vec<ClaimedTask>> {
         Box::pin(async move {
             let lease = if self.has(Flaw::NoLease) { Duration::ZERO } else { lease };
             let mut claim = claim.clone();
@@ -280,7 +290,9 @@ impl Store for Broken {
             for task in &mut claimed {
                 self.known().held.insert(task.lease.task.clone(), task.lease.clone());
                 if self.has(Flaw::LostAnswer) {
-                    task.journal.entries.retain(|_, entry| !matches!(entry, Entry::Answer(_)));
+                    task.journal
+                        .entries
+                        .retain(|_, entry| !matches!(entry, JournalEntry::Answer(_)));
                 }
                 if self.has(Flaw::ReusedNumber) {
                     let mut numbers = HashMap::new();
@@ -294,57 +306,57 @@ impl Store for Broken {
         })
     }
 
-    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> Answer<'a, Vec<Lease>> {
+    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> StoreFuture<'a, Vec<Lease>> {
         self.inner.renew(worker, lease)
     }
 
-    fn release<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, ()> {
+    fn release<'a>(&'a self, worker: &'a WorkerId) -> StoreFuture<'a, ()> {
         self.inner.release(worker)
     }
 
-    fn write<'a>(
+    fn commit<'a>(
         &'a self,
         lease: &'a Lease,
         changes: &'a Changes,
-        then: &'a Then,
-    ) -> Answer<'a, ()> {
+        then: &'a Transition,
+    ) -> StoreFuture<'a, ()> {
         Box::pin(async move {
-            let (task, ends) = (lease.task.clone(), matches!(then, Then::End { .. }));
+            let (task, ends) = (lease.task.clone(), matches!(then, Transition::End { .. }));
             let held = self.known().held.get(&task).cloned();
             let lease = held.filter(|_| self.has(Flaw::NoFence)).unwrap_or_else(|| lease.clone());
             let principal = self.known().principals.get(&task).cloned().unwrap_or_default();
-            let before = self.inner.view(&principal, &task).await?;
+            let before = self.inner.get(&principal, &task).await?;
             let mut changes = changes.clone();
             changes.charge = changes.charge.filter(|_| !self.has(Flaw::Unlimited));
-            self.inner.write(&lease, &changes, then).await?;
+            self.inner.commit(&lease, &changes, then).await?;
             if ends {
                 self.known().ended.insert(task.clone());
             }
             if let Some(before) = before.filter(|_| ends && self.has(Flaw::TornEnd)) {
-                self.known().left_open.insert(task, before.questions);
+                self.known().left_open.insert(task, before.input_requests);
             }
             Ok(())
         })
     }
 
-    fn clean_up<'a>(&'a self, lease: &'a Lease, now: Cleaning) -> Answer<'a, ()> {
-        self.inner.clean_up(lease, now)
+    fn finish_cleanup<'a>(&'a self, lease: &'a Lease, now: CleanupState) -> StoreFuture<'a, ()> {
+        self.inner.finish_cleanup(lease, now)
     }
 
-    fn heard<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Heard> {
-        self.inner.heard(lease)
+    fn inbox<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, Inbox> {
+        self.inner.inbox(lease)
     }
 
-    fn answer<'a>(
+    fn respond<'a>(
         &'a self,
         principal: &'a str,
         task: &'a TaskId,
-        from: Answerer,
+        from: InputSource,
         answers: Vec<(String, RawJson)>,
         max_bytes: u64,
-    ) -> Answer<'a, Option<usize>> {
+    ) -> StoreFuture<'a, Option<usize>> {
         Box::pin(async move {
-            let taken = self.inner.answer(principal, task, from, answers, max_bytes).await?;
+            let taken = self.inner.respond(principal, task, from, answers, max_bytes).await?;
             if self.has(Flaw::WokenByAnswer) {
                 self.inner.retry(task).await?;
             }
@@ -358,11 +370,11 @@ impl Store for Broken {
         task: &'a TaskId,
         at_once: bool,
         retention: Duration,
-    ) -> Answer<'a, Option<Cancelled>> {
+    ) -> StoreFuture<'a, Option<CancelOutcome>> {
         self.inner.cancel(principal, task, at_once, retention)
     }
 
-    fn sweep(&self, limit: usize, retention: Duration) -> Answer<'_, Swept> {
+    fn sweep(&self, limit: usize, retention: Duration) -> StoreFuture<'_, SweepReport> {
         let mut known = self.known();
         known.left_open.clear();
         if self.has(Flaw::EarlyPurge) {
@@ -379,7 +391,7 @@ impl Store for Broken {
         note: RawJson,
         ttl: Duration,
         charge: Option<&'a Charge>,
-    ) -> Answer<'a, Option<RawJson>> {
+    ) -> StoreFuture<'a, Option<RawJson>> {
         self.inner.keep(key, note, ttl, charge)
     }
 
@@ -389,15 +401,15 @@ impl Store for Broken {
         note: RawJson,
         ttl: Duration,
         charge: Option<&'a Charge>,
-    ) -> Answer<'a, ()> {
+    ) -> StoreFuture<'a, ()> {
         self.inner.replace(key, note, ttl, charge)
     }
 
-    fn kept<'a>(&'a self, key: &'a str) -> Answer<'a, Option<RawJson>> {
+    fn kept<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<RawJson>> {
         self.inner.kept(key)
     }
 
-    fn forget<'a>(&'a self, key: &'a str) -> Answer<'a, ()> {
+    fn forget<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
         self.inner.forget(key)
     }
 
@@ -406,7 +418,7 @@ impl Store for Broken {
         events: Vec<AuditEvent>,
         retention: Duration,
         max_events: u64,
-    ) -> Answer<'_, ()> {
+    ) -> StoreFuture<'_, ()> {
         self.inner.record(events, retention, max_events)
     }
 
@@ -415,34 +427,34 @@ impl Store for Broken {
         task: Option<&'a str>,
         after: u64,
         limit: usize,
-    ) -> Answer<'a, Vec<Audit>> {
+    ) -> StoreFuture<'a, Vec<AuditRecord>> {
         self.inner.audit(task, after, limit)
     }
 
-    fn census(&self) -> Answer<'_, Census> {
-        self.inner.census()
+    fn stats(&self) -> StoreFuture<'_, StoreStats> {
+        self.inner.stats()
     }
 
-    fn stored_bytes<'a>(&'a self, principal: &'a str) -> Answer<'a, u64> {
+    fn stored_bytes<'a>(&'a self, principal: &'a str) -> StoreFuture<'a, u64> {
         self.inner.stored_bytes(principal)
     }
 
-    fn next_due<'a>(&'a self, except: &'a [String]) -> Answer<'a, Option<Duration>> {
+    fn next_due<'a>(&'a self, except: &'a [String]) -> StoreFuture<'a, Option<Duration>> {
         self.inner.next_due(except)
     }
 
-    fn listen(&self, listener: Listener) {
-        self.inner.listen(listener);
+    fn subscribe(&self, listener: ChangeListener) {
+        self.inner.subscribe(listener);
     }
 }
 
-impl Operated for Broken {
+impl OperatorStore for Broken {
     fn tasks<'a>(
         &'a self,
-        filter: &'a Filter,
-        after: Option<&'a After>,
+        filter: &'a TaskFilter,
+        after: Option<&'a ListCursor>,
         limit: usize,
-    ) -> Answer<'a, Vec<Overseen>> {
+    ) -> StoreFuture<'a, Vec<TaskSummary>> {
         Box::pin(async move {
             let mut tasks = self.inner.tasks(filter, after, limit).await?;
             if self.has(Flaw::Overlooked) {
@@ -453,28 +465,32 @@ impl Operated for Broken {
         })
     }
 
-    fn inspect<'a>(&'a self, task: &'a TaskId) -> Answer<'a, Option<Inspected>> {
+    fn inspect<'a>(&'a self, task: &'a TaskId) -> StoreFuture<'a, Option<TaskDetail>> {
         self.inner.inspect(task)
     }
 
-    fn retry<'a>(&'a self, task: &'a TaskId) -> Answer<'a, Option<Retried>> {
+    fn retry<'a>(&'a self, task: &'a TaskId) -> StoreFuture<'a, Option<RetryOutcome>> {
         Box::pin(async move {
             let retried = self.inner.retry(task).await?;
             Ok(match retried {
-                Some(Retried::NotKept(_)) if self.has(Flaw::RetriesAll) => {
-                    Some(Retried::Queued("name:ada".to_owned()))
+                Some(RetryOutcome::NotQuarantined(_)) if self.has(Flaw::RetriesAll) => {
+                    Some(RetryOutcome::Queued("name:ada".to_owned()))
                 }
                 retried => retried,
             })
         })
     }
 
-    fn purge<'a>(&'a self, task: &'a TaskId, force: bool) -> Answer<'a, Option<Purged>> {
+    fn purge<'a>(&'a self, task: &'a TaskId, force: bool) -> StoreFuture<'a, Option<PurgeOutcome>> {
         self.inner.purge(task, force || self.has(Flaw::PurgesAll))
     }
 
-    fn purge_ended(&self, before: Millis, limit: usize) -> Answer<'_, Vec<(String, TaskId)>> {
-        let more = if self.has(Flaw::PurgesMore) { Millis::MAX } else { before };
+    fn purge_ended(
+        &self,
+        before: UnixMillis,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<(String, TaskId)>> {
+        let more = if self.has(Flaw::PurgesMore) { UnixMillis::MAX } else { before };
         self.inner.purge_ended(more, limit)
     }
 }

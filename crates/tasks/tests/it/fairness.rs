@@ -12,10 +12,10 @@ use std::{
 };
 
 use outlive_tasks::{
-    Bounds, Journal,
-    engine::{Capacity, Engine, EngineConfig, NotBegun, Permit, Runner, Started},
+    Journal, JournalLimits,
+    engine::{Capacity, Engine, EngineConfig, Permit, StartError, TaskRun, TaskRunner},
     poll_as,
-    store::{Claimed, MemoryStore, NewTask, SqliteStore, Store, TaskId, TaskOutcome, WorkerId},
+    store::{ClaimedTask, MemoryStore, NewTask, SqliteStore, Store, TaskId, TaskOutcome, WorkerId},
 };
 use serde_json::{json, value::to_raw_value};
 use tokio::{sync::Semaphore, time::timeout};
@@ -67,13 +67,18 @@ impl Kinds {
     }
 }
 
-impl Runner for Kinds {
-    fn start(&self, claimed: Claimed) -> Result<Started, NotBegun> {
-        let bounds =
-            Bounds { bytes: 1_000, questions: 1, leaves: false, segments: 1, segment_bytes: 100 };
-        let journal = Arc::new(Journal::restored(bounds, claimed.journal));
+impl TaskRunner for Kinds {
+    fn start(&self, claimed: ClaimedTask) -> Result<TaskRun, StartError> {
+        let bounds = JournalLimits {
+            bytes: 1_000,
+            questions: 1,
+            leaves: false,
+            segments: 1,
+            segment_bytes: 100,
+        };
+        let journal = Arc::new(Journal::from_snapshot(bounds, claimed.journal));
         let (kinds, its) = (self.clone(), Arc::clone(&journal));
-        let (kind, task) = (claimed.kind, claimed.lease.task);
+        let (kind, task) = (claimed.tool, claimed.lease.task);
         let work = async move {
             let mut permit = None;
             if kind == "job" || kind == "leaves" {
@@ -93,7 +98,7 @@ impl Runner for Kinds {
             TaskOutcome::Result(to_raw_value(&json!(1)).unwrap())
         };
         let cancel = Box::new(|| ());
-        Ok(Started { journal, work: Box::pin(work), cancel, resumes: true, cleans_up: false })
+        Ok(TaskRun { journal, work: Box::pin(work), cancel, resumes: true, cleans_up: false })
     }
 }
 
@@ -107,15 +112,15 @@ fn task(principal: &str, kind: &str, number: usize) -> NewTask {
     NewTask {
         id: TaskId::new(format!("{principal} {number:03}")),
         principal: principal.to_owned(),
-        kind: kind.to_owned(),
+        tool: kind.to_owned(),
         origin: "modern".to_owned(),
         listed: true,
         request: to_raw_value(&json!({})).unwrap(),
         ttl: None,
         max_ttl: Duration::from_secs(3600),
-        journal: outlive_tasks::Restored::default(),
+        journal: outlive_tasks::JournalSnapshot::default(),
         worker: None,
-        once: None,
+        idempotency: None,
         clean_up: false,
         quota: 1_000,
         max_bytes: u64::MAX,
@@ -124,7 +129,7 @@ fn task(principal: &str, kind: &str, number: usize) -> NewTask {
 
 async fn make(engine: &Engine, principal: &str, kind: &str, count: usize) {
     for number in 0..count {
-        engine.create(task(principal, kind, number)).await.unwrap().told();
+        engine.create(task(principal, kind, number)).await.unwrap().acknowledge();
     }
 }
 
@@ -206,7 +211,7 @@ async fn place_that_becomes_free_goes_to_the_caller_that_has_none() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let kinds = Kinds::new(1);
     let engine = engine(&store, &kinds, |config| {
-        (config.running, config.max_running_per_caller) = (8, Some(2));
+        (config.max_running, config.max_running_per_caller) = (8, Some(2));
     });
     // Four callers have all places, and more that has been waiting for longer.
     for caller in ["a", "b", "c", "d"] {
@@ -224,7 +229,7 @@ async fn task_that_waits_for_a_permit_holds_no_place() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let kinds = Kinds::new(1);
     let engine = engine(&store, &kinds, |config| {
-        (config.running, config.max_running_per_caller) = (4, Some(4));
+        (config.max_running, config.max_running_per_caller) = (4, Some(4));
     });
     make(&engine, "ann", "job", 50).await;
     kinds.until_waiting(49).await;

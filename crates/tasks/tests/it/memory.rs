@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use outlive_tasks::store::{
     MemoryStore,
-    contract::{Bench, checks, operated_checks},
+    contract::{ContractBench, checks, operator_checks},
 };
 
 #[tokio::test]
 async fn the_contract_is_kept() {
-    for check in checks().into_iter().chain(operated_checks()) {
+    for check in checks().into_iter().chain(operator_checks()) {
         let store = Arc::new(MemoryStore::new());
         let clock = Arc::clone(&store);
         println!("{}", check.name);
-        (check.run)(Bench::operated(store, move |span| clock.shift(span))).await;
+        (check.run)(ContractBench::operated(store, move |span| clock.advance_clock(span))).await;
     }
 }

@@ -16,11 +16,11 @@ use std::{
 };
 
 use outlive_tasks::{
-    Entry,
+    JournalEntry,
     store::{
-        Answerer, Asked, Changes, Claimed, Cleaning, Created, Durability, Lease, MemoryStore,
-        NewTask, OnceKey, SqliteOptions, SqliteStore, Store, StoreError, TaskId, TaskOutcome, Then,
-        WorkerId,
+        Changes, ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey, InputSource, Lease,
+        MemoryStore, NewInputRequest, NewTask, SqliteOptions, SqliteStore, Store, StoreError,
+        Synchronous, TaskId, TaskOutcome, Transition, WorkerId,
     },
 };
 use outlive_wire::{InputRequest, RawJson};
@@ -73,7 +73,7 @@ enum Op {
     /// By whoever had a lease once, or has it still.
     Cleaning {
         lease: usize,
-        now: Cleaning,
+        now: CleanupState,
     },
     Heard(usize),
     Answer {
@@ -116,7 +116,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (0..2usize).prop_map(Op::Release),
         8 => (0..32usize, wrote, next)
             .prop_map(|(lease, wrote, next)| Op::Write { lease, wrote, next }),
-        3 => (0..32usize, prop_oneof![Just(Cleaning::Due), Just(Cleaning::Done)])
+        3 => (0..32usize, prop_oneof![Just(CleanupState::Due), Just(CleanupState::Done)])
             .prop_map(|(lease, now)| Op::Cleaning { lease, now }),
         1 => (0..32usize).prop_map(Op::Heard),
         4 => (0..8usize, prop::collection::vec(0..4usize, 1..3), any::<bool>())
@@ -152,9 +152,13 @@ impl Play {
             Op::Write { lease, wrote, next } => self.write(*lease, wrote, *next).await,
             Op::Cleaning { lease, now } => {
                 let Some(lease) = self.lease(*lease) else { return };
-                let said = self.store.clean_up(&lease, *now).await;
+                let said = self.store.finish_cleanup(&lease, *now).await;
                 let held = self.model.clean_up(&lease, *now);
-                assert_eq!(said, if held { Ok(()) } else { Err(StoreError::Lost) }, "{lease:?}");
+                assert_eq!(
+                    said,
+                    if held { Ok(()) } else { Err(StoreError::LeaseLost) },
+                    "{lease:?}"
+                );
             }
             Op::Heard(lease) => self.heard(*lease).await,
             Op::Answer { task, names, outside } => self.answer(*task, names, *outside).await,
@@ -184,13 +188,13 @@ impl Play {
         let created = self.store.create(new).await.unwrap();
         // How late it is by the store's clock is not known to the model.
         let expected = match (self.model.create(&id, worker, key, clean_up), &created) {
-            (Created::New { lease, .. }, Created::New { at, .. }) => {
-                Created::New { lease, at: *at }
+            (CreateOutcome::Created { lease, .. }, CreateOutcome::Created { at, .. }) => {
+                CreateOutcome::Created { lease, at: *at }
             }
             (other, _) => other,
         };
         assert_eq!(created, expected);
-        if let Created::New { lease: Some(lease), .. } = created {
+        if let CreateOutcome::Created { lease: Some(lease), .. } = created {
             self.leases.push(lease);
         }
     }
@@ -200,20 +204,29 @@ impl Play {
             return;
         };
         let created = self.store.create(new_task(&id, None, None)).await;
-        assert_eq!(created, Ok(Created::Before(id)));
+        assert_eq!(created, Ok(CreateOutcome::Existing(id)));
     }
 
     async fn claim(&mut self, worker: usize, limit: usize) {
         let claimed = self.store.claim(&name(worker), span(LEASE), &limit.into()).await.unwrap();
         let due = self.model.due();
         assert_eq!(claimed.len(), due.len().min(limit), "{due:?}");
-        for Claimed { lease, journal, begun, crashes, cancel_requested, ended, .. } in claimed {
+        for ClaimedTask {
+            lease,
+            journal,
+            started: begun,
+            crash_count: crashes,
+            cancel_requested,
+            ended,
+            ..
+        } in claimed
+        {
             assert!(due.contains(&lease.task), "{lease:?} is not due");
             let task = self.model.claim(&lease, worker);
             assert_eq!((begun, crashes), (task.begun, task.crashes), "{lease:?}");
             assert_eq!(cancel_requested, task.cancel_requested);
             assert_eq!(ended.as_ref().map(reference::outcome), task.outcome, "{lease:?}");
-            assert_eq!(journal.asked, task.open(), "{lease:?}");
+            assert_eq!(journal.input_requests, task.open(), "{lease:?}");
             let entries: Vec<_> =
                 journal.entries.iter().map(|(key, entry)| (key.clone(), shown(entry))).collect();
             assert_eq!(entries, task.entries(), "{lease:?}");
@@ -235,7 +248,7 @@ impl Play {
         let entries: Vec<_> = wrote.entry.iter().map(|key| (format!("e{key}"), value)).collect();
         // The last one is not for the client.
         let request = |name: usize| (name < 3).then_some(InputRequest::ListRoots);
-        let asked = wrote.asked.iter().map(|name| Asked {
+        let asked = wrote.asked.iter().map(|name| NewInputRequest {
             key: format!("q{name}"),
             name: format!("q{name}"),
             request: request(*name),
@@ -247,41 +260,41 @@ impl Play {
         let changes = Changes {
             entries: entries
                 .iter()
-                .map(|(key, value)| (key.clone(), Entry::Value(raw(&json!(value)))))
+                .map(|(key, value)| (key.clone(), JournalEntry::Value(raw(&json!(value)))))
                 .collect(),
-            asked: asked.collect(),
+            input_requests: asked.collect(),
             withdrawn: withdrawn.clone(),
-            message: message.clone(),
+            status_message: message.clone(),
             ..Changes::default()
         };
         let then = match next {
-            Next::GoOn => Then::GoOn,
+            Next::GoOn => Transition::Continue,
             Next::Park { due, seen } => {
-                Then::Park { due: due.then(|| self.at(&lease.task, PAUSE)), seen }
+                Transition::Park { due: due.then(|| self.at(&lease.task, PAUSE)), seen }
             }
-            Next::End => Then::End { outcome, retention: span(RETENTION) },
+            Next::End => Transition::End { outcome, retention: span(RETENTION) },
         };
-        let is_seen = matches!(then, Then::End { .. })
+        let is_seen = matches!(then, Transition::End { .. })
             || message.is_some()
-            || !changes.asked.is_empty()
+            || !changes.input_requests.is_empty()
             || !withdrawn.is_empty();
         let changed = if is_seen { Changed::Yes } else { Changed::Recorded };
         let names: Vec<_> = wrote.asked.iter().map(|name| format!("q{name}")).collect();
-        let written = self.store.write(&lease, &changes, &then).await;
+        let written = self.store.commit(&lease, &changes, &then).await;
         let held = self.model.write(&lease, changed, |task, now| {
             task.record(&entries);
             task.ask(&names, &withdrawn, now);
             task.message = message.or_else(|| task.message.take());
             task.go_on(next, value, now);
         });
-        assert_eq!(written, if held { Ok(()) } else { Err(StoreError::Lost) }, "{lease:?}");
+        assert_eq!(written, if held { Ok(()) } else { Err(StoreError::LeaseLost) }, "{lease:?}");
     }
 
     async fn heard(&mut self, lease: usize) {
         let Some(lease) = self.lease(lease) else { return };
-        let heard = self.store.heard(&lease).await;
+        let heard = self.store.inbox(&lease).await;
         match self.model.held(&lease) {
-            None => assert_eq!(heard.map(drop), Err(StoreError::Lost), "{lease:?}"),
+            None => assert_eq!(heard.map(drop), Err(StoreError::LeaseLost), "{lease:?}"),
             Some(task) => {
                 let heard = heard.unwrap();
                 assert_eq!(heard.cancel_requested, task.cancel_requested);
@@ -296,10 +309,10 @@ impl Play {
         let value = self.count;
         let names: Vec<_> = names.iter().map(|name| format!("q{name}")).collect();
         let answers = names.iter().map(|name| (name.clone(), raw(&json!(value)))).collect();
-        let from = if outside { Answerer::Outside } else { Answerer::Client };
-        let foreign = self.store.answer("name:eve", &id, from, Vec::new(), u64::MAX).await;
+        let from = if outside { InputSource::External } else { InputSource::Client };
+        let foreign = self.store.respond("name:eve", &id, from, Vec::new(), u64::MAX).await;
         assert_eq!(foreign, Ok(None));
-        let taken = self.store.answer(OWNER, &id, from, answers, u64::MAX).await;
+        let taken = self.store.respond(OWNER, &id, from, answers, u64::MAX).await;
         assert_eq!(taken, Ok(self.model.answer(&id, &names, outside, value)), "{id} {names:?}");
     }
 
@@ -326,11 +339,11 @@ impl Play {
     /// What the client sees is what the model says, and nothing goes back.
     async fn look(&mut self) {
         for id in self.model.made.clone() {
-            let view = self.store.view(OWNER, &id).await.unwrap();
-            assert!(self.store.view("name:eve", &id).await.unwrap().is_none());
+            let view = self.store.get(OWNER, &id).await.unwrap();
+            assert!(self.store.get("name:eve", &id).await.unwrap().is_none());
             self.model.check(&id, view.as_ref());
         }
-        let census = self.store.census().await.unwrap();
+        let census = self.store.stats().await.unwrap();
         let counted = [census.queued, census.running, census.parked, census.ended];
         assert_eq!(counted, self.model.census());
         let listed = self.store.list(OWNER, None, 100).await.unwrap();
@@ -346,15 +359,16 @@ fn new_task(id: &TaskId, worker: Option<usize>, key: Option<usize>) -> NewTask {
     NewTask {
         id: id.clone(),
         principal: OWNER.to_owned(),
-        kind: "model".to_owned(),
+        tool: "model".to_owned(),
         origin: String::new(),
         listed: true,
         request: raw(&json!({})),
         ttl: Some(span(TTL)),
         max_ttl: span(MAX_TTL),
-        journal: outlive_tasks::Restored::default(),
+        journal: outlive_tasks::JournalSnapshot::default(),
         worker: worker.map(|worker| (name(worker), span(LEASE))),
-        once: key.map(|key| OnceKey { key: format!("k{key}"), digest: String::new() }),
+        idempotency: key
+            .map(|key| IdempotencyKey { key: format!("k{key}"), fingerprint: String::new() }),
         clean_up: false,
         quota: QUOTA,
         max_bytes: u64::MAX,
@@ -365,10 +379,10 @@ fn raw(value: &serde_json::Value) -> RawJson {
     to_raw_value(value).unwrap()
 }
 
-fn shown(entry: &Entry) -> String {
+fn shown(entry: &JournalEntry) -> String {
     match entry {
-        Entry::Value(raw) => format!("value {}", raw.get()),
-        Entry::Answer(raw) => format!("answer {}", raw.get()),
+        JournalEntry::Value(raw) => format!("value {}", raw.get()),
+        JournalEntry::Answer(raw) => format!("answer {}", raw.get()),
         other => format!("{other:?}"),
     }
 }
@@ -410,7 +424,7 @@ pub(crate) fn play(cases: u32, open: impl AsyncFn() -> Clocked) {
 // K-48
 #[test]
 fn memory_does_what_the_model_says() {
-    play(500, async || Clocked::new(MemoryStore::new(), MemoryStore::shift));
+    play(500, async || Clocked::new(MemoryStore::new(), MemoryStore::advance_clock));
 }
 
 // K-48
@@ -422,9 +436,9 @@ fn a_file_does_what_the_model_says() {
     play(40, async || {
         let file = folder.join(format!("{}.db", COUNT.fetch_add(1, Ordering::Relaxed)));
         // Nobody cuts the power here, and the disk is slow.
-        let options = SqliteOptions::new().with_durability(Durability::Normal);
+        let options = SqliteOptions::new().synchronous(Synchronous::Normal);
         let store = SqliteStore::open_with(file, options).unwrap();
-        Clocked::new(store, SqliteStore::shift)
+        Clocked::new(store, SqliteStore::advance_clock)
     });
     let _ = fs::remove_dir_all(folder);
 }

@@ -1,6 +1,6 @@
 //! Stores by URL.
 
-use outlive_tasks::store::{Product, StoreError, open, probe};
+use outlive_tasks::store::{StoreError, StoreKind, open, probe};
 
 #[tokio::test]
 async fn a_url_names_a_store() {
@@ -8,7 +8,7 @@ async fn a_url_names_a_store() {
     let file = folder.join("tasks.db");
     for url in ["memory:".to_owned(), format!("sqlite:{}", file.display())] {
         let store = open(&url).await.unwrap_or_else(|error| panic!("{url}: {error}"));
-        assert_eq!(store.census().await.unwrap().queued, 0);
+        assert_eq!(store.stats().await.unwrap().queued, 0);
     }
     assert!(file.exists());
     std::fs::remove_dir_all(folder).unwrap();
@@ -37,7 +37,7 @@ async fn a_look_at_a_store_makes_none_and_changes_none() {
     let file = folder.join("tasks.db");
     let url = format!("sqlite:{}", file.display());
     let absent = probe(&url).await.unwrap();
-    assert_eq!((absent.product, absent.tables), (Product::Sqlite, None));
+    assert_eq!((absent.product, absent.tables), (StoreKind::Sqlite, None));
     assert!(!file.exists());
     drop(open(&url).await.unwrap());
     let there = probe(&url).await.unwrap();
@@ -52,6 +52,6 @@ async fn a_look_at_a_store_makes_none_and_changes_none() {
     assert_eq!(probe(&url).await.unwrap().tables, Some(99), "so is what a newer one has");
     std::fs::write(folder.join("diary"), "dear diary, ".repeat(1_000)).unwrap();
     let diary = probe(&format!("sqlite:{}", folder.join("diary").display())).await;
-    assert!(matches!(diary, Err(StoreError::Unreadable(_))), "{diary:?}");
+    assert!(matches!(diary, Err(StoreError::Incompatible(_))), "{diary:?}");
     std::fs::remove_dir_all(folder).unwrap();
 }

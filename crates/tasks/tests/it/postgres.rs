@@ -16,11 +16,11 @@ use std::{
 };
 
 use outlive_tasks::{
-    Entry, Restored, Segment,
+    JournalEntry, JournalSnapshot, Segment,
     store::{
-        Answerer, Asked, Changes, Created, Lease, NewTask, OnceKey, Phase, PostgresOptions,
-        PostgresStore, Store, TaskId, TaskOutcome, Then, WorkerId,
-        contract::{Bench, checks, operated_checks},
+        Changes, CreateOutcome, IdempotencyKey, InputSource, Lease, NewInputRequest, NewTask,
+        Phase, PostgresOptions, PostgresStore, Store, TaskId, TaskOutcome, Transition, WorkerId,
+        contract::{ContractBench, checks, operator_checks},
     },
 };
 use outlive_wire::{InputRequest, RawJson};
@@ -34,7 +34,7 @@ use crate::alternating::Alternating;
 /// check to check: to make one takes longer than most checks.
 async fn keep_contract<F>(connect: impl Fn(Arc<Schema>) -> F)
 where
-    F: Future<Output = Bench> + Send + 'static,
+    F: Future<Output = ContractBench> + Send + 'static,
 {
     const AT_ONCE: usize = 4;
     let mut running = JoinSet::new();
@@ -44,7 +44,7 @@ where
         running.spawn(async move {
             let bench = connected.await;
             let mut broken = Vec::new();
-            let all = checks().into_iter().chain(operated_checks());
+            let all = checks().into_iter().chain(operator_checks());
             for check in all.skip(number).step_by(AT_ONCE) {
                 // A task of its own: its panic ends no more than it.
                 if tokio::spawn((check.run)(bench.clone())).await.is_err() {
@@ -68,7 +68,7 @@ async fn the_contract_is_kept() {
     keep_contract(|schema| async move {
         let store = Arc::new(schema.connect().await);
         let clock = Arc::clone(&store);
-        Bench::operated(store, move |span| clock.shift(span))
+        ContractBench::operated(store, move |span| clock.advance_clock(span))
     })
     .await;
 }
@@ -79,8 +79,8 @@ async fn the_contract_is_kept_by_two_replicas_in_turn() {
         let handles = [schema.connect().await, schema.connect().await];
         let store = Arc::new(Alternating::new(handles));
         let clock = Arc::clone(&store);
-        Bench::operated(store, move |span| {
-            clock.handles.iter().for_each(|handle| handle.shift(span))
+        ContractBench::operated(store, move |span| {
+            clock.handles.iter().for_each(|handle| handle.advance_clock(span))
         })
     })
     .await;
@@ -90,50 +90,55 @@ async fn the_contract_is_kept_by_two_replicas_in_turn() {
 async fn what_was_acknowledged_is_there_when_it_is_connected_again() {
     let schema = Schema::new();
     let store = schema.connect().await;
-    let once = OnceKey { key: "k".to_owned(), digest: "d".to_owned() };
-    let mut journal = Restored::default();
-    journal.entries.insert("before".to_owned(), Entry::Value(raw(&json!(0))));
+    let once = IdempotencyKey { key: "k".to_owned(), fingerprint: "d".to_owned() };
+    let mut journal = JournalSnapshot::default();
+    journal.entries.insert("before".to_owned(), JournalEntry::Value(raw(&json!(0))));
     journal.segments.push(segment(0));
     journal.reasked.insert("before".to_owned(), 2);
-    let new = NewTask { once: Some(once.clone()), journal, ..task("a") };
+    let new = NewTask { idempotency: Some(once.clone()), journal, ..task("a") };
     let lease = start(&store, new).await;
     let changes = Changes {
-        entries: vec![("step".to_owned(), Entry::Value(raw(&json!({"x": [1, "ü\u{0}"]}))))],
+        entries: vec![("step".to_owned(), JournalEntry::Value(raw(&json!({"x": [1, "ü\u{0}"]}))))],
         segments: vec![segment(0), segment(1)],
-        asked: vec![asked("q1"), asked("q2")],
-        message: Some("half way".to_owned()),
+        input_requests: vec![asked("q1"), asked("q2")],
+        status_message: Some("half way".to_owned()),
         ..Changes::default()
     };
-    store.write(&lease, &changes, &Then::Park { due: None, seen: 0 }).await.unwrap();
-    let seen = store.view(OWNER, &lease.task).await.unwrap().unwrap();
+    store.commit(&lease, &changes, &Transition::Park { due: None, seen: 0 }).await.unwrap();
+    let seen = store.get(OWNER, &lease.task).await.unwrap().unwrap();
     drop(store);
 
     let store = schema.connect().await;
-    let again = store.view(OWNER, &lease.task).await.unwrap().unwrap();
+    let again = store.get(OWNER, &lease.task).await.unwrap().unwrap();
     assert_eq!(format!("{again:?}"), format!("{seen:?}"));
-    assert_eq!((again.phase, again.questions.len()), (Phase::Parked, 2));
-    let twice = NewTask { once: Some(once), ..task("b") };
-    assert_eq!(store.create(twice).await, Ok(Created::Before(TaskId::new("a"))));
+    assert_eq!((again.phase, again.input_requests.len()), (Phase::Parked, 2));
+    let twice = NewTask { idempotency: Some(once), ..task("b") };
+    assert_eq!(store.create(twice).await, Ok(CreateOutcome::Existing(TaskId::new("a"))));
     let answer = vec![("q2".to_owned(), raw(&json!("yes")))];
-    let answered = store.answer(OWNER, &lease.task, Answerer::Client, answer, u64::MAX).await;
+    let answered = store.respond(OWNER, &lease.task, InputSource::Client, answer, u64::MAX).await;
     assert_eq!(answered, Ok(Some(1)));
     drop(store);
 
     let store = schema.connect().await;
     let claimed =
         store.claim(&WorkerId::new("w"), LEASE, &10_usize.into()).await.unwrap().remove(0);
-    assert_eq!((claimed.lease.epoch, claimed.begun, claimed.crashes), (2, true, 0));
+    assert_eq!((claimed.lease.epoch, claimed.started, claimed.crash_count), (2, true, 0));
     let journal = claimed.journal;
     assert_eq!(journal.entries.keys().collect::<Vec<_>>(), ["before", "q2", "step"]);
     assert_eq!(journal.segments.iter().map(|s| s.ordinal).collect::<Vec<_>>(), [0, 1]);
-    assert_eq!((journal.asked, journal.reasked.get("before")), (vec!["q1".to_owned()], Some(&2)));
-    let then = Then::End { outcome: TaskOutcome::Cancelled, retention: LEASE };
-    store.write(&claimed.lease, &Changes::default(), &then).await.unwrap();
+    assert_eq!(
+        (journal.input_requests, journal.reasked.get("before")),
+        (vec!["q1".to_owned()], Some(&2))
+    );
+    let then = Transition::End { outcome: TaskOutcome::Cancelled, retention: LEASE };
+    store.commit(&claimed.lease, &Changes::default(), &then).await.unwrap();
     drop(store);
 
     let store = schema.connect().await;
-    let ended = store.view(OWNER, &lease.task).await.unwrap().unwrap();
-    assert!(matches!(ended.outcome, Some(TaskOutcome::Cancelled)) && ended.questions.is_empty());
+    let ended = store.get(OWNER, &lease.task).await.unwrap().unwrap();
+    assert!(
+        matches!(ended.outcome, Some(TaskOutcome::Cancelled)) && ended.input_requests.is_empty()
+    );
 }
 
 #[tokio::test]
@@ -159,14 +164,14 @@ async fn the_longest_times_are_no_problem() {
     let store = schema.connect().await;
     let worker = Some((WorkerId::new("w"), Duration::MAX));
     let new = NewTask { ttl: Some(Duration::MAX), max_ttl: Duration::MAX, worker, ..task("a") };
-    let Ok(Created::New { lease: Some(lease), .. }) = store.create(new).await else {
+    let Ok(CreateOutcome::Created { lease: Some(lease), .. }) = store.create(new).await else {
         panic!("a lease")
     };
-    store.shift(Duration::from_secs(1 << 40));
+    store.advance_clock(Duration::from_secs(1 << 40));
     assert_eq!(store.renew(&lease.worker, Duration::MAX).await.unwrap().len(), 1);
-    let changes = Changes { asked: vec![asked("q")], ..Changes::default() };
-    let then = Then::Park { due: Some(u64::MAX), seen: 0 };
-    store.write(&lease, &changes, &then).await.unwrap();
+    let changes = Changes { input_requests: vec![asked("q")], ..Changes::default() };
+    let then = Transition::Park { due: Some(u64::MAX), seen: 0 };
+    store.commit(&lease, &changes, &then).await.unwrap();
     assert!(store.next_due(&[]).await.unwrap().unwrap() > Duration::from_secs(1 << 40));
     store.cancel(OWNER, &lease.task, true, Duration::MAX).await.unwrap();
     assert_eq!(store.sweep(10, Duration::MAX).await.unwrap().purged, 0);
@@ -177,18 +182,21 @@ async fn names_may_hold_any_character() {
     let schema = Schema::new();
     let store = schema.connect().await;
     let odd = "a\0\u{e000}'\"\\ü";
-    let new = NewTask { principal: odd.to_owned(), kind: odd.to_owned(), ..task(odd) };
+    let new = NewTask { principal: odd.to_owned(), tool: odd.to_owned(), ..task(odd) };
     let lease = start(&store, new).await;
     let changes = Changes {
-        entries: vec![(odd.to_owned(), Entry::Value(raw(&json!(odd))))],
-        asked: vec![asked(odd)],
-        message: Some(odd.to_owned()),
+        entries: vec![(odd.to_owned(), JournalEntry::Value(raw(&json!(odd))))],
+        input_requests: vec![asked(odd)],
+        status_message: Some(odd.to_owned()),
         ..Changes::default()
     };
-    store.write(&lease, &changes, &Then::GoOn).await.unwrap();
-    let view = store.view(odd, &TaskId::new(odd)).await.unwrap().unwrap();
-    assert_eq!((view.id.as_str(), view.kind.as_str()), (odd, odd));
-    assert_eq!((view.message.as_deref(), view.questions[0].0.as_str()), (Some(odd), odd));
+    store.commit(&lease, &changes, &Transition::Continue).await.unwrap();
+    let view = store.get(odd, &TaskId::new(odd)).await.unwrap().unwrap();
+    assert_eq!((view.id.as_str(), view.tool.as_str()), (odd, odd));
+    assert_eq!(
+        (view.status_message.as_deref(), view.input_requests[0].0.as_str()),
+        (Some(odd), odd)
+    );
     store.release(&lease.worker).await.unwrap();
     let claimed = store.claim(&lease.worker, LEASE, &1_usize.into()).await.unwrap().remove(0);
     assert!(claimed.journal.entries.contains_key(odd));
@@ -223,7 +231,7 @@ impl Schema {
     }
 
     fn options(&self) -> PostgresOptions {
-        PostgresOptions::new().with_schema(&self.0).with_writers(2)
+        PostgresOptions::new().with_schema(&self.0).write_connections(2)
     }
 
     async fn connect(&self) -> PostgresStore {
@@ -310,15 +318,15 @@ fn task(id: &str) -> NewTask {
     NewTask {
         id: TaskId::new(id),
         principal: OWNER.to_owned(),
-        kind: "deploy".to_owned(),
+        tool: "deploy".to_owned(),
         origin: "test".to_owned(),
         listed: true,
         request: raw(&json!({"name": "deploy", "arguments": {"region": "north"}})),
         ttl: Some(Duration::from_secs(600)),
         max_ttl: Duration::from_secs(6000),
-        journal: Restored::default(),
+        journal: JournalSnapshot::default(),
         worker: None,
-        once: None,
+        idempotency: None,
         clean_up: false,
         quota: usize::MAX,
         max_bytes: u64::MAX,
@@ -329,7 +337,7 @@ fn task(id: &str) -> NewTask {
 async fn start(store: &PostgresStore, new: NewTask) -> Lease {
     let worker = Some((WorkerId::new("v"), LEASE));
     match store.create(NewTask { worker, ..new }).await.unwrap() {
-        Created::New { lease: Some(lease), .. } => lease,
+        CreateOutcome::Created { lease: Some(lease), .. } => lease,
         other => panic!("a lease was expected: {other:?}"),
     }
 }
@@ -350,7 +358,7 @@ fn raw(value: &Value) -> RawJson {
 }
 
 fn entry(key: &str) -> Changes {
-    let entries = vec![(key.to_owned(), Entry::Value(raw(&json!(1))))];
+    let entries = vec![(key.to_owned(), JournalEntry::Value(raw(&json!(1))))];
     Changes { entries, ..Changes::default() }
 }
 
@@ -358,7 +366,7 @@ fn segment(ordinal: u32) -> Segment {
     Segment { scope: "s".to_owned(), ordinal, block: raw(&json!(format!("block {ordinal}"))) }
 }
 
-fn asked(name: &str) -> Asked {
+fn asked(name: &str) -> NewInputRequest {
     let (key, name) = (name.to_owned(), name.to_owned());
-    Asked { key, name, request: Some(InputRequest::ListRoots), due: None }
+    NewInputRequest { key, name, request: Some(InputRequest::ListRoots), due: None }
 }

@@ -18,11 +18,11 @@ use std::{
 };
 
 use outlive_tasks::{
-    Entry, Restored, Segment,
+    JournalEntry, JournalSnapshot, Segment,
     store::{
-        Answerer, Asked, Changes, Created, Lease, NewTask, OnceKey, Phase, SqliteStore, Store,
-        TaskId, TaskOutcome, Then, WorkerId,
-        contract::{Bench, checks, operated_checks},
+        Changes, CreateOutcome, IdempotencyKey, InputSource, Lease, NewInputRequest, NewTask,
+        Phase, SqliteStore, Store, TaskId, TaskOutcome, Transition, WorkerId,
+        contract::{ContractBench, checks, operator_checks},
     },
 };
 use outlive_wire::{InputRequest, RawJson};
@@ -30,12 +30,12 @@ use serde_json::{Value, json, value::to_raw_value};
 
 #[tokio::test]
 async fn the_contract_is_kept() {
-    for check in checks().into_iter().chain(operated_checks()) {
+    for check in checks().into_iter().chain(operator_checks()) {
         let folder = Folder::new();
         let store = Arc::new(SqliteStore::open(folder.file()).unwrap());
         let clock = Arc::clone(&store);
         println!("{}", check.name);
-        (check.run)(Bench::operated(store, move |span| clock.shift(span))).await;
+        (check.run)(ContractBench::operated(store, move |span| clock.advance_clock(span))).await;
         is_counted_right(&folder);
     }
 }
@@ -68,32 +68,32 @@ fn is_counted_right(folder: &Folder) {
 async fn what_was_acknowledged_is_there_when_the_file_is_opened_again() {
     let folder = Folder::new();
     let store = SqliteStore::open(folder.file()).unwrap();
-    let once = OnceKey { key: "k".to_owned(), digest: "d".to_owned() };
-    let mut journal = Restored::default();
-    journal.entries.insert("before".to_owned(), Entry::Value(raw(&json!(0))));
+    let once = IdempotencyKey { key: "k".to_owned(), fingerprint: "d".to_owned() };
+    let mut journal = JournalSnapshot::default();
+    journal.entries.insert("before".to_owned(), JournalEntry::Value(raw(&json!(0))));
     journal.reasked.insert("before".to_owned(), 2);
-    let new = NewTask { once: Some(once.clone()), journal, ..task("a") };
+    let new = NewTask { idempotency: Some(once.clone()), journal, ..task("a") };
     let lease = start(&store, new).await;
     let changes = Changes {
-        entries: vec![("step".to_owned(), Entry::Value(raw(&json!({"x": [1, "ü"]}))))],
+        entries: vec![("step".to_owned(), JournalEntry::Value(raw(&json!({"x": [1, "ü"]}))))],
         segments: vec![segment(0), segment(1)],
-        asked: vec![asked("q1"), asked("q2")],
-        message: Some("half way".to_owned()),
+        input_requests: vec![asked("q1"), asked("q2")],
+        status_message: Some("half way".to_owned()),
         ..Changes::default()
     };
-    store.write(&lease, &changes, &Then::Park { due: None, seen: 0 }).await.unwrap();
-    let seen = store.view(OWNER, &lease.task).await.unwrap().unwrap();
+    store.commit(&lease, &changes, &Transition::Park { due: None, seen: 0 }).await.unwrap();
+    let seen = store.get(OWNER, &lease.task).await.unwrap().unwrap();
     drop(store);
 
     let store = SqliteStore::open(folder.file()).unwrap();
-    let again = store.view(OWNER, &lease.task).await.unwrap().unwrap();
+    let again = store.get(OWNER, &lease.task).await.unwrap().unwrap();
     assert_eq!(format!("{again:?}"), format!("{seen:?}"));
     assert_eq!(again.phase, Phase::Parked);
-    assert_eq!(again.questions.len(), 2);
-    let twice = NewTask { once: Some(once), ..task("b") };
-    assert_eq!(store.create(twice).await, Ok(Created::Before(TaskId::new("a"))));
+    assert_eq!(again.input_requests.len(), 2);
+    let twice = NewTask { idempotency: Some(once), ..task("b") };
+    assert_eq!(store.create(twice).await, Ok(CreateOutcome::Existing(TaskId::new("a"))));
     let answer = vec![("q2".to_owned(), raw(&json!("yes")))];
-    let answered = store.answer(OWNER, &lease.task, Answerer::Client, answer, u64::MAX).await;
+    let answered = store.respond(OWNER, &lease.task, InputSource::Client, answer, u64::MAX).await;
     assert_eq!(answered, Ok(Some(1)));
     drop(store);
 
@@ -101,24 +101,24 @@ async fn what_was_acknowledged_is_there_when_the_file_is_opened_again() {
     let claimed =
         store.claim(&WorkerId::new("w"), LEASE, &10_usize.into()).await.unwrap().remove(0);
     assert_eq!(claimed.lease.epoch, 2);
-    assert!(claimed.begun);
+    assert!(claimed.started);
     let journal = claimed.journal;
     assert_eq!(journal.entries.keys().collect::<Vec<_>>(), ["before", "q2", "step"]);
     assert_eq!(journal.segments.iter().map(|s| s.ordinal).collect::<Vec<_>>(), [0, 1]);
-    assert_eq!(journal.asked, ["q1"]);
+    assert_eq!(journal.input_requests, ["q1"]);
     assert_eq!(
         journal.reasked.get("before"),
         Some(&2),
         "names that were used before it was a task"
     );
-    let then = Then::End { outcome: TaskOutcome::Cancelled, retention: LEASE };
-    store.write(&claimed.lease, &Changes::default(), &then).await.unwrap();
+    let then = Transition::End { outcome: TaskOutcome::Cancelled, retention: LEASE };
+    store.commit(&claimed.lease, &Changes::default(), &then).await.unwrap();
     drop(store);
 
     let store = SqliteStore::open(folder.file()).unwrap();
-    let ended = store.view(OWNER, &lease.task).await.unwrap().unwrap();
+    let ended = store.get(OWNER, &lease.task).await.unwrap().unwrap();
     assert!(matches!(ended.outcome, Some(TaskOutcome::Cancelled)));
-    assert!(ended.questions.is_empty());
+    assert!(ended.input_requests.is_empty());
 }
 
 #[tokio::test]
@@ -128,13 +128,13 @@ async fn what_is_written_twice_is_there_once() {
     let store = SqliteStore::open(folder.file()).unwrap();
     let lease = start(&store, task("a")).await;
     let changes = Changes {
-        entries: vec![("step".to_owned(), Entry::Value(raw(&json!(1))))],
+        entries: vec![("step".to_owned(), JournalEntry::Value(raw(&json!(1))))],
         segments: vec![segment(0), segment(1)],
-        asked: vec![asked("q")],
+        input_requests: vec![asked("q")],
         ..Changes::default()
     };
     for _ in 0..2 {
-        store.write(&lease, &changes.clone(), &Then::GoOn).await.unwrap();
+        store.commit(&lease, &changes.clone(), &Transition::Continue).await.unwrap();
     }
     store.release(&lease.worker).await.unwrap();
     let journal =
@@ -158,7 +158,7 @@ async fn a_task_that_cannot_be_read_keeps_no_other_from_running() {
     let ids: Vec<&str> = claimed.iter().map(|claimed| claimed.lease.task.as_str()).collect();
     assert_eq!(ids, ["a", "c"]);
     assert!(store.claim(&WorkerId::new("w"), LEASE, &10_usize.into()).await.unwrap().is_empty());
-    let seen = store.view(OWNER, &TaskId::new("b")).await.unwrap().unwrap();
+    let seen = store.get(OWNER, &TaskId::new("b")).await.unwrap().unwrap();
     assert_eq!(seen.phase, Phase::Queued, "its owner sees it all the same");
 }
 
@@ -171,13 +171,13 @@ async fn the_longest_times_are_no_problem() {
         .create(NewTask { worker: Some((WorkerId::new("w"), Duration::MAX)), ..new })
         .await
     {
-        Ok(Created::New { lease: Some(lease), .. }) => lease,
+        Ok(CreateOutcome::Created { lease: Some(lease), .. }) => lease,
         other => panic!("{other:?}"),
     };
-    store.shift(Duration::from_secs(1 << 40));
+    store.advance_clock(Duration::from_secs(1 << 40));
     assert_eq!(store.renew(&lease.worker, Duration::MAX).await.unwrap().len(), 1);
-    let then = Then::Park { due: Some(u64::MAX), seen: 0 };
-    store.write(&lease, &Changes::default(), &then).await.unwrap();
+    let then = Transition::Park { due: Some(u64::MAX), seen: 0 };
+    store.commit(&lease, &Changes::default(), &then).await.unwrap();
     assert!(store.next_due(&[]).await.unwrap().unwrap() > Duration::from_secs(1 << 40));
     store.cancel(OWNER, &lease.task, true, Duration::MAX).await.unwrap();
     assert_eq!(store.sweep(10, Duration::MAX).await.unwrap().purged, 0);
@@ -213,15 +213,15 @@ fn task(id: &str) -> NewTask {
     NewTask {
         id: TaskId::new(id),
         principal: OWNER.to_owned(),
-        kind: "deploy".to_owned(),
+        tool: "deploy".to_owned(),
         origin: String::new(),
         listed: true,
         request: raw(&json!({"name": "deploy", "arguments": {"region": "north"}})),
         ttl: Some(Duration::from_secs(600)),
         max_ttl: Duration::from_secs(3600),
-        journal: Restored::default(),
+        journal: JournalSnapshot::default(),
         worker: None,
-        once: None,
+        idempotency: None,
         clean_up: false,
         quota: usize::MAX,
         max_bytes: u64::MAX,
@@ -232,7 +232,7 @@ fn task(id: &str) -> NewTask {
 async fn start(store: &SqliteStore, new: NewTask) -> Lease {
     let worker = Some((WorkerId::new("v"), LEASE));
     match store.create(NewTask { worker, ..new }).await.unwrap() {
-        Created::New { lease: Some(lease), .. } => lease,
+        CreateOutcome::Created { lease: Some(lease), .. } => lease,
         other => panic!("a lease was expected: {other:?}"),
     }
 }
@@ -245,7 +245,7 @@ fn segment(ordinal: u32) -> Segment {
     Segment { scope: "s".to_owned(), ordinal, block: raw(&json!(format!("block {ordinal}"))) }
 }
 
-fn asked(name: &str) -> Asked {
+fn asked(name: &str) -> NewInputRequest {
     let (key, name) = (name.to_owned(), name.to_owned());
-    Asked { key, name, request: Some(InputRequest::ListRoots), due: None }
+    NewInputRequest { key, name, request: Some(InputRequest::ListRoots), due: None }
 }

@@ -24,7 +24,7 @@ const STDERR_LINE: usize = 16 << 10;
 
 /// A program to start, with its arguments.
 #[derive(Clone)]
-pub struct Program {
+pub struct ChildProcess {
     program: OsString,
     arguments: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
@@ -56,14 +56,14 @@ impl fmt::Debug for Stderr {
     }
 }
 
-impl fmt::Debug for Program {
+impl fmt::Debug for ChildProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Arguments and environment may hold secrets.
         f.debug_struct("Program").field("program", &self.program).finish_non_exhaustive()
     }
 }
 
-impl Program {
+impl ChildProcess {
     /// A program without arguments.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl Program {
 
     /// How long the process has to end by itself, once its input is closed, before it is told to.
     #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Self {
+    pub fn shutdown_timeout(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }

@@ -22,7 +22,7 @@ pub enum TransportErrorKind {
     /// Nobody answers at the address.
     Connect,
     /// The host is at an address where requests may not go.
-    OutOfReach(IpAddr),
+    BlockedAddress(IpAddr),
     /// The server's certificate cannot be trusted, or TLS failed otherwise.
     Tls,
     /// The connection was closed, or the process ended.
@@ -65,7 +65,7 @@ impl TransportError {
     }
 
     /// Whether the server may have seen the request, and done what it asks.
-    pub fn may_have_arrived(&self) -> bool {
+    pub fn may_have_been_sent(&self) -> bool {
         self.sent
     }
 }
@@ -77,7 +77,7 @@ impl fmt::Display for TransportError {
             TransportErrorKind::Connect => f.write_str(
                 "could not connect; check that the server runs and the address is right",
             ),
-            TransportErrorKind::OutOfReach(ip) => {
+            TransportErrorKind::BlockedAddress(ip) => {
                 write!(f, "the host is at {ip}, where requests may not go")
             }
             TransportErrorKind::Tls => f.write_str(

@@ -17,5 +17,5 @@ mod token;
 
 pub use challenge::Challenge;
 pub use error::{TransportError, TransportErrorKind};
-pub use secret::Secret;
-pub use token::{StaticToken, Token, TokenAnswer, TokenError, TokenRequest, TokenSource, Tokens};
+pub use secret::SecretString;
+pub use token::{StaticToken, Token, TokenError, TokenRequest, TokenResponse, TokenSource, Tokens};

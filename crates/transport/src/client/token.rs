@@ -12,7 +12,7 @@ use std::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use tokio::time::Instant;
 
-use super::{Challenge, Secret};
+use super::{Challenge, SecretString};
 
 /// The header of a proof that a token is with its owner (RFC 9449).
 const DPOP: HeaderName = HeaderName::from_static("dpop");
@@ -35,7 +35,7 @@ pub trait TokenSource: Send + Sync + 'static {
     /// While this takes time, somebody logging in perhaps, the request's own time stands still.
     fn answered(
         &self,
-        answer: &TokenAnswer<'_>,
+        answer: &TokenResponse<'_>,
     ) -> impl Future<Output = Result<bool, TokenError>> + Send {
         let _ = answer;
         async { Ok(false) }
@@ -62,7 +62,7 @@ impl<'a> TokenRequest<'a> {
 /// What a server said about a token.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct TokenAnswer<'a> {
+pub struct TokenResponse<'a> {
     /// What was sent.
     pub request: TokenRequest<'a>,
     /// With which token.
@@ -75,7 +75,7 @@ pub struct TokenAnswer<'a> {
     pub headers: &'a HeaderMap,
 }
 
-impl TokenAnswer<'_> {
+impl TokenResponse<'_> {
     /// What `WWW-Authenticate` says.
     pub fn challenges(&self) -> Vec<Challenge> {
         Challenge::read(self.headers)
@@ -90,24 +90,24 @@ impl TokenAnswer<'_> {
 /// A token as it goes with a request.
 #[derive(Clone, Debug)]
 pub struct Token {
-    value: Secret,
+    value: SecretString,
     /// The proof of this one request, for tokens that are bound to a key.
-    proof: Option<Secret>,
+    proof: Option<SecretString>,
 }
 
 impl Token {
     /// A token that works for whoever has it.
-    pub fn bearer(value: impl Into<Secret>) -> Self {
+    pub fn bearer(value: impl Into<SecretString>) -> Self {
         Self { value: value.into(), proof: None }
     }
 
     /// A token that works with a proof, made for this one request.
-    pub fn dpop(value: impl Into<Secret>, proof: impl Into<Secret>) -> Self {
+    pub fn dpop(value: impl Into<SecretString>, proof: impl Into<SecretString>) -> Self {
         Self { value: value.into(), proof: Some(proof.into()) }
     }
 
     /// The token itself.
-    pub fn value(&self) -> &Secret {
+    pub fn value(&self) -> &SecretString {
         &self.value
     }
 
@@ -132,11 +132,11 @@ fn sensitive(value: &str) -> Result<HeaderValue, TokenError> {
 
 /// One token, always the same.
 #[derive(Clone, Debug)]
-pub struct StaticToken(Secret);
+pub struct StaticToken(SecretString);
 
 impl StaticToken {
     /// The token, without `Bearer`.
-    pub fn new(token: impl Into<Secret>) -> Self {
+    pub fn new(token: impl Into<SecretString>) -> Self {
         Self(token.into())
     }
 }
@@ -242,7 +242,7 @@ impl Tokens {
     }
 
     /// Tells the source what came back, where that is about tokens; whether to send again.
-    pub(super) async fn answered(&self, answer: &TokenAnswer<'_>) -> Result<bool, TokenError> {
+    pub(super) async fn answered(&self, answer: &TokenResponse<'_>) -> Result<bool, TokenError> {
         let is_refused = matches!(answer.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         if !is_refused && !answer.headers.contains_key(DPOP_NONCE) {
             return Ok(false);
@@ -275,7 +275,7 @@ type Waiting<'a, T> = Pin<Box<dyn Future<Output = Result<T, TokenError>> + Send 
 /// [`TokenSource`] behind a pointer.
 trait DynTokenSource: Send + Sync {
     fn token<'a>(&'a self, request: &'a TokenRequest<'_>) -> Waiting<'a, Option<Token>>;
-    fn answered<'a>(&'a self, answer: &'a TokenAnswer<'_>) -> Waiting<'a, bool>;
+    fn answered<'a>(&'a self, answer: &'a TokenResponse<'_>) -> Waiting<'a, bool>;
 }
 
 impl<T: TokenSource> DynTokenSource for T {
@@ -283,7 +283,7 @@ impl<T: TokenSource> DynTokenSource for T {
         Box::pin(TokenSource::token(self, request))
     }
 
-    fn answered<'a>(&'a self, answer: &'a TokenAnswer<'_>) -> Waiting<'a, bool> {
+    fn answered<'a>(&'a self, answer: &'a TokenResponse<'_>) -> Waiting<'a, bool> {
         Box::pin(TokenSource::answered(self, answer))
     }
 }

@@ -14,7 +14,7 @@ pub(super) const DPOP: HeaderName = HeaderName::from_static("dpop");
 /// Names the caller of a request, or refuses it.
 pub trait Authenticator: Send + Sync + 'static {
     /// Judges a request by its head.
-    fn authenticate<'a>(&'a self, parts: &'a Parts) -> Verdict<'a>;
+    fn authenticate<'a>(&'a self, parts: &'a Parts) -> AuthDecision<'a>;
 
     /// A JSON document that anybody may read at this path, for those who have yet to find out how
     /// to be let in. Asked about paths below `/.well-known/` only.
@@ -33,7 +33,7 @@ pub trait Authenticator: Send + Sync + 'static {
 }
 
 impl<A: Authenticator + ?Sized> Authenticator for Arc<A> {
-    fn authenticate<'a>(&'a self, parts: &'a Parts) -> Verdict<'a> {
+    fn authenticate<'a>(&'a self, parts: &'a Parts) -> AuthDecision<'a> {
         (**self).authenticate(parts)
     }
 
@@ -48,14 +48,14 @@ impl<A: Authenticator + ?Sized> Authenticator for Arc<A> {
 
 /// The judgement, now or later. Most need no waiting, and then none is paid for.
 #[expect(clippy::exhaustive_enums, reason = "now or later")]
-pub enum Verdict<'a> {
+pub enum AuthDecision<'a> {
     /// It is known.
-    Now(Result<Principal, Denied>),
+    Now(Result<Principal, AuthRejection>),
     /// Somebody else has to be asked.
-    Later(Pin<Box<dyn Future<Output = Result<Principal, Denied>> + Send + 'a>>),
+    Later(Pin<Box<dyn Future<Output = Result<Principal, AuthRejection>> + Send + 'a>>),
 }
 
-impl fmt::Debug for Verdict<'_> {
+impl fmt::Debug for AuthDecision<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Now(result) => f.debug_tuple("Now").field(result).finish(),
@@ -67,7 +67,7 @@ impl fmt::Debug for Verdict<'_> {
 /// Why a request was not let in. Tells the caller what to do and an attacker nothing.
 // Boxed, so that a verdict is small: most let somebody in.
 #[derive(Clone, Debug)]
-pub struct Denied(Box<Refusal>);
+pub struct AuthRejection(Box<Refusal>);
 
 #[derive(Clone, Debug)]
 struct Refusal {
@@ -76,7 +76,7 @@ struct Refusal {
     headers: HeaderMap,
 }
 
-impl Denied {
+impl AuthRejection {
     /// 400: what should name the caller cannot be understood.
     pub fn malformed(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, message.into())
@@ -94,7 +94,7 @@ impl Denied {
     }
 
     /// 429: the caller does that too often.
-    pub fn busy(retry_after: Duration) -> Self {
+    pub fn rate_limited(retry_after: Duration) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "too many requests".into()).retry(retry_after)
     }
 

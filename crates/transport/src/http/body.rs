@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
-use outlive_protocol::{Entered, Feed, Wants};
+use outlive_protocol::{ChangeFeed, ChangeFilter, GaugeGuard};
 
 use super::{service::Shared, sse};
 use crate::{
@@ -51,8 +51,8 @@ pub(super) struct Events {
     unread: Budget,
     caller: Option<Caller>,
     /// Closes when the process ends.
-    cutoff: Feed,
-    _open: Entered,
+    cutoff: ChangeFeed,
+    _open: GaugeGuard,
 }
 
 impl Body {
@@ -100,7 +100,7 @@ impl Body {
             keep_alive: None,
             unread: shared.unread.clone(),
             caller,
-            cutoff: profile.cutoff.subscribe(Wants::default()),
+            cutoff: profile.cutoff.subscribe(ChangeFilter::default()),
             _open: profile.streams.enter(),
         })))
     }

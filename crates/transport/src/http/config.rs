@@ -4,7 +4,7 @@ use std::{fmt, future::Future, net::IpAddr, sync::Arc, time::Duration};
 
 use http::StatusCode;
 
-use super::{Allow, Authenticator, EventStore, Routes, events::MAX_BYTES, pages::Pages};
+use super::{Allowlist, Authenticator, EventStore, Routes, events::MAX_BYTES, pages::Pages};
 
 /// How HTTP is served.
 #[derive(Clone)]
@@ -12,8 +12,8 @@ use super::{Allow, Authenticator, EventStore, Routes, events::MAX_BYTES, pages::
 pub struct HttpConfig {
     pub(super) path: String,
     pub(super) external_path: Option<String>,
-    pub(super) hosts: Option<Allow>,
-    pub(super) origins: Allow,
+    pub(super) hosts: Option<Allowlist>,
+    pub(super) origins: Allowlist,
     pub(super) authenticator: Option<Arc<dyn Authenticator>>,
     pub(super) events: Option<Arc<dyn EventStore>>,
     pub(super) max_event_bytes: usize,
@@ -48,7 +48,7 @@ impl Default for HttpConfig {
             path: "/mcp".into(),
             external_path: None,
             hosts: None,
-            origins: Allow::Loopback,
+            origins: Allowlist::Loopback,
             authenticator: None,
             events: None,
             max_event_bytes: MAX_BYTES,
@@ -88,7 +88,7 @@ impl HttpConfig {
     /// Takes what tasks wait for from outside by POST below this path: `{path}/{token}`, the value
     /// as JSON. Off by default. Whoever posts needs the token and nothing else. Only the listener of
     /// [`serve`](super::serve) has it.
-    pub fn external_path(mut self, path: impl Into<String>) -> Self {
+    pub fn external_event_path(mut self, path: impl Into<String>) -> Self {
         self.external_path = Some(path.into());
         self
     }
@@ -101,13 +101,13 @@ impl HttpConfig {
 
     /// Adds a host name under which clients reach this server, without a port.
     pub fn allow_host(mut self, host: impl Into<String>) -> Self {
-        self.hosts.get_or_insert(Allow::Loopback).add(host.into());
+        self.hosts.get_or_insert(Allowlist::Loopback).add(host.into());
         self
     }
 
     /// Takes requests whatever their `Host` says. Only where a proxy checks it.
     pub fn allow_any_host(mut self) -> Self {
-        self.hosts = Some(Allow::Any);
+        self.hosts = Some(Allowlist::Any);
         self
     }
 
@@ -119,7 +119,7 @@ impl HttpConfig {
 
     /// Lets web pages of every origin use this server.
     pub fn allow_any_origin(mut self) -> Self {
-        self.origins = Allow::Any;
+        self.origins = Allowlist::Any;
         self
     }
 
@@ -129,15 +129,15 @@ impl HttpConfig {
         self
     }
 
-    /// Lets anyone in on an address that others can reach. Without this, such an address needs an
-    /// authenticator.
-    pub fn open_to_anyone(mut self) -> Self {
-        self.open_to_anyone = true;
+    /// Whether callers without credentials are served on an address that others can reach. Without
+    /// this, such an address needs an authenticator.
+    pub fn allow_anonymous(mut self, allowed: bool) -> Self {
+        self.open_to_anyone = allowed;
         self
     }
 
     /// Where the events of legacy streams are kept for clients that come back.
-    pub fn events(mut self, events: impl EventStore) -> Self {
+    pub fn event_store(mut self, events: impl EventStore) -> Self {
         self.events = Some(Arc::new(events));
         self
     }
@@ -149,9 +149,10 @@ impl HttpConfig {
         self
     }
 
-    /// Serves legacy clients without sessions: nothing is remembered between their requests.
-    pub fn without_sessions(mut self) -> Self {
-        self.sessions = false;
+    /// Whether legacy clients get sessions; on by default. Without them the server remembers nothing
+    /// between their requests.
+    pub fn sessions(mut self, enabled: bool) -> Self {
+        self.sessions = enabled;
         self
     }
 
@@ -171,32 +172,32 @@ impl HttpConfig {
 
     /// How long a session may be idle. One with a call or a stream is never idle. Where all replicas
     /// know the sessions, an idle one is forgotten here and kept for them, for twice as long.
-    pub fn session_idle(mut self, idle: Duration) -> Self {
+    pub fn session_idle_timeout(mut self, idle: Duration) -> Self {
         self.session_idle = idle;
         self
     }
 
-    /// Leaves out the HTTP+SSE pair of 2024-11-05 (`/sse` and `/messages`).
-    pub fn without_http_sse(mut self) -> Self {
-        self.http_sse = false;
+    /// Whether the HTTP+SSE pair of 2024-11-05 (`/sse` and `/messages`) is served; on by default.
+    pub fn http_sse(mut self, enabled: bool) -> Self {
+        self.http_sse = enabled;
         self
     }
 
     /// After how long a call that has said nothing yet is answered as a stream.
-    pub fn sse_after(mut self, after: Duration) -> Self {
+    pub fn stream_after(mut self, after: Duration) -> Self {
         self.sse_after = after;
         self
     }
 
     /// How often a quiet stream shows that it is alive.
-    pub fn keep_alive(mut self, interval: Duration) -> Self {
+    pub fn keep_alive_interval(mut self, interval: Duration) -> Self {
         self.keep_alive = interval;
         self
     }
 
     /// How long a connection may wait between two requests, take to send the head of the next one, or
     /// pause while it sends a body.
-    pub fn idle_connection(mut self, idle: Duration) -> Self {
+    pub fn idle_timeout(mut self, idle: Duration) -> Self {
         self.idle_connection = idle;
         self
     }
@@ -227,7 +228,7 @@ impl HttpConfig {
     }
 
     /// How many connections one address may have at once; of IPv6, one network of 64 bits. Proxies
-    /// that are [trusted](Self::trust_proxy) may have any number: they speak for many.
+    /// that are [trusted](Self::trusted_proxy) may have any number: they speak for many.
     pub fn max_connections_per_address(mut self, connections: usize) -> Self {
         self.max_connections_per_address = connections;
         self
@@ -269,7 +270,7 @@ impl HttpConfig {
     /// Takes the word of a proxy at this address for where requests come from: the last address in
     /// `X-Forwarded-For` that is not itself trusted. Callers without a name are counted by address.
     /// By default nobody is trusted, because every client can write that header.
-    pub fn trust_proxy(mut self, address: impl Into<IpAddr>) -> Self {
+    pub fn trusted_proxy(mut self, address: impl Into<IpAddr>) -> Self {
         self.trusted_proxies.push(address.into().to_canonical());
         self
     }
@@ -277,7 +278,7 @@ impl HttpConfig {
     /// Shows a text at a path of its own, to anybody who may reach the server, without a token: for
     /// health checks and metrics. A listener of ours shows it; in an application of your own, pages
     /// are the application's.
-    pub fn page<F, Fut>(mut self, path: impl Into<String>, page: F) -> Self
+    pub fn text_page<F, Fut>(mut self, path: impl Into<String>, page: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
         Fut: Future<Output = (StatusCode, String)> + Send + 'static,

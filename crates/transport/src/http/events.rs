@@ -49,7 +49,7 @@ pub trait EventStore: Send + Sync + 'static {
 
 /// Keeps events in memory, up to a limit per session and one of all sessions together. In a session
 /// the oldest go first; when all have too many, those of the session that has most.
-pub struct MemoryEvents {
+pub struct MemoryEventStore {
     max_session_bytes: usize,
     max_bytes: usize,
     sessions: Mutex<Sessions>,
@@ -72,7 +72,7 @@ struct Kept {
 /// What an event costs besides its data, roughly: enough to bound many empty ones.
 const OVERHEAD: usize = 64;
 
-impl MemoryEvents {
+impl MemoryEventStore {
     /// Keeps up to this many bytes for each session, and no more than 16 MiB in all.
     pub fn new(bytes_per_session: usize) -> Self {
         Self {
@@ -97,14 +97,14 @@ impl MemoryEvents {
 /// How many bytes all sessions together have by default.
 pub(super) const MAX_BYTES: usize = 16 << 20;
 
-impl Default for MemoryEvents {
+impl Default for MemoryEventStore {
     /// 1 MiB for each session: some thousand progress events, or the answers of a busy minute.
     fn default() -> Self {
         Self::new(1 << 20)
     }
 }
 
-impl EventStore for MemoryEvents {
+impl EventStore for MemoryEventStore {
     fn append(&self, stream: &StreamKey, event: Event) {
         let mut sessions = self.lock();
         sessions.change(&stream.session, |kept| {
@@ -178,7 +178,7 @@ impl Kept {
     }
 }
 
-impl fmt::Debug for MemoryEvents {
+impl fmt::Debug for MemoryEventStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryEvents")
             .field("sessions", &self.lock().by_id.len())
@@ -188,21 +188,21 @@ impl fmt::Debug for MemoryEvents {
 
 #[cfg(test)]
 mod tests {
-    use super::{Event, EventStore, MemoryEvents, StreamKey};
+    use super::{Event, EventStore, MemoryEventStore, StreamKey};
 
-    fn append(events: &MemoryEvents, session: &str, number: u64, bytes: usize) {
+    fn append(events: &MemoryEventStore, session: &str, number: u64, bytes: usize) {
         let key = StreamKey { session: session.into(), stream: 0 };
         events.append(&key, Event { number, data: vec![b'x'; bytes].into() });
     }
 
-    async fn numbers(events: &MemoryEvents, session: &str) -> Vec<u64> {
+    async fn numbers(events: &MemoryEventStore, session: &str) -> Vec<u64> {
         let key = StreamKey { session: session.into(), stream: 0 };
         events.replay(&key, 0).await.iter().map(|event| event.number).collect()
     }
 
     #[tokio::test]
     async fn event_memory_of_many_sessions_stays_under_the_total() {
-        let events = MemoryEvents::new(1 << 20).max_bytes(10_000);
+        let events = MemoryEventStore::new(1 << 20).max_bytes(10_000);
         append(&events, "honest", 1, 900);
         for session in 0..100 {
             for number in 1..=9 {
@@ -217,7 +217,7 @@ mod tests {
 
     #[tokio::test]
     async fn greedy_session_loses_its_own_oldest_events_first() {
-        let events = MemoryEvents::new(1 << 20).max_bytes(10_000);
+        let events = MemoryEventStore::new(1 << 20).max_bytes(10_000);
         append(&events, "honest", 1, 900);
         for number in 1..=200 {
             append(&events, "greedy", number, 400);

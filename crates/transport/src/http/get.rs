@@ -9,7 +9,7 @@ use std::{
 };
 
 use http::{Response, StatusCode};
-use outlive_protocol::era::{self, Numbering};
+use outlive_protocol::era::{self, EventIdMode};
 
 use super::{
     Body,
@@ -41,7 +41,7 @@ pub(super) async fn get(shared: &Arc<Shared>, head: Head) -> Response<Body> {
         Ok(entry) => entry,
         Err(response) => return *response,
     };
-    let numbered = entry.session.era().numbering() != Numbering::None;
+    let numbered = entry.session.era().numbering() != EventIdMode::None;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).filter(|_| numbered);
     match last.map(|id| (id, entry.event_ids().read(id))) {
         None => event_response(changes(shared, entry)),
@@ -69,7 +69,7 @@ fn changes(shared: &Arc<Shared>, entry: Arc<HttpSession>) -> Body {
         before.attach();
     }
     let mut first = Vec::new();
-    if entry.session.era().numbering() == Numbering::Primed {
+    if entry.session.era().numbering() == EventIdMode::Primed {
         let number = stream.append(b"");
         sse::numbered(&mut first, stream.id(number), b"");
     }
@@ -123,7 +123,7 @@ impl Source for Changes {
                     self.entry.session.era().encode_change(&change, &mut data);
                     let number = self.stream.append(&data);
                     match self.entry.session.era().numbering() {
-                        Numbering::None => sse::event(out, |out| {
+                        EventIdMode::None => sse::event(out, |out| {
                             out.extend_from_slice(&data);
                             true
                         }),

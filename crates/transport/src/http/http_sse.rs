@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use outlive_protocol::{Feed, Wants};
+use outlive_protocol::{ChangeFeed, ChangeFilter};
 use tokio::sync::mpsc;
 
 use super::{
@@ -70,7 +70,7 @@ pub(super) fn open(shared: &Arc<Shared>, head: &Head, messages_path: &str) -> Re
         return reply::over_limit(status, limit, "all streams are open; try again later");
     };
     let (endpoint, principal) = (shared.endpoint.clone(), head.principal.clone());
-    let end = endpoint.profile().bus.subscribe(Wants::default());
+    let end = endpoint.profile().bus.subscribe(ChangeFilter::default());
     let (pipe, messages) =
         Pipe::open_legacy(endpoint, principal, shared.unread.clone(), caller.clone());
     shared.streams.lock().insert(Arc::clone(&id), Arc::clone(&pipe));
@@ -131,7 +131,7 @@ struct Listener {
     pipe: Arc<Pipe>,
     messages: mpsc::Receiver<Unread>,
     /// Closes when the server is drained.
-    end: Feed,
+    end: ChangeFeed,
     _share: Option<Share<Caller>>,
 }
 

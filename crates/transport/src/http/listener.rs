@@ -25,15 +25,15 @@ use tokio::{
 };
 
 use super::{
-    Allow, HttpConfig, HttpService,
+    Allowlist, HttpConfig, HttpService,
     admission::{self, Admission, Admitted},
-    held::{HeldStream, Seat, Stalled, Watched},
+    detached_stream::{HeldStream, Seat, Stalled, Watched},
     idle::IdleTimer,
 };
 use crate::{shares::Share, stop::stop_signal, warnings::Warnings};
 
-/// A server that listens. Dropping it stops at once; [`Serving::shut_down`] stops properly.
-pub struct Serving {
+/// A server that listens. Dropping it stops at once; [`HttpServer::shutdown`] stops properly.
+pub struct HttpServer {
     service: HttpService,
     address: SocketAddr,
     path: String,
@@ -47,12 +47,12 @@ pub struct Serving {
 /// # Errors
 ///
 /// When the address cannot be used; the message says what to do. An address that others can reach
-/// needs an authenticator, or [`HttpConfig::open_to_anyone`].
+/// needs an authenticator, or [`HttpConfig::allow_anonymous`].
 pub async fn serve(
     endpoint: Endpoint,
     address: impl ToSocketAddrs,
     config: HttpConfig,
-) -> io::Result<Serving> {
+) -> io::Result<HttpServer> {
     let address = lookup_host(address)
         .await?
         .next()
@@ -70,15 +70,15 @@ pub async fn serve(
     let listener = listen(address).map_err(|error| explain(error, address))?;
     let address = listener.local_addr()?;
     // Behind a name of its own a server is reached by that name; which ones, only its owner knows.
-    let hosts = if loopback { Allow::Loopback } else { Allow::Any };
+    let hosts = if loopback { Allowlist::Loopback } else { Allowlist::Any };
     let (path, grace) = (config.path.clone(), config.shutdown_grace);
     let service = HttpService::by_path(endpoint, config, hosts);
     let (stop, stopped) = watch::channel(false);
     let accepting = tokio::spawn(accept(listener, service.clone(), stopped));
-    Ok(Serving { service, address, path, grace, stop, accepting })
+    Ok(HttpServer { service, address, path, grace, stop, accepting })
 }
 
-impl Serving {
+impl HttpServer {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -104,16 +104,16 @@ impl Serving {
     /// # Errors
     ///
     /// When the signals cannot be watched.
-    pub async fn until_stopped(self) -> io::Result<()> {
+    pub async fn wait(self) -> io::Result<()> {
         stop_signal().await?;
-        self.shut_down().await;
+        self.shutdown().await;
         Ok(())
     }
 
     /// Stops accepting, ends streams properly, lets running calls end and tasks come to a place
     /// where another replica can go on, within the grace of [`HttpConfig::shutdown_grace`], and then
     /// ends what is left.
-    pub async fn shut_down(self) {
+    pub async fn shutdown(self) {
         let _ = self.stop.send(true);
         self.service.close();
         let shared = Arc::clone(self.service.shared());
@@ -134,7 +134,7 @@ impl Serving {
     }
 }
 
-impl fmt::Debug for Serving {
+impl fmt::Debug for HttpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Serving").field("address", &self.address).finish_non_exhaustive()
     }

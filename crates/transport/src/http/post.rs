@@ -16,14 +16,13 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use http::{HeaderValue, Response, StatusCode, header, request::Parts};
 use http_body::Frame;
-use outlive_protocol::{Accepted, Arrival, Principal, Run, Session, era};
+use outlive_protocol::{Accepted, MessageContext, Principal, Run, Session, era};
 use tokio::time::{Instant, Sleep};
 
 use super::{
-    Body, HttpConfig, negotiate,
-    portable::Named,
-    reply,
+    Body, HttpConfig, negotiate, reply,
     service::{SESSION_ID, Shared},
+    session_lookup::Named,
     sessions::HttpSession,
 };
 use crate::{
@@ -117,7 +116,7 @@ fn accept(
         _ => None,
     };
     let session = entry.as_ref().map(|entry| Arc::clone(&entry.session));
-    let arrival = Arrival {
+    let arrival = MessageContext {
         principal: head.principal,
         in_flight: session.as_deref().map(|session| &**session.in_flight()),
         session: session.clone(),
@@ -157,7 +156,7 @@ async fn handshake(
     if !shared.config.sessions {
         return answer::one(shared, run, None, takes).await;
     }
-    let caller = Caller::new(session.principal(), run.call().peer());
+    let caller = Caller::new(session.principal(), run.call().peer_addr());
     let entry = match shared.open_session(session, caller).await {
         Ok(entry) => entry,
         Err(response) => return *response,
@@ -189,7 +188,7 @@ impl<'a> Reading<'a> {
         principal: &'a Principal,
         peer: Option<IpAddr>,
     ) -> Self {
-        let limit = shared.endpoint.profile().limits.message_bytes;
+        let limit = shared.endpoint.profile().limits.max_message_bytes;
         Self { counted: Some((&shared.requests, principal, peer)), ..Self::of_body(shared, limit) }
     }
 

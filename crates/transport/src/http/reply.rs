@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
-use outlive_protocol::Refusal;
+use outlive_protocol::ErrorReply;
 
-use super::{Body, Denied};
+use super::{AuthRejection, Body};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -23,7 +23,7 @@ pub(super) fn json_body(status: u16, body: Bytes) -> Response<Body> {
 }
 
 /// A message that was not taken.
-pub(super) fn refusal(refusal: Refusal) -> Response<Body> {
+pub(super) fn refusal(refusal: ErrorReply) -> Response<Body> {
     json(refusal.status, refusal.body)
 }
 
@@ -73,7 +73,7 @@ pub(super) fn method_not_allowed(allowed: &'static str) -> Response<Body> {
 }
 
 /// Somebody who is not let in.
-pub(super) fn denied(denied: &Denied) -> Response<Body> {
+pub(super) fn denied(denied: &AuthRejection) -> Response<Body> {
     let mut response = problem(denied.status(), denied.message());
     for (name, value) in denied.headers() {
         response.headers_mut().append(name, value.clone());

@@ -185,7 +185,7 @@ impl fmt::Debug for Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::MemoryEvents;
+    use crate::http::MemoryEventStore;
 
     fn ids(session: &str, principal: Principal) -> EventIds {
         EventIds::new(Seal::new([7; 32]), session.into(), principal)
@@ -218,7 +218,7 @@ mod tests {
     fn a_position_beyond_the_end_waits_like_one_at_the_end() {
         let key = StreamKey { session: "s".into(), stream: 0 };
         let ids = ids("s", Principal::ANONYMOUS);
-        let stream = Stream::new(key, ids, Arc::new(MemoryEvents::default()));
+        let stream = Stream::new(key, ids, Arc::new(MemoryEventStore::default()));
         let reader = stream.attach();
         let cx = Context::from_waker(Waker::noop());
         assert_eq!(stream.append(b"first"), 0);

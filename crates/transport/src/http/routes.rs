@@ -15,30 +15,30 @@ use super::{
 /// Serves paths of its own. Nothing about the caller has been judged but the `Host` of the request.
 pub trait Routes: Send + Sync + 'static {
     /// How many bytes a request to this path may bring along; `None` if the path is none of these.
-    fn takes(&self, path: &str) -> Option<usize>;
+    fn matches(&self, path: &str) -> Option<usize>;
 
     /// Answers a request to one of the paths. The address that the request comes from, if it is known, is
     /// an [`IpAddr`] in the request's extensions; trusted proxies have been taken into account.
-    fn answer(&self, request: Request<Bytes>) -> Answering<'_>;
+    fn respond(&self, request: Request<Bytes>) -> Answering<'_>;
 }
 
 /// An answer that is being made.
 pub type Answering<'a> = Pin<Box<dyn Future<Output = Response<Bytes>> + Send + 'a>>;
 
 impl<R: Routes + ?Sized> Routes for Arc<R> {
-    fn takes(&self, path: &str) -> Option<usize> {
-        (**self).takes(path)
+    fn matches(&self, path: &str) -> Option<usize> {
+        (**self).matches(path)
     }
 
-    fn answer(&self, request: Request<Bytes>) -> Answering<'_> {
-        (**self).answer(request)
+    fn respond(&self, request: Request<Bytes>) -> Answering<'_> {
+        (**self).respond(request)
     }
 }
 
 /// Whose path this is, and how much may be sent to it.
 pub(super) fn find<'s>(shared: &'s Shared, path: &str) -> Option<(&'s dyn Routes, usize)> {
     let mut all = shared.config.routes.iter();
-    all.find_map(|routes| routes.takes(path).map(|bytes| (&**routes, bytes)))
+    all.find_map(|routes| routes.matches(path).map(|bytes| (&**routes, bytes)))
 }
 
 /// Has a request answered.
@@ -57,7 +57,7 @@ where
         parts.extensions.insert(peer);
     }
     match post::read(body, Reading::of_body(shared, bytes)).await {
-        Ok(body) => routes.answer(Request::from_parts(parts, body)).await.map(Body::full),
+        Ok(body) => routes.respond(Request::from_parts(parts, body)).await.map(Body::full),
         Err(response) => *response,
     }
 }

@@ -19,12 +19,12 @@ use http::{HeaderName, Method, Request, Response, StatusCode, header, request::P
 use outlive_protocol::{Endpoint, Principal, Session};
 
 use super::{
-    Allow, Body, EventStore, HttpConfig, MemoryEvents, Verdict,
+    Allowlist, AuthDecision, Body, EventStore, HttpConfig, MemoryEventStore, allowlist,
     auth::DPOP,
-    cors, delete, external, get, guard, http_sse, pages, peer,
-    portable::Named,
+    cors, delete, external_event, get, http_sse, pages, peer,
     post::{self, Head},
     reply, routes,
+    session_lookup::Named,
     sessions::{Full, HttpSession, Inserted, SessionLimits, Sessions},
 };
 use crate::{
@@ -64,7 +64,7 @@ enum Route {
 pub(super) struct Shared {
     pub(super) endpoint: Endpoint,
     pub(super) config: HttpConfig,
-    pub(super) hosts: Allow,
+    pub(super) hosts: Allowlist,
     pub(super) sessions: Sessions,
     pub(super) events: Arc<dyn EventStore>,
     pub(super) streams: http_sse::Streams,
@@ -87,13 +87,17 @@ impl HttpService {
     /// Serves an endpoint over HTTP.
     pub fn new(endpoint: Endpoint, config: HttpConfig) -> Self {
         Self {
-            shared: Arc::new(Shared::new(endpoint, config, Allow::Loopback)),
+            shared: Arc::new(Shared::new(endpoint, config, Allowlist::Loopback)),
             route: Route::Endpoint,
         }
     }
 
     /// A service that routes by path, for a listener of our own.
-    pub(super) fn by_path(endpoint: Endpoint, config: HttpConfig, default_hosts: Allow) -> Self {
+    pub(super) fn by_path(
+        endpoint: Endpoint,
+        config: HttpConfig,
+        default_hosts: Allowlist,
+    ) -> Self {
         Self {
             shared: Arc::new(Shared::new(endpoint, config, default_hosts)),
             route: Route::ByPath,
@@ -113,7 +117,7 @@ impl HttpService {
     }
 
     /// How many legacy sessions are open.
-    pub fn sessions(&self) -> usize {
+    pub fn session_count(&self) -> usize {
         self.shared.sessions.len()
     }
 
@@ -151,7 +155,7 @@ impl HttpService {
     {
         let shared = &self.shared;
         let headers = &parts.headers;
-        if !guard::host_allowed(&shared.hosts, headers, &parts.uri) {
+        if !allowlist::host_allowed(&shared.hosts, headers, &parts.uri) {
             let refused = reply::problem(
                 StatusCode::FORBIDDEN,
                 "this Host is not served here; allow it with `allow_host` if it should be",
@@ -164,7 +168,7 @@ impl HttpService {
         if let Some(found) = routes::find(shared, parts.uri.path()) {
             return Box::pin(routes::answer(shared, found, *parts, peer, body)).await;
         }
-        if !guard::origin_allowed(&shared.config.origins, headers) {
+        if !allowlist::origin_allowed(&shared.config.origins, headers) {
             let refused = reply::problem(
                 StatusCode::FORBIDDEN,
                 "this Origin may not use the server; allow it with `allow_origin` if it should",
@@ -175,9 +179,9 @@ impl HttpService {
         let mut response = if parts.method == Method::OPTIONS && origin.is_some() {
             cors::preflight(headers)
         } else if let (Route::ByPath, Some(token)) =
-            (&self.route, external::token(shared, parts.uri.path()))
+            (&self.route, external_event::token(shared, parts.uri.path()))
         {
-            Box::pin(external::take(shared, &parts.method, token, peer, body)).await
+            Box::pin(external_event::take(shared, &parts.method, token, peer, body)).await
         } else if let (Route::ByPath, Some(page)) =
             (&self.route, shared.config.pages.find(parts.uri.path()))
         {
@@ -205,8 +209,8 @@ impl HttpService {
             None => Principal::ANONYMOUS,
             Some(authenticator) => {
                 let verdict = match authenticator.authenticate(&parts) {
-                    Verdict::Now(verdict) => verdict,
-                    Verdict::Later(verdict) => verdict.await,
+                    AuthDecision::Now(verdict) => verdict,
+                    AuthDecision::Later(verdict) => verdict.await,
                 };
                 let principal = match verdict {
                     Ok(principal) => principal,
@@ -259,12 +263,11 @@ impl HttpService {
 }
 
 impl Shared {
-    fn new(endpoint: Endpoint, config: HttpConfig, default_hosts: Allow) -> Self {
+    fn new(endpoint: Endpoint, config: HttpConfig, default_hosts: Allowlist) -> Self {
         let now = endpoint.profile().clock.now();
-        let events = config
-            .events
-            .clone()
-            .unwrap_or_else(|| Arc::new(MemoryEvents::default().max_bytes(config.max_event_bytes)));
+        let events = config.events.clone().unwrap_or_else(|| {
+            Arc::new(MemoryEventStore::default().max_bytes(config.max_event_bytes))
+        });
         let limits = SessionLimits {
             max: config.max_sessions,
             max_per_caller: config.max_sessions_per_caller,
@@ -312,7 +315,7 @@ impl Shared {
         self.config.sessions && self.endpoint.profile().eras.legacy
     }
 
-    /// The methods of the endpoint, for `Allow`.
+    /// The methods of the endpoint, for `Allowlist`.
     pub(super) fn methods(&self) -> &'static str {
         if self.keeps_sessions() { "POST, GET, DELETE" } else { "POST" }
     }

@@ -38,7 +38,7 @@ pub struct SseEvent {
 /// An event was larger than the limit; the stream cannot be read any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct TooLarge;
+pub struct EventTooLarge;
 
 impl SseReader {
     /// Reads events of up to `limit` bytes.
@@ -60,7 +60,11 @@ impl SseReader {
     /// # Errors
     ///
     /// When an event is larger than the limit.
-    pub fn push(&mut self, bytes: &[u8], mut each: impl FnMut(SseEvent)) -> Result<(), TooLarge> {
+    pub fn push(
+        &mut self,
+        bytes: &[u8],
+        mut each: impl FnMut(SseEvent),
+    ) -> Result<(), EventTooLarge> {
         let mut rest = bytes;
         if std::mem::take(&mut self.after_cr) {
             // An empty push must not forget what the next byte may belong to.
@@ -82,10 +86,10 @@ impl SseReader {
         self.keep(rest)
     }
 
-    fn keep(&mut self, part: &[u8]) -> Result<(), TooLarge> {
+    fn keep(&mut self, part: &[u8]) -> Result<(), EventTooLarge> {
         self.size += part.len();
         if self.size > self.limit {
-            return Err(TooLarge);
+            return Err(EventTooLarge);
         }
         self.line.extend_from_slice(part);
         Ok(())
@@ -137,7 +141,7 @@ impl SseReader {
 mod tests {
     use std::time::Duration;
 
-    use super::{SseEvent, SseReader, TooLarge};
+    use super::{EventTooLarge, SseEvent, SseReader};
 
     fn read(stream: &[u8], piece: usize) -> Vec<SseEvent> {
         let mut reader = SseReader::new(1 << 10);
@@ -193,6 +197,6 @@ mod tests {
     #[test]
     fn an_event_over_the_limit_ends_the_reading() {
         let mut reader = SseReader::new(10);
-        assert_eq!(reader.push(b"data: 12345678", |_| ()), Err(TooLarge));
+        assert_eq!(reader.push(b"data: 12345678", |_| ()), Err(EventTooLarge));
     }
 }

@@ -12,7 +12,7 @@ use http::request::Parts;
 use outlive_protocol::{Principal, Scopes};
 use subtle::ConstantTimeEq;
 
-use super::auth::{Authenticator, Denied, Verdict, bearer};
+use super::auth::{AuthDecision, AuthRejection, Authenticator, bearer};
 
 /// Shorter tokens can be guessed.
 const SHORTEST: usize = 16;
@@ -119,10 +119,10 @@ impl StaticTokens {
 }
 
 impl Authenticator for StaticTokens {
-    fn authenticate<'a>(&'a self, parts: &'a Parts) -> Verdict<'a> {
-        Verdict::Now(match bearer(parts) {
-            None => Err(Denied::no_token()),
-            Some(token) => self.find(token).cloned().ok_or_else(Denied::invalid_token),
+    fn authenticate<'a>(&'a self, parts: &'a Parts) -> AuthDecision<'a> {
+        AuthDecision::Now(match bearer(parts) {
+            None => Err(AuthRejection::no_token()),
+            Some(token) => self.find(token).cloned().ok_or_else(AuthRejection::invalid_token),
         })
     }
 }

@@ -13,8 +13,8 @@ use std::{
 
 use bytes::Bytes;
 use outlive_protocol::{
-    Accepted, Arrival, Endpoint, Fault, Held, InFlight, Message, Principal, Run, Session,
-    era::Frame,
+    Accepted, Endpoint, InFlight, InFlightGuard, Message, MessageContext, Principal, ProtocolError,
+    Run, Session, era::Frame,
 };
 use outlive_wire::Method;
 use tokio::sync::mpsc;
@@ -91,13 +91,13 @@ impl Pipe {
 
     /// How long a message may be.
     pub(crate) fn message_limit(&self) -> usize {
-        self.endpoint.profile().limits.message_bytes
+        self.endpoint.profile().limits.max_message_bytes
     }
 
     /// Takes one message. What can be said at once is appended to `out`, line by line; the rest
     /// comes through the outbox. Must be called inside a runtime.
     pub(crate) fn accept(self: &Arc<Self>, message: &Bytes, out: &mut Vec<u8>) {
-        let arrival = Arrival {
+        let arrival = MessageContext {
             principal: self.principal.clone(),
             session: self.session(),
             in_flight: Some(&self.in_flight),
@@ -212,13 +212,14 @@ impl Pipe {
         }
         if self.in_flight.contains(run.call().id()) {
             // Twice in one batch: no message was read between the two that could have shown it.
-            let fault = Fault::invalid_request(format!("id {} is there twice", run.call().id()));
+            let fault =
+                ProtocolError::invalid_request(format!("id {} is there twice", run.call().id()));
             write(&run, Message::Last(Err(fault)), out);
             return;
         }
-        if self.in_flight.len() >= self.endpoint.profile().limits.in_flight {
+        if self.in_flight.len() >= self.endpoint.profile().limits.max_in_flight {
             tracing::warn!("too many calls in flight on one connection; refusing another");
-            write(&run, Message::Last(Err(Fault::over_limit("in_flight"))), out);
+            write(&run, Message::Last(Err(ProtocolError::over_limit("in_flight"))), out);
             return;
         }
         let held = self.in_flight.hold(run.call());
@@ -250,7 +251,7 @@ impl Pipe {
 }
 
 /// Owns a waiting call until it has ended.
-async fn drive(mut run: Run, _held: Held, mut out: Vec<u8>, outbox: Outbox) {
+async fn drive(mut run: Run, _held: InFlightGuard, mut out: Vec<u8>, outbox: Outbox) {
     loop {
         if !out.is_empty() && outbox.send(std::mem::take(&mut out)).await.is_err() {
             // Nobody reads any more; dropping the run cancels it.

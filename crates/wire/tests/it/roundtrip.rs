@@ -5,8 +5,8 @@ use outlive_wire::{
     ContentBlock, ElicitRequestParams, ElicitResult, EmptyResult, Icon, InitializeRequestParams,
     InputRequest, InputRequests, ListToolsResult, LoggingLevel, Meta, MetaKeyError,
     PrimitiveSchemaDefinition, ProgressNotificationParams, ProgressToken, RequestMetaObject,
-    RequestedSchema, ResourceContents, SamplingMessage, SamplingMessageContentBlock, Stamped,
-    SubscriptionFilter, Tool,
+    RequestedSchema, ResourceContents, SamplingMessage, SamplingMessageContentBlock,
+    SubscriptionFilter, Tool, WithResultType,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -222,7 +222,7 @@ fn questions_keep_their_order_and_their_kind() {
 
 #[test]
 fn a_stamp_is_read_leniently() {
-    let stamped: Stamped<EmptyResult> =
+    let stamped: WithResultType<EmptyResult> =
         serde_json::from_str(r#"{"ttlMs":-1,"cacheScope":"galaxy"}"#).unwrap();
     assert_eq!(stamped.ttl_ms, Some(-1));
     assert_eq!(stamped.cache_scope, Some(CacheScope::Private));

@@ -18,10 +18,10 @@ use outlive_wire::{
     PrimitiveSchemaDefinition, ProgressNotificationParams, ReadResourceRequestParams,
     ReadResourceResult, RequestParams, Resource, ResourceContents,
     ResourceUpdatedNotificationParams, Root, SamplingMessage, SamplingMessageContentBlock,
-    ServerCapabilities, Stamped, StringSchema, SubscriptionsAcknowledgedNotificationParams,
+    ServerCapabilities, StringSchema, SubscriptionsAcknowledgedNotificationParams,
     SubscriptionsListenRequestParams, SubscriptionsListenResult, TitledMultiSelectEnumSchema,
     TitledSingleSelectEnumSchema, Tool, UntitledMultiSelectEnumSchema,
-    UntitledSingleSelectEnumSchema, code,
+    UntitledSingleSelectEnumSchema, WithResultType, code,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -196,7 +196,7 @@ fn field<T: Serialize + DeserializeOwned>(
 }
 
 fn result<T: Serialize + DeserializeOwned>(json: &str) -> Verdict {
-    plain::<Stamped<T>>(json)
+    plain::<WithResultType<T>>(json)
 }
 
 fn request<P: Serialize + DeserializeOwned>(json: &str, expected: Method) -> Verdict {

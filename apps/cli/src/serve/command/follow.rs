@@ -8,9 +8,9 @@ use outlive_jobs::{Event, Exit, How, InputLine, Job};
 use serde_json::value::RawValue;
 
 use super::super::{
+    command_pool::{Attendance, Runner},
     config::{Output, ToolConfig, in_words},
     input,
-    runner::{Attendance, Runner},
     text::{Decoder, one_line},
 };
 use super::unreachable;
@@ -175,11 +175,11 @@ impl<'c> Gathered<'c> {
     /// Takes what a command has to say; an input request is for the caller.
     async fn take(&mut self, run: &Durable, event: Event) -> Result<Option<Input>> {
         match event {
-            Event::Status(status) => run.status(one_line(&status)),
+            Event::Status(status) => run.set_status_message(one_line(&status)),
             Event::Progress(far) => run.progress(far.progress, far.total, far.message),
             Event::Warning(warning) => {
                 tracing::error!(tool = self.config.name, %warning, "output of a command is lost");
-                run.status(format!("output is lost: {}", one_line(&warning)));
+                run.set_status_message(format!("output is lost: {}", one_line(&warning)));
             }
             Event::Gap { bytes, lines } => {
                 self.end_line(run).await?;

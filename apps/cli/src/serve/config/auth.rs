@@ -14,7 +14,7 @@ use super::{
     reader::{At, Problem, Section},
     tool::{self, Asked, ToolConfig},
 };
-use crate::trouble::{Result, Trouble};
+use crate::error::{Result, Trouble};
 
 /// `[auth]`.
 #[derive(Clone, Debug)]
@@ -199,7 +199,7 @@ impl IssuerConfig {
         let mut issuer = Issuer::new(&self.issuer);
         issuer = match &self.check {
             Check::Signature => issuer,
-            Check::KeysAt(url) => issuer.keys_at(url),
+            Check::KeysAt(url) => issuer.jwks_url(url),
             Check::Introspection { url, client_id, secret_env } => {
                 let secret = env::var(secret_env).ok().filter(|it| !it.trim().is_empty());
                 let secret = secret.ok_or_else(|| {

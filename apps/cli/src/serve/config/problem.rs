@@ -2,7 +2,7 @@
 
 use std::{fmt, path::Path};
 
-use crate::trouble::Trouble;
+use crate::error::Trouble;
 
 /// A mistake in the file, or something that is probably one.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use super::{
     reader::{Problem, Read as _, Section},
     tool::Asked,
 };
-use crate::trouble::{Result, Trouble};
+use crate::error::{Result, Trouble};
 
 /// `[auth.proxy]`.
 #[derive(Clone, Debug)]

@@ -455,7 +455,7 @@ fn the_page_says_the_defaults() {
         ("tools.NAME", "concurrency", tool.concurrency.to_string()),
         ("tools.NAME", "task_after", in_words(after)),
         ("tools.NAME", "max_attempts", tool.max_attempts.to_string()),
-        ("tools.NAME", "listed_always", tool.listed_always.to_string()),
+        ("tools.NAME", "always_listed", tool.always_listed.to_string()),
         ("tools.NAME", "ok_codes", format!("{:?}", tool.ok_codes.iter().collect::<Vec<_>>())),
     ] {
         let said = rows(section).into_iter().find(|(known, _)| known == key);

@@ -48,7 +48,7 @@ pub(crate) struct ToolConfig {
     pub(crate) idempotent: Option<bool>,
     pub(crate) open_world: Option<bool>,
     pub(crate) scopes: Vec<String>,
-    pub(crate) listed_always: bool,
+    pub(crate) always_listed: bool,
 }
 
 /// Whether calls become tasks.
@@ -137,7 +137,7 @@ impl ToolConfig {
             idempotent,
             open_world: section.read("open_world")?,
             scopes: scopes(&mut section)?,
-            listed_always: section.read("listed_always")?.unwrap_or(false),
+            always_listed: section.read("always_listed")?.unwrap_or(false),
             name,
             arguments,
             command,

@@ -10,12 +10,12 @@ use outlive::text;
 use serde_json::Value;
 
 use super::{
-    super::{page::state_in_words, table, taken::Taken},
+    super::{page::state_in_words, table, target::Taken},
     News, UNREACHABLE, What,
 };
 use crate::{
     call::screen::{Screen, shown},
-    trouble::{Kind, Trouble},
+    error::{Kind, Trouble},
 };
 
 /// The state of a task that waits for an answer.

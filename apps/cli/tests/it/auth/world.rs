@@ -19,7 +19,7 @@ use outlive::{
         jose::{Algorithm, JwkSet, SigningKey},
         server::{Issuer, ResourceServer},
     },
-    http::{HttpConfig, Serving},
+    http::{HttpConfig, HttpServer},
     server::{Cx, Server, Tool},
 };
 use serde_json::{Value, json};
@@ -237,7 +237,7 @@ pub(crate) struct World {
     pub(crate) outlive: Outlive,
     pub(crate) url: String,
     // Dropped in this order.
-    _serving: Serving,
+    _serving: HttpServer,
     _runtime: tokio::runtime::Runtime,
 }
 
@@ -319,11 +319,11 @@ impl World {
 }
 
 /// A server that protects itself, at an address that it knows before it listens.
-async fn protected(issuer: &str) -> (Serving, String) {
+async fn protected(issuer: &str) -> (HttpServer, String) {
     let says = async |cx: Cx| cx.principal().scopes().to_string();
     let server = Server::builder("protected", "1")
         .tool(Tool::new("scopes", says))
-        .tool(Tool::new("write", says).scopes(["write"]).listed_always())
+        .tool(Tool::new("write", says).scopes(["write"]).always_listed())
         .build()
         .unwrap();
     for _ in 0..100 {

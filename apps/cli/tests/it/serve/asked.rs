@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use outlive::client::{Answer, Client, TaskEvent};
+use outlive::client::{Client, InputResponse, TaskEvent};
 use serde_json::json;
 
 use super::{Place, until};
@@ -71,7 +71,7 @@ async fn answer_all(
     let mut events = task.events();
     let (mut found, mut from) = (Vec::new(), 0);
     while let Some(event) = events.next().await {
-        let TaskEvent::Question(question) = event.unwrap() else { continue };
+        let TaskEvent::Input(question) = event.unwrap() else { continue };
         let number = found.len();
         let (asked, printed) = (
             format!("asks: Apply {number}?"),
@@ -89,7 +89,7 @@ async fn answer_all(
             Some(before)
         });
         found.push(shown.await);
-        events.answer(&question, Answer::accept(json!({"yes": true}))).await.unwrap();
+        events.answer(&question, InputResponse::accept(json!({"yes": true}))).await.unwrap();
     }
     found
 }
@@ -149,8 +149,9 @@ fn question_in_a_pipe_comes_after_what_was_printed_before_it() {
 fn with_old_task(place: &Place, other: &Outlive) -> Ran {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let task = runtime.block_on(async {
-        let answers = outlive::client::Answers::new().form(|_| async { Answer::Decline });
-        let host = Client::builder("host", "1.0.0").answerer(answers);
+        let answers =
+            outlive::client::InputCallbacks::new().form(|_| async { InputResponse::Decline });
+        let host = Client::builder("host", "1.0.0").input_handler(answers);
         let client = place.client_with(host).await;
         let task = client.start_tool("plan", json!({})).await.unwrap();
         task.task_id().unwrap().to_owned()

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use outlive::client::Reason;
+use outlive::client::ServerErrorKind;
 
 use super::{Place, builder};
 use crate::auth::world::{Authority, Ways, get};
@@ -27,7 +27,7 @@ async fn lets_in(place: &Place, token: &str) -> bool {
         Err(error) => {
             let reason = error.reason();
             assert!(
-                matches!(reason, Some(Reason::Unauthorized | Reason::Forbidden)),
+                matches!(reason, Some(ServerErrorKind::Unauthorized | ServerErrorKind::Forbidden)),
                 "{error}: {}",
                 place.log()
             );
@@ -117,12 +117,12 @@ async fn where_proofs_are_required_a_token_alone_is_not_enough() {
 async fn a_tool_is_for_those_who_have_its_scopes() {
     let issuer = Authority::start(Ways::default());
     let more = "[tools.wipe]\ndescription = \"d\"\ncommand = [\"echo\", \"wiped\"]\nscopes = [\"write\", \"admin\"]\n\
-                [tools.show]\ndescription = \"d\"\ncommand = [\"echo\", \"shown\"]\nscopes = [\"write\"]\nlisted_always = true\n";
+                [tools.show]\ndescription = \"d\"\ncommand = [\"echo\", \"shown\"]\nscopes = [\"write\"]\nalways_listed = true\n";
     let place = Place::new(&file(&issuer.url, more));
     let names = async |scope: &str| {
         let token = issuer.token(RESOURCE, scope);
         let client = builder().token(token).connect(place.url()).await.unwrap();
-        let tools = client.tools().all().await.unwrap();
+        let tools = client.list_tools().collect().await.unwrap();
         let mut names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
         names.sort_unstable();
         (client, names)
@@ -130,7 +130,7 @@ async fn a_tool_is_for_those_who_have_its_scopes() {
     let (client, listed) = names("mcp write").await;
     assert_eq!(listed, ["show", "t"]);
     let error = client.call_tool("wipe", serde_json::json!({})).await.unwrap_err();
-    assert_eq!(error.reason(), Some(Reason::Forbidden), "{error}");
+    assert_eq!(error.reason(), Some(ServerErrorKind::Forbidden), "{error}");
     let shown = client.call_tool("show", serde_json::json!({})).await.unwrap();
     assert!(serde_json::to_string(&shown).unwrap().contains("shown"));
     assert_eq!(names("mcp").await.1, ["show", "t"]);

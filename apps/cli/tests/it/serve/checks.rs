@@ -187,7 +187,7 @@ async fn skills_of_a_folder_are_served() {
     fs::write(skill.join("templates/letter.md"), "Dear customer").unwrap();
     place.start();
     let client = super::builder().connect(place.url()).await.unwrap();
-    let listed = client.call("skills/list", serde_json::json!({})).await.unwrap();
+    let listed = client.request("skills/list", serde_json::json!({})).await.unwrap();
     let listed = serde_json::to_string(&listed).unwrap();
     assert!(listed.contains("skill://refunds/SKILL.md") && listed.contains("How to refund"));
     let read = client.read_resource("skill://refunds/templates/letter.md").await.unwrap();

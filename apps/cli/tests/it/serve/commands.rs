@@ -2,14 +2,14 @@
 
 use std::fs;
 
-use outlive::client::{Client, TaskEvent, texts};
+use outlive::client::{Client, TaskEvent, result_text};
 use serde_json::{Value, json};
 
 use super::{Place, until};
 
 async fn call(client: &Client, tool: &str, arguments: Value) -> (String, bool) {
     let result = client.call_tool(tool, arguments).await.unwrap();
-    (texts(&result), result.is_error == Some(true))
+    (result_text(&result), result.is_error == Some(true))
 }
 
 #[tokio::test]
@@ -30,7 +30,7 @@ task_after = "300ms"
     }
     let result = stream.finish().await.unwrap();
     assert_eq!(seen.len(), 6, "{seen:?}");
-    assert_eq!(texts(&result), "1\n2\n3\n4\n5\n6");
+    assert_eq!(result_text(&result), "1\n2\n3\n4\n5\n6");
     assert_eq!(result.content.len(), 6);
 }
 
@@ -42,7 +42,7 @@ async fn a_quick_command_is_answered_at_once_with_one_text() {
     let client = place.client().await;
     let result = client.call_tool("two", json!({})).await.unwrap();
     assert_eq!(result.content.len(), 1);
-    assert_eq!(texts(&result), "a\nb");
+    assert_eq!(result_text(&result), "a\nb");
     // Nothing is left of it.
     until("the job is forgotten", || {
         let jobs = fs::read_dir(place.folder.join("data/jobs")).ok()?;
@@ -70,7 +70,7 @@ task = "always"
             TaskEvent::Status(status) if status.message.as_deref() == Some("linking") => {
                 fs::write(place.folder.join("go"), "").unwrap();
             }
-            TaskEvent::Done(result) => break assert_eq!(texts(&result), "built"),
+            TaskEvent::Done(result) => break assert_eq!(result_text(&result), "built"),
             _ => {}
         }
     }
@@ -128,7 +128,7 @@ output = "json"
     let client = place.client().await;
     let result = client.call_tool("sum", json!({"a": 40})).await.unwrap();
     assert_eq!(result.structured_content.unwrap().get(), r#"{"sum": 42}"#);
-    let tools = client.tools().all().await.unwrap();
+    let tools = client.list_tools().collect().await.unwrap();
     let sum = tools.iter().find(|tool| tool.name == "sum").unwrap();
     assert!(sum.output_schema.as_ref().unwrap().get().contains("integer"));
     let (text, failed) = call(&client, "broken", json!({})).await;
@@ -148,7 +148,7 @@ max_output = "64 KiB"
     let client = place.client().await;
     let mut task = client.start_tool("flood", json!({})).await.unwrap();
     let result = task.wait().await.unwrap();
-    let text = texts(&result);
+    let text = result_text(&result);
     // 1,000,000,000 letters and an end after every 99th of them, of which 64 KiB were kept.
     let printed = 1_000_000_000_u64 + 1_000_000_000 / 99;
     let cut = text.lines().find(|line| line.starts_with("[output cut: ")).unwrap();
@@ -307,7 +307,7 @@ async fn a_client_that_speaks_stdio_starts_its_own_server() {
     let place = Place::unserved(
         "[tools.hello]\ndescription = \"Greets.\"\ncommand = [\"echo\", \"hello\"]\n",
     );
-    let program = outlive::client::Program::new(env!("CARGO_BIN_EXE_outlive"))
+    let program = outlive::client::ChildProcess::new(env!("CARGO_BIN_EXE_outlive"))
         .arg("serve")
         .arg(place.folder.join("outlive.toml"))
         .arg("--stdio")
@@ -333,7 +333,7 @@ task = "never"
 "#,
     );
     let script = "trap '' XFSZ; ulimit -f 2048; exec \"$0\" serve --stdio --data data";
-    let program = outlive::client::Program::new("sh").current_dir(&place.folder).args([
+    let program = outlive::client::ChildProcess::new("sh").current_dir(&place.folder).args([
         "-c",
         script,
         env!("CARGO_BIN_EXE_outlive"),
@@ -359,7 +359,7 @@ command = ["sh", "-c", "echo '{\"progress\": 1, \"total\": 2, \"message\": \"pac
     let call = client.call_tool("pack", json!({})).on_progress(move |progress| {
         let _ = tell.try_send(progress);
     });
-    assert_eq!(texts(&call.await.unwrap()), "@outlive {\"progress\": 2}\npacked");
+    assert_eq!(result_text(&call.await.unwrap()), "@outlive {\"progress\": 2}\npacked");
     let progress = told.recv().await.unwrap();
     assert_eq!((progress.progress, progress.total), (1.0, Some(2.0)));
     assert_eq!(progress.message.as_deref(), Some("packing"));

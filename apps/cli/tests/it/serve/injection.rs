@@ -1,6 +1,6 @@
 //! Whatever a caller writes reaches the command as plain text, or is refused.
 
-use outlive::client::{Client, texts};
+use outlive::client::{Client, result_text};
 use proptest::{
     collection::vec,
     prelude::{Just, Strategy, any, prop_oneof},
@@ -99,7 +99,7 @@ const TOOLS: [&str; 5] = ["words", "guarded", "variable", "shell", "input"];
 
 async fn call(client: &Client, tool: &str, arguments: Value) -> Result<Vec<String>, String> {
     let result = client.call_tool(tool, arguments).await.map_err(|error| error.to_string())?;
-    let text = texts(&result);
+    let text = result_text(&result);
     if result.is_error == Some(true) {
         return Err(text);
     }

@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use outlive::client::texts;
+use outlive::client::result_text;
 use serde_json::json;
 
 use super::Place;
@@ -48,7 +48,7 @@ max_output = "1 MiB"
         .unwrap_or_else(|error| panic!("{error}\n{}", place.log()));
     let expected: Vec<String> = (1..=10_000).map(|number| number.to_string()).collect();
     assert_eq!(result.is_error, None);
-    assert!(texts(&result) == expected.join("\n"), "{} blocks", result.content.len());
+    assert!(result_text(&result) == expected.join("\n"), "{} blocks", result.content.len());
     assert_eq!(place.read("runs"), "run\n");
 }
 
@@ -72,6 +72,6 @@ task_after = "100ms"
     fs::write(place.folder.join("go"), "").unwrap();
     let result = tokio::time::timeout(Duration::from_secs(30), task.wait()).await;
     let result = result.expect("it ends").unwrap();
-    assert_eq!(texts(&result), "42");
+    assert_eq!(result_text(&result), "42");
     assert_eq!(place.read("runs"), "run\n");
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command, time::Duration};
 
-use outlive::client::{Answer, Answers, Client, TaskHandle, texts};
+use outlive::client::{Client, InputCallbacks, InputResponse, TaskHandle, result_text};
 use serde_json::json;
 
 use super::{Place, builder, until};
@@ -31,8 +31,8 @@ command = ["echo", "hello"]
 
 /// A client that never comes back with an answer.
 async fn leaver(place: &Place) -> Client {
-    let answers = Answers::new().form(|_| std::future::pending::<Answer>());
-    place.client_with(builder().answerer(answers)).await
+    let answers = InputCallbacks::new().form(|_| std::future::pending::<InputResponse>());
+    place.client_with(builder().input_handler(answers)).await
 }
 
 /// Calls the tool, and leaves while it waits.
@@ -40,7 +40,7 @@ async fn leave(place: &Place) -> Option<String> {
     let client = leaver(place).await;
     let call = client.call_tool("ask", json!({}));
     match tokio::time::timeout(Duration::from_secs(3), async { call.await }).await {
-        Ok(Ok(result)) => Some(texts(&result)),
+        Ok(Ok(result)) => Some(result_text(&result)),
         Ok(Err(error)) => Some(error.to_string()),
         Err(_) => None,
     }
@@ -99,7 +99,7 @@ async fn job_that_waits_for_input_keeps_its_place_and_others_are_refused() {
     assert!(refused.contains("tools.ask.concurrency"), "{refused}");
     assert_eq!(place.running_jobs().len(), 2);
     let client = place.client().await;
-    assert_eq!(texts(&client.call_tool("hello", json!({})).await.unwrap()), "hello");
+    assert_eq!(result_text(&client.call_tool("hello", json!({})).await.unwrap()), "hello");
 }
 
 #[tokio::test]
@@ -121,17 +121,17 @@ until = { type = "string" }
     let mut second = client.start_tool("slow", json!({"until": "two"})).await.unwrap();
     says(&second, "waits: 1 run already").await;
     fs::write(place.folder.join("one"), "").unwrap();
-    assert_eq!(texts(&first.wait().await.unwrap()), "ended");
+    assert_eq!(result_text(&first.wait().await.unwrap()), "ended");
     says(&second, "started").await;
     fs::write(place.folder.join("two"), "").unwrap();
-    assert_eq!(texts(&second.wait().await.unwrap()), "ended");
+    assert_eq!(result_text(&second.wait().await.unwrap()), "ended");
 }
 
 /// Waits until a task has a status message.
 async fn says(task: &TaskHandle, message: &str) {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
     loop {
-        let seen = task.look().await.unwrap().expect("it is a task");
+        let seen = task.get().await.unwrap().expect("it is a task");
         if seen.message.as_deref() == Some(message) {
             return;
         }

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use outlive::client::{Answer, Answers, Ask, texts};
+use outlive::client::{InputCallbacks, InputKind, InputResponse, result_text};
 use proptest::{
     prelude::{Just, Strategy, prop_oneof},
     strategy::ValueTree,
@@ -110,11 +110,11 @@ async fn planted_question_in_argument_file_or_stderr_is_not_asked_1000_of_1000()
     let place = Place::new(FILE);
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
-    let answers = Answers::new().form(move |_| {
+    let answers = InputCallbacks::new().form(move |_| {
         count.fetch_add(1, Ordering::Relaxed);
-        async { Answer::accept(json!({"yes": true})) }
+        async { InputResponse::accept(json!({"yes": true})) }
     });
-    let client = place.client_with(builder().answerer(answers)).await;
+    let client = place.client_with(builder().input_handler(answers)).await;
     let told = Arc::new(AtomicUsize::new(0));
     let mut runner = TestRunner::new(Config::default());
     // Ten in each call: a call is two processes.
@@ -130,7 +130,7 @@ async fn planted_question_in_argument_file_or_stderr_is_not_asked_1000_of_1000()
             told.fetch_add(1, Ordering::Relaxed);
         });
         let result = call.await.unwrap();
-        assert_ne!(result.is_error, Some(true), "{tool} {text:?}: {}", texts(&result));
+        assert_ne!(result.is_error, Some(true), "{tool} {text:?}: {}", result_text(&result));
     }
     assert_eq!(asked.load(Ordering::Relaxed), 0, "asked");
     assert_eq!(told.load(Ordering::Relaxed), 0, "progress");
@@ -150,21 +150,25 @@ async fn planted_question_in_argument_does_not_take_the_answer_of_another() {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
     // Yes to whatever is planted, no to what the command asks.
-    let answers = Answers::new().form(move |question| {
+    let answers = InputCallbacks::new().form(move |question| {
         let count = Arc::clone(&count);
         async move {
-            let Ask::Form(form) = &question.ask else { panic!("{question:?}") };
+            let InputKind::Form(form) = &question.request else { panic!("{question:?}") };
             count.fetch_add(1, Ordering::Relaxed);
             let is_real = form.message.lines().last() == Some("Deploy it?");
-            if is_real { Answer::Decline } else { Answer::accept(json!({"yes": true})) }
+            if is_real {
+                InputResponse::Decline
+            } else {
+                InputResponse::accept(json!({"yes": true}))
+            }
         }
     });
-    let client = place.client_with(builder().answerer(answers)).await;
+    let client = place.client_with(builder().input_handler(answers)).await;
     for mark in ["", "@outlive "] {
         for word in ["\"ask\"", "\"input\": \"x\", \"message\""] {
             let version = format!("7\n{mark}{{{word}: \"Show the log of the build?\"}}");
             let result = client.call_tool("deploy", json!({"version": version})).await.unwrap();
-            let text = texts(&result);
+            let text = result_text(&result);
             assert!(text.ends_with("left as it was"), "{text}");
         }
     }
@@ -193,7 +197,7 @@ command = ["sh", "-c", "env; tr '\\0' '\\n' < /proc/$PPID/environ"]
     for inherit in ["false", "true"] {
         let place = Place::unserved(&file.replace("INHERIT", inherit));
         let secret = "correct-horse-battery-staple-and-more";
-        let mut server = outlive::client::Program::new(env!("CARGO_BIN_EXE_outlive"))
+        let mut server = outlive::client::ChildProcess::new(env!("CARGO_BIN_EXE_outlive"))
             .current_dir(&place.folder)
             .args(["serve", "--stdio", "--data", "data"])
             .env("PLANTED_PLAIN", "plain");
@@ -201,7 +205,7 @@ command = ["sh", "-c", "env; tr '\\0' '\\n' < /proc/$PPID/environ"]
             server = server.env(name, secret);
         }
         let client = builder().connect(server).await.unwrap();
-        let seen = texts(&client.call_tool("look", json!({})).await.unwrap());
+        let seen = result_text(&client.call_tool("look", json!({})).await.unwrap());
         assert!(seen.contains("PLANTED_PLAIN=plain"), "{seen}");
         assert!(!seen.contains(secret), "{inherit}: {seen}");
         client.close().await;

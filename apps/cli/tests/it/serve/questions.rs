@@ -3,7 +3,9 @@
 use std::fs;
 
 use outlive::{
-    client::{Answer, Answers, Ask, Client, Question, TaskEvent, texts},
+    client::{
+        Client, InputCallbacks, InputKind, InputResponse, PendingInput, TaskEvent, result_text,
+    },
     wire::Version,
 };
 use serde_json::json;
@@ -31,20 +33,20 @@ fn file(task: &str) -> String {
     ASKS.replace("TASK", task)
 }
 
-fn answers() -> Answers {
-    Answers::new().form(|question| async move {
+fn answers() -> InputCallbacks {
+    InputCallbacks::new().form(|question| async move {
         match message(&question) {
-            "What?" => Answer::accept(json!({"what": "coffee; touch pwned", "size": 2})),
-            "Sure?" => Answer::Decline,
+            "What?" => InputResponse::accept(json!({"what": "coffee; touch pwned", "size": 2})),
+            "Sure?" => InputResponse::Decline,
             other => panic!("asked something else: {other}"),
         }
     })
 }
 
 /// What is asked, without what was printed before.
-fn message(question: &Question) -> &str {
-    match &question.ask {
-        Ask::Form(form) => form.message.lines().last().unwrap(),
+fn message(question: &PendingInput) -> &str {
+    match &question.request {
+        InputKind::Form(form) => form.message.lines().last().unwrap(),
         other => panic!("asked something else: {other:?}"),
     }
 }
@@ -57,9 +59,9 @@ got {"response":"sure","action":"decline"}"#;
 async fn a_call_asks_its_user_and_is_answered() {
     for task in ["never", "auto", "always"] {
         let place = Place::new(&file(task));
-        let client = place.client_with(builder().answerer(answers())).await;
+        let client = place.client_with(builder().input_handler(answers())).await;
         let result = client.call_tool("order", json!({})).await.unwrap();
-        assert_eq!(texts(&result), SAID, "{task}");
+        assert_eq!(result_text(&result), SAID, "{task}");
     }
 }
 
@@ -67,33 +69,33 @@ async fn a_call_asks_its_user_and_is_answered() {
 async fn who_cannot_be_asked_lets_the_command_decide() {
     let place = Place::new(&file("never"));
     let client = Client::builder("deaf", "1.0.0").connect(place.url()).await.unwrap();
-    let text = texts(&client.call_tool("order", json!({})).await.unwrap());
+    let text = result_text(&client.call_tool("order", json!({})).await.unwrap());
     assert!(text.contains(r#"got {"response":"what","action":"cancel","reason":"#), "{text}");
 }
 
 #[tokio::test]
 async fn a_question_outlives_the_server() {
     let mut place = Place::new(&file("always"));
-    let client = place.client_with(builder().answerer(answers())).await;
+    let client = place.client_with(builder().input_handler(answers())).await;
     let mut task = client.start_tool("order", json!({})).await.unwrap();
     let mut events = task.events();
     let question = loop {
         match events.next().await.unwrap().unwrap() {
-            TaskEvent::Question(question) => break question,
-            TaskEvent::Done(result) => panic!("it did not wait: {}", texts(&result)),
+            TaskEvent::Input(question) => break question,
+            TaskEvent::Done(result) => panic!("it did not wait: {}", result_text(&result)),
             _ => {}
         }
     };
     place.kill();
     place.start();
-    events.answer(&question, Answer::accept(json!({"size": 1}))).await.unwrap();
+    events.answer(&question, InputResponse::accept(json!({"size": 1}))).await.unwrap();
     loop {
         match events.next().await.unwrap().unwrap() {
-            TaskEvent::Question(question) if message(&question) == "Sure?" => {
-                events.answer(&question, Answer::Cancel).await.unwrap();
+            TaskEvent::Input(question) if message(&question) == "Sure?" => {
+                events.answer(&question, InputResponse::Cancel).await.unwrap();
             }
             TaskEvent::Done(result) => {
-                let said = texts(&result);
+                let said = result_text(&result);
                 assert!(
                     said.contains(
                         r#"got {"response":"what","action":"accept","content":{"size":1}}"#
@@ -119,13 +121,13 @@ asks = true
 task = "always"
 "#,
     );
-    let client = place.client_with(builder().answerer(answers())).await;
+    let client = place.client_with(builder().input_handler(answers())).await;
     let mut task = client.start_tool("hasty", json!({})).await.unwrap();
     let mut events = task.events();
     loop {
         match events.next().await.unwrap().unwrap() {
-            TaskEvent::Question(_) => fs::write(place.folder.join("go"), "").unwrap(),
-            TaskEvent::Done(result) => break assert_eq!(texts(&result), "gone"),
+            TaskEvent::Input(_) => fs::write(place.folder.join("go"), "").unwrap(),
+            TaskEvent::Done(result) => break assert_eq!(result_text(&result), "gone"),
             _ => {}
         }
     }
@@ -154,17 +156,17 @@ fn plans(task: &str, count: usize) -> Place {
 }
 
 /// Accepts each question whose message has the output that was printed before it.
-fn reads_messages() -> (Answers, std::sync::Arc<std::sync::atomic::AtomicUsize>) {
+fn reads_messages() -> (InputCallbacks, std::sync::Arc<std::sync::atomic::AtomicUsize>) {
     let seen = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let count = std::sync::Arc::clone(&seen);
-    let answers = Answers::new().form(move |question| {
+    let answers = InputCallbacks::new().form(move |question| {
         let count = std::sync::Arc::clone(&count);
         async move {
-            let Ask::Form(form) = &question.ask else { panic!("{question:?}") };
+            let InputKind::Form(form) = &question.request else { panic!("{question:?}") };
             let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             let expected = format!("will destroy resource {number}\n\nApply {number}?");
             assert_eq!(form.message, expected);
-            Answer::accept(json!({"yes": true}))
+            InputResponse::accept(json!({"yes": true}))
         }
     });
     (answers, seen)
@@ -181,7 +183,8 @@ async fn output_before_a_request_is_in_the_message_of_a_quick_call_200_of_200() 
         let (mut total, mut seen) = (0, None);
         for _ in 0..calls {
             let (answers, number) = reads_messages();
-            let client = place.client_with(builder().version(version).answerer(answers)).await;
+            let client =
+                place.client_with(builder().protocol_version(version).input_handler(answers)).await;
             client.call_tool("plan", json!({})).await.unwrap();
             total += number.load(std::sync::atomic::Ordering::Relaxed);
             seen = Some(number);
@@ -196,7 +199,8 @@ async fn output_before_a_request_is_in_the_message_of_a_host_task_200_of_200() {
         let place = plans("always", 200);
         let (answers, seen) = reads_messages();
         // A host that does not know our extension.
-        let host = Client::builder("host", "1.0.0").version(version).answerer(answers);
+        let host =
+            Client::builder("host", "1.0.0").protocol_version(version).input_handler(answers);
         let client = place.client_with(host).await;
         let mut task = client.start_tool("plan", json!({})).await.unwrap();
         task.wait().await.unwrap();
@@ -208,7 +212,10 @@ async fn output_before_a_request_is_in_the_message_of_a_host_task_200_of_200() {
 async fn output_before_a_request_is_read_before_it_in_a_task_200_of_200() {
     let place = plans("always", 200);
     let client = place
-        .client_with(builder().answerer(Answers::new().form(|_| async { Answer::Decline })))
+        .client_with(
+            builder()
+                .input_handler(InputCallbacks::new().form(|_| async { InputResponse::Decline })),
+        )
         .await;
     let mut task = client.start_tool("plan", json!({})).await.unwrap();
     let mut events = task.events();
@@ -216,10 +223,13 @@ async fn output_before_a_request_is_read_before_it_in_a_task_200_of_200() {
     loop {
         match events.next().await.unwrap().unwrap() {
             TaskEvent::Partial(_) => lines += 1,
-            TaskEvent::Question(question) => {
+            TaskEvent::Input(question) => {
                 asked += 1;
                 assert_eq!((lines, message(&question)), (asked, &*format!("Apply {}?", asked - 1)));
-                events.answer(&question, Answer::accept(json!({"yes": true}))).await.unwrap();
+                events
+                    .answer(&question, InputResponse::accept(json!({"yes": true})))
+                    .await
+                    .unwrap();
             }
             TaskEvent::Done(result) => break assert_ne!(result.is_error, Some(true)),
             _ => {}
@@ -234,15 +244,15 @@ async fn output_before_a_request_is_read_before_the_answerer_is_asked_200_of_200
     let lines = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let printed = std::sync::Arc::clone(&lines);
     let asked = std::sync::atomic::AtomicUsize::new(0);
-    let answers = Answers::new().form(move |_| {
+    let answers = InputCallbacks::new().form(move |_| {
         let number = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
         assert_eq!(printed.load(std::sync::atomic::Ordering::Relaxed), number);
-        async { Answer::accept(json!({"yes": true})) }
+        async { InputResponse::accept(json!({"yes": true})) }
     });
-    let client = place.client_with(builder().answerer(answers)).await;
+    let client = place.client_with(builder().input_handler(answers)).await;
     let mut task = client.start_tool("plan", json!({})).await.unwrap();
     // As `outlive call` and `outlive tasks watch` do it.
-    let mut events = task.events().answering();
+    let mut events = task.events().with_input_handler();
     while let Some(event) = events.next().await {
         match event.unwrap() {
             TaskEvent::Partial(_) => {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use outlive::client::{Filter, Notice, texts};
+use outlive::client::{ListenFilter, ServerNotification, result_text};
 use serde_json::json;
 
 use super::{Place, until};
@@ -24,20 +24,20 @@ async fn tools_come_and_go_and_what_runs_goes_on() {
     let client = place.client().await;
     let mut slow = client.start_tool("slow", json!({})).await.unwrap();
     until("it runs", || fs::exists(place.folder.join("begun")).unwrap().then_some(())).await;
-    let mut subscription = client.listen(Filter::default().tools()).await.unwrap();
+    let mut subscription = client.listen(ListenFilter::default().tools()).await.unwrap();
 
     place.write(&FIRST.replace("as it was", "as it is now").replace("tools.old", "tools.new"));
     let notice = subscription.next().await.unwrap();
-    assert!(matches!(notice, Notice::ToolsChanged), "{notice:?}");
+    assert!(matches!(notice, ServerNotification::ToolsChanged), "{notice:?}");
     until("both are told", || place.log().contains("was read again").then_some(())).await;
     let names: Vec<String> =
-        client.tools().all().await.unwrap().iter().map(|tool| tool.name.clone()).collect();
+        client.list_tools().collect().await.unwrap().iter().map(|tool| tool.name.clone()).collect();
     assert_eq!(names, ["slow", "new"]);
 
     fs::write(place.folder.join("go"), "").unwrap();
-    assert_eq!(texts(&slow.wait().await.unwrap()), "as it was");
+    assert_eq!(result_text(&slow.wait().await.unwrap()), "as it was");
     let again = client.call_tool("slow", json!({})).await.unwrap();
-    assert_eq!(texts(&again), "as it is now");
+    assert_eq!(result_text(&again), "as it is now");
 }
 
 #[tokio::test]
@@ -49,5 +49,5 @@ async fn a_mistake_is_told_and_changes_nothing() {
         place.log().contains("outlive.toml:3: `comand` means nothing in [tools.old]").then_some(())
     })
     .await;
-    assert_eq!(texts(&client.call_tool("old", json!({})).await.unwrap()), "old");
+    assert_eq!(result_text(&client.call_tool("old", json!({})).await.unwrap()), "old");
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use outlive::client::{Client, texts};
+use outlive::client::{Client, result_text};
 use serde_json::json;
 
 use super::{Place, builder, until};
@@ -57,7 +57,7 @@ async fn begin(
     let client = builder().label("both").connect(first.url()).await.unwrap();
     let task = client.start_tool(tool, json!({})).await.unwrap();
     until("it runs", || (place.read("runs") == "run\n").then_some(())).await;
-    second.resume(task.save().await).await.unwrap()
+    second.resume(task.to_saved().await).await.unwrap()
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn a_command_whose_machine_is_gone_is_reported() {
     let result =
         tokio::time::timeout(Duration::from_secs(40), task.wait()).await.expect("it ends").unwrap();
     assert_eq!(result.is_error, Some(true));
-    let text = texts(&result);
+    let text = result_text(&result);
     assert!(text.contains("the machine it ran on is gone"), "{text}");
     assert_eq!(place.read("runs"), "run\n");
     until("nothing is left of it", || place.left_over().is_empty().then_some(())).await;
@@ -86,7 +86,7 @@ async fn a_command_whose_machine_is_gone_is_run_again_where_that_is_meant() {
     let result =
         tokio::time::timeout(Duration::from_secs(40), task.wait()).await.expect("it ends").unwrap();
     // What the first run printed is there as far as it was read in time.
-    let text = texts(&result);
+    let text = result_text(&result);
     let end = "[interrupted: the machine it ran on is gone; running again]\nbegun\ndone";
     assert!(text.ends_with(end), "{text}");
 }
@@ -100,7 +100,7 @@ async fn a_machine_that_comes_back_in_time_keeps_its_command() {
     fs::write(place.folder.join("go"), "").unwrap();
     let result =
         tokio::time::timeout(Duration::from_secs(60), task.wait()).await.expect("it ends").unwrap();
-    assert_eq!(texts(&result), "begun\ndone");
+    assert_eq!(result_text(&result), "begun\ndone");
     assert_eq!(place.read("runs"), "run\n");
 }
 

@@ -21,8 +21,8 @@ async fn what_is_kept_is_queued_again_and_nothing_else_is() {
         }
         let retried = place.run("retry", &["kept"]);
         assert_eq!(fine(&retried), "kept is queued\n");
-        let view = store.view(ADA, &TaskId::new("kept")).await.unwrap().unwrap();
-        assert_eq!((view.phase, view.message), (Phase::Queued, None));
+        let view = store.get(ADA, &TaskId::new("kept")).await.unwrap().unwrap();
+        assert_eq!((view.phase, view.status_message), (Phase::Queued, None));
         let shown = &lines(&place.run("show", &["kept", "--json"]))[0];
         let last = shown["events"].as_array().unwrap().last().unwrap();
         assert_eq!(
@@ -70,13 +70,13 @@ async fn what_has_ended_is_purged_and_what_has_not_is_not() {
             let refused = place.run("purge", &[id]);
             assert_eq!(refused.status.code(), Some(1));
             assert!(err(&refused).contains(&format!("it is {id}; --force")), "{}", err(&refused));
-            assert!(store.view(ADA, &TaskId::new(id)).await.unwrap().is_some());
+            assert!(store.get(ADA, &TaskId::new(id)).await.unwrap().is_some());
         }
         assert_eq!(fine(&place.run("purge", &["running", "--force"])), "running is gone\n");
-        assert!(store.view(ADA, &TaskId::new("running")).await.unwrap().is_none());
+        assert!(store.get(ADA, &TaskId::new("running")).await.unwrap().is_none());
         let events = store.audit(Some("running"), 0, 10).await.unwrap();
-        assert_eq!(events.last().unwrap().event.what, "purged", "that it was is known");
-        assert_eq!(events.last().unwrap().event.cause.as_deref(), Some("it was running"));
+        assert_eq!(events.last().unwrap().event.action, "purged", "that it was is known");
+        assert_eq!(events.last().unwrap().event.reason.as_deref(), Some("it was running"));
 
         assert_eq!(fine(&place.run("purge", &["--ended-before", "1h"])), "0 tasks are gone\n");
         let all = lines(&place.run("purge", &["--ended-before", "0s", "--json"]));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlive::{
-    tasks::{Answerer, Asked, AuditEvent, Changes, Entry, Then},
+    tasks::{AuditEvent, Changes, InputSource, JournalEntry, NewInputRequest, Transition},
     wire::InputRequest,
 };
 use serde_json::json;
@@ -58,7 +58,7 @@ async fn a_task_is_shown_with_its_journal_and_without_its_secrets() {
     for place in Place::both().await {
         let store = place.open().await;
         let lease = start(&*store, task("t", "name:ada", "deploy")).await;
-        let ask = |key: &str, name: &str| Asked {
+        let ask = |key: &str, name: &str| NewInputRequest {
             key: key.to_owned(),
             name: name.to_owned(),
             request: Some(InputRequest::ListRoots),
@@ -67,20 +67,23 @@ async fn a_task_is_shown_with_its_journal_and_without_its_secrets() {
         let changes = Changes {
             entries: vec![
                 value("build", &json!({"image": "shop:1", "layers": "y".repeat(300)})),
-                ("token".to_owned(), Entry::Secret(raw(&json!("hunter2")))),
-                ("soak".to_owned(), Entry::Due(1_798_761_599_000)),
+                ("token".to_owned(), JournalEntry::Secret(raw(&json!("hunter2")))),
+                ("soak".to_owned(), JournalEntry::Due(1_798_761_599_000)),
             ],
-            asked: vec![ask("approve", "approve"), ask("where", "where")],
+            input_requests: vec![ask("approve", "approve"), ask("where", "where")],
             ..Changes::default()
         };
-        store.write(&lease, &changes, &Then::GoOn).await.unwrap();
+        store.commit(&lease, &changes, &Transition::Continue).await.unwrap();
         let answer = vec![("approve".to_owned(), raw(&json!({"yes": true})))];
-        store.answer("name:ada", &lease.task, Answerer::Client, answer, u64::MAX).await.unwrap();
+        store
+            .respond("name:ada", &lease.task, InputSource::Client, answer, u64::MAX)
+            .await
+            .unwrap();
         let event = AuditEvent {
             task: "t".to_owned(),
             principal: "name:ada".to_owned(),
-            what: "created".to_owned(),
-            cause: None,
+            action: "created".to_owned(),
+            reason: None,
         };
         store.record(vec![event], Duration::from_secs(60), u64::MAX).await.unwrap();
 
@@ -126,10 +129,10 @@ async fn what_others_have_written_moves_no_terminal() {
     let lease = start(&*store, task("t", "name:ada", evil)).await;
     let changes = Changes {
         entries: vec![value(evil, &json!(evil))],
-        message: Some(evil.to_owned()),
+        status_message: Some(evil.to_owned()),
         ..Changes::default()
     };
-    store.write(&lease, &changes, &Then::GoOn).await.unwrap();
+    store.commit(&lease, &changes, &Transition::Continue).await.unwrap();
     for output in [place.run("list", &[]), place.run("show", &["t", "--full"])] {
         let text = fine(&output);
         assert!(text.contains("owned") && !text.contains(['\u{1b}', '\u{7}']), "{text:?}");

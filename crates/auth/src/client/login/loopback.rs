@@ -13,8 +13,8 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{Login, Prepared, Redirected};
-use crate::client::{OAuthError, place::Place};
+use super::{Login, PendingLogin, RedirectParams};
+use crate::client::{OAuthError, url::Place};
 
 const PATH: &str = "/callback";
 /// How long the head of a request may be.
@@ -60,7 +60,7 @@ impl LoopbackLogin {
 
     /// How long somebody may take to log in.
     #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Self {
+    pub fn timeout(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
@@ -95,14 +95,14 @@ impl LoopbackLogin {
 }
 
 impl Login for LoopbackLogin {
-    async fn prepare(&self, registered: Option<&str>) -> Result<Prepared, OAuthError> {
+    async fn prepare(&self, registered: Option<&str>) -> Result<PendingLogin, OAuthError> {
         let listener = self.bind(registered).await?;
         let address =
             listener.local_addr().map_err(|error| OAuthError::Login(error.to_string()))?;
         let redirect_uri = format!("http://{address}{PATH}");
         let this = self.clone();
-        Ok(Prepared::new(redirect_uri, move |url| async move {
-            let state = Redirected::from_url(&url).get("state").map(str::to_owned);
+        Ok(PendingLogin::new(redirect_uri, move |url| async move {
+            let state = RedirectParams::from_url(&url).get("state").map(str::to_owned);
             if let Some(show) = &this.show {
                 show(&url);
             }
@@ -123,7 +123,7 @@ impl Login for LoopbackLogin {
 
 /// Waits for the redirect that belongs to this login. Connections are looked at side by side: a
 /// browser opens some that it does not use.
-async fn wait(listener: &TcpListener, state: Option<&str>) -> Result<Redirected, OAuthError> {
+async fn wait(listener: &TcpListener, state: Option<&str>) -> Result<RedirectParams, OAuthError> {
     /// More than a browser opens; others wait until one of these is through.
     const MOST: usize = 16;
     let mut open = JoinSet::new();
@@ -147,10 +147,10 @@ async fn wait(listener: &TcpListener, state: Option<&str>) -> Result<Redirected,
 }
 
 /// Answers one request; what it brings, if it is the one that is waited for.
-async fn serve(mut stream: TcpStream, state: Option<&str>) -> Option<Redirected> {
+async fn serve(mut stream: TcpStream, state: Option<&str>) -> Option<RedirectParams> {
     let target = head(&mut stream).await?;
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-    let redirected = Redirected::from_query(query);
+    let redirected = RedirectParams::from_query(query);
     if path != PATH {
         answer(&mut stream, "404 Not Found", "There is nothing here.").await;
         return None;

@@ -4,7 +4,7 @@ mod loopback;
 mod pasted;
 
 pub use loopback::LoopbackLogin;
-pub use pasted::PastedLogin;
+pub use pasted::ManualLogin;
 
 use std::{fmt, future::Future, pin::Pin};
 
@@ -13,7 +13,7 @@ use crate::fetch::form;
 
 /// Has somebody log in.
 ///
-/// Ready-made are [`LoopbackLogin`], which opens a browser on this machine, and [`PastedLogin`], for
+/// Ready-made are [`LoopbackLogin`], which opens a browser on this machine, and [`ManualLogin`], for
 /// where there is none.
 pub trait Login: Send + Sync + 'static {
     /// Makes ready for one login. It comes before the page's address is known, since that has to say
@@ -22,23 +22,23 @@ pub trait Login: Send + Sync + 'static {
     fn prepare(
         &self,
         registered: Option<&str>,
-    ) -> impl Future<Output = Result<Prepared, OAuthError>> + Send;
+    ) -> impl Future<Output = Result<PendingLogin, OAuthError>> + Send;
 }
 
-type Going = Pin<Box<dyn Future<Output = Result<Redirected, OAuthError>> + Send>>;
+type Going = Pin<Box<dyn Future<Output = Result<RedirectParams, OAuthError>> + Send>>;
 
 /// A login that can begin.
-pub struct Prepared {
+pub struct PendingLogin {
     redirect_uri: String,
     go: Box<dyn FnOnce(String) -> Going + Send>,
 }
 
-impl Prepared {
+impl PendingLogin {
     /// `go` is given the page to open, and waits for what comes back to `redirect_uri`.
     pub fn new<F, G>(redirect_uri: impl Into<String>, go: F) -> Self
     where
         F: FnOnce(String) -> G + Send + 'static,
-        G: Future<Output = Result<Redirected, OAuthError>> + Send + 'static,
+        G: Future<Output = Result<RedirectParams, OAuthError>> + Send + 'static,
     {
         Self { redirect_uri: redirect_uri.into(), go: Box::new(|url| Box::pin(go(url))) }
     }
@@ -47,28 +47,28 @@ impl Prepared {
         &self.redirect_uri
     }
 
-    pub(super) async fn go(self, url: String) -> Result<Redirected, OAuthError> {
+    pub(super) async fn go(self, url: String) -> Result<RedirectParams, OAuthError> {
         (self.go)(url).await
     }
 }
 
-impl fmt::Debug for Prepared {
+impl fmt::Debug for PendingLogin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Prepared").field("redirect_uri", &self.redirect_uri).finish_non_exhaustive()
     }
 }
 
 /// What came back: the parameters of a redirect.
-pub struct Redirected(Vec<(String, String)>);
+pub struct RedirectParams(Vec<(String, String)>);
 
-impl fmt::Debug for Redirected {
+impl fmt::Debug for RedirectParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A code is a secret for as long as it has not been used.
         f.write_str("Redirected(…)")
     }
 }
 
-impl Redirected {
+impl RedirectParams {
     /// Takes the whole address that the browser was sent to.
     pub fn from_url(url: &str) -> Self {
         let url = url.split('#').next().unwrap_or(url);
@@ -98,14 +98,14 @@ pub(super) trait DynLogin: Send + Sync {
     fn prepare<'a>(
         &'a self,
         registered: Option<&'a str>,
-    ) -> Pin<Box<dyn Future<Output = Result<Prepared, OAuthError>> + Send + 'a>>;
+    ) -> Pin<Box<dyn Future<Output = Result<PendingLogin, OAuthError>> + Send + 'a>>;
 }
 
 impl<L: Login> DynLogin for L {
     fn prepare<'a>(
         &'a self,
         registered: Option<&'a str>,
-    ) -> Pin<Box<dyn Future<Output = Result<Prepared, OAuthError>> + Send + 'a>> {
+    ) -> Pin<Box<dyn Future<Output = Result<PendingLogin, OAuthError>> + Send + 'a>> {
         Box::pin(Login::prepare(self, registered))
     }
 }

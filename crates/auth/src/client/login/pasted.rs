@@ -3,7 +3,7 @@
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
-use super::{Login, Prepared, Redirected};
+use super::{Login, PendingLogin, RedirectParams};
 use crate::client::OAuthError;
 
 type Asking = Pin<Box<dyn Future<Output = std::io::Result<String>> + Send>>;
@@ -13,12 +13,12 @@ type Asking = Pin<Box<dyn Future<Output = std::io::Result<String>> + Send>>;
 /// The browser ends at an address of its own machine where nobody answers; what counts is what
 /// stands in its address bar.
 #[derive(Clone)]
-pub struct PastedLogin {
+pub struct ManualLogin {
     redirect_uri: String,
     ask: Arc<dyn Fn(String) -> Asking + Send + Sync>,
 }
 
-impl fmt::Debug for PastedLogin {
+impl fmt::Debug for ManualLogin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PastedLogin")
             .field("redirect_uri", &self.redirect_uri)
@@ -26,7 +26,7 @@ impl fmt::Debug for PastedLogin {
     }
 }
 
-impl PastedLogin {
+impl ManualLogin {
     /// `ask` is given the address to show, and gives back what was pasted: the whole address, or
     /// the code alone where a page has shown one.
     pub fn new<F, G>(ask: F) -> Self
@@ -48,21 +48,21 @@ impl PastedLogin {
     }
 }
 
-impl Login for PastedLogin {
-    async fn prepare(&self, _: Option<&str>) -> Result<Prepared, OAuthError> {
+impl Login for ManualLogin {
+    async fn prepare(&self, _: Option<&str>) -> Result<PendingLogin, OAuthError> {
         let ask = Arc::clone(&self.ask);
-        Ok(Prepared::new(self.redirect_uri.clone(), move |url| async move {
-            let state = Redirected::from_url(&url).get("state").unwrap_or_default().to_owned();
+        Ok(PendingLogin::new(self.redirect_uri.clone(), move |url| async move {
+            let state = RedirectParams::from_url(&url).get("state").unwrap_or_default().to_owned();
             let pasted = ask(url).await.map_err(|error| OAuthError::Login(error.to_string()))?;
             let pasted = pasted.trim();
             match pasted {
                 "" => Err(OAuthError::Login("nothing was pasted; try again".to_owned())),
                 whole if whole.contains("code=") || whole.contains("error=") => {
                     let query = whole.split_once('?').map_or(whole, |(_, query)| query);
-                    Ok(Redirected::from_query(query))
+                    Ok(RedirectParams::from_query(query))
                 }
                 // Whoever copies a code by hand answers for it, and PKCE binds it to this login.
-                code => Ok(Redirected(vec![
+                code => Ok(RedirectParams(vec![
                     ("code".to_owned(), code.to_owned()),
                     ("state".to_owned(), state),
                 ])),

@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use outlive_transport::client::Secret;
+use outlive_transport::client::SecretString;
 
 use super::{CredentialStore, StoreError, TOKENS};
 
@@ -125,11 +125,11 @@ impl FileStore {
 }
 
 impl CredentialStore for FileStore {
-    fn get(&self, name: &str) -> Result<Option<Secret>, StoreError> {
-        Ok(self.read()?.remove(name).map(Secret::new))
+    fn get(&self, name: &str) -> Result<Option<SecretString>, StoreError> {
+        Ok(self.read()?.remove(name).map(SecretString::new))
     }
 
-    fn put(&self, name: &str, value: &Secret) -> Result<(), StoreError> {
+    fn put(&self, name: &str, value: &SecretString) -> Result<(), StoreError> {
         self.change(|all| {
             all.insert(name.to_owned(), value.expose().to_owned());
         })

@@ -5,13 +5,13 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use outlive_transport::client::Secret;
+use outlive_transport::client::SecretString;
 
 use super::{CredentialStore, StoreError};
 
 /// Keeps credentials for as long as the process runs.
 #[derive(Debug, Default)]
-pub struct MemoryStore(Mutex<HashMap<String, Secret>>);
+pub struct MemoryStore(Mutex<HashMap<String, SecretString>>);
 
 impl MemoryStore {
     /// Has nothing yet.
@@ -19,17 +19,17 @@ impl MemoryStore {
         Self::default()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Secret>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, SecretString>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl CredentialStore for MemoryStore {
-    fn get(&self, name: &str) -> Result<Option<Secret>, StoreError> {
+    fn get(&self, name: &str) -> Result<Option<SecretString>, StoreError> {
         Ok(self.lock().get(name).cloned())
     }
 
-    fn put(&self, name: &str, value: &Secret) -> Result<(), StoreError> {
+    fn put(&self, name: &str, value: &SecretString) -> Result<(), StoreError> {
         self.lock().insert(name.to_owned(), value.clone());
         Ok(())
     }

@@ -10,13 +10,13 @@ mod system;
 pub use file::FileStore;
 pub use memory::MemoryStore;
 #[cfg(feature = "keyring")]
-pub use system::{KeptIn, SystemStore};
+pub use system::{CredentialLocation, KeyringStore};
 
 use std::io;
 
-use outlive_transport::client::Secret;
+use outlive_transport::client::SecretString;
 
-use super::place::Place;
+use super::url::Place;
 
 /// Keeps secrets under names.
 ///
@@ -29,14 +29,14 @@ pub trait CredentialStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// When nobody can say.
-    fn get(&self, name: &str) -> Result<Option<Secret>, StoreError>;
+    fn get(&self, name: &str) -> Result<Option<SecretString>, StoreError>;
 
     /// Keeps something, in place of what was there.
     ///
     /// # Errors
     ///
     /// When it cannot be kept.
-    fn put(&self, name: &str, value: &Secret) -> Result<(), StoreError>;
+    fn put(&self, name: &str, value: &SecretString) -> Result<(), StoreError>;
 
     /// Forgets something; it need not be there.
     ///

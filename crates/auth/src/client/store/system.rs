@@ -11,7 +11,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use outlive_transport::client::Secret;
+use outlive_transport::client::SecretString;
 use ring::{
     aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
     rand::{SecureRandom, SystemRandom},
@@ -23,7 +23,7 @@ use super::{
     tokens_for,
 };
 use crate::{
-    client::place::Place,
+    client::url::Place,
     jose::{decode_base64url, encode_base64url},
 };
 
@@ -37,7 +37,7 @@ const KEY_BYTES: usize = 32;
 ///
 /// A clone is the same store.
 #[derive(Clone, Debug)]
-pub struct SystemStore {
+pub struct KeyringStore {
     plain: FileStore,
     sealed: FileStore,
     /// What the key is called in the system's place; `None` if that is not to be used.
@@ -56,7 +56,7 @@ struct Found {
 
 /// What is there under a name.
 enum Looked {
-    There(Secret),
+    There(SecretString),
     Closed(Unusable),
     Nothing,
 }
@@ -73,7 +73,7 @@ impl std::fmt::Debug for Key {
 /// Where credentials are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum KeptIn {
+pub enum CredentialLocation {
     /// In a file that only the operating system can open.
     #[non_exhaustive]
     System {
@@ -93,7 +93,7 @@ pub enum KeptIn {
     },
 }
 
-impl SystemStore {
+impl KeyringStore {
     /// Credentials of a program of this name, as in `my-app`; in this file where the system has no
     /// place for secrets, and beside it where it has one.
     pub fn new(service: impl Into<String>, file: impl Into<PathBuf>) -> Self {
@@ -119,15 +119,16 @@ impl SystemStore {
     /// # Errors
     ///
     /// When a file cannot be read.
-    pub fn kept_in(&self, server: &str) -> Result<Option<KeptIn>, StoreError> {
+    pub fn location(&self, server: &str) -> Result<Option<CredentialLocation>, StoreError> {
         let name = tokens_for(Place::parse(server).as_ref());
         let file = |store: &FileStore| store.path().to_owned();
         if self.plain.get(&name)?.is_some() {
             let why = self.found().why_plain.clone();
-            return Ok(Some(KeptIn::File { file: file(&self.plain), why }));
+            return Ok(Some(CredentialLocation::File { file: file(&self.plain), why }));
         }
         let sealed = self.sealed.get(&name)?;
-        Ok(sealed.map(|_| KeptIn::System { name: keyring::NAME, file: file(&self.sealed) }))
+        Ok(sealed
+            .map(|_| CredentialLocation::System { name: keyring::NAME, file: file(&self.sealed) }))
     }
 
     /// Why the tokens for an MCP server, which are there, cannot be opened, for people; `None` if they
@@ -136,7 +137,7 @@ impl SystemStore {
     /// # Errors
     ///
     /// When a file cannot be read.
-    pub fn closed(&self, server: &str) -> Result<Option<String>, StoreError> {
+    pub fn unreadable(&self, server: &str) -> Result<Option<String>, StoreError> {
         match self.look(&tokens_for(Place::parse(server).as_ref()))? {
             Looked::Closed(unusable) => Ok(Some(said(&unusable))),
             Looked::There(_) | Looked::Nothing => Ok(None),
@@ -189,8 +190,8 @@ impl SystemStore {
     }
 }
 
-impl CredentialStore for SystemStore {
-    fn get(&self, name: &str) -> Result<Option<Secret>, StoreError> {
+impl CredentialStore for KeyringStore {
+    fn get(&self, name: &str) -> Result<Option<SecretString>, StoreError> {
         match self.look(name)? {
             Looked::There(secret) => Ok(Some(secret)),
             // Whoever logs in again gets on, and what is sealed is there when it can be opened.
@@ -198,7 +199,7 @@ impl CredentialStore for SystemStore {
         }
     }
 
-    fn put(&self, name: &str, value: &Secret) -> Result<(), StoreError> {
+    fn put(&self, name: &str, value: &SecretString) -> Result<(), StoreError> {
         match self.key()? {
             Ok(key) => {
                 let sealed = key.seal(name, value)?;
@@ -225,7 +226,7 @@ impl Key {
     }
 
     /// Seals a value to its name. Nonces are random: a program writes a few thousand times at most.
-    fn seal(&self, name: &str, value: &Secret) -> Result<Secret, StoreError> {
+    fn seal(&self, name: &str, value: &SecretString) -> Result<SecretString, StoreError> {
         let failed = |_| StoreError::new("credentials cannot be sealed on this machine");
         let mut nonce = [0; NONCE_LEN];
         SystemRandom::new().fill(&mut nonce).map_err(failed)?;
@@ -233,15 +234,15 @@ impl Key {
         let aad = Aad::from(name.as_bytes());
         let unique = Nonce::assume_unique_for_key(nonce);
         self.0.seal_in_place_append_tag(unique, aad, &mut text).map_err(failed)?;
-        Ok(Secret::new(encode_base64url([&nonce[..], &text].concat())))
+        Ok(SecretString::new(encode_base64url([&nonce[..], &text].concat())))
     }
 
-    fn open(&self, name: &str, sealed: &str) -> Option<Secret> {
+    fn open(&self, name: &str, sealed: &str) -> Option<SecretString> {
         let mut sealed = decode_base64url(sealed)?;
         let (nonce, text) = sealed.split_at_mut_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
         let opened = self.0.open_in_place(nonce, Aad::from(name.as_bytes()), text).ok()?;
-        Some(Secret::new(str::from_utf8(opened).ok()?))
+        Some(SecretString::new(str::from_utf8(opened).ok()?))
     }
 }
 
@@ -267,14 +268,14 @@ fn said(unusable: &Unusable) -> String {
 
 #[cfg(test)]
 mod tests {
-    use outlive_transport::client::Secret;
+    use outlive_transport::client::SecretString;
 
     use super::Key;
 
     #[test]
     fn what_is_sealed_opens_with_its_key_and_under_its_name() {
         let (key, other) = (Key::of(&[1; 32]).unwrap(), Key::of(&[2; 32]).unwrap());
-        let secret = Secret::new("secret-token-ä");
+        let secret = SecretString::new("secret-token-ä");
         let sealed = key.seal("tokens a", &secret).unwrap();
         assert!(!sealed.expose().contains("secret"));
         assert_eq!(key.open("tokens a", sealed.expose()), Some(secret.clone()));

@@ -1,7 +1,7 @@
 //! Ways to a token, with a person and without.
 
 use outlive_auth::{
-    client::{Assertion, ClientDocument, Enterprise, OAuth, OAuthError},
+    client::{Assertion, ClientMetadataDocument, EnterpriseAuthorization, OAuth, OAuthError},
     jose::{Algorithm, Algorithms, Claims, JwkSet, Jws, SigningKey},
 };
 use serde_json::{Value, json};
@@ -139,9 +139,11 @@ async fn a_client_with_a_document_shows_its_key_where_that_is_taken() {
 #[test]
 fn a_document_says_all_that_is_asked_of_it_and_no_secret() {
     const DOCUMENT: &str = "https://app.test/client.json";
-    let read =
-        |document: ClientDocument| -> Value { serde_json::from_str(&document.to_json()).unwrap() };
-    let plain = ClientDocument::new(DOCUMENT, "App").redirect_uri("http://127.0.0.1/callback");
+    let read = |document: ClientMetadataDocument| -> Value {
+        serde_json::from_str(&document.to_json()).unwrap()
+    };
+    let plain =
+        ClientMetadataDocument::new(DOCUMENT, "App").redirect_uri("http://127.0.0.1/callback");
     let usual = json!({
         "client_id": DOCUMENT,
         "client_name": "App",
@@ -265,7 +267,8 @@ async fn a_company_vouches_for_its_user() {
     })
     .await;
     let endpoint = format!("{}/token", provider.url);
-    let enterprise = Enterprise::new(endpoint, "at-idp", Assertion::fixed("id.to.ken"));
+    let enterprise =
+        EnterpriseAuthorization::new(endpoint, "at-idp", Assertion::fixed("id.to.ken"));
     let oauth =
         OAuth::builder(world.url()).client_id("here").client_secret("hush").enterprise(enterprise);
     assert_eq!(post(&link(&world.url(), &oauth.build()), "").await.unwrap(), 200);

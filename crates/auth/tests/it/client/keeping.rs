@@ -12,8 +12,8 @@ use std::{
 };
 
 use outlive_auth::client::{
-    CredentialStore, FileStore, Login, MemoryStore, OAuthError, Prepared, Redirected, Secret,
-    StoreError,
+    CredentialStore, FileStore, Login, MemoryStore, OAuthError, PendingLogin, RedirectParams,
+    SecretString, StoreError,
 };
 use outlive_protocol::Clock;
 use serde_json::json;
@@ -50,11 +50,11 @@ impl Hand {
 struct Shared(Arc<MemoryStore>);
 
 impl CredentialStore for Shared {
-    fn get(&self, name: &str) -> Result<Option<Secret>, StoreError> {
+    fn get(&self, name: &str) -> Result<Option<SecretString>, StoreError> {
         self.0.get(name)
     }
 
-    fn put(&self, name: &str, value: &Secret) -> Result<(), StoreError> {
+    fn put(&self, name: &str, value: &SecretString) -> Result<(), StoreError> {
         self.0.put(name, value)
     }
 
@@ -149,12 +149,12 @@ struct Slow {
 }
 
 impl Login for Slow {
-    async fn prepare(&self, _: Option<&str>) -> Result<Prepared, OAuthError> {
+    async fn prepare(&self, _: Option<&str>) -> Result<PendingLogin, OAuthError> {
         let this = self.clone();
-        Ok(Prepared::new(BACK, move |page| async move {
+        Ok(PendingLogin::new(BACK, move |page| async move {
             this.begun.notify_one();
             this.go.notified().await;
-            Ok(Redirected::from_url(&location(&page).await))
+            Ok(RedirectParams::from_url(&location(&page).await))
         }))
     }
 }
@@ -246,7 +246,7 @@ async fn another_process_goes_on_with_what_was_kept() {
 async fn who_logs_out_is_logged_out_here_and_there() {
     let (world, store) = (World::new().await, Shared::default());
     let oauth = world.oauth().store(store.clone()).build();
-    assert!(oauth.logged_in().await.unwrap().is_none());
+    assert!(oauth.login_info().await.unwrap().is_none());
     assert!(!oauth.logout().await.unwrap());
     let who = oauth.login().await.unwrap();
     assert_eq!(
@@ -255,7 +255,7 @@ async fn who_logs_out_is_logged_out_here_and_there() {
     );
     assert!(who.renewable && !who.bound && who.expires.is_some());
     assert!(oauth.logout().await.unwrap());
-    assert!(oauth.logged_in().await.unwrap().is_none());
+    assert!(oauth.login_info().await.unwrap().is_none());
     assert_eq!(store.get(&format!("tokens {}", world.url())).unwrap(), None);
     assert!(world.book.lock().unwrap().refresh.is_empty());
     assert_eq!(
@@ -274,12 +274,12 @@ async fn a_file_of_credentials_is_its_owners() {
     let path = folder.join("deep/credentials.json");
     let store = FileStore::new(&path);
     assert_eq!(store.get("a").unwrap(), None);
-    store.put("a", &Secret::new("1")).unwrap();
-    store.put("b", &Secret::new("2")).unwrap();
+    store.put("a", &SecretString::new("1")).unwrap();
+    store.put("b", &SecretString::new("2")).unwrap();
     store.remove("a").unwrap();
     store.remove("a").unwrap();
     assert_eq!(store.get("a").unwrap(), None);
-    assert_eq!(store.get("b").unwrap(), Some(Secret::new("2")));
+    assert_eq!(store.get("b").unwrap(), Some(SecretString::new("2")));
     // It knows which servers somebody is logged in to.
     assert!(store.servers().unwrap().is_empty());
     let world = World::new().await;

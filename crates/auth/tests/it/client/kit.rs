@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use outlive_auth::{
-    client::{Login, OAuth, OAuthBuilder, OAuthError, Prepared, Redirected},
+    client::{Login, OAuth, OAuthBuilder, OAuthError, PendingLogin, RedirectParams},
     fetch::form,
 };
 use outlive_transport::client::{
@@ -257,11 +257,11 @@ pub(crate) struct Robot {
 pub(crate) const BACK: &str = "http://127.0.0.1:9/callback";
 
 impl Login for Robot {
-    async fn prepare(&self, _: Option<&str>) -> Result<Prepared, OAuthError> {
+    async fn prepare(&self, _: Option<&str>) -> Result<PendingLogin, OAuthError> {
         let pages = Arc::clone(&self.pages);
-        Ok(Prepared::new(BACK, move |page| async move {
+        Ok(PendingLogin::new(BACK, move |page| async move {
             pages.lock().unwrap().push(page.clone());
-            Ok(Redirected::from_url(&location(&page).await))
+            Ok(RedirectParams::from_url(&location(&page).await))
         }))
     }
 }

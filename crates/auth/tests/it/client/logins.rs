@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use outlive_auth::client::{Login, LoopbackLogin, OAuthError, PastedLogin};
+use outlive_auth::client::{Login, LoopbackLogin, ManualLogin, OAuthError};
 use tokio::sync::mpsc;
 
 use super::kit::{World, link, location, post, refused};
@@ -97,7 +97,7 @@ async fn where_there_is_no_browser_the_address_is_pasted() {
         let world = World::new().await;
         let shown = Arc::new(Mutex::new(Vec::new()));
         let noted = Arc::clone(&shown);
-        let login = PastedLogin::new(move |page| {
+        let login = ManualLogin::new(move |page| {
             noted.lock().unwrap().push(page.clone());
             async move { Ok(edit(location(&page).await)) }
         });

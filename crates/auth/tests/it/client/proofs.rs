@@ -99,7 +99,7 @@ async fn every_request_has_a_proof_of_its_own() {
             site.all("/authorize")[0].asks("dpop_jkt").as_deref(),
             proofs[0]["key"].as_str()
         );
-        assert!(oauth.logged_in().await.unwrap().unwrap().bound);
+        assert!(oauth.login_info().await.unwrap().unwrap().bound);
     }
 }
 
@@ -115,5 +115,5 @@ async fn who_wants_bound_tokens_takes_no_others() {
     let oauth = world.oauth().dpop().build();
     let error = refused(&link(&world.url(), &oauth), "").await;
     assert!(matches!(error, OAuthError::Unsuitable { .. }), "{error}");
-    assert!(oauth.logged_in().await.unwrap().is_none());
+    assert!(oauth.login_info().await.unwrap().is_none());
 }

@@ -2,7 +2,7 @@
 
 use outlive_auth::{
     client::{MemoryStore, OAuth, OAuthError},
-    fetch::Reach,
+    fetch::NetworkPolicy,
 };
 use outlive_transport::client::{TokenRequest, TokenSource};
 use serde_json::json;
@@ -74,7 +74,10 @@ async fn a_public_server_sends_nobody_into_a_private_network() {
         .await;
         let url = format!("{}/mcp", site.url);
         // As if the server were somewhere on the internet.
-        let oauth = OAuth::builder(&url).login(Robot::default()).reach(Reach::Public).build();
+        let oauth = OAuth::builder(&url)
+            .login(Robot::default())
+            .network_policy(NetworkPolicy::Public)
+            .build();
         let error = refused(&link(&url, &oauth), "").await;
         let OAuthError::Fetch(error) = error else { panic!("{error}") };
         // Without the feature `tls` it does not even come to that.
@@ -94,7 +97,7 @@ async fn no_secret_is_in_any_text() {
     assert_eq!(post(&link, "").await.unwrap(), 200);
     let url = world.url();
     let token = oauth.token(&TokenRequest::new(&http::Method::POST, &url)).await.unwrap();
-    texts.push(format!("{oauth:?} {token:?} {:?}", oauth.logged_in().await.unwrap()));
+    texts.push(format!("{oauth:?} {token:?} {:?}", oauth.login_info().await.unwrap()));
     world.expire();
     world.book.lock().unwrap().refresh.clear();
     world.book.lock().unwrap().refuse = vec![(400, "invalid_grant"), (400, "invalid_grant")];

@@ -1,7 +1,7 @@
 //! The table of bad tokens: every one with its exact status, header and error, and none of them
 //! reaches a handler. Those of proofs and of introspection stand in `dpop` and `introspection`.
 
-use outlive::http::{Authenticator as _, Verdict};
+use outlive::http::{AuthDecision, Authenticator as _};
 use outlive_auth::jose::{Algorithm, SigningKey, encode_base64url};
 use ring::hmac;
 use serde_json::{Value, json};
@@ -227,8 +227,8 @@ fn no_change_of_a_single_sign_goes_unnoticed() {
             http::Request::post("/mcp").header("authorization", format!("Bearer {token}"));
         let (parts, ()) = request.body(()).unwrap().into_parts();
         match auth.authenticate(&parts) {
-            Verdict::Now(verdict) => verdict.is_ok(),
-            Verdict::Later(_) => panic!("nobody has to be asked"),
+            AuthDecision::Now(verdict) => verdict.is_ok(),
+            AuthDecision::Later(_) => panic!("nobody has to be asked"),
         }
     };
     let good = signer.token(json!({}));

@@ -202,7 +202,7 @@ async fn a_server_may_want_its_nonce_in_each_proof() {
 async fn proofs_are_remembered_within_bounds() {
     let clock = StandingClock::new();
     let signer = Signer::new(&clock);
-    let server = Protected::with(builder(&signer).max_proofs(30)).await;
+    let server = Protected::with(builder(&signer).dpop_replay_cache_size(30)).await;
     let greedy = Bound::new(&signer);
     let mut statuses = Vec::new();
     for number in 0..4 {

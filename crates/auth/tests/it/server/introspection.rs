@@ -88,7 +88,7 @@ async fn what_the_issuer_says_is_held_against_the_same_rules() {
 #[tokio::test]
 async fn an_issuer_for_this_server_alone_need_not_name_it() {
     let (clock, site) = (StandingClock::new(), Site::open().await);
-    let alone = issuer(&site).for_this_server_only();
+    let alone = issuer(&site).strict_audience();
     let server = Protected::with(builder(alone, &clock)).await;
     site.publish("/introspect", 200, active(&clock, json!({"aud": null})));
     assert_eq!(server.call("whoami", "one").await.status, 200);

@@ -182,7 +182,7 @@ async fn only_algorithms_that_were_allowed_are_taken() {
     let signer = Signer::new(&clock);
     let builder = |algorithms: &[Algorithm]| {
         ResourceServer::builder(RESOURCE)
-            .issuer(signer.issuer().algorithms(algorithms.iter().copied()).only_access_tokens())
+            .issuer(signer.issuer().algorithms(algorithms.iter().copied()).require_at_jwt())
             .clock(Arc::new(clock.clone()))
     };
     let token = signer.token(json!({}));

@@ -12,7 +12,7 @@ async fn the_metadata_is_at_both_places_for_everybody() {
     let signer = Signer::new(&clock);
     let auth = builder(&signer)
         .scopes(["offline_access"])
-        .offered_scopes(["files"])
+        .advertised_scopes(["files"])
         .name("Files")
         .documentation("https://docs.example")
         .build()
@@ -107,13 +107,13 @@ fn a_server_that_could_trust_nobody_is_not_built() {
     // What would be fetched in the open is refused now, and not when the first caller comes.
     for open in [
         Issuer::new("http://id.example"),
-        Issuer::new(ISSUER).keys_at("http://id.example/keys"),
+        Issuer::new(ISSUER).jwks_url("http://id.example/keys"),
         Issuer::new(ISSUER).introspection("http://id.example/i", "a", "b"),
     ] {
         let error = ResourceServer::builder(RESOURCE).issuer(open).build().unwrap_err();
         assert!(error.to_string().contains("https:"), "{error}");
     }
-    let careless = Issuer::new(ISSUER).for_this_server_only();
+    let careless = Issuer::new(ISSUER).strict_audience();
     let careless = ResourceServer::builder(RESOURCE).issuer(careless).build();
     assert!(matches!(careless, Err(ConfigError::Issuer { .. })));
 }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use outlive::{
-    http::{HttpConfig, Serving},
+    http::{HttpConfig, HttpServer},
     server::{Cx, Prompt, Resource, ResourceTemplate, Server, Tool},
 };
 use outlive_auth::{
@@ -78,7 +78,7 @@ pub(crate) fn changed(mut claims: Value, changes: Value) -> Value {
 
 /// A protected server that listens, and how many calls have reached a handler.
 pub(crate) struct Protected {
-    serving: Serving,
+    serving: HttpServer,
     calls: Arc<AtomicUsize>,
 }
 
@@ -102,7 +102,7 @@ impl Protected {
             let count = count.clone();
             move |cx: Cx| {
                 count();
-                let heads = cx.http().map(|parts| format!("{:?}", parts.headers));
+                let heads = cx.http_parts().map(|parts| format!("{:?}", parts.headers));
                 let text = format!("{} {}", cx.principal(), heads.unwrap_or_default());
                 async move { text }
             }
@@ -117,7 +117,7 @@ impl Protected {
         let server = Server::builder("protected", "1")
             .tool(Tool::new("whoami", whoami))
             .tool(Tool::new("write", counting("written")).scopes(["write"]))
-            .tool(Tool::new("shown", counting("shown")).scopes(["write", "admin"]).listed_always())
+            .tool(Tool::new("shown", counting("shown")).scopes(["write", "admin"]).always_listed())
             .resource(Resource::new("mem://open", "open", counting("open")))
             .resource(Resource::new("mem://secret", "secret", counting("secret")).scopes(["read"]))
             .resource_template(

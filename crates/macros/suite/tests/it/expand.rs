@@ -23,7 +23,7 @@ async fn ask_with(
     capabilities: Value,
 ) -> Value {
     let server = server.build().expect("the server can be built");
-    let connection = server.connect();
+    let connection = server.connect_in_memory();
     let mut request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     request["params"]["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -109,7 +109,7 @@ async fn nap(seconds: u64) -> &'static str {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_takes_long_becomes_a_task_if_the_tool_says_auto() {
-    let tasks = || server().tasks(outlive::server::TaskConfig::volatile()).tool(nap());
+    let tasks = || server().tasks(outlive::server::TaskConfig::in_memory()).tool(nap());
     for (seconds, kind) in [(1, "complete"), (3, "task")] {
         let params = json!({"name": "nap", "arguments": {"seconds": seconds}});
         let capabilities = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});

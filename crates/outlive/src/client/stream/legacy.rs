@@ -17,7 +17,7 @@ use tokio::{task::JoinSet, time::Instant};
 use super::Brought;
 use crate::client::{
     core::{Core, Established},
-    error::{Error, GaveUp, Refused, Result},
+    error::{ClientError, Error, Refused, Result},
     exchange::Exchange,
     request::{Waiting, jitter, read, send},
     tasks::{about, gone},
@@ -248,7 +248,7 @@ impl Segments {
         match send(&self.core, &about(&self.core, Method::TasksResult, id, "")).await {
             Ok(answered) => match answered.result() {
                 Ok(result) => Ok(Brought::Whole(read(result)?)),
-                Err(error) => Err(GaveUp::Incomplete(error.to_string()).into()),
+                Err(error) => Err(ClientError::Incomplete(error.to_string()).into()),
             },
             Err(error) if error.is_transient() => {
                 tokio::time::sleep(self.interval()).await;
@@ -261,8 +261,8 @@ impl Segments {
     fn interval(&self) -> Duration {
         let limits = self.core.limits();
         let named = self.task.as_ref().and_then(|task| task.poll);
-        let span = named.map_or(limits.poll_default, Duration::from_millis);
-        let span = span.clamp(limits.poll_floor, limits.poll_ceiling);
+        let span = named.map_or(limits.default_poll_interval, Duration::from_millis);
+        let span = span.clamp(limits.min_poll_interval, limits.max_poll_interval);
         span + jitter(span / 10)
     }
 }

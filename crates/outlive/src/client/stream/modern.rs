@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{Brought, PARTIALS, Segment, segment};
 use crate::client::{
     core::Core,
-    error::{Reason, Result},
+    error::{Result, ServerErrorKind},
     exchange::Exchange,
     request::{Boxed, send},
     tasks::{TaskEvent, TaskHandle, about, subscribe},
@@ -124,7 +124,7 @@ impl Feed {
             }
             pulled = ready(&mut self.pulling), if is_pulling => {
                 self.pulling = None;
-                self.next_pull = Instant::now() + self.core.limits().poll_default / 4;
+                self.next_pull = Instant::now() + self.core.limits().default_poll_interval / 4;
                 // A look that failed is no loss: the task itself is watched as well.
                 if let Ok(Some(partials)) = pulled {
                     take(tracker, partials)?;
@@ -163,7 +163,7 @@ fn has_partials(core: &Core) -> bool {
 pub(crate) async fn emitted(core: &Arc<Core>, task: &str, after: u64) -> Result<Vec<Segment>> {
     core.established().await?;
     let (mut segments, mut after): (Vec<Segment>, u64) = (Vec::new(), after);
-    for _ in 0..core.limits().pages {
+    for _ in 0..core.limits().max_pages {
         if !has_partials(core) {
             break;
         }
@@ -205,10 +205,10 @@ impl CatchUp {
                 }
                 tries += 1;
                 let asked_for = match error.reason() {
-                    Some(Reason::Busy { retry_after }) => retry_after,
+                    Some(ServerErrorKind::RateLimited { retry_after }) => retry_after,
                     _ => None,
                 };
-                tokio::time::sleep(asked_for.unwrap_or(core.limits().poll_floor)).await;
+                tokio::time::sleep(asked_for.unwrap_or(core.limits().min_poll_interval)).await;
             }
         }))
     }

@@ -2,8 +2,8 @@
 
 use super::{TaskEvent, TaskHandle};
 use crate::client::{
-    answer::{Answer, Question},
     error::Result,
+    input::{InputResponse, PendingInput},
     stream::{CatchUp, Feed, fed, segment},
     tracker::Tracker,
 };
@@ -22,7 +22,7 @@ pub struct TaskEvents<'a> {
 impl<'a> TaskEvents<'a> {
     pub(super) fn new(handle: &'a mut TaskHandle) -> Self {
         let feed = Feed::of(handle.core(), handle.task_id());
-        let tracker = Tracker::new(handle.core().limits().segment_bytes);
+        let tracker = Tracker::new(handle.core().limits().max_segment_bytes);
         // Its output and its questions come on different ways, and output goes first.
         handle.hold_questions(feed.is_some());
         Self { handle, feed, tracker, catching_up: None, is_over: false }
@@ -30,7 +30,7 @@ impl<'a> TaskEvents<'a> {
 
     /// Puts questions to the answerer, as [`TaskHandle::wait`] does, in place of making events of them.
     #[must_use]
-    pub fn answering(self) -> Self {
+    pub fn with_input_handler(self) -> Self {
         self.handle.set_answering(true);
         self
     }
@@ -85,13 +85,13 @@ impl<'a> TaskEvents<'a> {
         }
     }
 
-    /// Answers a question, as [`TaskHandle::answer`].
+    /// Answers a question, as [`TaskHandle::respond`].
     ///
     /// # Errors
     ///
-    /// As [`TaskHandle::answer`].
-    pub async fn answer(&mut self, question: &Question, answer: Answer) -> Result<()> {
-        self.handle.answer(question, answer).await
+    /// As [`TaskHandle::respond`].
+    pub async fn answer(&mut self, question: &PendingInput, answer: InputResponse) -> Result<()> {
+        self.handle.respond(question, answer).await
     }
 
     /// Asks the task to stop, as [`TaskHandle::cancel`]. What comes of that is among the events.

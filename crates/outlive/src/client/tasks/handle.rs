@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use outlive_protocol::era::client::{self, ClientEra, TaskSnapshot};
+use outlive_protocol::era::client::{self, ClientCodec, TaskSnapshot};
 use outlive_wire::{CallToolResult, ErrorObject, RawJson};
 
 use super::{
     TaskEvents,
-    drive::{Drive, TaskEvent},
-    observe::look,
+    complete::{Drive, TaskEvent},
     send::{cancel, give},
+    watch::look,
 };
 use crate::client::{
     Client,
-    answer::{Answer, Ask, Question, Settled, settle_with},
-    calling,
+    call_store::{CallStage, Record, SavedCall, SavedTask},
     core::Core,
-    error::{Error, GaveUp, Refused, Result},
-    notebook::{Record, SavedCall, SavedTask, Stage},
+    error::{ClientError, Error, Refused, Result},
+    input::{InputKind, InputResponse, PendingInput, Settled, settle_with},
     stream::{Segment, emitted},
+    tool_call,
 };
 
 /// A call of a tool that may have become a task.
@@ -36,7 +36,7 @@ pub struct TaskHandle {
 #[derive(Debug)]
 enum State {
     /// A task, and the revision that it was made in.
-    Task(SavedTask, &'static dyn ClientEra, Option<Box<Drive>>),
+    Task(SavedTask, &'static dyn ClientCodec, Option<Box<Drive>>),
     Done(Box<CallToolResult>),
     Failed(ErrorObject),
 }
@@ -47,7 +47,7 @@ impl TaskHandle {
         record: Record,
         result: CallToolResult,
     ) -> Result<Self> {
-        record.change(|saved| saved.stage = Stage::Done(Box::new(result.clone()))).await?;
+        record.change(|saved| saved.stage = CallStage::Done(Box::new(result.clone()))).await?;
         Ok(Self::of(core, record, State::Done(Box::new(result))))
     }
 
@@ -55,7 +55,7 @@ impl TaskHandle {
     pub(crate) async fn begun(
         core: &Arc<Core>,
         record: Record,
-        era: &'static dyn ClientEra,
+        era: &'static dyn ClientCodec,
         task: TaskSnapshot,
     ) -> Result<Self> {
         let saved = SavedTask {
@@ -65,7 +65,7 @@ impl TaskHandle {
             poll: task.poll,
         };
         tracing::debug!(task = saved.id, "a call has become a task");
-        record.change(|call| call.stage = Stage::Task(saved.clone())).await?;
+        record.change(|call| call.stage = CallStage::Task(saved.clone())).await?;
         // One that is over already is looked at right away.
         let drive = Drive::new(core, record.clone(), era, &saved, task.status.is_over());
         let mut handle = Self::of(core, record, State::Task(saved, era, Some(Box::new(drive))));
@@ -91,7 +91,7 @@ impl TaskHandle {
     }
 
     /// Whether it is known what came of it.
-    pub fn is_over(&self) -> bool {
+    pub fn is_terminal(&self) -> bool {
         !matches!(self.state, State::Task(..))
     }
 
@@ -169,7 +169,7 @@ impl TaskHandle {
     fn note(&mut self, result: Result<CallToolResult>) -> Result<CallToolResult> {
         match &result {
             Ok(result) => self.state = State::Done(Box::new(result.clone())),
-            Err(Error::Refused(refused)) if !result.as_ref().is_err_and(Error::is_transient) => {
+            Err(Error::Server(refused)) if !result.as_ref().is_err_and(Error::is_transient) => {
                 self.state = State::Failed(ErrorObject {
                     code: refused.code,
                     message: refused.message.clone(),
@@ -186,7 +186,7 @@ impl TaskHandle {
     /// # Errors
     ///
     /// When the task is gone, or the server cannot be asked.
-    pub fn look(&self) -> impl Future<Output = Result<Option<TaskSnapshot>>> + Send + use<> {
+    pub fn get(&self) -> impl Future<Output = Result<Option<TaskSnapshot>>> + Send + use<> {
         let core = Arc::clone(&self.core);
         let task = match &self.state {
             State::Task(task, era, _) => Some((task.id.clone(), *era)),
@@ -221,8 +221,8 @@ impl TaskHandle {
     }
 
     /// Everything that happens to the task, one thing after the other. Questions are not put to the
-    /// answerer unless [`TaskEvents::answering`] says so: they are events, to be answered with
-    /// [`TaskHandle::answer`].
+    /// answerer unless [`TaskEvents::with_input_handler`] says so: they are events, to be answered with
+    /// [`TaskHandle::respond`].
     pub fn events(&mut self) -> TaskEvents<'_> {
         if let State::Task(task, era, drive) = &mut self.state {
             let drive = drive.get_or_insert_with(|| {
@@ -238,11 +238,13 @@ impl TaskHandle {
     /// # Errors
     ///
     /// When the answer does not fit, or the task is gone.
-    pub async fn answer(&mut self, question: &Question, answer: Answer) -> Result<()> {
+    pub async fn respond(&mut self, question: &PendingInput, answer: InputResponse) -> Result<()> {
         let key = question.key.clone().unwrap_or_default();
-        let json: RawJson = match settle_with(&question.ask, answer) {
-            Settled::Refused(why) if matches!(question.ask, Ask::Form(_) | Ask::Url(_)) => {
-                return Err(GaveUp::Unanswered(why).into());
+        let json: RawJson = match settle_with(&question.request, answer) {
+            Settled::Refused(why)
+                if matches!(question.request, InputKind::Form(_) | InputKind::Url(_)) =>
+            {
+                return Err(ClientError::Unanswered(why).into());
             }
             settled => Result::from(settled)?,
         };
@@ -273,13 +275,13 @@ impl TaskHandle {
     /// # Errors
     ///
     /// When the server cannot be told.
-    pub async fn cancel_and_forget(mut self) -> Result<()> {
+    pub async fn cancel_and_detach(mut self) -> Result<()> {
         self.cancel().await?;
-        self.forget().await
+        self.delete_saved().await
     }
 
     /// The call as plain data: another process can [`resume`](Client::resume) it.
-    pub fn save(&self) -> impl Future<Output = SavedCall> + Send + use<> {
+    pub fn to_saved(&self) -> impl Future<Output = SavedCall> + Send + use<> {
         let record = self.record.clone();
         async move { record.saved().await }
     }
@@ -289,7 +291,7 @@ impl TaskHandle {
     /// # Errors
     ///
     /// When it is still there.
-    pub fn forget(&self) -> impl Future<Output = Result<()>> + Send + use<> {
+    pub fn delete_saved(&self) -> impl Future<Output = Result<()>> + Send + use<> {
         let record = self.record.clone();
         async move { record.erase().await }
     }
@@ -319,31 +321,31 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`GaveUp::MaybeExecuted`] when the call had been sent, its answer was not seen, and the server
-    /// cannot tell two calls apart; [`GaveUp::NotOurs`] when it belongs to another server or account.
+    /// [`ClientError::MaybeExecuted`] when the call had been sent, its answer was not seen, and the server
+    /// cannot tell two calls apart; [`ClientError::WrongAccount`] when it belongs to another server or account.
     pub async fn resume(&self, saved: SavedCall) -> Result<TaskHandle> {
         let core = &self.core;
         let server = core.dispatch.label();
         if *saved.server != **server || saved.account != core.settings.account {
             let why = format!("the call of `{}` was made at {}", saved.tool, saved.server);
-            return Err(GaveUp::NotOurs(why).into());
+            return Err(ClientError::WrongAccount(why).into());
         }
         match saved.stage.clone() {
-            Stage::Calling(_) if saved.key.is_some() || saved.idempotent => {
-                calling::again(core, saved).await
+            CallStage::Calling(_) if saved.key.is_some() || saved.idempotent => {
+                tool_call::again(core, saved).await
             }
-            Stage::Calling(_) => Err(GaveUp::MaybeExecuted(saved.tool).into()),
-            Stage::Done(result) => {
+            CallStage::Calling(_) => Err(ClientError::MaybeExecuted(saved.tool).into()),
+            CallStage::Done(result) => {
                 let record = Record::new(core.settings.notebook.clone(), saved);
                 Ok(TaskHandle::of(core, record, State::Done(result)))
             }
-            Stage::Failed(error) => {
+            CallStage::Failed(error) => {
                 let record = Record::new(core.settings.notebook.clone(), saved);
                 Ok(TaskHandle::of(core, record, State::Failed(error)))
             }
-            Stage::Task(task) => {
+            CallStage::Task(task) => {
                 let era = client::client_era(&task.version)
-                    .ok_or_else(|| GaveUp::NoCommonVersion(vec![task.version.clone()]))?;
+                    .ok_or_else(|| ClientError::NoCommonVersion(vec![task.version.clone()]))?;
                 let record = Record::new(core.settings.notebook.clone(), saved);
                 Ok(TaskHandle::of(core, record, State::Task(task, era, None)))
             }
@@ -369,9 +371,9 @@ impl Client {
     /// # Errors
     ///
     /// When the notebook cannot be read.
-    pub async fn saved(&self) -> Result<Vec<SavedCall>> {
+    pub async fn saved_calls(&self) -> Result<Vec<SavedCall>> {
         let Some(notebook) = self.core.settings.notebook.clone() else { return Ok(Vec::new()) };
-        let all = crate::client::notebook::run(move || notebook.read()).await?;
+        let all = crate::client::call_store::run(move || notebook.load()).await?;
         let (server, account) = (self.core.dispatch.label(), &self.core.settings.account);
         let is_ours = |call: &SavedCall| *call.server == **server && call.account == *account;
         Ok(all.into_iter().filter(is_ours).collect())
@@ -383,7 +385,7 @@ impl Client {
     /// # Errors
     ///
     /// When it is still there.
-    pub async fn forget(&self, saved: &SavedCall) -> Result<()> {
+    pub async fn delete_saved(&self, saved: &SavedCall) -> Result<()> {
         Record::new(self.core.settings.notebook.clone(), saved.clone()).erase().await
     }
 }

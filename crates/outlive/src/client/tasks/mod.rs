@@ -1,12 +1,12 @@
 //! Tasks of a server, from the client's side: watched, answered, cancelled, saved and taken up again.
 
-mod drive;
+mod complete;
 mod events;
 mod handle;
-mod observe;
 mod send;
+mod watch;
 
-pub use drive::TaskEvent;
+pub use complete::TaskEvent;
 pub use events::TaskEvents;
 pub use handle::TaskHandle;
-pub(crate) use observe::{about, gone, look, subscribe};
+pub(crate) use watch::{about, gone, look, subscribe};

@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Duration};
 use outlive_wire::{Method, RawJson};
 use serde_json::Value;
 
-use super::observe::{about, gone};
+use super::watch::{about, gone};
 use crate::client::{
+    call_store::{Record, SavedInputResponse},
     core::Core,
-    error::{Reason, Refused, Result},
-    notebook::{Record, SavedAnswer},
+    error::{Refused, Result, ServerErrorKind},
     request::{jitter, send},
 };
 
@@ -30,7 +30,7 @@ pub(crate) async fn give(
         let answers = answers.clone();
         move |saved: &mut crate::client::SavedCall| {
             for (key, answer) in answers {
-                saved.answers.insert(key, SavedAnswer { answer, taken });
+                saved.answers.insert(key, SavedInputResponse { answer, acknowledged: taken });
             }
         }
     };
@@ -48,7 +48,7 @@ pub(crate) async fn give(
 pub(crate) async fn cancel(core: &Arc<Core>, id: &str) -> Result<()> {
     match repeated(core, Method::TasksCancel, id, "").await {
         // Over already, or gone: there is nothing left to stop.
-        Err(error) if error.reason() == Some(Reason::TaskGone) => Ok(()),
+        Err(error) if error.reason() == Some(ServerErrorKind::TaskGone) => Ok(()),
         other => other,
     }
 }

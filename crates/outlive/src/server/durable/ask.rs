@@ -35,7 +35,7 @@ impl Durable {
     /// Asks the user to fill in a form.
     ///
     /// The form's fields are those of `T`. An answer that does not fit is asked for again. With
-    /// `?` a user who says no ends the handler; [`Elicit::reply`] tells the three ways apart. Never
+    /// `?` a user who says no ends the handler; [`Elicit::outcome`] tells the three ways apart. Never
     /// ask for passwords, keys or tokens this way: the protocol forbids it. [`Durable::elicit_url`]
     /// is for those.
     pub fn elicit<T: Form>(&self, key: impl IntoKey, prompt: impl Into<String>) -> Elicit<'_, T> {
@@ -67,7 +67,7 @@ impl Durable {
     ///
     /// The answer says whether the user agreed to go there, not what they did there. Put nothing
     /// secret into the URL and no access that it gives by itself; whoever opens it must be checked
-    /// to be the user who was asked. [`Durable::url_done`] tells older clients when it is over.
+    /// to be the user who was asked. [`Durable::complete_url_elicitation`] tells older clients when it is over.
     pub fn elicit_url(
         &self,
         key: impl IntoKey,
@@ -79,8 +79,8 @@ impl Durable {
 
     /// Tells a client of 2025-11-25 that what its user was sent to a URL for is done. Other
     /// revisions have no word for it, and nothing is said.
-    pub fn url_done(&self, key: impl IntoKey) {
-        self.say(Notify::UrlDone { elicitation_id: self.step_key(key) });
+    pub fn complete_url_elicitation(&self, key: impl IntoKey) {
+        self.say(Notify::UrlDone { elicitation_id: self.idempotency_key(key) });
     }
 
     /// Asks the client's model.
@@ -101,7 +101,7 @@ impl Durable {
 /// A form, as the user answered it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the three of the protocol")]
-pub enum Reply<T> {
+pub enum ElicitOutcome<T> {
     /// Filled in.
     Accepted(T),
     /// The user said no.
@@ -110,7 +110,7 @@ pub enum Reply<T> {
     Cancelled,
 }
 
-impl<T> Reply<T> {
+impl<T> ElicitOutcome<T> {
     fn accepted(self, key: &str) -> Result<T> {
         let key = key.to_owned();
         match self {
@@ -134,7 +134,7 @@ pub struct Elicit<'a, T> {
 impl<'a, T: DeserializeOwned> Elicit<'a, T> {
     /// How long the question is open. The time counts from when it is first asked, whatever runs
     /// again; a time-out of your own around the question would begin anew each time.
-    pub fn within(mut self, span: Duration) -> Self {
+    pub fn timeout(mut self, span: Duration) -> Self {
         self.question.within = Some(span);
         self
     }
@@ -144,11 +144,11 @@ impl<'a, T: DeserializeOwned> Elicit<'a, T> {
     /// # Errors
     ///
     /// A [`DurableError`].
-    pub async fn reply(mut self) -> Result<Reply<T>> {
+    pub async fn outcome(mut self) -> Result<ElicitOutcome<T>> {
         std::future::poll_fn(|task| self.poll_reply(task)).await
     }
 
-    fn poll_reply(&mut self, task: &mut Context<'_>) -> Poll<Result<Reply<T>>> {
+    fn poll_reply(&mut self, task: &mut Context<'_>) -> Poll<Result<ElicitOutcome<T>>> {
         let Self { question, prompt, schema, .. } = self;
         let schema = match schema {
             Ok(schema) => schema,
@@ -184,8 +184,8 @@ pub struct ElicitUrl<'a> {
 }
 
 impl ElicitUrl<'_> {
-    /// How long the question is open; see [`Elicit::within`].
-    pub fn within(mut self, span: Duration) -> Self {
+    /// How long the question is open; see [`Elicit::timeout`].
+    pub fn timeout(mut self, span: Duration) -> Self {
         self.question.within = Some(span);
         self
     }
@@ -195,11 +195,11 @@ impl ElicitUrl<'_> {
     /// # Errors
     ///
     /// A [`DurableError`].
-    pub async fn reply(mut self) -> Result<Reply<()>> {
+    pub async fn outcome(mut self) -> Result<ElicitOutcome<()>> {
         std::future::poll_fn(|task| self.poll_reply(task)).await
     }
 
-    fn poll_reply(&mut self, task: &mut Context<'_>) -> Poll<Result<Reply<()>>> {
+    fn poll_reply(&mut self, task: &mut Context<'_>) -> Poll<Result<ElicitOutcome<()>>> {
         let Self { question, prompt, url } = self;
         let (cx, key) = (&question.cx.cx, question.key.clone());
         let request = |_: Option<&str>| {
@@ -234,8 +234,8 @@ pub struct Sample<'a> {
 }
 
 impl Sample<'_> {
-    /// How long the question is open; see [`Elicit::within`].
-    pub fn within(mut self, span: Duration) -> Self {
+    /// How long the question is open; see [`Elicit::timeout`].
+    pub fn timeout(mut self, span: Duration) -> Self {
         self.question.within = Some(span);
         self
     }
@@ -250,7 +250,7 @@ impl Future for Sample<'_> {
         let request = |_: Option<&str>| {
             let params = params.clone();
             conversation::check_conversation(&params.messages)
-                .map_err(|reason| DurableError::Unaskable { key: key.clone(), reason })?;
+                .map_err(|reason| DurableError::InvalidInputRequest { key: key.clone(), reason })?;
             Ok(InputRequest::CreateMessage(params))
         };
         question.poll(task, request, |raw| verdict(read::<CreateMessageResult>(raw).map(Ok)))
@@ -265,8 +265,8 @@ pub struct Roots<'a> {
 }
 
 impl Roots<'_> {
-    /// How long the question is open; see [`Elicit::within`].
-    pub fn within(mut self, span: Duration) -> Self {
+    /// How long the question is open; see [`Elicit::timeout`].
+    pub fn timeout(mut self, span: Duration) -> Self {
         self.question.within = Some(span);
         self
     }

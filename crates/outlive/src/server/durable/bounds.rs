@@ -1,7 +1,7 @@
 //! How much a journal may hold: in memory, with the client, in the store.
 
-use outlive_protocol::{Call, era::Asking};
-use outlive_tasks::Bounds;
+use outlive_protocol::{Call, era::InputMode};
+use outlive_tasks::JournalLimits;
 
 use crate::server::{core::Core, tasks::Tasks};
 
@@ -13,13 +13,13 @@ const SEGMENTS: usize = 100_000;
 const SEGMENT_BYTES: usize = 1 << 20;
 
 /// What the journal of a call may hold.
-pub(super) fn bounds(core: &Core, call: &Call) -> Bounds {
-    let suspends = call.era().asking() == Asking::Suspend;
+pub(super) fn bounds(core: &Core, call: &Call) -> JournalLimits {
+    let suspends = call.era().asking() == InputMode::RoundTrip;
     // What the client is not to carry goes to the store, where there is one.
     let leaves = suspends && core.tasks.is_none();
-    Bounds {
+    JournalLimits {
         bytes: if leaves { carried(core) } else { IN_MEMORY },
-        questions: core.profile.limits.questions,
+        questions: core.profile.limits.max_open_inputs,
         leaves: leaves || (core.replays && core.tasks.is_none()),
         segments: SEGMENTS,
         segment_bytes: SEGMENT_BYTES,
@@ -28,14 +28,14 @@ pub(super) fn bounds(core: &Core, call: &Call) -> Bounds {
 
 /// How much of a journal a client carries. Sealing adds a head, and a third for Base64.
 pub(super) fn carried(core: &Core) -> usize {
-    (core.profile.limits.state_bytes / 4 * 3).saturating_sub(512)
+    (core.profile.limits.max_request_state_bytes / 4 * 3).saturating_sub(512)
 }
 
 /// The journal of a task stays with its store.
-pub(super) fn task_bounds(core: &Core) -> Bounds {
+pub(super) fn task_bounds(core: &Core) -> JournalLimits {
     let bytes = core.tasks.as_ref().map_or(IN_MEMORY, Tasks::journal_bytes);
     let (segments, segment_bytes) =
         core.tasks.as_ref().map_or((SEGMENTS, SEGMENT_BYTES), Tasks::segment_bounds);
-    let questions = core.profile.limits.questions;
-    Bounds { bytes, questions, leaves: false, segments, segment_bytes }
+    let questions = core.profile.limits.max_open_inputs;
+    JournalLimits { bytes, questions, leaves: false, segments, segment_bytes }
 }

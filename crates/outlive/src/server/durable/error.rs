@@ -2,21 +2,21 @@
 
 use std::fmt;
 
-use outlive_tasks::Misuse;
+use outlive_tasks::JournalError;
 use outlive_wire::RawJson;
 
 use crate::server::form::FormError;
 
 /// Why a step, a question or a timer has no value.
 ///
-/// Handlers meet it as an [`Error`](crate::server::Error); [`Error::durable`] shows it again.
+/// Handlers meet it as an [`Error`](crate::server::Error); [`Error::durable_error`] shows it again.
 ///
-/// [`Error::durable`]: crate::server::Error::durable
+/// [`Error::durable_error`]: crate::server::Error::durable_error
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum DurableError {
     /// The journal was used in a way that cannot work.
-    Misuse(Misuse),
+    Journal(JournalError),
     /// The user said no.
     Declined {
         /// The question.
@@ -33,7 +33,7 @@ pub enum DurableError {
         key: String,
     },
     /// The client did not ask, or failed to.
-    Refused {
+    ClientError {
         /// The question.
         key: String,
         /// The code of its error.
@@ -50,24 +50,24 @@ pub enum DurableError {
         required: RawJson,
     },
     /// The call has been asked enough.
-    GaveUp {
+    TooManyRounds {
         /// After so many rounds.
         rounds: u32,
     },
     /// The answer never fitted, however often it was asked for.
-    TooManyRounds {
+    InvalidResponse {
         /// The question.
         key: String,
     },
     /// What is recorded does not fit the type any more: the handler has changed.
-    Undecodable {
+    IncompatibleEntry {
         /// The step or question.
         key: String,
         /// Why.
         reason: String,
     },
     /// The question itself cannot be asked.
-    Unaskable {
+    InvalidInputRequest {
         /// The question.
         key: String,
         /// Why.
@@ -84,7 +84,7 @@ pub enum DurableError {
         key: String,
     },
     /// It needs a task, and this call is none and cannot become one.
-    NoTask {
+    TaskRequired {
         /// What waits for something outside.
         key: String,
     },
@@ -94,7 +94,7 @@ pub enum DurableError {
         capacity: String,
     },
     /// It needs a store, and the server has none.
-    NoStore {
+    StoreRequired {
         /// The step.
         key: String,
     },
@@ -102,18 +102,18 @@ pub enum DurableError {
 
 impl DurableError {
     pub(super) fn form(key: &str, error: &FormError) -> Self {
-        Self::Unaskable { key: key.to_owned(), reason: error.to_string() }
+        Self::InvalidInputRequest { key: key.to_owned(), reason: error.to_string() }
     }
 }
 
 impl fmt::Display for DurableError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Misuse(misuse) => misuse.fmt(f),
+            Self::Journal(misuse) => misuse.fmt(f),
             Self::Declined { key } => write!(f, "the user declined to answer `{key}`"),
             Self::Cancelled { key } => write!(f, "the user dismissed the question `{key}`"),
             Self::TimedOut { key } => write!(f, "nobody answered `{key}` in time"),
-            Self::Refused { key, code, message } => {
+            Self::ClientError { key, code, message } => {
                 write!(f, "the client did not answer `{key}`: {message} ({code})")
             }
             Self::MissingCapability { key, required } => write!(
@@ -121,15 +121,19 @@ impl fmt::Display for DurableError {
                 "the client cannot be asked `{key}`; it would have to declare {}",
                 required.get()
             ),
-            Self::GaveUp { rounds } => write!(f, "gave up after {rounds} rounds of questions"),
-            Self::TooManyRounds { key } => {
+            Self::TooManyRounds { rounds } => {
+                write!(f, "gave up after {rounds} rounds of questions")
+            }
+            Self::InvalidResponse { key } => {
                 write!(f, "`{key}` was asked too often, and no answer fitted")
             }
-            Self::Undecodable { key, reason } => write!(
+            Self::IncompatibleEntry { key, reason } => write!(
                 f,
                 "what is recorded for `{key}` does not fit its type any more: {reason}; call again from the start"
             ),
-            Self::Unaskable { key, reason } => write!(f, "`{key}` cannot be asked: {reason}"),
+            Self::InvalidInputRequest { key, reason } => {
+                write!(f, "`{key}` cannot be asked: {reason}")
+            }
             Self::Ambiguous { key } => write!(
                 f,
                 "`{key}` may be done once only, and was begun when its worker was lost; look whether it was done"
@@ -137,14 +141,14 @@ impl fmt::Display for DurableError {
             Self::TaskCancelled { key } => {
                 write!(f, "the task was cancelled before `{key}` was done")
             }
-            Self::NoTask { key } => write!(
+            Self::TaskRequired { key } => write!(
                 f,
                 "`{key}` waits for something outside, which only a task can; give the tool a task policy, and call it from a client that holds tasks"
             ),
             Self::NoCapacity { capacity } => {
                 write!(f, "the limit `{capacity}` is used up; try again later")
             }
-            Self::NoStore { key } => {
+            Self::StoreRequired { key } => {
                 write!(f, "`{key}` may be done once only, which needs a store that remembers it")
             }
         }
@@ -153,8 +157,8 @@ impl fmt::Display for DurableError {
 
 impl std::error::Error for DurableError {}
 
-impl From<Misuse> for DurableError {
-    fn from(misuse: Misuse) -> Self {
-        Self::Misuse(misuse)
+impl From<JournalError> for DurableError {
+    fn from(misuse: JournalError) -> Self {
+        Self::Journal(misuse)
     }
 }

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use outlive_tasks::{Asking, IntoKey};
+use outlive_tasks::{InputPoll, IntoKey};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{Durable, DurableError, decode_raw, millis, misuse, question::unanswered};
@@ -18,7 +18,7 @@ use crate::server::{Result, core::Core};
 impl Durable {
     /// Prepares to wait for something that is done elsewhere: by a job system, a person, another
     /// program. What it gives back has a token, for whoever is to say what came of it, with
-    /// [`Server::complete`] or by HTTP; and it is a future of what they say.
+    /// [`Server::complete_external_event`] or by HTTP; and it is a future of what they say.
     ///
     /// It waits as a question does: over crashes, for days, without a thread and after a while
     /// without memory. So it needs a task; a call that may become one does at once.
@@ -37,48 +37,51 @@ impl Durable {
     /// # render();
     /// ```
     ///
-    /// [`Server::complete`]: crate::server::Server::complete
-    pub fn external<T: DeserializeOwned>(&self, key: impl IntoKey) -> Opening<'_, T> {
-        Opening { cx: self, key: self.full(key), within: None, value: PhantomData }
+    /// [`Server::complete_external_event`]: crate::server::Server::complete_external_event
+    pub fn external_event<T: DeserializeOwned>(
+        &self,
+        key: impl IntoKey,
+    ) -> CreateExternalEvent<'_, T> {
+        CreateExternalEvent { cx: self, key: self.full(key), within: None, value: PhantomData }
     }
 }
 
-/// Work elsewhere that nobody can say anything about yet; see [`Durable::external`].
+/// Work elsewhere that nobody can say anything about yet; see [`Durable::external_event`].
 #[must_use = "nothing is waited for until it is awaited"]
-pub struct Opening<'a, T> {
+pub struct CreateExternalEvent<'a, T> {
     cx: &'a Durable,
     key: String,
     within: Option<Duration>,
     value: PhantomData<fn() -> T>,
 }
 
-impl<'a, T: DeserializeOwned + 'a> Opening<'a, T> {
+impl<'a, T: DeserializeOwned + 'a> CreateExternalEvent<'a, T> {
     /// How long it may take, from when it is first waited for, whatever runs again.
-    pub fn within(mut self, span: Duration) -> Self {
+    pub fn timeout(mut self, span: Duration) -> Self {
         self.within = Some(span);
         self
     }
 
-    async fn open(self) -> Result<External<'a, T>> {
+    async fn open(self) -> Result<ExternalEvent<'a, T>> {
         let Self { cx, key, within, .. } = self;
         cx.go_on(&key)?;
         if !poll_fn(|task| cx.durability().poll_task(task)).await {
-            return Err(DurableError::NoTask { key }.into());
+            return Err(DurableError::TaskRequired { key }.into());
         }
         let token = Token::of(cx, &key)?;
         let within = within.map(|span| (cx.now(), millis(span)));
-        let asked = cx.journal().ask_outside(cx.run(), &key, within);
+        let asked = cx.journal().open_external_event(cx.run(), &key, within);
         let (asking, ticket) = asked.map_err(misuse)?;
-        let is_open = matches!(asking, Asking::Open);
-        let external = External { cx, key, token, is_open, value: PhantomData };
+        let is_open = matches!(asking, InputPoll::Open);
+        let external = ExternalEvent { cx, key, token, is_open, value: PhantomData };
         // Whoever has the token can use it when this is written, and not before.
         poll_fn(|task| cx.journal().poll_written(ticket, task)).await.map_err(misuse)?;
         Ok(external)
     }
 }
 
-impl<'a, T: DeserializeOwned + 'a> IntoFuture for Opening<'a, T> {
-    type Output = Result<External<'a, T>>;
+impl<'a, T: DeserializeOwned + 'a> IntoFuture for CreateExternalEvent<'a, T> {
+    type Output = Result<ExternalEvent<'a, T>>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
 
     fn into_future(self) -> Self::IntoFuture {
@@ -86,9 +89,9 @@ impl<'a, T: DeserializeOwned + 'a> IntoFuture for Opening<'a, T> {
     }
 }
 
-/// Work that is done elsewhere; see [`Durable::external`].
+/// Work that is done elsewhere; see [`Durable::external_event`].
 #[must_use = "it is given up when it is dropped"]
-pub struct External<'a, T> {
+pub struct ExternalEvent<'a, T> {
     cx: &'a Durable,
     key: String,
     token: String,
@@ -97,7 +100,7 @@ pub struct External<'a, T> {
     value: PhantomData<fn() -> T>,
 }
 
-impl<T> External<'_, T> {
+impl<T> ExternalEvent<'_, T> {
     /// What whoever says what came of it has to show. Good for this alone; each run of the handler
     /// has another one, and all of them stay good.
     pub fn token(&self) -> &str {
@@ -105,7 +108,7 @@ impl<T> External<'_, T> {
     }
 }
 
-impl<T: DeserializeOwned> Future for External<'_, T> {
+impl<T: DeserializeOwned> Future for ExternalEvent<'_, T> {
     type Output = Result<T>;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Result<T>> {
@@ -118,15 +121,15 @@ impl<T: DeserializeOwned> Future for External<'_, T> {
         };
         self.is_open = false;
         Poll::Ready(match asking? {
-            Asking::Answered(raw) => decode_raw(&self.key, &raw),
-            Asking::Unanswered(why) => Err(unanswered(&self.key, why).into()),
-            Asking::Open => return Poll::Pending,
+            InputPoll::Answered(raw) => decode_raw(&self.key, &raw),
+            InputPoll::Unanswered(why) => Err(unanswered(&self.key, why).into()),
+            InputPoll::Open => return Poll::Pending,
         })
     }
 }
 
 /// Losing a `select!` gives it up; being dropped with the run does not.
-impl<T> Drop for External<'_, T> {
+impl<T> Drop for ExternalEvent<'_, T> {
     fn drop(&mut self) {
         if self.is_open {
             self.cx.journal().withdraw(&self.key);
@@ -164,13 +167,13 @@ impl Token {
     }
 }
 
-impl<T> fmt::Debug for Opening<'_, T> {
+impl<T> fmt::Debug for CreateExternalEvent<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Opening").field("key", &self.key).finish_non_exhaustive()
     }
 }
 
-impl<T> fmt::Debug for External<'_, T> {
+impl<T> fmt::Debug for ExternalEvent<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("External").field("key", &self.key).finish_non_exhaustive()
     }

@@ -14,14 +14,16 @@ use std::{
 };
 
 use outlive_protocol::{
-    Answer, Fault, InputRequired, Outcome,
-    era::{self, Asking},
+    InputRequired, MethodResult, Outcome, ProtocolError,
+    era::{self, InputMode},
 };
-use outlive_tasks::{OpenQuestion, Turned, Turns, Unanswered, poll_as};
-use outlive_wire::{ContentBlock, ElicitRequestParams, Entries, InputRequest};
+use outlive_tasks::{IdleDetector, InputFailure, OpenInputRequest, RunPoll, poll_as};
+use outlive_wire::{ContentBlock, ElicitRequestParams, InputRequest, OrderedMap};
 use pin_project_lite::pin_project;
 
-use super::{Durability, DurableError, Put, Questions, Upgrade, now, request::url_request, run_id};
+use super::{
+    Durability, DurableError, InputRequestSet, Put, Upgrade, now, request::url_request, run_id,
+};
 use crate::server::{
     Cx, Error,
     extract::{Rejection, RejectionKind},
@@ -30,10 +32,10 @@ use crate::server::{
 
 /// Makes an outcome of what a handler returns.
 pub(in crate::server) trait Ending<R>: Send + 'static {
-    fn finish(&self, cx: &Cx, returned: R) -> Result<Ended, Fault>;
+    fn finish(&self, cx: &Cx, returned: R) -> Result<Ended, ProtocolError>;
 
     /// The outcome of a call that goes no further.
-    fn give_up(&self, cx: &Cx, error: Error) -> Result<Outcome, Fault>;
+    fn give_up(&self, cx: &Cx, error: Error) -> Result<Outcome, ProtocolError>;
 
     /// What the registration says about rounds.
     fn upgrade(&self) -> &Upgrade;
@@ -43,7 +45,7 @@ pub(in crate::server) trait Ending<R>: Send + 'static {
 pub(in crate::server) enum Ended {
     Outcome(Outcome),
     /// It asks by itself, and wants to be called again.
-    Ask(Questions),
+    Ask(InputRequestSet),
 }
 
 pin_project! {
@@ -57,7 +59,7 @@ pin_project! {
         ending: E,
         #[pin]
         work: Option<H::Future>,
-        turns: Turns,
+        turns: IdleDetector,
         waiting: Vec<Waiting>,
         // What has to be done with the store before anything else: `None` comes of it if the
         // handler goes on then.
@@ -66,7 +68,7 @@ pin_project! {
 }
 
 /// Something that is done with the store, and the outcome of the call if it is the end of it.
-type Aside = Pin<Box<dyn Future<Output = Result<Option<Outcome>, Fault>> + Send>>;
+type Aside = Pin<Box<dyn Future<Output = Result<Option<Outcome>, ProtocolError>> + Send>>;
 
 /// A question that has been sent.
 struct Waiting {
@@ -96,7 +98,7 @@ where
                 handler: Arc::clone(handler),
                 ending,
                 work: Some(work),
-                turns: Turns::default(),
+                turns: IdleDetector::default(),
                 waiting: Vec::new(),
                 aside: fetch(cx),
             }),
@@ -105,35 +107,35 @@ where
     }
 
     /// Drops the run and begins another over the same journal.
-    fn begin_again(self: Pin<&mut Self>) -> Result<(), Fault> {
+    fn begin_again(self: Pin<&mut Self>) -> Result<(), ProtocolError> {
         let mut this = self.project();
         let journal = &Durability::of(this.cx).journal;
         journal.close();
         this.work.set(None);
         journal.restart();
-        *this.turns = Turns::default();
+        *this.turns = IdleDetector::default();
         match this.handler.start(this.cx) {
             Ok(work) => {
                 this.work.set(Some(work));
                 Ok(())
             }
             Err(Rejection(RejectionKind::Refused(fault))) => Err(fault),
-            Err(Rejection(RejectionKind::Arguments(error))) => Err(Fault::internal(error)),
+            Err(Rejection(RejectionKind::Arguments(error))) => Err(ProtocolError::internal(error)),
         }
     }
 
     /// Opens the questions of a handler that asks by itself.
-    fn ask(self: Pin<&mut Self>, questions: Questions) -> Result<(), Error> {
+    fn ask(self: Pin<&mut Self>, questions: InputRequestSet) -> Result<(), Error> {
         let mut this = self.project();
         this.work.set(None);
         let limits = &this.cx.core().profile.limits;
         let durability = Durability::of(this.cx);
-        if this.cx.call().era().asking() == Asking::Wait {
+        if this.cx.call().era().asking() == InputMode::Stream {
             // The rounds that are not rounds of calls are counted here.
             durability.round.fetch_add(1, Ordering::Relaxed);
         }
-        if durability.rounds() > limits.question_rounds {
-            return Err(too_many_rounds(limits.question_rounds));
+        if durability.rounds() > limits.max_rounds {
+            return Err(too_many_rounds(limits.max_rounds));
         }
         let journal = &durability.journal;
         for (key, mut request) in questions.asked {
@@ -141,7 +143,7 @@ where
                 request = url_request(this.cx, &key, params)?;
             }
             if let Some(required) = era::missing_for(this.cx.call(), &request) {
-                return Err(Fault::MissingCapability { required }.into());
+                return Err(ProtocolError::MissingCapability { required }.into());
             }
             journal.open(&key, request);
         }
@@ -152,12 +154,12 @@ where
     }
 
     /// Ends the call with what is to be asked; `None` if the store has to keep something before.
-    fn suspend(self: Pin<&mut Self>) -> Result<Option<Outcome>, Fault> {
+    fn suspend(self: Pin<&mut Self>) -> Result<Option<Outcome>, ProtocolError> {
         let mut this = self.project();
         let durability = Durability::of(this.cx);
         let journal = &durability.journal;
         if let Some(why) = journal.malformed() {
-            return Err(Fault::InvalidParams(why.into()));
+            return Err(ProtocolError::InvalidParams(why.into()));
         }
         if let Some(rehearsal) = &this.cx.core().rehearsal {
             rehearsal.ended(journal, &[]);
@@ -166,7 +168,7 @@ where
         let questions = journal.open_questions();
         journal.close();
         this.work.set(None);
-        let limit = this.cx.core().profile.limits.question_rounds;
+        let limit = this.cx.core().profile.limits.max_rounds;
         if durability.rounds() >= limit {
             let outcome = this.ending.give_up(this.cx, too_many_rounds(limit))?;
             return Ok(Some(complete(this.cx, outcome)));
@@ -174,9 +176,9 @@ where
         let (state, spill) = durability.seal(this.cx, this.ending.upgrade(), &questions)?;
         let requests = questions.into_iter().map(|question| (question.name, question.request));
         let asked = InputRequired {
-            requests: Entries(requests.collect()),
+            requests: OrderedMap(requests.collect()),
             state,
-            retry_after: shed.and_then(|shed| shed.after),
+            retry_after: shed.and_then(|shed| shed.retry_after),
         };
         let Some(spill) = spill else { return Ok(Some(Outcome::InputRequired(Box::new(asked)))) };
         let ending = spill.end(this.cx.clone(), asked);
@@ -201,7 +203,7 @@ where
             match send(this.cx, question) {
                 Ok(waiting) => this.waiting.push(waiting),
                 Err(key) => {
-                    let _ = journal.settle(&key, Err(Unanswered::TimedOut));
+                    let _ = journal.resolve(&key, Err(InputFailure::TimedOut));
                 }
             }
         }
@@ -216,21 +218,21 @@ where
                 return false;
             }
             let answer = match waiting.put.poll(task) {
-                Poll::Ready(reply) => reply.map_err(|error| Unanswered::Refused {
+                Poll::Ready(reply) => reply.map_err(|error| InputFailure::Refused {
                     code: error.code,
                     message: error.message,
                 }),
                 Poll::Pending if waiting.timer.as_mut().poll(task).is_pending() => return true,
                 Poll::Pending => {
                     waiting.put.withdraw("nobody answered in time");
-                    Err(Unanswered::TimedOut)
+                    Err(InputFailure::TimedOut)
                 }
             };
-            if journal.settle(&waiting.key, answer).is_err() {
+            if journal.resolve(&waiting.key, answer).is_err() {
                 // It is far too large to be kept; nothing of it is.
-                let _ = journal.settle(
+                let _ = journal.resolve(
                     &waiting.key,
-                    Err(Unanswered::Refused {
+                    Err(InputFailure::Refused {
                         code: outlive_wire::code::INVALID_PARAMS,
                         message: "the answer is too large".to_owned(),
                     }),
@@ -248,7 +250,7 @@ where
     H: Handler<M>,
     E: Ending<H::Output>,
 {
-    type Output = Result<Outcome, Fault>;
+    type Output = Result<Outcome, ProtocolError>;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
         loop {
@@ -260,15 +262,15 @@ where
                 }
             }
             let is_task = self.cx.call().attached::<Durability>().is_some_and(Durability::is_task);
-            let waits = self.cx.call().era().asking() == Asking::Wait;
+            let waits = self.cx.call().era().asking() == InputMode::Stream;
             let turned = self.as_mut().poll_work(task);
-            if !matches!(turned, Poll::Ready(Turned::Done(_))) && crashed(&self.cx) {
+            if !matches!(turned, Poll::Ready(RunPoll::Done(_))) && crashed(&self.cx) {
                 self.as_mut().begin_again()?;
                 continue;
             }
-            let parked = matches!(turned, Poll::Ready(Turned::Parked));
+            let parked = matches!(turned, Poll::Ready(RunPoll::Parked));
             match turned {
-                Poll::Ready(Turned::Done(returned)) => {
+                Poll::Ready(RunPoll::Done(returned)) => {
                     let this = self.as_mut().project();
                     let ended = this.ending.finish(this.cx, returned);
                     if !matches!(ended, Ok(Ended::Ask(_))) {
@@ -297,13 +299,13 @@ where
                         }
                     }
                 }
-                Poll::Ready(Turned::Parked) if !waits && !is_task => {
+                Poll::Ready(RunPoll::Parked) if !waits && !is_task => {
                     match self.as_mut().suspend()? {
                         Some(outcome) => return Poll::Ready(Ok(outcome)),
                         None => continue,
                     }
                 }
-                Poll::Ready(Turned::Parked) | Poll::Pending => {}
+                Poll::Ready(RunPoll::Parked) | Poll::Pending => {}
             }
             if is_task {
                 // Questions go to the store, and whoever runs the task brings the answers.
@@ -337,7 +339,7 @@ impl<M, H, E> Inline<M, H, E>
 where
     H: Handler<M>,
 {
-    fn poll_work(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Turned<H::Output>> {
+    fn poll_work(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<RunPoll<H::Output>> {
         let this = self.project();
         let Some(work) = this.work.as_pin_mut() else { return Poll::Pending };
         let (cx, turns) = (&*this.cx, this.turns);
@@ -371,14 +373,14 @@ fn crashed(cx: &Cx) -> bool {
 /// Whether a test has the handler run once more over its whole journal.
 fn runs_once_more(cx: &Cx, outcome: &Outcome) -> bool {
     let Some(rehearsal) = &cx.core().rehearsal else { return false };
-    let Outcome::Complete(Answer::Tool(result)) = outcome else { return false };
+    let Outcome::Complete(MethodResult::Tool(result)) = outcome else { return false };
     // What uses no journal is the same function of it, whatever it returns.
     cx.call().attached::<Durability>().is_some()
         && rehearsal.returned(serde_json::to_string(result).unwrap_or_default())
 }
 
 fn too_many_rounds(rounds: u32) -> Error {
-    DurableError::GaveUp { rounds }.into()
+    DurableError::TooManyRounds { rounds }.into()
 }
 
 /// The handler has ended: nobody wants to know any more.
@@ -388,19 +390,19 @@ fn withdraw_all(waiting: &mut Vec<Waiting>) {
 
 impl Waiting {
     /// Whether this is what the client is being asked.
-    fn asks(&self, question: &OpenQuestion) -> bool {
+    fn asks(&self, question: &OpenInputRequest) -> bool {
         serde_json::to_string(&question.request).is_ok_and(|text| text == self.words)
     }
 }
 
 /// Sends a question on the call's own stream.
-fn send(cx: &Cx, question: OpenQuestion) -> Result<Waiting, String> {
-    let OpenQuestion { key, request, due, serial, .. } = question;
+fn send(cx: &Cx, question: OpenInputRequest) -> Result<Waiting, String> {
+    let OpenInputRequest { key, request, due, serial, .. } = question;
     let words = serde_json::to_string(&request).unwrap_or_default();
     let profile = &cx.core().profile;
     let rest = match due {
         Some(due) => Duration::from_millis(due.saturating_sub(now(cx))),
-        None => profile.limits.question_timeout,
+        None => profile.limits.input_timeout,
     };
     let Some(put) = Put::send(cx.core(), cx.call(), request) else { return Err(key) };
     Ok(Waiting { key, serial, words, put, timer: profile.clock.sleep(rest) })
@@ -420,7 +422,7 @@ fn complete(cx: &Cx, mut outcome: Outcome) -> Outcome {
             "a handler did not come to what is recorded; has it changed?"
         );
     }
-    let less = durability.journal.emitted_less();
+    let less = durability.journal.missing_segments();
     if !less.is_empty() {
         tracing::warn!(
             target = %cx.call().name().unwrap_or_default(),
@@ -434,7 +436,7 @@ fn complete(cx: &Cx, mut outcome: Outcome) -> Outcome {
 
 /// Puts what was emitted before what was returned.
 pub(super) fn merge(durability: &Durability, outcome: &mut Outcome) {
-    let Outcome::Complete(Answer::Tool(result)) = outcome else { return };
+    let Outcome::Complete(MethodResult::Tool(result)) = outcome else { return };
     let segments = durability.journal.segments();
     let emitted: Vec<ContentBlock> = segments
         .iter()

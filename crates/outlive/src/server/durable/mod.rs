@@ -37,34 +37,34 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use outlive_protocol::era::Asking;
-use outlive_tasks::{Begun, Entry, IntoKey, Journal, RunId, Step, in_step};
+use outlive_protocol::era::InputMode;
+use outlive_tasks::{IntoKey, Journal, JournalEntry, RunId, Step, StepStart, in_step};
 use outlive_wire::{ContentBlock, Method, RawJson};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::to_raw_value;
 use sha2::{Digest, Sha256};
 
-pub use ask::{Elicit, ElicitUrl, Reply, Roots, Sample};
+pub use ask::{Elicit, ElicitOutcome, ElicitUrl, Roots, Sample};
 pub use error::DurableError;
 pub(super) use external::Token;
-pub use external::{External, Opening};
+pub use external::{CreateExternalEvent, ExternalEvent};
 pub(super) use inline::{Ended, Ending, Inline};
 pub(super) use put::Put;
 pub(crate) use rehearsed::Rehearsed;
 pub use retry::Retry;
-pub use round::{Next, Questions, Round};
+pub use round::{InputRequestSet, Round, RoundOutcome};
 pub(super) use salient::fingerprint;
 pub use secret::Secret;
 pub(super) use state::{Durability, open, random_id};
 pub use task::Task;
 pub(super) use task::merged;
-pub use upgrade::Resume;
+pub use upgrade::ResumePolicy;
 pub(super) use upgrade::Upgrade;
 pub(super) use used_rounds::UsedRounds;
 
 use super::{
     Cx, Error, Result,
-    extract::{Extract, Needs, Rejection},
+    extract::{Extract, HandlerRequirements, Rejection},
 };
 use crate::hex::hex;
 
@@ -116,7 +116,7 @@ impl Durable {
     /// # Errors
     ///
     /// What the step has failed with for good, or that its value is no `T`.
-    pub fn recorded<T: DeserializeOwned>(&self, key: impl IntoKey) -> Result<Option<T>> {
+    pub fn get<T: DeserializeOwned>(&self, key: impl IntoKey) -> Result<Option<T>> {
         recorded(self.journal(), &self.full(key))
     }
 
@@ -131,7 +131,7 @@ impl Durable {
     /// What the body fails with, which is not recorded unless it is [`permanent`], or a
     /// [`DurableError`].
     ///
-    /// [`step_key`]: Durable::step_key
+    /// [`step_key`]: Durable::idempotency_key
     /// [`permanent`]: Error::permanent
     pub async fn step<T, F>(&self, key: impl IntoKey, body: F) -> Result<T>
     where
@@ -141,9 +141,9 @@ impl Durable {
         let key = self.full(key);
         self.begin_step(&key).await?;
         match self.journal().begin(self.run(), &key).map_err(misuse)? {
-            Begun::Recorded(entry) => self.read_back(&key, entry).await,
-            Begun::Ambiguous => Err(DurableError::Ambiguous { key }.into()),
-            Begun::New(step) => {
+            StepStart::Recorded(entry) => self.read_back(&key, entry).await,
+            StepStart::Ambiguous => Err(DurableError::Ambiguous { key }.into()),
+            StepStart::New(step) => {
                 let returned = marked(&step, body()).await;
                 self.finish_step(step, returned).await
             }
@@ -164,9 +164,9 @@ impl Durable {
         let key = self.full(key);
         self.begin_step(&key).await?;
         let step = match self.journal().begin(self.run(), &key).map_err(misuse)? {
-            Begun::Recorded(entry) => return self.read_back(&key, entry).await,
-            Begun::Ambiguous => return Err(DurableError::Ambiguous { key }.into()),
-            Begun::New(step) => step,
+            StepStart::Recorded(entry) => return self.read_back(&key, entry).await,
+            StepStart::Ambiguous => return Err(DurableError::Ambiguous { key }.into()),
+            StepStart::New(step) => step,
         };
         let mut tried = 1;
         let returned = loop {
@@ -190,7 +190,7 @@ impl Durable {
     /// # Errors
     ///
     /// [`DurableError::Ambiguous`] if it was begun before and nobody knows how far it came;
-    /// [`DurableError::NoStore`] where the server has none. Declare the step with
+    /// [`DurableError::StoreRequired`] where the server has none. Declare the step with
     /// [`Tool::uses_step_once`], so that such a server refuses the tool when it is built.
     ///
     /// [`Tool::uses_step_once`]: super::Tool::uses_step_once
@@ -203,9 +203,9 @@ impl Durable {
         self.begin_step(&key).await?;
         let (begun, ticket) = self.journal().begin_once(self.run(), &key).map_err(misuse)?;
         let step = match begun {
-            Begun::Recorded(entry) => return self.read_back(&key, entry).await,
-            Begun::Ambiguous => return Err(DurableError::Ambiguous { key }.into()),
-            Begun::New(step) => step,
+            StepStart::Recorded(entry) => return self.read_back(&key, entry).await,
+            StepStart::Ambiguous => return Err(DurableError::Ambiguous { key }.into()),
+            StepStart::New(step) => step,
         };
         if !self.durability().is_task() {
             let (core, place) = (self.cx.core(), key_of(&self.cx, &key));
@@ -213,7 +213,7 @@ impl Durable {
                 Some(Ok(true)) => {}
                 Some(Ok(false)) => return Err(DurableError::Ambiguous { key }.into()),
                 Some(Err(error)) => return Err(error),
-                None => return Err(DurableError::NoStore { key }.into()),
+                None => return Err(DurableError::StoreRequired { key }.into()),
             }
         }
         poll_fn(|cx| self.journal().poll_written(ticket, cx)).await.map_err(misuse)?;
@@ -224,7 +224,7 @@ impl Durable {
 
     /// A key for foreign systems: the same each time this call comes to this key, and different
     /// for every other call and key.
-    pub fn step_key(&self, key: impl IntoKey) -> String {
+    pub fn idempotency_key(&self, key: impl IntoKey) -> String {
         key_of(&self.cx, &self.full(key))
     }
 
@@ -266,7 +266,7 @@ impl Durable {
         let block = to_raw_value(&block.into())?;
         self.journal().emit(self.run(), &self.scope, block).map_err(misuse)?;
         // Who emits faster than the store takes it waits here.
-        poll_fn(|cx| self.journal().poll_room(cx)).await;
+        poll_fn(|cx| self.journal().poll_capacity(cx)).await;
         self.survive().await;
         Ok(())
     }
@@ -275,13 +275,13 @@ impl Durable {
     /// takes it, which may be this one. For other calls the client is sent away with what has been
     /// recorded, and comes back at once; where that cannot be, on revisions before 2026-07-28 or too
     /// often in one call, nothing happens.
-    pub fn shed(&self) -> Shed<'_> {
-        Shed { cx: self, after: None }
+    pub fn yield_to_replica(&self) -> YieldToReplica<'_> {
+        YieldToReplica { cx: self, after: None }
     }
 
     /// What was recorded before. A task whose records cannot be read any more fails, and its handler
     /// gets no chance to make something else of it: it would do again what was done.
-    async fn read_back<T: DeserializeOwned>(&self, key: &str, entry: Entry) -> Result<T> {
+    async fn read_back<T: DeserializeOwned>(&self, key: &str, entry: JournalEntry) -> Result<T> {
         match decode(key, entry) {
             Err(error) if self.durability().is_task() && is_undecodable(&error) => {
                 self.durability().cannot_go_on(error.to_string());
@@ -300,10 +300,10 @@ impl Durable {
         let (entry, secret) = match returned {
             Ok(value) => {
                 let (raw, secret) = secret::record(|| to_raw_value(&value));
-                (Entry::Value(raw?), secret)
+                (JournalEntry::Value(raw?), secret)
             }
             Err(error) => match error.to_failure() {
-                Some(failure) => (Entry::Failed(failure), false),
+                Some(failure) => (JournalEntry::Failed(failure), false),
                 None => return Err(error),
             },
         };
@@ -364,7 +364,7 @@ fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn misuse(misuse: outlive_tasks::Misuse) -> DurableError {
+fn misuse(misuse: outlive_tasks::JournalError) -> DurableError {
     misuse.into()
 }
 
@@ -375,56 +375,57 @@ async fn marked<F: Future>(step: &Step<'_>, body: F) -> F::Output {
 }
 
 fn is_undecodable(error: &Error) -> bool {
-    matches!(error.durable(), Some(DurableError::Undecodable { .. }))
+    matches!(error.durable_error(), Some(DurableError::IncompatibleEntry { .. }))
 }
 
 /// What stands in a journal under a key, whoever asks.
 pub(super) fn recorded<T: DeserializeOwned>(journal: &Journal, key: &str) -> Result<Option<T>> {
-    match journal.look_up(key) {
+    match journal.get(key) {
         None => Ok(None),
-        Some(Entry::Answer(raw)) => decode_raw(key, &raw).map(Some),
+        Some(JournalEntry::Answer(raw)) => decode_raw(key, &raw).map(Some),
         Some(entry) => decode(key, entry).map(Some),
     }
 }
 
 /// The value that is recorded, or the failure.
-fn decode<T: DeserializeOwned>(key: &str, entry: Entry) -> Result<T> {
+fn decode<T: DeserializeOwned>(key: &str, entry: JournalEntry) -> Result<T> {
     match entry {
-        Entry::Value(raw) | Entry::Secret(raw) => decode_raw(key, &raw),
-        Entry::Failed(failure) => Err(Error::from_failure(failure)),
-        _ => Err(misuse(outlive_tasks::Misuse::OtherKind(key.to_owned())).into()),
+        JournalEntry::Value(raw) | JournalEntry::Secret(raw) => decode_raw(key, &raw),
+        JournalEntry::Failed(failure) => Err(Error::from_failure(failure)),
+        _ => Err(misuse(outlive_tasks::JournalError::KindMismatch(key.to_owned())).into()),
     }
 }
 
 fn decode_raw<T: DeserializeOwned>(key: &str, raw: &RawJson) -> Result<T> {
     serde_json::from_str(raw.get()).map_err(|error| {
-        DurableError::Undecodable { key: key.to_owned(), reason: error.to_string() }.into()
+        DurableError::IncompatibleEntry { key: key.to_owned(), reason: error.to_string() }.into()
     })
 }
 
-/// Sends the client away, to come back to another replica; see [`Durable::shed`].
+/// Sends the client away, to come back to another replica; see [`Durable::yield_to_replica`].
 #[must_use = "nothing happens until it is awaited"]
 #[derive(Debug)]
-pub struct Shed<'a> {
+pub struct YieldToReplica<'a> {
     cx: &'a Durable,
     after: Option<Duration>,
 }
 
-impl Shed<'_> {
+impl YieldToReplica<'_> {
     /// Asks the client to wait before it comes back.
-    pub fn after(mut self, pause: Duration) -> Self {
+    pub fn retry_after(mut self, pause: Duration) -> Self {
         self.after = Some(pause);
         self
     }
 }
 
-impl Future for Shed<'_> {
+impl Future for YieldToReplica<'_> {
     type Output = Result<()>;
 
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {
         let cx = self.cx;
         // A task waits in the store, whatever its client speaks, for whoever comes first.
-        let stays = cx.call().era().asking() == Asking::Wait || !cx.durability().may_shed(&cx.cx);
+        let stays =
+            cx.call().era().asking() == InputMode::Stream || !cx.durability().may_shed(&cx.cx);
         if stays && !cx.durability().is_task() {
             return Poll::Ready(Ok(()));
         }
@@ -449,7 +450,7 @@ impl Extract for Durable {
         Ok(Self { cx: cx.clone(), scope: String::new(), shielded: false })
     }
 
-    fn describe(needs: &mut Needs) {
+    fn requirements(needs: &mut HandlerRequirements) {
         needs.durable = true;
     }
 }

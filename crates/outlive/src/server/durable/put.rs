@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{Call, Notify, Pending, Reply, Session};
+use outlive_protocol::{Call, ClientReply, Notify, PendingRequest, Session};
 use outlive_wire::{ElicitRequestParams, ErrorObject, InputRequest, Method, RawJson, code};
 use serde::Deserialize;
 use serde_json::value::to_raw_value;
@@ -39,13 +39,13 @@ pub(in crate::server) struct Put {
 
 enum Stage {
     /// Waits for the answer, or for a task.
-    Asked(Pending),
+    Asked(PendingRequest),
     /// Lets some time pass before it asks.
     Pausing(Pin<Box<dyn Future<Output = ()> + Send>>),
     /// Waits to be told how far the task is.
-    Looking(Pending),
+    Looking(PendingRequest),
     /// Waits for what came of it.
-    Fetching(Pending),
+    Fetching(PendingRequest),
 }
 
 /// A client's task, as much of it as matters.
@@ -86,11 +86,11 @@ impl Put {
     }
 
     fn say(&self, notify: Notify) {
-        self.call.port().say(notify, self.core.profile.limits.queued_notifications);
+        self.call.port().send(notify, self.core.profile.limits.max_queued_notifications);
     }
 
     /// Waits for the answer. Ready once.
-    pub(in crate::server) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Reply> {
+    pub(in crate::server) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<ClientReply> {
         loop {
             let next = match &mut self.stage {
                 Stage::Asked(pending) => match ready!(pending.poll_reply(cx)) {
@@ -144,7 +144,7 @@ impl Put {
         }
     }
 
-    fn ask_of_task(&self, method: Method) -> Pending {
+    fn ask_of_task(&self, method: Method) -> PendingRequest {
         let pending = self.core.ask_in(&self.session);
         let task = self.task.clone().unwrap_or_default();
         self.say(Notify::AskTask { id: pending.id(), method, task });

@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::era::{self, Asking as Way};
-use outlive_tasks::{Asking, IntoKey, Unanswered};
+use outlive_protocol::era::{self, InputMode as Way};
+use outlive_tasks::{InputFailure, InputPoll, IntoKey};
 use outlive_wire::InputRequest;
 use serde_json::value::RawValue;
 
@@ -68,9 +68,9 @@ impl<'a> Question<'a> {
                 return Poll::Pending;
             }
             let answer = match asking {
-                Ok(Asking::Open) => continue,
-                Ok(Asking::Answered(answer)) => answer,
-                Ok(Asking::Unanswered(why)) => {
+                Ok(InputPoll::Open) => continue,
+                Ok(InputPoll::Answered(answer)) => answer,
+                Ok(InputPoll::Unanswered(why)) => {
                     self.stage = Stage::Settled;
                     return Poll::Ready(Err(unanswered(&self.key, why).into()));
                 }
@@ -86,7 +86,7 @@ impl<'a> Question<'a> {
         }
     }
 
-    fn ask(&mut self, request: InputRequest) -> Result<Asking> {
+    fn ask(&mut self, request: InputRequest) -> Result<InputPoll> {
         let cx = self.cx;
         let missing = era::missing_for(cx.call(), &request);
         let within = self.within.map(|span| (cx.now(), millis(span)));
@@ -94,7 +94,7 @@ impl<'a> Question<'a> {
         self.stage = Stage::Open;
         match (&asking, missing) {
             // What has been answered needs no capability any more.
-            (Asking::Open, Some(required)) => {
+            (InputPoll::Open, Some(required)) => {
                 cx.journal().withdraw(&self.key);
                 Err(DurableError::MissingCapability { key: self.key.clone(), required }.into())
             }
@@ -117,10 +117,10 @@ impl<'a> Question<'a> {
                     Ok(request) => request,
                     Err(error) => return Some(Err(error)),
                 };
-                let times = cx.journal().ask_again(&self.key, request);
-                if times > cx.core().profile.limits.question_rounds {
+                let times = cx.journal().reissue(&self.key, request);
+                if times > cx.core().profile.limits.max_rounds {
                     cx.journal().withdraw(&self.key);
-                    return Some(Err(DurableError::TooManyRounds { key: key() }.into()));
+                    return Some(Err(DurableError::InvalidResponse { key: key() }.into()));
                 }
                 self.stage = Stage::Open;
                 None
@@ -134,12 +134,12 @@ impl<'a> Question<'a> {
             }
             // What was asked for has been checked to be an answer: it is one to another question, of
             // an earlier version of the handler.
-            Verdict::Never(why) if cx.call().era().asking() == Way::Suspend => {
+            Verdict::Never(why) if cx.call().era().asking() == Way::RoundTrip => {
                 self.judged(Verdict::Again(why), request)
             }
             Verdict::Never(why) => {
                 let code = outlive_wire::code::INVALID_PARAMS;
-                Some(Err(DurableError::Refused { key: key(), code, message: why }.into()))
+                Some(Err(DurableError::ClientError { key: key(), code, message: why }.into()))
             }
         }
     }
@@ -154,10 +154,10 @@ impl Drop for Question<'_> {
     }
 }
 
-pub(super) fn unanswered(key: &str, why: Unanswered) -> DurableError {
+pub(super) fn unanswered(key: &str, why: InputFailure) -> DurableError {
     let key = key.to_owned();
     match why {
-        Unanswered::Refused { code, message } => DurableError::Refused { key, code, message },
+        InputFailure::Refused { code, message } => DurableError::ClientError { key, code, message },
         _ => DurableError::TimedOut { key },
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use outlive_tasks::{Crash, Journal};
+use outlive_tasks::{CrashPoint, Journal};
 
 /// Watches the journals of a server under test, one call at a time.
 #[derive(Debug, Default)]
@@ -10,7 +10,7 @@ pub(crate) struct Rehearsed(Mutex<Plan>);
 
 #[derive(Debug, Default)]
 struct Plan {
-    crash: Option<Crash>,
+    crash: Option<CrashPoint>,
     /// Records in the rounds that have ended.
     recorded: usize,
     unused: Vec<String>,
@@ -27,7 +27,7 @@ struct Plan {
 impl Rehearsed {
     /// Prepares the next call. With `replays` its handler runs once more over its journal when it has
     /// returned, and must return the same.
-    pub(crate) fn plan(&self, crash: Option<Crash>, replays: bool) {
+    pub(crate) fn plan(&self, crash: Option<CrashPoint>, replays: bool) {
         *self.lock() = Plan { crash, replays, ..Plan::default() };
     }
 
@@ -70,10 +70,10 @@ impl Rehearsed {
         let plan = self.lock();
         let crash = match &plan.crash {
             // Each round counts its own records; what earlier ones have recorded counts too.
-            Some(Crash::AfterRecords(count)) if *count > plan.recorded => {
-                Some(Crash::AfterRecords(count - plan.recorded))
+            Some(CrashPoint::AfterRecords(count)) if *count > plan.recorded => {
+                Some(CrashPoint::AfterRecords(count - plan.recorded))
             }
-            Some(Crash::After(key)) if !plan.happened => Some(Crash::After(key.clone())),
+            Some(CrashPoint::After(key)) if !plan.happened => Some(CrashPoint::After(key.clone())),
             _ => None,
         };
         if let Some(crash) = crash {
@@ -94,7 +94,7 @@ impl Rehearsed {
             plan.recorded += journal.recorded();
         }
         plan.unused = unused.to_vec();
-        plan.keys = journal.keep().entries.into_keys().collect();
+        plan.keys = journal.snapshot().entries.into_keys().collect();
     }
 
     fn lock(&self) -> MutexGuard<'_, Plan> {

@@ -1,6 +1,6 @@
 //! Questions as the protocol has them, and answers as it has those.
 
-use outlive_protocol::era::Asking as Way;
+use outlive_protocol::era::InputMode as Way;
 use outlive_wire::{
     ElicitAction, ElicitRequestFormParams, ElicitRequestParams, ElicitRequestURLParams,
     ElicitResult, FormMode, InputRequest, ListRootsResult, RequestedSchema, Root,
@@ -8,20 +8,20 @@ use outlive_wire::{
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::{DurableError, Reply};
+use super::{DurableError, ElicitOutcome};
 use crate::server::{Cx, form};
 
 /// What a client answers to a form or a URL.
 pub(super) fn read_elicit<T>(
     raw: &RawValue,
     accept: impl FnOnce(Option<&RawValue>) -> std::result::Result<T, String>,
-) -> std::result::Result<std::result::Result<Reply<T>, String>, String> {
+) -> std::result::Result<std::result::Result<ElicitOutcome<T>, String>, String> {
     let result: ElicitResult =
         serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
     Ok(match result.action {
-        ElicitAction::Accept => accept(result.content.as_deref()).map(Reply::Accepted),
-        ElicitAction::Decline => Ok(Reply::Declined),
-        _ => Ok(Reply::Cancelled),
+        ElicitAction::Accept => accept(result.content.as_deref()).map(ElicitOutcome::Accepted),
+        ElicitAction::Decline => Ok(ElicitOutcome::Declined),
+        _ => Ok(ElicitOutcome::Cancelled),
     })
 }
 
@@ -48,10 +48,11 @@ pub(super) fn url_request(
     let odd = |char: char| char.is_whitespace() || char.is_control();
     if rest.is_none_or(|(_, rest)| rest.is_empty() || rest.starts_with('/') || rest.contains(odd)) {
         let reason = format!("`{}` is no URL; write one such as https://example.com", params.url);
-        return Err(DurableError::Unaskable { key: key.to_owned(), reason });
+        return Err(DurableError::InvalidInputRequest { key: key.to_owned(), reason });
     }
     // 2025-11-25 wants an id, and no other revision knows it.
-    params.elicitation_id = (cx.call().era().asking() == Way::Wait).then(|| super::key_of(cx, key));
+    params.elicitation_id =
+        (cx.call().era().asking() == Way::Stream).then(|| super::key_of(cx, key));
     Ok(InputRequest::Elicit(ElicitRequestParams::Url(params)))
 }
 

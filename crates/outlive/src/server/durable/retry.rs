@@ -12,7 +12,7 @@ pub struct Retry {
 
 impl Retry {
     /// So many tries in all, at least one; the first pause is 100 ms, the longest 10 s.
-    pub fn times(attempts: u32) -> Self {
+    pub fn attempts(attempts: u32) -> Self {
         Self {
             attempts: attempts.max(1),
             first: Duration::from_millis(100),
@@ -22,14 +22,14 @@ impl Retry {
 
     /// How long the first pause is. Each later one is twice as long.
     #[must_use]
-    pub fn first_pause(mut self, pause: Duration) -> Self {
+    pub fn initial_backoff(mut self, pause: Duration) -> Self {
         self.first = pause;
         self
     }
 
     /// How long a pause may become.
     #[must_use]
-    pub fn longest_pause(mut self, pause: Duration) -> Self {
+    pub fn max_backoff(mut self, pause: Duration) -> Self {
         self.longest = pause;
         self
     }
@@ -49,9 +49,9 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_the_longest() {
-        let retry = Retry::times(9).first_pause(Duration::from_secs(1));
+        let retry = Retry::attempts(9).initial_backoff(Duration::from_secs(1));
         let seconds = |tried| retry.pause(tried).as_secs();
         assert_eq!([1, 2, 3, 4, 5, 99].map(seconds), [1, 2, 4, 8, 10, 10]);
-        assert_eq!(Retry::times(0).attempts, 1);
+        assert_eq!(Retry::attempts(0).attempts, 1);
     }
 }

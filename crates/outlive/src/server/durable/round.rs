@@ -4,7 +4,7 @@
 
 use std::{fmt, sync::Arc};
 
-use outlive_tasks::{Asking, IntoKey, Unanswered};
+use outlive_tasks::{InputFailure, InputPoll, IntoKey};
 use outlive_wire::{
     CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitRequestURLParams,
     InputRequest, RawJson, Root,
@@ -13,51 +13,51 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
-    Durability, DurableError, Reply, misuse,
+    Durability, DurableError, ElicitOutcome, misuse,
     request::{form_request, read, read_elicit, read_form, read_roots},
 };
 use crate::server::{
     Cx, Form, Result,
-    extract::{Extract, Needs, Rejection},
+    extract::{Extract, HandlerRequirements, Rejection},
     form,
 };
 
 /// What a handler of the explicit style returns: its result, or questions first.
 ///
 /// ```
-/// use outlive::{Form, server::{Next, Questions, Reply, Result, Round}, tool};
+/// use outlive::{Form, server::{RoundOutcome, InputRequestSet, ElicitOutcome, Result, Round}, tool};
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema, Form)]
 /// struct Seat { window: bool }
 ///
 /// #[tool]
-/// async fn book(#[extract] round: Round, flight: String) -> Result<Next<String>> {
+/// async fn book(#[extract] round: Round, flight: String) -> Result<RoundOutcome<String>> {
 ///     match round.form::<Seat>("seat")? {
-///         None => Ok(Next::Ask(Questions::new().form::<Seat>("seat", "Which seat?")?)),
-///         Some(Reply::Accepted(seat)) => Ok(Next::Done(format!("{flight}, window: {}", seat.window))),
-///         Some(_) => Ok(Next::Done("not booked".into())),
+///         None => Ok(RoundOutcome::Ask(InputRequestSet::new().form::<Seat>("seat", "Which seat?")?)),
+///         Some(ElicitOutcome::Accepted(seat)) => Ok(RoundOutcome::Done(format!("{flight}, window: {}", seat.window))),
+///         Some(_) => Ok(RoundOutcome::Done("not booked".into())),
 ///     }
 /// }
 /// # book();
 /// ```
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "there is no third thing")]
-pub enum Next<T> {
+pub enum RoundOutcome<T> {
     /// The result.
     Done(T),
     /// Questions; the handler is called again with the answers.
-    Ask(Questions),
+    Ask(InputRequestSet),
 }
 
 /// Questions to the client, and what to remember until they are answered.
 #[derive(Debug, Default)]
 #[must_use]
-pub struct Questions {
+pub struct InputRequestSet {
     pub(super) asked: Vec<(String, InputRequest)>,
     pub(super) state: Option<RawJson>,
 }
 
-impl Questions {
+impl InputRequestSet {
     /// None yet.
     pub fn new() -> Self {
         Self::default()
@@ -134,7 +134,7 @@ impl<S> Round<S> {
     /// # Errors
     ///
     /// When the answer is none that the protocol knows, or the client refused to ask.
-    pub fn form<T: Form>(&self, key: impl IntoKey) -> Result<Option<Reply<T>>> {
+    pub fn form<T: Form>(&self, key: impl IntoKey) -> Result<Option<ElicitOutcome<T>>> {
         let schema = form::schema_of::<T>()?;
         let Some((key, raw)) = self.answer(key)? else { return Ok(None) };
         let read = read_elicit(&raw, |content| read_form(&schema, content));
@@ -146,7 +146,7 @@ impl<S> Round<S> {
     /// # Errors
     ///
     /// As [`Round::form`].
-    pub fn url(&self, key: impl IntoKey) -> Result<Option<Reply<()>>> {
+    pub fn url(&self, key: impl IntoKey) -> Result<Option<ElicitOutcome<()>>> {
         let Some((key, raw)) = self.answer(key)? else { return Ok(None) };
         Ok(malformed(&key, read_elicit(&raw, |_| Ok(())))?.ok())
     }
@@ -174,12 +174,12 @@ impl<S> Round<S> {
     fn answer(&self, key: impl IntoKey) -> Result<Option<(String, Box<RawValue>)>> {
         let key = key.into_key().into_string();
         match Durability::of(&self.cx).journal.read_answer(&key).map_err(misuse)? {
-            Asking::Answered(raw) => Ok(Some((key, raw))),
-            Asking::Open => Ok(None),
-            Asking::Unanswered(Unanswered::Refused { code, message }) => {
-                Err(DurableError::Refused { key, code, message }.into())
+            InputPoll::Answered(raw) => Ok(Some((key, raw))),
+            InputPoll::Open => Ok(None),
+            InputPoll::Unanswered(InputFailure::Refused { code, message }) => {
+                Err(DurableError::ClientError { key, code, message }.into())
             }
-            Asking::Unanswered(_) => Err(DurableError::TimedOut { key }.into()),
+            InputPoll::Unanswered(_) => Err(DurableError::TimedOut { key }.into()),
         }
     }
 }
@@ -203,7 +203,7 @@ impl<S: DeserializeOwned + Send + Sync + 'static> Extract for Round<S> {
         Ok(Self { cx: cx.clone(), state: state.map(Arc::new) })
     }
 
-    fn describe(needs: &mut Needs) {
+    fn requirements(needs: &mut HandlerRequirements) {
         needs.durable = true;
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlive_protocol::{Call, Fault};
+use outlive_protocol::{Call, ProtocolError};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -27,7 +27,11 @@ impl Context {
 }
 
 /// Everything that has to be the same when the client comes back.
-pub(super) fn context(core: &Core, call: &Call, salient: &Salient) -> Result<Context, Fault> {
+pub(super) fn context(
+    core: &Core,
+    call: &Call,
+    salient: &Salient,
+) -> Result<Context, ProtocolError> {
     // A resource is meant by its URI, everything else by its name.
     let target = call.name().or_else(|_| call.uri())?;
     Ok(Context {
@@ -44,15 +48,15 @@ pub(in crate::server) fn fingerprint(
     core: &Core,
     call: &Call,
     salient: &Salient,
-) -> Result<String, Fault> {
+) -> Result<String, ProtocolError> {
     let context = context(core, call, salient)?;
     Ok([&context.method, &context.target, &context.digest].map(String::as_str).join(" "))
 }
 
 /// A hash of the arguments that does not depend on how they are written.
-fn digest(arguments: &str, salient: &Salient) -> Result<String, Fault> {
+fn digest(arguments: &str, salient: &Salient) -> Result<String, ProtocolError> {
     let mut value: Value = serde_json::from_str(arguments)
-        .map_err(|error| Fault::invalid_params(format!("`params.arguments`: {error}")))?;
+        .map_err(|error| ProtocolError::invalid_params(format!("`params.arguments`: {error}")))?;
     if let (Some(salient), Value::Object(members)) = (salient, &mut value) {
         members.retain(|name, _| salient.contains(name));
     }

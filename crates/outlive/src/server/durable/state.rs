@@ -11,8 +11,8 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{Call, Fault};
-use outlive_tasks::{Entry, Journal, OpenQuestion, Restored};
+use outlive_protocol::{Call, ProtocolError};
+use outlive_tasks::{Journal, JournalEntry, JournalSnapshot, OpenInputRequest};
 use outlive_wire::{CreateMessageResult, ElicitResult, InputRequest, RawJson};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -21,7 +21,7 @@ use super::{
     super::{
         Cx,
         core::{Core, caller_key},
-        tasks::Unfinished,
+        tasks::CleanupReason,
     },
     bounds::{bounds, carried, task_bounds},
     millis, now, request, salient,
@@ -54,7 +54,7 @@ pub(in crate::server) struct Durability {
     /// Whether the engine has asked the task to stop. A client that leaves asks nothing of a task.
     task_cancelled: AtomicBool,
     /// Why the task ended before its work did, for what is done after it.
-    unfinished: Option<Unfinished>,
+    unfinished: Option<CleanupReason>,
     /// Why the run of a task cannot go on: what it has recorded does not decode.
     unreadable: OnceLock<String>,
     /// The name of the round that the client has presented.
@@ -102,7 +102,7 @@ struct Sealed {
     #[serde(rename = "k", default, skip_serializing_if = "Vec::is_empty")]
     kinds: Vec<Kind>,
     #[serde(rename = "l")]
-    journal: Restored,
+    journal: JournalSnapshot,
     /// Where the store has the rest of the journal.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     spilled: Option<String>,
@@ -177,17 +177,17 @@ impl Durability {
     pub(in crate::server) fn of_task(
         core: &Core,
         id: &str,
-        mut journal: Restored,
+        mut journal: JournalSnapshot,
         upgrade: &Upgrade,
     ) -> Self {
         let call_id = match journal.entries.remove(CALL) {
-            Some(Entry::State(raw)) => serde_json::from_str(raw.get()).ok(),
+            Some(JournalEntry::State(raw)) => serde_json::from_str(raw.get()).ok(),
             _ => None,
         };
         let mark = upgrade.resume(&mut journal);
-        let durability = Self::new(Journal::restored(task_bounds(core), journal));
+        let durability = Self::new(Journal::from_snapshot(task_bounds(core), journal));
         if let Some((key, note)) = mark {
-            durability.journal.write_down(key, note);
+            durability.journal.put_marker(key, note);
         }
         durability.in_task.store(true, Ordering::Release);
         *durability.lock_task_id() = Some(id.to_owned());
@@ -202,9 +202,9 @@ impl Durability {
     pub(in crate::server) fn after_task(
         core: &Core,
         id: &str,
-        journal: Restored,
+        journal: JournalSnapshot,
         upgrade: &Upgrade,
-        why: Unfinished,
+        why: CleanupReason,
     ) -> Self {
         Self { unfinished: Some(why), ..Self::of_task(core, id, journal, upgrade) }
     }
@@ -212,7 +212,7 @@ impl Durability {
     /// What the task has recorded cannot be read any more: its run ends here, and not as the
     /// handler wants.
     pub(super) fn cannot_go_on(&self, why: String) {
-        self.journal.keep_for_a_look();
+        self.journal.quarantine();
         // The first is what it fails with.
         let _: Result<(), String> = self.unreadable.set(why);
     }
@@ -223,16 +223,16 @@ impl Durability {
     }
 
     /// Why the task ended before its work did, if it has.
-    pub(in crate::server) fn unfinished(&self) -> Option<Unfinished> {
+    pub(in crate::server) fn unfinished(&self) -> Option<CleanupReason> {
         self.unfinished
     }
 
     /// Everything so far, for a task to begin with; the call's id travels with it, so that keys
     /// for foreign systems stay what they are.
-    pub(in crate::server) fn keep(&self) -> Restored {
-        let mut journal = self.journal.keep();
+    pub(in crate::server) fn keep(&self) -> JournalSnapshot {
+        let mut journal = self.journal.snapshot();
         if let Ok(id) = to_raw_value(self.call_id()) {
-            journal.entries.insert(CALL.to_owned(), Entry::State(id));
+            journal.entries.insert(CALL.to_owned(), JournalEntry::State(id));
         }
         journal
     }
@@ -290,7 +290,7 @@ impl Durability {
 
     /// Whether the call may be sent away once more.
     pub(super) fn may_shed(&self, cx: &Cx) -> bool {
-        self.sheds < cx.core().profile.limits.sheds
+        self.sheds < cx.core().profile.limits.max_yields
     }
 
     /// Where the store has what is missing of the journal.
@@ -299,10 +299,10 @@ impl Durability {
     }
 
     /// Takes back what the store had of the journal.
-    pub(super) fn refill(&self, journal: Restored) {
+    pub(super) fn refill(&self, journal: JournalSnapshot) {
         let Some(Spilled { revision, upgrade, .. }) = self.lock_spilled().take() else { return };
         self.has_spilled.store(true, Ordering::Release);
-        self.journal.refill(migrated(journal, revision.as_deref(), &upgrade));
+        self.journal.merge(migrated(journal, revision.as_deref(), &upgrade));
     }
 
     fn lock_spilled(&self) -> MutexGuard<'_, Option<Spilled>> {
@@ -314,16 +314,17 @@ impl Durability {
         &self,
         cx: &Cx,
         upgrade: &Upgrade,
-        questions: &[OpenQuestion],
-    ) -> Result<(String, Option<Spill>), Fault> {
+        questions: &[OpenInputRequest],
+    ) -> Result<(String, Option<Spill>), ProtocolError> {
         let (core, call) = (cx.core(), cx.call());
         let issued = now(cx);
-        let random = || random_id().ok_or_else(|| Fault::internal("no random bytes for a state"));
+        let random =
+            || random_id().ok_or_else(|| ProtocolError::internal("no random bytes for a state"));
         let call_id = match self.call_id.get() {
             Some(id) => id.clone(),
             None => random()?,
         };
-        let mut journal = self.journal.keep();
+        let mut journal = self.journal.snapshot();
         let spills = core.tasks.is_some()
             && (self.has_spilled.load(Ordering::Acquire)
                 || self.journal.holds_secrets()
@@ -331,7 +332,7 @@ impl Durability {
         let spill = match spills {
             true => Some(
                 Spill::of(&mut journal)
-                    .ok_or_else(|| Fault::internal("no random bytes for a journal"))?,
+                    .ok_or_else(|| ProtocolError::internal("no random bytes for a journal"))?,
             ),
             false => None,
         };
@@ -341,41 +342,47 @@ impl Durability {
             round: self.rounds() + 1,
             jti: random()?,
             issued,
-            expires: issued.saturating_add(millis(core.profile.limits.state_ttl)),
+            expires: issued.saturating_add(millis(core.profile.limits.request_state_ttl)),
             revision: upgrade.revision.clone(),
             sheds: self.sheds + u32::from(questions.is_empty()),
             kinds: questions.iter().map(|question| Kind::of(&question.request)).collect(),
             journal,
             spilled: spill.as_ref().map(|spill| spill.place.clone()),
         };
-        let content = serde_json::to_vec(&sealed).map_err(Fault::internal)?;
+        let content = serde_json::to_vec(&sealed).map_err(ProtocolError::internal)?;
         let context = salient::context(core, call, &upgrade.salient)?;
         let state = core
             .profile
             .seal
             .seal(&content, &context.parts())
-            .ok_or_else(|| Fault::internal("no random bytes for a state"))?;
+            .ok_or_else(|| ProtocolError::internal("no random bytes for a state"))?;
         Ok((state, spill))
     }
 }
 
 /// Reads what a call brings along from an earlier round. A call that brings nothing is a first
 /// round and costs nothing here.
-pub(in crate::server) fn open(core: &Core, call: &Call, upgrade: &Upgrade) -> Result<(), Fault> {
+pub(in crate::server) fn open(
+    core: &Core,
+    call: &Call,
+    upgrade: &Upgrade,
+) -> Result<(), ProtocolError> {
     if call.request_state().is_none() && call.input_responses().is_none() {
         return Ok(());
     }
     let given: BTreeMap<String, RawJson> = match call.input_responses() {
         None => BTreeMap::new(),
         Some(text) => serde_json::from_str(text).map_err(|error| {
-            Fault::invalid_params(format!("`params.inputResponses` must be an object: {error}"))
+            ProtocolError::invalid_params(format!(
+                "`params.inputResponses` must be an object: {error}"
+            ))
         })?,
     };
     let now = core.profile.clock.wall().duration_since(std::time::UNIX_EPOCH).map_or(0, millis);
     let Some(state) = call.request_state() else {
         let durability = Durability::new(Journal::new(bounds(core, call)));
         rehearse(core, &durability.journal);
-        durability.journal.give(None, given, now);
+        durability.journal.apply_responses(None, given, now);
         call.attachment(|| durability);
         return Ok(());
     };
@@ -383,10 +390,10 @@ pub(in crate::server) fn open(core: &Core, call: &Call, upgrade: &Upgrade) -> Re
         Some(sealed) => sealed,
         None => {
             slow_down(core, call)?;
-            return Err(Fault::UnusableState);
+            return Err(ProtocolError::InvalidRequestState);
         }
     };
-    let asked = sealed.journal.asked.clone();
+    let asked = sealed.journal.input_requests.clone();
     let answered = check_answers(&sealed, &given)?;
     if !asked.is_empty() && !answered {
         // Nothing of what was asked is there: it will be asked again, and again.
@@ -398,7 +405,7 @@ pub(in crate::server) fn open(core: &Core, call: &Call, upgrade: &Upgrade) -> Re
         || journal
             .entries
             .values()
-            .any(|entry| matches!(entry, Entry::Value(_) | Entry::Secret(_)));
+            .any(|entry| matches!(entry, JournalEntry::Value(_) | JournalEntry::Secret(_)));
     let spilled = spilled.map(|place| Spilled {
         place,
         revision: revision.clone(),
@@ -412,10 +419,10 @@ pub(in crate::server) fn open(core: &Core, call: &Call, upgrade: &Upgrade) -> Re
         jti: Some(jti),
         has_effects: has_step || upgrade.single_use,
         spilled: Mutex::new(spilled),
-        ..Durability::new(Journal::restored(bounds(core, call), journal))
+        ..Durability::new(Journal::from_snapshot(bounds(core, call), journal))
     };
     rehearse(core, &durability.journal);
-    durability.journal.give(Some(&asked), given, now);
+    durability.journal.apply_responses(Some(&asked), given, now);
     call.attachment(|| durability);
     Ok(())
 }
@@ -439,13 +446,16 @@ fn unseal(core: &Core, call: &Call, upgrade: &Upgrade, state: &str, now: u64) ->
 }
 
 /// Whether any of the questions is answered; what cannot be an answer refuses the call.
-fn check_answers(sealed: &Sealed, given: &BTreeMap<String, RawJson>) -> Result<bool, Fault> {
+fn check_answers(
+    sealed: &Sealed,
+    given: &BTreeMap<String, RawJson>,
+) -> Result<bool, ProtocolError> {
     let mut answered = false;
-    for (key, kind) in sealed.journal.asked.iter().zip(&sealed.kinds) {
+    for (key, kind) in sealed.journal.input_requests.iter().zip(&sealed.kinds) {
         let name = sealed.journal.name(key);
         let Some(raw) = given.get(&name) else { continue };
         kind.check(raw).map_err(|why| {
-            Fault::invalid_params(format!("`params.inputResponses`: `{name}`: {why}"))
+            ProtocolError::invalid_params(format!("`params.inputResponses`: `{name}`: {why}"))
         })?;
         answered = true;
     }
@@ -453,11 +463,11 @@ fn check_answers(sealed: &Sealed, given: &BTreeMap<String, RawJson>) -> Result<b
 }
 
 /// Counts a caller who makes us do the same again, and refuses one who does it too often.
-fn slow_down(core: &Core, call: &Call) -> Result<(), Fault> {
+fn slow_down(core: &Core, call: &Call) -> Result<(), ProtocolError> {
     let now = core.profile.clock.now();
     match core.in_vain.enter(&caller_key(call), now) {
         Ok(_) => Ok(()),
-        Err(busy) => Err(Fault::OverLimit {
+        Err(busy) => Err(ProtocolError::OverLimit {
             limit: "rate_limit_rounds_in_vain".into(),
             retry_after: busy.retry_after,
         }),

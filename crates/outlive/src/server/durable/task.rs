@@ -9,7 +9,7 @@ use serde_json::value::to_raw_value;
 use super::{Durability, inline, misuse};
 use crate::server::{
     Cx, Error, Result,
-    extract::{Extract, Needs, Rejection},
+    extract::{Extract, HandlerRequirements, Rejection},
 };
 
 /// The context of a handler that adds to its result while it works, and is not run again.
@@ -51,7 +51,7 @@ impl Task {
         let journal = &Durability::of(&self.cx).journal;
         journal.emit_anywhere(block).map_err(misuse)?;
         // Who emits faster than the store takes it waits here.
-        poll_fn(|cx| journal.poll_room(cx)).await;
+        poll_fn(|cx| journal.poll_capacity(cx)).await;
         Ok(())
     }
 }
@@ -77,7 +77,7 @@ impl Extract for Task {
         Ok(Self { cx: cx.clone() })
     }
 
-    fn describe(needs: &mut Needs) {
+    fn requirements(needs: &mut HandlerRequirements) {
         needs.emits = true;
     }
 }

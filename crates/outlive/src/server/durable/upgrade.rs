@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use outlive_tasks::{Entry, Restored};
+use outlive_tasks::{JournalEntry, JournalSnapshot};
 use outlive_wire::RawJson;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::{RawValue, to_raw_value};
@@ -23,17 +23,17 @@ pub(in crate::server) struct Upgrade {
     pub(in crate::server) migrate: Option<Migrate>,
     pub(in crate::server) salient: Salient,
     pub(in crate::server) single_use: bool,
-    pub(in crate::server) resume: Resume,
+    pub(in crate::server) resume: ResumePolicy,
 }
 
 /// Which revisions of its handler may go on with a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "there is no third way")]
-pub enum Resume {
+pub enum ResumePolicy {
     /// Any: what it asks for and finds is read back, what it does not find is done.
     #[default]
     AnyRevision,
-    /// The one that has begun it, and one that can [`migrate`](crate::server::Tool::migrate) what
+    /// The one that has begun it, and one that can [`migrate`](crate::server::Tool::migrate_journal) what
     /// another has recorded. Under any other the task fails.
     SameRevision,
 }
@@ -45,13 +45,13 @@ impl Upgrade {
         migrate: None,
         salient: None,
         single_use: false,
-        resume: Resume::AnyRevision,
+        resume: ResumePolicy::AnyRevision,
     };
 
     /// Writes down who begins a task.
-    pub(in crate::server) fn sign(&self, journal: &mut Restored) {
+    pub(in crate::server) fn sign(&self, journal: &mut JournalSnapshot) {
         let revision = self.revision.as_ref().and_then(|revision| to_raw_value(revision).ok());
-        journal.entries.extend(revision.map(|raw| (REVISION.to_owned(), Entry::State(raw))));
+        journal.entries.extend(revision.map(|raw| (REVISION.to_owned(), JournalEntry::State(raw))));
     }
 
     /// Whether this revision may go on with a task.
@@ -59,10 +59,10 @@ impl Upgrade {
     /// # Errors
     ///
     /// Why not.
-    pub(in crate::server) fn may_resume(&self, journal: &Restored) -> Result<(), String> {
+    pub(in crate::server) fn may_resume(&self, journal: &JournalSnapshot) -> Result<(), String> {
         let signed = Signed::read(&journal.entries);
         let (last, now) = (signed.last(), self.revision.as_deref());
-        if self.resume == Resume::AnyRevision || self.migrate.is_some() || last == now {
+        if self.resume == ResumePolicy::AnyRevision || self.migrate.is_some() || last == now {
             return Ok(());
         }
         let [last, now] = [last, now].map(|revision| revision.unwrap_or("without a name"));
@@ -74,7 +74,7 @@ impl Upgrade {
 
     /// Brings the journal of a task up to date. Returns what is to be written down before more is
     /// recorded: that it is this revision's from now on.
-    pub(super) fn resume(&self, journal: &mut Restored) -> Option<(String, RawJson)> {
+    pub(super) fn resume(&self, journal: &mut JournalSnapshot) -> Option<(String, RawJson)> {
         let signed = Signed::read(&journal.entries);
         journal.entries.retain(|key, _| !key.starts_with(REVISION));
         let is_new = signed.last() != self.revision.as_deref() && !journal.entries.is_empty();
@@ -96,7 +96,11 @@ impl Upgrade {
 }
 
 /// Brings what another revision has recorded up to date.
-pub(super) fn migrated(mut journal: Restored, from: Option<&str>, upgrade: &Upgrade) -> Restored {
+pub(super) fn migrated(
+    mut journal: JournalSnapshot,
+    from: Option<&str>,
+    upgrade: &Upgrade,
+) -> JournalSnapshot {
     let Some(migrate) = &upgrade.migrate else { return journal };
     if from == upgrade.revision.as_deref() {
         return journal;
@@ -107,8 +111,11 @@ pub(super) fn migrated(mut journal: Restored, from: Option<&str>, upgrade: &Upgr
     journal
 }
 
-fn change(migrate: &Migrate, from: Option<&str>, key: &str, entry: &mut Entry) {
-    if let Entry::Value(raw) | Entry::Secret(raw) | Entry::Answer(raw) | Entry::State(raw) = entry
+fn change(migrate: &Migrate, from: Option<&str>, key: &str, entry: &mut JournalEntry) {
+    if let JournalEntry::Value(raw)
+    | JournalEntry::Secret(raw)
+    | JournalEntry::Answer(raw)
+    | JournalEntry::State(raw) = entry
         && let Some(changed) = migrate(from.unwrap_or_default(), key, raw)
     {
         *raw = changed;
@@ -135,10 +142,13 @@ struct Signed {
 }
 
 impl Signed {
-    fn read(entries: &BTreeMap<String, Entry>) -> Self {
-        fn state<T: DeserializeOwned>(entries: &BTreeMap<String, Entry>, key: &str) -> Option<T> {
+    fn read(entries: &BTreeMap<String, JournalEntry>) -> Self {
+        fn state<T: DeserializeOwned>(
+            entries: &BTreeMap<String, JournalEntry>,
+            key: &str,
+        ) -> Option<T> {
             match entries.get(key)? {
-                Entry::State(raw) => serde_json::from_str(raw.get()).ok(),
+                JournalEntry::State(raw) => serde_json::from_str(raw.get()).ok(),
                 _ => None,
             }
         }

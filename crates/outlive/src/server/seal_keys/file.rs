@@ -46,7 +46,7 @@ fn parse(path: &Path, text: &[u8]) -> Result<SealKeys, SealKeysError> {
         };
         keys = Some(match keys {
             None => SealKeys::new(key),
-            Some(keys) => keys.and_previous(key),
+            Some(keys) => keys.with_previous(key),
         });
     }
     keys.ok_or_else(|| SealKeysError::NoKey { path: path.to_owned() })

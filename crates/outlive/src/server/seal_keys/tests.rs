@@ -216,7 +216,7 @@ fn a_users_file_is_in_the_state_folder() {
 
 #[test]
 fn debug_shows_no_key() {
-    let keys = SealKeys::new([0x5E; 32]).and_previous([0x5F; 32]);
+    let keys = SealKeys::new([0x5E; 32]).with_previous([0x5F; 32]);
     assert_eq!(format!("{keys:?}"), "SealKeys(1 previous)");
     assert_ne!(all(&SealKeys::random().unwrap()), all(&SealKeys::random().unwrap()));
 }

@@ -7,8 +7,8 @@
 use std::{sync::Arc, time::Duration};
 
 use outlive_protocol::{
-    Answer, Call, Fault, Keeping, Outcome, Principal, Profile, Session, SessionKeeper,
-    StoredSession, Stray, Unavailable, Work,
+    Call, CallFuture, MethodResult, MisroutedReply, Outcome, Principal, Profile, ProtocolError,
+    Session, SessionStore, SessionStoreError, SessionStoreFuture, StoredSession,
 };
 use outlive_tasks::store::{Charge, Store, StoreError};
 use serde_json::value::{RawValue, to_raw_value};
@@ -57,8 +57,8 @@ impl SessionNotes {
         Self { store: Arc::clone(store), profile: Arc::clone(profile), max_bytes, replies }
     }
 
-    async fn read(&self, id: &str) -> Result<Option<StoredSession>, Unavailable> {
-        let note = self.store.kept(&place(id)).await.map_err(Unavailable::new)?;
+    async fn read(&self, id: &str) -> Result<Option<StoredSession>, SessionStoreError> {
+        let note = self.store.kept(&place(id)).await.map_err(SessionStoreError::new)?;
         let read = note.map(|note| serde_json::from_str(note.get())).transpose();
         Ok(read.unwrap_or_else(|error| {
             // As good as none: its client will open another.
@@ -70,10 +70,10 @@ impl SessionNotes {
     /// Writes a session's note; `false` if the session has been ended meanwhile. It counts in the
     /// bytes of its caller. Only a new one can be too much: what a session remembers has a limit of
     /// its own.
-    async fn write(&self, session: &Session, is_new: bool) -> Result<bool, Unavailable> {
+    async fn write(&self, session: &Session, is_new: bool) -> Result<bool, SessionStoreError> {
         let Some(name) = session.portable() else { return Ok(true) };
-        let stored = StoredSession::of(session).map_err(Unavailable::new)?;
-        let note = to_raw_value(&stored).map_err(Unavailable::new)?;
+        let stored = StoredSession::of(session).map_err(SessionStoreError::new)?;
+        let note = to_raw_value(&stored).map_err(SessionStoreError::new)?;
         let place = place(&name.id);
         let (mut charge, limit) = self.max_bytes.charge(session.principal());
         if !is_new {
@@ -81,38 +81,38 @@ impl SessionNotes {
         }
         let written = self.store.replace(&place, note, name.ttl, Some(&charge)).await;
         written.map_err(|error| match error {
-            StoreError::OverBytes => Unavailable::over_limit(limit, error),
-            error => Unavailable::new(error),
+            StoreError::OverBytes => SessionStoreError::over_limit(limit, error),
+            error => SessionStoreError::new(error),
         })?;
         // Whoever ends a session says so first and forgets the note then. Either that is seen here,
         // or the note is forgotten after it was written.
-        match self.store.kept(&grave(&name.id)).await.map_err(Unavailable::new)? {
+        match self.store.kept(&grave(&name.id)).await.map_err(SessionStoreError::new)? {
             None => Ok(true),
             Some(_) => {
-                self.store.forget(&place).await.map_err(Unavailable::new)?;
+                self.store.forget(&place).await.map_err(SessionStoreError::new)?;
                 Ok(false)
             }
         }
     }
 }
 
-impl SessionKeeper for SessionNotes {
-    fn keep<'a>(&'a self, session: &'a Session) -> Keeping<'a, ()> {
+impl SessionStore for SessionNotes {
+    fn insert<'a>(&'a self, session: &'a Session) -> SessionStoreFuture<'a, ()> {
         Box::pin(async move { self.write(session, true).await.map(drop) })
     }
 
-    fn recall<'a>(
+    fn load<'a>(
         &'a self,
         id: &'a str,
         principal: &'a Principal,
-    ) -> Keeping<'a, Option<Arc<Session>>> {
+    ) -> SessionStoreFuture<'a, Option<Arc<Session>>> {
         Box::pin(async move {
             let stored = self.read(id).await?;
             Ok(stored.and_then(|stored| stored.restore(principal, &self.profile)))
         })
     }
 
-    fn confirm<'a>(&'a self, session: &'a Session, refresh: bool) -> Keeping<'a, bool> {
+    fn refresh<'a>(&'a self, session: &'a Session, refresh: bool) -> SessionStoreFuture<'a, bool> {
         Box::pin(async move {
             let Some(name) = session.portable() else { return Ok(true) };
             let stored = self.read(&name.id).await?;
@@ -125,19 +125,19 @@ impl SessionKeeper for SessionNotes {
         })
     }
 
-    fn forget<'a>(&'a self, session: &'a Session) -> Keeping<'a, ()> {
+    fn delete<'a>(&'a self, session: &'a Session) -> SessionStoreFuture<'a, ()> {
         Box::pin(async move {
             let Some(name) = session.portable() else { return Ok(()) };
             let ended = RawValue::NULL.to_owned();
             self.store
                 .replace(&grave(&name.id), ended, ENDED, None)
                 .await
-                .map_err(Unavailable::new)?;
-            self.store.forget(&place(&name.id)).await.map_err(Unavailable::new)
+                .map_err(SessionStoreError::new)?;
+            self.store.forget(&place(&name.id)).await.map_err(SessionStoreError::new)
         })
     }
 
-    fn post(&self, stray: Stray) -> Keeping<'_, ()> {
+    fn forward_reply(&self, stray: MisroutedReply) -> SessionStoreFuture<'_, ()> {
         Box::pin(self.replies.post(stray))
     }
 }
@@ -147,8 +147,8 @@ impl SessionKeeper for SessionNotes {
 pub(in crate::server) fn remembered(
     core: &Arc<Core>,
     call: Arc<Call>,
-    change: impl FnOnce(&Core, &Call) -> Result<Answer, Fault> + Send + 'static,
-) -> Work {
+    change: impl FnOnce(&Core, &Call) -> Result<MethodResult, ProtocolError> + Send + 'static,
+) -> CallFuture {
     let shared = call.session().is_some_and(|session| session.portable().is_some());
     if !shared || core.session_notes().is_none() {
         let answer = change(core, &call).map(Outcome::Complete);
@@ -171,7 +171,7 @@ pub(in crate::server) fn remembered(
 /// Brings a session and its note up to date. If that cannot be done now, it is when the session is
 /// next confirmed.
 async fn tell(notes: &SessionNotes, session: &Session) {
-    if let Err(error) = notes.confirm(session, false).await {
+    if let Err(error) = notes.refresh(session, false).await {
         tracing::warn!(%error, "other replicas do not know yet what a session was told");
     }
 }

@@ -9,7 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use outlive_protocol::{Clock, Pending, Reply, Session, Stray, Unavailable};
+use outlive_protocol::{
+    ClientReply, Clock, MisroutedReply, PendingRequest, Session, SessionStoreError,
+};
 use outlive_tasks::store::{Store, StoreError};
 use outlive_wire::{ErrorObject, RawJson};
 use serde::{Deserialize, Serialize};
@@ -81,8 +83,8 @@ impl Replies {
     }
 
     /// Keeps an answer for the replica that waits for it.
-    pub(super) async fn post(&self, stray: Stray) -> Result<(), Unavailable> {
-        let Stray { session: asked, id, reply } = stray;
+    pub(super) async fn post(&self, stray: MisroutedReply) -> Result<(), SessionStoreError> {
+        let MisroutedReply { session: asked, id, reply } = stray;
         let Some(name) = asked.portable() else { return Ok(()) };
         if !asked.may_have_asked(id) {
             // No replica has asked for it: as good as an answer that comes too late.
@@ -93,22 +95,25 @@ impl Replies {
         // A caller with a name has its share however many sessions it has.
         let caller = if principal.is_anonymous() { &session } else { principal.key() };
         let _permit = self.posts.enter(caller, now).map_err(|Busy { .. }| {
-            Unavailable::over_limit("AT_ONCE", "the client responds to more than it was asked")
+            SessionStoreError::over_limit(
+                "AT_ONCE",
+                "the client responds to more than it was asked",
+            )
         })?;
         let kept = match reply {
             Ok(result) => Kept::Result(result),
             Err(error) => Kept::Error(error),
         };
-        let note = to_raw_value(&kept).map_err(Unavailable::new)?;
+        let note = to_raw_value(&kept).map_err(SessionStoreError::new)?;
         if note.get().len() > MAX_BYTES {
-            return Err(Unavailable::over_limit("MAX_BYTES", "the response is too large"));
+            return Err(SessionStoreError::over_limit("MAX_BYTES", "the response is too large"));
         }
         let (charge, limit) = self.max_bytes.charge(principal);
         // The first answer counts, as it does where it was asked.
         let before = self.store.keep(&place(&session, id), note, KEPT, Some(&charge)).await;
         before.map(drop).map_err(|error| match error {
-            StoreError::OverBytes => Unavailable::over_limit(limit, error),
-            error => Unavailable::new(error),
+            StoreError::OverBytes => SessionStoreError::over_limit(limit, error),
+            error => SessionStoreError::new(error),
         })
     }
 
@@ -127,7 +132,7 @@ impl Replies {
 
 impl Core {
     /// Opens a request to the client of a session. Its answer may come to any replica.
-    pub(in crate::server) fn ask_in(&self, session: &Arc<Session>) -> Pending {
+    pub(in crate::server) fn ask_in(&self, session: &Arc<Session>) -> PendingRequest {
         let pending = session.asked().open();
         if let Some(notes) = self.session_notes() {
             notes.replies.watch(session);
@@ -200,7 +205,7 @@ async fn find(sessions: &[Arc<Session>], store: &dyn Store) -> Result<(), StoreE
         for id in session.asked().waiting() {
             let place = place(&digest, id);
             let Some(note) = store.kept(&place).await? else { continue };
-            let reply: Reply = match serde_json::from_str(note.get()) {
+            let reply: ClientReply = match serde_json::from_str(note.get()) {
                 Ok(Kept::Result(result)) => Ok(result),
                 Ok(Kept::Error(error)) => Err(error),
                 Err(error) => Err(ErrorObject {

@@ -5,7 +5,7 @@
 
 use std::{future::ready, sync::Arc};
 
-use outlive_protocol::{Answer, Call, Fault, Outcome, Work};
+use outlive_protocol::{Call, CallFuture, MethodResult, Outcome, ProtocolError};
 use outlive_wire::{CacheHints, RawJson};
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
@@ -80,30 +80,40 @@ pub(in crate::server) fn resources(catalog: &Arc<Catalog>) -> Vec<Resource> {
 
 fn method(
     catalog: &Arc<Catalog>,
-    answer: fn(&Catalog, &Core, &Call, &Params) -> Result<RawJson, Fault>,
+    answer: fn(&Catalog, &Core, &Call, &Params) -> Result<RawJson, ProtocolError>,
 ) -> CustomMethod {
     let catalog = Arc::clone(catalog);
-    Box::new(move |core, call| -> Work {
+    Box::new(move |core, call| -> CallFuture {
         let params = serde_json::from_str(call.params()).map_err(|error| {
-            Fault::invalid_params(format!(
+            ProtocolError::invalid_params(format!(
                 "`params.uri` and `params.cursor` must be strings: {error}"
             ))
         });
         let answered = params.and_then(|params| answer(&catalog, core, &call, &params));
-        Box::pin(ready(answered.map(|raw| Outcome::Complete(Answer::Raw(raw)))))
+        Box::pin(ready(answered.map(|raw| Outcome::Complete(MethodResult::Raw(raw)))))
     })
 }
 
-fn listed(catalog: &Catalog, core: &Core, call: &Call, params: &Params) -> Result<RawJson, Fault> {
+fn listed(
+    catalog: &Catalog,
+    core: &Core,
+    call: &Call,
+    params: &Params,
+) -> Result<RawJson, ProtocolError> {
     let (skip, count) = place(core, call, params.cursor.as_deref())?;
     let (skills, is_more) = catalog.page(skip, count);
     let next_cursor = next(core, call, is_more, skip, count)?;
     written(&Listed { skills, next_cursor, cache: core.cache })
 }
 
-fn got(catalog: &Catalog, core: &Core, _: &Call, params: &Params) -> Result<RawJson, Fault> {
+fn got(
+    catalog: &Catalog,
+    core: &Core,
+    _: &Call,
+    params: &Params,
+) -> Result<RawJson, ProtocolError> {
     let uri = uri(params)?;
-    let unknown = || Fault::invalid_params(format!("no skill is served at {}", shown(uri)));
+    let unknown = || ProtocolError::invalid_params(format!("no skill is served at {}", shown(uri)));
     let skill = catalog.entry(uri).ok_or_else(unknown)?;
     written(&Got { skill, cache: core.cache })
 }
@@ -113,21 +123,22 @@ fn directory(
     core: &Core,
     call: &Call,
     params: &Params,
-) -> Result<RawJson, Fault> {
+) -> Result<RawJson, ProtocolError> {
     let uri = uri(params)?;
     let (skip, count) = place(core, call, params.cursor.as_deref())?;
-    let none = || Fault::invalid_params(format!("{} is not a directory resource", shown(uri)));
+    let none =
+        || ProtocolError::invalid_params(format!("{} is not a directory resource", shown(uri)));
     let (resources, is_more) = catalog.children(uri, skip, count).ok_or_else(none)?;
     let next_cursor = next(core, call, is_more, skip, count)?;
     written(&Directory { resources, next_cursor, cache: core.cache })
 }
 
-fn uri(params: &Params) -> Result<&str, Fault> {
-    params.uri.as_deref().ok_or_else(|| Fault::invalid_params("`params.uri` is missing"))
+fn uri(params: &Params) -> Result<&str, ProtocolError> {
+    params.uri.as_deref().ok_or_else(|| ProtocolError::invalid_params("`params.uri` is missing"))
 }
 
 /// How many items a page leaves out, and how many it has at most.
-fn place(core: &Core, call: &Call, cursor: Option<&str>) -> Result<(usize, usize), Fault> {
+fn place(core: &Core, call: &Call, cursor: Option<&str>) -> Result<(usize, usize), ProtocolError> {
     let skip = list::open_cursor(core, call, cursor)?.unwrap_or(0);
     let count = core.profile.limits.page_size.max(1);
     Ok((usize::try_from(skip).unwrap_or(usize::MAX), count))
@@ -139,13 +150,13 @@ fn next(
     is_more: bool,
     skip: usize,
     count: usize,
-) -> Result<Option<String>, Fault> {
+) -> Result<Option<String>, ProtocolError> {
     let after = skip.saturating_add(count) as u64;
     is_more.then(|| list::seal_cursor(core, call, after)).transpose()
 }
 
-fn written(result: &impl Serialize) -> Result<RawJson, Fault> {
-    to_raw_value(result).map_err(Fault::internal)
+fn written(result: &impl Serialize) -> Result<RawJson, ProtocolError> {
+    to_raw_value(result).map_err(ProtocolError::internal)
 }
 
 fn shown(uri: &str) -> String {

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{Call, Fault, Principal};
+use outlive_protocol::{Call, Principal, ProtocolError};
 use outlive_tasks::{
     engine::Allowance,
     store::{Charge, Store, StoreError},
@@ -38,7 +38,7 @@ impl Fullness {
             let (mut before, mut interval) = (None, LOOK_EVERY);
             while weak.strong_count() > 0 {
                 // A store that does not answer is refused for that.
-                if let (Ok(census), Some(full)) = (store.census().await, weak.upgrade()) {
+                if let (Ok(census), Some(full)) = (store.stats().await, weak.upgrade()) {
                     let is_full = census.bytes >= max_bytes;
                     if is_full && !full.swap(is_full, Ordering::Relaxed) {
                         let bytes = census.bytes;
@@ -92,13 +92,13 @@ impl Tasks {
     }
 
     /// Returns the error for a caller whose bytes, or the bytes of all callers, are used up.
-    pub(super) fn over_bytes(&self, principal: &Principal) -> Fault {
+    pub(super) fn over_bytes(&self, principal: &Principal) -> ProtocolError {
         let limit = self.allowance(principal.key()).limit;
-        Fault::OverLimit { limit: limit.into(), retry_after: RETRY }
+        ProtocolError::OverLimit { limit: limit.into(), retry_after: RETRY }
     }
 
     /// What a caller hears of what its store has refused.
-    pub(super) fn refused(&self, call: &Call, error: &StoreError) -> Fault {
+    pub(super) fn refused(&self, call: &Call, error: &StoreError) -> ProtocolError {
         match error {
             StoreError::OverBytes => self.over_bytes(call.principal()),
             _ => unavailable(error),

@@ -2,14 +2,14 @@
 
 use std::{fmt, future::ready, sync::Arc};
 
-use outlive_protocol::Fault;
-use outlive_tasks::{IntoKey, engine::CleaningUp, store::TaskOutcome};
+use outlive_protocol::ProtocolError;
+use outlive_tasks::{IntoKey, engine::CleanupFuture, store::TaskOutcome};
 use serde::de::DeserializeOwned;
 
 use crate::server::{
     Cx, Error, Result,
     durable::{Durability, key_of, recorded},
-    extract::{Extract, Needs, Rejection, RejectionKind},
+    extract::{Extract, HandlerRequirements, Rejection, RejectionKind},
     handler::Handler,
 };
 
@@ -19,7 +19,7 @@ use crate::server::{
 /// arguments are those of any handler: [`Args`](crate::server::Args) are the task's own.
 ///
 /// ```
-/// use outlive::{server::{CleanUp, Durable, Result}, tool};
+/// use outlive::{server::{Cleanup, Durable, Result}, tool};
 /// # async fn build(_: &str) -> std::io::Result<String> { Ok(String::new()) }
 /// # async fn delete(_: &str) -> std::io::Result<()> { Ok(()) }
 ///
@@ -32,7 +32,7 @@ use crate::server::{
 /// }
 ///
 /// /// Leaves no image behind that nobody will deploy.
-/// async fn tidy(task: CleanUp) -> Result<()> {
+/// async fn tidy(task: Cleanup) -> Result<()> {
 ///     if let Some(image) = task.recorded::<String>("build")? {
 ///         delete(&image).await?;
 ///     }
@@ -43,23 +43,23 @@ use crate::server::{
 /// # drop(tool);
 /// ```
 #[derive(Clone)]
-pub struct CleanUp {
+pub struct Cleanup {
     cx: Cx,
-    why: Unfinished,
+    why: CleanupReason,
     scope: String,
 }
 
 /// Why a task ended before its work did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Unfinished {
+pub enum CleanupReason {
     /// Its caller has cancelled it, or has left before it could be told of it.
     Cancelled,
     /// Its time was over.
     Expired,
 }
 
-impl Unfinished {
+impl CleanupReason {
     pub(in crate::server) fn of(outcome: &TaskOutcome) -> Option<Self> {
         match outcome {
             TaskOutcome::Cancelled => Some(Self::Cancelled),
@@ -69,9 +69,9 @@ impl Unfinished {
     }
 }
 
-impl CleanUp {
+impl Cleanup {
     /// Why the task ended before its work did.
-    pub fn why(&self) -> Unfinished {
+    pub fn reason(&self) -> CleanupReason {
         self.why
     }
 
@@ -81,13 +81,13 @@ impl CleanUp {
     /// # Errors
     ///
     /// What the step has failed with for good, or that its value is no `T`.
-    pub fn recorded<T: DeserializeOwned>(&self, key: impl IntoKey) -> Result<Option<T>> {
+    pub fn get<T: DeserializeOwned>(&self, key: impl IntoKey) -> Result<Option<T>> {
         recorded(&Durability::of(&self.cx).journal, &self.full(key))
     }
 
-    /// The key that [`Durable::step_key`](crate::server::Durable::step_key) gave the task for
+    /// The key that [`Durable::idempotency_key`](crate::server::Durable::idempotency_key) gave the task for
     /// foreign systems.
-    pub fn step_key(&self, key: impl IntoKey) -> String {
+    pub fn idempotency_key(&self, key: impl IntoKey) -> String {
         key_of(&self.cx, &self.full(key))
     }
 
@@ -108,17 +108,19 @@ impl CleanUp {
     }
 }
 
-impl Extract for CleanUp {
+impl Extract for Cleanup {
     fn extract(cx: &Cx) -> Result<Self, Rejection> {
         let durability = cx.call().attached::<Durability>();
         let why = durability.and_then(Durability::unfinished).ok_or_else(|| {
-            Fault::internal("`CleanUp` is for what is given to `Tool::clean_up`, and nothing else")
+            ProtocolError::internal(
+                "`CleanUp` is for what is given to `Tool::clean_up`, and nothing else",
+            )
         })?;
         Ok(Self { cx: cx.clone(), why, scope: String::new() })
     }
 }
 
-impl fmt::Debug for CleanUp {
+impl fmt::Debug for Cleanup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CleanUp").field("call", self.cx.call()).field("why", &self.why).finish()
     }
@@ -129,7 +131,7 @@ impl fmt::Debug for CleanUp {
     message = "a clean-up returns nothing, not `{Self}`",
     note = "make it return `()` or `Result<()>`"
 )]
-pub trait IntoCleanedUp {
+pub trait IntoCleanupResult {
     /// Whether it failed.
     ///
     /// # Errors
@@ -138,13 +140,13 @@ pub trait IntoCleanedUp {
     fn into_cleaned_up(self) -> Result<()>;
 }
 
-impl IntoCleanedUp for () {
+impl IntoCleanupResult for () {
     fn into_cleaned_up(self) -> Result<()> {
         Ok(())
     }
 }
 
-impl<E: Into<Error>> IntoCleanedUp for Result<(), E> {
+impl<E: Into<Error>> IntoCleanupResult for Result<(), E> {
     fn into_cleaned_up(self) -> Result<()> {
         self.map_err(Into::into)
     }
@@ -152,18 +154,18 @@ impl<E: Into<Error>> IntoCleanedUp for Result<(), E> {
 
 /// A clean-up whose types have been forgotten.
 pub(in crate::server) struct Hook {
-    start: Box<dyn Fn(&Cx) -> CleaningUp + Send + Sync>,
-    pub(in crate::server) needs: Needs,
+    start: Box<dyn Fn(&Cx) -> CleanupFuture + Send + Sync>,
+    pub(in crate::server) needs: HandlerRequirements,
 }
 
 impl Hook {
     pub(in crate::server) fn new<M: 'static, H>(handler: H) -> Self
     where
         H: Handler<M>,
-        H::Output: IntoCleanedUp,
+        H::Output: IntoCleanupResult,
     {
         let handler = Arc::new(handler);
-        let start = move |cx: &Cx| -> CleaningUp {
+        let start = move |cx: &Cx| -> CleanupFuture {
             match handler.start(cx) {
                 Ok(work) => Box::pin(async move {
                     work.await.into_cleaned_up().map_err(|error| error.to_string())
@@ -177,7 +179,7 @@ impl Hook {
         Self { start: Box::new(start), needs: H::needs() }
     }
 
-    pub(in crate::server) fn start(&self, cx: &Cx) -> CleaningUp {
+    pub(in crate::server) fn start(&self, cx: &Cx) -> CleanupFuture {
         (self.start)(cx)
     }
 }

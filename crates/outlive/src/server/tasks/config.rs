@@ -29,11 +29,11 @@ pub enum TaskPolicy {
 impl TaskPolicy {
     /// How long a caller waits if nothing else is said: two seconds. Most calls are done by then, and
     /// a person who looks on has not given up yet.
-    pub const AFTER: Duration = Duration::from_secs(2);
+    pub const DEFAULT_AFTER: Duration = Duration::from_secs(2);
 
-    /// [`TaskPolicy::Auto`] after [`TaskPolicy::AFTER`]; what `#[tool(task = "auto")]` stands for.
+    /// [`TaskPolicy::Auto`] after [`TaskPolicy::DEFAULT_AFTER`]; what `#[tool(task = "auto")]` stands for.
     pub const fn auto() -> Self {
-        Self::Auto { after: Self::AFTER }
+        Self::Auto { after: Self::DEFAULT_AFTER }
     }
 }
 
@@ -42,7 +42,7 @@ impl TaskPolicy {
 #[expect(clippy::exhaustive_enums, reason = "there is no third way")]
 pub enum OnCrash {
     /// Its handler runs again, from the top. What has been recorded is not done again.
-    RunAgain,
+    Rerun,
     /// It fails, and says that its worker was lost.
     Fail,
 }
@@ -78,7 +78,7 @@ pub struct TaskConfig {
 pub enum ResponseMode {
     /// With the result, if it is there at once.
     Immediate,
-    /// With the content of a tool that is [`incremental`](crate::server::Tool::incremental), in
+    /// With the content of a tool that is [`incremental`](crate::server::Tool::streams_content), in
     /// several responses, as it grows.
     Streaming,
 }
@@ -111,17 +111,17 @@ impl TaskConfig {
     }
 
     /// Keeps tasks where a URL says: `sqlite:path/to/file`, or `postgres://user@host/database` for
-    /// several replicas. `memory:` is [`TaskConfig::volatile`] by name.
+    /// several replicas. `memory:` is [`TaskConfig::in_memory`] by name.
     ///
     /// # Errors
     ///
     /// When the store cannot be opened; the message says what to do.
-    pub async fn at(url: &str) -> Result<Self, StoreError> {
+    pub async fn open(url: &str) -> Result<Self, StoreError> {
         Ok(Self::new(outlive_tasks::store::open(url).await?))
     }
 
     /// Keeps tasks in memory: they are lost with the process.
-    pub fn volatile() -> Self {
+    pub fn in_memory() -> Self {
         Self::new(Arc::new(MemoryStore::new()))
     }
 
@@ -182,7 +182,7 @@ impl TaskConfig {
     /// How many tasks that have not ended each caller may have; a thousand by default. Callers
     /// without a name are told apart by address, by each process for itself.
     #[must_use]
-    pub fn max_per_caller(mut self, tasks: usize) -> Self {
+    pub fn max_tasks_per_caller(mut self, tasks: usize) -> Self {
         self.quota = tasks;
         self
     }
@@ -195,7 +195,7 @@ impl TaskConfig {
     /// How many tasks that have not ended all callers without a name may have together; ten
     /// thousand by default.
     #[must_use]
-    pub fn max_anonymous(mut self, tasks: usize) -> Self {
+    pub fn max_anonymous_tasks(mut self, tasks: usize) -> Self {
         self.anonymous = tasks;
         self
     }
@@ -268,7 +268,7 @@ impl TaskConfig {
     /// Whether a result that is there at once is kept as a task that has ended, for
     /// `tasks/result` to give again; not by default.
     #[must_use]
-    pub fn track_immediate(mut self, track: bool) -> Self {
+    pub fn store_immediate_results(mut self, track: bool) -> Self {
         self.track_immediate = track;
         self
     }
@@ -276,7 +276,7 @@ impl TaskConfig {
     /// Whether clients of 2026-07-28 can read what a task emits while it runs, by the extension
     /// `dev.outlive/task-partials`; not by default. Nobody is told who does not declare it.
     #[must_use]
-    pub fn partials(mut self, shared: bool) -> Self {
+    pub fn partial_results(mut self, shared: bool) -> Self {
         self.partials = shared;
         self
     }

@@ -7,8 +7,8 @@ use std::{
     task::Poll,
 };
 
-use outlive_protocol::{Call, Fault};
-use outlive_tasks::store::{Answerer, TaskId, View};
+use outlive_protocol::{Call, ProtocolError};
+use outlive_tasks::store::{InputSource, TaskId, TaskRecord};
 use outlive_wire::{ElicitRequestParams, InputRequest, Meta, RawJson};
 
 use super::{TaskProgress, Tasks, methods::check};
@@ -83,24 +83,24 @@ pub(super) async fn take(
     id: &TaskId,
     name: String,
     answer: RawJson,
-) -> Result<(), Fault> {
+) -> Result<(), ProtocolError> {
     let (store, principal) = (tasks.engine().store(), call.principal().key());
     let (answers, max_bytes) = (vec![(name, answer)], tasks.allowance(principal).max_bytes);
-    let taken = store.answer(principal, id, Answerer::Client, answers, max_bytes).await;
+    let taken = store.respond(principal, id, InputSource::Client, answers, max_bytes).await;
     let taken = taken.map_err(|error| tasks.refused(call, &error))?.unwrap_or_default();
     tasks.note(call, id, "updated", Some(format!("{taken} answers were taken")));
     Ok(())
 }
 
 /// Tells a client that waits for a task how far it is.
-pub(super) fn tell_progress(core: &Core, call: &Call, view: &View) {
+pub(super) fn tell_progress(core: &Core, call: &Call, view: &TaskRecord) {
     let Some(session) = call.session() else { return };
     if view.outcome.is_some() {
         return TaskProgress::forget(session, &view.id);
     }
     let progress = view.progress.as_ref().and_then(TaskProgress::read);
     if let Some(notify) = progress.and_then(|progress| progress.news(session, &view.id)) {
-        call.port().say(notify, core.profile.limits.queued_notifications);
+        call.port().send(notify, core.profile.limits.max_queued_notifications);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, future::poll_fn};
 
-use outlive_protocol::{Call, Fault, Notify};
+use outlive_protocol::{Call, Notify, ProtocolError};
 use outlive_tasks::store::TaskId;
 use outlive_wire::SubscriptionFilter;
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ impl Following {
         core: &Core,
         call: &Call,
         wish: &SubscriptionFilter,
-    ) -> Result<Option<Self>, Fault> {
+    ) -> Result<Option<Self>, ProtocolError> {
         let is_on = core.tasks.as_ref().is_some_and(|tasks| tasks.config.partials);
         let Some(places) = wish.extensions.get(FILTER).filter(|_| is_on) else { return Ok(None) };
         if !call.era().reads_partials(call) {
@@ -44,20 +44,26 @@ impl Following {
         }
         gate(call)?;
         let places: Vec<Place> = serde_json::from_value(places.clone()).map_err(|error| {
-            Fault::invalid_params(format!(
+            ProtocolError::invalid_params(format!(
                 "`params.notifications` `{FILTER}` must be objects with `taskId` and `afterSeq`: {error}"
             ))
         })?;
-        let limit = core.profile.limits.subscriptions;
+        let limit = core.profile.limits.max_subscriptions;
         if places.len() > limit {
-            return Err(Fault::invalid_params(format!("at most {limit} tasks can be followed")));
+            return Err(ProtocolError::invalid_params(format!(
+                "at most {limit} tasks can be followed"
+            )));
         }
         let places = places.into_iter();
         Ok(Some(Self(places.map(|it| (TaskId::new(it.task_id), it.after_seq)).collect())))
     }
 
     /// Leaves out what is not there for this caller: nobody learns whether it is somebody else's.
-    pub(in crate::server) async fn admit(&mut self, core: &Core, call: &Call) -> Result<(), Fault> {
+    pub(in crate::server) async fn admit(
+        &mut self,
+        core: &Core,
+        call: &Call,
+    ) -> Result<(), ProtocolError> {
         let engine = core.tasks()?.engine();
         let mut admitted = BTreeMap::new();
         for (id, after) in std::mem::take(&mut self.0) {
@@ -96,7 +102,7 @@ impl Following {
         &mut self,
         core: &Core,
         call: &Call,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ProtocolError> {
         let ids: Vec<TaskId> = self.0.keys().cloned().collect();
         for id in ids {
             self.send(core, call, &id).await?;
@@ -110,7 +116,7 @@ impl Following {
         core: &Core,
         call: &Call,
         id: &TaskId,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ProtocolError> {
         let tasks = core.tasks()?;
         while let Some(after) = self.0.get(id).copied() {
             // Nothing is read that could not be sent.
@@ -137,8 +143,8 @@ impl Following {
                 true => self.0.remove(id),
                 false => self.0.insert(id.clone(), after + count),
             };
-            let bound = core.profile.limits.queued_notifications;
-            call.port().say(Notify::Emitted(Box::new(news)), bound);
+            let bound = core.profile.limits.max_queued_notifications;
+            call.port().send(Notify::Emitted(Box::new(news)), bound);
             if enough {
                 return Ok(());
             }

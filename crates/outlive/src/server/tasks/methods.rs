@@ -2,8 +2,10 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use outlive_protocol::{Answer, Call, Fault, Holding, Outcome, TaskView, Work, era};
-use outlive_tasks::store::{After, Answerer, Cancelled, TaskId, View};
+use outlive_protocol::{
+    Call, CallFuture, ClientTaskSupport, MethodResult, Outcome, ProtocolError, TaskView, era,
+};
+use outlive_tasks::store::{CancelOutcome, InputSource, ListCursor, TaskId, TaskRecord};
 use outlive_wire::{CreateMessageResult, ElicitResult, InputRequest, ListRootsResult, RawJson};
 use serde::Deserialize;
 
@@ -11,7 +13,7 @@ use super::{Tasks, partials, stream::Streams, unavailable, unknown_task};
 use crate::server::core::{Core, caller_key};
 
 /// `tasks/get`: how far a task is. Changes nothing.
-pub(in crate::server) fn get(core: &Arc<Core>, call: Arc<Call>) -> Work {
+pub(in crate::server) fn get(core: &Arc<Core>, call: Arc<Call>) -> CallFuture {
     let core = Arc::clone(core);
     Box::pin(async move {
         let (tasks, id) = meant(&core, &call)?;
@@ -25,40 +27,44 @@ pub(in crate::server) fn get(core: &Arc<Core>, call: Arc<Call>) -> Work {
             // After the view: when that has ended, all blocks are there.
             let emitted = Box::new(partials::beside(tasks, &call, &view, after).await?);
             let shown = Box::new(tasks.show(view));
-            return Ok(Outcome::Complete(Answer::TaskEmitted(shown, emitted)));
+            return Ok(Outcome::Complete(MethodResult::TaskEmitted(shown, emitted)));
         }
         let shown = Streams::seen_from(&call, tasks.show(view));
-        Ok(Outcome::Complete(Answer::Task(Box::new(shown))))
+        Ok(Outcome::Complete(MethodResult::Task(Box::new(shown))))
     })
 }
 
 /// `tasks/update`: answers to what a task has asked. Acknowledged when they are stored.
-pub(in crate::server) fn update(core: &Arc<Core>, call: Arc<Call>) -> Work {
+pub(in crate::server) fn update(core: &Arc<Core>, call: Arc<Call>) -> CallFuture {
     let core = Arc::clone(core);
     Box::pin(async move {
         let (tasks, id) = meant(&core, &call)?;
         let Some(text) = call.input_responses() else {
-            return Err(Fault::invalid_params("`params.inputResponses` is missing"));
+            return Err(ProtocolError::invalid_params("`params.inputResponses` is missing"));
         };
         let answers: HashMap<String, RawJson> = serde_json::from_str(text).map_err(|error| {
-            Fault::invalid_params(format!("`params.inputResponses` must be an object: {error}"))
+            ProtocolError::invalid_params(format!(
+                "`params.inputResponses` must be an object: {error}"
+            ))
         })?;
         let view = look(tasks, &call, &id).await?;
-        for (name, request) in &view.questions {
+        for (name, request) in &view.input_requests {
             if let Some(answer) = answers.get(name) {
                 check(request, answer).map_err(|why| {
-                    Fault::invalid_params(format!("`params.inputResponses`: `{name}`: {why}"))
+                    ProtocolError::invalid_params(format!(
+                        "`params.inputResponses`: `{name}`: {why}"
+                    ))
                 })?;
             }
         }
         let store = tasks.engine().store();
         let (principal, answers) = (call.principal().key(), answers.into_iter().collect());
         let max_bytes = tasks.allowance(principal).max_bytes;
-        let taken = store.answer(principal, &id, Answerer::Client, answers, max_bytes).await;
+        let taken = store.respond(principal, &id, InputSource::Client, answers, max_bytes).await;
         match taken.map_err(|error| tasks.refused(&call, &error))? {
             Some(taken) => {
                 tasks.note(&call, &id, "updated", Some(format!("{taken} answers were taken")));
-                Ok(Outcome::Complete(Answer::Empty))
+                Ok(Outcome::Complete(MethodResult::Empty))
             }
             None => Err(unknown_task()),
         }
@@ -66,7 +72,7 @@ pub(in crate::server) fn update(core: &Arc<Core>, call: Arc<Call>) -> Work {
 }
 
 /// `tasks/cancel`: at once where the answer says so, else when the work has stopped.
-pub(in crate::server) fn cancel(core: &Arc<Core>, call: Arc<Call>) -> Work {
+pub(in crate::server) fn cancel(core: &Arc<Core>, call: Arc<Call>) -> CallFuture {
     let core = Arc::clone(core);
     Box::pin(async move {
         let (tasks, id) = meant(&core, &call)?;
@@ -75,11 +81,11 @@ pub(in crate::server) fn cancel(core: &Arc<Core>, call: Arc<Call>) -> Work {
         let cancelled = tasks.engine().cancel(call.principal().key(), &id, at_once).await;
         let cancelled = cancelled.map_err(|error| unavailable(&error))?;
         let how = match cancelled {
-            Some(Cancelled::Ended) => Some("cancelled"),
-            Some(Cancelled::Requested) => Some("cancel-requested"),
+            Some(CancelOutcome::Cancelled) => Some("cancelled"),
+            Some(CancelOutcome::Requested) => Some("cancel-requested"),
             _ => None,
         };
-        if cancelled == Some(Cancelled::Ended) {
+        if cancelled == Some(CancelOutcome::Cancelled) {
             tasks.peers.leave(&id);
         }
         if let Some(how) = how {
@@ -87,34 +93,34 @@ pub(in crate::server) fn cancel(core: &Arc<Core>, call: Arc<Call>) -> Work {
         }
         match cancelled {
             None => Err(unknown_task()),
-            Some(_) if !at_once => Ok(Outcome::Complete(Answer::Empty)),
-            Some(Cancelled::Before) => {
-                Err(Fault::invalid_params("the task cannot be cancelled: it has ended"))
+            Some(_) if !at_once => Ok(Outcome::Complete(MethodResult::Empty)),
+            Some(CancelOutcome::AlreadyEnded) => {
+                Err(ProtocolError::invalid_params("the task cannot be cancelled: it has ended"))
             }
             Some(_) => {
                 let view = look(tasks, &call, &id).await?;
-                Ok(Outcome::Complete(Answer::Task(Box::new(tasks.show(view)))))
+                Ok(Outcome::Complete(MethodResult::Task(Box::new(tasks.show(view)))))
             }
         }
     })
 }
 
 /// `tasks/list`: all tasks of the caller, oldest first.
-pub(in crate::server) fn list(core: &Arc<Core>, call: Arc<Call>) -> Work {
+pub(in crate::server) fn list(core: &Arc<Core>, call: Arc<Call>) -> CallFuture {
     let core = Arc::clone(core);
     Box::pin(async move {
         let tasks = core.tasks()?;
         if call.principal().is_anonymous() {
             // Nobody can be told from anybody else.
-            return Err(Fault::UnknownMethod { name: call.method_name().to_owned() });
+            return Err(ProtocolError::MethodNotFound { name: call.method_name().to_owned() });
         }
         let context = ["tasks", call.principal().key()];
         let params: outlive_wire::PaginatedRequestParams = serde_json::from_str(call.params())
             .map_err(|error| {
-                Fault::invalid_params(format!("`params.cursor` must be a string: {error}"))
+                ProtocolError::invalid_params(format!("`params.cursor` must be a string: {error}"))
             })?;
-        let invalid = || Fault::invalid_params("invalid cursor; start again without one");
-        let after: Option<After> = match params.cursor {
+        let invalid = || ProtocolError::invalid_params("invalid cursor; start again without one");
+        let after: Option<ListCursor> = match params.cursor {
             None => None,
             Some(cursor) => {
                 let place = core.profile.seal.open(&cursor, &context).ok_or_else(invalid)?;
@@ -129,15 +135,19 @@ pub(in crate::server) fn list(core: &Arc<Core>, call: Arc<Call>) -> Work {
             false => None,
             true => {
                 views.truncate(size);
-                let last =
-                    views.last().map(|view| After { created: view.created, id: view.id.clone() });
-                let place = serde_json::to_vec(&last).map_err(Fault::internal)?;
+                let last = views
+                    .last()
+                    .map(|view| ListCursor { created: view.created_at, id: view.id.clone() });
+                let place = serde_json::to_vec(&last).map_err(ProtocolError::internal)?;
                 let sealed = core.profile.seal.seal(&place, &context);
-                Some(sealed.ok_or_else(|| Fault::internal("no random bytes for a cursor"))?)
+                Some(
+                    sealed
+                        .ok_or_else(|| ProtocolError::internal("no random bytes for a cursor"))?,
+                )
             }
         };
         let views = views.into_iter().map(|view| tasks.show(view)).collect();
-        Ok(Outcome::Complete(Answer::Tasks(views, next)))
+        Ok(Outcome::Complete(MethodResult::Tasks(views, next)))
     })
 }
 
@@ -146,7 +156,7 @@ pub(in crate::server) async fn look_at(
     core: &Core,
     call: &Call,
     id: &TaskId,
-) -> Result<Option<TaskView>, Fault> {
+) -> Result<Option<TaskView>, ProtocolError> {
     let tasks = core.tasks()?;
     if !is_ours(id.as_str()) {
         return Ok(None);
@@ -156,7 +166,7 @@ pub(in crate::server) async fn look_at(
 }
 
 /// The task that a call is about, once its caller may ask for tasks at all.
-pub(super) fn meant<'c>(core: &'c Core, call: &Call) -> Result<(&'c Tasks, TaskId), Fault> {
+pub(super) fn meant<'c>(core: &'c Core, call: &Call) -> Result<(&'c Tasks, TaskId), ProtocolError> {
     let tasks = core.tasks()?;
     gate(call)?;
     let id = call.task_id()?;
@@ -176,26 +186,35 @@ fn is_ours(id: &str) -> bool {
 }
 
 /// Refuses a caller who asks too often.
-fn slow_down(core: &Core, tasks: &Tasks, call: &Call, id: &TaskId) -> Result<(), Fault> {
+fn slow_down(core: &Core, tasks: &Tasks, call: &Call, id: &TaskId) -> Result<(), ProtocolError> {
     match tasks.polls.enter(&caller_key(call), core.profile.clock.now()) {
         Ok(_) => Ok(()),
         Err(busy) => {
             core.counters.polls_refused.add(1);
             tasks.count(call, id, "polled-too-often");
-            Err(Fault::OverLimit { limit: "poll_rate".into(), retry_after: busy.retry_after })
+            Err(ProtocolError::OverLimit {
+                limit: "poll_rate".into(),
+                retry_after: busy.retry_after,
+            })
         }
     }
 }
 
 /// A caller that did not say that it knows tasks is told to, before anything else.
-pub(in crate::server) fn gate(call: &Call) -> Result<(), Fault> {
+pub(in crate::server) fn gate(call: &Call) -> Result<(), ProtocolError> {
     match call.era().holding(call)? {
-        Holding::Undeclared => Err(Fault::MissingCapability { required: era::tasks_capability() }),
+        ClientTaskSupport::NotDeclared => {
+            Err(ProtocolError::MissingCapability { required: era::tasks_capability() })
+        }
         _ => Ok(()),
     }
 }
 
-pub(super) async fn look(tasks: &Tasks, call: &Call, id: &TaskId) -> Result<View, Fault> {
+pub(super) async fn look(
+    tasks: &Tasks,
+    call: &Call,
+    id: &TaskId,
+) -> Result<TaskRecord, ProtocolError> {
     let view = tasks.engine().view(call.principal().key(), id).await;
     let view = view.map_err(|error| unavailable(&error))?;
     let view = view.filter(|view| call.era().sees(&view.origin));

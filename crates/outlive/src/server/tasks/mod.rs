@@ -39,18 +39,18 @@ use std::{
 };
 
 use outlive_protocol::{
-    Call, Completed, Fault, OffersTasks, Principal, Profile, TaskState, TaskView,
+    Call, CompletionOutcome, Principal, Profile, ProtocolError, TaskCapability, TaskState, TaskView,
 };
 use outlive_tasks::{
-    Misuse,
-    engine::{Engine, News, Refused},
-    store::{Answerer, StoreError, TaskId, TaskOutcome, View, WorkerId},
+    JournalError,
+    engine::{ChangeStream, CreateError, Engine},
+    store::{InputSource, StoreError, TaskId, TaskOutcome, TaskRecord, WorkerId},
 };
-use outlive_wire::{Entries, RawJson};
+use outlive_wire::{OrderedMap, RawJson};
 use serde_json::value::RawValue;
 
 pub(super) use clean_up::Hook;
-pub use clean_up::{CleanUp, IntoCleanedUp, Unfinished};
+pub use clean_up::{Cleanup, CleanupReason, IntoCleanupResult};
 pub use config::{OnCrash, ResponseMode, TaskConfig, TaskPolicy};
 pub(super) use following::Following;
 pub(super) use methods::{cancel, gate, get, list, look_at, update};
@@ -134,8 +134,8 @@ impl Tasks {
     }
 
     /// How the server offers tasks.
-    pub(super) fn offers(&self, list: bool) -> OffersTasks {
-        OffersTasks { list, modes: self.config.modes, partials: self.config.partials }
+    pub(super) fn offers(&self, list: bool) -> TaskCapability {
+        TaskCapability { list, modes: self.config.modes, partials: self.config.partials }
     }
 
     /// How many bytes the journal of a task may have.
@@ -154,10 +154,10 @@ impl Tasks {
     }
 
     /// A task as the eras want it.
-    fn show(&self, view: View) -> TaskView {
+    fn show(&self, view: TaskRecord) -> TaskView {
         let state = match view.outcome {
-            None if view.questions.is_empty() => TaskState::Working,
-            None => TaskState::InputRequired(Entries(view.questions)),
+            None if view.input_requests.is_empty() => TaskState::Working,
+            None => TaskState::InputRequired(OrderedMap(view.input_requests)),
             Some(TaskOutcome::Result(raw)) => match serde_json::from_str(raw.get()) {
                 Ok(result) => TaskState::Result(Box::new(result)),
                 Err(error) => TaskState::Error(internal(&error.to_string())),
@@ -170,11 +170,11 @@ impl Tasks {
         let kept = view.progress.filter(|_| self.config.partials && !is_over);
         TaskView {
             id: view.id.as_str().to_owned(),
-            created: view.created,
-            updated: view.updated,
+            created: view.created_at,
+            updated: view.updated_at,
             ttl: view.ttl,
             poll: millis(self.config.poll),
-            message: view.message,
+            message: view.status_message,
             progress: kept.and_then(|kept| Some(TaskProgress::read(&kept)?.into_progress())),
             immediate: None,
             fell_back: false,
@@ -201,25 +201,29 @@ impl Core {
     }
 
     /// Takes what came of something that a task waits for.
-    pub(super) async fn answer_from_outside(&self, token: Token, value: RawJson) -> Completed {
-        let Ok(tasks) = self.tasks() else { return Completed::Unknown };
+    pub(super) async fn answer_from_outside(
+        &self,
+        token: Token,
+        value: RawJson,
+    ) -> CompletionOutcome {
+        let Ok(tasks) = self.tasks() else { return CompletionOutcome::Unknown };
         let Token { task, principal, key } = token;
         let id = TaskId::new(task);
         let said = vec![(key, value)];
         let max_bytes = tasks.allowance(&principal).max_bytes;
         let store = tasks.engine().store();
-        let taken = store.answer(&principal, &id, Answerer::Outside, said, max_bytes).await;
+        let taken = store.respond(&principal, &id, InputSource::External, said, max_bytes).await;
         let (what, completed) = match taken {
-            Ok(Some(1..)) => ("completed-outside", Completed::Taken),
-            Ok(_) => ("completed-outside-too-late", Completed::TooLate),
-            Err(error) => return Completed::Unavailable(error.to_string()),
+            Ok(Some(1..)) => ("completed-outside", CompletionOutcome::Taken),
+            Ok(_) => ("completed-outside-too-late", CompletionOutcome::TooLate),
+            Err(error) => return CompletionOutcome::Unavailable(error.to_string()),
         };
         tasks.running().auditor.note(&principal, &id, what, None);
         completed
     }
 
     /// Hears of changes of these tasks from now on.
-    pub(super) fn task_news(&self, ids: &[TaskId]) -> Result<News, Fault> {
+    pub(super) fn task_news(&self, ids: &[TaskId]) -> Result<ChangeStream, ProtocolError> {
         Ok(self.tasks()?.engine().news(ids))
     }
 
@@ -230,7 +234,7 @@ impl Core {
         place: &str,
         journal: RawJson,
         ttl: Duration,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ProtocolError> {
         let tasks = self.tasks()?;
         let (store, charge) = (tasks.engine().store(), tasks.charge(call.principal()));
         let kept = store.keep(&format!("journal/{place}"), journal, ttl, Some(&charge)).await;
@@ -238,7 +242,7 @@ impl Core {
     }
 
     /// The journal of a round, unless its time is over.
-    pub(super) async fn kept_journal(&self, place: &str) -> Result<Option<RawJson>, Fault> {
+    pub(super) async fn kept_journal(&self, place: &str) -> Result<Option<RawJson>, ProtocolError> {
         let store = self.tasks()?.engine().store();
         let kept = store.kept(&format!("journal/{place}")).await;
         kept.map_err(|error| unavailable(&error))
@@ -258,41 +262,41 @@ impl Core {
         Some(kept.map(|there| there.is_none()).map_err(|error| match error {
             StoreError::OverBytes => {
                 let limit = tasks.allowance(principal.key()).limit;
-                DurableError::from(Misuse::OverBytes { limit }).into()
+                DurableError::from(JournalError::OverBytes { limit }).into()
             }
             error => error.into(),
         }))
     }
 
-    fn tasks(&self) -> Result<&Tasks, Fault> {
-        self.tasks.as_ref().ok_or_else(|| Fault::internal("tasks are not switched on"))
+    fn tasks(&self) -> Result<&Tasks, ProtocolError> {
+        self.tasks.as_ref().ok_or_else(|| ProtocolError::internal("tasks are not switched on"))
     }
 }
 
 /// One answer for a task that is not there, not this caller's, or forgotten.
-fn unknown_task() -> Fault {
-    Fault::invalid_params("unknown task; it may have expired")
+fn unknown_task() -> ProtocolError {
+    ProtocolError::invalid_params("unknown task; it may have expired")
 }
 
 /// The store is not there: that says nothing about the task.
-fn unavailable(error: &StoreError) -> Fault {
+fn unavailable(error: &StoreError) -> ProtocolError {
     match error {
-        StoreError::Unavailable(_) => Fault::unavailable(error),
-        _ => Fault::internal(error),
+        StoreError::Unavailable(_) => ProtocolError::unavailable(error),
+        _ => ProtocolError::internal(error),
     }
 }
 
-fn refusal(tasks: &Tasks, call: &Call, refused: Refused) -> Fault {
+fn refusal(tasks: &Tasks, call: &Call, refused: CreateError) -> ProtocolError {
     match refused {
-        Refused::OverQuota => Fault::OverLimit {
+        CreateError::OverQuota => ProtocolError::OverLimit {
             limit: if call.principal().is_anonymous() { "max_anonymous" } else { "max_per_caller" }
                 .into(),
             retry_after: Duration::from_secs(1),
         },
-        Refused::OverBytes => tasks.over_bytes(call.principal()),
-        Refused::OtherRequest => once::other_request(),
-        Refused::Store(error) => unavailable(&error),
-        other => Fault::internal(format_args!("a task was not made: {other:?}")),
+        CreateError::OverBytes => tasks.over_bytes(call.principal()),
+        CreateError::OtherRequest => once::other_request(),
+        CreateError::Store(error) => unavailable(&error),
+        other => ProtocolError::internal(format_args!("a task was not made: {other:?}")),
     }
 }
 
@@ -310,7 +314,7 @@ fn internal(message: &str) -> outlive_wire::ErrorObject {
 }
 
 /// The error that a call would have been answered with.
-fn error_of(core: &Core, call: &Call, fault: &Fault) -> outlive_wire::ErrorObject {
+fn error_of(core: &Core, call: &Call, fault: &ProtocolError) -> outlive_wire::ErrorObject {
     #[derive(serde::Deserialize)]
     struct Response {
         error: outlive_wire::ErrorObject,

@@ -4,7 +4,7 @@
 //! A dialect of 2025-11-25 that the server switches on and the call asks for. To everybody else a
 //! call that asks for a task is answered with one.
 
-use outlive_protocol::{Call, Fault, ResponseModes};
+use outlive_protocol::{Call, ProtocolError, ResponseModes};
 use outlive_wire::ClientCapabilities;
 
 use super::Tasks;
@@ -22,7 +22,7 @@ pub(in crate::server) struct Way {
 
 impl Way {
     /// Which way a call goes to a tool that emits its content bit by bit, or does not.
-    pub(super) fn of(tasks: &Tasks, call: &Call, incremental: bool) -> Result<Self, Fault> {
+    pub(super) fn of(tasks: &Tasks, call: &Call, incremental: bool) -> Result<Self, ProtocolError> {
         let Some(offered) = tasks.config.modes else { return Ok(Self::default()) };
         let Some(wanted) = call.era().response_modes(call)? else { return Ok(Self::default()) };
         if !has_declared(call) {

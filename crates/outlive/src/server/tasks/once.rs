@@ -7,8 +7,8 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use outlive_protocol::{Answer, Fault, InputRequired, Outcome, Work};
-use outlive_tasks::store::{Created, OnceKey, Store, StoreError, TaskId};
+use outlive_protocol::{CallFuture, InputRequired, MethodResult, Outcome, ProtocolError};
+use outlive_tasks::store::{CreateOutcome, IdempotencyKey, Store, StoreError, TaskId};
 use outlive_wire::{CallToolResult, ErrorObject, InputRequests, RawJson};
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
@@ -38,7 +38,7 @@ const SHORTEST_SECRET: usize = 22;
 /// What a call is done once under.
 #[derive(Clone, Debug)]
 pub(in crate::server) struct Once {
-    key: OnceKey,
+    key: IdempotencyKey,
     /// For how long it is held when it has begun and its process is lost.
     hold: Duration,
     /// For how long what came of it is remembered.
@@ -66,14 +66,14 @@ enum Came {
 /// What came of the attempt to begin a call.
 enum Begun<F> {
     /// It was begun, and this came of it.
-    Over(Result<Outcome, Fault>),
+    Over(Result<Outcome, ProtocolError>),
     /// It had been begun before. What begins it was not needed.
     Before(RawJson, F),
 }
 
 impl Once {
     /// Under what a call is done once, if it is.
-    pub(in crate::server) fn of(cx: &Cx, entry: &ToolEntry) -> Result<Option<Self>, Fault> {
+    pub(in crate::server) fn of(cx: &Cx, entry: &ToolEntry) -> Result<Option<Self>, ProtocolError> {
         let call = cx.call();
         let Some(tasks) = &cx.core().tasks else { return Ok(None) };
         let durability = call.attached::<Durability>();
@@ -85,26 +85,32 @@ impl Once {
         let (what, hold) = match (&given, round) {
             (None, None) => return Ok(None),
             (Some(key), _) if key.is_empty() || key.len() > LONGEST_KEY => {
-                return Err(Fault::invalid_params(format!(
+                return Err(ProtocolError::invalid_params(format!(
                     "an idempotency key has 1 to {LONGEST_KEY} bytes"
                 )));
             }
             (Some(key), _) if call.principal().is_anonymous() && key.len() < SHORTEST_SECRET => {
-                return Err(Fault::invalid_params(format!(
+                return Err(ProtocolError::invalid_params(format!(
                     "an idempotency key of a caller without a name is its only secret: use a random \
                      one of at least {SHORTEST_SECRET} bytes, such as a UUID"
                 )));
             }
             (Some(key), _) => (["key", key, named.unwrap_or_default()], HOLD),
-            (None, Some(round)) => (["round", round, ""], cx.core().profile.limits.state_ttl),
+            (None, Some(round)) => {
+                (["round", round, ""], cx.core().profile.limits.request_state_ttl)
+            }
         };
         let digest = entry.digest(cx)?;
         let key = hash(&what);
-        Ok(Some(Self { key: OnceKey { key, digest }, hold, remember: tasks.config.max_ttl }))
+        Ok(Some(Self {
+            key: IdempotencyKey { key, fingerprint: digest },
+            hold,
+            remember: tasks.config.max_ttl,
+        }))
     }
 
     /// The key under which its task is made.
-    pub(super) fn key(&self) -> OnceKey {
+    pub(super) fn key(&self) -> IdempotencyKey {
         self.key.clone()
     }
 
@@ -112,8 +118,8 @@ impl Once {
     pub(super) async fn run(
         self,
         cx: Cx,
-        mut start: impl FnOnce(&Cx) -> Work + Send + 'static,
-    ) -> Result<Outcome, Fault> {
+        mut start: impl FnOnce(&Cx) -> CallFuture + Send + 'static,
+    ) -> Result<Outcome, ProtocolError> {
         // The key may have made a task without a note, when its tool had another policy. Looked for
         // before anything is noted: who uses the key for something else must not take it away.
         if let Some(task) = self.task(&cx).await? {
@@ -125,7 +131,7 @@ impl Once {
             // By itself: who leaves while it is being noted would leave a note behind under which
             // nobody works, and for which everybody waits.
             let trying = tokio::spawn(self.clone().try_begin(cx.clone(), start));
-            let there = match trying.await.unwrap_or(Begun::Over(Err(Fault::Internal))) {
+            let there = match trying.await.unwrap_or(Begun::Over(Err(ProtocolError::Internal))) {
                 Begun::Over(outcome) => return outcome,
                 Begun::Before(there, unused) => {
                     start = unused;
@@ -136,7 +142,7 @@ impl Once {
                 return Ok(outcome);
             }
             if began.elapsed() > PATIENCE {
-                return Err(Fault::over_limit("PATIENCE"));
+                return Err(ProtocolError::over_limit("PATIENCE"));
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(1));
@@ -144,14 +150,14 @@ impl Once {
     }
 
     /// What came of a call that was begun before; `None` if that is not known yet.
-    async fn repeat(&self, cx: &Cx, there: &RawJson) -> Result<Option<Outcome>, Fault> {
-        let note: Note<'_> = serde_json::from_str(there.get()).map_err(Fault::internal)?;
-        if note.digest != self.key.digest {
+    async fn repeat(&self, cx: &Cx, there: &RawJson) -> Result<Option<Outcome>, ProtocolError> {
+        let note: Note<'_> = serde_json::from_str(there.get()).map_err(ProtocolError::internal)?;
+        if note.digest != self.key.fingerprint {
             return Err(other_request());
         }
         match note.came {
-            Some(Came::Result(result)) => Ok(Some(Outcome::Complete(Answer::Tool(*result)))),
-            Some(Came::Error(error)) => Err(Fault::Custom(error)),
+            Some(Came::Result(result)) => Ok(Some(Outcome::Complete(MethodResult::Tool(*result)))),
+            Some(Came::Error(error)) => Err(ProtocolError::Custom(error)),
             Some(Came::Asked { requests, state, retry_after }) => {
                 let asked = InputRequired { requests, state, retry_after };
                 Ok(Some(Outcome::InputRequired(Box::new(asked))))
@@ -171,18 +177,18 @@ impl Once {
     }
 
     /// The task that was made under the key, if there is one.
-    async fn task(&self, cx: &Cx) -> Result<Option<Outcome>, Fault> {
+    async fn task(&self, cx: &Cx) -> Result<Option<Outcome>, ProtocolError> {
         let store = cx.core().tasks()?.engine().store();
-        match store.made(cx.principal().key(), &self.key).await {
-            Ok(Some(Created::Before(id))) => existing(cx, &id).await,
-            Ok(Some(Created::OtherRequest)) => Err(other_request()),
+        match store.find(cx.principal().key(), &self.key).await {
+            Ok(Some(CreateOutcome::Existing(id))) => existing(cx, &id).await,
+            Ok(Some(CreateOutcome::KeyConflict)) => Err(other_request()),
             Ok(_) => Ok(None),
             Err(error) => Err(unavailable(&error)),
         }
     }
 
     /// What came of a call without a task that was done under the key, if there was one.
-    pub(super) async fn done(&self, cx: &Cx) -> Result<Option<Outcome>, Fault> {
+    pub(super) async fn done(&self, cx: &Cx) -> Result<Option<Outcome>, ProtocolError> {
         let store = cx.core().tasks()?.engine().store();
         match store.kept(&self.place(cx)).await {
             Ok(Some(there)) => self.repeat(cx, &there).await,
@@ -192,7 +198,7 @@ impl Once {
     }
 
     /// Does it, and notes what came of it; unless it has been begun before.
-    async fn try_begin<F: FnOnce(&Cx) -> Work>(self, cx: Cx, start: F) -> Begun<F> {
+    async fn try_begin<F: FnOnce(&Cx) -> CallFuture>(self, cx: Cx, start: F) -> Begun<F> {
         let noted = async {
             let tasks = cx.core().tasks()?;
             let (store, charge) = (tasks.engine().store(), tasks.charge(cx.principal()));
@@ -208,14 +214,16 @@ impl Once {
         // By itself, so that there is a word about a handler that panics, too: without one,
         // everybody would wait for what came of it.
         let work = start(&cx);
-        let outcome = tokio::spawn(work).await.unwrap_or(Err(Fault::Internal));
+        let outcome = tokio::spawn(work).await.unwrap_or(Err(ProtocolError::Internal));
         self.settle(&cx, &outcome).await;
         Begun::Over(outcome)
     }
 
-    async fn settle(&self, cx: &Cx, outcome: &Result<Outcome, Fault>) {
+    async fn settle(&self, cx: &Cx, outcome: &Result<Outcome, ProtocolError>) {
         let came = match outcome {
-            Ok(Outcome::Complete(Answer::Tool(result))) => Came::Result(Box::new(result.clone())),
+            Ok(Outcome::Complete(MethodResult::Tool(result))) => {
+                Came::Result(Box::new(result.clone()))
+            }
             Ok(Outcome::InputRequired(asked)) => Came::Asked {
                 requests: asked.requests.clone(),
                 state: asked.state.clone(),
@@ -242,9 +250,9 @@ impl Once {
         }
     }
 
-    fn note(&self, came: Option<Came>) -> Result<RawJson, Fault> {
-        let digest = Cow::Borrowed(self.key.digest.as_str());
-        to_raw_value(&Note { digest, came }).map_err(Fault::internal)
+    fn note(&self, came: Option<Came>) -> Result<RawJson, ProtocolError> {
+        let digest = Cow::Borrowed(self.key.fingerprint.as_str());
+        to_raw_value(&Note { digest, came }).map_err(ProtocolError::internal)
     }
 
     /// Where it is noted. What callers choose is theirs alone.
@@ -254,8 +262,10 @@ impl Once {
 }
 
 /// The key was used before, for something else.
-pub(super) fn other_request() -> Fault {
-    Fault::invalid_params("this idempotency key was used for another request; use another one")
+pub(super) fn other_request() -> ProtocolError {
+    ProtocolError::invalid_params(
+        "this idempotency key was used for another request; use another one",
+    )
 }
 
 /// A digest of several texts that no other texts have.

@@ -4,8 +4,8 @@
 //! the result or of what went wrong: numbered on from there, in the same way for every reader and
 //! for ever, since nothing changes any more.
 
-use outlive_protocol::{Blocks, Call, Emitted, Fault, Rest};
-use outlive_tasks::store::{self, PageLimit, TaskId, TaskOutcome, View};
+use outlive_protocol::{Call, FinalSegments, ProtocolError, SegmentPage, Segments};
+use outlive_tasks::store::{self, PageLimit, TaskId, TaskOutcome, TaskRecord};
 use outlive_wire::{CallToolResult, ContentBlock, Meta, RawJson};
 use serde::Deserialize;
 use serde_json::value::to_raw_value;
@@ -23,7 +23,7 @@ pub(super) async fn page(
     call: &Call,
     id: &TaskId,
     after: u64,
-) -> Result<store::Emitted, Fault> {
+) -> Result<store::StoredSegments, ProtocolError> {
     page_of(tasks, call, id, after).await?.ok_or_else(unknown_task)
 }
 
@@ -33,9 +33,9 @@ pub(super) async fn page_of(
     call: &Call,
     id: &TaskId,
     after: u64,
-) -> Result<Option<store::Emitted>, Fault> {
+) -> Result<Option<store::StoredSegments>, ProtocolError> {
     let store = tasks.engine().store();
-    let page = store.segments(call.principal().key(), id, after, PAGE).await;
+    let page = store.read_segments(call.principal().key(), id, after, PAGE).await;
     page.map_err(|error| unavailable(&error))
 }
 
@@ -46,7 +46,7 @@ pub(super) fn page_at_hand(
     call: &Call,
     id: &TaskId,
     after: u64,
-) -> Option<store::Emitted> {
+) -> Option<store::StoredSegments> {
     tasks.engine().emitted(call.principal().key(), id, after, PAGE)
 }
 
@@ -56,7 +56,7 @@ pub(super) async fn after_number(
     tasks: &Tasks,
     call: &Call,
     id: &TaskId,
-) -> Result<Option<Rest>, Fault> {
+) -> Result<Option<FinalSegments>, ProtocolError> {
     // Before the blocks: when it has ended, all of them are there.
     let view = look(tasks, call, id).await?;
     if !call.era().streams(&view.origin) {
@@ -64,32 +64,32 @@ pub(super) async fn after_number(
     }
     let Some(after) = call.era().emitted_after(call)? else { return Ok(None) };
     let page = page(tasks, call, id, after).await?;
-    let blocks = Blocks { first: after.saturating_add(1), blocks: page.blocks };
+    let blocks = Segments { first: after.saturating_add(1), blocks: page.blocks };
     if let Some(outcome) = view.outcome.filter(|_| is_all(&blocks, page.last)) {
         tasks.note(call, id, "retrieved", None);
         return rest(id, blocks, page.last, &outcome).map(Some);
     }
-    Ok(Some(Rest { id: id.as_str().to_owned(), blocks: Some(blocks), end: None }))
+    Ok(Some(FinalSegments { id: id.as_str().to_owned(), blocks: Some(blocks), end: None }))
 }
 
 /// Whether no stored block comes after these.
-pub(super) fn is_all(blocks: &Blocks, last: u64) -> bool {
+pub(super) fn is_all(blocks: &Segments, last: u64) -> bool {
     blocks.first.saturating_add(blocks.blocks.len() as u64) > last
 }
 
 /// The end of a task: the blocks that are left, those that came with the end, and what else did.
 pub(super) fn rest(
     id: &TaskId,
-    mut blocks: Blocks,
+    mut blocks: Segments,
     last: u64,
     outcome: &TaskOutcome,
-) -> Result<Rest, Fault> {
+) -> Result<FinalSegments, ProtocolError> {
     let mut end = Box::new(CallToolResult::default());
     // What was left out before these by the reader's own choice is left out.
     let known = blocks.first.saturating_sub(1).max(last);
     match outcome {
         TaskOutcome::Result(raw) => {
-            let result: Ended = serde_json::from_str(raw.get()).map_err(Fault::internal)?;
+            let result: Ended = serde_json::from_str(raw.get()).map_err(ProtocolError::internal)?;
             let known = usize::try_from(known).unwrap_or(usize::MAX);
             blocks.blocks.extend(result.content.into_iter().skip(known));
             end.structured_content = result.structured_content;
@@ -99,23 +99,23 @@ pub(super) fn rest(
         TaskOutcome::Error(error) => {
             if known == last {
                 let block = to_raw_value(&ContentBlock::text(error.message.as_str()));
-                blocks.blocks.push(block.map_err(Fault::internal)?);
+                blocks.blocks.push(block.map_err(ProtocolError::internal)?);
             }
             end.is_error = Some(true);
         }
         TaskOutcome::Cancelled | TaskOutcome::Expired => end.is_error = Some(true),
     }
-    Ok(Rest { id: id.as_str().to_owned(), blocks: Some(blocks), end: Some(end) })
+    Ok(FinalSegments { id: id.as_str().to_owned(), blocks: Some(blocks), end: Some(end) })
 }
 
 /// A task that has failed before it emitted anything says so as any tool does.
-pub(super) fn as_content(rest: Rest) -> Result<Rest, Fault> {
+pub(super) fn as_content(rest: FinalSegments) -> Result<FinalSegments, ProtocolError> {
     let (Some(mut end), Some(blocks)) = (rest.end, rest.blocks) else {
-        return Err(Fault::internal("a task that has not ended has no content"));
+        return Err(ProtocolError::internal("a task that has not ended has no content"));
     };
     let content = blocks.blocks.iter().map(|block| serde_json::from_str(block.get()));
-    end.content = content.collect::<Result<_, _>>().map_err(Fault::internal)?;
-    Ok(Rest { id: rest.id, blocks: None, end: Some(end) })
+    end.content = content.collect::<Result<_, _>>().map_err(ProtocolError::internal)?;
+    Ok(FinalSegments { id: rest.id, blocks: None, end: Some(end) })
 }
 
 /// A result of which the content stays as it is.
@@ -134,16 +134,21 @@ struct Ended {
 pub(super) async fn beside(
     tasks: &Tasks,
     call: &Call,
-    view: &View,
+    view: &TaskRecord,
     after: u64,
-) -> Result<Emitted, Fault> {
+) -> Result<SegmentPage, ProtocolError> {
     let page = page(tasks, call, &view.id, after).await?;
     Ok(emitted(&view.id, after, page, view.outcome.is_some()))
 }
 
-pub(super) fn emitted(id: &TaskId, after: u64, page: store::Emitted, ended: bool) -> Emitted {
-    let blocks = Blocks { first: after.saturating_add(1), blocks: page.blocks };
-    Emitted {
+pub(super) fn emitted(
+    id: &TaskId,
+    after: u64,
+    page: store::StoredSegments,
+    ended: bool,
+) -> SegmentPage {
+    let blocks = Segments { first: after.saturating_add(1), blocks: page.blocks };
+    SegmentPage {
         id: id.as_str().to_owned(),
         complete: ended && is_all(&blocks, page.last),
         last: page.last,

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use outlive_protocol::{Call, Fault};
+use outlive_protocol::{Call, ProtocolError};
 use outlive_tasks::store::{NewTask, TaskId};
 
 use super::{Tasks, unavailable};
@@ -152,7 +152,7 @@ impl Peers {
 impl Tasks {
     /// Lets a caller make a task, unless it has no name and its address has as many as it may. Who
     /// does not make it after all says so to [`Peers::leave`].
-    pub(super) async fn admit(&self, call: &Call, task: &NewTask) -> Result<(), Fault> {
+    pub(super) async fn admit(&self, call: &Call, task: &NewTask) -> Result<(), ProtocolError> {
         match self.admits(call, task) {
             Ok(()) => return Ok(()),
             Err(over @ Over::Bytes) => return Err(over.into()),
@@ -166,7 +166,7 @@ impl Tasks {
                 self.peers.leave(&task);
             }
         }
-        self.admits(call, task).map_err(Fault::from)
+        self.admits(call, task).map_err(ProtocolError::from)
     }
 
     /// The same, for who cannot wait: nobody looks what has ended elsewhere.
@@ -188,7 +188,7 @@ impl Tasks {
 }
 
 /// What a caller hears whose address has as much as it may.
-impl From<Over> for Fault {
+impl From<Over> for ProtocolError {
     fn from(over: Over) -> Self {
         let (limit, retry_after) = match over {
             Over::Tasks => ("max_per_caller", LOOK_EVERY),

@@ -4,7 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use outlive_protocol::{Answer, Call, Fault, Notify, Outcome, TaskState, Work};
+use outlive_protocol::{Call, CallFuture, MethodResult, Notify, Outcome, ProtocolError, TaskState};
 use outlive_tasks::store::TaskId;
 
 use super::{
@@ -18,14 +18,14 @@ use crate::server::core::Core;
 pub(in crate::server) const LOOK: Duration = Duration::from_secs(1);
 
 /// `tasks/result`.
-pub(in crate::server) fn result(core: &Arc<Core>, call: Arc<Call>) -> Work {
+pub(in crate::server) fn result(core: &Arc<Core>, call: Arc<Call>) -> CallFuture {
     let core = Arc::clone(core);
     Box::pin(async move {
         let (tasks, id) = meant(&core, &call)?;
         if tasks.config.modes.is_some()
             && let Some(rest) = partials::after_number(tasks, &call, &id).await?
         {
-            return Ok(Outcome::Complete(Answer::Rest(Box::new(rest))));
+            return Ok(Outcome::Complete(MethodResult::Rest(Box::new(rest))));
         }
         let mut dialogue = Dialogue::default();
         let mut told = None;
@@ -33,26 +33,26 @@ pub(in crate::server) fn result(core: &Arc<Core>, call: Arc<Call>) -> Work {
         loop {
             let changed = watch.notified();
             let view = look(tasks, &call, &id).await?;
-            let questions = view.questions.clone();
+            let questions = view.input_requests.clone();
             tell_progress(&core, &call, &view);
             let shown = tasks.show(view);
             let status = std::mem::discriminant(&shown.state);
             let changed_status = told.replace(status).is_some_and(|before| before != status);
             // How it has ended is the answer.
             if changed_status && !shown.state.is_over() {
-                let bound = core.profile.limits.queued_notifications;
-                call.port().say(Notify::Task(Box::new(shown.clone())), bound);
+                let bound = core.profile.limits.max_queued_notifications;
+                call.port().send(Notify::Task(Box::new(shown.clone())), bound);
             }
             match shown.state {
                 TaskState::Working | TaskState::InputRequired(_) => {}
                 TaskState::Result(result) => {
                     tasks.note(&call, &id, "retrieved", None);
                     let id = id.as_str().to_owned();
-                    return Ok(Outcome::Complete(Answer::TaskResult(result, id)));
+                    return Ok(Outcome::Complete(MethodResult::TaskResult(result, id)));
                 }
-                TaskState::Error(error) => return Err(Fault::Custom(error)),
+                TaskState::Error(error) => return Err(ProtocolError::Custom(error)),
                 TaskState::Expired => {
-                    return Err(Fault::invalid_params("the task has expired"));
+                    return Err(ProtocolError::invalid_params("the task has expired"));
                 }
                 TaskState::Cancelled => return Err(cancelled(&id)),
             }
@@ -68,9 +68,9 @@ pub(in crate::server) fn result(core: &Arc<Core>, call: Arc<Call>) -> Work {
     })
 }
 
-fn cancelled(id: &TaskId) -> Fault {
+fn cancelled(id: &TaskId) -> ProtocolError {
     let data = serde_json::json!({"taskId": id.as_str(), "status": "cancelled"});
-    Fault::Custom(outlive_wire::ErrorObject {
+    ProtocolError::Custom(outlive_wire::ErrorObject {
         code: outlive_wire::code::INTERNAL,
         message: "the task was cancelled".to_owned(),
         data: serde_json::value::to_raw_value(&data).ok(),

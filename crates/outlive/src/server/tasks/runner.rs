@@ -8,12 +8,12 @@ use std::{
 
 use outlive_protocol::{Call, Principal, StoredCall};
 use outlive_tasks::{
-    engine::{Allowance, CleaningUp, NotBegun, Runner, Started},
-    store::{Claimed, TaskOutcome},
+    engine::{Allowance, CleanupFuture, StartError, TaskRun, TaskRunner},
+    store::{ClaimedTask, TaskOutcome},
 };
 
 use super::{
-    TaskProgress, Unfinished, internal,
+    CleanupReason, TaskProgress, internal,
     start::{as_task, canceller},
 };
 use crate::server::{Cx, core::Core, cx::Arguments, durable::Durability, tool::ToolEntry};
@@ -33,7 +33,7 @@ impl CallRunner {
     fn call(
         &self,
         core: &Arc<Core>,
-        claimed: &Claimed,
+        claimed: &ClaimedTask,
     ) -> Result<(Arc<Call>, Arc<ToolEntry>), String> {
         let unreadable = |why: &dyn Display| format!("the request cannot be read any more: {why}");
         let stored: StoredCall =
@@ -41,25 +41,26 @@ impl CallRunner {
         let principal = Principal::from_key(&claimed.principal)
             .ok_or_else(|| "its caller cannot be told any more".to_owned())?;
         let call = stored.restore(principal, &core.profile).map_err(|fault| unreadable(&fault))?;
-        let entry = core.tools.get(&claimed.kind, call.principal());
+        let entry = core.tools.get(&claimed.tool, call.principal());
         Ok((call, entry.ok_or_else(|| "there is no such tool any more".to_owned())?))
     }
 }
 
-impl Runner for CallRunner {
-    fn start(&self, claimed: Claimed) -> Result<Started, NotBegun> {
-        let ends = |why: &str, keep| NotBegun { outcome: TaskOutcome::Error(internal(why)), keep };
+impl TaskRunner for CallRunner {
+    fn start(&self, claimed: ClaimedTask) -> Result<TaskRun, StartError> {
+        let ends =
+            |why: &str, keep| StartError { outcome: TaskOutcome::Error(internal(why)), keep };
         let failed = |why: &str| ends(why, false);
         let core = self.core.upgrade().ok_or_else(|| failed("the server is gone"))?;
         let (call, entry) = self.call(&core, &claimed).map_err(|missing| failed(&missing))?;
         let emitted = !claimed.journal.segments.is_empty();
-        if claimed.begun && (!entry.resumes() || emitted && !entry.resumes_in_the_middle()) {
+        if claimed.started && (!entry.resumes() || emitted && !entry.resumes_in_the_middle()) {
             return Err(failed(
                 "the worker was lost, and this tool does not say that it can be run again",
             ));
         }
         let upgrade = entry.revisions();
-        if claimed.begun {
+        if claimed.started {
             upgrade.may_resume(&claimed.journal).map_err(|why| ends(&why, true))?;
         }
         let id = claimed.lease.task.as_str();
@@ -71,8 +72,8 @@ impl Runner for CallRunner {
         call.attachment(|| durability);
         entry.meter.watch(&call, core.profile.clock.now());
         let cx = Cx::new(Arc::clone(&call), Arc::clone(&core), Arguments::Json);
-        let work = outlive_protocol::contained(&call, || entry.start(&cx, &entry));
-        Ok(Started {
+        let work = outlive_protocol::catch_panic(&call, || entry.start(&cx, &entry));
+        Ok(TaskRun {
             journal,
             work: as_task(core, Arc::clone(&call), work),
             cancel: canceller(&call),
@@ -85,8 +86,8 @@ impl Runner for CallRunner {
         Some(self.core.upgrade()?.tasks.as_ref()?.allowance(principal))
     }
 
-    fn clean_up(&self, claimed: Claimed) -> Option<CleaningUp> {
-        let why = Unfinished::of(claimed.ended.as_ref()?)?;
+    fn clean_up(&self, claimed: ClaimedTask) -> Option<CleanupFuture> {
+        let why = CleanupReason::of(claimed.ended.as_ref()?)?;
         let core = self.core.upgrade()?;
         let (call, entry) = match self.call(&core, &claimed) {
             Ok(found) => found,

@@ -9,12 +9,13 @@ use std::{
 };
 
 use outlive_protocol::{
-    Answer, Call, CallEnd, Fault, Holding, Outcome, StoredCall, TaskState, TaskView, Work, era,
+    Call, CallEnd, CallFuture, ClientTaskSupport, MethodResult, Outcome, ProtocolError, StoredCall,
+    TaskState, TaskView, era,
 };
 use outlive_tasks::{
-    Restored,
-    engine::{self, Adopted, Refused, Started, Untold},
-    store::{NewTask, OnceKey, TaskId, TaskOutcome},
+    JournalSnapshot,
+    engine::{self, CreateError, Promotion, TaskRun, UnacknowledgedTask},
+    store::{IdempotencyKey, NewTask, TaskId, TaskOutcome},
 };
 use outlive_wire::{CallToolResult, ErrorObject, code};
 use serde_json::value::to_raw_value;
@@ -50,31 +51,35 @@ pub(in crate::server) fn course(
     core: &Core,
     call: &Call,
     entry: &ToolEntry,
-) -> Result<Course, Fault> {
+) -> Result<Course, ProtocolError> {
     let policy = entry.policy();
     let Some(tasks) = &core.tasks else { return Ok(Course::Inline) };
     // Nothing is read for the tools that never become one.
-    if policy == TaskPolicy::Never && !call.asks_for_task() {
+    if policy == TaskPolicy::Never && !call.requests_task() {
         return Ok(Course::Inline);
     }
     let holding = call.era().holding(call)?;
     match (policy, holding) {
-        (TaskPolicy::Never, Holding::Wants { .. }) => Err(Fault::Custom(ErrorObject {
-            code: code::METHOD_NOT_FOUND,
-            message: "this tool runs no tasks; call it without `params.task`".to_owned(),
-            data: None,
-        })),
-        (TaskPolicy::Never, _) | (_, Holding::Never) => Ok(Course::Inline),
-        (_, Holding::Wants { ttl }) => {
+        (TaskPolicy::Never, ClientTaskSupport::Requests { .. }) => {
+            Err(ProtocolError::Custom(ErrorObject {
+                code: code::METHOD_NOT_FOUND,
+                message: "this tool runs no tasks; call it without `params.task`".to_owned(),
+                data: None,
+            }))
+        }
+        (TaskPolicy::Never, _) | (_, ClientTaskSupport::Unsupported) => Ok(Course::Inline),
+        (_, ClientTaskSupport::Requests { ttl }) => {
             let way = Way::of(tasks, call, entry.is_incremental())?;
             Ok(match way.immediate {
                 true => Course::Auto(tasks.config.immediate_window, Wish { ttl, way }),
                 false => Course::Task(Wish { ttl, way }),
             })
         }
-        (TaskPolicy::Auto { after }, Holding::Takes) => Ok(Course::Auto(after, Wish::default())),
+        (TaskPolicy::Auto { after }, ClientTaskSupport::Accepts) => {
+            Ok(Course::Auto(after, Wish::default()))
+        }
         (TaskPolicy::Auto { .. }, _) => Ok(Course::Inline),
-        (TaskPolicy::Always, Holding::Takes) => Ok(Course::Task(Wish::default())),
+        (TaskPolicy::Always, ClientTaskSupport::Accepts) => Ok(Course::Task(Wish::default())),
         (TaskPolicy::Always, _) => Err(call.era().task_required(era::tasks_capability())),
     }
 }
@@ -85,8 +90,8 @@ impl Course {
         self,
         cx: Cx,
         entry: &Arc<ToolEntry>,
-        start: impl FnOnce(&Cx) -> Work + Send + 'static,
-    ) -> Work {
+        start: impl FnOnce(&Cx) -> CallFuture + Send + 'static,
+    ) -> CallFuture {
         let once = match Once::of(&cx, entry) {
             Ok(once) => once,
             Err(fault) => return Box::pin(ready(Err(fault))),
@@ -115,7 +120,7 @@ impl Course {
 }
 
 /// Answers a call in the way that was agreed on.
-fn answered(cx: Cx, entry: Arc<ToolEntry>, wish: Wish, work: Work) -> Work {
+fn answered(cx: Cx, entry: Arc<ToolEntry>, wish: Wish, work: CallFuture) -> CallFuture {
     let way = wish.way;
     if way == Way::default() {
         return work;
@@ -129,7 +134,9 @@ fn answered(cx: Cx, entry: Arc<ToolEntry>, wish: Wish, work: Work) -> Work {
                 made.fell_back = way.fell_back;
                 Ok(Outcome::Task(made))
             }
-            Outcome::Complete(Answer::Tool(result)) => Ok(tracked(&cx, &entry, wish, result).await),
+            Outcome::Complete(MethodResult::Tool(result)) => {
+                Ok(tracked(&cx, &entry, wish, result).await)
+            }
             done => Ok(done),
         }
     })
@@ -141,7 +148,7 @@ async fn tracked(cx: &Cx, entry: &ToolEntry, wish: Wish, result: CallToolResult)
         let tasks = cx.core().tasks().ok().filter(|tasks| tasks.config.track_immediate)?;
         let task = new_task(cx, entry, wish, None, Durability::of(cx).keep()).ok()?;
         let (id, outcome) = (task.id.clone(), TaskOutcome::Result(to_raw_value(&result).ok()?));
-        match tasks.engine().keep_ended(task, outcome).await {
+        match tasks.engine().store_finished(task, outcome).await {
             Ok(()) => Some(id),
             Err(why) => {
                 tracing::warn!(reason = %why, "a result could not be stored as a task");
@@ -150,8 +157,8 @@ async fn tracked(cx: &Cx, entry: &ToolEntry, wish: Wish, result: CallToolResult)
         }
     };
     Outcome::Complete(match kept.await {
-        Some(id) => Answer::TaskResult(Box::new(result), id.as_str().to_owned()),
-        None => Answer::Tool(result),
+        Some(id) => MethodResult::TaskResult(Box::new(result), id.as_str().to_owned()),
+        None => MethodResult::Tool(result),
     })
 }
 
@@ -161,7 +168,7 @@ async fn create(
     entry: &ToolEntry,
     wish: Wish,
     once: Option<Once>,
-) -> Result<Outcome, Fault> {
+) -> Result<Outcome, ProtocolError> {
     if let Some(once) = &once
         && let Some(done) = once.done(cx).await?
     {
@@ -182,7 +189,7 @@ async fn create(
     }
     match created_or_not {
         Ok(task) => Ok(created(tasks, entry, ttl, task)),
-        Err(Refused::Before(id)) => existing(cx, &id).await?.ok_or_else(unknown_task),
+        Err(CreateError::Before(id)) => existing(cx, &id).await?.ok_or_else(unknown_task),
         Err(refused) => Err(refusal(tasks, cx.call(), refused)),
     }
 }
@@ -190,11 +197,16 @@ async fn create(
 /// The answer that says so. The task is there: its creation has been committed. Who has left before
 /// does not learn of the task, and a task that nobody knows of is cancelled, unless its caller has a
 /// key to ask for it again.
-fn created(tasks: &Tasks, entry: &ToolEntry, ttl: Option<Duration>, task: Untold) -> Outcome {
+fn created(
+    tasks: &Tasks,
+    entry: &ToolEntry,
+    ttl: Option<Duration>,
+    task: UnacknowledgedTask,
+) -> Outcome {
     let view = TaskView {
         id: task.task().as_str().to_owned(),
-        created: task.made(),
-        updated: task.made(),
+        created: task.created_at(),
+        updated: task.created_at(),
         ttl: ttl.map(millis),
         poll: millis(tasks.config.poll),
         message: None,
@@ -204,16 +216,16 @@ fn created(tasks: &Tasks, entry: &ToolEntry, ttl: Option<Duration>, task: Untold
         // However far it has come meanwhile: a task begins at work.
         state: TaskState::Working,
     };
-    task.told();
+    task.acknowledge();
     Outcome::Task(Box::new(view))
 }
 
 /// A task that was made before, as it is; `None` if it has been forgotten.
-pub(super) async fn existing(cx: &Cx, id: &TaskId) -> Result<Option<Outcome>, Fault> {
+pub(super) async fn existing(cx: &Cx, id: &TaskId) -> Result<Option<Outcome>, ProtocolError> {
     let tasks = cx.core().tasks()?;
     let view = tasks.engine().view(cx.principal().key(), id).await;
     let shown = view.map_err(|error| unavailable(&error))?.map(|view| {
-        let entry = cx.core().tools.get(&view.kind, cx.principal());
+        let entry = cx.core().tools.get(&view.tool, cx.principal());
         let immediate = entry.and_then(|entry| entry.immediate().map(str::to_owned));
         Outcome::Task(Box::new(TaskView { immediate, ..tasks.show(view) }))
     });
@@ -224,30 +236,32 @@ fn new_task(
     cx: &Cx,
     entry: &ToolEntry,
     wish: Wish,
-    once: Option<OnceKey>,
-    mut journal: Restored,
-) -> Result<NewTask, Fault> {
+    once: Option<IdempotencyKey>,
+    mut journal: JournalSnapshot,
+) -> Result<NewTask, ProtocolError> {
     entry.revisions().sign(&mut journal);
     let tasks = cx.core().tasks()?;
     let config = &tasks.config;
-    let stored = StoredCall::of(cx.call()).map_err(Fault::internal)?;
+    let stored = StoredCall::of(cx.call()).map_err(ProtocolError::internal)?;
     let ttl = config.granted_ttl(wish.ttl);
     let era = cx.call().era();
     Ok(NewTask {
-        id: TaskId::new(random_id().ok_or_else(|| Fault::internal("no random bytes for a task"))?),
+        id: TaskId::new(
+            random_id().ok_or_else(|| ProtocolError::internal("no random bytes for a task"))?,
+        ),
         principal: cx.principal().key().to_owned(),
-        kind: entry.info.name.clone(),
+        tool: entry.info.name.clone(),
         origin: match wish.way.streaming {
             true => era.streaming_dialect().to_owned(),
             false => era.dialect().to_owned(),
         },
         listed: era.lists_tasks() && !cx.principal().is_anonymous(),
-        request: to_raw_value(&stored).map_err(Fault::internal)?,
+        request: to_raw_value(&stored).map_err(ProtocolError::internal)?,
         ttl: Some(ttl),
         max_ttl: config.max_ttl,
         journal,
         worker: None,
-        once,
+        idempotency: once,
         clean_up: entry.hook().is_some(),
         quota: tasks.quota(cx.call()),
         max_bytes: tasks.allowance(cx.principal().key()).max_bytes,
@@ -259,7 +273,7 @@ fn new_task(
 struct Auto {
     cx: Cx,
     entry: Arc<ToolEntry>,
-    once: Option<OnceKey>,
+    once: Option<IdempotencyKey>,
     after: Duration,
     wish: Wish,
     timer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
@@ -269,11 +283,11 @@ struct Auto {
 }
 
 enum Stage {
-    Inline(Work),
-    Moving(oneshot::Receiver<Adopted>),
+    Inline(CallFuture),
+    Moving(oneshot::Receiver<Promotion>),
     /// What is left to be polled is the answer: how far the task is, or, if it could not even be
     /// asked for, what the call comes to.
-    Answering(Work),
+    Answering(CallFuture),
     /// It could not be a task, and goes on here.
     Back(engine::Work),
     Over,
@@ -285,9 +299,9 @@ impl Auto {
         entry: Arc<ToolEntry>,
         after: Duration,
         wish: Wish,
-        once: Option<OnceKey>,
-        start: impl FnOnce(&Cx) -> Work,
-    ) -> Work {
+        once: Option<IdempotencyKey>,
+        start: impl FnOnce(&Cx) -> CallFuture,
+    ) -> CallFuture {
         if entry.is_durable() {
             Durability::of(&cx).allow_task(true);
             if entry.promotes_at_step() {
@@ -298,7 +312,10 @@ impl Auto {
         Box::pin(Self { cx, entry, once, after, wish, timer: None, stage, admitted: None })
     }
 
-    fn adopt(&mut self, work: Work) -> Result<oneshot::Receiver<Adopted>, (Fault, Work)> {
+    fn adopt(
+        &mut self,
+        work: CallFuture,
+    ) -> Result<oneshot::Receiver<Promotion>, (ProtocolError, CallFuture)> {
         let cx = &self.cx;
         let core = cx.core();
         let durability = Durability::of(cx);
@@ -307,25 +324,25 @@ impl Auto {
             Ok(task) => task,
             Err(fault) => return Err((fault, work)),
         };
-        let Ok(tasks) = core.tasks() else { return Err((Fault::Internal, work)) };
+        let Ok(tasks) = core.tasks() else { return Err((ProtocolError::Internal, work)) };
         if let Err(over) = tasks.admits(cx.call(), &task) {
             return Err((over.into(), work));
         }
         self.admitted = Some(task.id.clone());
         durability.set_task(core, cx.call(), Some(task.id.as_str()));
-        let run = Started {
+        let run = TaskRun {
             journal: Arc::clone(&durability.journal),
             work: as_task(Arc::clone(core), Arc::clone(cx.call()), work),
             cancel: canceller(cx.call()),
             resumes: self.entry.is_durable(),
             cleans_up: self.entry.hook().is_some(),
         };
-        Ok(tasks.engine().adopt(task, run))
+        Ok(tasks.engine().promote(task, run))
     }
 }
 
 impl Future for Auto {
-    type Output = Result<Outcome, Fault>;
+    type Output = Result<Outcome, ProtocolError>;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
         loop {
@@ -362,13 +379,13 @@ impl Future for Auto {
                         return Poll::Pending;
                     };
                     self.stage = match adopted {
-                        Ok(Adopted::Task(task)) => {
+                        Ok(Promotion::Task(task)) => {
                             self.stage = Stage::Over;
                             let tasks = self.cx.core().tasks()?;
                             let ttl = tasks.config.granted_ttl(self.wish.ttl);
                             return Poll::Ready(Ok(created(tasks, &self.entry, Some(ttl), task)));
                         }
-                        Ok(Adopted::Refused(work, why)) => {
+                        Ok(Promotion::Refused(work, why)) => {
                             tracing::warn!(reason = %why, "a call could not become a task; it runs on inline");
                             if let (Ok(tasks), Some(id)) = (self.cx.core().tasks(), &self.admitted)
                             {
@@ -380,19 +397,19 @@ impl Future for Auto {
                             durability.journal.stop_writing();
                             Stage::Back(work)
                         }
-                        Err(_) => return Poll::Ready(Err(Fault::Internal)),
+                        Err(_) => return Poll::Ready(Err(ProtocolError::Internal)),
                     };
                 }
                 Stage::Answering(work) => return work.as_mut().poll(task),
                 Stage::Back(work) => return work.as_mut().poll(task).map(as_outcome),
-                Stage::Over => return Poll::Ready(Err(Fault::Internal)),
+                Stage::Over => return Poll::Ready(Err(ProtocolError::Internal)),
             }
         }
     }
 }
 
 /// The work of a call as that of a task.
-pub(super) fn as_task(core: Arc<Core>, call: Arc<Call>, mut work: Work) -> engine::Work {
+pub(super) fn as_task(core: Arc<Core>, call: Arc<Call>, mut work: CallFuture) -> engine::Work {
     Box::pin(async move {
         let done = poll_fn(|cx| {
             let polled = work.as_mut().poll(cx);
@@ -408,7 +425,7 @@ pub(super) fn as_task(core: Arc<Core>, call: Arc<Call>, mut work: Work) -> engin
         };
         // A handler that was asked to stop and then fails has stopped: that is no failure of the tool.
         let has_failed = match &done {
-            Ok(Outcome::Complete(Answer::Tool(result))) => result.is_error == Some(true),
+            Ok(Outcome::Complete(MethodResult::Tool(result))) => result.is_error == Some(true),
             Ok(_) => false,
             Err(_) => true,
         };
@@ -423,7 +440,7 @@ pub(super) fn as_task(core: Arc<Core>, call: Arc<Call>, mut work: Work) -> engin
             return TaskOutcome::Cancelled;
         }
         match done {
-            Ok(Outcome::Complete(Answer::Tool(result))) => match to_raw_value(&result) {
+            Ok(Outcome::Complete(MethodResult::Tool(result))) => match to_raw_value(&result) {
                 Ok(raw) => TaskOutcome::Result(raw),
                 Err(error) => TaskOutcome::Error(super::internal(&error.to_string())),
             },
@@ -437,14 +454,14 @@ pub(super) fn as_task(core: Arc<Core>, call: Arc<Call>, mut work: Work) -> engin
 }
 
 /// And back again.
-fn as_outcome(outcome: TaskOutcome) -> Result<Outcome, Fault> {
+fn as_outcome(outcome: TaskOutcome) -> Result<Outcome, ProtocolError> {
     match outcome {
         TaskOutcome::Result(raw) => match serde_json::from_str(raw.get()) {
-            Ok(result) => Ok(Outcome::Complete(Answer::Tool(result))),
-            Err(error) => Err(Fault::internal(error)),
+            Ok(result) => Ok(Outcome::Complete(MethodResult::Tool(result))),
+            Err(error) => Err(ProtocolError::internal(error)),
         },
-        TaskOutcome::Error(error) => Err(Fault::Custom(error)),
-        TaskOutcome::Cancelled | TaskOutcome::Expired => Err(Fault::Internal),
+        TaskOutcome::Error(error) => Err(ProtocolError::Custom(error)),
+        TaskOutcome::Cancelled | TaskOutcome::Expired => Err(ProtocolError::Internal),
     }
 }
 

@@ -13,9 +13,10 @@ use std::{
 };
 
 use outlive_protocol::{
-    Answer, Blocks, Call, Fault, Notify, Outcome, Partial, TaskState, TaskView,
+    Call, MethodResult, Notify, Outcome, PartialResponse, ProtocolError, Segments, TaskState,
+    TaskView,
 };
-use outlive_tasks::store::{TaskId, TaskOutcome, View};
+use outlive_tasks::store::{TaskId, TaskOutcome, TaskRecord};
 use tokio::time::{Instant, sleep_until};
 
 use super::{
@@ -32,7 +33,7 @@ pub(super) async fn stream(
     core: Arc<Core>,
     call: Arc<Call>,
     made: Box<TaskView>,
-) -> Result<Outcome, Fault> {
+) -> Result<Outcome, ProtocolError> {
     let id = TaskId::new(made.id.as_str());
     Streams::enter(&call, &id);
     let tasks = core.tasks()?;
@@ -68,19 +69,19 @@ pub(super) async fn stream(
         let view = look(tasks, &call, &stream.id).await?;
         let read = stream.read(&view).await?;
         match read {
-            Read::Last(rest) => return Ok(Outcome::Complete(Answer::Rest(rest))),
+            Read::Last(rest) => return Ok(Outcome::Complete(MethodResult::Rest(rest))),
             // There may be more where that came from.
             Read::Some => continue,
             Read::None => {}
         }
-        let asks = !view.questions.is_empty();
+        let asks = !view.input_requests.is_empty();
         if stream.made.is_some() && (asks || Instant::now() >= window) {
             stream.push(None);
             continue;
         }
         tell_progress(&core, &call, &view);
         stream.tell_status(&view, &mut told);
-        dialogue.ask(&core, &call, &stream.id, view.questions.clone());
+        dialogue.ask(&core, &call, &stream.id, view.input_requests.clone());
         let wake = if stream.made.is_some() { window.min(again) } else { again };
         tokio::select! {
             () = changed => {}
@@ -115,19 +116,19 @@ struct Stream<'a> {
 enum Read {
     None,
     Some,
-    Last(Box<outlive_protocol::Rest>),
+    Last(Box<outlive_protocol::FinalSegments>),
 }
 
 impl Stream<'_> {
     /// Reads what has been emitted since the last time, and sends it.
-    async fn read(&mut self, view: &View) -> Result<Read, Fault> {
+    async fn read(&mut self, view: &TaskRecord) -> Result<Read, ProtocolError> {
         if let Some(outcome @ (TaskOutcome::Cancelled | TaskOutcome::Expired)) = &view.outcome {
             // Nothing more is sent, though it may have been emitted.
-            let nothing = Blocks { first: self.sent + 1, blocks: Vec::new() };
+            let nothing = Segments { first: self.sent + 1, blocks: Vec::new() };
             return Ok(Read::Last(Box::new(rest(&self.id, nothing, self.sent, outcome)?)));
         }
         let page = page(self.tasks, self.call, &self.id, self.sent).await?;
-        let blocks = Blocks { first: self.sent + 1, blocks: page.blocks };
+        let blocks = Segments { first: self.sent + 1, blocks: page.blocks };
         if let Some(outcome) = view.outcome.as_ref().filter(|_| is_all(&blocks, page.last)) {
             self.tasks.note(self.call, &self.id, "retrieved", None);
             let last = rest(&self.id, blocks, page.last, outcome)?;
@@ -146,15 +147,15 @@ impl Stream<'_> {
 
     /// Sends more blocks of a task that neither has ended nor asks; says whether these were all.
     /// `None` if there is something else to know.
-    async fn read_on(&mut self) -> Result<Option<bool>, Fault> {
+    async fn read_on(&mut self) -> Result<Option<bool>, ProtocolError> {
         let page = match page_at_hand(self.tasks, self.call, &self.id, self.sent) {
             Some(page) => page,
             None => page(self.tasks, self.call, &self.id, self.sent).await?,
         };
-        if page.ended || page.asks || page.blocks.is_empty() {
+        if page.ended || page.input_required || page.blocks.is_empty() {
             return Ok(None);
         }
-        let blocks = Blocks { first: self.sent + 1, blocks: page.blocks };
+        let blocks = Segments { first: self.sent + 1, blocks: page.blocks };
         let is_all = is_all(&blocks, page.last);
         self.sent += blocks.blocks.len() as u64;
         self.push(Some(blocks));
@@ -162,18 +163,18 @@ impl Stream<'_> {
     }
 
     /// Sends a piece; the first one says which task it belongs to.
-    fn push(&mut self, blocks: Option<Blocks>) {
+    fn push(&mut self, blocks: Option<Segments>) {
         let (id, task) = (self.id.as_str().to_owned(), self.made.take());
-        self.call.port().partial(Box::new(Partial { id, task, blocks }));
+        self.call.port().partial(Box::new(PartialResponse { id, task, blocks }));
     }
 
     /// Tells that the task waits for an answer, or goes on. How it has ended is the last response.
-    fn tell_status(&self, view: &View, told: &mut Option<bool>) {
-        let asks = !view.questions.is_empty();
+    fn tell_status(&self, view: &TaskRecord, told: &mut Option<bool>) {
+        let asks = !view.input_requests.is_empty();
         if told.replace(asks).is_some_and(|before| before != asks) {
-            let bound = self.core.profile.limits.queued_notifications;
+            let bound = self.core.profile.limits.max_queued_notifications;
             let shown = self.tasks.show(view.clone());
-            self.call.port().say(Notify::Task(Box::new(shown)), bound);
+            self.call.port().send(Notify::Task(Box::new(shown)), bound);
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Weak};
 
 use outlive_tasks::{
-    engine::{Observer, Seen},
-    store::{OutcomeKind, Swept, TaskId, TaskOutcome},
+    engine::{EngineEvent, EngineObserver},
+    store::{OutcomeKind, SweepReport, TaskId, TaskOutcome},
 };
 
 use super::audit::Auditor;
@@ -36,46 +36,46 @@ impl Witness {
     }
 }
 
-impl Observer for Witness {
-    fn seen(&self, principal: &str, task: &TaskId, seen: Seen<'_>) {
+impl EngineObserver for Witness {
+    fn seen(&self, principal: &str, task: &TaskId, seen: EngineEvent<'_>) {
         let note = |what, cause| self.auditor.note(principal, task, what, cause);
         match seen {
-            Seen::Written(took) => self.count(|counters| counters.commits.add(took)),
-            Seen::Claimed { again, crashes } => {
+            EngineEvent::Written(took) => self.count(|counters| counters.commits.add(took)),
+            EngineEvent::Claimed { again, crashes } => {
                 self.count(|counters| counters.claimed.add(1));
                 let lost = (crashes > 0).then(|| format!("{crashes} workers were lost"));
                 note(if again { "resumed" } else { "begun" }, lost);
             }
-            Seen::Created => {
+            EngineEvent::Created => {
                 self.count(|counters| counters.created.add(1));
                 note("created", None);
             }
-            Seen::Adopted => {
+            EngineEvent::Adopted => {
                 self.count(|counters| counters.created.add(1));
                 note("created", Some("its call took too long".to_owned()));
             }
-            Seen::Parked => note("parked", None),
-            Seen::Postponed(pause) => {
+            EngineEvent::Parked => note("parked", None),
+            EngineEvent::Postponed(pause) => {
                 note("postponed", Some(format!("for {pause:?}: its workers were lost in a row")));
             }
-            Seen::HandedOver => note("handed-over", Some("its worker stops".to_owned())),
-            Seen::Lost => {
+            EngineEvent::HandedOver => note("handed-over", Some("its worker stops".to_owned())),
+            EngineEvent::Lost => {
                 self.count(|counters| counters.leases_lost.add(1));
                 note("lost", Some("its lease is over, or it has ended".to_owned()));
             }
-            Seen::CleanedUp(Ok(())) => note("cleaned-up", None),
+            EngineEvent::CleanedUp(Ok(())) => note("cleaned-up", None),
             // Why is in the log: it may say what the task was about.
-            Seen::CleanedUp(Err(_)) => note("clean-up-failed", None),
-            Seen::Undelivered => note("cancel-requested", Some("undelivered".to_owned())),
+            EngineEvent::CleanedUp(Err(_)) => note("clean-up-failed", None),
+            EngineEvent::Undelivered => note("cancel-requested", Some("undelivered".to_owned())),
             // Why is in the store: it may say what the task was about.
-            Seen::Kept(outcome) => {
+            EngineEvent::Kept(outcome) => {
                 let code = match outcome {
                     TaskOutcome::Error(error) => Some(format!("error {}", error.code)),
                     _ => None,
                 };
                 note("kept", code);
             }
-            Seen::Ended(outcome) => {
+            EngineEvent::Ended(outcome) => {
                 self.over(task, Some(outcome));
                 self.count(|counters| counters.ended(outcome));
                 let kind = outcome.kind();
@@ -92,7 +92,7 @@ impl Observer for Witness {
         }
     }
 
-    fn swept(&self, swept: &Swept) {
+    fn swept(&self, swept: &SweepReport) {
         self.count(|counters| {
             counters.expired.add(swept.expired.len() as u64);
             counters.failed.add(swept.failed.len() as u64);

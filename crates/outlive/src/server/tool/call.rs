@@ -2,7 +2,7 @@
 
 use std::{future::ready, sync::Arc};
 
-use outlive_protocol::{Answer, Call, Fault, Outcome, Work};
+use outlive_protocol::{Call, CallFuture, MethodResult, Outcome, ProtocolError};
 use outlive_wire::CallToolResult;
 use serde_json::value::RawValue;
 
@@ -21,7 +21,7 @@ use crate::server::{
 };
 
 /// Starts a tool: finds it, checks what can be checked, and runs its handler.
-pub(in crate::server) fn call(core: &Arc<Core>, call: Arc<Call>) -> Work {
+pub(in crate::server) fn call(core: &Arc<Core>, call: Arc<Call>) -> CallFuture {
     match prepare(core, &call) {
         Ok(Prepared::Run(entry, permits)) => {
             let course = match tasks::course(core, &call, &entry) {
@@ -52,12 +52,12 @@ enum Prepared {
     Answer(String),
 }
 
-fn prepare(core: &Core, call: &Call) -> Result<Prepared, Fault> {
+fn prepare(core: &Core, call: &Call) -> Result<Prepared, ProtocolError> {
     let name = call.name()?;
     let Some(entry) = core.tools.get(&name, call.principal()) else {
         meter::unknown_tool(call, &name);
         let meant = core.tools.close_to(&name, call.principal());
-        return Err(Fault::UnknownTool { name: name.into_owned(), meant });
+        return Err(ProtocolError::UnknownTool { name: name.into_owned(), suggestion: meant });
     };
     entry.meter.watch(call, core.profile.clock.now());
     entry.access.check(call.principal())?;
@@ -81,7 +81,7 @@ fn prepare(core: &Core, call: &Call) -> Result<Prepared, Fault> {
 }
 
 /// Runs a handler and makes a result of what it returns.
-pub(super) fn start<M, H>(handler: &H, cx: &Cx, entry: &Arc<ToolEntry>) -> Work
+pub(super) fn start<M, H>(handler: &H, cx: &Cx, entry: &Arc<ToolEntry>) -> CallFuture
 where
     H: Handler<M>,
     H::Output: IntoToolResult,
@@ -101,7 +101,7 @@ where
 }
 
 /// Runs a handler that adds to its result while it works.
-pub(super) fn start_emitting<M, H>(handler: &H, cx: &Cx, entry: &Arc<ToolEntry>) -> Work
+pub(super) fn start_emitting<M, H>(handler: &H, cx: &Cx, entry: &Arc<ToolEntry>) -> CallFuture
 where
     H: Handler<M>,
     H::Output: IntoToolResult,
@@ -111,7 +111,7 @@ where
 }
 
 /// Runs a handler that may ask its client.
-pub(super) fn start_durable<M, H>(handler: &Arc<H>, cx: &Cx, entry: &Arc<ToolEntry>) -> Work
+pub(super) fn start_durable<M, H>(handler: &Arc<H>, cx: &Cx, entry: &Arc<ToolEntry>) -> CallFuture
 where
     M: 'static,
     H: Handler<M>,
@@ -124,7 +124,7 @@ where
 }
 
 impl<R: IntoToolResult> Ending<R> for Arc<ToolEntry> {
-    fn finish(&self, _cx: &Cx, returned: R) -> Result<Ended, Fault> {
+    fn finish(&self, _cx: &Cx, returned: R) -> Result<Ended, ProtocolError> {
         match returned.into_returned() {
             Ok(Returned::Result(result)) => Ok(Ended::Outcome(finish(result, Some(self)))),
             Ok(Returned::Ask(questions)) => Ok(Ended::Ask(questions)),
@@ -132,7 +132,7 @@ impl<R: IntoToolResult> Ending<R> for Arc<ToolEntry> {
         }
     }
 
-    fn give_up(&self, _cx: &Cx, error: Error) -> Result<Outcome, Fault> {
+    fn give_up(&self, _cx: &Cx, error: Error) -> Result<Outcome, ProtocolError> {
         error.into_tool_error().map(failed)
     }
 
@@ -159,11 +159,11 @@ fn finish(result: CallToolResult, entry: Option<&ToolEntry>) -> Outcome {
             ));
         }
     }
-    Outcome::Complete(Answer::Tool(result))
+    Outcome::Complete(MethodResult::Tool(result))
 }
 
 /// Arguments that do not fit are a result, so that the model can correct itself.
-fn reject(rejection: Rejection, cx: &Cx, entry: &ToolEntry) -> Result<Outcome, Fault> {
+fn reject(rejection: Rejection, cx: &Cx, entry: &ToolEntry) -> Result<Outcome, ProtocolError> {
     match rejection.0 {
         RejectionKind::Refused(fault) => Err(fault),
         RejectionKind::Arguments(error) => {
@@ -174,5 +174,5 @@ fn reject(rejection: Rejection, cx: &Cx, entry: &ToolEntry) -> Result<Outcome, F
 }
 
 fn failed(text: String) -> Outcome {
-    Outcome::Complete(Answer::Tool(CallToolResult::error(text)))
+    Outcome::Complete(MethodResult::Tool(CallToolResult::error(text)))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlive_protocol::{Fault, Work};
+use outlive_protocol::{CallFuture, ProtocolError};
 
 use super::ToolHandler;
 use crate::server::{
@@ -42,12 +42,12 @@ pub(in crate::server) struct ToolEntry {
 
 impl ToolEntry {
     /// Starts the handler.
-    pub(in crate::server) fn start(&self, cx: &Cx, entry: &Arc<ToolEntry>) -> Work {
+    pub(in crate::server) fn start(&self, cx: &Cx, entry: &Arc<ToolEntry>) -> CallFuture {
         (self.handler)(cx, entry)
     }
 
     /// What has to be the same for a call to be the same.
-    pub(in crate::server) fn digest(&self, cx: &Cx) -> Result<String, Fault> {
+    pub(in crate::server) fn digest(&self, cx: &Cx) -> Result<String, ProtocolError> {
         fingerprint(cx.core(), cx.call(), &self.upgrade.salient)
     }
 
@@ -84,7 +84,7 @@ impl ToolEntry {
     /// Whether a run of it that was lost may be begun again though it has emitted something. What
     /// goes on from its journal goes on there; all else says so, or does not.
     pub(in crate::server) fn resumes_in_the_middle(&self) -> bool {
-        self.durable || self.on_crash == Some(OnCrash::RunAgain)
+        self.durable || self.on_crash == Some(OnCrash::Rerun)
     }
 
     /// Whether its runs go on from their journal.
@@ -99,7 +99,7 @@ impl ToolEntry {
             || hints.is_some_and(|hints| {
                 hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true)
             });
-        self.on_crash.map_or(can, |said| said == OnCrash::RunAgain)
+        self.on_crash.map_or(can, |said| said == OnCrash::Rerun)
     }
 
     /// The limit on all callers together.

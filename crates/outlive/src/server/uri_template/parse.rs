@@ -1,6 +1,6 @@
 //! Reads the text of a template, and of a URI.
 
-use super::{Operator, Part, TemplateError, Unit, Variable, is_reserved, is_unreserved};
+use super::{Operator, Part, Unit, UriTemplateError, Variable, is_reserved, is_unreserved};
 
 /// How long a template may be. Those that people write have tens of bytes; matching takes time in
 /// proportion.
@@ -12,13 +12,13 @@ const MAX_URI: usize = 8192;
 /// The largest `:n` of the RFC, exclusive.
 const MAX_LIMIT: usize = 10_000;
 
-type Result<T> = std::result::Result<T, TemplateError>;
+type Result<T> = std::result::Result<T, UriTemplateError>;
 
 /// Reads a template.
 pub(super) fn parse(template: &str) -> Result<Vec<Part>> {
     if template.len() > MAX_TEMPLATE {
         let reason = format!("it is longer than {MAX_TEMPLATE} bytes; shorten it");
-        return Err(TemplateError { position: MAX_TEMPLATE, reason });
+        return Err(UriTemplateError { position: MAX_TEMPLATE, reason });
     }
     let mut parts = Vec::new();
     let mut at = 0;
@@ -177,6 +177,6 @@ fn read_limit(text: &str, start: usize) -> Result<usize> {
     }
 }
 
-fn error(position: usize, reason: impl Into<String>) -> TemplateError {
-    TemplateError { position, reason: reason.into() }
+fn error(position: usize, reason: impl Into<String>) -> UriTemplateError {
+    UriTemplateError { position, reason: reason.into() }
 }

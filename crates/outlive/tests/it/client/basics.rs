@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use outlive::client::{Answer, Answers, Error, GaveUp, Reason, texts};
+use outlive::client::{
+    ClientError, Error, InputCallbacks, InputResponse, ServerErrorKind, result_text,
+};
 use serde_json::json;
 
 use super::kit::{EVERYWHERE, Place, builder, server};
@@ -13,28 +15,34 @@ async fn tools_resources_and_prompts_are_there_on_every_wire() {
         let place = Place::of(&server(), wire).await;
         let client = place.connect(builder(), version).await;
         if let Some(version) = version {
-            assert_eq!(client.version().await.unwrap(), version);
+            assert_eq!(client.protocol_version().await.unwrap(), version);
         }
         let result = client.call_tool("add", json!({"a": 1, "b": 2})).await.unwrap();
-        assert_eq!(texts(&result), "3", "{wire:?} {version:?}");
+        assert_eq!(result_text(&result), "3", "{wire:?} {version:?}");
         let read = client.read_resource("file:///a").await.unwrap();
         assert_eq!(read.contents.len(), 1);
         let prompt = client.get_prompt("hi").await.unwrap();
         assert_eq!(prompt.messages.len(), 1);
-        let tools: Vec<String> =
-            client.tools().all().await.unwrap().into_iter().map(|tool| tool.name).collect();
+        let tools: Vec<String> = client
+            .list_tools()
+            .collect()
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|tool| tool.name)
+            .collect();
         assert_eq!(tools, ["add", "slow", "never", "greet"]);
-        assert_eq!(client.resources().all().await.unwrap().len(), 1);
-        assert_eq!(client.prompts().all().await.unwrap().len(), 1);
-        assert_eq!(client.resource_templates().all().await.unwrap().len(), 0);
+        assert_eq!(client.list_resources().collect().await.unwrap().len(), 1);
+        assert_eq!(client.list_prompts().collect().await.unwrap().len(), 1);
+        assert_eq!(client.list_resource_templates().collect().await.unwrap().len(), 0);
         client.ping().await.unwrap();
         let missing = client.call_tool("nothing", json!({})).await.unwrap_err();
-        assert!(matches!(missing, Error::Refused(_)), "{missing}");
+        assert!(matches!(missing, Error::Server(_)), "{missing}");
         let missing = client.read_resource("file:///b").await.unwrap_err();
-        assert_eq!(missing.reason(), Some(Reason::NotFound), "{missing:?}");
+        assert_eq!(missing.reason(), Some(ServerErrorKind::NotFound), "{missing:?}");
         client.close().await;
         let closed = client.ping().await.unwrap_err();
-        assert!(matches!(closed, Error::GaveUp(GaveUp::Closed)), "{closed}");
+        assert!(matches!(closed, Error::GaveUp(ClientError::Closed)), "{closed}");
     }
 }
 
@@ -44,20 +52,20 @@ async fn one_answerer_answers_on_every_wire() {
     for (wire, version) in EVERYWHERE {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let noted = Arc::clone(&asked);
-        let answers = Answers::new().form(move |question| {
+        let answers = InputCallbacks::new().form(move |question| {
             noted.lock().unwrap().push(question.origin);
-            async { Answer::accept(json!({"name": "Ada"})) }
+            async { InputResponse::accept(json!({"name": "Ada"})) }
         });
         let place = Place::of(&server(), wire).await;
-        let client = place.connect(builder().answerer(answers), version).await;
+        let client = place.connect(builder().input_handler(answers), version).await;
         let result = client.call_tool("greet", json!({})).await;
         // Forms came with 2025-06-18.
-        match client.version().await.unwrap().as_str() {
+        match client.protocol_version().await.unwrap().as_str() {
             "2024-11-05" | "2025-03-26" => {
                 assert!(asked.lock().unwrap().is_empty());
             }
             _ => {
-                assert_eq!(texts(&result.unwrap()), "Hello, Ada!", "{wire:?} {version:?}");
+                assert_eq!(result_text(&result.unwrap()), "Hello, Ada!", "{wire:?} {version:?}");
                 assert_eq!(asked.lock().unwrap().len(), 1);
             }
         }

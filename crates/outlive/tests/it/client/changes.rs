@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlive::{
-    client::{Filter, Notice, Subscription},
+    client::{ListenFilter, ServerNotification, Subscription},
     server::Tool,
 };
 use serde_json::json;
@@ -13,7 +13,7 @@ use super::{
     script::{HttpScript, discovered, ok},
 };
 
-async fn next(changes: &mut Subscription) -> Notice {
+async fn next(changes: &mut Subscription) -> ServerNotification {
     tokio::time::timeout(Duration::from_secs(10), changes.next()).await.unwrap().unwrap()
 }
 
@@ -24,18 +24,21 @@ async fn changes_are_heard_on_every_wire() {
         let server = server();
         let place = Place::of(&server, wire).await;
         let client = place.connect(builder(), version).await;
-        let mut tools = client.listen(Filter::new().tools()).await.unwrap();
-        let mut resource = client.listen(Filter::new().resource("file:///a")).await.unwrap();
-        assert_eq!(tools.agreed().tools_list_changed, Some(true));
+        let mut tools = client.listen(ListenFilter::new().tools()).await.unwrap();
+        let mut resource = client.listen(ListenFilter::new().resource("file:///a")).await.unwrap();
+        assert_eq!(tools.accepted_filter().tools_list_changed, Some(true));
         server.add_tool(Tool::new("new", || async { "new" })).unwrap();
         server.resource_updated("file:///a");
-        assert!(matches!(next(&mut tools).await, Notice::ToolsChanged), "{wire:?} {version:?}");
+        assert!(
+            matches!(next(&mut tools).await, ServerNotification::ToolsChanged),
+            "{wire:?} {version:?}"
+        );
         match next(&mut resource).await {
-            Notice::ResourceUpdated(uri) => assert_eq!(uri, "file:///a"),
+            ServerNotification::ResourceUpdated(uri) => assert_eq!(uri, "file:///a"),
             other => panic!("{other:?}"),
         }
         // What was kept is old now.
-        let names = client.tools().all().await.unwrap();
+        let names = client.list_tools().collect().await.unwrap();
         assert!(names.iter().any(|tool| tool.name == "new"), "{wire:?} {version:?}");
     }
 }
@@ -59,9 +62,9 @@ async fn a_subscription_that_breaks_is_opened_again_and_says_so() {
     })
     .await;
     let client = builder().connect(peer.url.as_str()).await.unwrap();
-    let mut changes = client.listen(Filter::new().tools()).await.unwrap();
-    assert!(matches!(next(&mut changes).await, Notice::Reconnected));
-    assert!(matches!(next(&mut changes).await, Notice::ToolsChanged));
+    let mut changes = client.listen(ListenFilter::new().tools()).await.unwrap();
+    assert!(matches!(next(&mut changes).await, ServerNotification::Reconnected));
+    assert!(matches!(next(&mut changes).await, ServerNotification::ToolsChanged));
     assert!(changes.next().await.is_none());
 }
 
@@ -82,7 +85,7 @@ async fn a_result_is_kept_for_as_long_as_it_may_be() {
         .await;
         let client = builder().connect(peer.url.as_str()).await.unwrap();
         for _ in 0..2 {
-            client.tools().all().await.unwrap();
+            client.list_tools().collect().await.unwrap();
         }
         assert_eq!(peer.all("tools/list").len(), lists, "{ttl}");
     }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use outlive::client::{Error, Program, texts};
+use outlive::client::{ChildProcess, Error, result_text};
 use serde_json::json;
 
 use super::kit::builder;
@@ -23,24 +23,24 @@ echo '{"jsonrpc":"2.0","id":'$(id "$line")',"result":{"content":[{"type":"text",
 async fn a_process_is_started_spoken_to_and_started_again() {
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     let noted = Arc::clone(&said);
-    let program = Program::new("sh")
+    let program = ChildProcess::new("sh")
         .args(["-c", SCRIPT])
         .on_stderr(move |line| noted.lock().unwrap().push(line.to_owned()));
     let client = builder().connect(program).await.unwrap();
-    assert_eq!(texts(&client.call_tool("a", json!({})).await.unwrap()), "hello");
+    assert_eq!(result_text(&client.call_tool("a", json!({})).await.unwrap()), "hello");
     // The process has ended. A call that finds that out before it is sent starts another one; one that
     // was sent to a dying process may have been done.
     for _ in 0..50 {
         match client.call_tool("a", json!({})).await {
             Ok(result) => {
-                assert_eq!(texts(&result), "hello");
+                assert_eq!(result_text(&result), "hello");
                 client.close().await;
                 let said = said.lock().unwrap();
                 assert_eq!(said[0], "started");
                 assert!(said.iter().filter(|line| *line == "started").count() >= 2, "{said:?}");
                 return;
             }
-            Err(Error::Transport(error)) => assert!(error.may_have_arrived(), "{error}"),
+            Err(Error::Transport(error)) => assert!(error.may_have_been_sent(), "{error}"),
             Err(error) => panic!("{error}"),
         }
     }
@@ -49,7 +49,7 @@ async fn a_process_is_started_spoken_to_and_started_again() {
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_said_so() {
-    let error = builder().connect(Program::new("/no/such/program")).await.unwrap_err();
+    let error = builder().connect(ChildProcess::new("/no/such/program")).await.unwrap_err();
     assert!(error.to_string().contains("could not be started"), "{error}");
     assert!(error.to_string().contains("/no/such/program"), "{error}");
     assert!(!error.is_transient());

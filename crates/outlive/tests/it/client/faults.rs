@@ -11,8 +11,8 @@ use std::{
 };
 
 use outlive::{
-    client::{Client, ClientBuilder, Error, GaveUp, ToolStream, texts},
-    http::{HttpConfig, Serving},
+    client::{Client, ClientBuilder, ClientError, Error, ToolStream, result_text},
+    http::{HttpConfig, HttpServer},
     server::TaskConfig,
     tasks::SqliteStore,
     wire::{ContentBlock, Version},
@@ -29,11 +29,13 @@ use crate::{
 };
 
 /// Both ways of sending segments, and looks that are too seldom to be in the way.
-const SELDOM: Change =
-    |config| config.response_modes(ALL).partials(true).poll_interval(Duration::from_secs(60));
+const SELDOM: Change = |config| {
+    config.response_modes(ALL).partial_results(true).poll_interval(Duration::from_secs(60))
+};
 /// The same, and looks all the time.
-const OFTEN: Change =
-    |config| config.response_modes(ALL).partials(true).poll_interval(Duration::from_millis(20));
+const OFTEN: Change = |config| {
+    config.response_modes(ALL).partial_results(true).poll_interval(Duration::from_millis(20))
+};
 
 /// How long anything here may take. Only a test that fails waits so long.
 const GUARD: Duration = Duration::from_secs(20);
@@ -43,7 +45,7 @@ struct Stage {
     world: World,
     proxy: Proxy,
     folder: PathBuf,
-    _serving: Serving,
+    _serving: HttpServer,
 }
 
 impl Stage {
@@ -61,7 +63,7 @@ impl Stage {
     }
 
     async fn client(&self, version: Version) -> Client {
-        let client = streaming().version(version).connect(self.proxy.url.as_str());
+        let client = streaming().protocol_version(version).connect(self.proxy.url.as_str());
         guarded(client).await.unwrap()
     }
 
@@ -88,9 +90,9 @@ impl Drop for Stage {
 
 fn streaming() -> ClientBuilder {
     builder().partial_results().limits(|limits| {
-        limits.poll_floor = Duration::from_millis(5);
-        limits.poll_default = Duration::from_millis(10);
-        limits.poll_ceiling = Duration::from_secs(60);
+        limits.min_poll_interval = Duration::from_millis(5);
+        limits.default_poll_interval = Duration::from_millis(10);
+        limits.max_poll_interval = Duration::from_secs(60);
     })
 }
 
@@ -112,7 +114,7 @@ async fn next(stream: &mut ToolStream) -> Option<Result<u64, Error>> {
 async fn ends_with(stream: &mut ToolStream, count: u64) {
     assert!(next(stream).await.is_none());
     let whole: Vec<String> = (1..=count).map(|number| number.to_string()).collect();
-    assert_eq!(texts(&guarded(stream.finish()).await.unwrap()), whole.join("\n"));
+    assert_eq!(result_text(&guarded(stream.finish()).await.unwrap()), whole.join("\n"));
 }
 
 /// From which numbers on the client has read again.
@@ -217,8 +219,8 @@ async fn s_t09_a_task_whose_time_is_over_leaves_its_stream_incomplete() {
         let call = client.stream_tool("ticks", json!({})).task_ttl(Duration::from_millis(300));
         let mut stream = guarded(call.into_future()).await.unwrap();
         let why = guarded(stream.finish()).await.unwrap_err();
-        assert!(matches!(why, Error::GaveUp(GaveUp::Incomplete(_))), "{why}");
-        assert!(stream.count() >= 2, "{why}");
+        assert!(matches!(why, Error::GaveUp(ClientError::Incomplete(_))), "{why}");
+        assert!(stream.segment_count() >= 2, "{why}");
         assert!(guarded(stream.next()).await.is_none());
         assert!(stage.proxy.has_done_it_all());
     }

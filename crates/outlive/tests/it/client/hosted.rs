@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use outlive::{
-    client::{Answer, Answers},
+    client::{InputCallbacks, InputResponse},
     wire::Version,
 };
 use serde_json::{Value, json};
@@ -19,11 +19,11 @@ use super::{
 async fn a_task_of_the_client_is_polled_waited_for_and_over() {
     let gate = Arc::new(Semaphore::new(0));
     let passed = Arc::clone(&gate);
-    let answers = Answers::new().form(move |_| {
+    let answers = InputCallbacks::new().form(move |_| {
         let passed = Arc::clone(&passed);
         async move {
             let _ = passed.acquire().await;
-            Answer::Decline
+            InputResponse::Decline
         }
     });
     let mut task = String::new();
@@ -55,9 +55,9 @@ async fn a_task_of_the_client_is_polled_waited_for_and_over() {
         }
     });
     let client = builder()
-        .answerer(answers)
-        .hosting_tasks()
-        .version(Version::V2025_11_25)
+        .input_handler(answers)
+        .host_tasks(true)
+        .protocol_version(Version::V2025_11_25)
         .connect(target)
         .await
         .unwrap();

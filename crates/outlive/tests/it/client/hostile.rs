@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use outlive::client::{Answer, Answers, Error, GaveUp, TransportErrorKind, texts};
+use outlive::client::{
+    ClientError, Error, InputCallbacks, InputResponse, TransportErrorKind, result_text,
+};
 use serde_json::json;
 
 use super::{
@@ -26,11 +28,12 @@ async fn a_list_without_an_end_is_given_up() {
                 )]
             }
         });
-        let client = builder().limits(|limits| limits.pages = 20).connect(target).await.unwrap();
-        let error = client.tools().all().await.unwrap_err();
+        let client =
+            builder().limits(|limits| limits.max_pages = 20).connect(target).await.unwrap();
+        let error = client.list_tools().collect().await.unwrap_err();
         match (&error, expect_circle) {
-            (Error::GaveUp(GaveUp::EndlessList), true)
-            | (Error::GaveUp(GaveUp::TooManyPages(20)), false) => {}
+            (Error::GaveUp(ClientError::CursorLoop), true)
+            | (Error::GaveUp(ClientError::TooManyPages(20)), false) => {}
             _ => panic!("{error}"),
         }
     }
@@ -49,7 +52,7 @@ async fn one_bad_entry_does_not_hide_the_others() {
     });
     let client = builder().connect(target).await.unwrap();
     let names: Vec<String> =
-        client.tools().all().await.unwrap().into_iter().map(|tool| tool.name).collect();
+        client.list_tools().collect().await.unwrap().into_iter().map(|tool| tool.name).collect();
     assert_eq!(names, ["a", "b"]);
     assert_eq!(client.call_tool("a", json!({})).await.unwrap().content.len(), 1);
 }
@@ -68,11 +71,14 @@ async fn rounds_without_an_end_are_given_up() {
                 vec![line(request, &asked)]
             }
         });
-        let answers = Answers::new().roots([("file:///a", "a")]);
-        let client = builder().answerer(answers).connect(target).await.unwrap();
+        let answers = InputCallbacks::new().roots([("file:///a", "a")]);
+        let client = builder().input_handler(answers).connect(target).await.unwrap();
         let error = client.call_tool("t", json!({})).await.unwrap_err();
         let most = if with_questions { 16 } else { 8 };
-        assert!(matches!(error, Error::GaveUp(GaveUp::TooManyRounds(it)) if it == most), "{error}");
+        assert!(
+            matches!(error, Error::GaveUp(ClientError::TooManyRounds(it)) if it == most),
+            "{error}"
+        );
         assert_eq!(seen.lock().unwrap().len(), most as usize + 2);
     }
 }
@@ -100,7 +106,7 @@ async fn answers_that_a_request_cannot_have_are_breaches() {
         let error = match method {
             "tools/call" => client.call_tool("t", json!({})).await.unwrap_err(),
             "prompts/get" => client.get_prompt("p").await.unwrap_err(),
-            _ => client.tools().all().await.unwrap_err(),
+            _ => client.list_tools().collect().await.unwrap_err(),
         };
         assert!(matches!(error, Error::PeerBroke(_)), "{method} {result}: {error}");
         assert_eq!(seen.lock().unwrap().len(), 2, "nothing is tried again");
@@ -129,7 +135,7 @@ async fn what_nobody_asked_for_is_dropped() {
     let client = builder().connect(target).await.unwrap();
     for _ in 0..2 {
         let result = client.call_tool("t", json!({})).on_progress(|_| panic!("not ours")).await;
-        assert_eq!(texts(&result.unwrap()), "mine");
+        assert_eq!(result_text(&result.unwrap()), "mine");
     }
 }
 
@@ -143,7 +149,7 @@ async fn a_message_over_the_limit_is_refused() {
     })
     .await;
     let client = builder()
-        .limits(|limits| limits.message_bytes = 50_000)
+        .limits(|limits| limits.max_message_bytes = 50_000)
         .connect(peer.url.as_str())
         .await
         .unwrap();
@@ -176,8 +182,8 @@ async fn a_schema_that_is_a_bomb_is_not_followed() {
         _ => vec![line(request, &json!({"content": [], "structuredContent": {}}))],
     });
     let client =
-        builder().limits(|limits| limits.schema_bytes = 50_000).connect(target).await.unwrap();
-    let error = client.call_tool("t", json!({})).checked().await.unwrap_err();
+        builder().limits(|limits| limits.max_schema_bytes = 50_000).connect(target).await.unwrap();
+    let error = client.call_tool("t", json!({})).validate_output().await.unwrap_err();
     assert!(matches!(error, Error::PeerBroke(_)), "{error}");
 }
 
@@ -191,8 +197,8 @@ async fn a_call_that_nobody_waits_for_is_cancelled() {
     let client = builder().connect(target).await.unwrap();
     let late = client.call_tool("t", json!({})).timeout(Duration::from_millis(20)).await;
     let late = late.unwrap_err();
-    assert!(matches!(late, Error::GaveUp(GaveUp::TimedOut(_))), "{late}");
-    assert!(late.may_have_run());
+    assert!(matches!(late, Error::GaveUp(ClientError::TimedOut(_))), "{late}");
+    assert!(late.may_have_executed());
     // Messages are written in order: it is there by the time that the next request is answered.
     client.ping().await.unwrap();
     let seen = seen.lock().unwrap();
@@ -215,9 +221,10 @@ async fn an_answer_that_does_not_fit_its_form_is_not_sent() {
             )]
         }
     });
-    let answers = Answers::new().form(|_| async { Answer::accept(json!({"n": "one"})) });
-    let client = builder().answerer(answers).connect(target).await.unwrap();
+    let answers =
+        InputCallbacks::new().form(|_| async { InputResponse::accept(json!({"n": "one"})) });
+    let client = builder().input_handler(answers).connect(target).await.unwrap();
     let error = client.call_tool("t", json!({})).await.unwrap_err();
-    assert!(matches!(error, Error::GaveUp(GaveUp::BadAnswer(_))), "{error}");
+    assert!(matches!(error, Error::GaveUp(ClientError::InvalidInputResponse(_))), "{error}");
     assert_eq!(seen.lock().unwrap().len(), 2);
 }

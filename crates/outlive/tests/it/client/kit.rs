@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outlive::{
     Form,
-    client::{Client, ClientBuilder, EraMemory, Target},
+    client::{Client, ClientBuilder, Target, VersionCache},
     http::HttpConfig,
     server::{Args, Cx, Durable, Prompt, Resource, Result, Server, Tool},
     tool,
@@ -35,13 +35,13 @@ pub(super) const EVERYWHERE: [(Wire, Option<Version>); 10] = [
 
 /// A client that shares no memory with others.
 pub(super) fn builder() -> ClientBuilder {
-    Client::builder("test", "1").eras(EraMemory::new())
+    Client::builder("test", "1").version_cache(VersionCache::new())
 }
 
 /// A server, reachable in one way, for as long as this is held.
 pub(super) struct Place {
     pub(super) target: Target,
-    _serving: Option<outlive::http::Serving>,
+    _serving: Option<outlive::http::HttpServer>,
 }
 
 impl Place {
@@ -57,7 +57,7 @@ impl Place {
 
     pub(super) async fn connect(&self, builder: ClientBuilder, version: Option<Version>) -> Client {
         let builder = match version {
-            Some(version) => builder.version(version),
+            Some(version) => builder.protocol_version(version),
             None => builder,
         };
         builder.connect(self.target.clone()).await.unwrap()

@@ -10,8 +10,8 @@ use std::{
 
 use outlive::{
     client::{
-        Answer, Answers, Error, Filter, GaveUp, Reason, Token, TokenError, TokenRequest,
-        TokenSource, texts,
+        ClientError, Error, InputCallbacks, InputResponse, ListenFilter, ServerErrorKind, Token,
+        TokenError, TokenRequest, TokenSource, result_text,
     },
     wire::Version,
 };
@@ -25,14 +25,14 @@ use super::{
 };
 
 /// Answers everything that can be asked.
-fn everything() -> Answers {
-    Answers::new()
-        .form(|_| async { Answer::Decline })
-        .url(|_| async { Answer::consent() })
+fn everything() -> InputCallbacks {
+    InputCallbacks::new()
+        .form(|_| async { InputResponse::Decline })
+        .url(|_| async { InputResponse::accept_url() })
         .sampling_with_tools(|_| async {
             let message = json!({"role": "assistant", "model": "m", "stopReason": "endTurn",
                 "content": {"type": "text", "text": "hi"}});
-            Answer::Message(serde_json::from_value(message).unwrap())
+            InputResponse::Message(serde_json::from_value(message).unwrap())
         })
         .roots([("file:///a", "a")])
 }
@@ -51,11 +51,11 @@ async fn a_modern_server_is_told_what_it_may_ask_and_is_never_answered() {
             line(request, &said("ok")),
         ],
     });
-    let client = builder().answerer(everything()).connect(target).await.unwrap();
+    let client = builder().input_handler(everything()).connect(target).await.unwrap();
     for _ in 0..3 {
-        client.call_tool("t", json!({})).no_task().await.unwrap();
+        client.call_tool("t", json!({})).inline().await.unwrap();
     }
-    client.roots_changed().await.unwrap();
+    client.notify_roots_changed().await.unwrap();
     client.ping().await.unwrap();
     let can =
         json!({"roots": {}, "sampling": {"tools": {}}, "elicitation": {"form": {}, "url": {}}});
@@ -93,10 +93,10 @@ async fn an_older_server_is_answered_and_told_of_other_roots() {
             _ => Vec::new(),
         }
     });
-    let client = builder().answerer(everything()).version(Version::V2025_11_25);
+    let client = builder().input_handler(everything()).protocol_version(Version::V2025_11_25);
     let client = client.connect(target).await.unwrap();
     client.call_tool("t", json!({})).await.unwrap();
-    client.roots_changed().await.unwrap();
+    client.notify_roots_changed().await.unwrap();
     // Messages are written in order: it is there by the time that the next request is answered.
     client.ping().await.unwrap();
     let messages = messages(&seen);
@@ -120,7 +120,7 @@ async fn an_older_server_is_answered_and_told_of_other_roots() {
 #[tokio::test]
 async fn a_handshake_is_never_cancelled() {
     let (target, seen) = pipe(|_| Vec::new());
-    let connecting = builder().version(Version::V2025_11_25).connect(target);
+    let connecting = builder().protocol_version(Version::V2025_11_25).connect(target);
     assert!(tokio::time::timeout(Duration::from_millis(50), connecting).await.is_err());
     // Whatever is said on the way out has been said when the pipe is closed.
     tokio::task::yield_now().await;
@@ -156,11 +156,11 @@ async fn both_kinds_of_replies_and_headers_for_arguments() {
     .await;
     let client = builder().connect(peer.url.as_str()).await.unwrap();
     let names: Vec<String> =
-        client.tools().all().await.unwrap().into_iter().map(|tool| tool.name).collect();
+        client.list_tools().collect().await.unwrap().into_iter().map(|tool| tool.name).collect();
     assert_eq!(names, ["good"], "a tool whose headers cannot be is left out");
     for (region, expected) in [("us west 1", "as JSON"), ("", "as events")] {
         let result = client.call_tool("good", json!({"region": region})).await.unwrap();
-        assert_eq!(texts(&result), expected);
+        assert_eq!(result_text(&result), expected);
         assert_eq!(peer.all("tools/call").last().unwrap().header("mcp-param-region"), Some(region));
     }
 }
@@ -178,7 +178,7 @@ async fn over_http_a_call_is_cancelled_by_leaving() {
     .await;
     let client = builder().connect(peer.url.as_str()).await.unwrap();
     let late = client.call_tool("t", json!({})).timeout(Duration::from_millis(50)).await;
-    assert!(matches!(late, Err(Error::GaveUp(GaveUp::TimedOut(_)))), "{late:?}");
+    assert!(matches!(late, Err(Error::GaveUp(ClientError::TimedOut(_)))), "{late:?}");
     client.call_tool("t", json!({})).await.unwrap();
     assert!(peer.all("notifications/cancelled").is_empty());
 }
@@ -201,7 +201,7 @@ async fn answers_are_posted_one_by_one_and_streams_are_fetched() {
         }
     })
     .await;
-    let client = builder().answerer(everything()).version(Version::V2025_11_25);
+    let client = builder().input_handler(everything()).protocol_version(Version::V2025_11_25);
     let client = client.connect(peer.url.as_str()).await.unwrap();
     client.call_tool("t", json!({})).await.unwrap();
     let seen = peer.seen.lock().unwrap();
@@ -232,7 +232,7 @@ async fn a_subscription_that_is_dropped_is_ended() {
         _ => vec![line(request, &said("ok"))],
     });
     let client = builder().connect(target).await.unwrap();
-    drop(client.listen(Filter::new().tools()).await.unwrap());
+    drop(client.listen(ListenFilter::new().tools()).await.unwrap());
     client.ping().await.unwrap();
     let messages = messages(&seen);
     let listen =
@@ -256,13 +256,13 @@ echo '{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","para
 "#;
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     let noted = Arc::clone(&said);
-    let program = outlive::client::Program::new("sh")
+    let program = outlive::client::ChildProcess::new("sh")
         .args(["-c", SCRIPT])
         .on_stderr(move |line| noted.lock().unwrap().push(line.to_owned()));
     let client = builder().connect(program).await.unwrap();
-    let mut changes = client.listen(Filter::new().tools()).await.unwrap();
+    let mut changes = client.listen(ListenFilter::new().tools()).await.unwrap();
     let next = tokio::time::timeout(Duration::from_secs(20), changes.next()).await.unwrap();
-    assert!(matches!(next, Some(outlive::client::Notice::Reconnected)), "{next:?}");
+    assert!(matches!(next, Some(outlive::client::ServerNotification::Reconnected)), "{next:?}");
     let said = said.lock().unwrap();
     let listens = said.iter().filter(|line| line.contains("subscriptions/listen")).count();
     assert!(listens >= 2, "{said:?}");
@@ -328,7 +328,7 @@ async fn pages_may_have_any_size() {
         }
     });
     let client = builder().connect(target).await.unwrap();
-    assert_eq!(client.tools().all().await.unwrap().len(), 6);
+    assert_eq!(client.list_tools().collect().await.unwrap().len(), 6);
     assert_eq!(seen.lock().unwrap().len(), 5);
 }
 
@@ -392,12 +392,14 @@ async fn a_url_is_shown_with_who_asks_and_never_fetched() {
     .await;
     let shown = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&shown);
-    let answers = Answers::new().url(move |question| {
-        let outlive::client::Ask::Url(url) = &question.ask else { panic!("{question:?}") };
+    let answers = InputCallbacks::new().url(move |question| {
+        let outlive::client::InputKind::Url(url) = &question.request else {
+            panic!("{question:?}")
+        };
         noted.lock().unwrap().push((question.server.to_string(), url.url.clone()));
-        async { Answer::consent() }
+        async { InputResponse::accept_url() }
     });
-    let client = builder().answerer(answers).connect(peer.url.as_str()).await.unwrap();
+    let client = builder().input_handler(answers).connect(peer.url.as_str()).await.unwrap();
     client.call_tool("t", json!({})).await.unwrap();
     let shown = shown.lock().unwrap();
     let url = peer.url.replace("/mcp", "/pay");
@@ -415,10 +417,10 @@ async fn a_root_that_is_no_file_is_not_given() {
             vec![line(request, &json!({"resultType": "input_required", "inputRequests": asked}))]
         }
     });
-    let answers = Answers::new().roots([("https://example.com", "a")]);
-    let client = builder().answerer(answers).connect(target).await.unwrap();
+    let answers = InputCallbacks::new().roots([("https://example.com", "a")]);
+    let client = builder().input_handler(answers).connect(target).await.unwrap();
     let error = client.call_tool("t", json!({})).await.unwrap_err();
-    assert!(matches!(error, Error::GaveUp(GaveUp::BadAnswer(_))), "{error}");
+    assert!(matches!(error, Error::GaveUp(ClientError::InvalidInputResponse(_))), "{error}");
     assert_eq!(seen.lock().unwrap().len(), 2);
 }
 
@@ -437,7 +439,7 @@ async fn a_token_is_in_no_text_about_the_client() {
     let mut texts = vec![format!("{source:?} {builder:?}")];
     let client = builder.connect(peer.url.as_str()).await.unwrap();
     let refused = client.call_tool("t", json!({})).await.unwrap_err();
-    assert_eq!(refused.reason(), Some(Reason::Unauthorized), "{refused}");
+    assert_eq!(refused.reason(), Some(ServerErrorKind::Unauthorized), "{refused}");
     texts.push(format!("{client:?} {refused} {refused:?}"));
     assert_eq!(peer.all("tools/call")[0].header("authorization"), Some("Bearer hush-hush"));
     for text in texts {
@@ -464,14 +466,14 @@ async fn questions_of_a_round_are_asked_at_once_and_rounds_do_not_mix() {
     });
     // Nobody answers before all four questions are there: two of each call.
     let all = Arc::new(tokio::sync::Barrier::new(4));
-    let answers = Answers::new().form(move |_| {
+    let answers = InputCallbacks::new().form(move |_| {
         let all = Arc::clone(&all);
         async move {
             all.wait().await;
-            Answer::Decline
+            InputResponse::Decline
         }
     });
-    let client = builder().answerer(answers).connect(target).await.unwrap();
+    let client = builder().input_handler(answers).connect(target).await.unwrap();
     let calls = [1, 2].map(|n| client.call_tool("t", json!({"n": n})).into_future());
     let [first, second] = calls;
     let (first, second) = tokio::join!(first, second);

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use outlive::{
     Form,
-    client::{Answer, Answers, Client, ClientBuilder, Error, GaveUp, TaskEvent, ToolStream, texts},
+    client::{
+        Client, ClientBuilder, ClientError, Error, InputCallbacks, InputResponse, TaskEvent,
+        ToolStream, result_text,
+    },
     server::{Durable, Server, State, TaskConfig, TaskPolicy, Tool},
     wire::Version,
 };
@@ -24,8 +27,8 @@ const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 fn streaming() -> ClientBuilder {
     builder().partial_results().limits(|limits| {
-        limits.poll_floor = Duration::from_millis(5);
-        limits.poll_default = Duration::from_millis(10);
+        limits.min_poll_interval = Duration::from_millis(5);
+        limits.default_poll_interval = Duration::from_millis(10);
     })
 }
 
@@ -84,10 +87,10 @@ async fn play(responses: Vec<Value>, last: u64) -> (Result<(Vec<u64>, String), E
         Some("tasks/get") => vec![line(request, &task("working"))],
         _ => Vec::new(),
     });
-    let client = streaming().version(Version::V2025_11_25).connect(target).await.unwrap();
+    let client = streaming().protocol_version(Version::V2025_11_25).connect(target).await.unwrap();
     let mut stream = client.stream_tool("story", json!({})).await.unwrap();
     let came = match numbers(&mut stream).await {
-        Ok(numbers) => stream.finish().await.map(|whole| (numbers, texts(&whole))),
+        Ok(numbers) => stream.finish().await.map(|whole| (numbers, result_text(&whole))),
         Err(error) => Err(error),
     };
     let seen = seen.lock().unwrap();
@@ -139,9 +142,9 @@ async fn a_server_may_answer_with_a_task_or_the_whole_instead() {
         }
         _ => Vec::new(),
     });
-    let client = streaming().version(Version::V2025_11_25).connect(target).await.unwrap();
+    let client = streaming().protocol_version(Version::V2025_11_25).connect(target).await.unwrap();
     let mut stream = client.stream_tool("story", json!({})).await.unwrap();
-    assert_eq!(texts(&stream.finish().await.unwrap()), "late");
+    assert_eq!(result_text(&stream.finish().await.unwrap()), "late");
 }
 
 // S-58, S-T09
@@ -160,12 +163,15 @@ async fn a_task_that_ends_before_its_stream_leaves_it_incomplete() {
         }
     })
     .await;
-    let client: Client =
-        streaming().version(Version::V2025_11_25).connect(peer.url.as_str()).await.unwrap();
+    let client: Client = streaming()
+        .protocol_version(Version::V2025_11_25)
+        .connect(peer.url.as_str())
+        .await
+        .unwrap();
     let mut stream = client.stream_tool("story", json!({})).await.unwrap();
     let error = stream.finish().await.unwrap_err();
-    assert!(matches!(error, Error::GaveUp(GaveUp::Incomplete(_))), "{error}");
-    assert_eq!(stream.count(), 2);
+    assert!(matches!(error, Error::GaveUp(ClientError::Incomplete(_))), "{error}");
+    assert_eq!(stream.segment_count(), 2);
 }
 
 // S-45, S-54, S-T05, S-T06
@@ -191,11 +197,14 @@ async fn a_stream_that_is_cut_goes_on_where_it_was() {
         }
     })
     .await;
-    let client =
-        streaming().version(Version::V2025_11_25).connect(peer.url.as_str()).await.unwrap();
+    let client = streaming()
+        .protocol_version(Version::V2025_11_25)
+        .connect(peer.url.as_str())
+        .await
+        .unwrap();
     let mut stream = client.stream_tool("story", json!({})).await.unwrap();
     assert_eq!(numbers(&mut stream).await.unwrap(), [1, 2, 3, 4, 5]);
-    assert_eq!(texts(&stream.finish().await.unwrap()), "1\n2\n3\n4\n5");
+    assert_eq!(result_text(&stream.finish().await.unwrap()), "1\n2\n3\n4\n5");
 }
 
 // S-90, S-92
@@ -247,7 +256,7 @@ async fn segments_are_pulled_beside_a_modern_task() {
     let client = streaming().connect(target).await.unwrap();
     let mut stream = client.stream_tool("story", json!({})).await.unwrap();
     assert_eq!(numbers(&mut stream).await.unwrap(), [1, 2, 3, 4]);
-    assert_eq!(texts(&stream.finish().await.unwrap()), "1\n2\n3\n4");
+    assert_eq!(result_text(&stream.finish().await.unwrap()), "1\n2\n3\n4");
     let seen = seen.lock().unwrap();
     let pulled = seen.iter().find(|line| line.contains("afterSeq\":1")).unwrap();
     assert!(pulled.contains(r#""dev.outlive/task-partials":{}"#), "{pulled}");
@@ -261,7 +270,7 @@ async fn without_the_extension_a_stream_has_what_the_result_has() {
         let client = place.connect(streaming(), Some(version)).await;
         let mut stream = client.stream_tool("add", json!({"a": 1, "b": 2})).await.unwrap();
         assert_eq!(numbers(&mut stream).await.unwrap(), [1]);
-        assert_eq!(texts(&stream.finish().await.unwrap()), "3");
+        assert_eq!(result_text(&stream.finish().await.unwrap()), "3");
     }
 }
 
@@ -285,14 +294,14 @@ async fn events_of_a_task_have_its_progress_and_what_it_emits() {
     let gate = Gate::default();
     let server = Server::builder("parcels", "1")
         .state(gate.clone())
-        .tasks(TaskConfig::volatile().partials(true))
+        .tasks(TaskConfig::in_memory().partial_results(true))
         .tool(Tool::new("parcel", parcel).task(TaskPolicy::Always))
         .build()
         .unwrap();
-    let yes = Answers::new().form(|_| async { Answer::accept(json!({"yes": true})) });
-    let client = streaming().answerer(yes).connect(&server).await.unwrap();
+    let yes = InputCallbacks::new().form(|_| async { InputResponse::accept(json!({"yes": true})) });
+    let client = streaming().input_handler(yes).connect(&server).await.unwrap();
     let mut handle = client.start_tool("parcel", json!({})).await.unwrap();
-    let mut events = handle.events().answering();
+    let mut events = handle.events().with_input_handler();
     let (mut far, mut emitted) = (None, Vec::new());
     let result = loop {
         match events.next().await.unwrap().unwrap() {
@@ -312,7 +321,7 @@ async fn events_of_a_task_have_its_progress_and_what_it_emits() {
     };
     assert_eq!(far, Some((1.0, Some(2.0), Some("packing".to_owned()))));
     assert_eq!(emitted, [1]);
-    assert_eq!(texts(&result), "a box\nsent: true", "it begins with what was emitted");
+    assert_eq!(result_text(&result), "a box\nsent: true", "it begins with what was emitted");
     assert!(events.next().await.is_none());
 }
 
@@ -333,18 +342,18 @@ async fn chatty(cx: Durable) -> outlive::server::Result<String> {
 #[tokio::test]
 async fn an_answer_is_not_lost_among_what_is_emitted() {
     let server = Server::builder("chats", "1")
-        .tasks(TaskConfig::volatile().partials(true))
+        .tasks(TaskConfig::in_memory().partial_results(true))
         .tool(Tool::new("chatty", chatty).task(TaskPolicy::Always))
         .build()
         .unwrap();
-    let yes = Answers::new().form(|_| async { Answer::accept(json!({"yes": true})) });
-    let client = streaming().answerer(yes).connect(&server).await.unwrap();
+    let yes = InputCallbacks::new().form(|_| async { InputResponse::accept(json!({"yes": true})) });
+    let client = streaming().input_handler(yes).connect(&server).await.unwrap();
     let mut handle = client.start_tool("chatty", json!({})).await.unwrap();
-    let mut events = handle.events().answering();
+    let mut events = handle.events().with_input_handler();
     let ending = async {
         loop {
             if let TaskEvent::Done(result) = events.next().await.unwrap().unwrap() {
-                return texts(&result);
+                return result_text(&result);
             }
         }
     };

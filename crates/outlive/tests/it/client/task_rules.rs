@@ -6,7 +6,10 @@ use std::{
 };
 
 use outlive::{
-    client::{Answer, Answers, EraMemory, Error, GaveUp, Reason, TaskEvent, TaskStatus, texts},
+    client::{
+        ClientError, Error, InputCallbacks, InputResponse, ServerErrorKind, TaskEvent, TaskStatus,
+        VersionCache, result_text,
+    },
     wire::Version,
 };
 use serde_json::{Value, json};
@@ -100,7 +103,8 @@ async fn a_task_is_asked_for_where_there_can_be_one() {
             Some("tools/call" | "tasks/result") => vec![line(request, &json!({"content": []}))],
             _ => Vec::new(),
         });
-        let client = builder().version(Version::V2025_11_25).connect(target).await.unwrap();
+        let client =
+            builder().protocol_version(Version::V2025_11_25).connect(target).await.unwrap();
         for (tool, wanted, called) in [
             ("required", may, may),
             ("optional", may, false),
@@ -149,7 +153,7 @@ async fn a_task_is_looked_at_as_often_as_it_wants_to_be() {
         _ => vec![no(request)],
     });
     let client = builder().connect(target).await.unwrap();
-    assert_eq!(texts(&client.call_tool("t", json!({})).await.unwrap()), "done");
+    assert_eq!(result_text(&client.call_tool("t", json!({})).await.unwrap()), "done");
     let looks = looks.lock().unwrap();
     let pauses: Vec<f64> = looks.windows(2).map(|two| (two[1] - two[0]).as_secs_f64()).collect();
     for (pause, wanted) in pauses.iter().zip([2.0, 2.0, 7.0, 7.0]) {
@@ -170,7 +174,7 @@ async fn a_task_whose_time_is_over_is_not_waited_for() {
     let client = builder().connect(target).await.unwrap();
     let begun = Instant::now();
     let gone = client.call_tool("t", json!({})).await.unwrap_err();
-    assert_eq!(gone.reason(), Some(Reason::TaskGone), "{gone}");
+    assert_eq!(gone.reason(), Some(ServerErrorKind::TaskGone), "{gone}");
     // By the time that has passed here: whatever the clock of the server says.
     assert!((60..90).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
 }
@@ -212,13 +216,13 @@ async fn each_answer_goes_to_its_key_and_the_task_is_looked_at_after_it() {
         _ => vec![no(request)],
     });
     // The second question takes its user much longer.
-    let answers = Answers::new().form(|question| async move {
+    let answers = InputCallbacks::new().form(|question| async move {
         if question.key.as_deref() == Some(" b") {
             tokio::time::sleep(Duration::from_secs(100)).await;
         }
-        Answer::Decline
+        InputResponse::Decline
     });
-    let client = builder().answerer(answers).connect(target).await.unwrap();
+    let client = builder().input_handler(answers).connect(target).await.unwrap();
     let begun = Instant::now();
     client.call_tool("t", json!({})).await.unwrap();
     assert!(begun.elapsed() < Duration::from_secs(107), "{:?}", begun.elapsed());
@@ -253,7 +257,7 @@ async fn what_is_older_than_what_was_seen_is_ignored() {
         }
         _ => vec![no(request)],
     });
-    let client = builder().limits(|limits| limits.poll_floor = Duration::from_millis(1));
+    let client = builder().limits(|limits| limits.min_poll_interval = Duration::from_millis(1));
     let client = client.connect(target).await.unwrap();
     let mut handle = client.start_tool("t", json!({})).await.unwrap();
     let (mut events, mut said) = (handle.events(), Vec::new());
@@ -292,16 +296,16 @@ async fn looks_and_answers_are_repeated_until_they_arrive() {
     .await;
     let asked = Arc::new(Mutex::new(0));
     let noted = Arc::clone(&asked);
-    let answers = Answers::new().form(move |_| {
+    let answers = InputCallbacks::new().form(move |_| {
         *noted.lock().unwrap() += 1;
-        async { Answer::Decline }
+        async { InputResponse::Decline }
     });
-    let client = builder().answerer(answers).limits(|limits| {
-        limits.poll_floor = Duration::from_millis(1);
-        limits.poll_default = Duration::from_millis(1);
+    let client = builder().input_handler(answers).limits(|limits| {
+        limits.min_poll_interval = Duration::from_millis(1);
+        limits.default_poll_interval = Duration::from_millis(1);
     });
     let client = client.connect(peer.url.as_str()).await.unwrap();
-    assert_eq!(texts(&client.call_tool("tool", json!({})).await.unwrap()), "done");
+    assert_eq!(result_text(&client.call_tool("tool", json!({})).await.unwrap()), "done");
     assert_eq!(*asked.lock().unwrap(), 1);
     let updates = peer.all("tasks/update");
     assert_eq!(updates.len(), 3);
@@ -341,9 +345,9 @@ async fn a_task_is_read_in_the_words_of_others() {
         }
         _ => vec![no(request)],
     });
-    let client = builder().limits(|limits| limits.poll_floor = Duration::from_millis(1));
+    let client = builder().limits(|limits| limits.min_poll_interval = Duration::from_millis(1));
     let client = client.connect(target).await.unwrap();
-    assert_eq!(texts(&client.call_tool("t", json!({})).await.unwrap()), "done");
+    assert_eq!(result_text(&client.call_tool("t", json!({})).await.unwrap()), "done");
 }
 
 // T2C-26, T2C-27
@@ -367,7 +371,7 @@ async fn a_task_that_asks_for_what_was_not_declared_is_not_waited_for() {
             }
             _ => vec![no(request)],
         });
-        let client = builder().limits(|limits| limits.poll_floor = Duration::from_millis(1));
+        let client = builder().limits(|limits| limits.min_poll_interval = Duration::from_millis(1));
         let client = client.connect(target).await.unwrap();
         let call = client.call_tool("t", json!({})).await;
         match is_form {
@@ -379,7 +383,7 @@ async fn a_task_that_asks_for_what_was_not_declared_is_not_waited_for() {
             }
             false => {
                 let why = call.unwrap_err();
-                assert!(matches!(why, Error::GaveUp(GaveUp::Unanswered(_))), "{why}");
+                assert!(matches!(why, Error::GaveUp(ClientError::Unanswered(_))), "{why}");
                 assert_eq!(messages(&seen, "tasks/cancel").len(), 1);
             }
         }
@@ -409,17 +413,17 @@ async fn task_that_failed_with_an_internal_error_ends_with_it() {
         .await;
         let client = builder().connect(peer.url.as_str()).await.unwrap();
         let error = client.call_tool("work", json!({})).await.unwrap_err();
-        assert_eq!(error.reason(), Some(Reason::TaskFailed), "{error}");
+        assert_eq!(error.reason(), Some(ServerErrorKind::TaskFailed), "{error}");
         assert!(!error.is_transient() && error.to_string().contains("broken"), "{error}");
         // Who watches hears it once.
         let mut handle = client.start_tool("work", json!({})).await.unwrap();
-        let mut events = handle.events().answering();
+        let mut events = handle.events().with_input_handler();
         let mut errors = 0;
         while let Some(event) = events.next().await {
             errors += usize::from(event.is_err());
         }
         assert_eq!(errors, 1);
-        assert_eq!(handle.wait().await.unwrap_err().reason(), Some(Reason::TaskFailed));
+        assert_eq!(handle.wait().await.unwrap_err().reason(), Some(ServerErrorKind::TaskFailed));
     }
 }
 
@@ -456,10 +460,10 @@ async fn legacy_task_that_failed_with_an_internal_error_ends_with_it() {
             _ => vec![],
         }
     });
-    let client = builder().version(Version::V2025_11_25).connect(target).await.unwrap();
+    let client = builder().protocol_version(Version::V2025_11_25).connect(target).await.unwrap();
     let mut handle = client.start_tool("work", json!({})).await.unwrap();
     let error = handle.wait().await.unwrap_err();
-    assert_eq!(error.reason(), Some(Reason::TaskFailed), "{error}");
+    assert_eq!(error.reason(), Some(ServerErrorKind::TaskFailed), "{error}");
     assert_eq!(*looks.lock().unwrap(), 3);
 }
 
@@ -484,8 +488,8 @@ async fn key_of_an_input_request_that_is_used_twice_is_an_error_at_once() {
         }
     })
     .await;
-    let answers = Answers::new().form(|_| async { Answer::accept(json!({})) });
-    let client = builder().answerer(answers).connect(peer.url.as_str()).await.unwrap();
+    let answers = InputCallbacks::new().form(|_| async { InputResponse::accept(json!({})) });
+    let client = builder().input_handler(answers).connect(peer.url.as_str()).await.unwrap();
     let begun = Instant::now();
     let error = client.call_tool("work", json!({})).await.unwrap_err();
     assert!(matches!(error, Error::PeerBroke(_)), "{error}");
@@ -509,8 +513,10 @@ async fn outage_of_a_server_is_told_once_and_so_is_its_end() {
     .await;
     let quickly = Duration::from_millis(10);
     let client = builder()
-        .eras(EraMemory::new())
-        .limits(|limits| (limits.poll_default, limits.poll_floor) = (quickly, quickly))
+        .version_cache(VersionCache::new())
+        .limits(|limits| {
+            (limits.default_poll_interval, limits.min_poll_interval) = (quickly, quickly)
+        })
         .connect(script.url.as_str())
         .await
         .unwrap();

@@ -10,8 +10,9 @@ use std::{
 
 use outlive::{
     client::{
-        Answer, Answers, Client, ClientBuilder, Error, FileNotebook, GaveUp, Notebook, Origin,
-        Reason, SavedCall, Stage, TaskEvent, texts,
+        CallStage, CallStore, Client, ClientBuilder, ClientError, Error, FileCallStore,
+        InputCallbacks, InputOrigin, InputResponse, SavedCall, ServerErrorKind, TaskEvent,
+        result_text,
     },
     server::{Durable, Result, Server, TaskConfig, TaskPolicy},
     tool,
@@ -51,7 +52,7 @@ fn server() -> Server {
         .tool(forever().task(TaskPolicy::Always))
         .experimental("dev.outlive/idempotency", json!({}))
         .tasks(
-            TaskConfig::volatile()
+            TaskConfig::in_memory()
                 .poll_interval(Duration::from_millis(20))
                 .engine(|engine| engine.cancel_grace = Duration::from_millis(10)),
         )
@@ -60,13 +61,15 @@ fn server() -> Server {
 }
 
 /// Answers `Ada`, and notes where it was asked from.
-fn answering(asked: &Arc<Mutex<Vec<Origin>>>) -> ClientBuilder {
+fn answering(asked: &Arc<Mutex<Vec<InputOrigin>>>) -> ClientBuilder {
     let asked = Arc::clone(asked);
-    let answers = Answers::new().form(move |question| {
+    let answers = InputCallbacks::new().form(move |question| {
         asked.lock().unwrap().push(question.origin);
-        async { Answer::accept(json!({"name": "Ada"})) }
+        async { InputResponse::accept(json!({"name": "Ada"})) }
     });
-    builder().answerer(answers).limits(|limits| limits.poll_floor = Duration::from_millis(5))
+    builder()
+        .input_handler(answers)
+        .limits(|limits| limits.min_poll_interval = Duration::from_millis(5))
 }
 
 // T1C-14, T2C-24, T2C-02, T2C-10, T1C-05
@@ -77,13 +80,13 @@ async fn a_call_is_driven_through_its_task_and_its_questions() {
         let place = Place::of(&server(), wire).await;
         let client = place.connect(answering(&asked), Some(version)).await;
         let result = client.call_tool("order", json!({})).await.unwrap();
-        assert_eq!(texts(&result), "a hat for Ada (Ada)", "{wire:?} {version}");
+        assert_eq!(result_text(&result), "a hat for Ada (Ada)", "{wire:?} {version}");
         let asked = asked.lock().unwrap();
         assert_eq!(asked.len(), 2, "{asked:?}");
         // The answerer is told that a task asks.
         for origin in asked.iter() {
             assert!(
-                matches!(origin, Origin::Task { .. } | Origin::Request { task: Some(_) }),
+                matches!(origin, InputOrigin::Task { .. } | InputOrigin::Request { task: Some(_) }),
                 "{origin:?}"
             );
         }
@@ -96,26 +99,26 @@ async fn example_of_the_page_answers_the_task_and_is_resumed() {
     for wire in [Wire::Memory, Wire::Http] {
         let version = Version::V2026_07_28;
         let place = Place::of(&server(), wire).await;
-        let declines = Answers::new().form(|_question| async { Answer::Decline });
-        let client = place.connect(builder().answerer(declines), Some(version)).await;
+        let declines = InputCallbacks::new().form(|_question| async { InputResponse::Decline });
+        let client = place.connect(builder().input_handler(declines), Some(version)).await;
         let mut handle = client.start_tool("order", json!({})).await.unwrap();
         let mut events = handle.events();
         let (mut asked, mut done) = (0, None);
         while let Some(event) = events.next().await {
             match event.unwrap() {
-                TaskEvent::Question(question) => {
+                TaskEvent::Input(question) => {
                     asked += 1;
-                    let answer = Answer::accept(json!({"name": "Ada"}));
+                    let answer = InputResponse::accept(json!({"name": "Ada"}));
                     events.answer(&question, answer).await.unwrap();
                 }
-                TaskEvent::Done(result) => done = Some(texts(&result)),
+                TaskEvent::Done(result) => done = Some(result_text(&result)),
                 _ => {}
             }
         }
         assert_eq!((asked, done.as_deref()), (2, Some("a hat for Ada (Ada)")), "{version}");
-        let saved: SavedCall = handle.save().await;
+        let saved: SavedCall = handle.to_saved().await;
         let mut again = client.resume(saved).await.unwrap();
-        assert_eq!(texts(&again.wait().await.unwrap()), "a hat for Ada (Ada)");
+        assert_eq!(result_text(&again.wait().await.unwrap()), "a hat for Ada (Ada)");
     }
 }
 
@@ -129,10 +132,14 @@ async fn a_task_that_is_cancelled_says_so() {
         assert!(handle.task_id().is_some());
         handle.cancel().await.unwrap();
         let over = handle.wait().await.unwrap_err();
-        assert_eq!(over.reason(), Some(Reason::TaskCancelled), "{wire:?} {version} {over}");
+        assert_eq!(
+            over.reason(),
+            Some(ServerErrorKind::TaskCancelled),
+            "{wire:?} {version} {over}"
+        );
         // It stays so.
         let over = handle.wait().await.unwrap_err();
-        assert!(matches!(over, Error::Refused(_)), "{over}");
+        assert!(matches!(over, Error::Server(_)), "{over}");
     }
 }
 
@@ -143,16 +150,16 @@ async fn dropping_a_call_leaves_its_task_alone_unless_it_says_otherwise() {
         let place = Place::of(&server(), wire).await;
         let client = place.connect(answering(&Arc::default()), Some(version)).await;
         let handle = client.start_tool("forever", json!({})).await.unwrap();
-        let saved = handle.save().await;
+        let saved = handle.to_saved().await;
         drop(handle);
         let mut handle = client.resume(saved).await.unwrap();
         assert!(matches!(next(&mut handle).await, TaskEvent::Status(_)));
         handle.set_cancel_on_drop(true);
-        let saved = handle.save().await;
+        let saved = handle.to_saved().await;
         drop(handle);
         let mut handle = client.resume(saved).await.unwrap();
         let over = handle.wait().await.unwrap_err();
-        assert_eq!(over.reason(), Some(Reason::TaskCancelled), "{wire:?} {version}");
+        assert_eq!(over.reason(), Some(ServerErrorKind::TaskCancelled), "{wire:?} {version}");
     }
 }
 
@@ -172,25 +179,25 @@ async fn a_task_goes_on_in_another_client_and_nothing_is_asked_twice() {
     let mut events = handle.events();
     let question = loop {
         match events.next().await.unwrap().unwrap() {
-            TaskEvent::Question(question) => break question,
+            TaskEvent::Input(question) => break question,
             TaskEvent::Done(done) => panic!("{done:?}"),
             _ => {}
         }
     };
     assert_eq!(question.key.as_deref(), Some("who"));
-    events.answer(&question, Answer::accept(json!({"name": "Grace"}))).await.unwrap();
-    let text = serde_json::to_string(&handle.save().await).unwrap();
+    events.answer(&question, InputResponse::accept(json!({"name": "Grace"}))).await.unwrap();
+    let text = serde_json::to_string(&handle.to_saved().await).unwrap();
     drop((handle, first));
     let saved: SavedCall = serde_json::from_str(&text).unwrap();
-    assert!(matches!(saved.stage, Stage::Task(_)));
+    assert!(matches!(saved.stage, CallStage::Task(_)));
     let second = place.connect(answering(&asked), None).await;
     let mut handle = second.resume(saved.clone()).await.unwrap();
-    assert_eq!(texts(&handle.wait().await.unwrap()), "a hat for Grace (Ada)");
+    assert_eq!(result_text(&handle.wait().await.unwrap()), "a hat for Grace (Ada)");
     assert_eq!(asked.lock().unwrap().len(), 1);
     // It belongs to that server, and to nobody else.
     let elsewhere = place.connect(answering(&asked).account("bob"), None).await;
     let refused = elsewhere.resume(saved).await.unwrap_err();
-    assert!(matches!(refused, Error::GaveUp(GaveUp::NotOurs(_))), "{refused}");
+    assert!(matches!(refused, Error::GaveUp(ClientError::WrongAccount(_))), "{refused}");
 }
 
 // T2-04, T2C-01
@@ -199,33 +206,33 @@ async fn a_call_can_do_without_a_task() {
     for (wire, version) in DIALECTS {
         let place = Place::of(&server(), wire).await;
         let client = place.connect(answering(&Arc::default()), Some(version)).await;
-        let refused = client.call_tool("forever", json!({})).no_task().await.unwrap_err();
-        assert!(matches!(refused, Error::Refused(_)), "{wire:?} {version} {refused}");
+        let refused = client.call_tool("forever", json!({})).inline().await.unwrap_err();
+        assert!(matches!(refused, Error::Server(_)), "{wire:?} {version} {refused}");
     }
 }
 
 /// A notebook that stops the program at its n-th writing.
 struct Stops {
-    inner: FileNotebook,
+    inner: FileCallStore,
     writes: AtomicUsize,
     at: usize,
 }
 
-impl Notebook for Stops {
-    fn write(&self, call: &SavedCall) -> std::io::Result<()> {
-        self.inner.write(call)?;
+impl CallStore for Stops {
+    fn save(&self, call: &SavedCall) -> std::io::Result<()> {
+        self.inner.save(call)?;
         match self.writes.fetch_add(1, Ordering::SeqCst) {
             count if count + 1 == self.at => Err(std::io::Error::other("stopped here")),
             _ => Ok(()),
         }
     }
 
-    fn erase(&self, id: &str) -> std::io::Result<()> {
-        self.inner.erase(id)
+    fn delete(&self, id: &str) -> std::io::Result<()> {
+        self.inner.delete(id)
     }
 
-    fn read(&self) -> std::io::Result<Vec<SavedCall>> {
-        self.inner.read()
+    fn load(&self) -> std::io::Result<Vec<SavedCall>> {
+        self.inner.load()
     }
 }
 
@@ -239,30 +246,30 @@ async fn a_call_that_stops_after_any_note_is_finished_by_the_next_process() {
         let folder = folder.join(at.to_string());
         let asked = Arc::default();
         let notebook = |at| Stops {
-            inner: FileNotebook::open(&folder).unwrap(),
+            inner: FileCallStore::open(&folder).unwrap(),
             writes: AtomicUsize::new(0),
             at,
         };
-        let client = |at| answering(&asked).notebook(notebook(at));
+        let client = |at| answering(&asked).call_store(notebook(at));
         let first = place.connect(client(at), Some(Version::V2026_07_28)).await;
         match first.call_tool("order", json!({})).await {
             Ok(result) => {
-                assert_eq!(texts(&result), "a hat for Ada (Ada)");
-                assert!(first.saved().await.unwrap().is_empty());
+                assert_eq!(result_text(&result), "a hat for Ada (Ada)");
+                assert!(first.saved_calls().await.unwrap().is_empty());
                 break;
             }
-            Err(Error::GaveUp(GaveUp::Notebook(_))) => stops += 1,
+            Err(Error::GaveUp(ClientError::CallStore(_))) => stops += 1,
             Err(error) => panic!("{error}"),
         }
         drop(first);
         let second: Client = place.connect(client(usize::MAX), Some(Version::V2026_07_28)).await;
-        let saved = second.saved().await.unwrap();
+        let saved = second.saved_calls().await.unwrap();
         assert_eq!(saved.len(), 1, "after {at}");
         let mut handle = second.resume(saved[0].clone()).await.unwrap();
-        assert_eq!(texts(&handle.wait().await.unwrap()), "a hat for Ada (Ada)", "after {at}");
+        assert_eq!(result_text(&handle.wait().await.unwrap()), "a hat for Ada (Ada)", "after {at}");
         assert_eq!(asked.lock().unwrap().len(), 2, "asked once each, after {at}");
-        handle.forget().await.unwrap();
-        assert!(second.saved().await.unwrap().is_empty());
+        handle.delete_saved().await.unwrap();
+        assert!(second.saved_calls().await.unwrap().is_empty());
     }
     // The call, its task, two answers noted and taken, the result.
     assert_eq!(stops, 7);
@@ -276,20 +283,20 @@ async fn a_call_with_a_key_of_its_own_keeps_it_in_the_next_process() {
     let place = Place::of(&server(), Wire::Memory).await;
     let asked = Arc::default();
     let client = |at| {
-        let inner = FileNotebook::open(&folder).unwrap();
+        let inner = FileCallStore::open(&folder).unwrap();
         let notebook = Stops { inner, writes: AtomicUsize::new(0), at };
-        answering(&asked).idempotency_keys(true).notebook(notebook)
+        answering(&asked).idempotency_keys(true).call_store(notebook)
     };
     let first = place.connect(client(1), Some(Version::V2026_07_28)).await;
     let stopped = first.call_tool("order", json!({})).idempotency_key("mine").await;
-    assert!(matches!(stopped, Err(Error::GaveUp(GaveUp::Notebook(_)))));
+    assert!(matches!(stopped, Err(Error::GaveUp(ClientError::CallStore(_)))));
     let second = place.connect(client(usize::MAX), Some(Version::V2026_07_28)).await;
-    let saved = second.saved().await.unwrap().remove(0);
+    let saved = second.saved_calls().await.unwrap().remove(0);
     let mut handle = second.resume(saved).await.unwrap();
-    assert_eq!(texts(&handle.wait().await.unwrap()), "a hat for Ada (Ada)");
+    assert_eq!(result_text(&handle.wait().await.unwrap()), "a hat for Ada (Ada)");
     // The same key is the same call: nobody is asked again.
     let again = second.call_tool("order", json!({})).idempotency_key("mine").await.unwrap();
-    assert_eq!(texts(&again), "a hat for Ada (Ada)");
+    assert_eq!(result_text(&again), "a hat for Ada (Ada)");
     assert_eq!(asked.lock().unwrap().len(), 2);
     std::fs::remove_dir_all(folder).unwrap();
 }
@@ -299,23 +306,26 @@ async fn a_call_with_a_key_of_its_own_keeps_it_in_the_next_process() {
 async fn without_keys_a_call_that_was_sent_may_have_been_done() {
     let folder = std::env::temp_dir().join(format!("outlive-maybe-{}", std::process::id()));
     let place = Place::of(&server(), Wire::Memory).await;
-    let notebook = FileNotebook::open(&folder).unwrap();
-    let builder = answering(&Arc::default()).idempotency_keys(false).notebook(notebook);
+    let notebook = FileCallStore::open(&folder).unwrap();
+    let builder = answering(&Arc::default()).idempotency_keys(false).call_store(notebook);
     let client = place.connect(builder, None).await;
     // As the process leaves it that is killed before the answer.
     let calling = tokio::spawn(client.call_tool("never", json!({})).into_future());
     let saved = loop {
-        let saved = client.saved().await.unwrap();
+        let saved = client.saved_calls().await.unwrap();
         if !saved.is_empty() {
             break saved;
         }
         tokio::task::yield_now().await;
     };
     calling.abort();
-    assert!(matches!(saved[0].stage, Stage::Calling(_)));
+    assert!(matches!(saved[0].stage, CallStage::Calling(_)));
     let why = client.resume(saved[0].clone()).await.unwrap_err();
-    assert!(matches!(&why, Error::GaveUp(GaveUp::MaybeExecuted(tool)) if tool == "never"), "{why}");
-    assert!(why.may_have_run());
+    assert!(
+        matches!(&why, Error::GaveUp(ClientError::MaybeExecuted(tool)) if tool == "never"),
+        "{why}"
+    );
+    assert!(why.may_have_executed());
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -324,18 +334,21 @@ async fn without_keys_a_call_that_was_sent_may_have_been_done() {
 async fn a_call_goes_on_under_the_key_that_its_program_gave_it() {
     let folder = std::env::temp_dir().join(format!("outlive-given-{}", std::process::id()));
     let place = Place::of(&server(), Wire::Memory).await;
-    let notebook =
-        |at| Stops { inner: FileNotebook::open(&folder).unwrap(), writes: AtomicUsize::new(0), at };
-    let client = |at| answering(&Arc::default()).notebook(notebook(at));
+    let notebook = |at| Stops {
+        inner: FileCallStore::open(&folder).unwrap(),
+        writes: AtomicUsize::new(0),
+        at,
+    };
+    let client = |at| answering(&Arc::default()).call_store(notebook(at));
     // The call has been answered with a task, which another client has in hand.
     let other = place.connect(client(usize::MAX), None).await;
     let task = other.start_tool("order", json!({})).idempotency_key("order 1").await.unwrap();
     // Before it is sent this program stops; what it has noted is enough to get the same task.
     let first = place.connect(client(1), None).await;
     let stopped = first.start_tool("order", json!({})).idempotency_key("order 1").await;
-    assert!(matches!(stopped, Err(Error::GaveUp(GaveUp::Notebook(_)))));
-    let mut saved = first.saved().await.unwrap().into_iter();
-    let saved = saved.find(|call| matches!(call.stage, Stage::Calling(_))).unwrap();
+    assert!(matches!(stopped, Err(Error::GaveUp(ClientError::CallStore(_)))));
+    let mut saved = first.saved_calls().await.unwrap().into_iter();
+    let saved = saved.find(|call| matches!(call.stage, CallStage::Calling(_))).unwrap();
     let again = other.resume(saved).await.unwrap();
     assert_eq!(again.task_id(), task.task_id());
     std::fs::remove_dir_all(folder).unwrap();
@@ -348,9 +361,9 @@ async fn a_question_is_answered_with_a_task_where_the_server_asks_for_one() {
         let asked = Arc::default();
         let place = Place::of(&server(), wire).await;
         let client =
-            place.connect(answering(&asked).hosting_tasks(), Some(Version::V2025_11_25)).await;
+            place.connect(answering(&asked).host_tasks(true), Some(Version::V2025_11_25)).await;
         let result = client.call_tool("order", json!({})).await.unwrap();
-        assert_eq!(texts(&result), "a hat for Ada (Ada)", "{wire:?}");
+        assert_eq!(result_text(&result), "a hat for Ada (Ada)", "{wire:?}");
         assert_eq!(asked.lock().unwrap().len(), 2);
     }
 }

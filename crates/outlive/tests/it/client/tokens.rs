@@ -6,7 +6,8 @@ use std::{
 };
 
 use outlive::client::{
-    Error, GaveUp, Reason, Token, TokenAnswer, TokenError, TokenRequest, TokenSource,
+    ClientError, Error, ServerErrorKind, Token, TokenError, TokenRequest, TokenResponse,
+    TokenSource,
 };
 use serde_json::{Value, json};
 
@@ -32,7 +33,7 @@ impl TokenSource for Late {
         Ok(has_one.then(|| Token::dpop("t-1", "proof")))
     }
 
-    async fn answered(&self, answer: &TokenAnswer<'_>) -> Result<bool, TokenError> {
+    async fn answered(&self, answer: &TokenResponse<'_>) -> Result<bool, TokenError> {
         let line = match answer.challenges().first() {
             Some(challenge) => {
                 let scope = challenge.get("scope").unwrap_or_default();
@@ -132,15 +133,15 @@ async fn who_takes_time_to_log_in_is_waited_for() {
 async fn a_source_that_fails_says_what_to_do() {
     let (peer, source) = (guarded().await, Late { fails: true, ..Late::default() });
     let error = builder().token_source(source).connect(peer.url.as_str()).await.unwrap_err();
-    assert!(matches!(error, Error::GaveUp(GaveUp::NoToken(_))), "{error:?}");
+    assert!(matches!(error, Error::GaveUp(ClientError::NoToken(_))), "{error:?}");
     assert_eq!(error.to_string(), "nobody is there; log in first");
-    assert!(!error.may_have_run() && !error.is_transient());
+    assert!(!error.may_have_executed() && !error.is_transient());
 }
 
 #[tokio::test]
 async fn a_fixed_token_that_is_refused_is_sent_once() {
     let peer = guarded().await;
     let error = builder().token("other").connect(peer.url.as_str()).await.unwrap_err();
-    assert_eq!(error.reason(), Some(Reason::Unauthorized), "{error}");
+    assert_eq!(error.reason(), Some(ServerErrorKind::Unauthorized), "{error}");
     assert_eq!(peer.seen.lock().unwrap().len(), 1);
 }

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use outlive::{
-    client::{Answer, Answers, EraMemory, Error, GaveUp, Reason, texts},
+    client::{
+        ClientError, Error, InputCallbacks, InputResponse, ServerErrorKind, VersionCache,
+        result_text,
+    },
     wire::Version,
 };
 use serde_json::{Value, json};
@@ -30,8 +33,8 @@ async fn a_modern_call_on_a_pipe_is_these_bytes() {
         .on_progress(|_| ())
         .await
         .unwrap();
-    assert_eq!(texts(&result), "3");
-    client.call_tool("add", json!({})).no_task().await.unwrap();
+    assert_eq!(result_text(&result), "3");
+    client.call_tool("add", json!({})).inline().await.unwrap();
     let me = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},"io.modelcontextprotocol/clientCapabilities""#;
     let tasks = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
     assert_eq!(
@@ -74,7 +77,7 @@ async fn an_older_server_on_a_pipe_is_met_with_a_handshake_whatever_it_answered_
             .connect(target)
             .await
             .unwrap();
-        assert_eq!(client.version().await.unwrap(), Version::V2025_06_18);
+        assert_eq!(client.protocol_version().await.unwrap(), Version::V2025_06_18);
         client.call_tool("add", json!({})).await.unwrap();
         let seen = seen.lock().unwrap();
         let said: Vec<&String> = seen
@@ -97,11 +100,11 @@ async fn an_older_server_on_a_pipe_is_met_with_a_handshake_whatever_it_answered_
 async fn a_server_that_says_nothing_is_slow_and_not_older_for_who_wants_one_revision() {
     let (target, _seen) = pipe(|_| Vec::new());
     let refused = builder()
-        .version(Version::V2026_07_28)
+        .protocol_version(Version::V2026_07_28)
         .limits(|limits| limits.probe_timeout = Duration::from_millis(50))
         .connect(target)
         .await;
-    assert!(matches!(refused, Err(Error::GaveUp(GaveUp::TimedOut(_)))), "{refused:?}");
+    assert!(matches!(refused, Err(Error::GaveUp(ClientError::TimedOut(_)))), "{refused:?}");
 }
 
 // HTTP26-04, HTTP26-05, HTTP26-33, HTTP26-34, HTTP26-35, HTTP26-56, HTTP26-57, HTTP26-58, HTTP26-65
@@ -172,7 +175,7 @@ async fn a_session_that_is_gone_is_opened_again_and_nothing_is_lost() {
     .await;
     let client = builder().connect(peer.url.as_str()).await.unwrap();
     let result = client.call_tool("add", json!({})).await.unwrap();
-    assert_eq!(texts(&result), "again");
+    assert_eq!(result_text(&result), "again");
     let sessions: Vec<_> = peer
         .all("tools/call")
         .iter()
@@ -223,7 +226,7 @@ async fn a_modern_stream_that_breaks_is_lost_and_not_tried_again() {
     let client = builder().connect(peer.url.as_str()).await.unwrap();
     let lost = client.call_tool("pay", json!({})).await.unwrap_err();
     assert!(matches!(lost, Error::Transport(_)), "{lost}");
-    assert!(lost.may_have_run());
+    assert!(lost.may_have_executed());
     assert_eq!(peer.all("tools/call").len(), 1);
 }
 
@@ -231,9 +234,9 @@ async fn a_modern_stream_that_breaks_is_lost_and_not_tried_again() {
 #[tokio::test]
 async fn what_says_nothing_about_the_generation_is_no_reason_to_try_another() {
     for (status, reason) in [
-        (401, Reason::Unauthorized),
-        (403, Reason::Forbidden),
-        (429, Reason::Busy { retry_after: None }),
+        (401, ServerErrorKind::Unauthorized),
+        (403, ServerErrorKind::Forbidden),
+        (429, ServerErrorKind::RateLimited { retry_after: None }),
     ] {
         let peer = HttpScript::new(move |_, _| async move { empty(status) }).await;
         let refused = builder().connect(peer.url.as_str()).await.unwrap_err();
@@ -267,7 +270,7 @@ async fn a_modern_refusal_is_never_answered_with_a_handshake() {
     .await;
     let refused = builder().connect(stranger.url.as_str()).await.unwrap_err();
     assert!(
-        matches!(&refused, Error::GaveUp(GaveUp::NoCommonVersion(theirs)) if theirs == &["2031-01-01"])
+        matches!(&refused, Error::GaveUp(ClientError::NoCommonVersion(theirs)) if theirs == &["2031-01-01"])
     );
     assert!(stranger.all("initialize").is_empty());
 }
@@ -329,7 +332,7 @@ async fn the_oldest_transport_is_found_last() {
         }
     });
     let client = builder().connect(url).await.unwrap();
-    assert_eq!(client.version().await.unwrap(), Version::V2024_11_05);
+    assert_eq!(client.protocol_version().await.unwrap(), Version::V2024_11_05);
     client.call_tool("add", json!({})).await.unwrap();
 }
 
@@ -362,9 +365,9 @@ async fn rounds_repeat_the_call_with_answers_and_the_last_state_only() {
             }
         }
     });
-    let answers = Answers::new()
-        .form(|question| async move { Answer::accept(json!({"x": question.key.unwrap()})) });
-    let client = builder().answerer(answers).connect(target).await.unwrap();
+    let answers = InputCallbacks::new()
+        .form(|question| async move { InputResponse::accept(json!({"x": question.key.unwrap()})) });
+    let client = builder().input_handler(answers).connect(target).await.unwrap();
     client.call_tool("t", json!({"n": 1})).await.unwrap();
     let seen = seen.lock().unwrap();
     let calls: Vec<Value> =
@@ -407,9 +410,9 @@ async fn server_that_was_older_is_not_asked_what_it_does_not_know() {
         }
     })
     .await;
-    let memory = EraMemory::new();
+    let memory = VersionCache::new();
     let url = script.url.as_str();
-    let client = builder().eras(memory).older_first().connect(url).await.unwrap();
+    let client = builder().version_cache(memory).older_first().connect(url).await.unwrap();
     assert!(client.is_older().await.unwrap());
     assert!(script.all("server/discover").is_empty());
     let seen = seen.lock().unwrap();
@@ -426,7 +429,7 @@ async fn server_that_is_not_older_any_more_is_found_out() {
         }
     });
     let client = builder().older_first().connect(target).await.unwrap();
-    assert_eq!(client.version().await.unwrap(), Version::V2026_07_28);
+    assert_eq!(client.protocol_version().await.unwrap(), Version::V2026_07_28);
     assert_eq!(seen.lock().unwrap().len(), 2);
     let script = HttpScript::new(|seen, _| async move {
         match seen.method() {
@@ -435,6 +438,10 @@ async fn server_that_is_not_older_any_more_is_found_out() {
         }
     })
     .await;
-    let client = builder().eras(EraMemory::new()).older_first().connect(script.url.as_str()).await;
+    let client = builder()
+        .version_cache(VersionCache::new())
+        .older_first()
+        .connect(script.url.as_str())
+        .await;
     assert!(!client.unwrap().is_older().await.unwrap());
 }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::refused;
-use crate::support::http::{MODERN, Request, Session, TestServer};
+use crate::support::http::{HttpFixture, MODERN, Request, Session};
 
 const PARSE: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
@@ -12,7 +12,7 @@ const INVALID_PARAMS: i64 = -32602;
 
 /// Sends the body through every door; each must refuse it alike and then go on working.
 async fn check(rows: &[(&[u8], i64, Value)]) {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for version in [MODERN, "2025-11-25", "2025-06-18", "2025-03-26"] {
         let session = match version {
             MODERN => None,
@@ -155,7 +155,7 @@ async fn an_id_must_be_a_string_or_an_integer() {
 #[tokio::test]
 async fn an_id_comes_back_with_its_type_and_every_digit() {
     // RPC-02: `1` is not `"1"`, and no number loses digits on its way.
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     for id in ["1", "\"1\"", "-7", "0", "\"\"", "\"ü \\u0022\"", "123456789012345678901234567890"]
     {
@@ -175,7 +175,7 @@ async fn an_id_comes_back_with_its_type_and_every_digit() {
 #[tokio::test]
 async fn key_order_and_unknown_members_do_not_matter() {
     // RPC-12
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let request = Request::call("echo", json!({"text": "any order"}));
     let message: Value = serde_json::from_slice(&request.body_bytes()).unwrap();
     let body = format!(
@@ -190,7 +190,7 @@ async fn key_order_and_unknown_members_do_not_matter() {
 #[tokio::test]
 async fn another_content_type_is_refused() {
     // HTTP26-06
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     for request in [Request::modern("tools/list"), session.request("tools/list")] {
         for bad in
@@ -212,7 +212,7 @@ async fn another_content_type_is_refused() {
 #[tokio::test]
 async fn a_client_that_takes_neither_kind_of_answer_is_refused() {
     // HTTP26-06: only when neither could be acceptable.
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     for request in [Request::modern("tools/list"), session.request("tools/list")] {
         for bad in ["text/html", "image/*", "application/xml, text/plain"] {

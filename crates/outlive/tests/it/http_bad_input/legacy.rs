@@ -7,13 +7,13 @@ use outlive::{
 use serde_json::{Value, json};
 
 use super::{refused, refused_with};
-use crate::support::http::{Request, Session, TestServer};
+use crate::support::http::{HttpFixture, Request, Session};
 
 const HTTP_REVISIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
 
 /// A server with a session of each revision that has Streamable HTTP.
-async fn sessions() -> (TestServer, Vec<Session>) {
-    let server = TestServer::start().await;
+async fn sessions() -> (HttpFixture, Vec<Session>) {
+    let server = HttpFixture::start().await;
     let mut sessions = Vec::new();
     for version in HTTP_REVISIONS {
         sessions.push(server.session(version).await);
@@ -38,7 +38,7 @@ async fn a_method_whose_capability_is_absent_is_unknown() {
     // RPC-16
     let tools_only =
         Server::builder("bare", "1").tool(Tool::new("t", async || "t")).build().unwrap();
-    let server = TestServer::of(tools_only, HttpConfig::new()).await;
+    let server = HttpFixture::of(tools_only, HttpConfig::new()).await;
     let session = server.session("2025-11-25").await;
     for method in ["prompts/list", "resources/list", "completion/complete", "logging/setLevel"] {
         let request = session.request(method).params(json!({"level": "info"})).id(4);
@@ -104,7 +104,7 @@ async fn two_version_headers_are_400() {
 #[tokio::test]
 async fn an_unknown_version_in_the_handshake_is_answered_with_another() {
     // VER-18, VER-25, VER-26: a result, not an error, and never a modern version.
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for version in ["2026-07-28", "2031-01-01", "1.0", ""] {
         let response = server.send(Request::initialize(version)).await;
         assert_eq!(response.status(), 200);
@@ -115,7 +115,7 @@ async fn an_unknown_version_in_the_handshake_is_answered_with_another() {
 
 #[tokio::test]
 async fn a_malformed_handshake_is_refused_and_opens_nothing() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for params in
         [json!({}), json!({"protocolVersion": 5}), json!({"protocolVersion": null}), json!([])]
     {
@@ -126,7 +126,7 @@ async fn a_malformed_handshake_is_refused_and_opens_nothing() {
     let response =
         server.send(Request::initialize("2025-11-25").without_member("params").id(0)).await;
     refused(&response, 400, -32602, 0);
-    assert_eq!(server.serving.service().sessions(), 0);
+    assert_eq!(server.serving.service().session_count(), 0);
 }
 
 #[tokio::test]
@@ -223,7 +223,7 @@ async fn notifications_and_responses_are_accepted_without_an_answer() {
 #[tokio::test]
 async fn a_message_without_its_session_is_400() {
     // HTTP25-27; a notification is refused without an id (HTTP25-04).
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for version in HTTP_REVISIONS {
         let request = Request::sessionless(version, "tools/list").id(1);
         refused_with(&server.send(&request).await, 400, -32600, 1, "Mcp-Session-Id");
@@ -283,7 +283,7 @@ async fn get_must_take_a_stream() {
 #[tokio::test]
 async fn an_id_that_is_still_running_is_refused() {
     // RPC-04
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let first = session.call("wait", json!({"key": "a"})).id(1);
     let mut waiting = server.begin(&first).await;

@@ -7,11 +7,11 @@ use outlive::{
 use serde_json::{Value, json};
 
 use super::{refused, refused_with};
-use crate::support::http::{MODERN, Request, TestServer};
+use crate::support::http::{HttpFixture, MODERN, Request};
 
 /// Sends one request to the standard server.
 async fn answer(request: Request) -> crate::support::http::Response {
-    TestServer::start().await.send(request).await
+    HttpFixture::start().await.send(request).await
 }
 
 #[tokio::test]
@@ -24,7 +24,7 @@ async fn an_unknown_method_is_404() {
 #[tokio::test]
 async fn methods_of_the_handshake_are_unknown() {
     // VER-32, PING-03, C-09
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     for method in
         ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"]
@@ -45,7 +45,7 @@ async fn a_method_whose_capability_is_absent_is_404() {
     // RPC-16
     let tools_only =
         Server::builder("bare", "1").tool(Tool::new("t", async || "t")).build().unwrap();
-    let server = TestServer::of(tools_only, HttpConfig::new()).await;
+    let server = HttpFixture::of(tools_only, HttpConfig::new()).await;
     for method in [
         "prompts/list",
         "prompts/get",
@@ -66,7 +66,7 @@ async fn a_method_whose_capability_is_absent_is_404() {
 #[tokio::test]
 async fn a_missing_key_of_meta_is_named() {
     // META-03
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for key in ["protocolVersion", "clientCapabilities"] {
         let response = server.send(Request::modern("tools/list").without_reserved(key).id(2)).await;
         refused_with(&response, 400, -32602, 2, key);
@@ -82,7 +82,7 @@ async fn a_missing_key_of_meta_is_named() {
 
 #[tokio::test]
 async fn a_key_of_meta_with_a_wrong_type_is_refused() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let list = || Request::modern("tools/list").id(2);
     let rows = [
         list().param("_meta", json!(5)),
@@ -109,7 +109,7 @@ async fn client_info_may_be_left_out() {
 #[tokio::test]
 async fn an_unsupported_version_tells_which_are() {
     // VER-02, RPC-25, HTTP26-41
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for version in ["2031-01-01", "1999-01-01", "latest", ""] {
         let response = server.send(Request::modern("tools/list").version(version).id(9)).await;
         let error = refused(&response, 400, -32022, 9);
@@ -141,7 +141,7 @@ async fn a_missing_capability_is_told_as_an_object() {
 #[tokio::test]
 async fn capabilities_of_an_earlier_request_do_not_count() {
     // META-04, VER-14: also not on the same connection, also not those of a session beside it.
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let hello = Request::initialize("2025-11-25").param("capabilities", json!({"sampling": {}}));
     let opened = server.send(&hello).await;
     let session = opened.header("mcp-session-id").unwrap();
@@ -155,7 +155,7 @@ async fn capabilities_of_an_earlier_request_do_not_count() {
 #[tokio::test]
 async fn an_unknown_tool_is_an_error_of_the_protocol() {
     // TOOL-19, HTTP26-11
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let response = server.send(Request::call("ehco", json!({})).id(1)).await;
     refused_with(&response, 200, -32602, 1, "unknown tool `ehco`; did you mean `echo`?");
 }
@@ -163,7 +163,7 @@ async fn an_unknown_tool_is_an_error_of_the_protocol() {
 #[tokio::test]
 async fn a_malformed_call_is_an_error_of_the_protocol() {
     // TOOL-20
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let call = || Request::modern("tools/call").id(1);
     let rows = [
         (call(), "name"),
@@ -180,7 +180,7 @@ async fn a_malformed_call_is_an_error_of_the_protocol() {
 #[tokio::test]
 async fn arguments_that_do_not_fit_are_a_result_the_model_can_read() {
     // C-21
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for arguments in
         [json!({}), json!({"a": 1}), json!({"a": "1", "b": 2}), json!({"a": 1.5, "b": 2})]
     {
@@ -193,7 +193,7 @@ async fn arguments_that_do_not_fit_are_a_result_the_model_can_read() {
 
 #[tokio::test]
 async fn a_tool_that_fails_is_a_result_and_one_that_refuses_is_not() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let failed = server.send(Request::call("fail", json!({}))).await;
     assert_eq!((failed.status(), failed.text().as_str()), (200, "the disk is full"));
     assert_eq!(failed.result()["isError"], true);
@@ -211,7 +211,7 @@ async fn an_unknown_resource_names_its_uri() {
 
 #[tokio::test]
 async fn an_unknown_prompt_and_a_missing_argument_are_invalid_params() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let unknown = Request::modern("prompts/get").name("gret").id(1);
     refused_with(&server.send(&unknown).await, 200, -32602, 1, "gret");
     let missing = Request::modern("prompts/get").name("greet").id(1);
@@ -220,7 +220,7 @@ async fn an_unknown_prompt_and_a_missing_argument_are_invalid_params() {
 
 #[tokio::test]
 async fn an_invalid_cursor_is_invalid_params() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for method in ["tools/list", "prompts/list", "resources/list", "resources/templates/list"] {
         for cursor in [json!("banana"), json!(""), json!(5)] {
             let response = server.send(Request::modern(method).param("cursor", cursor).id(1)).await;
@@ -232,7 +232,7 @@ async fn an_invalid_cursor_is_invalid_params() {
 #[tokio::test]
 async fn an_invalid_log_level_is_refused_with_the_rest_of_meta() {
     // LOG-05
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for level in [json!("loud"), json!("INFO"), json!(3), json!(null)] {
         let response = server
             .send(Request::call("echo", json!({"text": "x"})).reserved("logLevel", level).id(1))
@@ -243,7 +243,7 @@ async fn an_invalid_log_level_is_refused_with_the_rest_of_meta() {
 
 #[tokio::test]
 async fn too_many_calls_are_429_and_tell_when_to_come_again() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let call = Request::call("once", json!({"text": "x"}));
     assert_eq!(server.send(&call).await.text(), "x");
     let busy = server.send(call.id(2)).await;
@@ -256,7 +256,7 @@ async fn too_many_calls_are_429_and_tell_when_to_come_again() {
 #[tokio::test]
 async fn notifications_are_accepted_without_an_answer() {
     // RPC-08, HTTP26-07, HTTP26-10, HTTP26-36: also those that mean nothing here.
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for method in ["notifications/cancelled", "notifications/progress", "notifications/whatever"] {
         let plain = Request::modern_notification(method).params(json!({"requestId": 1}));
         let with_method = plain.clone().header("mcp-method", method);
@@ -278,7 +278,7 @@ async fn a_response_to_a_question_nobody_asked_is_accepted_and_dropped() {
 #[tokio::test]
 async fn get_and_delete_are_405() {
     // HTTP26-12, HTTP26-13, C-11
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     for verb in ["GET", "DELETE"] {
         let modern = Request::new(verb, MODERN)
@@ -297,7 +297,7 @@ async fn get_and_delete_are_405() {
 #[tokio::test]
 async fn other_verbs_are_405_and_other_paths_are_404() {
     // HTTP26-01
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for verb in ["PUT", "PATCH", "OPTIONS"] {
         let response = server.send(Request::new(verb, MODERN).header("content-length", "0")).await;
         refused(&response, 405, -32600, Value::Null);
@@ -312,7 +312,7 @@ async fn other_verbs_are_405_and_other_paths_are_404() {
 
 #[tokio::test]
 async fn a_server_without_legacy_has_only_post() {
-    let server = TestServer::build(HttpConfig::new(), |server| server.without_legacy()).await;
+    let server = HttpFixture::build(HttpConfig::new(), |server| server.without_legacy()).await;
     for verb in ["GET", "DELETE"] {
         let response = server.send(Request::new(verb, MODERN).accept("text/event-stream")).await;
         refused(&response, 405, -32600, Value::Null);
@@ -326,7 +326,7 @@ async fn a_server_without_legacy_has_only_post() {
 #[tokio::test]
 async fn a_server_without_legacy_tells_old_clients_what_it_speaks() {
     // VER-27
-    let server = TestServer::build(HttpConfig::new(), |server| server.without_legacy()).await;
+    let server = HttpFixture::build(HttpConfig::new(), |server| server.without_legacy()).await;
     let response = server.send(Request::initialize("2025-11-25").answered_in(MODERN).id(0)).await;
     refused_with(&response, 400, -32020, 0, MODERN);
     assert_eq!(response.header("mcp-session-id"), None);
@@ -334,7 +334,7 @@ async fn a_server_without_legacy_tells_old_clients_what_it_speaks() {
 
 #[tokio::test]
 async fn a_server_without_modern_refuses_modern_requests_and_serves_the_rest() {
-    let server = TestServer::build(HttpConfig::new(), |server| server.without_modern()).await;
+    let server = HttpFixture::build(HttpConfig::new(), |server| server.without_modern()).await;
     refused(&server.send(Request::modern("server/discover").id(1)).await, 400, -32600, 1);
     let session = server.session("2025-11-25").await;
     assert_eq!(server.send(session.call("echo", json!({"text": "old"}))).await.text(), "old");

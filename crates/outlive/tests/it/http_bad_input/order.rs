@@ -3,7 +3,7 @@
 use outlive::http::{HttpConfig, StaticTokens};
 use serde_json::{Value, json};
 
-use crate::support::http::{Request, TestServer};
+use crate::support::http::{HttpFixture, Request};
 
 const TOKEN: &str = "a-token-that-is-long-enough";
 const LIMIT: usize = 4_000;
@@ -92,7 +92,7 @@ fn right() -> Request {
         .id(1)
 }
 
-async fn check(server: &TestServer, request: Request, expected: &Defect, also: &str) {
+async fn check(server: &HttpFixture, request: Request, expected: &Defect, also: &str) {
     let response = server.send(request).await;
     let error: Value = response.json()["error"].clone();
     let told = (response.status(), error["code"].as_i64());
@@ -104,9 +104,10 @@ async fn check(server: &TestServer, request: Request, expected: &Defect, also: &
 #[tokio::test]
 async fn of_two_defects_the_earlier_check_tells() {
     let config = HttpConfig::new().authenticator(StaticTokens::new().with("someone", TOKEN));
-    let server =
-        TestServer::build(config, |server| server.limits(|limits| limits.message_bytes = LIMIT))
-            .await;
+    let server = HttpFixture::build(config, |server| {
+        server.limits(|limits| limits.max_message_bytes = LIMIT)
+    })
+    .await;
     assert_eq!(server.send(right()).await.text(), "sampled");
     for (place, earlier) in DEFECTS.iter().enumerate() {
         check(&server, (earlier.inflict)(right()), earlier, "nothing").await;

@@ -6,11 +6,11 @@ use outlive::http::HttpConfig;
 use serde_json::json;
 
 use super::{refused, refused_with};
-use crate::support::http::{Request, TestServer};
+use crate::support::http::{HttpFixture, Request};
 
 #[tokio::test]
 async fn a_panic_is_an_internal_error_that_tells_nothing() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     for call in [Request::call("panic", json!({})), session.call("panic", json!({}))] {
         let mut connection = server.connect().await;
@@ -25,7 +25,7 @@ async fn a_panic_is_an_internal_error_that_tells_nothing() {
 
 #[tokio::test]
 async fn a_panic_harms_no_call_beside_it() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let mut modern = server.begin(Request::call("wait", json!({"key": "m"}))).await;
     let mut legacy = server.begin(session.call("wait", json!({"key": "l"}))).await;
@@ -51,7 +51,7 @@ async fn a_panic_harms_no_call_beside_it() {
 
 #[tokio::test]
 async fn a_panic_in_a_stream_ends_it_with_the_error() {
-    let server = TestServer::with(HttpConfig::new().sse_after(Duration::ZERO)).await;
+    let server = HttpFixture::with(HttpConfig::new().stream_after(Duration::ZERO)).await;
     let session = server.session("2025-11-25").await;
     for call in [
         Request::call("panic_later", json!({"key": "s"})),

@@ -6,13 +6,13 @@ use outlive::http::HttpConfig;
 use serde_json::{Value, json};
 
 use super::{refused, refused_with};
-use crate::support::http::{Request, TestServer};
+use crate::support::http::{HttpFixture, Request};
 
 const LIMIT: usize = 2_000;
 
-async fn small() -> TestServer {
-    TestServer::build(HttpConfig::new(), |server| {
-        server.limits(|limits| limits.message_bytes = LIMIT)
+async fn small() -> HttpFixture {
+    HttpFixture::build(HttpConfig::new(), |server| {
+        server.limits(|limits| limits.max_message_bytes = LIMIT)
     })
     .await
 }
@@ -74,7 +74,7 @@ async fn a_chunked_message_is_counted_as_it_comes() {
 
 #[tokio::test]
 async fn a_message_nested_too_deep_is_refused_and_one_at_the_limit_is_taken() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let nested = |levels: usize| -> Value { (0..levels).fold(json!(1), |inner, _| json!([inner])) };
     for list in [Request::modern("tools/list"), session.request("tools/list").params(json!({}))] {
@@ -91,7 +91,7 @@ async fn a_message_nested_too_deep_is_refused_and_one_at_the_limit_is_taken() {
 
 #[tokio::test]
 async fn a_message_deep_enough_to_break_a_parser_is_refused() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let open = "[".repeat(1_000_000);
     for body in [
         open.clone(),
@@ -105,7 +105,7 @@ async fn a_message_deep_enough_to_break_a_parser_is_refused() {
 #[tokio::test]
 async fn headers_that_are_too_many_or_too_large_are_431() {
     // HTTP26-48
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let request = Request::modern("tools/list");
     let many =
         (0..300).fold(request.clone(), |request, n| request.add_header(&format!("x-{n}"), "1"));
@@ -119,7 +119,7 @@ async fn headers_that_are_too_many_or_too_large_are_431() {
 
 #[tokio::test]
 async fn a_body_that_breaks_off_is_no_message() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let request = Request::call("wait", json!({"key": "never"}));
     let whole = request.bytes();
     let mut connection = server.connect().await;
@@ -136,7 +136,7 @@ async fn a_body_that_breaks_off_is_no_message() {
 async fn a_body_that_does_not_come_is_not_waited_for_for_ever() {
     // SEC-06
     let server =
-        TestServer::with(HttpConfig::new().idle_connection(Duration::from_millis(100))).await;
+        HttpFixture::with(HttpConfig::new().idle_timeout(Duration::from_millis(100))).await;
     let session = server.session("2025-11-25").await;
     for request in [Request::modern("tools/list"), session.request("tools/list")] {
         let whole = request.bytes();

@@ -8,7 +8,7 @@ use outlive::{
 };
 use serde_json::json;
 
-use crate::support::http::{Connection, Request, TestServer};
+use crate::support::http::{Connection, HttpFixture, Request};
 
 fn server() -> Server {
     Server::builder("addresses", "1").build().unwrap()
@@ -30,7 +30,8 @@ async fn an_address_that_others_can_reach_needs_an_authenticator() {
 #[tokio::test]
 async fn an_address_that_others_can_reach_may_be_opened_on_purpose() {
     let tokens = StaticTokens::new().with("anna", "annas-token-0123456789");
-    for config in [HttpConfig::new().open_to_anyone(), HttpConfig::new().authenticator(tokens)] {
+    for config in [HttpConfig::new().allow_anonymous(true), HttpConfig::new().authenticator(tokens)]
+    {
         let serving = server().serve_http("0.0.0.0:0", config).await.unwrap();
         assert_eq!(serving.url(), format!("http://localhost:{}/mcp", serving.address().port()));
         // It is reached by names that only its owner knows.
@@ -58,7 +59,7 @@ async fn an_address_that_cannot_be_used_is_explained() {
     );
 
     // An address for documentation: no machine has it.
-    let config = HttpConfig::new().open_to_anyone();
+    let config = HttpConfig::new().allow_anonymous(true);
     let error = server().serve_http("203.0.113.7:0", config).await.unwrap_err();
     assert!(error.to_string().contains("203.0.113.7 is no address of this machine"), "{error}");
     assert!(server().serve_http("no such host", HttpConfig::new()).await.is_err());
@@ -67,7 +68,7 @@ async fn an_address_that_cannot_be_used_is_explained() {
 #[tokio::test]
 async fn the_path_can_be_chosen() {
     // HTTP26-01
-    let server = TestServer::with(HttpConfig::new().path("/tools/v1")).await;
+    let server = HttpFixture::with(HttpConfig::new().path("/tools/v1")).await;
     assert!(server.serving.url().ends_with("/tools/v1"));
     let list = Request::modern("tools/list");
     assert_eq!(server.send(list.clone().target("/tools/v1")).await.status(), 200);
@@ -79,7 +80,7 @@ async fn the_path_can_be_chosen() {
 #[tokio::test]
 async fn a_connection_that_asks_nothing_is_closed() {
     let server =
-        TestServer::with(HttpConfig::new().idle_connection(Duration::from_millis(200))).await;
+        HttpFixture::with(HttpConfig::new().idle_timeout(Duration::from_millis(200))).await;
     let mut silent = server.connect().await;
     let mut slow = server.connect().await;
     slow.write(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n").await;
@@ -101,7 +102,7 @@ async fn a_connection_that_asks_nothing_is_closed() {
 #[tokio::test]
 async fn there_are_as_many_connections_as_there_may_be() {
     // SEC-06
-    let server = TestServer::with(HttpConfig::new().max_connections(1)).await;
+    let server = HttpFixture::with(HttpConfig::new().max_connections(1)).await;
     let mut first = server.connect().await;
     assert_eq!(first.send(&Request::modern("tools/list")).await.status(), 200);
     let call = Request::call("wait", json!({"key": "second"}));

@@ -3,7 +3,7 @@
 use outlive::http::{HttpConfig, StaticTokens};
 use serde_json::{Value, json};
 
-use crate::support::http::{MODERN, Request, Response, TestServer};
+use crate::support::http::{HttpFixture, MODERN, Request, Response};
 
 /// Every way in.
 fn doors() -> Vec<Request> {
@@ -35,7 +35,7 @@ fn forbidden(response: &Response, words: &str) {
 #[tokio::test]
 async fn a_foreign_host_is_refused_at_every_door() {
     // SEC-02
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for door in doors() {
         for host in [
             "evil.example",
@@ -63,7 +63,7 @@ async fn a_foreign_host_is_refused_at_every_door() {
 #[tokio::test]
 async fn a_foreign_origin_is_refused_at_every_door() {
     // HTTP26-02, HTTP25-02, SSE24-06, SEC-01
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for door in doors() {
         for origin in [
             "https://evil.example",
@@ -95,7 +95,7 @@ async fn a_foreign_origin_is_refused_at_every_door() {
 #[tokio::test]
 async fn hosts_and_origins_can_be_allowed() {
     let config = HttpConfig::new().allow_host("mcp.example").allow_origin("https://app.example");
-    let server = TestServer::with(config).await;
+    let server = HttpFixture::with(config).await;
     let list = Request::modern("tools/list");
     for (host, origin, status) in [
         ("mcp.example", "https://app.example", 200),
@@ -110,7 +110,7 @@ async fn hosts_and_origins_can_be_allowed() {
             server.send(list.clone().header("host", host).header("origin", origin)).await;
         assert_eq!(response.status(), status, "{host} {origin}");
     }
-    let open = TestServer::with(HttpConfig::new().allow_any_host().allow_any_origin()).await;
+    let open = HttpFixture::with(HttpConfig::new().allow_any_host().allow_any_origin()).await;
     let request =
         list.header("host", "anything.example").header("origin", "https://anything.example");
     assert_eq!(open.send(request).await.status(), 200);
@@ -120,7 +120,7 @@ async fn hosts_and_origins_can_be_allowed() {
 async fn a_preflight_is_told_what_a_page_may_send() {
     // SEC-07, ARS-18: also where callers need a token, because browsers send none with it.
     let tokens = StaticTokens::new().with("anna", "annas-token-0123456789");
-    let server = TestServer::with(HttpConfig::new().authenticator(tokens)).await;
+    let server = HttpFixture::with(HttpConfig::new().authenticator(tokens)).await;
     let preflight = |headers: &str| {
         Request::new("OPTIONS", MODERN)
             .header("origin", "http://localhost:6274")
@@ -153,7 +153,7 @@ async fn a_preflight_is_told_what_a_page_may_send() {
 async fn a_page_may_read_the_answer_and_the_headers_it_needs() {
     // SEC-07
     let tokens = StaticTokens::new().with("anna", "annas-token-0123456789");
-    let server = TestServer::with(HttpConfig::new().authenticator(tokens)).await;
+    let server = HttpFixture::with(HttpConfig::new().authenticator(tokens)).await;
     let origin = "http://localhost:6274";
     let anna = |request: Request| request.bearer("annas-token-0123456789");
     let rows = [

@@ -1,17 +1,17 @@
 //! Authenticators: who is calling, judged for every request by itself.
 
 use outlive::{
-    http::{Authenticator, Denied, HttpConfig, StaticTokens, Verdict},
+    http::{AuthDecision, AuthRejection, Authenticator, HttpConfig, StaticTokens},
     server::Principal,
 };
 use serde_json::{Value, json};
 
-use crate::support::http::{MODERN, Request, TestServer};
+use crate::support::http::{HttpFixture, MODERN, Request};
 
 const ANNA: &str = "annas-token-0123456789";
 
-async fn guarded() -> TestServer {
-    TestServer::with(HttpConfig::new().authenticator(StaticTokens::new().with("anna", ANNA))).await
+async fn guarded() -> HttpFixture {
+    HttpFixture::with(HttpConfig::new().authenticator(StaticTokens::new().with("anna", ANNA))).await
 }
 
 #[tokio::test]
@@ -105,18 +105,18 @@ async fn every_request_needs_a_token_and_everything_is_behind_it() {
 struct ByQuery;
 
 impl Authenticator for ByQuery {
-    fn authenticate<'a>(&'a self, parts: &'a http::request::Parts) -> Verdict<'a> {
+    fn authenticate<'a>(&'a self, parts: &'a http::request::Parts) -> AuthDecision<'a> {
         match parts.uri.query().unwrap_or_default() {
-            "late" => Verdict::Later(Box::pin(async {
+            "late" => AuthDecision::Later(Box::pin(async {
                 tokio::task::yield_now().await;
                 Ok(Principal::named("latecomer"))
             })),
-            "late_no" => Verdict::Later(Box::pin(async { Err(Denied::no_token()) })),
-            "scope" => Verdict::Now(Err(Denied::forbidden().with_challenge(
+            "late_no" => AuthDecision::Later(Box::pin(async { Err(AuthRejection::no_token()) })),
+            "scope" => AuthDecision::Now(Err(AuthRejection::forbidden().with_challenge(
                 r#"Bearer error="insufficient_scope", scope="write""#.parse().unwrap(),
             ))),
-            "never" => Verdict::Now(Err(Denied::forbidden())),
-            name => Verdict::Now(Ok(Principal::named(name))),
+            "never" => AuthDecision::Now(Err(AuthRejection::forbidden())),
+            name => AuthDecision::Now(Ok(Principal::named(name))),
         }
     }
 }
@@ -124,7 +124,7 @@ impl Authenticator for ByQuery {
 #[tokio::test]
 async fn an_authenticator_of_your_own_may_take_its_time_and_say_why_not() {
     // ARS-05, ARS-07
-    let server = TestServer::with(HttpConfig::new().authenticator(ByQuery)).await;
+    let server = HttpFixture::with(HttpConfig::new().authenticator(ByQuery)).await;
     let call = |query: &str| Request::call("whoami", json!({})).target(format!("/mcp?{query}"));
     for name in ["anna", "bert"] {
         assert_eq!(server.send(call(name)).await.text(), name);
@@ -156,7 +156,7 @@ async fn what_a_client_says_of_itself_is_no_identity() {
         .header("x-user", "bert")
         .bearer(ANNA);
     assert_eq!(server.send(call).await.text(), "anna");
-    let open = TestServer::start().await;
+    let open = HttpFixture::start().await;
     let named = Request::call("whoami", json!({}))
         .reserved("clientInfo", json!({"name": "bert", "version": "1"}));
     assert_eq!(open.send(named.bearer(ANNA)).await.text(), "anonymous");

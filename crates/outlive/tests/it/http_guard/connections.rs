@@ -8,7 +8,7 @@ use outlive::{
 };
 use serde_json::{Value, json};
 
-use crate::support::http::{Connection, Request, TestServer, within};
+use crate::support::http::{Connection, HttpFixture, Request, within};
 
 const ANNA: &str = "annas-token-0123456789";
 const BERT: &str = "berts-token-0123456789";
@@ -18,7 +18,7 @@ fn ping() -> Request {
 }
 
 /// Opens connections on which a request has been answered: the server has taken them.
-async fn taken(server: &TestServer, count: usize) -> Vec<Connection> {
+async fn taken(server: &HttpFixture, count: usize) -> Vec<Connection> {
     let mut connections = Vec::new();
     for _ in 0..count {
         let mut connection = server.connect().await;
@@ -37,7 +37,7 @@ fn names(limit: &str, error: &Value) {
 #[tokio::test]
 async fn connections_of_one_address_leave_others_theirs() {
     // SEC-06
-    let server = TestServer::with(HttpConfig::new().max_connections_per_address(3)).await;
+    let server = HttpFixture::with(HttpConfig::new().max_connections_per_address(3)).await;
     let mut own = taken(&server, 3).await;
     let refused = server.send(&ping()).await;
     assert_eq!((refused.status(), refused.header("connection")), (429, Some("close")));
@@ -54,8 +54,8 @@ async fn connections_of_one_address_leave_others_theirs() {
 #[tokio::test]
 async fn connections_of_a_trusted_proxy_are_not_limited() {
     let proxy: IpAddr = [127, 0, 0, 1].into();
-    let config = HttpConfig::new().max_connections_per_address(1).trust_proxy(proxy);
-    let server = TestServer::with(config).await;
+    let config = HttpConfig::new().max_connections_per_address(1).trusted_proxy(proxy);
+    let server = HttpFixture::with(config).await;
     assert_eq!(taken(&server, 5).await.len(), 5);
 }
 
@@ -63,7 +63,7 @@ async fn connections_of_a_trusted_proxy_are_not_limited() {
 async fn connection_without_a_first_head_is_closed() {
     // SEC-06
     let config = HttpConfig::new().head_timeout(Duration::from_millis(50));
-    let server = TestServer::with(config).await;
+    let server = HttpFixture::with(config).await;
     let (idle, mut slow) = (server.connect().await, server.connect().await);
     slow.write(&ping().bytes()[..20]).await;
     idle.closed().await;
@@ -74,7 +74,7 @@ async fn connection_without_a_first_head_is_closed() {
 async fn body_that_trickles_is_given_up_at_its_deadline() {
     // SEC-06
     let config = HttpConfig::new().body_timeout(Duration::from_millis(200));
-    let server = TestServer::with(config).await;
+    let server = HttpFixture::with(config).await;
     let request = Request::call("echo", json!({"text": "x".repeat(100_000)}));
     let whole = request.bytes();
     let mut connection = server.connect().await;
@@ -99,9 +99,9 @@ async fn body_that_trickles_is_given_up_at_its_deadline() {
 }
 
 /// A server with a tool whose result no socket takes at once.
-async fn large(config: HttpConfig) -> TestServer {
+async fn large(config: HttpConfig) -> HttpFixture {
     let tokens = StaticTokens::new().with("anna", ANNA).with("bert", BERT);
-    TestServer::build(config.authenticator(tokens), |server| {
+    HttpFixture::build(config.authenticator(tokens), |server| {
         server.tool(Tool::new("large", async || "x".repeat(16 << 20)))
     })
     .await
@@ -143,7 +143,7 @@ async fn large_requests_of_one_caller_wait_for_each_other() {
     // SEC-06
     let tokens = StaticTokens::new().with("anna", ANNA).with("bert", BERT);
     let config = HttpConfig::new().authenticator(tokens).max_request_bytes_per_caller(150_000);
-    let server = TestServer::with(config).await;
+    let server = HttpFixture::with(config).await;
     let pad = "x".repeat(100_000);
     let call =
         |key: &str, token| Request::call("wait", json!({"key": key, "pad": pad})).bearer(token);
@@ -167,7 +167,7 @@ async fn large_requests_of_one_caller_wait_for_each_other() {
 
 #[tokio::test]
 async fn unknown_completion_token_is_refused_before_its_body_is_read() {
-    let server = TestServer::with(HttpConfig::new().external_path("/done")).await;
+    let server = HttpFixture::with(HttpConfig::new().external_event_path("/done")).await;
     let request = Request::post("2026-07-28").target("/done/made-up").raw("x".repeat(1 << 20));
     let whole = request.bytes();
     let mut connection = server.connect().await;

@@ -3,15 +3,15 @@
 use http::StatusCode;
 use outlive::http::{HttpConfig, StaticTokens};
 
-use crate::support::http::{MODERN, Request, TestServer};
+use crate::support::http::{HttpFixture, MODERN, Request};
 
 #[tokio::test]
 async fn a_page_is_read_without_a_token_and_by_those_who_may_reach_the_server() {
     let config = HttpConfig::new()
         .authenticator(StaticTokens::new().with("anna", "annas-token-0123456789"))
-        .page("/healthz", || async { (StatusCode::OK, "alive".to_owned()) })
-        .page("/readyz", || async { (StatusCode::SERVICE_UNAVAILABLE, "wait".to_owned()) });
-    let server = TestServer::with(config).await;
+        .text_page("/healthz", || async { (StatusCode::OK, "alive".to_owned()) })
+        .text_page("/readyz", || async { (StatusCode::SERVICE_UNAVAILABLE, "wait".to_owned()) });
+    let server = HttpFixture::with(config).await;
     let page = |path: &str| Request::new("GET", MODERN).target(path);
     let alive = server.send(&page("/healthz")).await;
     assert_eq!((alive.status(), &alive.body[..]), (200, &b"alive"[..]));

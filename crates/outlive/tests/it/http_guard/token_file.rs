@@ -8,7 +8,7 @@ use std::{
 use outlive::http::{HttpConfig, StaticTokens};
 use serde_json::json;
 
-use crate::support::http::{Request, TestServer};
+use crate::support::http::{HttpFixture, Request};
 
 /// A file that is gone when the test is over.
 struct TokenFile(PathBuf);
@@ -41,7 +41,7 @@ async fn every_line_is_a_caller() {
     let tokens = StaticTokens::from_file(&file.0).unwrap();
     let shown = format!("{tokens:?}");
     assert!(shown.contains('2') && !shown.contains("token-0123456789"), "{shown}");
-    let server = TestServer::with(HttpConfig::new().authenticator(tokens)).await;
+    let server = HttpFixture::with(HttpConfig::new().authenticator(tokens)).await;
     let call = Request::call("whoami", json!({}));
     for name in ["anna", "bert"] {
         assert_eq!(

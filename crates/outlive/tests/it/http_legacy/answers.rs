@@ -5,12 +5,12 @@ use std::time::Duration;
 use outlive::http::HttpConfig;
 use serde_json::{Value, json};
 
-use crate::support::http::{Request, TestServer};
+use crate::support::http::{HttpFixture, Request};
 
 #[tokio::test]
 async fn a_call_that_reports_progress_is_answered_with_a_numbered_stream() {
     // HTTP25-05, HTTP25-07, HTTP25-10, HTTP25-11, HTTP25-15
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for (version, primed) in [("2025-11-25", true), ("2025-06-18", false), ("2025-03-26", false)] {
         let session = server.session(version).await;
         let call = session
@@ -46,7 +46,7 @@ async fn a_call_that_reports_progress_is_answered_with_a_numbered_stream() {
 #[tokio::test]
 async fn ids_of_events_are_unique_across_the_streams_of_a_session() {
     // HTTP25-15
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let mut ids = std::collections::HashSet::new();
     for _ in 0..5 {
@@ -62,7 +62,7 @@ async fn ids_of_events_are_unique_across_the_streams_of_a_session() {
 #[tokio::test]
 async fn a_session_of_2024_11_05_has_plain_streams() {
     // C-19
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2024-11-05").await;
     let call = session.call("leave", json!({"key": "l"})).accept("text/event-stream");
     let waiting = server.begin(&call);
@@ -77,7 +77,7 @@ async fn a_session_of_2024_11_05_has_plain_streams() {
 #[tokio::test]
 async fn log_lines_follow_the_sessions_level() {
     // LOG-06, C-13
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let other = server.session("2025-11-25").await;
     let set = session.request("logging/setLevel").params(json!({"level": "alert"}));
@@ -96,7 +96,7 @@ async fn log_lines_follow_the_sessions_level() {
 #[tokio::test]
 async fn closing_the_connection_does_not_cancel_a_call() {
     // HTTP25-08, C-01, CANC-08: whether its answer is a stream already or not.
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for version in ["2025-11-25", "2025-06-18", "2025-03-26"] {
         let session = server.session(version).await;
         let connection = server.begin(session.call("wait", json!({"key": "w"}))).await;
@@ -122,7 +122,7 @@ async fn closing_the_connection_does_not_cancel_a_call() {
 #[tokio::test]
 async fn a_notification_cancels_a_call_and_no_other() {
     // CANC-05, C-02
-    let server = TestServer::with(HttpConfig::new().sse_after(Duration::ZERO)).await;
+    let server = HttpFixture::with(HttpConfig::new().stream_after(Duration::ZERO)).await;
     let session = server.session("2025-11-25").await;
     let stream = server.open(session.call("wait", json!({"key": "a"})).id(1)).await;
     let mut other = server.open(session.call("wait", json!({"key": "b"})).id("1")).await;
@@ -146,7 +146,7 @@ async fn a_notification_cancels_a_call_and_no_other() {
 
 #[tokio::test]
 async fn a_call_whose_answer_is_pending_can_be_cancelled() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let call = session.call("wait", json!({"key": "a"})).id("p-1");
     let mut connection = server.begin(&call).await;
@@ -163,7 +163,7 @@ async fn a_call_whose_answer_is_pending_can_be_cancelled() {
 #[tokio::test]
 async fn a_session_cannot_cancel_the_calls_of_another() {
     // CANC-01
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let (mine, yours) = (server.session("2025-11-25").await, server.session("2025-11-25").await);
     let call = mine.call("wait", json!({"key": "a"})).id(1);
     let mut connection = server.begin(&call).await;
@@ -179,7 +179,7 @@ async fn a_session_cannot_cancel_the_calls_of_another() {
 
 #[tokio::test]
 async fn a_client_that_takes_one_kind_of_answer_gets_it() {
-    let server = TestServer::with(HttpConfig::new().sse_after(Duration::ZERO)).await;
+    let server = HttpFixture::with(HttpConfig::new().stream_after(Duration::ZERO)).await;
     let session = server.session("2025-11-25").await;
     let call = session.call("count", json!({"key": "j", "to": 1})).meta("progressToken", json!(1));
     let json_only = call.clone().accept("application/json");
@@ -195,7 +195,7 @@ async fn a_client_that_takes_one_kind_of_answer_gets_it() {
 #[tokio::test]
 async fn a_progress_token_may_be_any_string_or_integer() {
     // PROG-01
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     for token in [json!(1.5), json!({}), json!([]), json!(true)] {
         let call = session.call("echo", json!({"text": "x"})).meta("progressToken", token).id(1);

@@ -3,7 +3,7 @@
 use outlive::http::HttpConfig;
 use serde_json::{Value, json};
 
-use crate::support::http::{Request, Session, TestServer};
+use crate::support::http::{HttpFixture, Request, Session};
 
 fn call(id: impl Into<Value>, tool: &str, arguments: Value) -> Value {
     let id: Value = id.into();
@@ -14,8 +14,8 @@ fn note(method: &str) -> Value {
     json!({"jsonrpc": "2.0", "method": method})
 }
 
-async fn server() -> (TestServer, Session) {
-    let server = TestServer::start().await;
+async fn server() -> (HttpFixture, Session) {
+    let server = HttpFixture::start().await;
     let session = server.session("2025-03-26").await;
     (server, session)
 }
@@ -153,7 +153,7 @@ async fn a_handshake_must_not_be_part_of_a_batch() {
     let (server, session) = server().await;
     let hello: Value =
         serde_json::from_slice(&Request::initialize("2025-03-26").id(1).body_bytes()).unwrap();
-    let before = server.serving.service().sessions();
+    let before = server.serving.service().session_count();
     let answers = server
         .send(session.batch([hello.clone(), call(2, "echo", json!({"text": "x"}))]))
         .await
@@ -163,15 +163,16 @@ async fn a_handshake_must_not_be_part_of_a_batch() {
     // Without a session there is no revision that would allow it.
     let bare = Request::post("2025-03-26").json(json!([hello]));
     assert_eq!(server.send(&bare).await.status(), 400);
-    assert_eq!(server.serving.service().sessions(), before, "no session was opened");
+    assert_eq!(server.serving.service().session_count(), before, "no session was opened");
 }
 
 #[tokio::test]
 async fn a_batch_that_is_empty_or_too_long_is_refused() {
     // RPC-29
-    let server =
-        TestServer::build(HttpConfig::new(), |server| server.limits(|limits| limits.batch = 3))
-            .await;
+    let server = HttpFixture::build(HttpConfig::new(), |server| {
+        server.limits(|limits| limits.max_batch = 3)
+    })
+    .await;
     let session = server.session("2025-03-26").await;
     let ping = |id: usize| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
     for length in [0, 4, 50] {
@@ -191,7 +192,7 @@ async fn a_batch_that_is_empty_or_too_long_is_refused() {
 #[tokio::test]
 async fn other_revisions_know_no_batches() {
     // RPC-29, C-26
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for version in ["2025-11-25", "2025-06-18", "2024-11-05"] {
         let session = server.session(version).await;
         let response = server.send(session.batch([call(1, "echo", json!({"text": "x"}))])).await;

@@ -3,12 +3,12 @@
 use outlive::server::{Prompt, Resource, Tool};
 use serde_json::json;
 
-use crate::support::http::TestServer;
+use crate::support::http::HttpFixture;
 
 #[tokio::test]
 async fn a_session_hears_of_changes_on_its_get_stream() {
     // HTTP25-01, HTTP25-20, SUB-20
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for version in ["2025-11-25", "2025-06-18", "2025-03-26"] {
         let session = server.session(version).await;
         let mut stream = server.open(session.get()).await;
@@ -29,7 +29,7 @@ async fn a_session_hears_of_changes_on_its_get_stream() {
 #[tokio::test]
 async fn a_get_stream_begins_with_an_id_to_resume_from() {
     // HTTP25-10, HTTP25-11
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let first = server.open(session.get()).await.event().await.unwrap();
     assert!(first.id.is_some() && first.data.is_empty(), "{first:?}");
@@ -42,7 +42,7 @@ async fn a_get_stream_begins_with_an_id_to_resume_from() {
 #[tokio::test]
 async fn updates_are_told_of_resources_that_were_subscribed_to() {
     // RES-10
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let mut stream = server.open(session.get()).await;
     let subscription = |verb: &str, uri: &str| {
@@ -68,7 +68,7 @@ async fn updates_are_told_of_resources_that_were_subscribed_to() {
 
 #[tokio::test]
 async fn what_changed_while_nobody_listened_is_told_when_somebody_does() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let mut witness = server.open(server.session("2025-11-25").await.get()).await;
     server.server.remove_tool("echo");
@@ -80,7 +80,7 @@ async fn what_changed_while_nobody_listened_is_told_when_somebody_does() {
 #[tokio::test]
 async fn a_change_goes_to_one_stream_of_a_session() {
     // HTTP25-09, C-16: the newest one; every session has its own.
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let older = server.open(session.get()).await;
     let mut newer = server.open(session.get()).await;
@@ -95,7 +95,7 @@ async fn a_change_goes_to_one_stream_of_a_session() {
 #[tokio::test]
 async fn answers_to_calls_do_not_travel_on_the_get_stream() {
     // HTTP25-21
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let mut stream = server.open(session.get()).await;
     let call = session.call("count", json!({"key": "c", "to": 1})).meta("progressToken", json!(1));

@@ -3,18 +3,18 @@
 use outlive::http::HttpConfig;
 use serde_json::json;
 
-use crate::support::http::{Request, TestServer};
+use crate::support::http::{HttpFixture, Request};
 
 const REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 #[tokio::test]
 async fn each_revision_is_agreed_to_in_its_own_words() {
     // VER-18, VER-19, VER-37
-    let server = TestServer::build(HttpConfig::new(), |server| {
+    let server = HttpFixture::build(HttpConfig::new(), |server| {
         server
             .title("Standard")
             .description("For tests")
-            .website("https://example.com")
+            .website_url("https://example.com")
             .instructions("Use it.")
     })
     .await;
@@ -54,7 +54,7 @@ async fn each_revision_is_agreed_to_in_its_own_words() {
 #[tokio::test]
 async fn a_handshake_opens_a_session_with_an_id_that_nobody_guesses() {
     // HTTP25-24, HTTP25-25
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let mut seen = Vec::new();
     for _ in 0..20 {
         let response = server.send(Request::initialize("2025-11-25")).await;
@@ -70,7 +70,7 @@ async fn a_handshake_opens_a_session_with_an_id_that_nobody_guesses() {
 
 #[tokio::test]
 async fn each_revision_is_served_after_its_handshake() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for version in REVISIONS {
         let session = server.session(version).await;
         assert_eq!(
@@ -94,7 +94,7 @@ async fn each_revision_is_served_after_its_handshake() {
 #[tokio::test]
 async fn the_version_header_may_be_left_out_of_a_session() {
     // HTTP25-35, HTTP25-38: the session knows it.
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for version in REVISIONS {
         let session = server.session(version).await;
         let call =
@@ -107,7 +107,7 @@ async fn the_version_header_may_be_left_out_of_a_session() {
 #[tokio::test]
 async fn a_ping_is_answered_before_the_client_is_ready() {
     // PING-01
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for version in REVISIONS {
         let opened = server.send(Request::initialize(version)).await;
         let id = opened.header("mcp-session-id").unwrap();
@@ -121,7 +121,7 @@ async fn a_ping_is_answered_before_the_client_is_ready() {
 
 #[tokio::test]
 async fn a_handshake_may_be_answered_with_a_stream() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let response = server.send(Request::initialize("2025-11-25").accept("text/event-stream")).await;
     assert!(response.header("mcp-session-id").is_some());
     assert_eq!(response.messages()[0]["result"]["protocolVersion"], "2025-11-25");

@@ -3,14 +3,14 @@
 use outlive::http::{HttpConfig, StaticTokens};
 use serde_json::json;
 
-use crate::support::http::{Request, Session, TestServer};
+use crate::support::http::{HttpFixture, Request, Session};
 
 const ANNA: &str = "annas-token-0123456789";
 const BERT: &str = "berts-token-0123456789";
 
-async fn two_callers() -> TestServer {
+async fn two_callers() -> HttpFixture {
     let tokens = StaticTokens::new().with("anna", ANNA).with("bert", BERT);
-    TestServer::with(HttpConfig::new().authenticator(tokens)).await
+    HttpFixture::with(HttpConfig::new().authenticator(tokens)).await
 }
 
 /// Every way to use a session.

@@ -5,19 +5,19 @@ use std::time::Duration;
 use outlive::http::{HttpConfig, StaticTokens};
 use serde_json::json;
 
-use crate::support::http::{ManualClock, Request, Session, TestServer};
+use crate::support::http::{HttpFixture, ManualClock, Request, Session};
 
 const IDLE: Duration = Duration::from_secs(100);
 
-async fn ping(server: &TestServer, session: &Session) -> u16 {
+async fn ping(server: &HttpFixture, session: &Session) -> u16 {
     server.send(session.request("ping")).await.status()
 }
 
 #[tokio::test]
 async fn delete_ends_a_session_with_all_that_belongs_to_it() {
     // HTTP25-30, HTTP25-33, HTTP25-28
-    let config = HttpConfig::new().sse_after(Duration::ZERO);
-    let server = TestServer::with_clock(config, &ManualClock::new()).await;
+    let config = HttpConfig::new().stream_after(Duration::ZERO);
+    let server = HttpFixture::with_clock(config, &ManualClock::new()).await;
     let session = server.session("2025-11-25").await;
     let other = server.session("2025-11-25").await;
     let changes = server.open(session.get()).await;
@@ -37,13 +37,14 @@ async fn delete_ends_a_session_with_all_that_belongs_to_it() {
         assert_eq!(server.send(request).await.status(), 404);
     }
     assert_eq!(ping(&server, &other).await, 200);
-    assert_eq!(server.serving.service().sessions(), 1);
+    assert_eq!(server.serving.service().session_count(), 1);
 }
 
 #[tokio::test]
 async fn an_idle_session_ends() {
     let clock = ManualClock::new();
-    let server = TestServer::with_clock(HttpConfig::new().session_idle(IDLE), &clock).await;
+    let server =
+        HttpFixture::with_clock(HttpConfig::new().session_idle_timeout(IDLE), &clock).await;
     let session = server.session("2025-11-25").await;
     clock.advance(IDLE / 2);
     assert_eq!(ping(&server, &session).await, 200);
@@ -58,7 +59,8 @@ async fn an_idle_session_ends() {
 #[tokio::test]
 async fn a_session_with_a_call_or_a_stream_is_not_idle() {
     let clock = ManualClock::new();
-    let server = TestServer::with_clock(HttpConfig::new().session_idle(IDLE), &clock).await;
+    let server =
+        HttpFixture::with_clock(HttpConfig::new().session_idle_timeout(IDLE), &clock).await;
     // A call whose answer is pending, one whose client has gone, and a stream of changes.
     let waiting = server.session("2025-11-25").await;
     let call = waiting.call("wait", json!({"key": "a"}));
@@ -76,7 +78,7 @@ async fn a_session_with_a_call_or_a_stream_is_not_idle() {
         clock.advance(IDLE * 2);
         server.world.told("session closed").await;
     }
-    assert_eq!(server.serving.service().sessions(), 3);
+    assert_eq!(server.serving.service().session_count(), 3);
     assert!(!server.world.is_cancelled("a") && !server.world.is_cancelled("b"));
     server.world.release("a");
     assert_eq!(connection.response(&call).await.text(), "waited a");
@@ -100,7 +102,7 @@ async fn a_session_with_a_call_or_a_stream_is_not_idle() {
 async fn the_session_that_has_been_idle_for_longest_makes_room() {
     // SEC-06
     let clock = ManualClock::new();
-    let server = TestServer::with_clock(HttpConfig::new().max_sessions(2), &clock).await;
+    let server = HttpFixture::with_clock(HttpConfig::new().max_sessions(2), &clock).await;
     let first = server.session("2025-11-25").await;
     let second = server.session("2025-11-25").await;
     clock.advance(Duration::from_secs(1));
@@ -114,7 +116,7 @@ async fn the_session_that_has_been_idle_for_longest_makes_room() {
 #[tokio::test]
 async fn a_server_whose_sessions_are_all_in_use_takes_no_other() {
     // SEC-06
-    let server = TestServer::with(HttpConfig::new().max_sessions(2)).await;
+    let server = HttpFixture::with(HttpConfig::new().max_sessions(2)).await;
     let busy = server.session("2025-11-25").await;
     let call = busy.call("wait", json!({"key": "w"}));
     let mut connection = server.begin(&call).await;
@@ -144,14 +146,14 @@ async fn sessions_of_one_caller_end_only_sessions_of_that_caller() {
     // SEC-06
     let clock = ManualClock::new();
     let config = two_callers().max_sessions_per_caller(2);
-    let server = TestServer::with_clock(config, &clock).await;
+    let server = HttpFixture::with_clock(config, &clock).await;
     let theirs = server.session_as("2025-11-25", Some(BERT)).await;
     let mut own = Vec::new();
     for _ in 0..20 {
         clock.advance(Duration::from_secs(1));
         own.push(server.session_as("2025-11-25", Some(ANNA)).await);
     }
-    assert_eq!(server.serving.service().sessions(), 3);
+    assert_eq!(server.serving.service().session_count(), 3);
     assert_eq!(ping(&server, &theirs).await, 200);
     let (ended, open) = own.split_at(18);
     for (session, status) in
@@ -164,7 +166,7 @@ async fn sessions_of_one_caller_end_only_sessions_of_that_caller() {
 #[tokio::test]
 async fn caller_whose_sessions_are_all_in_use_is_told_which_limit_is_used_up() {
     // SEC-06
-    let server = TestServer::with(two_callers().max_sessions_per_caller(1)).await;
+    let server = HttpFixture::with(two_callers().max_sessions_per_caller(1)).await;
     let busy = server.session_as("2025-11-25", Some(ANNA)).await;
     let stream = server.open(busy.get()).await;
     let refused = server.send(Request::initialize("2025-11-25").bearer(ANNA)).await;
@@ -179,27 +181,30 @@ async fn caller_whose_sessions_are_all_in_use_is_told_which_limit_is_used_up() {
 async fn full_server_ends_a_session_of_the_caller_that_has_most() {
     // SEC-06
     let clock = ManualClock::new();
-    let server = TestServer::with_clock(two_callers().max_sessions(4), &clock).await;
+    let server = HttpFixture::with_clock(two_callers().max_sessions(4), &clock).await;
     let honest = server.session_as("2025-11-25", Some(BERT)).await;
     for _ in 0..10 {
         clock.advance(Duration::from_secs(1));
         server.session_as("2025-11-25", Some(ANNA)).await;
     }
-    assert_eq!(server.serving.service().sessions(), 4);
+    assert_eq!(server.serving.service().session_count(), 4);
     assert_eq!(ping(&server, &honest).await, 200);
 }
 
 #[tokio::test]
 async fn large_handshake_is_refused_before_it_is_kept() {
     // SEC-06
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let large = "x".repeat(20 << 10);
     let info = json!({"name": large, "version": "1"});
     let refused = server.send(Request::initialize("2025-11-25").param("clientInfo", info)).await;
     assert_eq!(refused.json()["error"]["code"], -32602);
     let error = refused.json()["error"]["message"].to_string();
     assert!(error.contains("`max_handshake_bytes`"), "{error}");
-    assert_eq!((refused.header("mcp-session-id"), server.serving.service().sessions()), (None, 0));
+    assert_eq!(
+        (refused.header("mcp-session-id"), server.serving.service().session_count()),
+        (None, 0)
+    );
     // Icons are left out instead: a client may have any.
     let icons = json!([{"src": format!("data:image/png;base64,{large}")}]);
     let info = json!({"name": "old", "version": "1", "icons": icons});
@@ -210,7 +215,7 @@ async fn large_handshake_is_refused_before_it_is_kept() {
 #[tokio::test]
 async fn waiting_calls_of_one_caller_are_limited_over_all_its_sessions() {
     // SEC-06: those whose client has left count as well.
-    let server = TestServer::with(two_callers().max_waiting_calls_per_caller(2)).await;
+    let server = HttpFixture::with(two_callers().max_waiting_calls_per_caller(2)).await;
     let mut sessions = Vec::new();
     for key in ["a", "b", "c"] {
         let session = server.session_as("2025-11-25", Some(ANNA)).await;
@@ -241,7 +246,7 @@ async fn waiting_calls_of_one_caller_are_limited_over_all_its_sessions() {
 
 #[tokio::test]
 async fn sessions_do_not_share_what_they_remember() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let quiet = server.session("2025-11-25").await;
     let loud = server.session("2025-11-25").await;
     for (session, level) in [(&quiet, "emergency"), (&loud, "debug")] {
@@ -261,9 +266,10 @@ async fn sessions_do_not_share_what_they_remember() {
 #[tokio::test]
 async fn a_session_runs_only_so_many_calls_at_once() {
     // SEC-06: those whose client has left count as well.
-    let server =
-        TestServer::build(HttpConfig::new(), |server| server.limits(|limits| limits.in_flight = 2))
-            .await;
+    let server = HttpFixture::build(HttpConfig::new(), |server| {
+        server.limits(|limits| limits.max_in_flight = 2)
+    })
+    .await;
     let session = server.session("2025-03-26").await;
     drop(server.begin(session.call("wait", json!({"key": "a"})).id(1)).await);
     let second = session.call("wait", json!({"key": "b"})).id(2);

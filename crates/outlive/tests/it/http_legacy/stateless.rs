@@ -3,10 +3,10 @@
 use outlive::http::HttpConfig;
 use serde_json::json;
 
-use crate::support::http::{Request, TestServer};
+use crate::support::http::{HttpFixture, Request};
 
-async fn server() -> TestServer {
-    TestServer::with(HttpConfig::new().without_sessions()).await
+async fn server() -> HttpFixture {
+    HttpFixture::with(HttpConfig::new().sessions(false)).await
 }
 
 #[tokio::test]
@@ -25,7 +25,7 @@ async fn a_handshake_opens_no_session_and_none_is_needed() {
         assert_eq!(result.get("structuredContent").is_some(), version >= "2025-06-18", "{version}");
         assert_eq!(result.get("resultType"), None);
     }
-    assert_eq!(server.serving.service().sessions(), 0);
+    assert_eq!(server.serving.service().session_count(), 0);
 }
 
 #[tokio::test]

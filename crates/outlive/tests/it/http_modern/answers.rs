@@ -5,13 +5,13 @@ use std::time::Duration;
 use outlive::http::HttpConfig;
 use serde_json::{Value, json};
 
-use crate::support::http::{Event, MODERN, Piece, Request, TestServer};
+use crate::support::http::{Event, HttpFixture, MODERN, Piece, Request};
 
 #[tokio::test]
 async fn discovery_tells_everything_a_client_needs() {
     // VER-05, VER-07, VER-08
     let server =
-        TestServer::build(HttpConfig::new(), |server| server.instructions("Use it well.")).await;
+        HttpFixture::build(HttpConfig::new(), |server| server.instructions("Use it well.")).await;
     let result = server.send(Request::modern("server/discover")).await.result();
     assert_eq!(
         result,
@@ -36,7 +36,7 @@ async fn discovery_tells_everything_a_client_needs() {
 #[tokio::test]
 async fn a_quick_call_is_answered_with_one_json_body() {
     // HTTP26-08, RPC-05, RPC-09
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let response = server.send(Request::call("sum", json!({"a": 2, "b": 3})).id("c-1")).await;
     assert_eq!(response.status(), 200);
     assert_eq!(response.header("content-type"), Some("application/json"));
@@ -59,7 +59,7 @@ async fn a_quick_call_is_answered_with_one_json_body() {
 #[tokio::test]
 async fn a_call_may_be_made_without_discovery_and_on_any_connection() {
     // VER-14, VER-15: many callers on one connection, one caller on many.
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let mut shared = server.connect().await;
     for (round, info) in ["one", "two", "one"].into_iter().enumerate() {
         let text = format!("{info} {round}");
@@ -72,7 +72,7 @@ async fn a_call_may_be_made_without_discovery_and_on_any_connection() {
 
 #[tokio::test]
 async fn requests_that_come_together_are_answered_in_their_order() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let calls: Vec<Request> =
         (0..5).map(|n| Request::call("echo", json!({"text": n.to_string()})).id(n)).collect();
     let mut connection = server.connect().await;
@@ -89,7 +89,7 @@ async fn requests_that_come_together_are_answered_in_their_order() {
 #[tokio::test]
 async fn a_call_that_reports_progress_is_answered_with_a_stream() {
     // HTTP26-16, HTTP26-18, HTTP26-19, HTTP26-24, PROG-03, PROG-07
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let call = Request::call("count", json!({"key": "p", "to": 3}))
         .meta("progressToken", json!("p4"))
         .id("c-4");
@@ -119,7 +119,7 @@ async fn a_call_that_reports_progress_is_answered_with_a_stream() {
 
 #[tokio::test]
 async fn a_connection_goes_on_after_a_stream() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let call = Request::call("count", json!({"to": 0})).accept("text/event-stream");
     let mut stream = server.open(call).await;
     assert_eq!(stream.message().await["result"]["content"][0]["text"], "counted 0");
@@ -130,7 +130,7 @@ async fn a_connection_goes_on_after_a_stream() {
 
 #[tokio::test]
 async fn progress_nobody_asked_for_makes_no_stream() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let call = Request::call("count", json!({"key": "q", "to": 1}));
     let mut connection = server.begin(&call).await;
     server.world.started("q").await;
@@ -141,7 +141,7 @@ async fn progress_nobody_asked_for_makes_no_stream() {
 #[tokio::test]
 async fn a_progress_token_comes_back_with_its_type() {
     // PROG-08
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for token in [json!(7), json!("7")] {
         let call = Request::call("count", json!({"key": "t", "to": 1}))
             .meta("progressToken", token.clone());
@@ -156,7 +156,7 @@ async fn a_progress_token_comes_back_with_its_type() {
 #[tokio::test]
 async fn log_lines_come_only_to_those_who_ask_and_at_their_level() {
     // LOG-03, LOG-04, C-13
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let call = Request::call("log", json!({"key": "l"}));
     let mut connection = server.begin(&call).await;
     server.world.started("l").await;
@@ -179,7 +179,7 @@ async fn log_lines_come_only_to_those_who_ask_and_at_their_level() {
 
 #[tokio::test]
 async fn a_silent_call_becomes_a_stream_after_a_while() {
-    let server = TestServer::with(HttpConfig::new().sse_after(Duration::from_millis(1))).await;
+    let server = HttpFixture::with(HttpConfig::new().stream_after(Duration::from_millis(1))).await;
     let mut stream = server.open(Request::call("wait", json!({"key": "w"}))).await;
     server.world.release("w");
     assert_eq!(stream.message().await["result"]["content"][0]["text"], "waited w");
@@ -189,8 +189,10 @@ async fn a_silent_call_becomes_a_stream_after_a_while() {
 #[tokio::test]
 async fn a_quiet_stream_shows_that_it_is_alive() {
     // HTTP26-20
-    let config = HttpConfig::new().sse_after(Duration::ZERO).keep_alive(Duration::from_millis(5));
-    let server = TestServer::with(config).await;
+    let config = HttpConfig::new()
+        .stream_after(Duration::ZERO)
+        .keep_alive_interval(Duration::from_millis(5));
+    let server = HttpFixture::with(config).await;
     let mut stream = server.open(Request::call("wait", json!({"key": "k"}))).await;
     for _ in 0..3 {
         assert_eq!(stream.piece().await, Ok(Some(Piece::Comment)));
@@ -202,7 +204,7 @@ async fn a_quiet_stream_shows_that_it_is_alive() {
 
 #[tokio::test]
 async fn a_client_that_takes_only_json_gets_json() {
-    let server = TestServer::with(HttpConfig::new().sse_after(Duration::ZERO)).await;
+    let server = HttpFixture::with(HttpConfig::new().stream_after(Duration::ZERO)).await;
     // One that is silent, one that speaks before it first waits, one that speaks later as well.
     let rows = [
         ("wait", json!({"key": "j"}), 1, "waited j"),
@@ -226,7 +228,7 @@ async fn a_client_that_takes_only_json_gets_json() {
 
 #[tokio::test]
 async fn a_client_that_takes_only_streams_gets_a_stream() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let call = Request::call("echo", json!({"text": "e"})).accept("text/event-stream").id(5);
     let response = server.send(&call).await;
     assert_eq!(response.status(), 200);
@@ -241,7 +243,7 @@ async fn a_client_that_takes_only_streams_gets_a_stream() {
 #[tokio::test]
 async fn an_error_after_a_stream_has_begun_is_its_last_event() {
     // META-06, HTTP26-11
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let call =
         Request::call("sample_late", json!({"key": "s"})).meta("progressToken", json!(1)).id(6);
     let mut stream = server.open(call).await;
@@ -256,7 +258,7 @@ async fn an_error_after_a_stream_has_begun_is_its_last_event() {
 #[tokio::test]
 async fn a_stream_cannot_be_left_and_resumed() {
     // HTTP26-22, C-19: `disconnect` has no meaning here, and neither has Last-Event-ID.
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let call = Request::call("leave", json!({"key": "d"}));
     let mut connection = server.begin(&call).await;
     server.world.started("d").await;
@@ -270,7 +272,7 @@ async fn a_stream_cannot_be_left_and_resumed() {
 #[tokio::test]
 async fn a_session_id_is_ignored_whatever_it_says() {
     // HTTP26-12, HTTP26-13
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     for id in [session.id.as_str(), "unknown", ""] {
         let response =
@@ -284,7 +286,7 @@ async fn a_session_id_is_ignored_whatever_it_says() {
 #[tokio::test]
 async fn every_method_answers_with_the_members_of_its_revision() {
     // RPC-09, CACHE-01: `resultType` on all, cache hints where the revision has them.
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let rows = [
         (Request::modern("tools/list"), true),
         (Request::modern("resources/list"), true),
@@ -311,7 +313,7 @@ async fn every_method_answers_with_the_members_of_its_revision() {
 
 #[tokio::test]
 async fn a_client_that_asks_before_it_sends_its_body_is_told_to_go_on() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let call = Request::call("echo", json!({"text": "x"})).header("expect", "100-continue");
     let mut connection = server.connect().await;
     connection.write(&call.head_bytes()).await;

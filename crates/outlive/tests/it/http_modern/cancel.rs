@@ -5,12 +5,12 @@ use std::time::Duration;
 use outlive::http::HttpConfig;
 use serde_json::json;
 
-use crate::support::http::{Request, TestServer};
+use crate::support::http::{HttpFixture, Request};
 
 #[tokio::test]
 async fn closing_a_stream_cancels_its_call_and_no_other() {
     // HTTP26-28, HTTP26-32, C-01
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let count = |key: &str| {
         Request::call("count", json!({"key": key, "to": 2})).meta("progressToken", json!(1)).id(1)
     };
@@ -30,7 +30,7 @@ async fn closing_a_stream_cancels_its_call_and_no_other() {
 #[tokio::test]
 async fn closing_the_connection_cancels_a_call_whose_answer_is_still_pending() {
     // HTTP26-31
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let connection = server.begin(Request::call("wait", json!({"key": "w"}))).await;
     server.world.started("w").await;
     drop(connection);
@@ -40,7 +40,7 @@ async fn closing_the_connection_cancels_a_call_whose_answer_is_still_pending() {
 #[tokio::test]
 async fn a_connection_that_is_half_closed_counts_as_closed() {
     // HTTP26-31
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let mut connection = server.begin(Request::call("wait", json!({"key": "w"}))).await;
     server.world.started("w").await;
     connection.half_close().await;
@@ -49,7 +49,7 @@ async fn a_connection_that_is_half_closed_counts_as_closed() {
 
 #[tokio::test]
 async fn closing_a_stream_that_has_said_nothing_cancels_its_call() {
-    let server = TestServer::with(HttpConfig::new().sse_after(Duration::ZERO)).await;
+    let server = HttpFixture::with(HttpConfig::new().stream_after(Duration::ZERO)).await;
     let stream = server.open(Request::call("wait", json!({"key": "w"}))).await;
     server.world.started("w").await;
     stream.cut();
@@ -59,7 +59,7 @@ async fn closing_a_stream_that_has_said_nothing_cancels_its_call() {
 #[tokio::test]
 async fn a_cancelled_notification_cancels_nothing() {
     // HTTP26-10, HTTP26-30: on HTTP nobody can tell whose request it means.
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let call = Request::call("wait", json!({"key": "w"})).id(77);
     let mut connection = server.begin(&call).await;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::http::{MODERN, Request, Response, TestServer};
+use crate::support::http::{HttpFixture, MODERN, Request, Response};
 
 /// The code of a refusal, and its status.
 #[track_caller]
@@ -13,7 +13,7 @@ fn code(response: &Response) -> (u16, i64) {
 #[tokio::test]
 async fn meta_makes_a_request_modern_even_beside_a_session() {
     // VER-28, VER-29, VER-37
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let mut connection = server.connect().await;
     for _ in 0..2 {
@@ -29,7 +29,7 @@ async fn meta_makes_a_request_modern_even_beside_a_session() {
 #[tokio::test]
 async fn one_key_of_meta_is_enough_to_be_modern() {
     // VER-31: then what is missing is missed by modern rules.
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let list = Request::modern("tools/list");
     let no_headers =
         list.clone().without_header("mcp-protocol-version").without_header("mcp-method");
@@ -52,7 +52,7 @@ async fn one_key_of_meta_is_enough_to_be_modern() {
 #[tokio::test]
 async fn headers_alone_make_a_request_modern() {
     // VER-31
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let bare = Request::modern("tools/list").params(json!({}));
     for version in [MODERN, "2026-07-29", "2031-01-01"] {
@@ -68,7 +68,7 @@ async fn headers_alone_make_a_request_modern() {
 #[tokio::test]
 async fn a_handshake_is_one_whatever_its_headers_say() {
     // VER-31, C-09
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let hello = Request::initialize("2025-11-25");
     let rows = [
         hello.clone().header("mcp-protocol-version", MODERN).header("mcp-method", "initialize"),
@@ -86,7 +86,7 @@ async fn a_handshake_is_one_whatever_its_headers_say() {
 
 #[tokio::test]
 async fn legacy_requests_need_no_mirrored_headers() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let call = session
         .call("echo", json!({"text": "x"}))
@@ -101,7 +101,7 @@ async fn legacy_requests_need_no_mirrored_headers() {
 #[tokio::test]
 async fn an_id_that_runs_in_a_session_is_free_for_modern_requests() {
     // HTTP26-12, RPC-03: the session is not theirs.
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let waiting = session.call("wait", json!({"key": "w"})).id(1);
     let mut legacy = server.begin(&waiting).await;
@@ -116,7 +116,7 @@ async fn an_id_that_runs_in_a_session_is_free_for_modern_requests() {
 #[tokio::test]
 async fn two_modern_requests_may_have_the_same_id_at_once() {
     // Each is a conversation of its own: nothing tells the server that they have one sender.
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let calls = ["a", "b"].map(|key| Request::call("wait", json!({"key": key})).id(1));
     let mut first = server.begin(&calls[0]).await;
     let mut second = server.begin(&calls[1]).await;
@@ -132,7 +132,7 @@ async fn two_modern_requests_may_have_the_same_id_at_once() {
 #[tokio::test]
 async fn a_sessions_log_level_does_not_count_for_modern_requests() {
     // C-08, C-13
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let set = session.request("logging/setLevel").params(json!({"level": "debug"}));
     assert_eq!(server.send(&set).await.result(), json!({}));
@@ -146,7 +146,7 @@ async fn a_sessions_log_level_does_not_count_for_modern_requests() {
 #[tokio::test]
 async fn resources_are_not_found_by_each_era_in_its_own_words() {
     // C-05, RPC-20
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let modern = server.send(Request::modern("resources/read").uri("mem://x")).await;
     let legacy =

@@ -3,10 +3,10 @@
 use outlive::{http::HttpConfig, server::Tool};
 use serde_json::{Value, json};
 
-use crate::support::http::{MODERN, Request, TestServer};
+use crate::support::http::{HttpFixture, MODERN, Request};
 
 /// Sends the request; `Err` must be the refusal, with these words.
-async fn check(server: &TestServer, request: Request, expected: Result<(), &str>) {
+async fn check(server: &HttpFixture, request: Request, expected: Result<(), &str>) {
     let request = request.id("m-1");
     let shown = String::from_utf8_lossy(&request.head_bytes()).into_owned();
     let response = server.send(&request).await;
@@ -34,7 +34,7 @@ fn echo() -> Request {
 #[tokio::test]
 async fn the_version_header_equals_the_body() {
     // HTTP26-33, HTTP26-38, HTTP26-41
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let rows = [
         (echo(), Ok(())),
         (
@@ -57,7 +57,7 @@ async fn the_version_header_equals_the_body() {
 #[tokio::test]
 async fn the_method_header_equals_the_body() {
     // HTTP26-34, HTTP26-37, HTTP26-39, HTTP26-40, HTTP26-45
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let rows = [
         (echo().without_header("mcp-method").header("MCP-METHOD", "tools/call"), Ok(())),
         (echo().header("mcp-method", "  tools/call\t"), Ok(())),
@@ -82,7 +82,7 @@ async fn the_method_header_equals_the_body() {
 #[tokio::test]
 async fn the_name_header_equals_the_body() {
     // HTTP26-35, HTTP26-37, HTTP26-39, HTTP26-40, HTTP26-45, HTTP26-60
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let named = |value: &str| echo().header("mcp-name", value);
     let rows = [
         (echo().without_header("mcp-name").header("MCP-NAME", "echo"), Ok(())),
@@ -115,7 +115,7 @@ async fn the_name_header_equals_the_body() {
 #[tokio::test]
 async fn the_name_header_goes_with_three_methods_and_no_other() {
     // HTTP26-35
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let prompt =
         || Request::modern("prompts/get").name("greet").param("arguments", json!({"name": "x"}));
     let resource = || Request::modern("resources/read").uri("mem://a");
@@ -144,7 +144,7 @@ async fn the_name_header_goes_with_three_methods_and_no_other() {
 async fn names_that_no_header_can_say_come_encoded() {
     // HTTP26-40, HTTP26-58, HTTP26-64
     let names = ["zürich", " spaced ", "=?base64?x?=", "quo\"te", "tab\there"];
-    let server = TestServer::build(HttpConfig::new(), |server| {
+    let server = HttpFixture::build(HttpConfig::new(), |server| {
         names
             .into_iter()
             .fold(server, |server, name| server.tool(Tool::new(name, async || "found")))
@@ -177,7 +177,7 @@ fn place(arguments: Value) -> Request {
 #[tokio::test]
 async fn headers_repeat_the_arguments_that_the_schema_names() {
     // HTTP26-49, HTTP26-57, HTTP26-59, HTTP26-61, HTTP26-62
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let zone = |zone: &str| place(json!({"zone": zone}));
     let rows = [
         (place(json!({})), Ok(())),
@@ -214,7 +214,7 @@ async fn headers_repeat_the_arguments_that_the_schema_names() {
 #[tokio::test]
 async fn headers_repeat_numbers_booleans_and_what_stands_inside_objects() {
     // HTTP26-52, HTTP26-53, HTTP26-57, HTTP26-63
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let level =
         |level: i64, header: &str| place(json!({"level": level})).header("mcp-param-level", header);
     let dry = |header: &str| place(json!({"dry": true})).header("mcp-param-dry", header);
@@ -245,7 +245,7 @@ async fn headers_repeat_numbers_booleans_and_what_stands_inside_objects() {
 #[tokio::test]
 async fn characters_that_no_header_may_hold_are_refused() {
     // HTTP26-38, HTTP26-64: the same text in Base64 is fine; raw, two readers may differ about it.
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let zone = place(json!({"zone": "Zürich"}));
     check(&server, zone.clone().header("mcp-param-zone", "Zürich"), Err("characters")).await;
     let latin = zone.header("mcp-param-zone", b"Z\xfcrich");
@@ -258,7 +258,7 @@ async fn characters_that_no_header_may_hold_are_refused() {
 #[tokio::test]
 async fn a_mismatch_does_not_repeat_what_was_sent() {
     // SEC-10
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let call = place(json!({"zone": "body-secret"})).header("mcp-param-zone", "header-secret");
     let response = server.send(&call).await;
     assert_eq!(response.status(), 400);

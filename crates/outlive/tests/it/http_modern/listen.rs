@@ -10,7 +10,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::support::http::{Request, Stream, TestServer, within};
+use crate::support::http::{HttpFixture, Request, Stream, within};
 
 const ID: &str = "io.modelcontextprotocol/subscriptionId";
 
@@ -42,7 +42,7 @@ const UPDATED: &str = "notifications/resources/updated";
 #[tokio::test]
 async fn a_subscription_is_acknowledged_first_and_under_its_own_id() {
     // SUB-03, SUB-06, HTTP26-26
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for id in [json!(7), json!("7")] {
         let mut stream = server.open(listen(id.clone(), json!({"toolsListChanged": true}))).await;
         assert_eq!(stream.header("x-accel-buffering"), Some("no"));
@@ -64,7 +64,7 @@ async fn a_subscription_is_acknowledged_first_and_under_its_own_id() {
 #[tokio::test]
 async fn only_what_was_asked_for_is_told() {
     // SUB-02
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let wish = json!({"toolsListChanged": false, "promptsListChanged": true, "resourceSubscriptions": ["mem://b"]});
     let mut stream = server.open(listen(1, wish)).await;
     let honoured = acknowledged(&mut stream, json!(1)).await;
@@ -93,7 +93,7 @@ async fn only_what_was_asked_for_is_told() {
 #[tokio::test]
 async fn a_change_is_told_to_each_subscription_once() {
     // SUB-08, SUB-09, C-16
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let wish = json!({"toolsListChanged": true});
     let mut streams = Vec::new();
     for id in 1..=3 {
@@ -117,7 +117,7 @@ async fn what_a_server_does_not_have_is_left_out_of_the_acknowledgement() {
     let everything = json!({"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true,
         "resourceSubscriptions": ["mem://a", "mem://none"]});
     let bare = Server::builder("bare", "1").tool(Tool::new("t", async || "t")).build().unwrap();
-    let bare = TestServer::of(bare, HttpConfig::new()).await;
+    let bare = HttpFixture::of(bare, HttpConfig::new()).await;
     let mut stream = bare.open(listen(1, everything.clone())).await;
     let honoured = acknowledged(&mut stream, json!(1)).await;
     assert_eq!(honoured["toolsListChanged"], true);
@@ -126,12 +126,11 @@ async fn what_a_server_does_not_have_is_left_out_of_the_acknowledgement() {
         (None, None)
     );
 
-    let server =
-        TestServer::build(HttpConfig::new(), |server| server.without_subscriptions()).await;
+    let server = HttpFixture::build(HttpConfig::new(), |server| server.subscriptions(false)).await;
     let mut stream = server.open(listen(1, everything.clone())).await;
     assert_eq!(acknowledged(&mut stream, json!(1)).await.get("resourceSubscriptions"), None);
 
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let mut stream = server.open(listen(1, everything)).await;
     let honoured = acknowledged(&mut stream, json!(1)).await;
     assert_eq!(honoured["resourceSubscriptions"], json!(["mem://a"]), "only what can be read");
@@ -140,7 +139,7 @@ async fn what_a_server_does_not_have_is_left_out_of_the_acknowledgement() {
 #[tokio::test]
 async fn a_subscription_to_nothing_stays_open_and_says_nothing() {
     // SUB-16
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let mut stream = server.open(listen(1, json!({}))).await;
     assert_eq!(acknowledged(&mut stream, json!(1)).await, json!({}));
     let mut witness = server.open(listen(2, json!({"toolsListChanged": true}))).await;
@@ -148,7 +147,7 @@ async fn a_subscription_to_nothing_stays_open_and_says_nothing() {
     server.server.remove_tool("echo");
     changed(&mut witness, 2, TOOLS).await;
     // The first message after all that is the end.
-    let shutdown = server.serving.shut_down();
+    let shutdown = server.serving.shutdown();
     let last = async {
         let last = stream.message().await;
         assert_eq!(last["result"]["_meta"][ID], 1, "{last}");
@@ -160,7 +159,7 @@ async fn a_subscription_to_nothing_stays_open_and_says_nothing() {
 #[tokio::test]
 async fn progress_and_log_lines_do_not_travel_on_a_subscription() {
     // SUB-15, HTTP26-26
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let request = listen(1, json!({"toolsListChanged": true}))
         .meta("progressToken", json!("p"))
         .reserved("logLevel", json!("debug"));
@@ -177,8 +176,8 @@ async fn progress_and_log_lines_do_not_travel_on_a_subscription() {
 #[tokio::test]
 async fn a_malformed_subscription_is_refused() {
     // SUB-01
-    let server = TestServer::build(HttpConfig::new(), |server| {
-        server.limits(|limits| limits.subscriptions = 2)
+    let server = HttpFixture::build(HttpConfig::new(), |server| {
+        server.limits(|limits| limits.max_subscriptions = 2)
     })
     .await;
     let rows = [
@@ -205,7 +204,7 @@ async fn a_malformed_subscription_is_refused() {
 
 #[tokio::test]
 async fn a_client_that_takes_no_stream_cannot_listen() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let request = listen(1, json!({"toolsListChanged": true})).accept("application/json");
     assert_eq!(server.send(&request).await.status(), 406);
 }
@@ -213,7 +212,7 @@ async fn a_client_that_takes_no_stream_cannot_listen() {
 #[tokio::test]
 async fn closing_the_stream_ends_the_subscription() {
     // SUB-10, HTTP26-32: nothing of it stays behind.
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let feeds = || format!("{:?}", server.server.endpoint().profile().bus);
     let before = feeds();
     let mut stream = server.open(listen(1, json!({"toolsListChanged": true}))).await;
@@ -243,7 +242,7 @@ async fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
 #[tokio::test]
 async fn a_stream_is_a_response_like_any_other_and_its_connection_ends_with_it() {
     // HTTP26-26
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let mut client = TcpStream::connect(server.address()).await.unwrap();
     let call = Request::call("echo", json!({"text": "before"}));
     // Both at once: what was said before must not be lost.
@@ -262,13 +261,13 @@ async fn a_stream_is_a_response_like_any_other_and_its_connection_ends_with_it()
         client.read_to_string(&mut rest).await.unwrap();
         rest
     };
-    let (rest, ()) = within(async { tokio::join!(ended, server.serving.shut_down()) }).await;
+    let (rest, ()) = within(async { tokio::join!(ended, server.serving.shutdown()) }).await;
     assert!(rest.ends_with("\r\n0\r\n\r\n"), "{rest}");
 }
 
 #[tokio::test]
 async fn a_client_that_knows_no_chunks_is_sent_none() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let mut client = TcpStream::connect(server.address()).await.unwrap();
     let bytes = listen(1, json!({"toolsListChanged": true})).bytes();
     let old = String::from_utf8(bytes).unwrap().replacen("HTTP/1.1", "HTTP/1.0", 1);
@@ -279,7 +278,7 @@ async fn a_client_that_knows_no_chunks_is_sent_none() {
 
 #[tokio::test]
 async fn whoever_goes_on_talking_on_a_stream_is_not_listened_to_for_ever() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let mut client = TcpStream::connect(server.address()).await.unwrap();
     client.write_all(&listen(1, json!({"toolsListChanged": true})).bytes()).await.unwrap();
     read_until(&mut client, "acknowledged").await;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use outlive::{http::HttpConfig, server::Tool};
 use serde_json::json;
 
-use crate::support::http::{Request, TestServer};
+use crate::support::http::{HttpFixture, Request};
 
 /// More than all buffers between a handler and a client that does not read can hold.
 const LINES: usize = 100_000;
@@ -13,7 +13,7 @@ const BYTES: usize = 1_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_that_does_not_read_stops_its_own_call_and_no_other() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let shout = Request::call("shout", json!({"key": "slow", "lines": LINES, "bytes": BYTES}))
         .reserved("logLevel", json!("error"));
     // Nothing is read from this connection.
@@ -46,8 +46,10 @@ async fn a_reader_that_does_not_read_stops_its_own_call_and_no_other() {
 #[tokio::test]
 async fn a_subscriber_that_does_not_read_delays_no_other() {
     let config = HttpConfig::new();
-    let server =
-        TestServer::build(config, |server| server.debounce(std::time::Duration::ZERO)).await;
+    let server = HttpFixture::build(config, |server| {
+        server.list_changed_debounce(std::time::Duration::ZERO)
+    })
+    .await;
     let listen = |id| {
         Request::modern("subscriptions/listen")
             .id(id)

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::world::{Common, VERSION, open};
-use crate::support::http::{Session, Stream, TestServer};
+use crate::support::http::{HttpFixture, Session, Stream};
 
 fn accept(yes: bool) -> Value {
     json!({"action": "accept", "content": {"yes": yes}})
@@ -13,13 +13,13 @@ fn text(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"))
 }
 
-async fn answer(server: &TestServer, session: &Session, asked: &Value, answer: Value) {
+async fn answer(server: &HttpFixture, session: &Session, asked: &Value, answer: Value) {
     let response = server.send(session.reply(asked, answer)).await;
     assert_eq!((response.status(), response.body.len()), (202, 0), "{response:?}");
 }
 
 /// Begins a task, and waits for its question on the stream of its result.
-async fn question_of_a_task(server: &TestServer, session: &Session) -> (Stream, Value) {
+async fn question_of_a_task(server: &HttpFixture, session: &Session) -> (Stream, Value) {
     let call = json!({"name": "deploy", "arguments": {}, "task": {"ttl": 60_000}});
     let created = server.send(session.request("tools/call").params(call)).await.result();
     let wanted = json!({"taskId": created["task"]["taskId"]});

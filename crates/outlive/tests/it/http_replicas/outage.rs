@@ -35,7 +35,7 @@ async fn no_id_leaves_that_the_store_does_not_have() {
     let refused = first.send(Request::initialize(VERSION)).await;
     assert_eq!((refused.status(), refused.header("retry-after")), (503, Some("1")));
     assert_eq!(refused.header("mcp-session-id"), None);
-    assert_eq!(first.serving.service().sessions(), 0);
+    assert_eq!(first.serving.service().session_count(), 0);
     common.store.switch(true);
     first.session(VERSION).await;
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::world::{ANNA, BERT, Common, IDLE, VERSION, open, ping};
 use crate::support::{
-    http::{Request, Session, TestServer},
+    http::{HttpFixture, Request, Session},
     pipe::LEGACY,
 };
 
@@ -28,7 +28,7 @@ async fn a_session_that_was_opened_on_one_replica_is_used_on_another() {
         let other = session.request("ping").header("mcp-protocol-version", "2024-10-07");
         assert_eq!(second.send(other).await.status(), 400);
     }
-    assert_eq!(second.serving.service().sessions(), LEGACY.len());
+    assert_eq!(second.serving.service().session_count(), LEGACY.len());
 }
 
 #[tokio::test]
@@ -36,7 +36,7 @@ async fn a_session_outlives_the_process_that_opened_it() {
     let common = Common::default();
     let first = common.replica().await;
     let (session, killed) = (first.session(VERSION).await, first.session(VERSION).await);
-    first.serving.shut_down().await;
+    first.serving.shutdown().await;
     drop(first.server);
     let second = common.replica().await;
     assert_eq!(ping(&second, &session).await, 200);
@@ -120,7 +120,7 @@ async fn what_one_replica_forgets_the_others_still_know() {
         assert_eq!(ping(&second, &session).await, 200);
     }
     first.world.told("session closed").await;
-    assert_eq!(first.serving.service().sessions(), 0);
+    assert_eq!(first.serving.service().session_count(), 0);
     assert_eq!(ping(&first, &session).await, 200);
     // Nobody uses it, and nobody knows it any more.
     common.advance(IDLE * 3);
@@ -158,7 +158,7 @@ async fn there_are_no_more_sessions_than_there_may_be_wherever_they_come_from() 
     assert_eq!(ping(&second, &one).await, 200);
     assert_eq!(ping(&second, &two).await, 200);
     second.world.told("session closed").await;
-    assert_eq!(second.serving.service().sessions(), 1);
+    assert_eq!(second.serving.service().session_count(), 1);
     let stream = second.open(two.get()).await;
     assert_eq!(ping(&second, &one).await, 503, "the other one is in use");
     assert_eq!(ping(&first, &one).await, 200);
@@ -181,7 +181,7 @@ async fn session_that_its_own_caller_replaced_is_gone_from_the_store() {
     }
 }
 
-async fn levels(server: &TestServer, session: &Session) -> usize {
+async fn levels(server: &HttpFixture, session: &Session) -> usize {
     let mut stream = server.open(session.call("log", json!({"key": "l"}))).await;
     server.world.release("l");
     let mut lines = 0;
@@ -293,7 +293,7 @@ async fn the_store_is_asked_once_a_second_at_most() {
 
 #[tokio::test]
 async fn without_a_store_a_session_belongs_to_its_process() {
-    let (first, second) = (TestServer::start().await, TestServer::start().await);
+    let (first, second) = (HttpFixture::start().await, HttpFixture::start().await);
     assert!(first.server.endpoint().service().keeper().is_none());
     let session = first.session(VERSION).await;
     assert_eq!((ping(&first, &session).await, ping(&second, &session).await), (200, 404));

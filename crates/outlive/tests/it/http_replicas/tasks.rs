@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 
 use super::world::{Common, open};
-use crate::support::http::{Request, Response, Stream, TestServer};
+use crate::support::http::{HttpFixture, Request, Response, Stream};
 
 /// Gives requests to replicas in turn.
 struct Proxy {
-    replicas: [TestServer; 2],
+    replicas: [HttpFixture; 2],
     next: AtomicUsize,
 }
 
 impl Proxy {
-    fn next(&self) -> &TestServer {
+    fn next(&self) -> &HttpFixture {
         &self.replicas[self.next.fetch_add(1, Ordering::Relaxed) % 2]
     }
 

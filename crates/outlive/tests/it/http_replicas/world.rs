@@ -13,9 +13,10 @@ use outlive::{
     http::{HttpConfig, StaticTokens},
     server::{Durable, Result, SealKeys, TaskConfig, TaskPolicy, Tool},
     tasks::{
-        After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Charge, Claim,
-        Claimed, Cleaning, Created, Emitted, Heard, Lease, Listener, MemoryStore, NewTask, OnceKey,
-        PageLimit, Store, StoreError, Swept, TaskId, Then, View, WorkerId,
+        AuditEvent, AuditRecord, CancelOutcome, ChangeListener, Changes, Charge, Claim,
+        ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey, Inbox, InputSource, Lease,
+        ListCursor, MemoryStore, NewTask, PageLimit, Store, StoreError, StoreFuture, StoreStats,
+        StoredSegments, SweepReport, TaskId, TaskRecord, Transition, WorkerId,
     },
     wire::RawJson,
 };
@@ -23,7 +24,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::support::http::{ManualClock, Request, Session, TestServer};
+use crate::support::http::{HttpFixture, ManualClock, Request, Session};
 
 pub(super) const ANNA: &str = "annas-token-0123456789";
 pub(super) const BERT: &str = "berts-token-0123456789";
@@ -51,11 +52,11 @@ async fn form(cx: Durable) -> Result<String> {
 
 impl Common {
     /// Starts a replica.
-    pub(super) async fn replica(&self) -> TestServer {
+    pub(super) async fn replica(&self) -> HttpFixture {
         self.replica_with(HttpConfig::new()).await
     }
 
-    pub(super) async fn replica_with(&self, config: HttpConfig) -> TestServer {
+    pub(super) async fn replica_with(&self, config: HttpConfig) -> HttpFixture {
         self.replica_of(config, |tasks| tasks).await
     }
 
@@ -63,13 +64,13 @@ impl Common {
         &self,
         config: HttpConfig,
         change: impl FnOnce(TaskConfig) -> TaskConfig,
-    ) -> TestServer {
+    ) -> HttpFixture {
         let tasks = TaskConfig::new(Arc::clone(&self.store) as _).engine(|engine| {
-            engine.poll = Duration::from_millis(20);
+            engine.poll_interval = Duration::from_millis(20);
         });
         let tasks = change(tasks);
-        let config = config.session_idle(IDLE);
-        TestServer::build_with_clock(config, &self.clock, |server| {
+        let config = config.session_idle_timeout(IDLE);
+        HttpFixture::build_with_clock(config, &self.clock, |server| {
             server
                 .tasks(tasks)
                 .seal_keys(SealKeys::new([7; 32]))
@@ -80,7 +81,7 @@ impl Common {
     }
 
     /// Starts two replicas that know two callers.
-    pub(super) async fn two(&self) -> (TestServer, TestServer) {
+    pub(super) async fn two(&self) -> (HttpFixture, HttpFixture) {
         let config = || {
             let tokens = StaticTokens::new().with("anna", ANNA).with("bert", BERT);
             HttpConfig::new().authenticator(tokens)
@@ -90,7 +91,7 @@ impl Common {
 
     /// Lets time pass, for the replicas and for the store.
     pub(super) fn advance(&self, span: Duration) {
-        self.store.inner.shift(span);
+        self.store.inner.advance_clock(span);
         self.clock.advance(span);
     }
 
@@ -101,12 +102,12 @@ impl Common {
 }
 
 /// Opens a session of a client that can be asked.
-pub(super) async fn open(server: &TestServer, token: Option<&str>) -> Session {
+pub(super) async fn open(server: &HttpFixture, token: Option<&str>) -> Session {
     let hello = Request::initialize(VERSION).param("capabilities", json!({"elicitation": {}}));
     Session::open(server.address(), hello, token).await
 }
 
-pub(super) async fn ping(server: &TestServer, session: &Session) -> u16 {
+pub(super) async fn ping(server: &HttpFixture, session: &Session) -> u16 {
     server.send(session.request("ping")).await.status()
 }
 
@@ -135,7 +136,7 @@ impl SwitchedStore {
     }
 
     /// Asks the store, unless it is switched off.
-    fn note<'a, T: 'a>(&self, ask: impl FnOnce() -> Answer<'a, T>) -> Answer<'a, T> {
+    fn note<'a, T: 'a>(&self, ask: impl FnOnce() -> StoreFuture<'a, T>) -> StoreFuture<'a, T> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         match self.off.load(Ordering::Relaxed) {
             true => Box::pin(async { Err(StoreError::Unavailable("switched off".to_owned())) }),
@@ -149,34 +150,42 @@ impl SwitchedStore {
 }
 
 impl Store for SwitchedStore {
-    fn create(&self, task: NewTask) -> Answer<'_, Created> {
+    fn create(&self, task: NewTask) -> StoreFuture<'_, CreateOutcome> {
         self.inner.create(task)
     }
 
-    fn made<'a>(&'a self, principal: &'a str, once: &'a OnceKey) -> Answer<'a, Option<Created>> {
-        self.inner.made(principal, once)
+    fn find<'a>(
+        &'a self,
+        principal: &'a str,
+        once: &'a IdempotencyKey,
+    ) -> StoreFuture<'a, Option<CreateOutcome>> {
+        self.inner.find(principal, once)
     }
 
-    fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
-        self.inner.view(principal, task)
+    fn get<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+    ) -> StoreFuture<'a, Option<TaskRecord>> {
+        self.inner.get(principal, task)
     }
 
-    fn segments<'a>(
+    fn read_segments<'a>(
         &'a self,
         principal: &'a str,
         task: &'a TaskId,
         after: u64,
         limit: PageLimit,
-    ) -> Answer<'a, Option<Emitted>> {
-        self.inner.segments(principal, task, after, limit)
+    ) -> StoreFuture<'a, Option<StoredSegments>> {
+        self.inner.read_segments(principal, task, after, limit)
     }
 
     fn list<'a>(
         &'a self,
         principal: &'a str,
-        after: Option<&'a After>,
+        after: Option<&'a ListCursor>,
         limit: usize,
-    ) -> Answer<'a, Vec<View>> {
+    ) -> StoreFuture<'a, Vec<TaskRecord>> {
         self.inner.list(principal, after, limit)
     }
 
@@ -185,44 +194,44 @@ impl Store for SwitchedStore {
         worker: &'a WorkerId,
         lease: Duration,
         claim: &'a Claim,
-    ) -> Answer<'a, Vec<Claimed>> {
+    ) -> StoreFuture<'a, Vec<ClaimedTask>> {
         self.inner.claim(worker, lease, claim)
     }
 
-    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> Answer<'a, Vec<Lease>> {
+    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> StoreFuture<'a, Vec<Lease>> {
         self.inner.renew(worker, lease)
     }
 
-    fn release<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, ()> {
+    fn release<'a>(&'a self, worker: &'a WorkerId) -> StoreFuture<'a, ()> {
         self.inner.release(worker)
     }
 
-    fn write<'a>(
+    fn commit<'a>(
         &'a self,
         lease: &'a Lease,
         changes: &'a Changes,
-        then: &'a Then,
-    ) -> Answer<'a, ()> {
-        self.inner.write(lease, changes, then)
+        then: &'a Transition,
+    ) -> StoreFuture<'a, ()> {
+        self.inner.commit(lease, changes, then)
     }
 
-    fn clean_up<'a>(&'a self, lease: &'a Lease, now: Cleaning) -> Answer<'a, ()> {
-        self.inner.clean_up(lease, now)
+    fn finish_cleanup<'a>(&'a self, lease: &'a Lease, now: CleanupState) -> StoreFuture<'a, ()> {
+        self.inner.finish_cleanup(lease, now)
     }
 
-    fn heard<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Heard> {
-        self.inner.heard(lease)
+    fn inbox<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, Inbox> {
+        self.inner.inbox(lease)
     }
 
-    fn answer<'a>(
+    fn respond<'a>(
         &'a self,
         principal: &'a str,
         task: &'a TaskId,
-        from: Answerer,
+        from: InputSource,
         answers: Vec<(String, RawJson)>,
         max_bytes: u64,
-    ) -> Answer<'a, Option<usize>> {
-        self.inner.answer(principal, task, from, answers, max_bytes)
+    ) -> StoreFuture<'a, Option<usize>> {
+        self.inner.respond(principal, task, from, answers, max_bytes)
     }
 
     fn cancel<'a>(
@@ -231,11 +240,11 @@ impl Store for SwitchedStore {
         task: &'a TaskId,
         at_once: bool,
         retention: Duration,
-    ) -> Answer<'a, Option<Cancelled>> {
+    ) -> StoreFuture<'a, Option<CancelOutcome>> {
         self.inner.cancel(principal, task, at_once, retention)
     }
 
-    fn sweep(&self, limit: usize, retention: Duration) -> Answer<'_, Swept> {
+    fn sweep(&self, limit: usize, retention: Duration) -> StoreFuture<'_, SweepReport> {
         self.inner.sweep(limit, retention)
     }
 
@@ -245,7 +254,7 @@ impl Store for SwitchedStore {
         note: RawJson,
         ttl: Duration,
         charge: Option<&'a Charge>,
-    ) -> Answer<'a, Option<RawJson>> {
+    ) -> StoreFuture<'a, Option<RawJson>> {
         self.log(key, &note);
         self.note(|| self.inner.keep(key, note, ttl, charge))
     }
@@ -256,16 +265,16 @@ impl Store for SwitchedStore {
         note: RawJson,
         ttl: Duration,
         charge: Option<&'a Charge>,
-    ) -> Answer<'a, ()> {
+    ) -> StoreFuture<'a, ()> {
         self.log(key, &note);
         self.note(|| self.inner.replace(key, note, ttl, charge))
     }
 
-    fn kept<'a>(&'a self, key: &'a str) -> Answer<'a, Option<RawJson>> {
+    fn kept<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<RawJson>> {
         self.note(|| self.inner.kept(key))
     }
 
-    fn forget<'a>(&'a self, key: &'a str) -> Answer<'a, ()> {
+    fn forget<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
         self.note(|| self.inner.forget(key))
     }
 
@@ -274,7 +283,7 @@ impl Store for SwitchedStore {
         events: Vec<AuditEvent>,
         retention: Duration,
         max_events: u64,
-    ) -> Answer<'_, ()> {
+    ) -> StoreFuture<'_, ()> {
         self.inner.record(events, retention, max_events)
     }
 
@@ -283,23 +292,23 @@ impl Store for SwitchedStore {
         task: Option<&'a str>,
         after: u64,
         limit: usize,
-    ) -> Answer<'a, Vec<Audit>> {
+    ) -> StoreFuture<'a, Vec<AuditRecord>> {
         self.inner.audit(task, after, limit)
     }
 
-    fn census(&self) -> Answer<'_, Census> {
-        self.inner.census()
+    fn stats(&self) -> StoreFuture<'_, StoreStats> {
+        self.inner.stats()
     }
 
-    fn stored_bytes<'a>(&'a self, principal: &'a str) -> Answer<'a, u64> {
+    fn stored_bytes<'a>(&'a self, principal: &'a str) -> StoreFuture<'a, u64> {
         self.note(|| self.inner.stored_bytes(principal))
     }
 
-    fn next_due<'a>(&'a self, except: &'a [String]) -> Answer<'a, Option<Duration>> {
+    fn next_due<'a>(&'a self, except: &'a [String]) -> StoreFuture<'a, Option<Duration>> {
         self.inner.next_due(except)
     }
 
-    fn listen(&self, listener: Listener) {
-        self.inner.listen(listener);
+    fn subscribe(&self, listener: ChangeListener) {
+        self.inner.subscribe(listener);
     }
 }

@@ -7,7 +7,7 @@ use outlive::{
 use outlive_protocol::{Principal, Seal};
 use serde_json::json;
 
-use crate::support::http::TestServer;
+use crate::support::http::HttpFixture;
 
 const TOOLS: &str = "notifications/tools/list_changed";
 const UPDATED: &str = "notifications/resources/updated";
@@ -15,7 +15,7 @@ const UPDATED: &str = "notifications/resources/updated";
 #[tokio::test]
 async fn changes_that_were_missed_are_told_and_then_those_to_come() {
     // HTTP25-14
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for version in ["2025-11-25", "2025-06-18", "2025-03-26"] {
         let session = server.session(version).await;
         let subscribe = session.request("resources/subscribe").params(json!({"uri": "mem://a"}));
@@ -40,7 +40,7 @@ async fn changes_that_were_missed_are_told_and_then_those_to_come() {
 
 #[tokio::test]
 async fn an_id_that_is_none_is_refused() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let long = "A".repeat(2_000);
     for id in ["banana", "1", "0-0", "1-2-3", "AAAA", "A===", "a b", &long, ""] {
@@ -53,7 +53,7 @@ async fn an_id_that_is_none_is_refused() {
 
 #[tokio::test]
 async fn an_id_of_a_stream_that_was_forgotten_begins_a_new_one() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let echo = || session.call("echo", json!({"text": "x"})).accept("text/event-stream");
     let id = server.send(echo()).await.events()[0].id.clone().unwrap();
@@ -71,7 +71,7 @@ async fn an_id_of_a_stream_that_was_forgotten_begins_a_new_one() {
 async fn an_id_from_the_future_harms_nobody() {
     // Nobody can make one up without the keys; whoever has them does no harm with it either.
     let keys = SealKeys::new([9; 32]);
-    let server = TestServer::build(HttpConfig::new(), |server| server.seal_keys(keys)).await;
+    let server = HttpFixture::build(HttpConfig::new(), |server| server.seal_keys(keys)).await;
     let session = server.session("2025-11-25").await;
     let id = |stream: u64, event: u64| {
         let content = [stream.to_le_bytes(), event.to_le_bytes()].concat();
@@ -89,7 +89,7 @@ async fn an_id_from_the_future_harms_nobody() {
 
 #[tokio::test]
 async fn a_session_of_2024_11_05_has_nothing_to_resume() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2024-11-05").await;
     let mut stream = server.open(session.resume("0-0")).await;
     server.server.remove_tool("echo");

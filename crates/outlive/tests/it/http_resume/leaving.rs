@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use crate::support::http::TestServer;
+use crate::support::http::HttpFixture;
 
 #[tokio::test]
 async fn a_client_that_is_told_to_come_back_gets_its_answer_then() {
     // HTTP25-12
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let mut stream = server.open(session.call("leave", json!({"key": "l"})).id(1)).await;
     let first = stream.event().await.unwrap();
@@ -30,7 +30,7 @@ async fn a_client_that_is_told_to_come_back_gets_its_answer_then() {
 
 #[tokio::test]
 async fn a_client_that_comes_back_late_finds_its_answer() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let response = server.send(session.call("leave", json!({"key": "l"})).id(1)).await;
     assert_eq!(response.messages().len(), 0);
@@ -44,7 +44,7 @@ async fn a_client_that_comes_back_late_finds_its_answer() {
 #[tokio::test]
 async fn clients_from_before_the_feature_are_not_left() {
     // HTTP25-07, HTTP25-11: they expect the answer before the end, and no event without data.
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for version in ["2025-06-18", "2025-03-26"] {
         let session = server.session(version).await;
         let call = session.call("leave", json!({"key": "l"})).id(1).accept("text/event-stream");

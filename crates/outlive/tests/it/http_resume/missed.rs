@@ -5,14 +5,14 @@ use std::time::Duration;
 use outlive::http::HttpConfig;
 use serde_json::{Value, json};
 
-use crate::support::http::{Request, Session, TestServer};
+use crate::support::http::{HttpFixture, Request, Session};
 
 fn count(session: &Session, key: &str, to: u32) -> Request {
     session.call("count", json!({"key": key, "to": to})).meta("progressToken", json!(key))
 }
 
 /// The steps that a stream tells until its result, which must be the last.
-async fn rest(server: &TestServer, resume: Request) -> Vec<Value> {
+async fn rest(server: &HttpFixture, resume: Request) -> Vec<Value> {
     let messages = server.send(resume).await.messages();
     let (last, steps) = messages.split_last().expect("a result");
     assert!(last.get("result").is_some(), "{last}");
@@ -22,7 +22,7 @@ async fn rest(server: &TestServer, resume: Request) -> Vec<Value> {
 #[tokio::test]
 async fn missed_events_come_once_and_in_order_and_then_what_is_new() {
     // HTTP25-14, HTTP25-15, HTTP25-16
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for version in ["2025-11-25", "2025-06-18", "2025-03-26"] {
         let session = server.session(version).await;
         let mut stream = server.open(count(&session, "c", 6).id("the call")).await;
@@ -56,7 +56,7 @@ async fn missed_events_come_once_and_in_order_and_then_what_is_new() {
 
 #[tokio::test]
 async fn a_call_that_finished_while_nobody_listened_gives_its_answer() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let mut stream = server.open(count(&session, "c", 2).id(8)).await;
     let (event, _) = stream.said().await;
@@ -84,7 +84,7 @@ async fn a_call_that_finished_while_nobody_listened_gives_its_answer() {
 #[tokio::test]
 async fn a_call_that_had_said_nothing_can_be_resumed_from_the_first_event() {
     // HTTP25-10: that is what the empty event is for.
-    let server = TestServer::with(HttpConfig::new().sse_after(Duration::ZERO)).await;
+    let server = HttpFixture::with(HttpConfig::new().stream_after(Duration::ZERO)).await;
     let session = server.session("2025-11-25").await;
     let mut stream = server.open(session.call("wait", json!({"key": "w"})).id(5)).await;
     let first = stream.event().await.unwrap();
@@ -101,7 +101,7 @@ async fn a_call_that_had_said_nothing_can_be_resumed_from_the_first_event() {
 
 #[tokio::test]
 async fn a_stream_can_be_resumed_from_any_of_its_events() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let mut stream = server.open(count(&session, "c", 4)).await;
     let mut ids = vec![stream.event().await.unwrap().id.unwrap()];
@@ -118,7 +118,7 @@ async fn a_stream_can_be_resumed_from_any_of_its_events() {
 
 #[tokio::test]
 async fn a_stream_that_is_cut_again_and_again_loses_nothing() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let mut stream = server.open(count(&session, "c", 20)).await;
     for step in 1..=20 {
@@ -135,7 +135,7 @@ async fn a_stream_that_is_cut_again_and_again_loses_nothing() {
 #[tokio::test]
 async fn a_resumed_stream_tells_nothing_of_the_others() {
     // HTTP25-16
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let mut a = server.open(count(&session, "a", 2)).await;
     let mut b = server.open(count(&session, "b", 2)).await;
@@ -160,7 +160,7 @@ async fn a_resumed_stream_tells_nothing_of_the_others() {
 
 #[tokio::test]
 async fn all_answers_of_a_batch_come_on_the_stream_that_resumes_it() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-03-26").await;
     let call = |id: u32, key: &str| {
         json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
@@ -181,7 +181,7 @@ async fn all_answers_of_a_batch_come_on_the_stream_that_resumes_it() {
 
 #[tokio::test]
 async fn a_call_that_went_on_alone_can_still_be_cancelled() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let mut stream = server.open(count(&session, "c", 2).id(1)).await;
     let (event, _) = stream.said().await;
@@ -195,7 +195,7 @@ async fn a_call_that_went_on_alone_can_still_be_cancelled() {
 
 #[tokio::test]
 async fn a_panic_while_nobody_listens_is_told_to_whoever_comes_back() {
-    let server = TestServer::with(HttpConfig::new().sse_after(Duration::ZERO)).await;
+    let server = HttpFixture::with(HttpConfig::new().stream_after(Duration::ZERO)).await;
     let session = server.session("2025-11-25").await;
     let mut stream = server.open(session.call("panic_later", json!({"key": "p"})).id(3)).await;
     let first = stream.event().await.unwrap();

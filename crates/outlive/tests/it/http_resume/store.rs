@@ -7,10 +7,10 @@ use std::{
     time::Duration,
 };
 
-use outlive::http::{Event, EventStore, HttpConfig, MemoryEvents, StreamKey};
+use outlive::http::{Event, EventStore, HttpConfig, MemoryEventStore, StreamKey};
 use serde_json::json;
 
-use crate::support::http::{Request, Session, TestServer};
+use crate::support::http::{HttpFixture, Request, Session};
 
 /// Keeps everything, and tells the test what it was asked to do.
 #[derive(Clone, Default)]
@@ -51,7 +51,7 @@ fn count(session: &Session, to: u32, width: usize) -> Request {
 #[tokio::test]
 async fn a_store_of_your_own_gets_every_event_in_order_and_is_asked_for_them() {
     let store = Witness::default();
-    let server = TestServer::with(HttpConfig::new().events(store.clone())).await;
+    let server = HttpFixture::with(HttpConfig::new().event_store(store.clone())).await;
     let session = server.session("2025-11-25").await;
     let mut stream = server.open(count(&session, 2, 0)).await;
     let (event, _) = stream.said().await;
@@ -72,20 +72,21 @@ async fn a_store_of_your_own_gets_every_event_in_order_and_is_asked_for_them() {
 async fn a_store_forgets_sessions_that_have_ended() {
     // HTTP25-33
     let store = Witness::default();
-    let config = HttpConfig::new().events(store.clone()).max_sessions(1);
-    let server = TestServer::with(config).await;
+    let config = HttpConfig::new().event_store(store.clone()).max_sessions(1);
+    let server = HttpFixture::with(config).await;
     let deleted = server.session("2025-11-25").await;
     assert_eq!(server.send(deleted.delete()).await.status(), 204);
     let displaced = server.session("2025-11-25").await;
     let last = server.session("2025-11-25").await;
-    server.serving.shut_down().await;
+    server.serving.shutdown().await;
     assert_eq!(store.0.lock().unwrap().forgotten, [deleted.id, displaced.id, last.id]);
 }
 
 #[tokio::test]
 async fn a_bounded_store_drops_the_oldest_and_keeps_the_answer() {
     // SEC-06
-    let server = TestServer::with(HttpConfig::new().events(MemoryEvents::new(2_000))).await;
+    let server =
+        HttpFixture::with(HttpConfig::new().event_store(MemoryEventStore::new(2_000))).await;
     let session = server.session("2025-11-25").await;
     let mut stream = server.open(count(&session, 40, 100)).await;
     let first = stream.event().await.unwrap().id.unwrap();
@@ -106,7 +107,8 @@ async fn a_bounded_store_drops_the_oldest_and_keeps_the_answer() {
 
 #[tokio::test]
 async fn an_event_too_large_to_keep_does_not_hide_the_answer() {
-    let server = TestServer::with(HttpConfig::new().events(MemoryEvents::new(2_000))).await;
+    let server =
+        HttpFixture::with(HttpConfig::new().event_store(MemoryEventStore::new(2_000))).await;
     let session = server.session("2025-11-25").await;
     let mut stream = server.open(count(&session, 1, 5_000)).await;
     let first = stream.event().await.unwrap().id.unwrap();
@@ -124,7 +126,7 @@ async fn an_event_too_large_to_keep_does_not_hide_the_answer() {
 
 #[tokio::test]
 async fn many_streams_that_have_ended_do_not_displace_one_that_runs() {
-    let server = TestServer::with(HttpConfig::new().sse_after(Duration::ZERO)).await;
+    let server = HttpFixture::with(HttpConfig::new().stream_after(Duration::ZERO)).await;
     let session = server.session("2025-11-25").await;
     let mut stream = server.open(session.call("wait", json!({"key": "w"})).id("long")).await;
     let first = stream.event().await.unwrap().id.unwrap();
@@ -143,7 +145,7 @@ async fn a_reader_that_never_reads_costs_no_more_than_the_bound() {
     // SEC-06: it holds its call back for as long as it is there, and when it has gone, what the call
     // says is kept up to the bound.
     const LINES: usize = 20_000;
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let shout = session.call("shout", json!({"key": "s", "lines": LINES, "bytes": 1_000})).id(1);
     let mut stream = server.open(&shout).await;

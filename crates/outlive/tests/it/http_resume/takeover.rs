@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::http::{Request, Session, TestServer};
+use crate::support::http::{HttpFixture, Request, Session};
 
 fn count(session: &Session, to: u32) -> Request {
     session.call("count", json!({"key": "c", "to": to})).meta("progressToken", json!(1))
@@ -11,7 +11,7 @@ fn count(session: &Session, to: u32) -> Request {
 #[tokio::test]
 async fn coming_back_while_the_first_connection_is_open_moves_the_stream() {
     // HTTP25-09: no message goes to both.
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let mut first = server.open(count(&session, 3)).await;
     let (event, _) = first.said().await;
@@ -28,7 +28,7 @@ async fn coming_back_while_the_first_connection_is_open_moves_the_stream() {
 
 #[tokio::test]
 async fn a_stream_that_was_resumed_can_be_taken_over_as_well() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let mut post = server.open(count(&session, 4)).await;
     let id = post.said().await.0.id.unwrap();
@@ -56,7 +56,7 @@ async fn a_stream_that_was_resumed_can_be_taken_over_as_well() {
 
 #[tokio::test]
 async fn the_stream_of_changes_can_be_taken_over() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let session = server.session("2025-11-25").await;
     let mut first = server.open(session.get()).await;
     let id = first.event().await.unwrap().id.unwrap();

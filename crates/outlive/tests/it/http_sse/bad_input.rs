@@ -3,11 +3,11 @@
 use outlive::http::{HttpConfig, StaticTokens};
 use serde_json::{Value, json};
 
-use crate::support::http::{Request, TestServer};
+use crate::support::http::{HttpFixture, Request};
 
 #[tokio::test]
 async fn a_message_that_is_refused_is_refused_on_the_stream() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let mut pair = server.pair_ready("2024-11-05").await;
     let request = |id: u32, method: &str, params: Value| {
         json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
@@ -52,7 +52,7 @@ async fn a_message_that_is_refused_is_refused_on_the_stream() {
 #[tokio::test]
 async fn a_batch_is_taken_where_the_handshake_allows_it() {
     // RPC-27
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let mut pair = server.pair_ready("2025-03-26").await;
     let ping = |id: u32| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
     pair.post(&server, json!([ping(1), ping(2)])).await;
@@ -69,7 +69,7 @@ async fn a_batch_is_taken_where_the_handshake_allows_it() {
 #[tokio::test]
 async fn nothing_but_a_ping_is_answered_before_the_handshake() {
     // VER-22, PING-01
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let mut pair = server.pair().await;
     assert_eq!(pair.ask(&server, 1, "ping", json!({})).await["result"], json!({}));
     let refused = pair.ask(&server, 2, "tools/list", json!({})).await;
@@ -79,7 +79,7 @@ async fn nothing_but_a_ping_is_answered_before_the_handshake() {
 #[tokio::test]
 async fn an_unknown_stream_is_404() {
     // SSE24-11
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let pair = server.pair().await;
     let ping = pair.request(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}));
     for target in [
@@ -98,7 +98,7 @@ async fn a_foreign_stream_answers_exactly_like_an_unknown_one() {
     let tokens = StaticTokens::new()
         .with("anna", "annas-token-0123456789")
         .with("bert", "berts-token-0123456789");
-    let server = TestServer::with(HttpConfig::new().authenticator(tokens)).await;
+    let server = HttpFixture::with(HttpConfig::new().authenticator(tokens)).await;
     let mut annas = server.pair_as("2024-11-05", Some("annas-token-0123456789")).await;
     let ping = annas.request(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}));
     let berts = ping.clone().bearer("berts-token-0123456789");
@@ -124,8 +124,8 @@ async fn a_foreign_stream_answers_exactly_like_an_unknown_one() {
 
 #[tokio::test]
 async fn a_post_that_is_wrong_is_told_by_its_status() {
-    let server = TestServer::build(HttpConfig::new(), |server| {
-        server.limits(|limits| limits.message_bytes = 500)
+    let server = HttpFixture::build(HttpConfig::new(), |server| {
+        server.limits(|limits| limits.max_message_bytes = 500)
     })
     .await;
     let mut pair = server.pair().await;
@@ -156,7 +156,7 @@ async fn a_post_that_is_wrong_is_told_by_its_status() {
 
 #[tokio::test]
 async fn each_path_has_its_verb() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let post = Request::modern("tools/list").target("/sse");
     let get = Request::new("GET", "2024-11-05").target("/messages").accept("text/event-stream");
     for (request, allowed) in [(post, "GET"), (get, "POST")] {

@@ -12,7 +12,7 @@ use outlive::{
 };
 use serde_json::{Value, json};
 
-use crate::support::http::{MODERN, Piece, Request, Response, TestServer};
+use crate::support::http::{HttpFixture, MODERN, Piece, Request, Response};
 
 const ANNA: &str = "annas-token-0123456789";
 const BERT: &str = "berts-token-0123456789";
@@ -20,7 +20,7 @@ const BERT: &str = "berts-token-0123456789";
 #[tokio::test]
 async fn the_first_event_tells_where_to_post() {
     // SSE24-02, SSE24-03, SSE24-08
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let mut targets = Vec::new();
     for _ in 0..5 {
         let pair = server.pair().await;
@@ -36,7 +36,7 @@ async fn the_first_event_tells_where_to_post() {
 #[tokio::test]
 async fn a_handshake_and_calls_are_answered_on_the_stream() {
     // SSE24-05, SSE24-11, VER-18
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let mut pair = server.pair_ready(version).await;
         let answer = pair
@@ -61,7 +61,7 @@ async fn a_handshake_and_calls_are_answered_on_the_stream() {
 
 #[tokio::test]
 async fn calls_are_answered_as_they_end() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let mut pair = server.pair_ready("2024-11-05").await;
     for key in ["a", "b"] {
         pair.begin(&server, key, "tools/call", json!({"name": "wait", "arguments": {"key": key}}))
@@ -80,7 +80,7 @@ async fn calls_are_answered_as_they_end() {
 
 #[tokio::test]
 async fn a_notification_cancels_a_call() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let mut pair = server.pair_ready("2024-11-05").await;
     pair.begin(&server, 1, "tools/call", json!({"name": "wait", "arguments": {"key": "a"}})).await;
     server.world.started("a").await;
@@ -98,7 +98,7 @@ async fn a_notification_cancels_a_call() {
 #[tokio::test]
 async fn changes_are_told_on_the_stream() {
     // SUB-20, RES-10
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let mut pair = server.pair_ready("2024-11-05").await;
     let subscribed = pair.ask(&server, 1, "resources/subscribe", json!({"uri": "mem://a"})).await;
     assert_eq!(subscribed["result"], json!({}));
@@ -112,7 +112,7 @@ async fn changes_are_told_on_the_stream() {
 #[tokio::test]
 async fn modern_meta_is_not_honoured() {
     // SSE24-10: only revisions with a handshake run here.
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let modern = Request::call("echo", json!({"text": "x"})).id(7);
     let message: serde_json::Value = serde_json::from_slice(&modern.body_bytes()).unwrap();
     let mut before = server.pair().await;
@@ -143,7 +143,7 @@ async fn losing_the_stream_ends_the_session() {
     // SSE24-10
     let story = Arc::new(Mutex::new(Vec::new()));
     let (opened, closed) = (Arc::clone(&story), Arc::clone(&story));
-    let server = TestServer::build(HttpConfig::new(), move |server| {
+    let server = HttpFixture::build(HttpConfig::new(), move |server| {
         server
             .on_session_open(move |_| opened.lock().unwrap().push("opened"))
             .on_session_close(move |_| closed.lock().unwrap().push("closed"))
@@ -161,7 +161,8 @@ async fn losing_the_stream_ends_the_session() {
 
 #[tokio::test]
 async fn a_quiet_stream_shows_that_it_is_alive() {
-    let server = TestServer::with(HttpConfig::new().keep_alive(Duration::from_millis(5))).await;
+    let server =
+        HttpFixture::with(HttpConfig::new().keep_alive_interval(Duration::from_millis(5))).await;
     let mut pair = server.pair().await;
     for _ in 0..3 {
         assert_eq!(pair.stream.piece().await, Ok(Some(Piece::Comment)));
@@ -170,7 +171,7 @@ async fn a_quiet_stream_shows_that_it_is_alive() {
 
 #[tokio::test]
 async fn streams_do_not_hear_each_other() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let mut a = server.pair_ready("2024-11-05").await;
     let mut b = server.pair_ready("2024-11-05").await;
     a.begin(&server, 1, "tools/call", json!({"name": "wait", "arguments": {"key": "a"}})).await;
@@ -183,7 +184,7 @@ async fn streams_do_not_hear_each_other() {
 
 #[tokio::test]
 async fn a_reader_that_does_not_read_holds_up_nobody_else() {
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let slow = server.pair_ready("2024-11-05").await;
     let mut fast = server.pair_ready("2024-11-05").await;
     let shout =
@@ -202,7 +203,7 @@ async fn a_reader_that_does_not_read_holds_up_nobody_else() {
 #[tokio::test]
 async fn there_are_as_many_streams_as_there_may_be() {
     // SEC-06
-    let server = TestServer::with(HttpConfig::new().max_sessions(1)).await;
+    let server = HttpFixture::with(HttpConfig::new().max_sessions(1)).await;
     let pair = server.pair().await;
     let get = Request::new("GET", "2024-11-05").target("/sse").accept("text/event-stream");
     assert_eq!(server.send(&get).await.status(), 503);
@@ -210,7 +211,7 @@ async fn there_are_as_many_streams_as_there_may_be() {
 }
 
 /// Posts calls whose results are large until one is refused, and reads nothing.
-async fn post_unread(server: &TestServer, post: impl Fn(Value) -> Request) -> Response {
+async fn post_unread(server: &HttpFixture, post: impl Fn(Value) -> Request) -> Response {
     let text = "x".repeat(1 << 20);
     // More than the buffers of two sockets take.
     for id in 0..100 {
@@ -227,7 +228,7 @@ async fn post_unread(server: &TestServer, post: impl Fn(Value) -> Request) -> Re
 #[tokio::test]
 async fn stream_that_is_not_read_ends_with_the_name_of_the_limit() {
     // SEC-06
-    let server = TestServer::start().await;
+    let server = HttpFixture::start().await;
     let mut other = server.pair_ready("2024-11-05").await;
     let slow = server.pair_ready("2024-11-05").await;
     let refused = post_unread(&server, |call| slow.request(call)).await;
@@ -244,7 +245,7 @@ async fn unread_streams_of_one_caller_share_one_limit() {
     // SEC-06
     let tokens = StaticTokens::new().with("anna", ANNA).with("bert", BERT);
     let config = HttpConfig::new().authenticator(tokens).max_unread_bytes_per_caller(3 << 20);
-    let server = TestServer::with(config).await;
+    let server = HttpFixture::with(config).await;
     let slow = server.pair_as("2024-11-05", Some(ANNA)).await;
     slow.handshake(&server).await;
     let refused = post_unread(&server, |call| slow.request(call)).await;
@@ -263,7 +264,7 @@ async fn streams_of_one_caller_are_limited() {
     // SEC-06
     let tokens = StaticTokens::new().with("anna", ANNA).with("bert", BERT);
     let config = HttpConfig::new().authenticator(tokens).max_sessions_per_caller(1);
-    let server = TestServer::with(config).await;
+    let server = HttpFixture::with(config).await;
     let open = server.pair_as("2024-11-05", Some(ANNA)).await;
     let get = Request::new("GET", "2024-11-05").target("/sse").accept("text/event-stream");
     let refused = server.send(get.bearer(ANNA)).await;
@@ -277,7 +278,7 @@ async fn streams_of_one_caller_are_limited() {
 #[tokio::test]
 async fn the_pair_can_be_left_out() {
     // SSE24-01
-    let server = TestServer::with(HttpConfig::new().without_http_sse()).await;
+    let server = HttpFixture::with(HttpConfig::new().http_sse(false)).await;
     let get = Request::new("GET", "2024-11-05").accept("text/event-stream");
     assert_eq!(server.send(get.target("/sse")).await.status(), 404);
     let post =

@@ -89,7 +89,7 @@ fn server(gate: &Gate) -> Server {
         .tool(Tool::new("who", async |who: Principal| who.to_string()))
         .tool(Tool::new("wait", wait))
         .state(gate.clone())
-        .limits(|limits| limits.message_bytes = 1_000)
+        .limits(|limits| limits.max_message_bytes = 1_000)
         .build()
         .unwrap()
 }
@@ -165,7 +165,7 @@ async fn a_source_or_sink_that_fails_ends_the_connection_and_its_calls() {
 #[tokio::test(start_paused = true)]
 async fn a_connection_inside_the_process_ends_when_everything_is_answered() {
     let gate = Gate::default();
-    let mut connection = server(&gate).connect();
+    let mut connection = server(&gate).connect_in_memory();
     let params = with_meta(json!({"name": "wait"}));
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
     connection.stream.write_all(format!("{call}\n").as_bytes()).await.unwrap();
@@ -175,13 +175,13 @@ async fn a_connection_inside_the_process_ends_when_everything_is_answered() {
     let mut answer = String::new();
     soon(connection.stream.read_to_string(&mut answer)).await.unwrap();
     assert_eq!(answer.lines().count(), 1, "{answer}");
-    soon(connection.finished()).await.unwrap();
+    soon(connection.closed()).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_cannot_disconnect_a_pipe() {
     let leave = async |cx: Cx| {
-        cx.disconnect(Duration::from_millis(1));
+        cx.close_stream(Duration::from_millis(1));
         cx.progress(1.0, None, "");
         "still here"
     };

@@ -20,9 +20,9 @@ use outlive::{
         Durable, Error, Outcome, Principal, RateLimit, RawParams, Result, Retry, Server, State,
         Tool,
     },
-    wire::{BooleanSchema, ContentBlock, Entries, InputRequest, RequestedSchema},
+    wire::{BooleanSchema, ContentBlock, InputRequest, OrderedMap, RequestedSchema},
 };
-use outlive_protocol::{Accepted, Answer, Arrival, Message, Notify, Run, Session};
+use outlive_protocol::{Accepted, Message, MessageContext, MethodResult, Notify, Run, Session};
 use proptest::{prelude::*, test_runner::TestRunner};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::to_raw_value};
@@ -99,7 +99,7 @@ fn interpret<'a>(cx: &'a Durable, world: &'a World, path: String, ops: &'a [Op])
                         time if time <= *fails => Err(Error::new("not yet")),
                         time => Ok(format!("r{time}")),
                     };
-                    cx.step_retry(&key, Retry::times(*fails + 1), step).await?
+                    cx.step_retry(&key, Retry::attempts(*fails + 1), step).await?
                 }
                 Op::Fails => {
                     let step = async || {
@@ -186,20 +186,21 @@ impl Stage {
         let mut builder = Server::builder("programs", "1")
             .state(world.clone())
             .limits(|limits| {
-                limits.question_rounds = 10_000;
-                limits.questions = 1_000;
-                limits.state_bytes = 1 << 20;
+                limits.max_rounds = 10_000;
+                limits.max_open_inputs = 1_000;
+                limits.max_request_state_bytes = 1 << 20;
             })
-            .rate_limit_rounds_in_vain(RateLimit::per_second(1e9))
+            .rate_limit_invalid_rounds(RateLimit::per_second(1e9))
             .tool(Tool::new("run", run).input_schema(input));
         if replays {
-            builder = builder.replay_at_questions();
+            builder = builder.replay_on_input();
         }
         Self { server: builder.build().unwrap(), world }
     }
 
     fn begin(&self, message: &Value, session: Option<&Arc<Session>>) -> Accepted {
-        let arrival = Arrival { session: session.cloned(), ..Arrival::of(Principal::LOCAL) };
+        let arrival =
+            MessageContext { session: session.cloned(), ..MessageContext::of(Principal::LOCAL) };
         self.server.endpoint().accept(&Bytes::from(message.to_string()), arrival)
     }
 
@@ -257,7 +258,7 @@ impl Stage {
             };
             params["requestState"] = required.state.into();
             params["inputResponses"] = json!({"nobody asked": {"action": "decline"}});
-            let Entries(asked) = required.requests;
+            let OrderedMap(asked) = required.requests;
             // When the choices are used up everything is answered, so that it ends.
             let choice = choices.next().unwrap_or(usize::MAX);
             let count = if choice == usize::MAX { asked.len() } else { choice % (asked.len() + 1) };
@@ -289,7 +290,7 @@ fn answer(request: &InputRequest) -> Value {
 
 /// The text, and the blocks in any order: branches that run side by side emit as they come.
 fn result(outcome: Outcome) -> Value {
-    let Outcome::Complete(Answer::Tool(result)) = outcome else {
+    let Outcome::Complete(MethodResult::Tool(result)) = outcome else {
         panic!("a result was expected: {outcome:?}");
     };
     let mut content: Vec<String> =

@@ -68,11 +68,11 @@ fn builder(keys: SealKeys, wall: &Wall) -> ServerBuilder {
     Server::builder("sealed", "1")
         .seal_keys(keys)
         .clock(wall.clone())
-        .remember_rounds()
+        .track_used_request_states()
         .tool(tool("ask"))
         .tool(tool("other"))
-        .tool(tool("narrow").bind_rounds_to(&["repo"]))
-        .tool(tool("once").single_use())
+        .tool(tool("narrow").bind_request_state_to(&["repo"]))
+        .tool(tool("once").single_use_request_state())
 }
 
 fn server(keys: SealKeys, wall: &Wall) -> Server {
@@ -207,7 +207,7 @@ async fn a_state_has_its_time() {
 async fn a_state_that_was_changed_anywhere_is_refused() {
     let limit = outlive::server::RateLimit::per_second(1e9);
     let server =
-        builder(SealKeys::new(KEY), &Wall::new()).rate_limit_rounds_in_vain(limit).build().unwrap();
+        builder(SealKeys::new(KEY), &Wall::new()).rate_limit_invalid_rounds(limit).build().unwrap();
     let mut caller = Caller::of(&server);
     let state = caller.begin("ask", json!({})).await;
     for at in 0..state.len() {
@@ -236,7 +236,7 @@ async fn a_state_that_was_changed_anywhere_is_refused() {
 async fn keys_can_be_rotated_while_calls_are_on_their_way() {
     let wall = Wall::new();
     let state = Caller::of(&server(SealKeys::new(KEY), &wall)).begin("ask", arguments()).await;
-    let rotated = server(SealKeys::new(OTHER_KEY).and_previous(KEY), &wall);
+    let rotated = server(SealKeys::new(OTHER_KEY).with_previous(KEY), &wall);
     accepted(&Caller::of(&rotated).come_back("ask", arguments(), &state).await);
     let without = server(SealKeys::new(OTHER_KEY), &wall);
     refused(&Caller::of(&without).come_back("ask", arguments(), &state).await);
@@ -286,7 +286,8 @@ async fn a_round_of_a_single_use_tool_is_of_use_once() {
 
 #[test]
 fn a_single_use_tool_needs_a_server_that_remembers() {
-    let built = Server::builder("sealed", "1").tool(tool("once").single_use()).build();
+    let built =
+        Server::builder("sealed", "1").tool(tool("once").single_use_request_state()).build();
     let error = built.unwrap_err().to_string();
     assert!(error.contains("remember_rounds"), "{error}");
 }

@@ -107,7 +107,7 @@ async fn nothing_is_told_before_the_client_is_ready() {
 // SEC-06
 #[tokio::test(start_paused = true)]
 async fn the_number_of_subscriptions_is_bounded() {
-    let server = builder().limits(|limits| limits.subscriptions = 2).build().unwrap();
+    let server = builder().limits(|limits| limits.max_subscriptions = 2).build().unwrap();
     let mut pipe = Pipe::speaking(&server, "2025-11-25").await;
     for uri in ["t://1", "t://2", "t://2"] {
         pipe.result("resources/subscribe", json!({"uri": uri})).await;
@@ -122,7 +122,7 @@ async fn the_number_of_subscriptions_is_bounded() {
 // RES-01, RES-10, C-15
 #[tokio::test(start_paused = true)]
 async fn a_server_may_do_without_subscriptions() {
-    let server = builder().without_subscriptions().build().unwrap();
+    let server = builder().subscriptions(false).build().unwrap();
     for version in REVISIONS {
         let mut pipe = Pipe::open(&server);
         let hello = match version {

@@ -49,7 +49,7 @@ async fn s_t01_a_result_that_is_there_at_once_is_the_answer() {
 #[tokio::test]
 async fn s_t01_a_tracking_task_gives_the_same_again() {
     for wire in Wire::BOTH {
-        let world = World::new(|tasks| tasks.response_modes(ALL).track_immediate(true));
+        let world = World::new(|tasks| tasks.response_modes(ALL).store_immediate_results(true));
         let mut client = world.client(wire).await;
         for (tool, status, is_error) in
             [("instant", "completed", false), ("broken", "failed", true)]

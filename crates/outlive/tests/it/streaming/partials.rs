@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use super::stage::{Change, World, script_of};
 use crate::support::{
-    http::{Request, TestServer},
+    http::{HttpFixture, Request},
     pipe::{Pipe, error, result},
 };
 
-const SHARED: Change = |tasks| tasks.partials(true);
+const SHARED: Change = |tasks| tasks.partial_results(true);
 const AFTER: &str = "dev.outlive/afterSeq";
 const PARTIALS: &str = "dev.outlive/partials";
 const FILTER: &str = "dev.outlive/taskPartials";
@@ -350,7 +350,7 @@ async fn who_pulls_too_often_waits() {
 #[tokio::test]
 async fn over_http_it_is_the_same() {
     let world = World::new(SHARED);
-    let server = TestServer::of(world.server.clone(), HttpConfig::new()).await;
+    let server = HttpFixture::of(world.server.clone(), HttpConfig::new()).await;
     let declared = |request: Request| request.reserved("clientCapabilities", declares());
     let call = declared(Request::call("always", script_of(&[2, 1], "end")));
     let id = server.send(call).await.result()["taskId"].as_str().unwrap().to_owned();

@@ -26,7 +26,7 @@ async fn pack(cx: Cx, gate: State<Gate>) -> &'static str {
     cx.progress(1.5, 3.0, "backwards");
     cx.progress(2.5, None, "nearly");
     gate.pass().await;
-    cx.status("sealed");
+    cx.set_status_message("sealed");
     gate.pass().await;
     "packed"
 }
@@ -117,7 +117,7 @@ async fn look(pipe: &mut Pipe, capabilities: Value, id: &str, words: &str) -> Va
 #[tokio::test(start_paused = true)]
 async fn who_declares_the_extension_sees_how_far_a_task_is() {
     let gate = Gate::default();
-    let mut pipe = Pipe::open(&server_with(&gate, |tasks| tasks.partials(true)));
+    let mut pipe = Pipe::open(&server_with(&gate, |tasks| tasks.partial_results(true)));
     let id = start(&mut pipe).await;
     let far = [
         ("packing (1 of 3)", json!({"progress": 1, "total": 3, "message": "packing"})),
@@ -160,7 +160,7 @@ async fn a_server_that_does_not_share_says_it_in_words_alone() {
 async fn a_listener_that_declares_the_extension_is_told_how_far_a_task_is() {
     for (capabilities, is_told) in [(declares(), true), (holds(), false)] {
         let gate = Gate::default();
-        let server = server_with(&gate, |tasks| tasks.partials(true));
+        let server = server_with(&gate, |tasks| tasks.partial_results(true));
         let mut pipe = Pipe::open(&server);
         let id = start(&mut pipe).await;
         look(&mut pipe, holds(), &id, "packing (1 of 3)").await;

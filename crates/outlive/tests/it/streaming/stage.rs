@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     gate::Gate,
-    http::{Session, Stream, TestServer},
+    http::{HttpFixture, Session, Stream},
     pipe::Pipe,
 };
 
@@ -153,18 +153,18 @@ async fn kinds(cx: Durable) -> Result<CallToolResult> {
 pub(crate) fn tools(server: ServerBuilder) -> ServerBuilder {
     let auto = TaskPolicy::Auto { after: Duration::from_secs(60) };
     server
-        .tool(Tool::new("script", script).task(auto).incremental())
-        .tool(Tool::new("once", once).task(auto).incremental())
-        .tool(Tool::new("always", script).task(TaskPolicy::Always).incremental())
+        .tool(Tool::new("script", script).task(auto).streams_content())
+        .tool(Tool::new("once", once).task(auto).streams_content())
+        .tool(Tool::new("always", script).task(TaskPolicy::Always).streams_content())
         .tool(Tool::new("plain", plain).task(auto))
         .tool(Tool::new("instant", instant).task(TaskPolicy::Always))
-        .tool(Tool::new("broken", broken).task(auto).incremental())
-        .tool(Tool::new("structured", structured).task(auto).incremental())
-        .tool(Tool::new("asks", asks).task(auto).incremental())
-        .tool(Tool::new("endless", endless).task(auto).incremental())
-        .tool(Tool::new("ticks", ticks).task(auto).incremental())
-        .tool(Tool::new("bulk", bulk).task(auto).incremental())
-        .tool(Tool::new("kinds", kinds).task(auto).incremental())
+        .tool(Tool::new("broken", broken).task(auto).streams_content())
+        .tool(Tool::new("structured", structured).task(auto).streams_content())
+        .tool(Tool::new("asks", asks).task(auto).streams_content())
+        .tool(Tool::new("endless", endless).task(auto).streams_content())
+        .tool(Tool::new("ticks", ticks).task(auto).streams_content())
+        .tool(Tool::new("bulk", bulk).task(auto).streams_content())
+        .tool(Tool::new("kinds", kinds).task(auto).streams_content())
 }
 
 /// All ways of answering.
@@ -187,9 +187,9 @@ impl World {
     pub(crate) fn over(store: Arc<dyn Store>, change: Change) -> Self {
         let gate = Gate::default();
         let config = TaskConfig::new(store).engine(|engine| {
-            engine.poll = Duration::from_millis(20);
+            engine.poll_interval = Duration::from_millis(20);
             // Whoever waits for the end of a task's time finds out by itself.
-            engine.sweep = Duration::from_secs(3600);
+            engine.sweep_interval = Duration::from_secs(3600);
         });
         let server = Server::builder("streams", "1").state(gate.clone()).tasks(change(config));
         Self { gate, server: tools(server).build().unwrap() }
@@ -210,7 +210,7 @@ impl World {
             Wire::Http => {
                 let tokens = StaticTokens::new().with("anna", ANNA).with("bert", BERT);
                 let config = HttpConfig::new().authenticator(tokens);
-                let server = TestServer::of(self.server.clone(), config).await;
+                let server = HttpFixture::of(self.server.clone(), config).await;
                 Client::over_http(Arc::new(server), capabilities, ANNA).await
             }
         }
@@ -243,7 +243,7 @@ pub(super) struct Client {
 
 enum End {
     Pipe(Box<Pipe>, VecDeque<Value>),
-    Http(Arc<TestServer>, Box<Session>),
+    Http(Arc<HttpFixture>, Box<Session>),
 }
 
 /// A call that is being answered.
@@ -254,7 +254,7 @@ pub(super) struct Flow {
 }
 
 impl Client {
-    async fn over_http(server: Arc<TestServer>, capabilities: Value, token: &str) -> Self {
+    async fn over_http(server: Arc<HttpFixture>, capabilities: Value, token: &str) -> Self {
         let hello = crate::support::http::Request::initialize(VERSION)
             .param("capabilities", capabilities)
             .bearer(token);
@@ -452,7 +452,7 @@ impl Client {
     }
 
     /// A request in the client's own session, where there is HTTP below.
-    pub(super) fn http(&self) -> Option<(&TestServer, &Session)> {
+    pub(super) fn http(&self) -> Option<(&HttpFixture, &Session)> {
         match &self.end {
             End::Http(server, session) => Some((server, session)),
             End::Pipe(..) => None,

@@ -77,18 +77,18 @@ async fn plain(cx: Task, runs: State<Runs>) -> Result<CallToolResult> {
 }
 
 fn server(store: &Arc<MemoryStore>, runs: &Runs) -> Server {
-    let config = TaskConfig::new(Arc::clone(store) as _).partials(true).engine(|engine| {
-        engine.lease = Duration::from_millis(400);
-        engine.poll = Duration::from_millis(20);
+    let config = TaskConfig::new(Arc::clone(store) as _).partial_results(true).engine(|engine| {
+        engine.lease_duration = Duration::from_millis(400);
+        engine.poll_interval = Duration::from_millis(20);
     });
-    let always = |tool: Tool| tool.task(TaskPolicy::Always).incremental();
+    let always = |tool: Tool| tool.task(TaskPolicy::Always).streams_content();
     Server::builder("stored", "1")
         .tasks(config)
         .state(runs.clone())
         .tool(always(Tool::new("mixed", mixed)))
         .tool(always(Tool::new("plain", plain)))
         .tool(always(Tool::new("idempotent", plain).idempotent()))
-        .tool(always(Tool::new("again", plain).on_crash(OnCrash::RunAgain)))
+        .tool(always(Tool::new("again", plain).on_crash(OnCrash::Rerun)))
         .build()
         .unwrap()
 }

@@ -13,9 +13,10 @@ use std::{
 
 use outlive::{
     tasks::{
-        After, Answer, Answerer, Audit, AuditEvent, Cancelled, Census, Changes, Charge, Claim,
-        Claimed, Cleaning, Created, Emitted, Heard, Lease, Listener, NewTask, OnceKey, PageLimit,
-        Store, StoreError, Swept, TaskId, Then, View, WorkerId,
+        AuditEvent, AuditRecord, CancelOutcome, ChangeListener, Changes, Charge, Claim,
+        ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey, Inbox, InputSource, Lease,
+        ListCursor, NewTask, PageLimit, Store, StoreError, StoreFuture, StoreStats, StoredSegments,
+        SweepReport, TaskId, TaskRecord, Transition, WorkerId,
     },
     wire::RawJson,
 };
@@ -62,14 +63,14 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    fn of(changes: &Changes, then: &Then) -> Self {
+    fn of(changes: &Changes, then: &Transition) -> Self {
         match then {
-            Then::Park { .. } => Self::Park,
-            Then::Keep { .. } | Then::End { .. } => Self::End,
-            Then::GoOn if !changes.asked.is_empty() => Self::Ask,
-            Then::GoOn if !changes.entries.is_empty() => Self::Record,
-            Then::GoOn if !changes.segments.is_empty() => Self::Emit,
-            Then::GoOn => Self::Write,
+            Transition::Park { .. } => Self::Park,
+            Transition::Quarantine { .. } | Transition::End { .. } => Self::End,
+            Transition::Continue if !changes.input_requests.is_empty() => Self::Ask,
+            Transition::Continue if !changes.entries.is_empty() => Self::Record,
+            Transition::Continue if !changes.segments.is_empty() => Self::Emit,
+            Transition::Continue => Self::Write,
         }
     }
 
@@ -183,8 +184,8 @@ impl FailPoints {
     fn through<'a, T: Send + 'a>(
         &'a self,
         op: Op,
-        done: impl FnOnce(&'a dyn Store) -> Answer<'a, T> + Send + 'a,
-    ) -> Answer<'a, T> {
+        done: impl FnOnce(&'a dyn Store) -> StoreFuture<'a, T> + Send + 'a,
+    ) -> StoreFuture<'a, T> {
         Box::pin(async move {
             self.pass(op, Side::Before).await?;
             let done = done(&*self.inner).await?;
@@ -195,36 +196,44 @@ impl FailPoints {
 }
 
 impl Store for FailPoints {
-    fn create(&self, task: NewTask) -> Answer<'_, Created> {
+    fn create(&self, task: NewTask) -> StoreFuture<'_, CreateOutcome> {
         // Tests look at all there are.
         let task = NewTask { listed: true, ..task };
         self.through(Op::Create, move |store| store.create(task))
     }
 
-    fn made<'a>(&'a self, principal: &'a str, once: &'a OnceKey) -> Answer<'a, Option<Created>> {
-        self.through(Op::Made, move |store| store.made(principal, once))
+    fn find<'a>(
+        &'a self,
+        principal: &'a str,
+        once: &'a IdempotencyKey,
+    ) -> StoreFuture<'a, Option<CreateOutcome>> {
+        self.through(Op::Made, move |store| store.find(principal, once))
     }
 
-    fn view<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> Answer<'a, Option<View>> {
-        self.through(Op::View, move |store| store.view(principal, task))
+    fn get<'a>(
+        &'a self,
+        principal: &'a str,
+        task: &'a TaskId,
+    ) -> StoreFuture<'a, Option<TaskRecord>> {
+        self.through(Op::View, move |store| store.get(principal, task))
     }
 
-    fn segments<'a>(
+    fn read_segments<'a>(
         &'a self,
         principal: &'a str,
         task: &'a TaskId,
         after: u64,
         limit: PageLimit,
-    ) -> Answer<'a, Option<Emitted>> {
-        self.through(Op::Segments, move |store| store.segments(principal, task, after, limit))
+    ) -> StoreFuture<'a, Option<StoredSegments>> {
+        self.through(Op::Segments, move |store| store.read_segments(principal, task, after, limit))
     }
 
     fn list<'a>(
         &'a self,
         principal: &'a str,
-        after: Option<&'a After>,
+        after: Option<&'a ListCursor>,
         limit: usize,
-    ) -> Answer<'a, Vec<View>> {
+    ) -> StoreFuture<'a, Vec<TaskRecord>> {
         self.through(Op::List, move |store| store.list(principal, after, limit))
     }
 
@@ -233,7 +242,7 @@ impl Store for FailPoints {
         worker: &'a WorkerId,
         lease: Duration,
         claim: &'a Claim,
-    ) -> Answer<'a, Vec<Claimed>> {
+    ) -> StoreFuture<'a, Vec<ClaimedTask>> {
         Box::pin(async move {
             self.pass(Op::Claim, Side::Before).await?;
             let claimed = self.inner.claim(worker, lease, claim).await?;
@@ -244,42 +253,42 @@ impl Store for FailPoints {
         })
     }
 
-    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> Answer<'a, Vec<Lease>> {
+    fn renew<'a>(&'a self, worker: &'a WorkerId, lease: Duration) -> StoreFuture<'a, Vec<Lease>> {
         self.through(Op::Renew, move |store| store.renew(worker, lease))
     }
 
-    fn release<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, ()> {
+    fn release<'a>(&'a self, worker: &'a WorkerId) -> StoreFuture<'a, ()> {
         self.through(Op::Release, move |store| store.release(worker))
     }
 
-    fn write<'a>(
+    fn commit<'a>(
         &'a self,
         lease: &'a Lease,
         changes: &'a Changes,
-        then: &'a Then,
-    ) -> Answer<'a, ()> {
+        then: &'a Transition,
+    ) -> StoreFuture<'a, ()> {
         let op = Op::of(changes, then);
-        self.through(op, move |store| store.write(lease, changes, then))
+        self.through(op, move |store| store.commit(lease, changes, then))
     }
 
-    fn clean_up<'a>(&'a self, lease: &'a Lease, now: Cleaning) -> Answer<'a, ()> {
-        self.through(Op::CleanUp, move |store| store.clean_up(lease, now))
+    fn finish_cleanup<'a>(&'a self, lease: &'a Lease, now: CleanupState) -> StoreFuture<'a, ()> {
+        self.through(Op::CleanUp, move |store| store.finish_cleanup(lease, now))
     }
 
-    fn heard<'a>(&'a self, lease: &'a Lease) -> Answer<'a, Heard> {
-        self.through(Op::Heard, move |store| store.heard(lease))
+    fn inbox<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, Inbox> {
+        self.through(Op::Heard, move |store| store.inbox(lease))
     }
 
-    fn answer<'a>(
+    fn respond<'a>(
         &'a self,
         principal: &'a str,
         task: &'a TaskId,
-        from: Answerer,
+        from: InputSource,
         answers: Vec<(String, RawJson)>,
         max_bytes: u64,
-    ) -> Answer<'a, Option<usize>> {
+    ) -> StoreFuture<'a, Option<usize>> {
         self.through(Op::Answer, move |store| {
-            store.answer(principal, task, from, answers, max_bytes)
+            store.respond(principal, task, from, answers, max_bytes)
         })
     }
 
@@ -289,11 +298,11 @@ impl Store for FailPoints {
         task: &'a TaskId,
         at_once: bool,
         retention: Duration,
-    ) -> Answer<'a, Option<Cancelled>> {
+    ) -> StoreFuture<'a, Option<CancelOutcome>> {
         self.through(Op::Cancel, move |store| store.cancel(principal, task, at_once, retention))
     }
 
-    fn sweep(&self, limit: usize, retention: Duration) -> Answer<'_, Swept> {
+    fn sweep(&self, limit: usize, retention: Duration) -> StoreFuture<'_, SweepReport> {
         self.through(Op::Sweep, move |store| store.sweep(limit, retention))
     }
 
@@ -303,7 +312,7 @@ impl Store for FailPoints {
         note: RawJson,
         ttl: Duration,
         charge: Option<&'a Charge>,
-    ) -> Answer<'a, Option<RawJson>> {
+    ) -> StoreFuture<'a, Option<RawJson>> {
         self.through(Op::Keep, move |store| store.keep(key, note, ttl, charge))
     }
 
@@ -313,15 +322,15 @@ impl Store for FailPoints {
         note: RawJson,
         ttl: Duration,
         charge: Option<&'a Charge>,
-    ) -> Answer<'a, ()> {
+    ) -> StoreFuture<'a, ()> {
         self.through(Op::Replace, move |store| store.replace(key, note, ttl, charge))
     }
 
-    fn kept<'a>(&'a self, key: &'a str) -> Answer<'a, Option<RawJson>> {
+    fn kept<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<RawJson>> {
         self.through(Op::Kept, move |store| store.kept(key))
     }
 
-    fn forget<'a>(&'a self, key: &'a str) -> Answer<'a, ()> {
+    fn forget<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
         self.through(Op::Forget, move |store| store.forget(key))
     }
 
@@ -330,7 +339,7 @@ impl Store for FailPoints {
         events: Vec<AuditEvent>,
         retention: Duration,
         max_events: u64,
-    ) -> Answer<'_, ()> {
+    ) -> StoreFuture<'_, ()> {
         self.inner.record(events, retention, max_events)
     }
 
@@ -339,23 +348,23 @@ impl Store for FailPoints {
         task: Option<&'a str>,
         after: u64,
         limit: usize,
-    ) -> Answer<'a, Vec<Audit>> {
+    ) -> StoreFuture<'a, Vec<AuditRecord>> {
         self.inner.audit(task, after, limit)
     }
 
-    fn census(&self) -> Answer<'_, Census> {
-        self.inner.census()
+    fn stats(&self) -> StoreFuture<'_, StoreStats> {
+        self.inner.stats()
     }
 
-    fn stored_bytes<'a>(&'a self, principal: &'a str) -> Answer<'a, u64> {
+    fn stored_bytes<'a>(&'a self, principal: &'a str) -> StoreFuture<'a, u64> {
         self.inner.stored_bytes(principal)
     }
 
-    fn next_due<'a>(&'a self, except: &'a [String]) -> Answer<'a, Option<Duration>> {
+    fn next_due<'a>(&'a self, except: &'a [String]) -> StoreFuture<'a, Option<Duration>> {
         self.inner.next_due(except)
     }
 
-    fn listen(&self, listener: Listener) {
-        self.inner.listen(listener);
+    fn subscribe(&self, listener: ChangeListener) {
+        self.inner.subscribe(listener);
     }
 }

@@ -16,7 +16,7 @@ use std::{future::Future, time::Duration};
 pub(crate) use client::{Connection, Response, Stream};
 pub(crate) use clock::ManualClock;
 pub(crate) use request::{MODERN, Request, Session};
-pub(crate) use server::TestServer;
+pub(crate) use server::HttpFixture;
 pub(crate) use sse::{Event, Piece};
 pub(crate) use tools::{World, standard};
 

@@ -57,7 +57,7 @@ struct Asked {
 impl Pipe {
     /// Connects, and says nothing yet.
     pub(crate) fn open(server: &Server) -> Self {
-        Self::on(server.connect().stream)
+        Self::on(server.connect_in_memory().stream)
     }
 
     /// Connects as somebody.

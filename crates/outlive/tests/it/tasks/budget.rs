@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use outlive::{
     server::{Principal, Server, TaskConfig},
-    tasks::{Audit, MemoryStore, Store},
+    tasks::{AuditRecord, MemoryStore, Store},
 };
 use serde_json::{Value, json};
 
@@ -16,12 +16,12 @@ fn over(store: &Arc<MemoryStore>, change: impl FnOnce(TaskConfig) -> TaskConfig)
     builder(config, &Counts::default()).build().unwrap()
 }
 
-async fn events(store: &MemoryStore) -> Vec<Audit> {
+async fn events(store: &MemoryStore) -> Vec<AuditRecord> {
     store.audit(None, 0, 1_000).await.unwrap()
 }
 
-fn named(events: &[Audit], what: &str) -> Vec<Audit> {
-    events.iter().filter(|audit| audit.event.what == what).cloned().collect()
+fn named(events: &[AuditRecord], what: &str) -> Vec<AuditRecord> {
+    events.iter().filter(|audit| audit.event.action == what).cloned().collect()
 }
 
 async fn get(pipe: &mut Pipe, id: &str) -> Value {
@@ -42,7 +42,7 @@ async fn polls_of_ids_that_cannot_be_ours_store_nothing() {
     }
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert!(events(&store).await.is_empty(), "nothing is written down");
-    assert_eq!(server.metrics().await.look_ups_denied, 12, "it is counted");
+    assert_eq!(server.metrics().await.lookups_denied, 12, "it is counted");
 }
 
 #[tokio::test(start_paused = true)]
@@ -58,7 +58,8 @@ async fn denied_lookups_are_one_event_per_caller_and_minute() {
     tokio::time::sleep(Duration::from_secs(70)).await;
     let mut denied = named(&events(&store).await, "look-up-denied");
     denied.sort_by(|one, other| one.event.principal.cmp(&other.event.principal));
-    let causes: Vec<_> = denied.iter().map(|audit| audit.event.cause.as_deref().unwrap()).collect();
+    let causes: Vec<_> =
+        denied.iter().map(|audit| audit.event.reason.as_deref().unwrap()).collect();
     assert_eq!(denied.len(), 2, "{denied:?}");
     assert!(causes[0].starts_with("1 times") && causes[1].starts_with("100 times"), "{causes:?}");
     assert_eq!(denied[1].event.task, format!("{:032x}", 0), "the first that was asked for");
@@ -181,11 +182,11 @@ async fn caller_that_does_much_does_not_push_out_the_events_of_others() {
     let events = events(&store).await;
     let of = |principal: &str| {
         let of = events.iter().filter(|audit| audit.event.principal == principal);
-        of.map(|audit| audit.event.what.as_str()).collect::<Vec<_>>()
+        of.map(|audit| audit.event.action.as_str()).collect::<Vec<_>>()
     };
     assert_eq!(of("name:ada"), ["created", "begun", "failed", "retrieved"], "{events:?}");
     let eve = of("name:eve");
     assert!(eve.len() <= 12, "{eve:?}");
     assert!(eve.contains(&"more-events"), "{eve:?}");
-    assert!(named(&events, "more-events")[0].event.cause.as_deref().unwrap().contains(" times"));
+    assert!(named(&events, "more-events")[0].event.reason.as_deref().unwrap().contains(" times"));
 }

@@ -7,7 +7,7 @@ use std::{
 
 use outlive::{
     server::{
-        Args, CleanUp, Cx, Durable, Error, Principal, Result, Server, State, TaskConfig,
+        Args, Cleanup, Cx, Durable, Error, Principal, Result, Server, State, TaskConfig,
         TaskPolicy, Tool,
     },
     tasks::{MemoryStore, Store},
@@ -63,11 +63,11 @@ struct Item {
 }
 
 /// Says all it can know.
-async fn unreserve(task: CleanUp, Args(item): Args<Item>, tidied: State<Tidied>) -> Result<()> {
-    let reserved = task.recorded::<()>("reserve")?.is_some();
-    let paid = task.recorded::<()>("pay")?.is_some();
+async fn unreserve(task: Cleanup, Args(item): Args<Item>, tidied: State<Tidied>) -> Result<()> {
+    let reserved = task.get::<()>("reserve")?.is_some();
+    let paid = task.get::<()>("pay")?.is_some();
     let item = item.item.unwrap_or_default();
-    tidied.say(format!("{:?} {item} reserved {reserved} paid {paid}", task.why()));
+    tidied.say(format!("{:?} {item} reserved {reserved} paid {paid}", task.reason()));
     Ok(())
 }
 
@@ -126,12 +126,12 @@ fn replica_with(
     let server = stage
         .builder(&points, change)
         .state(tidied.clone())
-        .tool(Tool::new("buy", order_item).task(TaskPolicy::Always).clean_up(unreserve))
-        .tool(always("counts").clean_up(counts))
-        .tool(always("slow").clean_up(slow))
-        .tool(always("fails").clean_up(fails))
-        .tool(always("panics").clean_up(panics))
-        .tool(Tool::new("stops", polite).task(TaskPolicy::Always).clean_up(counts));
+        .tool(Tool::new("buy", order_item).task(TaskPolicy::Always).cleanup(unreserve))
+        .tool(always("counts").cleanup(counts))
+        .tool(always("slow").cleanup(slow))
+        .tool(always("fails").cleanup(fails))
+        .tool(always("panics").cleanup(panics))
+        .tool(Tool::new("stops", polite).task(TaskPolicy::Always).cleanup(counts));
     (server.build().unwrap(), points)
 }
 
@@ -149,7 +149,7 @@ pub(super) async fn events(store: &MemoryStore, id: &str) -> Vec<String> {
     // They are gathered before they are written.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let events = store.audit(Some(id), 0, 100).await.unwrap();
-    let what = events.into_iter().map(|audit| audit.event.what);
+    let what = events.into_iter().map(|audit| audit.event.action);
     what.filter(|what| what != "retrieved").collect()
 }
 
@@ -217,7 +217,7 @@ async fn a_task_whose_time_is_over_is_cleaned_up_after() {
     let id = start(&mut pipe, "buy", json!({"item": "milk"})).await;
     until_asked(&mut pipe, &id, &["sure"]).await;
     parked().await;
-    stage.store.shift(MAX_TTL);
+    stage.store.advance_clock(MAX_TTL);
     until(&mut pipe, &id, "failed").await;
     assert_eq!(tidied.until(1).await, ["Expired milk reserved true paid false"]);
 }
@@ -232,7 +232,7 @@ async fn who_comes_to_an_end_or_has_not_begun_leaves_nothing_behind() {
     cancel(&mut pipe, &id).await;
     let done = until(&mut pipe, &id, "completed").await;
     assert_eq!(text(&done["result"]), "stopped in time");
-    let idle = |config: TaskConfig| config.engine(|engine| engine.running = 0);
+    let idle = |config: TaskConfig| config.engine(|engine| engine.max_running = 0);
     let mut idle = Pipe::open(&replica_with(&Stage::new(), &tidied, idle).0);
     let queued = start(&mut idle, "counts", json!({})).await;
     cancel(&mut idle, &queued).await;
@@ -282,7 +282,7 @@ fn what_was_running_where_its_process_was_lost_is_cleaned_up_after() {
         assert_eq!(cancelled["status"], "cancelled");
         parked().await;
         assert!(tidied.said().is_empty(), "its run may be alive for as long as its lease");
-        stage.store.shift(super::stage::LEASE);
+        stage.store.advance_clock(super::stage::LEASE);
         assert_eq!(tidied.until(1).await, ["after 1"]);
     });
 }
@@ -319,7 +319,7 @@ fn a_clean_up_that_is_lost_half_way_is_done_again_by_another() {
         get(&mut pipe, &id).await;
         assert_eq!(tidied.until(5).await, ["began", "began", "done", "began", "done"]);
         parked().await;
-        stage.store.shift(super::stage::LEASE * 2);
+        stage.store.advance_clock(super::stage::LEASE * 2);
         parked().await;
         assert_eq!(tidied.said().len(), 5, "but now it is known");
     });
@@ -328,7 +328,7 @@ fn a_clean_up_that_is_lost_half_way_is_done_again_by_another() {
 #[test]
 fn a_clean_up_that_ends_its_workers_is_given_up() {
     let (stage, tidied) = (Stage::new(), Tidied::default());
-    let once = |config: TaskConfig| config.engine(|engine| engine.crashes = 1);
+    let once = |config: TaskConfig| config.engine(|engine| engine.max_crashes = 1);
     let first = Process::start();
     let id = first.run(async {
         let mut pipe = Pipe::open(&replica_with(&stage, &tidied, once).0);
@@ -362,7 +362,7 @@ async fn a_clean_up_that_fails_panics_or_takes_too_long_is_written_down_and_over
         assert_eq!(tidied.until(1).await, [said]);
         // Longer than it may take, and than its lease.
         tokio::time::sleep(Duration::from_secs(61)).await;
-        stage.store.shift(super::stage::LEASE * 2);
+        stage.store.advance_clock(super::stage::LEASE * 2);
         parked().await;
         assert_eq!(get(&mut pipe, &id).await["status"], "cancelled");
         assert_eq!(events(&stage.store, &id).await.last().unwrap(), "clean-up-failed", "{tool}");
@@ -386,7 +386,7 @@ async fn a_clean_up_is_kept_for_longer_than_its_lease_while_it_is_at_work() {
     for _ in 0..4 {
         // Renewals come every third of a lease.
         tokio::time::sleep(super::stage::LEASE / 3).await;
-        stage.store.shift(super::stage::LEASE / 2);
+        stage.store.advance_clock(super::stage::LEASE / 2);
     }
     assert_eq!(tidied.said(), ["began"]);
     tidied.gate.open(1);
@@ -418,12 +418,12 @@ fn a_clean_up_that_could_never_be_done_is_refused_when_the_server_is_built() {
     async fn nothing() {}
     async fn missing(_: State<Vec<Principal>>) {}
     let build = |tool: Tool| {
-        let server = Server::builder("s", "1").tasks(TaskConfig::volatile()).tool(tool).build();
+        let server = Server::builder("s", "1").tasks(TaskConfig::in_memory()).tool(tool).build();
         server.err().map(|error| error.to_string()).unwrap_or_default()
     };
     let always = || Tool::new("t", polite).task(TaskPolicy::Always);
-    assert!(build(always().clean_up(durable)).contains("`CleanUp`"));
-    assert!(build(always().clean_up(missing)).contains("Principal"));
-    assert!(build(Tool::new("t", polite).clean_up(nothing)).contains("`.task(…)`"));
-    assert_eq!(build(always().clean_up(nothing)), "");
+    assert!(build(always().cleanup(durable)).contains("`CleanUp`"));
+    assert!(build(always().cleanup(missing)).contains("Principal"));
+    assert!(build(Tool::new("t", polite).cleanup(nothing)).contains("`.task(…)`"));
+    assert_eq!(build(always().cleanup(nothing)), "");
 }

@@ -35,7 +35,7 @@ async fn work(cx: Durable, begun: State<Arc<AtomicUsize>>) -> Result<String> {
 fn server(store: &Arc<MemoryStore>, begun: &Arc<AtomicUsize>) -> Server {
     // Neither its lease nor its own polling would give the task to anybody in time.
     let config = TaskConfig::new(Arc::clone(store) as _).engine(|engine| {
-        engine.lease = Duration::from_secs(600);
+        engine.lease_duration = Duration::from_secs(600);
     });
     Server::builder("drains", "1")
         .tasks(config)
@@ -75,12 +75,12 @@ async fn a_transport_that_is_shut_down_drains_and_the_last_one_only() {
     let (one, two) = (serve().await.unwrap(), serve().await.unwrap());
     let mut pipe = Pipe::open(&first);
     let id = start(&mut pipe, "work", json!({})).await;
-    one.shut_down().await;
+    one.shutdown().await;
     let before = begun.load(Ordering::Relaxed);
     while begun.load(Ordering::Relaxed) < before + 2 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    two.shut_down().await;
+    two.shutdown().await;
     let stopped = begun.load(Ordering::Relaxed);
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(begun.load(Ordering::Relaxed), stopped, "nobody has it now");
@@ -117,14 +117,14 @@ struct Replica(&'static str);
 /// Goes on at the second replica only, and knows which ones it has been at.
 async fn moves(cx: Durable, replica: State<Replica>) -> Result<String> {
     let mut been = 0;
-    while cx.recorded::<String>(("at", been))?.is_some() {
+    while cx.get::<String>(("at", been))?.is_some() {
         been += 1;
     }
     cx.step(("at", been), async || Ok(replica.0.to_owned())).await?;
     if replica.0 != "second" {
-        cx.shed().after(Duration::from_millis(20)).await?;
+        cx.yield_to_replica().retry_after(Duration::from_millis(20)).await?;
     }
-    Ok(format!("begun at {}", cx.recorded::<String>(("at", 0))?.unwrap_or_default()))
+    Ok(format!("begun at {}", cx.get::<String>(("at", 0))?.unwrap_or_default()))
 }
 
 #[tokio::test]
@@ -152,7 +152,7 @@ async fn a_task_keeps_the_scopes_that_its_call_came_with() {
     let store = Arc::new(MemoryStore::new());
     let says = async |cx: Durable, replica: State<Replica>| -> Result<String> {
         if replica.0 != "second" {
-            cx.shed().after(Duration::from_millis(20)).await?;
+            cx.yield_to_replica().retry_after(Duration::from_millis(20)).await?;
         }
         Ok(format!("{} may {}", cx.principal(), cx.principal().scopes()))
     };

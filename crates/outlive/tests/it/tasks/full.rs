@@ -6,8 +6,8 @@ use std::{env, fs, process, sync::Arc, time::Duration};
 use outlive::{
     Form,
     server::{
-        Args, ContentBlock, Durable, DurableError, Misuse, Principal, Result, Server, TaskConfig,
-        TaskPolicy, Tool,
+        Args, ContentBlock, Durable, DurableError, JournalError, Principal, Result, Server,
+        TaskConfig, TaskPolicy, Tool,
     },
     tasks::{MemoryStore, SqliteStore, Store},
 };
@@ -46,10 +46,10 @@ async fn thrifty(cx: Durable) -> Result<String> {
         let step = cx.step(("part", number), async || Ok(long(4))).await;
         if let Err(full) = step {
             let is_full = |error: &DurableError| {
-                matches!(error, DurableError::Misuse(Misuse::OverBytes { limit })
+                matches!(error, DurableError::Journal(JournalError::OverBytes { limit })
                     if *limit == "max_store_bytes_per_caller")
             };
-            assert!(full.durable().is_some_and(is_full), "{full}");
+            assert!(full.durable_error().is_some_and(is_full), "{full}");
             let again = cx.step("more", async || -> Result<u32> { panic!("it is not begun") });
             assert!(again.await.is_err(), "what cannot be recorded is not done");
             return Ok(format!("{number} parts"));
@@ -248,7 +248,7 @@ async fn full_disk_refuses_new_tasks_and_the_server_works_again_when_there_is_ro
     let folder = env::temp_dir().join(format!("outlive-full-{}", process::id()));
     fs::create_dir_all(&folder).unwrap();
     let store = Arc::new(SqliteStore::open(folder.join("tasks.db")).unwrap());
-    store.limit_size(1 << 20).await.unwrap();
+    store.set_max_bytes(1 << 20).await.unwrap();
     let server = server(&store, |config| config);
     let mut ada = Pipe::open_as(&server, Principal::named("ada"));
     let call = |kib: usize| json!({"name": "fill", "arguments": {"blob": long(kib)}});
@@ -268,7 +268,7 @@ async fn full_disk_refuses_new_tasks_and_the_server_works_again_when_there_is_ro
     for id in &made {
         assert_ne!(get(&mut ada, id).await["status"], "failed", "what was acknowledged is there");
     }
-    store.limit_size(16 << 20).await.unwrap();
+    store.set_max_bytes(16 << 20).await.unwrap();
     let answer = modern(&mut ada, "tools/call", call(100)).await;
     made.push(result(&answer)["taskId"].as_str().unwrap().to_owned());
     for id in &made {

@@ -42,7 +42,7 @@ pub(super) async fn twice(cx: Durable) -> Result<String> {
 
 pub(super) fn twice_server() -> Server {
     let twice = Tool::new("twice", twice).task(TaskPolicy::Always);
-    builder(TaskConfig::volatile(), &Counts::default()).tool(twice).build().unwrap()
+    builder(TaskConfig::in_memory(), &Counts::default()).tool(twice).build().unwrap()
 }
 
 // T1-10, T1-11, T1-12, T1-14, T1-16, T1-20
@@ -175,9 +175,9 @@ async fn a_task_that_has_failed_says_why() {
 // T1-58, T1-59, T1-61
 #[tokio::test]
 async fn who_waits_for_a_task_that_expires_is_told_so_and_what_is_forgotten_is_unknown() {
-    let config = TaskConfig::volatile().engine(|engine| {
-        engine.sweep = Duration::from_millis(20);
-        engine.poll = Duration::from_millis(20);
+    let config = TaskConfig::in_memory().engine(|engine| {
+        engine.sweep_interval = Duration::from_millis(20);
+        engine.poll_interval = Duration::from_millis(20);
         engine.retention = Duration::from_millis(300);
     });
     let server = builder(config, &Counts::default()).build().unwrap();

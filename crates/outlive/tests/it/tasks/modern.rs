@@ -232,7 +232,7 @@ async fn a_listener_hears_of_its_tasks_and_of_no_others() {
 #[tokio::test(start_paused = true)]
 async fn a_caller_has_so_many_tasks_and_no_more() {
     let counts = Counts::default();
-    let config = TaskConfig::volatile().max_per_caller(2);
+    let config = TaskConfig::in_memory().max_tasks_per_caller(2);
     let mut pipe = Pipe::open(&builder(config, &counts).build().unwrap());
     start(&mut pipe, "stubborn", json!({})).await;
     let second = start(&mut pipe, "stubborn", json!({})).await;
@@ -251,9 +251,9 @@ async fn a_caller_has_so_many_tasks_and_no_more() {
 // T2-39, R-05
 #[tokio::test]
 async fn a_task_expires_after_its_time_and_not_before() {
-    let config = TaskConfig::volatile().ttl(Duration::from_millis(600)).engine(|engine| {
-        engine.sweep = Duration::from_millis(50);
-        engine.poll = Duration::from_millis(50);
+    let config = TaskConfig::in_memory().ttl(Duration::from_millis(600)).engine(|engine| {
+        engine.sweep_interval = Duration::from_millis(50);
+        engine.poll_interval = Duration::from_millis(50);
     });
     let mut pipe = Pipe::open(&builder(config, &Counts::default()).build().unwrap());
     let id = start(&mut pipe, "stubborn", json!({})).await;

@@ -146,7 +146,7 @@ async fn a_task_neither_logs_nor_reports_progress() {
         Tool::new("talk_at_once", talk).task(TaskPolicy::Always),
     ];
     let counts = Counts::default();
-    let mut builder = builder(TaskConfig::volatile(), &counts).logging();
+    let mut builder = builder(TaskConfig::in_memory(), &counts).logging(true);
     for tool in tools {
         builder = builder.tool(tool);
     }

@@ -158,7 +158,7 @@ async fn order(cx: Durable, counts: State<Counts>) -> Result<String> {
 #[tokio::test(start_paused = true)]
 async fn a_round_with_a_step_behind_it_is_used_once() {
     let counts = Counts::default();
-    let config = TaskConfig::volatile();
+    let config = TaskConfig::in_memory();
     let auto = TaskPolicy::Auto { after: Duration::from_secs(5) };
     let server = builder(config, &counts)
         .tool(Tool::new("order", order))
@@ -200,7 +200,7 @@ async fn ask_first(cx: Durable, counts: State<Counts>) -> Result<String> {
 async fn under_a_key_every_round_is_one_of_its_own_and_is_used_once() {
     let counts = Counts::default();
     let auto = TaskPolicy::Auto { after: Duration::from_secs(5) };
-    let server = builder(TaskConfig::volatile(), &counts)
+    let server = builder(TaskConfig::in_memory(), &counts)
         .tool(Tool::new("ask_first", ask_first))
         .tool(Tool::new("ask_first_task", ask_first).task(auto))
         .build()
@@ -249,7 +249,7 @@ async fn pay(cx: Durable, counts: State<Counts>, Args(pay): Args<Pay>) -> Result
         .await;
     match paid {
         Ok(receipt) => Ok(format!("receipt {receipt}")),
-        Err(error) if matches!(error.durable(), Some(DurableError::Ambiguous { .. })) => {
+        Err(error) if matches!(error.durable_error(), Some(DurableError::Ambiguous { .. })) => {
             Ok(format!("{error}"))
         }
         Err(error) => Err(error),
@@ -258,8 +258,8 @@ async fn pay(cx: Durable, counts: State<Counts>, Args(pay): Args<Pay>) -> Result
 
 fn payer(store: &Arc<MemoryStore>, counts: &Counts) -> Server {
     let config = TaskConfig::new(Arc::clone(store) as _).engine(|engine| {
-        engine.lease = Duration::from_millis(400);
-        engine.poll = Duration::from_millis(20);
+        engine.lease_duration = Duration::from_millis(400);
+        engine.poll_interval = Duration::from_millis(20);
     });
     let always = Tool::new("pay_task", pay).uses_step_once().task(TaskPolicy::Always);
     let inline = Tool::new("pay", pay).uses_step_once();
@@ -309,7 +309,7 @@ async fn the_key_of_a_task_that_has_been_forgotten_makes_another() {
     };
     let first = call().await;
     assert_eq!(first, call().await);
-    store.shift(Duration::from_secs(24 * 3600));
+    store.advance_clock(Duration::from_secs(24 * 3600));
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_ne!(first, call().await);
 }
@@ -323,7 +323,7 @@ async fn a_key_whose_handler_panicked_is_told_so_again() {
         tokio::time::sleep(Duration::from_millis(10)).await;
         panic!("on purpose")
     };
-    let config = TaskConfig::volatile();
+    let config = TaskConfig::in_memory();
     let server = builder(config, &counts).tool(Tool::new("bad", bad)).build().unwrap();
     let mut pipe = Pipe::open(&server);
     for _ in 0..2 {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outlive::{
     server::{Durable, Principal, Result, Secret, TaskConfig, TaskPolicy, Tool},
-    tasks::{Entry, Filter, MemoryStore, Operator, Phase, Purged, Store, TaskId},
+    tasks::{JournalEntry, MemoryStore, Operator, Phase, PurgeOutcome, Store, TaskFilter, TaskId},
 };
 use serde_json::json;
 
@@ -31,18 +31,18 @@ async fn a_secret_that_a_task_has_recorded_is_known_as_one() {
     let id = start(&mut pipe, "login", json!({})).await;
     let done = until(&mut pipe, &id, "completed").await;
     assert_eq!(text(&done["result"]), "ada: 7 letters");
-    let operator = Operator::of(Arc::clone(&store) as _);
+    let operator = Operator::new(Arc::clone(&store) as _);
     let shown = operator.show(&TaskId::new(id)).await.unwrap().unwrap();
     let entries = &shown.task.entries;
-    assert!(matches!(entries["token"], Entry::Secret(_)), "{entries:?}");
-    assert!(matches!(entries["user"], Entry::Value(_)), "{entries:?}");
+    assert!(matches!(entries["token"], JournalEntry::Secret(_)), "{entries:?}");
+    assert!(matches!(entries["user"], JournalEntry::Value(_)), "{entries:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_has_happened_is_found_also_where_the_id_is_not_written_down() {
     let store = Arc::new(MemoryStore::new());
     let server = server(&store);
-    let operator = Operator::of(Arc::clone(&store) as _).called("ada");
+    let operator = Operator::new(Arc::clone(&store) as _).named("ada");
     for principal in [Principal::named("bob"), Principal::ANONYMOUS] {
         let mut pipe = Pipe::open_as(&server, principal.clone());
         let id = TaskId::new(start(&mut pipe, "deploy", json!({})).await);
@@ -51,20 +51,20 @@ async fn what_has_happened_is_found_also_where_the_id_is_not_written_down() {
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         let shown = operator.show(&id).await.unwrap().unwrap();
         assert_eq!(shown.task.task.principal, principal.key());
-        assert_eq!(shown.events[0].event.what, "created", "{:?}", shown.events);
-        assert!(shown.task.questions.iter().any(|asked| asked.name == "approve"));
+        assert_eq!(shown.events[0].event.action, "created", "{:?}", shown.events);
+        assert!(shown.task.input_requests.iter().any(|asked| asked.name == "approve"));
 
         let refused = operator.purge(&id, false).await.unwrap();
-        assert!(matches!(refused, Some(Purged::NotEnded(_))), "{refused:?}");
+        assert!(matches!(refused, Some(PurgeOutcome::NotEnded(_))), "{refused:?}");
         let gone = operator.purge(&id, true).await.unwrap();
-        assert!(matches!(gone, Some(Purged::Gone(..))), "{gone:?}");
+        assert!(matches!(gone, Some(PurgeOutcome::Purged(..))), "{gone:?}");
         let unknown = modern(&mut pipe, "tasks/get", json!({"taskId": id.as_str()})).await;
         assert_eq!(error(&unknown)["code"], -32602);
         let events = store.audit(Some(&shown.events[0].event.task), 0, 100).await.unwrap();
-        let purged = events.iter().find(|audit| audit.event.what == "purged").unwrap();
+        let purged = events.iter().find(|audit| audit.event.action == "purged").unwrap();
         assert_eq!(purged.event.principal, "operator:ada");
     }
-    let left = operator.list(&Filter::default(), None, 10).await.unwrap();
+    let left = operator.list(&TaskFilter::default(), None, 10).await.unwrap();
     assert!(left.is_empty(), "{left:?}");
 }
 
@@ -77,8 +77,8 @@ async fn a_list_for_operators_has_tasks_that_nobody_else_can_list() {
         let id = start(&mut pipe, "login", json!({})).await;
         until(&mut pipe, &id, "completed").await;
     }
-    let operator = Operator::of(Arc::clone(&store) as _);
-    let ended = Filter { phase: Some(Phase::Ended), ..Filter::default() };
+    let operator = Operator::new(Arc::clone(&store) as _);
+    let ended = TaskFilter { phase: Some(Phase::Ended), ..TaskFilter::default() };
     let tasks = operator.list(&ended, None, 10).await.unwrap();
     let mut principals: Vec<_> = tasks.iter().map(|task| task.principal.as_str()).collect();
     principals.sort_unstable();

@@ -7,7 +7,7 @@ use std::{
 
 use outlive::{
     http::HttpConfig,
-    server::{Completed, Durable, Result, Server, State, TaskConfig, TaskPolicy, Tool},
+    server::{CompletionOutcome, Durable, Result, Server, State, TaskConfig, TaskPolicy, Tool},
     tasks::MemoryStore,
 };
 use serde_json::{Value, json};
@@ -34,8 +34,8 @@ impl Jobs {
 }
 
 async fn render(cx: Durable, jobs: State<Jobs>) -> Result<String> {
-    cx.status("waiting for the farm");
-    let job = cx.external::<Value>("film").await?;
+    cx.set_status_message("waiting for the farm");
+    let job = cx.external_event::<Value>("film").await?;
     cx.step("submit", async || {
         jobs.0.lock().unwrap().push(job.token().to_owned());
         Ok(())
@@ -76,10 +76,12 @@ async fn what_is_said_from_outside_is_what_the_handler_gets() {
     // The run is parked, and whoever takes the value may be another replica.
     let second = server(&store, &jobs);
     let other = Pipe::open(&second);
-    let say = async |token: &str, value: Value| second.complete(token, value).await.unwrap();
-    assert_eq!(say(&format!("{token}x"), json!(1)).await, Completed::Unknown);
-    assert_eq!(say(&token, json!({"frames": 24})).await, Completed::Taken);
-    assert_eq!(say(&token, json!("again")).await, Completed::TooLate);
+    let say = async |token: &str, value: Value| {
+        second.complete_external_event(token, value).await.unwrap()
+    };
+    assert_eq!(say(&format!("{token}x"), json!(1)).await, CompletionOutcome::Unknown);
+    assert_eq!(say(&token, json!({"frames": 24})).await, CompletionOutcome::Taken);
+    assert_eq!(say(&token, json!("again")).await, CompletionOutcome::TooLate);
     let done = until(&mut pipe, &id, "completed").await;
     assert_eq!(text(&done["result"]), r#"{"frames":24} in true"#);
     drop(other);
@@ -101,7 +103,7 @@ async fn a_call_that_cannot_become_a_task_cannot_wait_for_the_outside() {
 async fn a_job_system_says_it_by_http() {
     let (store, jobs) = (Arc::new(MemoryStore::new()), Jobs::default());
     let server = server(&store, &jobs);
-    let config = HttpConfig::new().external_path("/jobs");
+    let config = HttpConfig::new().external_event_path("/jobs");
     let serving = server.serve_http("127.0.0.1:0", config).await.unwrap();
     let mut pipe = Pipe::open(&server);
     let id = start(&mut pipe, "render", json!({})).await;

@@ -3,9 +3,9 @@
 use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 
 use outlive::{
-    http::{HttpConfig, Serving},
+    http::{HttpConfig, HttpServer},
     server::{Principal, TaskConfig},
-    tasks::{Cancelled, Store, TaskId},
+    tasks::{CancelOutcome, Store, TaskId},
 };
 use serde_json::json;
 
@@ -16,9 +16,9 @@ use crate::support::{
 };
 
 /// A server whose addresses may have two tasks each, and five together.
-async fn serve(stage: &Stage, http: HttpConfig) -> (Serving, Connection) {
+async fn serve(stage: &Stage, http: HttpConfig) -> (HttpServer, Connection) {
     let points = FailPoints::over(Arc::clone(&stage.store) as _);
-    let few = |config: TaskConfig| config.max_per_caller(2).max_anonymous(5);
+    let few = |config: TaskConfig| config.max_tasks_per_caller(2).max_anonymous_tasks(5);
     let server = stage.builder(&points, few).build().unwrap();
     let serving = server.serve_http("127.0.0.1:0", http).await.unwrap();
     let client = Connection::open(serving.address()).await;
@@ -27,7 +27,7 @@ async fn serve(stage: &Stage, http: HttpConfig) -> (Serving, Connection) {
 
 /// Behind a proxy that is trusted.
 fn proxied() -> HttpConfig {
-    HttpConfig::new().trust_proxy(Ipv4Addr::LOCALHOST)
+    HttpConfig::new().trusted_proxy(Ipv4Addr::LOCALHOST)
 }
 
 /// Makes a task for somebody behind the proxy.
@@ -71,7 +71,7 @@ async fn a_task_that_is_over_makes_room_for_another() {
     made(&mut client, "198.51.100.1").await;
     assert_eq!(status(&mut client, "198.51.100.1").await, 429);
     stage.gate.open(1);
-    while stage.store.census().await.unwrap().ended == 0 {
+    while stage.store.stats().await.unwrap().ended == 0 {
         tokio::task::yield_now().await;
     }
     made(&mut client, "198.51.100.1").await;
@@ -83,12 +83,12 @@ async fn what_has_ended_elsewhere_is_looked_for() {
     let stage = Stage::new();
     let (_serving, mut client) = serve(&stage, proxied()).await;
     let ids = [made(&mut client, "198.51.100.1").await, made(&mut client, "198.51.100.1").await];
-    assert_eq!(stage.store.census().await.unwrap().ended, 0);
+    assert_eq!(stage.store.stats().await.unwrap().ended, 0);
     // As another replica does it.
     for id in ids {
         let (anyone, id) = (Principal::ANONYMOUS, TaskId::new(id));
         let cancelled = stage.store.cancel(anyone.key(), &id, true, Duration::from_secs(3600));
-        assert_eq!(cancelled.await, Ok(Some(Cancelled::Ended)));
+        assert_eq!(cancelled.await, Ok(Some(CancelOutcome::Cancelled)));
     }
     made(&mut client, "198.51.100.1").await;
 }

@@ -27,7 +27,7 @@ async fn job(cx: Durable, jobs: State<Jobs>) -> Result<&'static str> {
 fn world() -> (Server, Jobs) {
     let jobs = Jobs(Capacity::new("tools.job.concurrency", 1), Arc::default());
     let server = Server::builder("jobs", "1")
-        .tasks(TaskConfig::volatile())
+        .tasks(TaskConfig::in_memory())
         .state(jobs.clone())
         .tool(Tool::new("plain", job))
         .tool(Tool::new("job", job).task(TaskPolicy::Auto { after: Duration::from_secs(60) }))

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use outlive::{
-    server::{CleanUp, Durable, Result, Server, State, TaskConfig, TaskPolicy, Tool},
-    tasks::{Census, Store},
+    server::{Cleanup, Durable, Result, Server, State, TaskConfig, TaskPolicy, Tool},
+    tasks::{Store, StoreStats},
 };
 use serde_json::json;
 
@@ -27,7 +27,7 @@ async fn order(cx: Durable, gate: State<Gate>) -> Result<String> {
     Ok(format!("{reserved} packed"))
 }
 
-async fn clean_up(_: CleanUp) -> Result<()> {
+async fn clean_up(_: Cleanup) -> Result<()> {
     Ok(())
 }
 
@@ -38,7 +38,7 @@ fn server(stage: &Stage) -> Server {
     Server::builder("orders", "1")
         .tasks(TaskConfig::new(stage.store.clone()))
         .state(stage.gate.clone())
-        .tool(Tool::new("cleans", order).task(LATE).clean_up(clean_up))
+        .tool(Tool::new("cleans", order).task(LATE).cleanup(clean_up))
         .tool(Tool::new("once", order).task(LATE).uses_step_once())
         .tool(Tool::new("asks", order).task(LATE).promote_at_first_step(true))
         .tool(Tool::new("plain", order).task(LATE))
@@ -80,5 +80,5 @@ async fn call_without_such_a_tool_or_client_is_answered_when_it_is_done() {
         let done = result(&pipe.modern_with(capabilities, "tools/call", call).await);
         assert_eq!(text(&done), "7 packed", "{tool}");
     }
-    assert_eq!(stage.store.census().await.unwrap(), Census::default(), "none became a task");
+    assert_eq!(stage.store.stats().await.unwrap(), StoreStats::default(), "none became a task");
 }

@@ -14,7 +14,7 @@ use outlive::{
         ContentBlock, Durable, Principal, Result, SealKeys, Server, ServerBuilder, State,
         TaskConfig, TaskPolicy, Tool,
     },
-    tasks::{MemoryStore, Store, View},
+    tasks::{MemoryStore, Store, TaskRecord},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -99,10 +99,10 @@ impl<S: Store> Stage<S> {
     ) -> ServerBuilder {
         let config = TaskConfig::new(Arc::clone(points) as _).ttl(TTL).max_ttl(MAX_TTL);
         let config = change(config.engine(|engine| {
-            engine.lease = LEASE;
-            engine.poll = Duration::from_millis(500);
+            engine.lease_duration = LEASE;
+            engine.poll_interval = Duration::from_millis(500);
             engine.park_after = Duration::from_millis(50);
-            engine.sweep = Duration::ZERO;
+            engine.sweep_interval = Duration::ZERO;
         }));
         let always = |tool: Tool| tool.task(TaskPolicy::Always);
         builder(config, &self.counts)
@@ -123,7 +123,7 @@ impl<S: Store> Stage<S> {
     /// Makes a task that nobody has taken yet.
     pub(super) async fn queue(&self, tool: &str) -> String {
         let points = FailPoints::over(Arc::clone(&self.store) as _);
-        let idle = |config: TaskConfig| config.engine(|engine| engine.running = 0);
+        let idle = |config: TaskConfig| config.engine(|engine| engine.max_running = 0);
         let server = self.builder(&points, idle).build().unwrap();
         start(&mut Pipe::open(&server), tool, json!({})).await
     }
@@ -142,7 +142,7 @@ impl<S: Store> Stage<S> {
     }
 
     /// All tasks of who uses the pipes.
-    pub(super) async fn tasks(&self) -> Vec<View> {
+    pub(super) async fn tasks(&self) -> Vec<TaskRecord> {
         self.store.list(Principal::LOCAL.key(), None, 100).await.unwrap()
     }
 }
@@ -207,7 +207,7 @@ async fn emits(cx: Durable, gate: State<Gate>) -> Result<String> {
 pub(super) async fn order(cx: Durable, effects: State<Effects>) -> Result<String> {
     let act = async |key: &str| {
         cx.step(key, async || {
-            effects.add(cx.step_key(key));
+            effects.add(cx.idempotency_key(key));
             Ok(())
         })
         .await
@@ -228,7 +228,7 @@ pub(super) async fn slow_order(
 ) -> Result<String> {
     let act = async |key: &str| {
         cx.step(key, async || {
-            effects.add(cx.step_key(key));
+            effects.add(cx.idempotency_key(key));
             Ok(())
         })
         .await
@@ -243,7 +243,7 @@ pub(super) async fn slow_order(
 /// Does something that must not be done twice.
 async fn pay(cx: Durable, effects: State<Effects>) -> Result<String> {
     let paid = cx.step_once("pay", async || {
-        effects.add(cx.step_key("pay"));
+        effects.add(cx.idempotency_key("pay"));
         Ok(7)
     });
     match paid.await {
@@ -276,7 +276,7 @@ impl Process {
     /// It is lost; who it leaves behind learns of it by its leases.
     pub(super) fn kill(self, store: &MemoryStore) {
         drop(self);
-        store.shift(LEASE * 2);
+        store.advance_clock(LEASE * 2);
     }
 }
 

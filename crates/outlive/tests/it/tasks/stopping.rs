@@ -11,7 +11,7 @@ use std::{
 
 use outlive::{
     Form,
-    server::{CleanUp, Cx, Durable, Error, Result, Server, State, TaskConfig, TaskPolicy, Tool},
+    server::{Cleanup, Cx, Durable, Error, Result, Server, State, TaskConfig, TaskPolicy, Tool},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -45,7 +45,7 @@ async fn asks(cx: Durable) -> Result<String> {
 }
 
 async fn waits_outside(cx: Durable) -> Result<String> {
-    cx.external::<String>("elsewhere").await?.await
+    cx.external_event::<String>("elsewhere").await?.await
 }
 
 async fn steps(cx: Durable, done: State<Done>) -> Result<String> {
@@ -61,7 +61,7 @@ async fn steps(cx: Durable, done: State<Done>) -> Result<String> {
 }
 
 async fn tries_again(cx: Durable, done: State<Done>) -> Result<String> {
-    let retry = outlive::server::Retry::times(1_000);
+    let retry = outlive::server::Retry::attempts(1_000);
     let fails = async || {
         done.steps.fetch_add(1, Ordering::SeqCst);
         Err(Error::new("not yet"))
@@ -89,19 +89,19 @@ async fn polite(cx: Cx) -> Result<String> {
     Err(Error::new("stopped in the middle of it"))
 }
 
-async fn clean_up(_: CleanUp, done: State<Done>) -> Result<()> {
+async fn clean_up(_: Cleanup, done: State<Done>) -> Result<()> {
     done.cleaned.fetch_add(1, Ordering::SeqCst);
     Ok(())
 }
 
 fn server(done: &Done) -> Server {
     let always = |tool: Tool| tool.task(TaskPolicy::Always);
-    super::world::builder(TaskConfig::volatile(), &Counts::default())
+    super::world::builder(TaskConfig::in_memory(), &Counts::default())
         .state(done.clone())
-        .tool(always(Tool::new("naps", naps).clean_up(clean_up)))
+        .tool(always(Tool::new("naps", naps).cleanup(clean_up)))
         .tool(always(Tool::new("asks", asks)))
         .tool(always(Tool::new("waits_outside", waits_outside)))
-        .tool(always(Tool::new("steps", steps).clean_up(clean_up)))
+        .tool(always(Tool::new("steps", steps).cleanup(clean_up)))
         .tool(always(Tool::new("tries_again", tries_again)))
         .tool(always(Tool::new("shields", shields)))
         .tool(always(Tool::new("stops", polite)))

@@ -17,8 +17,8 @@ use crate::support::pipe::{Pipe, text};
 
 fn config(store: &Arc<MemoryStore>) -> TaskConfig {
     TaskConfig::new(Arc::clone(store) as _).engine(|engine| {
-        engine.lease = Duration::from_millis(400);
-        engine.poll = Duration::from_millis(20);
+        engine.lease_duration = Duration::from_millis(400);
+        engine.poll_interval = Duration::from_millis(20);
         engine.park_after = Duration::from_millis(50);
     })
 }
@@ -104,14 +104,14 @@ fn a_tool_that_does_not_say_so_is_not_run_again() {
 #[tokio::test(start_paused = true)]
 async fn whoever_comes_to_a_long_queue_begins_all_of_it() {
     let (store, counts) = (Arc::new(MemoryStore::new()), Counts::default());
-    let idle = TaskConfig::new(Arc::clone(&store) as _).engine(|engine| engine.running = 0);
+    let idle = TaskConfig::new(Arc::clone(&store) as _).engine(|engine| engine.max_running = 0);
     let mut pipe = Pipe::open(&builder(idle, &counts).build().unwrap());
     for _ in 0..100 {
         start(&mut pipe, "deploy", json!({})).await;
     }
     let begun = tokio::time::Instant::now();
     let all = TaskConfig::new(Arc::clone(&store) as _)
-        .engine(|engine| engine.max_running_per_caller = Some(engine.running));
+        .engine(|engine| engine.max_running_per_caller = Some(engine.max_running));
     let worker = builder(all, &counts).build().unwrap();
     let _worker = Pipe::open(&worker);
     while counts.runs.load(Ordering::Relaxed) < 100 {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use outlive::{
     http::HttpConfig,
     server::{Principal, RateLimit, Server, TaskConfig},
-    tasks::{Audit, MemoryStore, Store},
+    tasks::{AuditRecord, MemoryStore, Store},
 };
 use serde_json::json;
 
@@ -21,14 +21,14 @@ fn server(store: &Arc<MemoryStore>) -> Server {
     builder(config, &Counts::default()).build().unwrap()
 }
 
-async fn events(store: &MemoryStore, task: &str) -> Vec<Audit> {
+async fn events(store: &MemoryStore, task: &str) -> Vec<AuditRecord> {
     // They are gathered before they are written.
     tokio::time::sleep(Duration::from_millis(300)).await;
     store.audit(Some(task), 0, 100).await.unwrap()
 }
 
-fn words(events: &[Audit]) -> Vec<&str> {
-    events.iter().map(|audit| audit.event.what.as_str()).collect()
+fn words(events: &[AuditRecord]) -> Vec<&str> {
+    events.iter().map(|audit| audit.event.action.as_str()).collect()
 }
 
 //
@@ -66,7 +66,7 @@ async fn the_id_of_an_anonymous_task_is_hashed() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     let all = store.audit(None, 0, 100).await.unwrap();
     assert_eq!(words(&all), ["created", "begun", "cancel-requested", "cancelled"]);
-    let named = |audit: &Audit| audit.event.task.clone();
+    let named = |audit: &AuditRecord| audit.event.task.clone();
     assert!(all.iter().map(named).all(|task| task.starts_with("sha256:") && !task.contains(&id)));
     assert!(events(&store, &id).await.is_empty());
 }

@@ -11,8 +11,8 @@ use std::{
 use outlive::{
     Form,
     server::{
-        Args, CallToolResult, Cx, Durable, Error, Next, Questions, Reply, Result, Round, Server,
-        ServerBuilder, State, TaskConfig, TaskPolicy, Tool,
+        Args, CallToolResult, Cx, Durable, ElicitOutcome, Error, InputRequestSet, Result, Round,
+        RoundOutcome, Server, ServerBuilder, State, TaskConfig, TaskPolicy, Tool,
     },
 };
 use schemars::JsonSchema;
@@ -91,22 +91,22 @@ async fn wizard(cx: Durable, counts: State<Counts>) -> Result<String> {
 }
 
 /// Asks by itself, and keeps count of it.
-async fn explicit(round: Round<u32>) -> Result<Next<String>> {
+async fn explicit(round: Round<u32>) -> Result<RoundOutcome<String>> {
     let asked = round.state().copied().unwrap_or_default();
     match round.form::<Approval>("sure")? {
-        Some(Reply::Accepted(approval)) if approval.yes => {
-            Ok(Next::Done(format!("sure after {asked} questions")))
+        Some(ElicitOutcome::Accepted(approval)) if approval.yes => {
+            Ok(RoundOutcome::Done(format!("sure after {asked} questions")))
         }
         _ => {
-            let questions = Questions::new().form::<Approval>("sure", "Are you sure?")?;
-            Ok(Next::Ask(questions.state(&(asked + 1))?))
+            let questions = InputRequestSet::new().form::<Approval>("sure", "Are you sure?")?;
+            Ok(RoundOutcome::Ask(questions.state(&(asked + 1))?))
         }
     }
 }
 
 /// Tells the key that it would give a foreign system.
 async fn keyed(cx: Durable) -> Result<String> {
-    let before = cx.step_key("pay");
+    let before = cx.idempotency_key("pay");
     let approval: Approval = cx.elicit("sure", before.clone()).await?;
     Ok(format!("{before} {}", approval.yes))
 }
@@ -130,7 +130,7 @@ pub(super) fn builder(config: TaskConfig, counts: &Counts) -> ServerBuilder {
 }
 
 pub(super) fn server(counts: &Counts) -> Server {
-    builder(TaskConfig::volatile(), counts).build().unwrap()
+    builder(TaskConfig::in_memory(), counts).build().unwrap()
 }
 
 /// The capabilities of a modern client that holds tasks and asks its user.

@@ -23,7 +23,7 @@ pub(super) use task::{read_nested, read_task};
 use super::{legacy, modern};
 
 /// One revision, from the client's side.
-pub trait ClientEra: fmt::Debug + Send + Sync {
+pub trait ClientCodec: fmt::Debug + Send + Sync {
     /// The revision, as a value to show; never to compare.
     fn version(&self) -> Version;
 
@@ -64,7 +64,7 @@ pub trait ClientEra: fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// In a few words, which rule the result breaks.
-    fn read(&self, asked: &Asked, result: &str) -> Result<Reply, String>;
+    fn read(&self, asked: &ResultContext, result: &str) -> Result<ResultKind, String>;
 
     /// Reads the state of a task: what `tasks/get` answers.
     ///
@@ -96,9 +96,9 @@ pub enum TaskDialect {
     /// None.
     None,
     /// A client asks for one, and fetches its result.
-    Asked,
+    Requested,
     /// A server gives one to whoever said that it can hold it.
-    Given,
+    Offered,
 }
 
 /// A request that is about to be sent.
@@ -124,7 +124,7 @@ pub struct Outgoing<'a> {
 /// What a result is the answer to.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "made by the client, read by the eras, both ours")]
-pub struct Asked {
+pub struct ResultContext {
     /// The method, if a revision has it.
     pub method: Option<Method>,
     /// Whether a task was acceptable.
@@ -134,7 +134,7 @@ pub struct Asked {
 /// What a result means.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_enums, reason = "every reader must know them all")]
-pub enum Reply {
+pub enum ResultKind {
     /// It is the result.
     Complete,
     /// The server wants answers first.
@@ -144,28 +144,30 @@ pub enum Reply {
 }
 
 /// The newest revision without a handshake.
-pub fn newest_modern() -> &'static dyn ClientEra {
+pub fn newest_modern() -> &'static dyn ClientCodec {
     &modern::MODERN
 }
 
 /// The newest revision with a handshake.
-pub fn newest_legacy() -> &'static dyn ClientEra {
+pub fn newest_legacy() -> &'static dyn ClientCodec {
     legacy::newest()
 }
 
 /// The rules of a revision.
-pub fn client_era(version: &str) -> Option<&'static dyn ClientEra> {
+pub fn client_era(version: &str) -> Option<&'static dyn ClientCodec> {
     match legacy::revision(version) {
         Some(legacy) => Some(legacy),
         None => {
-            let modern: &dyn ClientEra = &modern::MODERN;
+            let modern: &dyn ClientCodec = &modern::MODERN;
             (modern.version().as_str() == version).then_some(&modern::MODERN)
         }
     }
 }
 
 /// The best of the revisions that a server says it speaks.
-pub fn choose<'a>(supported: impl IntoIterator<Item = &'a str>) -> Option<&'static dyn ClientEra> {
+pub fn choose<'a>(
+    supported: impl IntoIterator<Item = &'a str>,
+) -> Option<&'static dyn ClientCodec> {
     supported.into_iter().filter_map(client_era).max_by_key(|era| era.version())
 }
 

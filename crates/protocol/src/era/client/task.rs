@@ -139,7 +139,7 @@ fn snapshot(written: Written) -> Result<TaskSnapshot, String> {
         "completed" => TaskStatus::Completed,
         "failed" => TaskStatus::Failed,
         "cancelled" => TaskStatus::Cancelled,
-        other => return Err(format!("a task cannot be `{}`", crate::fault::short(other))),
+        other => return Err(format!("a task cannot be `{}`", crate::error::short(other))),
     };
     let error = written.error.map(|error| ErrorObject {
         code: error.code.unwrap_or(outlive_wire::code::INTERNAL),

@@ -8,11 +8,13 @@ use serde_json::{Map, Value, json, value::RawValue};
 use super::{Legacy, headers, methods, task};
 use crate::era::{
     Era,
-    client::{Asked, ClientEra, Declared, Outgoing, Reply, TaskDialect, read_nested},
+    client::{
+        ClientCodec, Declared, Outgoing, ResultContext, ResultKind, TaskDialect, read_nested,
+    },
     error::put,
 };
 
-impl ClientEra for Legacy {
+impl ClientCodec for Legacy {
     fn version(&self) -> Version {
         Era::version(self)
     }
@@ -39,7 +41,7 @@ impl ClientEra for Legacy {
 
     fn tasks(&self) -> TaskDialect {
         match self.since(Version::V2025_11_25) {
-            true => TaskDialect::Asked,
+            true => TaskDialect::Requested,
             false => TaskDialect::None,
         }
     }
@@ -65,15 +67,15 @@ impl ClientEra for Legacy {
         }
     }
 
-    fn read(&self, asked: &Asked, result: &str) -> Result<Reply, String> {
+    fn read(&self, asked: &ResultContext, result: &str) -> Result<ResultKind, String> {
         if asked.holds_tasks
             && asked.method == Some(Method::ToolsCall)
             && let Some(task) = read_nested(result)?
         {
-            return Ok(Reply::Task(Box::new(task)));
+            return Ok(ResultKind::Task(Box::new(task)));
         }
         match result.starts_with('{') {
-            true => Ok(Reply::Complete),
+            true => Ok(ResultKind::Complete),
             false => Err("a result must be an object".to_owned()),
         }
     }

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::Legacy;
 use crate::{
-    Arrival, Call, Fault, Holding, Port, ResponseModes, Session,
+    Call, ClientTaskSupport, MessageContext, Outbox, ProtocolError, ResponseModes, Session,
     call::{ParamSpans, Span},
     era::{Era, Request},
 };
@@ -19,15 +19,15 @@ impl Legacy {
     pub(crate) fn decode(
         &'static self,
         request: &Request<'_>,
-        arrival: Arrival<'_>,
+        arrival: MessageContext<'_>,
         session: Arc<Session>,
         custom: impl FnOnce(&str) -> bool,
-    ) -> Result<Arc<Call>, Fault> {
+    ) -> Result<Arc<Call>, ProtocolError> {
         let method = Method::parse(&request.method);
         let custom_method = match method {
             Some(method) if self.has(method) => None,
             _ if custom(&request.method) => Some(Box::from(&*request.method)),
-            _ => return Err(Fault::UnknownMethod { name: (*request.method).to_owned() }),
+            _ => return Err(ProtocolError::MethodNotFound { name: (*request.method).to_owned() }),
         };
         let message = request.message;
         Ok(Arc::new(Call {
@@ -47,7 +47,7 @@ impl Legacy {
             peer: arrival.peer,
             http: arrival.http,
             params: request.params_span(),
-            port: Port::default(),
+            port: Outbox::default(),
             attachment: OnceLock::new(),
             watch: OnceLock::new(),
             message: message.clone(),
@@ -56,15 +56,15 @@ impl Legacy {
 }
 
 /// Whether the client wants a task, and for how long.
-pub(super) fn holding(call: &Call) -> Result<Holding, Fault> {
+pub(super) fn holding(call: &Call) -> Result<ClientTaskSupport, ProtocolError> {
     #[derive(Deserialize)]
     struct Wish {
         ttl: Option<u64>,
     }
-    let Some(task) = call.task() else { return Ok(Holding::Silent) };
+    let Some(task) = call.task() else { return Ok(ClientTaskSupport::NotRequested) };
     match serde_json::from_str::<Wish>(task) {
-        Ok(Wish { ttl }) if task.starts_with('{') => Ok(Holding::Wants { ttl }),
-        _ => Err(Fault::invalid_params(
+        Ok(Wish { ttl }) if task.starts_with('{') => Ok(ClientTaskSupport::Requests { ttl }),
+        _ => Err(ProtocolError::invalid_params(
             "`params.task` must be an object, and its `ttl` a whole number of milliseconds",
         )),
     }
@@ -72,7 +72,7 @@ pub(super) fn holding(call: &Call) -> Result<Holding, Fault> {
 
 /// In which ways the client wants to be answered. Names that we do not know are no reason to refuse
 /// those that we do.
-pub(super) fn response_modes(call: &Call) -> Result<Option<ResponseModes>, Fault> {
+pub(super) fn response_modes(call: &Call) -> Result<Option<ResponseModes>, ProtocolError> {
     #[derive(Deserialize)]
     struct Wish<'a> {
         #[serde(borrow, default, rename = "responseModes", deserialize_with = "present")]
@@ -81,7 +81,7 @@ pub(super) fn response_modes(call: &Call) -> Result<Option<ResponseModes>, Fault
     let wish = call.task().and_then(|task| serde_json::from_str::<Wish<'_>>(task).ok());
     let Some(modes) = wish.and_then(|wish| wish.modes) else { return Ok(None) };
     let modes: Vec<String> = serde_json::from_str(modes.get()).map_err(|_| {
-        Fault::invalid_params("`params.task.responseModes` must be an array of strings")
+        ProtocolError::invalid_params("`params.task.responseModes` must be an array of strings")
     })?;
     let has = |name: &str| modes.iter().any(|mode| mode == name);
     Ok(Some(ResponseModes {
@@ -92,7 +92,7 @@ pub(super) fn response_modes(call: &Call) -> Result<Option<ResponseModes>, Fault
 }
 
 /// After which block the client wants the rest. Blocks are numbered from 1.
-pub(super) fn last_seq_nr(call: &Call) -> Result<Option<u64>, Fault> {
+pub(super) fn last_seq_nr(call: &Call) -> Result<Option<u64>, ProtocolError> {
     #[derive(Deserialize)]
     struct Params<'a> {
         #[serde(borrow, default, rename = "lastSeqNr", deserialize_with = "present")]
@@ -102,11 +102,13 @@ pub(super) fn last_seq_nr(call: &Call) -> Result<Option<u64>, Fault> {
         return Ok(None);
     }
     let params: Params<'_> = serde_json::from_str(call.params())
-        .map_err(|error| Fault::invalid_params(format!("`params`: {error}")))?;
+        .map_err(|error| ProtocolError::invalid_params(format!("`params`: {error}")))?;
     let Some(last) = params.last else { return Ok(None) };
     match whole_number(last.get()) {
         Some(last @ 1..) => Ok(Some(last)),
-        _ => Err(Fault::invalid_params("`params.lastSeqNr` must be a whole number from 1 on")),
+        _ => Err(ProtocolError::invalid_params(
+            "`params.lastSeqNr` must be a whole number from 1 on",
+        )),
     }
 }
 

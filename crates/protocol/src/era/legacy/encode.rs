@@ -4,11 +4,12 @@
 use outlive_wire::{Meta, Method, ServerCapabilities, Version, code};
 use serde::Serialize;
 
-use super::{Legacy, partial, question, shape, task};
+use super::{Legacy, input, partial, shape, task};
 use crate::{
-    Answer, Call, Change, Fault, Identity, Message, Notify, Outcome, Page, Profile,
+    Call, Change, Message, MethodResult, Notify, Outcome, Page, Profile, ProtocolError,
+    ServerDescription,
     era::{
-        Era, Frame, Numbering,
+        Era, EventIdMode, Frame,
         error::{self, put},
         notify, tool_result,
     },
@@ -45,24 +46,24 @@ pub(super) fn message(
         }
         // Where a call waits for its answers, it is never sent away for them.
         Message::Last(Ok(Outcome::InputRequired(_))) => {
-            let fault = Fault::internal("a legacy call ended with questions");
+            let fault = ProtocolError::internal("a legacy call ended with questions");
             Frame::End { status: refuse(Some(call.id()), &fault, out) }
         }
         Message::Last(Err(fault)) => Frame::End { status: refuse(Some(call.id()), &fault, out) },
     }
 }
 
-pub(super) fn refuse(id: Option<&str>, fault: &Fault, out: &mut Vec<u8>) -> u16 {
+pub(super) fn refuse(id: Option<&str>, fault: &ProtocolError, out: &mut Vec<u8>) -> u16 {
     let (code, data) = error::common(fault);
     let code = match fault {
-        Fault::UnknownResource { .. } => code::RESOURCE_NOT_FOUND,
+        ProtocolError::UnknownResource { .. } => code::RESOURCE_NOT_FOUND,
         _ => code,
     };
     error::write(id, code, fault, data, out);
     match fault {
-        Fault::Parse(_) | Fault::InvalidRequest(_) => 400,
-        Fault::MissingScopes { .. } => 403,
-        Fault::UnknownSession => 404,
+        ProtocolError::Parse(_) | ProtocolError::InvalidRequest(_) => 400,
+        ProtocolError::MissingScopes { .. } => 403,
+        ProtocolError::UnknownSession => 404,
         _ => 200,
     }
 }
@@ -90,7 +91,7 @@ fn tell(era: &Legacy, call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
             _ => return Frame::Silent,
         },
         // Clients from before expect the answer before the end, and may read an empty event as JSON.
-        Notify::Detach { retry } if era.numbering() == Numbering::Primed => {
+        Notify::Detach { retry } if era.numbering() == EventIdMode::Primed => {
             return Frame::Detach { retry };
         }
         Notify::Detach { .. } => return Frame::Silent,
@@ -101,11 +102,11 @@ fn tell(era: &Legacy, call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
             let method = Method::TasksStatus.as_str();
             notify::notification(method, &task::Task::of(&view), out);
         }
-        Notify::AskTask { id, method, task } => question::task_request(id, method, &task, out),
-        Notify::Ask { id, request } => question::request(era, call, id, *request, out),
-        Notify::Withdraw { id, reason } => question::withdraw(id, reason, out),
+        Notify::AskTask { id, method, task } => input::task_request(id, method, &task, out),
+        Notify::Ask { id, request } => input::request(era, call, id, *request, out),
+        Notify::Withdraw { id, reason } => input::withdraw(id, reason, out),
         Notify::UrlDone { elicitation_id } => {
-            if !question::url_done(era, elicitation_id, out) {
+            if !input::url_done(era, elicitation_id, out) {
                 return Frame::Silent;
             }
         }
@@ -116,39 +117,43 @@ fn tell(era: &Legacy, call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
     Frame::Message
 }
 
-fn result(era: &Legacy, answer: Answer, out: &mut Vec<u8>) {
+fn result(era: &Legacy, answer: MethodResult, out: &mut Vec<u8>) {
     match answer {
-        Answer::Tool(result) => {
+        MethodResult::Tool(result) => {
             out.push(b'{');
             tool_result::members(&shape::tool_result(era, result), out);
             out.push(b'}');
         }
-        Answer::Empty | Answer::ListenEnded => out.extend_from_slice(b"{}"),
-        Answer::Identity(identity) => put(&initialized(era, *identity), out),
-        Answer::Tools(page) => list("tools", &shaped(page, |tool| shape::tool(era, tool)), out),
-        Answer::Resources(page) => {
+        MethodResult::Empty | MethodResult::ListenEnded => out.extend_from_slice(b"{}"),
+        MethodResult::Identity(identity) => put(&initialized(era, *identity), out),
+        MethodResult::Tools(page) => {
+            list("tools", &shaped(page, |tool| shape::tool(era, tool)), out)
+        }
+        MethodResult::Resources(page) => {
             list("resources", &shaped(page, |resource| shape::resource(era, resource)), out)
         }
-        Answer::ResourceTemplates(page) => {
+        MethodResult::ResourceTemplates(page) => {
             list(
                 "resourceTemplates",
                 &shaped(page, |template| shape::template(era, template)),
                 out,
             );
         }
-        Answer::Prompts(page) => {
+        MethodResult::Prompts(page) => {
             list("prompts", &shaped(page, |prompt| shape::prompt(era, prompt)), out)
         }
-        Answer::Resource(mut result, _) => {
+        MethodResult::Resource(mut result, _) => {
             result.contents.iter_mut().for_each(|contents| shape::contents(era, contents));
             put(&result, out);
         }
-        Answer::Prompt(result) => put(&shape::prompt_result(era, result), out),
-        Answer::Completion(result) => put(&result, out),
+        MethodResult::Prompt(result) => put(&shape::prompt_result(era, result), out),
+        MethodResult::Completion(result) => put(&result, out),
         // What tasks emit is sent to those who made them, here.
-        Answer::Task(view) | Answer::TaskEmitted(view, _) => put(&task::Task::of(&view), out),
-        Answer::Rest(rest) => partial::rest(era, *rest, out),
-        Answer::Tasks(views, next) => {
+        MethodResult::Task(view) | MethodResult::TaskEmitted(view, _) => {
+            put(&task::Task::of(&view), out)
+        }
+        MethodResult::Rest(rest) => partial::rest(era, *rest, out),
+        MethodResult::Tasks(views, next) => {
             let tasks: Vec<task::Task<'_>> = views.iter().map(task::Task::of).collect();
             out.extend_from_slice(br#"{"tasks":"#);
             put(&tasks, out);
@@ -158,13 +163,13 @@ fn result(era: &Legacy, answer: Answer, out: &mut Vec<u8>) {
             }
             out.push(b'}');
         }
-        Answer::TaskResult(result, id) => {
+        MethodResult::TaskResult(result, id) => {
             let mut result = shape::tool_result(era, *result);
             let meta = result.meta.get_or_insert_default();
             meta.insert(Meta::RELATED_TASK.to_owned(), task::related(&id));
             put(&result, out);
         }
-        Answer::Raw(raw) => out.extend_from_slice(raw.get().as_bytes()),
+        MethodResult::Raw(raw) => out.extend_from_slice(raw.get().as_bytes()),
     }
 }
 
@@ -198,7 +203,7 @@ struct Initialized {
     instructions: Option<String>,
 }
 
-fn initialized(era: &Legacy, mut identity: Identity) -> Initialized {
+fn initialized(era: &Legacy, mut identity: ServerDescription) -> Initialized {
     if let (Some(offers), true) = (identity.tasks, era.since(Version::V2025_11_25)) {
         identity.capabilities.tasks = Some(task::capability(offers));
     }

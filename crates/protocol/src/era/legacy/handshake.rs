@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{Legacy, newest, revision};
-use crate::{Bus, Fault, Lists, Principal, Profile, Session, Wants, era::Request};
+use crate::{
+    ChangeBus, ChangeFilter, Lists, Principal, Profile, ProtocolError, Session, era::Request,
+};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -26,7 +28,7 @@ pub(crate) fn open_session(
     request: &Request<'_>,
     principal: Principal,
     profile: &Profile,
-) -> Result<(&'static Legacy, Arc<Session>), Fault> {
+) -> Result<(&'static Legacy, Arc<Session>), ProtocolError> {
     let hello = read(request)?;
     let era = revision(&hello.protocol_version).unwrap_or_else(newest);
     let (info, capabilities) = kept(&hello, profile.limits.max_handshake_bytes)?;
@@ -39,7 +41,7 @@ pub(crate) fn open_session(
 /// together. Where they are more, of `clientInfo` only the names and the version are remembered: icons
 /// may be as large as a client likes, and the server has no use for them. What is still too large is
 /// refused.
-fn kept(hello: &Hello<'_>, limit: usize) -> Result<(Option<Box<str>>, Box<str>), Fault> {
+fn kept(hello: &Hello<'_>, limit: usize) -> Result<(Option<Box<str>>, Box<str>), ProtocolError> {
     let object = |raw: Option<&RawValue>| {
         raw.map(RawValue::get).filter(|text| text.starts_with('{')).map(Box::from)
     };
@@ -50,7 +52,7 @@ fn kept(hello: &Hello<'_>, limit: usize) -> Result<(Option<Box<str>>, Box<str>),
         info = info.and_then(|info| serde_json::from_str::<Names<'_>>(&info).ok()?.to_json());
     }
     match size(&info) {
-        size if size > limit => Err(Fault::invalid_params(format!(
+        size if size > limit => Err(ProtocolError::invalid_params(format!(
             "`clientInfo` and `capabilities` of initialize have {size} bytes, more than `max_handshake_bytes`, which is {limit}"
         ))),
         _ => Ok((info, capabilities)),
@@ -87,7 +89,7 @@ pub(crate) struct Reopened<'a> {
 pub(crate) fn reopen_session(
     known: Reopened<'_>,
     principal: Principal,
-    bus: &Bus,
+    bus: &ChangeBus,
 ) -> Option<Session> {
     let era = revision(known.version)?;
     let feed = bus.subscribe(wants(known.resources));
@@ -98,8 +100,8 @@ pub(crate) fn reopen_session(
 }
 
 /// A session hears of all lists, and of the resources that it has subscribed to.
-fn wants(resources: BTreeSet<Arc<str>>) -> Wants {
-    Wants { lists: Lists { tools: true, prompts: true, resources: true }, resources }
+fn wants(resources: BTreeSet<Arc<str>>) -> ChangeFilter {
+    ChangeFilter { lists: Lists { tools: true, prompts: true, resources: true }, resources }
 }
 
 /// The revision that a handshake asks for, for the message that refuses it.
@@ -107,9 +109,9 @@ pub(in crate::era) fn requested_version(request: &Request<'_>) -> Option<String>
     read(request).ok().map(|hello| hello.protocol_version.0.into_owned())
 }
 
-fn read<'a>(request: &Request<'a>) -> Result<Hello<'a>, Fault> {
+fn read<'a>(request: &Request<'a>) -> Result<Hello<'a>, ProtocolError> {
     serde_json::from_str(request.params())
-        .map_err(|error| Fault::invalid_params(format!("`params` of initialize: {error}")))
+        .map_err(|error| ProtocolError::invalid_params(format!("`params` of initialize: {error}")))
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@ mod client;
 mod decode;
 mod encode;
 mod handshake;
+mod input;
 mod methods;
 mod partial;
-mod question;
 mod shape;
 mod task;
 
@@ -19,8 +19,10 @@ use outlive_wire::{ErrorObject, InputRequest, Method, RawJson, Version, code};
 pub(super) use handshake::requested_version;
 pub(crate) use handshake::{Reopened, open_session, reopen_session};
 
-use super::{Abandoned, Asking, Era, Frame, Numbering, modern::headers};
-use crate::{Call, Change, Fault, Holding, Message, Profile, ResponseModes, fault::short};
+use super::{Era, EventIdMode, Frame, InputMode, OnDisconnect, modern::headers};
+use crate::{
+    Call, Change, ClientTaskSupport, Message, Profile, ProtocolError, ResponseModes, error::short,
+};
 
 /// The rules of one legacy revision.
 #[derive(Debug)]
@@ -56,19 +58,25 @@ pub(super) fn of(era: &dyn Era) -> Option<&'static Legacy> {
 
 /// The revision that the headers of a request without a session name. One that names none is
 /// from before the header existed.
-pub(super) fn named_in(headers: &HeaderMap) -> Result<&'static Legacy, Fault> {
+pub(super) fn named_in(headers: &HeaderMap) -> Result<&'static Legacy, ProtocolError> {
     let Some(value) = version_header(headers)? else {
-        return revision(Version::V2025_03_26.as_str()).ok_or(Fault::Internal);
+        return revision(Version::V2025_03_26.as_str()).ok_or(ProtocolError::Internal);
     };
     str::from_utf8(value).ok().and_then(revision).ok_or_else(|| {
         let value = String::from_utf8_lossy(value);
-        Fault::invalid_request(format!("unsupported MCP-Protocol-Version `{}`", short(&value)))
+        ProtocolError::invalid_request(format!(
+            "unsupported MCP-Protocol-Version `{}`",
+            short(&value)
+        ))
     })
 }
 
 /// A header that names a protocol version which is not served refuses the request. Another one than
 /// the session agreed on does not: clients exist that send their newest, and the session's rules apply.
-pub(super) fn check_version_header(era: &dyn Era, headers: &HeaderMap) -> Result<(), Fault> {
+pub(super) fn check_version_header(
+    era: &dyn Era,
+    headers: &HeaderMap,
+) -> Result<(), ProtocolError> {
     match version_header(headers)? {
         None => Ok(()),
         Some(value) if value == era.version().as_str().as_bytes() => Ok(()),
@@ -77,9 +85,9 @@ pub(super) fn check_version_header(era: &dyn Era, headers: &HeaderMap) -> Result
 }
 
 /// Two of them are no version, and a mismatch of headers is a thing that only 2026-07-28 knows.
-fn version_header(headers: &HeaderMap) -> Result<Option<&[u8]>, Fault> {
+fn version_header(headers: &HeaderMap) -> Result<Option<&[u8]>, ProtocolError> {
     headers::single(headers, &headers::VERSION)
-        .map_err(|fault| Fault::invalid_request(fault.to_string()))
+        .map_err(|fault| ProtocolError::invalid_request(fault.to_string()))
 }
 
 impl Legacy {
@@ -98,16 +106,16 @@ impl Era for Legacy {
             || (self.since(Version::V2025_11_25) && methods::TASKS.contains(&method))
     }
 
-    fn abandoned(&self) -> Abandoned {
-        Abandoned::GoOn
+    fn abandoned(&self) -> OnDisconnect {
+        OnDisconnect::Continue
     }
 
-    fn asking(&self) -> Asking {
-        Asking::Wait
+    fn asking(&self) -> InputMode {
+        InputMode::Stream
     }
 
     fn has_words_for(&self, request: &InputRequest) -> bool {
-        question::has_words_for(self, request)
+        input::has_words_for(self, request)
     }
 
     fn tells_progress_of_tasks(&self) -> bool {
@@ -115,21 +123,21 @@ impl Era for Legacy {
     }
 
     fn hosts(&self, call: &Call, request: &InputRequest) -> bool {
-        self.since(Version::V2025_11_25) && question::hosts(call, request)
+        self.since(Version::V2025_11_25) && input::hosts(call, request)
     }
 
-    fn holding(&self, call: &Call) -> Result<Holding, Fault> {
+    fn holding(&self, call: &Call) -> Result<ClientTaskSupport, ProtocolError> {
         match self.since(Version::V2025_11_25) {
             true => decode::holding(call),
-            false => Ok(Holding::Never),
+            false => Ok(ClientTaskSupport::Unsupported),
         }
     }
 
-    fn response_modes(&self, call: &Call) -> Result<Option<ResponseModes>, Fault> {
+    fn response_modes(&self, call: &Call) -> Result<Option<ResponseModes>, ProtocolError> {
         decode::response_modes(call)
     }
 
-    fn emitted_after(&self, call: &Call) -> Result<Option<u64>, Fault> {
+    fn emitted_after(&self, call: &Call) -> Result<Option<u64>, ProtocolError> {
         decode::last_seq_nr(call)
     }
 
@@ -141,8 +149,8 @@ impl Era for Legacy {
         dialect == STREAMING
     }
 
-    fn task_required(&self, _capability: RawJson) -> Fault {
-        Fault::Custom(ErrorObject {
+    fn task_required(&self, _capability: RawJson) -> ProtocolError {
+        ProtocolError::Custom(ErrorObject {
             code: code::METHOD_NOT_FOUND,
             message: "this tool runs only as a task; call it with `params.task`".to_owned(),
             data: None,
@@ -169,12 +177,12 @@ impl Era for Legacy {
         self.version == Version::V2025_03_26
     }
 
-    fn numbering(&self) -> Numbering {
+    fn numbering(&self) -> EventIdMode {
         match self.version {
-            Version::V2024_11_05 => Numbering::None,
+            Version::V2024_11_05 => EventIdMode::None,
             // Clients before 2025-11-25 may try to read the empty first event as JSON.
-            Version::V2025_03_26 | Version::V2025_06_18 => Numbering::Ids,
-            _ => Numbering::Primed,
+            Version::V2025_03_26 | Version::V2025_06_18 => EventIdMode::Ids,
+            _ => EventIdMode::Primed,
         }
     }
 
@@ -189,7 +197,7 @@ impl Era for Legacy {
     fn refuse(
         &self,
         id: Option<&str>,
-        fault: &Fault,
+        fault: &ProtocolError,
         _profile: &Profile,
         out: &mut Vec<u8>,
     ) -> u16 {

@@ -7,10 +7,10 @@ use std::io::Write;
 use outlive_wire::{Meta, RawJson};
 
 use super::{Legacy, shape, task};
-use crate::{Blocks, Call, Partial, Rest, era::error::put};
+use crate::{Call, FinalSegments, PartialResponse, Segments, era::error::put};
 
 /// Writes a piece that is not the last.
-pub(super) fn partial(call: &Call, partial: &Partial, out: &mut Vec<u8>) {
+pub(super) fn partial(call: &Call, partial: &PartialResponse, out: &mut Vec<u8>) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     out.extend_from_slice(call.id().as_bytes());
     out.extend_from_slice(br#","result":{"#);
@@ -31,7 +31,7 @@ pub(super) fn partial(call: &Call, partial: &Partial, out: &mut Vec<u8>) {
 }
 
 /// Writes the last piece, or what there is now.
-pub(super) fn rest(era: &Legacy, rest: Rest, out: &mut Vec<u8>) {
+pub(super) fn rest(era: &Legacy, rest: FinalSegments, out: &mut Vec<u8>) {
     let is_complete = rest.end.is_some();
     let end = rest.end.map(|end| shape::tool_result(era, *end)).unwrap_or_default();
     out.push(b'{');
@@ -57,7 +57,7 @@ pub(super) fn rest(era: &Legacy, rest: Rest, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-fn numbered(blocks: &Blocks, out: &mut Vec<u8>) {
+fn numbered(blocks: &Segments, out: &mut Vec<u8>) {
     out.extend_from_slice(br#""partial-content":["#);
     for (index, block) in blocks.blocks.iter().enumerate() {
         if index > 0 {
@@ -84,14 +84,14 @@ mod tests {
     use serde_json::value::RawValue;
 
     use super::numbered;
-    use crate::Blocks;
+    use crate::Segments;
 
     #[test]
     fn a_number_is_the_first_member_of_its_block() {
         let raw = |json: &str| RawValue::from_string(json.to_owned()).unwrap();
         let blocks = vec![raw(r#"{"type":"text","text":"}"}"#), raw("{ }"), raw("{ \"a\" : 1 }")];
         let mut out = Vec::new();
-        numbered(&Blocks { first: 9, blocks }, &mut out);
+        numbered(&Segments { first: 9, blocks }, &mut out);
         assert_eq!(
             String::from_utf8(out).unwrap(),
             r#""partial-content":[{"seqNr":9,"type":"text","text":"}"},{"seqNr":10},{"seqNr":11,"a" : 1 }]"#

@@ -5,7 +5,7 @@ use outlive_wire::Meta;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{OffersTasks, ResponseModes, TaskState, TaskView, task::rfc3339};
+use crate::{ResponseModes, TaskCapability, TaskState, TaskView, task::rfc3339};
 
 /// A task. What it has come to is asked for separately.
 #[derive(Serialize)]
@@ -93,7 +93,7 @@ fn why(state: &TaskState) -> Option<&str> {
 }
 
 /// What the handshake says about tasks.
-pub(super) fn capability(offers: OffersTasks) -> Value {
+pub(super) fn capability(offers: TaskCapability) -> Value {
     let mut capability = json!({"cancel": {}, "requests": {"tools": {"call": {}}}});
     if offers.list {
         capability["list"] = json!({});

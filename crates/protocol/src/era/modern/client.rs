@@ -11,7 +11,7 @@ use serde_json::{Value, value::RawValue};
 use super::{Modern, TASKS, headers};
 use crate::era::{
     Era,
-    client::{Asked, ClientEra, Declared, Outgoing, Reply, TaskDialect, read_task},
+    client::{ClientCodec, Declared, Outgoing, ResultContext, ResultKind, TaskDialect, read_task},
     error::put,
 };
 
@@ -68,7 +68,7 @@ pub(in crate::era) fn is_own_code(refused: i32) -> bool {
     matches!(refused, code::HEADER_MISMATCH | code::MISSING_CAPABILITY | code::UNSUPPORTED_VERSION)
 }
 
-impl ClientEra for Modern {
+impl ClientCodec for Modern {
     fn version(&self) -> Version {
         Era::version(self)
     }
@@ -94,7 +94,7 @@ impl ClientEra for Modern {
     }
 
     fn tasks(&self) -> TaskDialect {
-        TaskDialect::Given
+        TaskDialect::Offered
     }
 
     fn write(&self, request: &Outgoing<'_>, me: &Declared, out: &mut Vec<u8>) {
@@ -121,7 +121,7 @@ impl ClientEra for Modern {
         headers.insert(headers::VERSION, HeaderValue::from_static(Version::V2026_07_28.as_str()));
     }
 
-    fn read(&self, asked: &Asked, result: &str) -> Result<Reply, String> {
+    fn read(&self, asked: &ResultContext, result: &str) -> Result<ResultKind, String> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Stamp<'a> {
@@ -132,9 +132,9 @@ impl ClientEra for Modern {
             serde_json::from_str(result).map_err(|error| format!("no result: {error}"))?;
         match (stamp.result_type.as_deref(), asked.method) {
             // A result without a stamp comes from an older server, and is complete.
-            (None | Some("complete"), _) => Ok(Reply::Complete),
+            (None | Some("complete"), _) => Ok(ResultKind::Complete),
             // So the extension's own examples have it.
-            (Some("task"), Some(Method::TasksGet)) => Ok(Reply::Complete),
+            (Some("task"), Some(Method::TasksGet)) => Ok(ResultKind::Complete),
             (
                 Some("input_required"),
                 Some(Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead),
@@ -143,16 +143,16 @@ impl ClientEra for Modern {
                     .map_err(|error| format!("questions that cannot be read: {error}"))?;
                 let asks = required.input_requests.as_ref().is_some_and(|asked| !asked.is_empty());
                 match asks || required.request_state.is_some() {
-                    true => Ok(Reply::InputRequired(Box::new(required))),
+                    true => Ok(ResultKind::InputRequired(Box::new(required))),
                     false => Err("`input_required` without questions and without state".to_owned()),
                 }
             }
             (Some("task"), Some(Method::ToolsCall)) if asked.holds_tasks => {
-                read_task(result).map(|task| Reply::Task(Box::new(task)))
+                read_task(result).map(|task| ResultKind::Task(Box::new(task)))
             }
             (Some(other), _) => Err(format!(
                 "`resultType` `{}` cannot answer this request",
-                crate::fault::short(other)
+                crate::error::short(other)
             )),
         }
     }

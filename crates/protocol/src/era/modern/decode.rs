@@ -11,7 +11,7 @@ use outlive_wire::{ClientCapabilities, LoggingLevel, Method, Version};
 
 use super::{Modern, TASKS, headers};
 use crate::{
-    Arrival, Call, Fault, Holding, Port,
+    Call, ClientTaskSupport, MessageContext, Outbox, ProtocolError,
     call::{ParamSpans, Span},
     era::{
         Era, Request,
@@ -28,9 +28,9 @@ impl Modern {
     pub(crate) fn decode(
         &'static self,
         request: &Request<'_>,
-        arrival: Arrival<'_>,
+        arrival: MessageContext<'_>,
         custom: impl FnOnce(&str) -> bool,
-    ) -> Result<Arc<Call>, Fault> {
+    ) -> Result<Arc<Call>, ProtocolError> {
         let http_headers = arrival.http.as_ref().map(|parts| &parts.headers);
         let meta = check_meta(request, http_headers)?;
         let method = Method::parse(&request.method);
@@ -40,7 +40,7 @@ impl Modern {
         let custom_method = match method {
             Some(method) if self.has(method) => None,
             _ if custom(&request.method) => Some(Box::from(&*request.method)),
-            _ => return Err(Fault::UnknownMethod { name: (*request.method).to_owned() }),
+            _ => return Err(ProtocolError::MethodNotFound { name: (*request.method).to_owned() }),
         };
         if let (Some(headers), Some(member)) = (http_headers, method.and_then(headers::named_by)) {
             let json = match member {
@@ -73,7 +73,7 @@ impl Modern {
             peer: arrival.peer,
             http,
             params: request.params_span(),
-            port: Port::default(),
+            port: Outbox::default(),
             attachment: OnceLock::new(),
             watch: OnceLock::new(),
             message: kept,
@@ -99,12 +99,12 @@ fn detached(mut parts: Box<Parts>) -> Box<Parts> {
 fn check_meta<'r>(
     request: &'r Request<'_>,
     headers: Option<&http::HeaderMap>,
-) -> Result<&'r MetaKeys<'r>, Fault> {
+) -> Result<&'r MetaKeys<'r>, ProtocolError> {
     let header = match headers {
         Some(headers) => match headers::single(headers, &headers::VERSION)? {
             Some(version) => Some(version),
             None => {
-                return Err(Fault::HeaderMismatch(
+                return Err(ProtocolError::HeaderMismatch(
                     "the MCP-Protocol-Version header is missing".into(),
                 ));
             }
@@ -112,23 +112,28 @@ fn check_meta<'r>(
         None => None,
     };
     let missing = |key: &str| {
-        Fault::invalid_params(format!("`params._meta` lacks `io.modelcontextprotocol/{key}`"))
+        ProtocolError::invalid_params(format!(
+            "`params._meta` lacks `io.modelcontextprotocol/{key}`"
+        ))
     };
     let meta = request.head.meta.as_ref().ok_or_else(|| missing("protocolVersion"))?;
     let version = request.head.version().ok_or_else(|| missing("protocolVersion"))?;
     if header.is_some_and(|header| header != version.as_bytes()) {
         let key = "io.modelcontextprotocol/protocolVersion";
-        return Err(Fault::HeaderMismatch(
+        return Err(ProtocolError::HeaderMismatch(
             format!("the MCP-Protocol-Version header differs from `_meta` `{key}`").into(),
         ));
     }
     if version != Version::V2026_07_28.as_str() {
         let needs_handshake = Version::parse(version).is_some();
-        return Err(Fault::UnsupportedVersion { requested: version.to_owned(), needs_handshake });
+        return Err(ProtocolError::UnsupportedProtocolVersion {
+            requested: version.to_owned(),
+            needs_handshake,
+        });
     }
     match meta.capabilities {
         Some(capabilities) if capabilities.starts_with('{') => Ok(meta),
-        Some(_) => Err(Fault::invalid_params(
+        Some(_) => Err(ProtocolError::invalid_params(
             "`_meta` `io.modelcontextprotocol/clientCapabilities` must be an object",
         )),
         None => Err(missing("clientCapabilities")),
@@ -139,12 +144,12 @@ fn check_name(
     headers: &http::HeaderMap,
     member: &'static str,
     json: Option<&str>,
-) -> Result<(), Fault> {
+) -> Result<(), ProtocolError> {
     match json {
         // An escape in the name is rare; only then it is decoded here.
         Some(text) if text.starts_with('"') && text.contains('\\') => {
             let name: String = serde_json::from_str(text)
-                .map_err(|error| Fault::invalid_params(error.to_string()))?;
+                .map_err(|error| ProtocolError::invalid_params(error.to_string()))?;
             headers::check_name(headers, member, Some(&name))
         }
         Some(text) => headers::check_name(
@@ -156,11 +161,11 @@ fn check_name(
     }
 }
 
-fn log_level(meta: &MetaKeys<'_>) -> Result<Option<LoggingLevel>, Fault> {
+fn log_level(meta: &MetaKeys<'_>) -> Result<Option<LoggingLevel>, ProtocolError> {
     let Some(raw) = meta.log_level else { return Ok(None) };
     match plain_string(raw).and_then(level_named) {
         Some(level) => Ok(Some(level)),
-        None => Err(Fault::invalid_params(
+        None => Err(ProtocolError::invalid_params(
             "`_meta` `io.modelcontextprotocol/logLevel` is not one of the eight levels",
         )),
     }
@@ -171,10 +176,10 @@ fn level_named(name: &str) -> Option<LoggingLevel> {
 }
 
 /// Whether this request declares that it takes tasks; no other one counts.
-pub(super) fn holding(call: &Call) -> Holding {
+pub(super) fn holding(call: &Call) -> ClientTaskSupport {
     match declares(call, TASKS) {
-        true => Holding::Takes,
-        false => Holding::Undeclared,
+        true => ClientTaskSupport::Accepts,
+        false => ClientTaskSupport::NotDeclared,
     }
 }
 

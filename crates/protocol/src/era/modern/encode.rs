@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use outlive_wire::{
-    CacheHints, Entries, Implementation, InputRequest, InputRequiredResult, Meta, Method, RawJson,
-    Version, code,
+    CacheHints, Implementation, InputRequest, InputRequiredResult, Meta, Method, OrderedMap,
+    RawJson, Version, code,
 };
 use serde::Serialize;
 use serde_json::{
@@ -20,12 +20,12 @@ use super::{
     task::{Task, Told},
 };
 use crate::{
-    Answer, Call, Change, Fault, Identity, InputRequired, Message, Notify, Outcome, Profile,
-    TaskView,
+    Call, Change, InputRequired, Message, MethodResult, Notify, Outcome, Profile, ProtocolError,
+    ServerDescription, TaskView,
     era::{
-        Frame, ask,
+        Frame,
         error::{self, put},
-        notify, tool_result,
+        input, notify, tool_result,
     },
 };
 
@@ -77,13 +77,13 @@ pub(super) fn message(
     }
 }
 
-pub(super) fn refuse(id: Option<&str>, fault: &Fault, out: &mut Vec<u8>) -> u16 {
+pub(super) fn refuse(id: Option<&str>, fault: &ProtocolError, out: &mut Vec<u8>) -> u16 {
     let (code, data, status) = match fault {
-        Fault::HeaderMismatch(_) => (code::HEADER_MISMATCH, None, 400),
-        Fault::MissingCapability { required } => {
+        ProtocolError::HeaderMismatch(_) => (code::HEADER_MISMATCH, None, 400),
+        ProtocolError::MissingCapability { required } => {
             (code::MISSING_CAPABILITY, required_data(required), 400)
         }
-        Fault::UnsupportedVersion { requested, .. } => {
+        ProtocolError::UnsupportedProtocolVersion { requested, .. } => {
             (code::UNSUPPORTED_VERSION, supported_data(requested), 400)
         }
         _ => {
@@ -108,31 +108,31 @@ pub(super) fn epilogue(call: &Call, out: &mut Vec<u8>) -> bool {
     true
 }
 
-fn status(fault: &Fault) -> u16 {
+fn status(fault: &ProtocolError) -> u16 {
     match fault {
-        Fault::UnknownMethod { .. } => 404,
-        Fault::Parse(_) | Fault::InvalidRequest(_) => 400,
-        Fault::MissingScopes { .. } => 403,
-        Fault::Busy { .. } | Fault::OverLimit { .. } => 429,
-        Fault::Unavailable { .. } => 503,
+        ProtocolError::MethodNotFound { .. } => 404,
+        ProtocolError::Parse(_) | ProtocolError::InvalidRequest(_) => 400,
+        ProtocolError::MissingScopes { .. } => 403,
+        ProtocolError::RateLimited { .. } | ProtocolError::OverLimit { .. } => 429,
+        ProtocolError::Unavailable { .. } => 503,
         _ => 200,
     }
 }
 
-fn complete(call: &Call, answer: Answer, profile: &Profile, out: &mut Vec<u8>) {
+fn complete(call: &Call, answer: MethodResult, profile: &Profile, out: &mut Vec<u8>) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     out.extend_from_slice(call.id().as_bytes());
     out.extend_from_slice(br#","result":{"#);
     let head = Head { profile, kind: None, cache: None, subscription: None };
     match answer {
-        Answer::Tool(mut result) => {
+        MethodResult::Tool(mut result) => {
             let meta = result.meta.take();
             head.begin(meta.as_ref(), out);
             out.push(b',');
             tool_result::members(&result, out);
         }
-        Answer::Empty => head.write(None, &Nothing {}, out),
-        Answer::Identity(identity) => {
+        MethodResult::Empty => head.write(None, &Nothing {}, out),
+        MethodResult::Identity(identity) => {
             let mut identity = identity;
             if identity.tasks.is_some() {
                 let extensions = identity.capabilities.extensions.get_or_insert_default();
@@ -144,38 +144,38 @@ fn complete(call: &Call, answer: Answer, profile: &Profile, out: &mut Vec<u8>) {
             let cache = Some(identity.cache);
             Head { cache, ..head }.write(None, &Discovered::new(&identity), out);
         }
-        Answer::Tools(mut page) => {
+        MethodResult::Tools(mut page) => {
             for tool in page.items.iter_mut().filter(|tool| tool.execution.is_some()) {
                 // Here it is the server that decides.
                 Arc::make_mut(tool).execution = None;
             }
             head.page(&page.cache, "tools", &page.items, page.next.as_deref(), out)
         }
-        Answer::Resources(page) => {
+        MethodResult::Resources(page) => {
             head.page(&page.cache, "resources", &page.items, page.next.as_deref(), out)
         }
-        Answer::ResourceTemplates(page) => {
+        MethodResult::ResourceTemplates(page) => {
             head.page(&page.cache, "resourceTemplates", &page.items, page.next.as_deref(), out);
         }
-        Answer::Prompts(page) => {
+        MethodResult::Prompts(page) => {
             head.page(&page.cache, "prompts", &page.items, page.next.as_deref(), out)
         }
-        Answer::Resource(mut result, cache) => {
+        MethodResult::Resource(mut result, cache) => {
             let meta = result.meta.take();
             Head { cache: Some(cache), ..head }.write(meta.as_ref(), &result, out);
         }
-        Answer::Prompt(mut result) => {
+        MethodResult::Prompt(mut result) => {
             let meta = result.meta.take();
             head.write(meta.as_ref(), &result, out);
         }
-        Answer::Completion(mut result) => {
+        MethodResult::Completion(mut result) => {
             let meta = result.meta.take();
             head.write(meta.as_ref(), &result, out);
         }
-        Answer::Task(task) => {
+        MethodResult::Task(task) => {
             head.write_beside(&Task::detailed(&task), out, |out| beside(call, &task, out));
         }
-        Answer::TaskEmitted(task, emitted) => {
+        MethodResult::TaskEmitted(task, emitted) => {
             head.write_beside(&Task::detailed(&task), out, |out| {
                 beside(call, &task, out);
                 open_member(partial::EMITTED, out);
@@ -185,12 +185,12 @@ fn complete(call: &Call, answer: Answer, profile: &Profile, out: &mut Vec<u8>) {
             });
         }
         // Methods that this revision does not have.
-        Answer::Tasks(..) | Answer::Rest(_) => head.write(None, &Nothing {}, out),
-        Answer::TaskResult(result, _) => head.write(None, &*result, out),
-        Answer::ListenEnded => {
+        MethodResult::Tasks(..) | MethodResult::Rest(_) => head.write(None, &Nothing {}, out),
+        MethodResult::TaskResult(result, _) => head.write(None, &*result, out),
+        MethodResult::ListenEnded => {
             Head { subscription: Some(call.id()), ..head }.write(None, &Nothing {}, out)
         }
-        Answer::Raw(raw) => head.write_raw(&raw, out),
+        MethodResult::Raw(raw) => head.write_raw(&raw, out),
     }
     out.extend_from_slice(b"}}");
 }
@@ -200,7 +200,7 @@ fn input_required(call: &Call, required: InputRequired, profile: &Profile, out: 
     let InputRequired { mut requests, state, retry_after } = required;
     for (_, request) in &mut requests.0 {
         if let InputRequest::CreateMessage(params) = request {
-            ask::spare_context(call, params);
+            input::spare_context(call, params);
         }
     }
     let mut meta = Meta::default();
@@ -237,7 +237,7 @@ struct Discovered<'a> {
 }
 
 impl<'a> Discovered<'a> {
-    fn new(identity: &'a Identity) -> Self {
+    fn new(identity: &'a ServerDescription) -> Self {
         Self {
             supported_versions: [Version::V2026_07_28.as_str()],
             capabilities: &identity.capabilities,
@@ -293,7 +293,7 @@ impl Head<'_> {
 
     /// Writes an object of the application's own. What it says itself wins over what we would.
     fn write_raw(&self, raw: &RawValue, out: &mut Vec<u8>) {
-        let mut members: Entries<RawJson> = serde_json::from_str(raw.get()).unwrap_or_default();
+        let mut members: OrderedMap<RawJson> = serde_json::from_str(raw.get()).unwrap_or_default();
         let mut take = |name: &str| {
             let at = members.0.iter().position(|(key, _)| key == name)?;
             Some(members.0.remove(at).1)

@@ -8,7 +8,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use outlive_wire::Method;
 
-use crate::Fault;
+use crate::ProtocolError;
 
 pub(crate) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub(crate) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
@@ -22,25 +22,25 @@ const TASK_ID: &str = "taskId";
 pub(crate) fn single<'h>(
     headers: &'h HeaderMap,
     name: &HeaderName,
-) -> Result<Option<&'h [u8]>, Fault> {
+) -> Result<Option<&'h [u8]>, ProtocolError> {
     let mut values = headers.get_all(name).iter();
     let first = values.next().map(|value| value.as_bytes().trim_ascii());
     match values.next() {
         None => Ok(first),
-        Some(_) => Err(Fault::HeaderMismatch(
+        Some(_) => Err(ProtocolError::HeaderMismatch(
             format!("the {} header is there more than once", shown(name)).into(),
         )),
     }
 }
 
 /// `Mcp-Method` must equal the body's method, letter for letter.
-pub(super) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), Fault> {
+pub(super) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), ProtocolError> {
     match single(headers, &METHOD)? {
         Some(value) if value == method.as_bytes() => Ok(()),
-        Some(_) => Err(Fault::HeaderMismatch(
+        Some(_) => Err(ProtocolError::HeaderMismatch(
             "the Mcp-Method header differs from the body's `method`".into(),
         )),
-        None => Err(Fault::HeaderMismatch(
+        None => Err(ProtocolError::HeaderMismatch(
             "the Mcp-Method header is missing; it repeats the body's `method`".into(),
         )),
     }
@@ -52,20 +52,20 @@ pub(super) fn check_name(
     headers: &HeaderMap,
     member: &'static str,
     expected: Option<&str>,
-) -> Result<(), Fault> {
+) -> Result<(), ProtocolError> {
     // A body without the member is refused later, by its own rule.
     let Some(expected) = expected else { return Ok(()) };
     let Some(value) = single(headers, &NAME)? else {
         if member == TASK_ID {
             return Ok(());
         }
-        return Err(Fault::HeaderMismatch(
+        return Err(ProtocolError::HeaderMismatch(
             format!("the Mcp-Name header is missing; it repeats `params.{member}`").into(),
         ));
     };
     match *decode(value, &NAME)? == *expected.as_bytes() {
         true => Ok(()),
-        false => Err(Fault::HeaderMismatch(
+        false => Err(ProtocolError::HeaderMismatch(
             format!("the Mcp-Name header differs from `params.{member}`").into(),
         )),
     }
@@ -82,19 +82,24 @@ pub(in crate::era) fn named_by(method: Method) -> Option<&'static str> {
 }
 
 /// The value that a header stands for: `=?base64?…?=` is decoded, anything else is literal.
-pub(crate) fn decode<'v>(value: &'v [u8], name: &HeaderName) -> Result<Cow<'v, [u8]>, Fault> {
+pub(crate) fn decode<'v>(
+    value: &'v [u8],
+    name: &HeaderName,
+) -> Result<Cow<'v, [u8]>, ProtocolError> {
     let Some(encoded) = value.strip_prefix(b"=?base64?").and_then(|rest| rest.strip_suffix(b"?="))
     else {
         // Anything else two readers may take for different text.
         return match value.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t')) {
             true => Ok(Cow::Borrowed(value)),
-            false => Err(Fault::HeaderMismatch(
+            false => Err(ProtocolError::HeaderMismatch(
                 format!("the {} header has characters that need Base64", shown(name)).into(),
             )),
         };
     };
     STANDARD.decode(encoded).map(Cow::Owned).map_err(|_| {
-        Fault::HeaderMismatch(format!("the {} header is not valid Base64", shown(name)).into())
+        ProtocolError::HeaderMismatch(
+            format!("the {} header is not valid Base64", shown(name)).into(),
+        )
     })
 }
 

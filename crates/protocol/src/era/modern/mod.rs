@@ -15,8 +15,8 @@ use outlive_wire::{InputRequest, Method, RawJson, Version};
 pub(super) use client::{client_meta, is_own_code};
 pub(super) use encode::{stamp, tasks_capability};
 
-use super::{Abandoned, Asking, Era, Frame};
-use crate::{Call, Change, Fault, Holding, Message, Profile};
+use super::{Era, Frame, InputMode, OnDisconnect};
+use crate::{Call, Change, ClientTaskSupport, Message, Profile, ProtocolError};
 
 /// The extension that tasks are.
 pub(super) const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -40,23 +40,23 @@ impl Era for Modern {
         methods::HAS.contains(&method)
     }
 
-    fn abandoned(&self) -> Abandoned {
-        Abandoned::Cancel
+    fn abandoned(&self) -> OnDisconnect {
+        OnDisconnect::Cancel
     }
 
-    fn asking(&self) -> Asking {
-        Asking::Suspend
+    fn asking(&self) -> InputMode {
+        InputMode::RoundTrip
     }
 
     fn has_words_for(&self, request: &InputRequest) -> bool {
         !matches!(request, InputRequest::Unknown(_))
     }
 
-    fn holding(&self, call: &Call) -> Result<Holding, Fault> {
+    fn holding(&self, call: &Call) -> Result<ClientTaskSupport, ProtocolError> {
         Ok(decode::holding(call))
     }
 
-    fn emitted_after(&self, call: &Call) -> Result<Option<u64>, Fault> {
+    fn emitted_after(&self, call: &Call) -> Result<Option<u64>, ProtocolError> {
         partial::after_seq(call)
     }
 
@@ -64,8 +64,8 @@ impl Era for Modern {
         decode::declares(call, PARTIALS)
     }
 
-    fn task_required(&self, capability: RawJson) -> Fault {
-        Fault::MissingCapability { required: capability }
+    fn task_required(&self, capability: RawJson) -> ProtocolError {
+        ProtocolError::MissingCapability { required: capability }
     }
 
     fn dialect(&self) -> &'static str {
@@ -103,7 +103,7 @@ impl Era for Modern {
     fn refuse(
         &self,
         id: Option<&str>,
-        fault: &Fault,
+        fault: &ProtocolError,
         _profile: &Profile,
         out: &mut Vec<u8>,
     ) -> u16 {

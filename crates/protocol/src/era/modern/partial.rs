@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{PARTIALS, decode::declares};
-use crate::{Call, Emitted, Fault, TaskView, era::notify::Far};
+use crate::{Call, ProtocolError, SegmentPage, TaskView, era::notify::Far};
 
 /// Beside what is known of a task: what it has emitted.
 pub(super) const EMITTED: &str = "dev.outlive/partials";
@@ -24,7 +24,7 @@ pub(super) fn progress<'a>(call: &Call, task: &'a TaskView) -> Option<Far<'a>> {
 
 /// From after which block on a look wants to have them. Only a client that declares the extension
 /// means anything by it.
-pub(super) fn after_seq(call: &Call) -> Result<Option<u64>, Fault> {
+pub(super) fn after_seq(call: &Call) -> Result<Option<u64>, ProtocolError> {
     #[derive(Deserialize)]
     struct Params<'a> {
         #[serde(borrow, default, rename = "_meta")]
@@ -39,20 +39,20 @@ pub(super) fn after_seq(call: &Call) -> Result<Option<u64>, Fault> {
         return Ok(None);
     }
     let params: Params<'_> = serde_json::from_str(call.params())
-        .map_err(|error| Fault::invalid_params(format!("`params._meta`: {error}")))?;
+        .map_err(|error| ProtocolError::invalid_params(format!("`params._meta`: {error}")))?;
     let Some(after) = params.meta.after else { return Ok(None) };
     match serde_json::from_str(after.get()) {
         Ok(after) => Ok(Some(after)),
-        Err(_) => Err(Fault::invalid_params(
+        Err(_) => Err(ProtocolError::invalid_params(
             "`params._meta` `dev.outlive/afterSeq` must be a whole number from 0 on",
         )),
     }
 }
 
 /// Writes the members that answers and notifications share.
-pub(super) fn members(emitted: &Emitted, out: &mut Vec<u8>) {
+pub(super) fn members(emitted: &SegmentPage, out: &mut Vec<u8>) {
     out.extend_from_slice(br#""segments":["#);
-    let Emitted { blocks, last, complete, .. } = emitted;
+    let SegmentPage { blocks, last, complete, .. } = emitted;
     for (index, block) in blocks.blocks.iter().enumerate() {
         if index > 0 {
             out.push(b',');

@@ -5,13 +5,14 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json};
 
 use super::{
-    Bench, MAX_TTL, OWNER, RETENTION, TTL, ask, done, entry, names, promises, raw, task, worker,
+    ContractBench, MAX_TTL, OWNER, RETENTION, TTL, ask, done, entry, names, promises, raw, task,
+    worker,
 };
 use crate::{
     Segment,
     store::{
-        Answerer, Changes, Charge, Created, NewTask, OUTCOME_RESERVE, PageLimit, StoreError,
-        TaskId, TaskOutcome, Then,
+        Changes, Charge, CreateOutcome, InputSource, NewTask, OUTCOME_RESERVE, PageLimit,
+        StoreError, TaskId, TaskOutcome, Transition,
     },
 };
 
@@ -37,7 +38,7 @@ const EVE: &str = "name:eve";
 const HOUR: Duration = Duration::from_secs(3600);
 const KIB: usize = 1_024;
 
-impl Bench {
+impl ContractBench {
     async fn bytes(&self, principal: &str) -> u64 {
         self.store.stored_bytes(principal).await.expect("a look")
     }
@@ -52,7 +53,7 @@ fn long(bytes: usize) -> Value {
     json!("x".repeat(bytes))
 }
 
-async fn bytes_of_a_principal_grow_with_its_tasks(bench: Bench) {
+async fn bytes_of_a_principal_grow_with_its_tasks(bench: ContractBench) {
     assert_eq!(bench.bytes(OWNER).await, 0);
     let new = NewTask { request: raw(&long(10 * KIB)), ..task("a") };
     bench.store.create(new).await.expect("a task is made");
@@ -72,7 +73,7 @@ async fn bytes_of_a_principal_grow_with_its_tasks(bench: Bench) {
     bench.answer("a", &[("n", long(40 * KIB))]).await;
     let answered = bench.bytes(OWNER).await;
     assert!(answered >= emitted + 40 * KIB as u64, "{answered}");
-    bench.write(&lease, Changes { forgotten: vec!["q".to_owned()], ..Changes::default() }).await;
+    bench.write(&lease, Changes { invalidated: vec!["q".to_owned()], ..Changes::default() }).await;
     let forgotten = bench.bytes(OWNER).await;
     assert!(forgotten <= answered - 40 * KIB as u64, "{forgotten}");
     bench.end(&lease, TaskOutcome::Result(raw(&long(50 * KIB)))).await;
@@ -81,10 +82,10 @@ async fn bytes_of_a_principal_grow_with_its_tasks(bench: Bench) {
     assert_eq!(bench.bytes(EVE).await, 0, "others have nothing of it");
     // All together they may be counted by the next sweep.
     bench.store.sweep(100, RETENTION).await.expect("a sweep");
-    assert_eq!(bench.store.census().await.expect("a census").bytes, ended);
+    assert_eq!(bench.store.stats().await.expect("a census").bytes, ended);
 }
 
-async fn bytes_of_ended_tasks_count_until_they_are_forgotten(bench: Bench) {
+async fn bytes_of_ended_tasks_count_until_they_are_forgotten(bench: ContractBench) {
     let lease = bench.start("a", "w").await;
     bench.write(&lease, entry("k", long(KIB))).await;
     bench.end(&lease, done()).await;
@@ -99,32 +100,32 @@ async fn bytes_of_ended_tasks_count_until_they_are_forgotten(bench: Bench) {
     }
     assert!(bench.is_gone("a").await && bench.is_gone("b").await);
     assert_eq!(bench.bytes(OWNER).await, 0);
-    assert_eq!(bench.store.census().await.expect("a census").bytes, 0);
+    assert_eq!(bench.store.stats().await.expect("a census").bytes, 0);
 }
 
-async fn bytes_of_a_write_done_twice_count_once(bench: Bench) {
+async fn bytes_of_a_write_done_twice_count_once(bench: ContractBench) {
     let lease = bench.start("a", "w").await;
     bench.write(&lease, entry("k", long(KIB))).await;
     let before = bench.bytes(OWNER).await;
     bench.write(&lease, entry("k", long(KIB))).await;
     let message = Some("half way".to_owned());
-    bench.write(&lease, Changes { message, ..entry("k", long(KIB)) }).await;
+    bench.write(&lease, Changes { status_message: message, ..entry("k", long(KIB)) }).await;
     assert_eq!(bench.bytes(OWNER).await, before);
 }
 
-async fn task_beyond_the_bytes_of_its_principal_is_refused(bench: Bench) {
+async fn task_beyond_the_bytes_of_its_principal_is_refused(bench: ContractBench) {
     let max_bytes = 32 * KIB as u64;
     let new = |id: &str| NewTask { request: raw(&long(10 * KIB)), max_bytes, ..task(id) };
     for id in ["a", "b"] {
         assert!(bench.store.create(new(id)).await.expect("an answer").is_new());
     }
     let before = bench.bytes(OWNER).await;
-    assert_eq!(bench.store.create(new("c")).await, Ok(Created::OverBytes));
+    assert_eq!(bench.store.create(new("c")).await, Ok(CreateOutcome::OverBytes));
     assert!(bench.is_gone("c").await);
     assert_eq!(bench.bytes(OWNER).await, before);
     // An ended task counts as an open one does.
     bench.store.cancel(OWNER, &TaskId::new("a"), true, RETENTION).await.expect("a cancel");
-    assert_eq!(bench.store.create(new("c")).await, Ok(Created::OverBytes));
+    assert_eq!(bench.store.create(new("c")).await, Ok(CreateOutcome::OverBytes));
     let eve = NewTask { principal: EVE.to_owned(), ..new("e") };
     assert!(bench.store.create(eve).await.expect("an answer").is_new(), "others notice nothing");
     bench.advance(RETENTION + TTL + Duration::from_secs(1));
@@ -134,11 +135,11 @@ async fn task_beyond_the_bytes_of_its_principal_is_refused(bench: Bench) {
     assert!(bench.store.create(new("c")).await.expect("an answer").is_new(), "there is room again");
 }
 
-async fn task_made_before_needs_no_bytes(bench: Bench) {
+async fn task_made_before_needs_no_bytes(bench: ContractBench) {
     let new = || NewTask { request: raw(&long(10 * KIB)), max_bytes: 16 * KIB as u64, ..task("a") };
     assert!(bench.store.create(new()).await.expect("an answer").is_new());
     let before = bench.bytes(OWNER).await;
-    assert_eq!(bench.store.create(new()).await, Ok(Created::Before(TaskId::new("a"))));
+    assert_eq!(bench.store.create(new()).await, Ok(CreateOutcome::Existing(TaskId::new("a"))));
     assert_eq!(bench.bytes(OWNER).await, before);
 }
 
@@ -153,19 +154,19 @@ fn block(ordinal: u32, bytes: usize) -> Changes {
     Changes { segments, ..Changes::default() }
 }
 
-async fn entry_beyond_the_bytes_is_refused_and_its_task_goes_on(bench: Bench) {
+async fn entry_beyond_the_bytes_is_refused_and_its_task_goes_on(bench: ContractBench) {
     let lease = bench.start("a", "w").await;
     let max_bytes = bench.bytes(OWNER).await + 16 * KIB as u64;
     bench.write(&lease, charged(entry("k", long(10 * KIB)), max_bytes)).await;
     let before = bench.bytes(OWNER).await;
     let too_much = charged(entry("l", long(10 * KIB)), max_bytes);
-    let refused = bench.store.write(&lease, &too_much, &Then::GoOn).await;
+    let refused = bench.store.commit(&lease, &too_much, &Transition::Continue).await;
     assert_eq!(refused, Err(StoreError::OverBytes));
-    let words = Changes { message: Some("half way".to_owned()), ..too_much };
-    let refused = bench.store.write(&lease, &words, &Then::GoOn).await;
+    let words = Changes { status_message: Some("half way".to_owned()), ..too_much };
+    let refused = bench.store.commit(&lease, &words, &Transition::Continue).await;
     assert_eq!(refused, Err(StoreError::OverBytes), "all of it or nothing");
     assert_eq!(bench.bytes(OWNER).await, before);
-    assert_eq!(bench.view("a").await.message, None);
+    assert_eq!(bench.view("a").await.status_message, None);
     bench.write(&lease, charged(entry("l", long(2 * KIB)), max_bytes)).await;
     bench.write(&lease, entry("m", long(10 * KIB))).await;
     assert!(bench.bytes(OWNER).await > max_bytes, "nobody limits what is not charged");
@@ -174,22 +175,22 @@ async fn entry_beyond_the_bytes_is_refused_and_its_task_goes_on(bench: Bench) {
     assert_eq!(journal.entries.keys().collect::<Vec<_>>(), ["k", "l", "m"]);
 }
 
-async fn block_beyond_the_bytes_is_refused(bench: Bench) {
+async fn block_beyond_the_bytes_is_refused(bench: ContractBench) {
     let lease = bench.start("a", "w").await;
     let max_bytes = bench.bytes(OWNER).await + 16 * KIB as u64;
     bench.write(&lease, charged(block(0, 10 * KIB), max_bytes)).await;
     let before = bench.bytes(OWNER).await;
     let too_much = charged(block(1, 10 * KIB), max_bytes);
-    let refused = bench.store.write(&lease, &too_much, &Then::GoOn).await;
+    let refused = bench.store.commit(&lease, &too_much, &Transition::Continue).await;
     assert_eq!(refused, Err(StoreError::OverBytes));
     assert_eq!(bench.bytes(OWNER).await, before);
     bench.write(&lease, charged(block(1, KIB), max_bytes)).await;
     let limit = PageLimit { segments: 10, bytes: usize::MAX };
-    let emitted = bench.store.segments(OWNER, &lease.task, 0, limit).await.expect("a look");
+    let emitted = bench.store.read_segments(OWNER, &lease.task, 0, limit).await.expect("a look");
     assert_eq!(emitted.expect("a task").blocks.len(), 2);
 }
 
-async fn question_beyond_the_bytes_is_refused(bench: Bench) {
+async fn question_beyond_the_bytes_is_refused(bench: ContractBench) {
     let lease = bench.start("a", "w").await;
     let before = bench.bytes(OWNER).await;
     let long = "n".repeat(10 * KIB);
@@ -199,7 +200,7 @@ async fn question_beyond_the_bytes_is_refused(bench: Bench) {
     assert!(asked >= before + 10 * KIB as u64, "what is asked counts: {asked}");
     let other = "o".repeat(10 * KIB);
     let too_much = charged(ask(&[("r", &other)]), max_bytes);
-    let refused = bench.store.write(&lease, &too_much, &Then::GoOn).await;
+    let refused = bench.store.commit(&lease, &too_much, &Transition::Continue).await;
     assert_eq!(refused, Err(StoreError::OverBytes));
     assert_eq!(names(&bench.view("a").await), [long.as_str()]);
     // Asked again under the same name it takes its own place.
@@ -214,43 +215,43 @@ async fn question_beyond_the_bytes_is_refused(bench: Bench) {
     assert_eq!(bench.bytes(OWNER).await, 0, "what was asked is gone with its task");
 }
 
-async fn answer_beyond_the_bytes_is_refused_and_can_be_given_later(bench: Bench) {
+async fn answer_beyond_the_bytes_is_refused_and_can_be_given_later(bench: ContractBench) {
     let lease = bench.start("a", "w").await;
     bench.write(&lease, ask(&[("q", "n")])).await;
     let max_bytes = bench.bytes(OWNER).await + 16 * KIB as u64;
     let id = TaskId::new("a");
     let answer = |bytes| vec![("n".to_owned(), raw(&long(bytes)))];
     let refused =
-        bench.store.answer(OWNER, &id, Answerer::Client, answer(20 * KIB), max_bytes).await;
+        bench.store.respond(OWNER, &id, InputSource::Client, answer(20 * KIB), max_bytes).await;
     assert_eq!(refused, Err(StoreError::OverBytes));
     assert_eq!(names(&bench.view("a").await), ["n"], "it is still asked");
     let unknown = vec![("x".to_owned(), raw(&long(20 * KIB)))];
-    let ignored = bench.store.answer(OWNER, &id, Answerer::Client, unknown, max_bytes).await;
+    let ignored = bench.store.respond(OWNER, &id, InputSource::Client, unknown, max_bytes).await;
     assert_eq!(ignored, Ok(Some(0)), "what is not taken needs no room");
-    let taken = bench.store.answer(OWNER, &id, Answerer::Client, answer(KIB), max_bytes).await;
+    let taken = bench.store.respond(OWNER, &id, InputSource::Client, answer(KIB), max_bytes).await;
     assert_eq!(taken, Ok(Some(1)));
 }
 
-async fn outcome_beyond_the_bytes_is_refused_and_a_small_one_is_not(bench: Bench) {
+async fn outcome_beyond_the_bytes_is_refused_and_a_small_one_is_not(bench: ContractBench) {
     for (id, others) in [("a", None), ("b", Some("half way"))] {
         let lease = bench.start(id, "w").await;
         let max_bytes = bench.bytes(OWNER).await + 8 * KIB as u64;
         let message = others.map(str::to_owned);
-        let changes = charged(Changes { message, ..Changes::default() }, max_bytes);
+        let changes = charged(Changes { status_message: message, ..Changes::default() }, max_bytes);
         let outcome = |bytes| TaskOutcome::Result(raw(&long(bytes)));
-        let then = |bytes| Then::End { outcome: outcome(bytes), retention: RETENTION };
-        let refused = bench.store.write(&lease, &changes, &then(10 * KIB)).await;
+        let then = |bytes| Transition::End { outcome: outcome(bytes), retention: RETENTION };
+        let refused = bench.store.commit(&lease, &changes, &then(10 * KIB)).await;
         assert_eq!(refused, Err(StoreError::OverBytes));
         assert!(bench.view(id).await.outcome.is_none(), "it has not ended");
         let full = charged(changes, 0);
-        let refused = bench.store.write(&lease, &full, &then(OUTCOME_RESERVE)).await;
+        let refused = bench.store.commit(&lease, &full, &then(OUTCOME_RESERVE)).await;
         assert_eq!(refused, Err(StoreError::OverBytes));
-        bench.store.write(&lease, &full, &then(OUTCOME_RESERVE - 64)).await.expect("an end");
+        bench.store.commit(&lease, &full, &then(OUTCOME_RESERVE - 64)).await.expect("an end");
         assert!(bench.view(id).await.outcome.is_some());
     }
 }
 
-async fn write_that_stores_nothing_needs_no_bytes(bench: Bench) {
+async fn write_that_stores_nothing_needs_no_bytes(bench: ContractBench) {
     let lease = bench.start("a", "w").await;
     bench.write(&lease, entry("k", long(KIB))).await;
     bench.write(&lease, block(0, KIB)).await;
@@ -260,35 +261,38 @@ async fn write_that_stores_nothing_needs_no_bytes(bench: Bench) {
     bench.write(&lease, charged(entry("k", long(KIB)), 0)).await;
     bench.write(&lease, charged(block(0, KIB), 0)).await;
     bench.write(&lease, charged(ask(&[("q", "n")]), 0)).await;
-    let forgotten = Changes { forgotten: vec!["k".to_owned()], ..entry("k", long(KIB)) };
+    let forgotten = Changes { invalidated: vec!["k".to_owned()], ..entry("k", long(KIB)) };
     bench.write(&lease, charged(forgotten, 0)).await;
     bench.write(&lease, charged(Changes::default(), 0)).await;
     assert_eq!(bench.bytes(OWNER).await, before);
     bench.park(&lease, charged(Changes::default(), 0)).await;
 }
 
-async fn tasks_of_others_are_written_when_one_has_no_bytes_left(bench: Bench) {
+async fn tasks_of_others_are_written_when_one_has_no_bytes_left(bench: ContractBench) {
     let mut leases = Vec::new();
     for (id, principal) in [("a", OWNER), ("b", EVE), ("c", OWNER), ("d", EVE)] {
         let worker = Some((worker("w"), HOUR));
         let new = NewTask { principal: principal.to_owned(), worker, ..task(id) };
         let created = bench.store.create(new).await.expect("a task is made");
-        let Created::New { lease: Some(lease), .. } = created else { panic!("{created:?}") };
+        let CreateOutcome::Created { lease: Some(lease), .. } = created else {
+            panic!("{created:?}")
+        };
         leases.push((lease, principal));
     }
-    let end = Then::End { outcome: TaskOutcome::Result(raw(&long(4 * KIB))), retention: RETENTION };
-    for then in [Then::GoOn, end] {
+    let end =
+        Transition::End { outcome: TaskOutcome::Result(raw(&long(4 * KIB))), retention: RETENTION };
+    for then in [Transition::Continue, end] {
         let writes = leases.iter().map(|(lease, principal)| {
             let max_bytes = if *principal == EVE { 0 } else { u64::MAX };
             let charge = Charge { principal: (*principal).to_owned(), max_bytes };
             let entries = match then {
-                Then::GoOn => entry("k", long(KIB)).entries,
+                Transition::Continue => entry("k", long(KIB)).entries,
                 _ => Vec::new(),
             };
             let changes = Changes { entries, charge: Some(charge), ..Changes::default() };
             let (store, then, lease) = (Arc::clone(&bench.store), then.clone(), lease.clone());
             // At once, so that a store may write them together.
-            tokio::spawn(async move { store.write(&lease, &changes, &then).await })
+            tokio::spawn(async move { store.commit(&lease, &changes, &then).await })
         });
         let mut written = Vec::new();
         for write in writes.collect::<Vec<_>>() {
@@ -300,7 +304,7 @@ async fn tasks_of_others_are_written_when_one_has_no_bytes_left(bench: Bench) {
     assert!(bench.view("a").await.outcome.is_some() && bench.view("c").await.outcome.is_some());
 }
 
-async fn key_value_entry_counts_until_it_is_gone(bench: Bench) {
+async fn key_value_entry_counts_until_it_is_gone(bench: ContractBench) {
     bench.charge("k", &long(10 * KIB), u64::MAX).await.expect("an entry is stored");
     let stored = bench.bytes(OWNER).await;
     assert!((10 * KIB as u64..12 * KIB as u64).contains(&stored), "{stored}");
@@ -324,7 +328,7 @@ async fn key_value_entry_counts_until_it_is_gone(bench: Bench) {
     assert_eq!(bench.bytes(OWNER).await, 0);
 }
 
-async fn key_value_entry_beyond_the_bytes_is_refused(bench: Bench) {
+async fn key_value_entry_beyond_the_bytes_is_refused(bench: ContractBench) {
     let max_bytes = 16 * KIB as u64;
     bench.charge("k", &long(10 * KIB), max_bytes).await.expect("an entry is stored");
     let refused = bench.charge("l", &long(10 * KIB), max_bytes).await;
@@ -335,9 +339,13 @@ async fn key_value_entry_beyond_the_bytes_is_refused(bench: Bench) {
     let kept = bench.store.kept("k").await.expect("a look").expect("what is there stays");
     assert_eq!(kept.get().len(), 12 * KIB + 2);
     let new = NewTask { request: raw(&long(10 * KIB)), max_bytes, ..task("a") };
-    assert_eq!(bench.store.create(new).await, Ok(Created::OverBytes), "tasks share the bytes");
+    assert_eq!(
+        bench.store.create(new).await,
+        Ok(CreateOutcome::OverBytes),
+        "tasks share the bytes"
+    );
 }
 
-async fn store_answers_that_it_is_ready(bench: Bench) {
+async fn store_answers_that_it_is_ready(bench: ContractBench) {
     bench.store.ready().await.expect("it is there");
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Bench, LEASE, OWNER, RETENTION, TTL, ask, done, promises, worker};
-use crate::store::{Census, Changes, TaskId, Then};
+use super::{ContractBench, LEASE, OWNER, RETENTION, TTL, ask, done, promises, worker};
+use crate::store::{Changes, StoreStats, TaskId, Transition};
 
 promises![
     a_census_of_nothing_is_nothing,
@@ -14,23 +14,23 @@ promises![
     a_census_knows_how_long_something_has_been_due,
 ];
 
-impl Bench {
-    async fn census(&self) -> Census {
-        self.store.census().await.expect("a census")
+impl ContractBench {
+    async fn census(&self) -> StoreStats {
+        self.store.stats().await.expect("a census")
     }
 
     /// Queued, running, parked, ended.
     async fn counts(&self) -> [u64; 4] {
-        let Census { queued, running, parked, ended, .. } = self.census().await;
+        let StoreStats { queued, running, parked, ended, .. } = self.census().await;
         [queued, running, parked, ended]
     }
 }
 
-async fn a_census_of_nothing_is_nothing(bench: Bench) {
-    assert_eq!(bench.census().await, Census::default());
+async fn a_census_of_nothing_is_nothing(bench: ContractBench) {
+    assert_eq!(bench.census().await, StoreStats::default());
 }
 
-async fn a_census_counts_each_task_where_it_is(bench: Bench) {
+async fn a_census_counts_each_task_where_it_is(bench: ContractBench) {
     for id in ["a", "b", "c"] {
         bench.queue(id).await;
     }
@@ -44,11 +44,11 @@ async fn a_census_counts_each_task_where_it_is(bench: Bench) {
     assert_eq!(bench.counts().await, [3, 2, 1, 1]);
     // What was made before, or refused, is not counted again.
     bench.store.create(super::task("a")).await.expect("it was made before");
-    assert!(bench.store.write(&lease, &Changes::default(), &Then::GoOn).await.is_err());
+    assert!(bench.store.commit(&lease, &Changes::default(), &Transition::Continue).await.is_err());
     assert_eq!(bench.counts().await, [3, 2, 1, 1]);
 }
 
-async fn a_census_follows_a_task_to_its_end(bench: Bench) {
+async fn a_census_follows_a_task_to_its_end(bench: ContractBench) {
     bench.queue("a").await;
     let lease = bench.claim_one("v").await.lease;
     assert_eq!(bench.counts().await, [0, 1, 0, 0]);
@@ -61,8 +61,8 @@ async fn a_census_follows_a_task_to_its_end(bench: Bench) {
     bench.park(&lease, Changes::default()).await;
     assert_eq!(bench.counts().await, [1, 0, 0, 0], "there is an answer that nobody has seen");
     let lease = bench.claim_one("v").await.lease;
-    let then = Then::Park { due: None, seen: 1 };
-    bench.store.write(&lease, &ask(&[("k2", "n2")]), &then).await.expect("a write");
+    let then = Transition::Park { due: None, seen: 1 };
+    bench.store.commit(&lease, &ask(&[("k2", "n2")]), &then).await.expect("a write");
     assert_eq!(bench.counts().await, [0, 0, 1, 0]);
     bench.answer("a", &[("n2", json!(1))]).await;
     assert_eq!(bench.counts().await, [1, 0, 0, 0]);
@@ -81,21 +81,21 @@ async fn a_census_follows_a_task_to_its_end(bench: Bench) {
     for _ in 0..2 {
         bench.store.sweep(100, RETENTION).await.expect("a sweep");
     }
-    assert_eq!(bench.census().await, Census::default());
+    assert_eq!(bench.census().await, StoreStats::default());
 }
 
-async fn a_census_knows_how_long_something_has_been_due(bench: Bench) {
+async fn a_census_knows_how_long_something_has_been_due(bench: ContractBench) {
     bench.queue("a").await;
     bench.advance(Duration::from_secs(100));
     bench.queue("b").await;
-    let waiting = bench.census().await.waiting.expect("two are due");
+    let waiting = bench.census().await.oldest_due.expect("two are due");
     assert!(waiting >= Duration::from_secs(100), "{waiting:?}");
     assert!(waiting < Duration::from_secs(130), "{waiting:?}");
     bench.store.claim(&worker("w"), LEASE, &1_usize.into()).await.expect("a claim");
-    let waiting = bench.census().await.waiting.expect("one is due");
+    let waiting = bench.census().await.oldest_due.expect("one is due");
     assert!(waiting < Duration::from_secs(30), "{waiting:?}");
     bench.store.claim(&worker("w"), LEASE, &1_usize.into()).await.expect("a claim");
-    assert_eq!(bench.census().await.waiting, None, "what runs does not wait");
+    assert_eq!(bench.census().await.oldest_due, None, "what runs does not wait");
     bench.advance(LEASE + Duration::from_secs(10));
-    assert!(bench.census().await.waiting.is_some(), "but for a worker that is lost");
+    assert!(bench.census().await.oldest_due.is_some(), "but for a worker that is lost");
 }

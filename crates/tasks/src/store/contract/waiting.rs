@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Bench, MAX_TTL, RETENTION, TTL, ask, done, names, outside, promises, task, worker};
-use crate::store::{Changes, Created, Lease, NewTask, Phase, TaskOutcome, View};
+use super::{
+    ContractBench, MAX_TTL, RETENTION, TTL, ask, done, names, outside, promises, task, worker,
+};
+use crate::store::{Changes, CreateOutcome, Lease, NewTask, Phase, TaskOutcome, TaskRecord};
 
 promises![
     parking_a_waiting_task_keeps_its_last_update,
@@ -28,39 +30,39 @@ const SLACK: Duration = Duration::from_secs(30);
 const MINUTE: Duration = Duration::from_secs(60);
 
 #[track_caller]
-fn has(view: &View, ttl: Duration) {
+fn has(view: &TaskRecord, ttl: Duration) {
     let (least, most) = (ttl.as_millis() as u64, (ttl + SLACK).as_millis() as u64);
     let seen = view.ttl.expect("it has a ttl");
     assert!(seen >= least && seen <= most, "{seen} is not {least}: {view:?}");
 }
 
-async fn parking_a_waiting_task_keeps_its_last_update(bench: Bench) {
+async fn parking_a_waiting_task_keeps_its_last_update(bench: ContractBench) {
     let lease = start(&bench, task("a")).await;
     bench.write(&lease, ask(&[("k", "n")])).await;
-    let asked = bench.view("a").await.updated;
+    let asked = bench.view("a").await.updated_at;
     bench.advance(Duration::from_secs(10));
     bench.park(&lease, Changes::default()).await;
     let parked = bench.view("a").await;
-    assert_eq!((parked.phase, parked.updated), (Phase::Parked, asked));
+    assert_eq!((parked.phase, parked.updated_at), (Phase::Parked, asked));
     bench.answer("a", &[("n", json!(1))]).await;
-    assert!(bench.view("a").await.updated > asked, "an answer is a change");
+    assert!(bench.view("a").await.updated_at > asked, "an answer is a change");
 }
 
-async fn start(bench: &Bench, new: NewTask) -> Lease {
+async fn start(bench: &ContractBench, new: NewTask) -> Lease {
     // Its lease is no part of this.
     let new = NewTask { worker: Some((worker("v"), MAX_TTL * 10)), ..new };
     match bench.store.create(new).await.expect("a task is made") {
-        Created::New { lease: Some(lease), .. } => lease,
+        CreateOutcome::Created { lease: Some(lease), .. } => lease,
         other => panic!("a lease was expected: {other:?}"),
     }
 }
 
-async fn is_expired(bench: &Bench, id: &str) -> bool {
+async fn is_expired(bench: &ContractBench, id: &str) -> bool {
     bench.store.sweep(100, RETENTION).await.expect("a sweep");
     matches!(bench.view(id).await.outcome, Some(TaskOutcome::Expired))
 }
 
-async fn an_open_question_gives_a_task_more_time(bench: Bench) {
+async fn an_open_question_gives_a_task_more_time(bench: ContractBench) {
     let lease = start(&bench, task("a")).await;
     has(&bench.view("a").await, TTL);
     bench.park(&lease, ask(&[("k", "n")])).await;
@@ -70,7 +72,7 @@ async fn an_open_question_gives_a_task_more_time(bench: Bench) {
     assert_eq!(names(&bench.view("a").await), ["n"]);
 }
 
-async fn what_is_asked_outside_gives_a_task_more_time(bench: Bench) {
+async fn what_is_asked_outside_gives_a_task_more_time(bench: ContractBench) {
     let lease = start(&bench, task("a")).await;
     bench.park(&lease, outside("k", "job")).await;
     has(&bench.view("a").await, MAX_TTL);
@@ -80,7 +82,7 @@ async fn what_is_asked_outside_gives_a_task_more_time(bench: Bench) {
     has(&bench.view("a").await, TTL + MINUTE + TTL);
 }
 
-async fn an_answer_gives_a_task_its_time_once_again(bench: Bench) {
+async fn an_answer_gives_a_task_its_time_once_again(bench: ContractBench) {
     let lease = start(&bench, task("a")).await;
     bench.park(&lease, ask(&[("k", "n")])).await;
     bench.advance(TTL * 2);
@@ -92,7 +94,7 @@ async fn an_answer_gives_a_task_its_time_once_again(bench: Bench) {
     assert!(is_expired(&bench, "a").await);
 }
 
-async fn a_withdrawal_gives_a_task_its_time_once_again(bench: Bench) {
+async fn a_withdrawal_gives_a_task_its_time_once_again(bench: ContractBench) {
     let lease = start(&bench, task("a")).await;
     bench.write(&lease, ask(&[("k", "n")])).await;
     bench.advance(TTL * 2);
@@ -103,7 +105,7 @@ async fn a_withdrawal_gives_a_task_its_time_once_again(bench: Bench) {
     assert!(!is_expired(&bench, "a").await);
 }
 
-async fn a_task_has_more_time_until_nothing_is_open(bench: Bench) {
+async fn a_task_has_more_time_until_nothing_is_open(bench: ContractBench) {
     let lease = start(&bench, task("a")).await;
     bench.write(&lease, ask(&[("k1", "n1"), ("k2", "n2")])).await;
     bench.write(&lease, outside("k3", "job")).await;
@@ -116,7 +118,7 @@ async fn a_task_has_more_time_until_nothing_is_open(bench: Bench) {
     has(&bench.view("a").await, MINUTE + TTL);
 }
 
-async fn every_question_gives_a_task_more_time(bench: Bench) {
+async fn every_question_gives_a_task_more_time(bench: ContractBench) {
     let lease = start(&bench, task("a")).await;
     for round in 1..=3 {
         let name = format!("n{round}");
@@ -133,7 +135,7 @@ async fn every_question_gives_a_task_more_time(bench: Bench) {
     has(&bench.view("a").await, MAX_TTL);
 }
 
-async fn no_question_gives_a_task_more_than_the_most(bench: Bench) {
+async fn no_question_gives_a_task_more_than_the_most(bench: ContractBench) {
     let lease = start(&bench, task("a")).await;
     bench.write(&lease, ask(&[("k", "n")])).await;
     bench.advance(MAX_TTL - MINUTE);
@@ -143,7 +145,7 @@ async fn no_question_gives_a_task_more_than_the_most(bench: Bench) {
     has(&bench.view("a").await, MAX_TTL);
 }
 
-async fn a_task_that_has_more_time_than_the_most_keeps_it(bench: Bench) {
+async fn a_task_that_has_more_time_than_the_most_keeps_it(bench: ContractBench) {
     let lease = start(&bench, NewTask { ttl: Some(MAX_TTL * 3), ..task("a") }).await;
     bench.write(&lease, ask(&[("k", "n")])).await;
     has(&bench.view("a").await, MAX_TTL * 3);
@@ -152,7 +154,7 @@ async fn a_task_that_has_more_time_than_the_most_keeps_it(bench: Bench) {
     has(&bench.view("a").await, MAX_TTL * 3);
 }
 
-async fn a_task_that_may_exist_for_ever_still_may_when_it_asks(bench: Bench) {
+async fn a_task_that_may_exist_for_ever_still_may_when_it_asks(bench: ContractBench) {
     let lease = start(&bench, NewTask { ttl: None, ..task("a") }).await;
     bench.write(&lease, ask(&[("k", "n")])).await;
     assert_eq!(bench.view("a").await.ttl, None);
@@ -162,15 +164,15 @@ async fn a_task_that_may_exist_for_ever_still_may_when_it_asks(bench: Bench) {
     assert!(!is_expired(&bench, "a").await);
 }
 
-async fn a_task_whose_question_is_not_answered_expires_in_the_end(bench: Bench) {
+async fn a_task_whose_question_is_not_answered_expires_in_the_end(bench: ContractBench) {
     let lease = start(&bench, task("a")).await;
     bench.park(&lease, ask(&[("k", "n")])).await;
     bench.advance(MAX_TTL + Duration::from_secs(1));
     assert!(is_expired(&bench, "a").await);
-    assert!(bench.view("a").await.questions.is_empty());
+    assert!(bench.view("a").await.input_requests.is_empty());
 }
 
-async fn what_ends_while_it_asks_can_still_be_read(bench: Bench) {
+async fn what_ends_while_it_asks_can_still_be_read(bench: ContractBench) {
     let lease = start(&bench, task("a")).await;
     bench.write(&lease, ask(&[("k", "n")])).await;
     bench.advance(MAX_TTL - MINUTE);

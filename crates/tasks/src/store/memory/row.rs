@@ -9,10 +9,11 @@ use outlive_wire::RawJson;
 
 use super::millis;
 use crate::{
-    Entry, Restored,
+    JournalEntry, JournalSnapshot,
     store::{
-        Answerer, Asked, Changes, Cleaning, Emitted, Heard, Lease, Millis, OnceKey, PageLimit,
-        Phase, TaskId, TaskOutcome, Then, View, WorkerId, budget, lifetime::Lifetime,
+        Changes, CleanupState, IdempotencyKey, Inbox, InputSource, Lease, NewInputRequest,
+        PageLimit, Phase, StoredSegments, TaskId, TaskOutcome, TaskRecord, Transition, UnixMillis,
+        WorkerId, budget, lifetime::Lifetime,
     },
 };
 
@@ -26,35 +27,35 @@ pub(super) struct Row {
     pub(super) outcome: Option<TaskOutcome>,
     /// How it ends if it is kept and nobody has it tried again.
     pub(super) kept: Option<TaskOutcome>,
-    pub(super) created: Millis,
-    pub(super) updated: Millis,
+    pub(super) created: UnixMillis,
+    pub(super) updated: UnixMillis,
     pub(super) lifetime: Lifetime,
     /// What its lifetime is as things are.
     pub(super) ttl: Option<u64>,
     /// When it may be forgotten, once it is over.
-    pub(super) purge: Option<Millis>,
+    pub(super) purge: Option<UnixMillis>,
     pub(super) message: Option<String>,
     pub(super) progress: Option<RawJson>,
     pub(super) clean_up: bool,
-    pub(super) cancel_requested: Option<Millis>,
+    pub(super) cancel_requested: Option<UnixMillis>,
     pub(super) owner: Option<WorkerId>,
     pub(super) epoch: u64,
     /// When somebody must look: NULL only while parked without a time, or over and cleaned up.
-    pub(super) due: Option<Millis>,
+    pub(super) due: Option<UnixMillis>,
     pub(super) begun: bool,
     pub(super) crashes: u32,
-    pub(super) journal: Restored,
+    pub(super) journal: JournalSnapshot,
     /// Where its segments come from, to know them again.
     pub(super) emitted: HashSet<(String, u32)>,
     pub(super) questions: Vec<Question>,
     /// What it counts in the bytes of its principal.
     pub(super) bytes: usize,
     /// The key under which it was made.
-    pub(super) once: Option<OnceKey>,
+    pub(super) once: Option<IdempotencyKey>,
 }
 
 pub(super) struct Question {
-    pub(super) asked: Asked,
+    pub(super) asked: NewInputRequest,
     pub(super) state: State,
 }
 
@@ -66,10 +67,10 @@ pub(super) enum State {
 }
 
 impl Question {
-    fn answerer(&self) -> Answerer {
+    fn answerer(&self) -> InputSource {
         match self.asked.request {
-            Some(_) => Answerer::Client,
-            None => Answerer::Outside,
+            Some(_) => InputSource::Client,
+            None => InputSource::External,
         }
     }
 }
@@ -80,11 +81,11 @@ impl Row {
     }
 
     /// Whether it is owed a clean-up, and whoever has this lease may say how far that is.
-    pub(super) fn is_owed(&self, lease: &Lease, now: Cleaning) -> bool {
+    pub(super) fn is_owed(&self, lease: &Lease, now: CleanupState) -> bool {
         let is_claimed = self.is_of(lease);
         // Nobody has claimed it since its run.
         let has_run = self.epoch == lease.epoch && self.owner.is_none() && self.due.is_some();
-        self.phase == Phase::Ended && (is_claimed || has_run && now == Cleaning::Due)
+        self.phase == Phase::Ended && (is_claimed || has_run && now == CleanupState::Due)
     }
 
     fn is_of(&self, lease: &Lease) -> bool {
@@ -92,13 +93,13 @@ impl Row {
     }
 
     /// Notes a change. No two have the same time.
-    pub(super) fn touch(&mut self, now: Millis) {
+    pub(super) fn touch(&mut self, now: UnixMillis) {
         self.updated = now.max(self.updated + 1);
     }
 
-    pub(super) fn apply(&mut self, changes: Changes, now: Millis) {
+    pub(super) fn apply(&mut self, changes: Changes, now: UnixMillis) {
         let open = self.count_open();
-        for key in &changes.forgotten {
+        for key in &changes.invalidated {
             if let Some(entry) = self.journal.entries.remove(key) {
                 self.bytes -= budget::journal_entry(key, &entry);
             }
@@ -116,7 +117,7 @@ impl Row {
                 self.journal.segments.push(segment);
             }
         }
-        for asked in changes.asked {
+        for asked in changes.input_requests {
             self.ask(asked);
         }
         for question in &mut self.questions {
@@ -124,7 +125,7 @@ impl Row {
                 question.state = State::Withdrawn;
             }
         }
-        if let Some(message) = changes.message {
+        if let Some(message) = changes.status_message {
             self.message = Some(message);
         }
         if let Some(progress) = changes.progress {
@@ -135,8 +136,8 @@ impl Row {
     }
 
     /// How many bytes more a write stores; zero if there are fewer then.
-    pub(super) fn growth(&self, changes: &Changes, then: &Then) -> usize {
-        let is_forgotten = |key: &String| changes.forgotten.contains(key);
+    pub(super) fn growth(&self, changes: &Changes, then: &Transition) -> usize {
+        let is_forgotten = |key: &String| changes.invalidated.contains(key);
         let entries = &self.journal.entries;
         let freed = entries.iter().filter(|(key, _)| is_forgotten(key));
         let freed: usize = freed.map(|(key, entry)| budget::journal_entry(key, entry)).sum();
@@ -144,7 +145,7 @@ impl Row {
         let recorded = changes.entries.iter().filter(|(key, _)| is_new(key));
         let recorded = recorded.map(|(key, entry)| budget::journal_entry(key, entry));
         let emitted = changes.segments.iter().filter(|one| !self.emitted.contains(&one.place()));
-        let asked = changes.asked.iter().map(|asked| match self.asked(&asked.name) {
+        let asked = changes.input_requests.iter().map(|asked| match self.asked(&asked.name) {
             Some(known) if known.state == State::Withdrawn => {
                 budget::question(asked).saturating_sub(budget::question(&known.asked))
             }
@@ -152,7 +153,7 @@ impl Row {
             None => budget::question(asked),
         });
         let outcome = match then {
-            Then::End { outcome, .. } => budget::outcome_need(budget::outcome_bytes(outcome)),
+            Transition::End { outcome, .. } => budget::outcome_need(budget::outcome_bytes(outcome)),
             _ => 0,
         };
         let stored = recorded.chain(emitted.map(budget::segment)).chain(asked).sum::<usize>();
@@ -160,12 +161,16 @@ impl Row {
     }
 
     /// How many bytes answers store that are taken.
-    pub(super) fn growth_of_answers(&self, from: Answerer, answers: &[(String, RawJson)]) -> usize {
+    pub(super) fn growth_of_answers(
+        &self,
+        from: InputSource,
+        answers: &[(String, RawJson)],
+    ) -> usize {
         let taken = answers.iter().filter_map(|(name, answer)| {
             let is_open =
                 |question: &&Question| question.state == State::Open && question.answerer() == from;
             let question = self.asked(name).filter(is_open)?;
-            let answer = Entry::Answer(answer.clone());
+            let answer = JournalEntry::Answer(answer.clone());
             Some(budget::journal_entry(&question.asked.key, &answer))
         });
         if self.phase == Phase::Ended { 0 } else { taken.sum() }
@@ -176,7 +181,7 @@ impl Row {
     }
 
     /// Opens a question. One that was withdrawn is open again, at its new place.
-    fn ask(&mut self, asked: Asked) {
+    fn ask(&mut self, asked: NewInputRequest) {
         let known = self.questions.iter().position(|question| question.asked.name == asked.name);
         match known {
             Some(index) if self.questions[index].state == State::Withdrawn => {
@@ -199,7 +204,7 @@ impl Row {
     }
 
     /// Its time depends on whether something is asked; `before` is how many questions were open.
-    fn settle(&mut self, before: usize, now: Millis) {
+    fn settle(&mut self, before: usize, now: UnixMillis) {
         // An answer does not shorten the time for which it is kept.
         if self.kept.is_some() {
             return;
@@ -208,7 +213,7 @@ impl Row {
         self.ttl = self.lifetime.when_asked(self.ttl, open, elapsed);
     }
 
-    pub(super) fn park(&mut self, due: Option<Millis>, seen: usize, now: Millis) {
+    pub(super) fn park(&mut self, due: Option<UnixMillis>, seen: usize, now: UnixMillis) {
         self.owner = None;
         // Nobody would look at what came while the worker was on its way here.
         let unseen = self.answers().count() > seen || self.cancel_requested.is_some();
@@ -218,19 +223,19 @@ impl Row {
         };
     }
 
-    pub(super) fn keep(&mut self, outcome: TaskOutcome, hold: Duration, now: Millis) {
+    pub(super) fn keep(&mut self, outcome: TaskOutcome, hold: Duration, now: UnixMillis) {
         self.owner = None;
         if self.cancel_requested.is_some() {
             (self.phase, self.due) = (Phase::Queued, Some(now));
             return;
         }
-        (self.phase, self.due, self.kept) = (Phase::Kept, None, Some(outcome));
+        (self.phase, self.due, self.kept) = (Phase::Quarantined, None, Some(outcome));
         let held = now.saturating_sub(self.created).saturating_add(millis(hold));
         self.ttl = self.ttl.map(|ttl| ttl.max(held));
     }
 
     /// Has a task tried again that is kept: its time begins anew.
-    pub(super) fn retry(&mut self, now: Millis) {
+    pub(super) fn retry(&mut self, now: UnixMillis) {
         let elapsed = now.saturating_sub(self.created);
         (self.phase, self.due, self.kept) = (Phase::Queued, Some(now), None);
         (self.crashes, self.message) = (0, None);
@@ -245,29 +250,29 @@ impl Row {
 
     pub(super) fn answers(&self) -> impl Iterator<Item = (&String, &RawJson)> {
         self.journal.entries.iter().filter_map(|(key, entry)| match entry {
-            Entry::Answer(raw) => Some((key, raw)),
+            JournalEntry::Answer(raw) => Some((key, raw)),
             _ => None,
         })
     }
 
-    pub(super) fn heard(&self) -> Heard {
-        Heard {
+    pub(super) fn heard(&self) -> Inbox {
+        Inbox {
             answers: self.answers().map(|(key, raw)| (key.clone(), raw.clone())).collect(),
             cancel_requested: self.cancel_requested.is_some(),
         }
     }
 
     /// When its time is over: before it is, or to be forgotten once it is and was cleaned up after.
-    pub(super) fn over(&self) -> Option<Millis> {
+    pub(super) fn over(&self) -> Option<UnixMillis> {
         match self.phase {
             Phase::Ended => self.purge.filter(|_| self.due.is_none()),
             _ => self.ttl.map(|ttl| self.created.saturating_add(ttl)),
         }
     }
 
-    pub(super) fn end(&mut self, outcome: TaskOutcome, retention: Duration, now: Millis) {
+    pub(super) fn end(&mut self, outcome: TaskOutcome, retention: Duration, now: UnixMillis) {
         let open = self.count_open();
-        if self.clean_up && self.begun && outcome.is_unfinished() {
+        if self.clean_up && self.begun && outcome.needs_cleanup() {
             // Not before its run is gone: at the end of its lease, if nobody says so.
             let due = if self.phase == Phase::Running { self.due } else { None };
             (self.due, self.crashes) = (due.or(Some(now)), 0);
@@ -294,9 +299,9 @@ impl Row {
 
     pub(super) fn take_answers(
         &mut self,
-        from: Answerer,
+        from: InputSource,
         answers: Vec<(String, RawJson)>,
-        now: Millis,
+        now: UnixMillis,
     ) -> usize {
         let open = self.count_open();
         let mut taken = 0;
@@ -310,7 +315,7 @@ impl Row {
             question.state = State::Answered;
             let key = question.asked.key.clone();
             if let MapEntry::Vacant(free) = self.journal.entries.entry(key) {
-                let answer = Entry::Answer(answer);
+                let answer = JournalEntry::Answer(answer);
                 self.bytes += budget::journal_entry(free.key(), &answer);
                 free.insert(answer);
             }
@@ -328,7 +333,7 @@ impl Row {
     }
 
     /// What a run begins over.
-    pub(super) fn journal(&self) -> Restored {
+    pub(super) fn journal(&self) -> JournalSnapshot {
         let mut reasked: BTreeMap<String, u32> = BTreeMap::new();
         for question in &self.questions {
             *reasked.entry(question.asked.key.clone()).or_default() += 1;
@@ -341,15 +346,15 @@ impl Row {
         for (key, times) in &self.journal.reasked {
             *reasked.entry(key.clone()).or_default() += times;
         }
-        Restored {
-            asked: self.open().map(|question| question.asked.key.clone()).collect(),
+        JournalSnapshot {
+            input_requests: self.open().map(|question| question.asked.key.clone()).collect(),
             reasked,
             ..self.journal.clone()
         }
     }
 
     /// What it has emitted, from after a number on.
-    pub(super) fn segments(&self, after: u64, limit: PageLimit) -> Emitted {
+    pub(super) fn segments(&self, after: u64, limit: PageLimit) -> StoredSegments {
         let all = &self.journal.segments;
         let after = usize::try_from(after).unwrap_or(usize::MAX).min(all.len());
         let mut blocks = Vec::new();
@@ -362,25 +367,25 @@ impl Row {
             blocks.push(segment.block.clone());
         }
         let (ended, asks) = (self.phase == Phase::Ended, self.count_open() > 0);
-        Emitted { blocks, last: all.len() as u64, ended, asks }
+        StoredSegments { blocks, last: all.len() as u64, ended, input_required: asks }
     }
 
-    pub(super) fn view(&self, id: &TaskId) -> View {
+    pub(super) fn view(&self, id: &TaskId) -> TaskRecord {
         let questions = self.open().filter_map(|question| {
             Some((question.asked.name.clone(), question.asked.request.clone()?))
         });
-        View {
+        TaskRecord {
             id: id.clone(),
-            kind: self.kind.clone(),
+            tool: self.kind.clone(),
             origin: self.origin.clone(),
             phase: self.phase,
             outcome: self.outcome.clone(),
-            created: self.created,
-            updated: self.updated,
+            created_at: self.created,
+            updated_at: self.updated,
             ttl: self.ttl,
-            message: self.message.clone(),
+            status_message: self.message.clone(),
             progress: self.progress.clone(),
-            questions: questions.collect(),
+            input_requests: questions.collect(),
             cancel_requested: self.cancel_requested,
         }
     }

@@ -7,8 +7,8 @@ use std::{
 
 use super::row::Row;
 use crate::store::{
-    After, Changes, Claim, Created, Lease, Millis, OnceKey, Phase, TaskId, Then, WorkerId,
-    claim::Taken,
+    Changes, Claim, CreateOutcome, IdempotencyKey, Lease, ListCursor, Phase, TaskId, Transition,
+    UnixMillis, WorkerId, claim::Taken,
 };
 
 /// Tasks by what they are found by. A row is only changed by [`Tasks::change`], which keeps the orders
@@ -16,14 +16,14 @@ use crate::store::{
 #[derive(Default)]
 pub(super) struct Tasks {
     rows: HashMap<TaskId, Row>,
-    by_key: HashMap<(String, String), (OnceKey, TaskId)>,
+    by_key: HashMap<(String, String), (IdempotencyKey, TaskId)>,
     /// When somebody must look.
-    due: BTreeSet<(Millis, TaskId)>,
+    due: BTreeSet<(UnixMillis, TaskId)>,
     /// When their time is over: to be ended, or to be forgotten.
-    over: BTreeSet<(Millis, TaskId)>,
+    over: BTreeSet<(UnixMillis, TaskId)>,
     owned: BTreeSet<(WorkerId, TaskId)>,
     /// Those that can be listed, by principal.
-    listed: HashMap<String, BTreeSet<(Millis, TaskId)>>,
+    listed: HashMap<String, BTreeSet<(UnixMillis, TaskId)>>,
     /// How many of a principal have not ended.
     open: HashMap<String, usize>,
     /// How many bytes each principal has stored.
@@ -34,8 +34,8 @@ pub(super) struct Tasks {
 /// Where a row stands in the orders that it can move in.
 #[derive(PartialEq, Eq)]
 struct Place {
-    due: Option<Millis>,
-    over: Option<Millis>,
+    due: Option<UnixMillis>,
+    over: Option<UnixMillis>,
     owner: Option<WorkerId>,
     phase: Phase,
     bytes: usize,
@@ -63,11 +63,11 @@ impl Tasks {
     }
 
     /// What was made under a key before.
-    pub(super) fn made(&self, principal: &str, once: &OnceKey) -> Option<Created> {
+    pub(super) fn made(&self, principal: &str, once: &IdempotencyKey) -> Option<CreateOutcome> {
         let (known, id) = self.by_key.get(&(principal.to_owned(), once.key.clone()))?;
         Some(match known == once {
-            true => Created::Before(id.clone()),
-            false => Created::OtherRequest,
+            true => CreateOutcome::Existing(id.clone()),
+            false => CreateOutcome::KeyConflict,
         })
     }
 
@@ -120,7 +120,7 @@ impl Tasks {
     }
 
     /// What a claim takes: what is wanted, and what is due by now, the oldest first.
-    pub(super) fn due_by(&self, now: Millis, claim: &Claim) -> Vec<TaskId> {
+    pub(super) fn due_by(&self, now: UnixMillis, claim: &Claim) -> Vec<TaskId> {
         let mut taken = Taken::new(claim);
         let waits =
             |row: &Row| row.owner.is_none() && matches!(row.phase, Phase::Queued | Phase::Parked);
@@ -133,8 +133,8 @@ impl Tasks {
         wanted.chain(due.filter(has_room).take(claim.limit)).cloned().collect()
     }
 
-    pub(super) fn next_due(&self, except: &[String]) -> Option<Millis> {
-        let counts = |(_, id): &&(Millis, TaskId)| {
+    pub(super) fn next_due(&self, except: &[String]) -> Option<UnixMillis> {
+        let counts = |(_, id): &&(UnixMillis, TaskId)| {
             except.is_empty()
                 || self.rows.get(id).is_some_and(|row| !except.contains(&row.principal))
         };
@@ -142,7 +142,7 @@ impl Tasks {
     }
 
     /// What is over by now, the oldest first.
-    pub(super) fn over_by(&self, now: Millis) -> impl Iterator<Item = (&TaskId, &Row)> {
+    pub(super) fn over_by(&self, now: UnixMillis) -> impl Iterator<Item = (&TaskId, &Row)> {
         let over = self.over.iter().take_while(move |(over, _)| *over <= now);
         over.filter_map(|(_, id)| Some((id, self.rows.get(id)?)))
     }
@@ -158,7 +158,7 @@ impl Tasks {
     pub(super) fn listed(
         &self,
         principal: &str,
-        after: Option<&After>,
+        after: Option<&ListCursor>,
     ) -> impl Iterator<Item = (&TaskId, &Row)> {
         let from = match after {
             Some(after) => Bound::Excluded((after.created, after.id.clone())),
@@ -180,7 +180,7 @@ impl Tasks {
     }
 
     /// Whether the principal of a task has room for a write.
-    pub(super) fn has_room(&self, lease: &Lease, changes: &Changes, then: &Then) -> bool {
+    pub(super) fn has_room(&self, lease: &Lease, changes: &Changes, then: &Transition) -> bool {
         let (Some(charge), Some(row)) = (&changes.charge, self.get(&lease.task)) else {
             return true;
         };

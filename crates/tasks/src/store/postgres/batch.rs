@@ -9,14 +9,14 @@ use tokio_postgres::Row;
 
 use super::{
     Shared,
-    call::{Call, Query},
     column::owned,
-    creating::{self, Creation},
-    problem::Problem,
+    commit::{self, Waiting},
+    create::{self, Creation},
+    error::Problem,
+    statement::{Call, Query},
     writer::{Queued, Work},
-    writing::{self, Waiting},
 };
-use crate::store::{By, Created, StoreError, TaskId};
+use crate::store::{ChangeSource, CreateOutcome, StoreError, TaskId};
 
 /// How many operations share a commit. More would save nothing and keep others waiting.
 const MOST: usize = 512;
@@ -38,7 +38,7 @@ pub(super) struct Batch {
 /// What came of each.
 #[derive(Default)]
 pub(super) struct Outcome {
-    created: Vec<Result<Created, StoreError>>,
+    created: Vec<Result<CreateOutcome, StoreError>>,
     written: Vec<Result<(), StoreError>>,
     called: Vec<Result<Vec<Row>, StoreError>>,
 }
@@ -110,11 +110,11 @@ impl Batch {
     pub(super) fn together(&self, shared: &Shared) -> Vec<Query<'_>> {
         let mut together = Vec::new();
         if !self.creations.is_empty() {
-            together.push(creating::call(&self.creations, shared));
+            together.push(create::call(&self.creations, shared));
         }
         together.extend(self.lock());
         if !self.writes.is_empty() {
-            together.push(writing::together(&self.writes, shared));
+            together.push(commit::together(&self.writes, shared));
         }
         together
     }
@@ -127,13 +127,13 @@ impl Batch {
         }
         let written = self.writes.iter().map(|waiting| waiting.writing.task());
         let all = written.chain(called).map(|task| owned(task.as_str()));
-        Some(writing::lock(all.collect()))
+        Some(commit::lock(all.collect()))
     }
 
     /// One statement for each that could be done together.
     pub(super) fn each(&self, shared: &Shared) -> Result<Vec<Query<'_>>, Problem> {
         let creations = self.creations.chunks(1);
-        let mut each: Vec<_> = creations.map(|creation| creating::call(creation, shared)).collect();
+        let mut each: Vec<_> = creations.map(|creation| create::call(creation, shared)).collect();
         for waiting in &self.writes {
             each.push(waiting.writing.alone(shared)?);
         }
@@ -145,14 +145,14 @@ impl Batch {
         let mut rows = rows.into_iter();
         let mut outcome = Outcome::default();
         if !self.creations.is_empty() {
-            outcome.created = creating::read(&self.creations, &rows.next().unwrap_or_default());
+            outcome.created = create::read(&self.creations, &rows.next().unwrap_or_default());
         }
         if self.lock().is_some() {
             rows.next();
         }
         if !self.writes.is_empty() {
             let rows = rows.next().unwrap_or_default();
-            outcome.written = writing::read_together(&self.writes, &rows);
+            outcome.written = commit::read_together(&self.writes, &rows);
         }
         outcome.called = rows.map(Ok).collect();
         outcome
@@ -165,15 +165,20 @@ impl Batch {
     }
 
     /// Answers everybody, and tells which tasks were changed, and by whom.
-    pub(super) fn answer(self, outcome: Outcome, place: &str, mut tell: impl FnMut(TaskId, By)) {
+    pub(super) fn answer(
+        self,
+        outcome: Outcome,
+        place: &str,
+        mut tell: impl FnMut(TaskId, ChangeSource),
+    ) {
         let mut is_queued = false;
         for (creation, created) in self.creations.into_iter().zip(outcome.created) {
             // That something is queued is told by one of them: nobody knows any of them by name.
-            if let Ok(Created::New { lease: None, .. }) = &created
+            if let Ok(CreateOutcome::Created { lease: None, .. }) = &created
                 && !is_queued
             {
                 is_queued = true;
-                tell(creation.task.id.clone(), By::Anybody);
+                tell(creation.task.id.clone(), ChangeSource::Other);
             }
             creation.answer(created, place);
         }
@@ -207,12 +212,12 @@ impl Outcome {
     pub(super) fn each(batch: &Batch, all: Vec<Result<Vec<Row>, StoreError>>) -> Self {
         let mut all = all.into_iter();
         let created = batch.creations.chunks(1).zip(all.by_ref()).map(|(creation, rows)| {
-            let mut created = creating::read(creation, &rows?);
+            let mut created = create::read(creation, &rows?);
             created.pop().unwrap_or_else(|| Err(Problem::Silent.with("")))
         });
         let created = created.collect();
         let written = all.by_ref().take(batch.writes.len());
-        let written = written.map(|rows| writing::read(&rows?)).collect();
+        let written = written.map(|rows| commit::read(&rows?)).collect();
         Self { created, written, called: all.collect() }
     }
 }
@@ -236,7 +241,7 @@ impl Names {
             Work::Create(creation) => {
                 let task = &creation.task;
                 self.made.insert(self.hasher.hash_one(&task.id))
-                    && task.once.as_ref().is_none_or(|once| {
+                    && task.idempotency.as_ref().is_none_or(|once| {
                         self.made.insert(self.hasher.hash_one((&task.principal, &once.key)))
                     })
             }

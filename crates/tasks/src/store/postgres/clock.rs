@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use crate::store::Millis;
+use crate::store::UnixMillis;
 
 /// How far a test has moved it.
 #[derive(Debug, Default)]
@@ -33,6 +33,6 @@ pub(super) fn to_column(number: u64) -> i64 {
 }
 
 /// Nothing that is kept is below zero.
-pub(super) fn from_column(number: i64) -> Millis {
+pub(super) fn from_column(number: i64) -> UnixMillis {
     u64::try_from(number).unwrap_or_default()
 }

@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use tokio_postgres::{Row, types::FromSql};
 
-use super::problem::Problem;
+use super::error::Problem;
 use crate::store::{NewTask, Phase, StoreError, budget::TASK_BYTES};
 
 pub(super) fn phase(column: i16) -> Result<Phase, Problem> {
@@ -16,7 +16,7 @@ pub(super) fn phase(column: i16) -> Result<Phase, Problem> {
         1 => Ok(Phase::Running),
         2 => Ok(Phase::Parked),
         3 => Ok(Phase::Ended),
-        4 => Ok(Phase::Kept),
+        4 => Ok(Phase::Quarantined),
         other => Err(unreadable("phase", &other)),
     }
 }
@@ -28,7 +28,7 @@ pub(super) fn phase_column(phase: Phase) -> i16 {
         Phase::Running => 1,
         Phase::Parked => 2,
         Phase::Ended => 3,
-        Phase::Kept => 4,
+        Phase::Quarantined => 4,
     }
 }
 
@@ -98,7 +98,7 @@ pub(super) fn array<T>(values: Vec<T>) -> Option<Vec<T>> {
 }
 
 fn unreadable(what: &str, why: &dyn std::fmt::Display) -> Problem {
-    Problem::Store(StoreError::Unreadable(format!(
+    Problem::Store(StoreError::Incompatible(format!(
         "the {what} of a task: {why}; upgrade this program, or restore the database from a backup"
     )))
 }

@@ -10,7 +10,7 @@ use tokio_postgres::{AsyncMessage, Client, Notification, Statement, config::SslM
 
 use super::{
     PostgresOptions,
-    problem::{Problem, Reach},
+    error::{Problem, Reach},
     tls::Tls,
     url::{Address, Mode},
 };

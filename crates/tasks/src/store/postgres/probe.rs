@@ -2,8 +2,8 @@
 
 use tokio::time::Instant;
 
-use super::{PostgresOptions, connect::Database, problem::Problem, schema};
-use crate::store::{Probe, Product, StoreError};
+use super::{PostgresOptions, connect::Database, error::Problem, schema};
+use crate::store::{StoreError, StoreKind, StoreProbe};
 
 const TIME: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
      split_part(current_setting('server_version'), ' ', 1)";
@@ -11,12 +11,12 @@ const TIME: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigin
 pub(in crate::store) async fn probe(
     url: &str,
     options: PostgresOptions,
-) -> Result<Probe, StoreError> {
+) -> Result<StoreProbe, StoreError> {
     let database = Database::new(url, options)?;
     look(&database).await.map_err(|problem| problem.with(&database.place))
 }
 
-async fn look(database: &Database) -> Result<Probe, Problem> {
+async fn look(database: &Database) -> Result<StoreProbe, Problem> {
     let session = database.open(|_| {}).await?;
     let (tables, known) = schema::look(database, &session).await?;
     // Prepared before: what is measured is one way there and back.
@@ -25,8 +25,8 @@ async fn look(database: &Database) -> Result<Probe, Problem> {
     let row = session.client.query_one(&statement, &[]).await?;
     let round_trip = asked.elapsed();
     let time: i64 = row.try_get(0)?;
-    Ok(Probe {
-        product: Product::Postgres,
+    Ok(StoreProbe {
+        product: StoreKind::Postgres,
         version: row.try_get(1)?,
         tables,
         known,

@@ -11,9 +11,9 @@ use tokio_postgres::Row;
 
 use super::{
     Shared,
-    call::Call,
     connect::{LONGEST, Session},
-    problem::{Problem, Reach},
+    error::{Problem, Reach},
+    statement::Call,
 };
 use crate::store::StoreError;
 

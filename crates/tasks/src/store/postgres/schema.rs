@@ -4,7 +4,7 @@ use tokio_postgres::Transaction;
 
 use super::{
     connect::{Database, Session},
-    problem::Problem,
+    error::Problem,
 };
 use crate::store::StoreError;
 
@@ -90,13 +90,13 @@ async fn version(transaction: &Transaction<'_>, name: &str) -> Result<usize, Pro
     }
     if !has("version") || !has("task") {
         let what = format!("the schema `{name}` is another program's; name another one");
-        return Err(StoreError::Unreadable(what).into());
+        return Err(StoreError::Incompatible(what).into());
     }
     let row = transaction.query_one("SELECT number FROM version", &[]).await?;
     let version: i32 = row.try_get(0)?;
     match usize::try_from(version) {
         Ok(version) if version <= STEPS.len() => Ok(version),
-        _ => Err(StoreError::Unreadable(format!(
+        _ => Err(StoreError::Incompatible(format!(
             "a newer version of this program has written it (its tables have version {version}, \
              known here is {}); upgrade this program",
             STEPS.len()

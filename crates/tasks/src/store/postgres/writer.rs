@@ -30,13 +30,13 @@ use tokio_postgres::Row;
 use super::{
     Shared,
     batch::{Batch, Outcome, WORTH_A_COMMIT},
-    call::{Call, Query, Reply, Said, Sent, pipelined, reply},
+    commit::{Waiting, Way, Writing},
     connect::{LONGEST, Session},
-    creating::Creation,
-    problem::{Problem, Reach},
-    writing::{Waiting, Way, Writing},
+    create::Creation,
+    error::{Problem, Reach},
+    statement::{Call, Query, Reply, Said, Sent, pipelined, reply},
 };
-use crate::store::{Created, StoreError, TaskId};
+use crate::store::{CreateOutcome, StoreError, TaskId};
 
 /// How many operations may wait in a lane. A caller beyond that waits for its place in the queue.
 const QUEUE: usize = 1_024;
@@ -150,8 +150,8 @@ impl Writers {
     pub(super) async fn create(
         &self,
         creation: Box<Creation>,
-        answered: oneshot::Receiver<Result<Created, StoreError>>,
-    ) -> Result<Created, StoreError> {
+        answered: oneshot::Receiver<Result<CreateOutcome, StoreError>>,
+    ) -> Result<CreateOutcome, StoreError> {
         let making = Arc::clone(&self.making);
         // All share a lane as long as they are few: a batch costs much however many it is of. Beyond
         // that those of one principal do, because they wait for each other.

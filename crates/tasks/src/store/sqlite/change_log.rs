@@ -8,7 +8,7 @@
 use rusqlite::Connection;
 
 use super::{
-    problem::Problem,
+    error::Problem,
     statement::{all, one, run},
     writer::Changed,
 };

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use crate::store::Millis;
+use crate::store::UnixMillis;
 
 #[derive(Debug, Default)]
 pub(super) struct Clock {
@@ -36,6 +36,6 @@ pub(super) fn to_column(number: u64) -> i64 {
 }
 
 /// Nothing that is kept is below zero.
-pub(super) fn from_column(number: i64) -> Millis {
+pub(super) fn from_column(number: i64) -> UnixMillis {
     u64::try_from(number).unwrap_or_default()
 }

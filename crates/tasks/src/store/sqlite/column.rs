@@ -4,7 +4,7 @@ use outlive_wire::RawJson;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-use super::problem::Problem;
+use super::error::Problem;
 use crate::store::{Phase, StoreError};
 
 pub(super) const QUEUED: i64 = 0;
@@ -19,7 +19,7 @@ pub(super) fn phase(column: i64) -> Result<Phase, Problem> {
         RUNNING => Ok(Phase::Running),
         PARKED => Ok(Phase::Parked),
         ENDED => Ok(Phase::Ended),
-        KEPT => Ok(Phase::Kept),
+        KEPT => Ok(Phase::Quarantined),
         other => Err(unreadable("phase", &other)),
     }
 }
@@ -49,12 +49,12 @@ pub(super) fn phase_column(phase: Phase) -> i64 {
         Phase::Running => RUNNING,
         Phase::Parked => PARKED,
         Phase::Ended => ENDED,
-        Phase::Kept => KEPT,
+        Phase::Quarantined => KEPT,
     }
 }
 
 fn unreadable(what: &str, why: &dyn std::fmt::Display) -> Problem {
-    Problem::Store(StoreError::Unreadable(format!(
+    Problem::Store(StoreError::Incompatible(format!(
         "the {what} of a task: {why}; upgrade this program, or restore the file from a backup"
     )))
 }

@@ -9,7 +9,7 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig};
 
-use super::{Durability, SqliteOptions, clock::to_column, problem::Problem, schema};
+use super::{SqliteOptions, Synchronous, clock::to_column, error::Problem, schema};
 use crate::store::StoreError;
 
 /// How long the writer lets SQLite wait for a lock before it asks again. SQLite waits longer each
@@ -72,8 +72,8 @@ pub(super) fn writer(path: &Path, options: &SqliteOptions) -> Result<Connection,
     schema::migrate(&mut connection)?;
     keep_log(&connection, options)?;
     let synchronous = match options.durability {
-        Durability::Full => "FULL",
-        Durability::Normal => "NORMAL",
+        Synchronous::Full => "FULL",
+        Synchronous::Normal => "NORMAL",
     };
     connection.execute_batch(&format!(
         "PRAGMA synchronous = {synchronous};

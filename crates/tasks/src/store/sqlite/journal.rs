@@ -7,11 +7,11 @@ use rusqlite::Connection;
 
 use super::{
     column::{from_json, raw, to_json},
-    problem::Problem,
+    error::Problem,
     questions,
     statement::{all, one, run},
 };
-use crate::{Entry, Restored, Segment};
+use crate::{JournalEntry, JournalSnapshot, Segment};
 
 pub(super) const RECORD: &str = "INSERT INTO entry (task, key, answer, body)
      VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
@@ -36,9 +36,9 @@ pub(super) fn record(
     connection: &Connection,
     task: i64,
     key: &str,
-    entry: &Entry,
+    entry: &JournalEntry,
 ) -> Result<usize, Problem> {
-    let (answer, json) = (matches!(entry, Entry::Answer(_)), to_json(entry)?);
+    let (answer, json) = (matches!(entry, JournalEntry::Answer(_)), to_json(entry)?);
     let bytes = key.len() + json.len();
     Ok(run(connection, RECORD, (task, key, answer, json))? * bytes)
 }
@@ -93,7 +93,7 @@ pub(super) fn restore(
     connection: &Connection,
     task: i64,
     reasked_before: Option<&str>,
-) -> Result<Restored, Problem> {
+) -> Result<JournalSnapshot, Problem> {
     let mut reasked: BTreeMap<String, u32> = match reasked_before {
         Some(json) => from_json("questions", json)?,
         None => BTreeMap::new(),
@@ -101,10 +101,10 @@ pub(super) fn restore(
     for (key, again) in questions::times_again(connection, task)? {
         *reasked.entry(key).or_default() += again;
     }
-    Ok(Restored {
+    Ok(JournalSnapshot {
         entries: entries(connection, task)?,
         segments: segments(connection, task)?,
-        asked: questions::open_keys(connection, task)?,
+        input_requests: questions::open_keys(connection, task)?,
         reasked,
     })
 }
@@ -112,7 +112,7 @@ pub(super) fn restore(
 pub(super) fn entries(
     connection: &Connection,
     task: i64,
-) -> Result<BTreeMap<String, Entry>, Problem> {
+) -> Result<BTreeMap<String, JournalEntry>, Problem> {
     let rows = all(connection, ENTRIES, [task], |row| {
         Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
     })?;
@@ -138,7 +138,7 @@ pub(super) fn answers(
     })?;
     let mut answers = Vec::with_capacity(rows.len());
     for (key, body) in rows {
-        if let Entry::Answer(answer) = from_json("journal", &body)? {
+        if let JournalEntry::Answer(answer) = from_json("journal", &body)? {
             answers.push((key, answer));
         }
     }

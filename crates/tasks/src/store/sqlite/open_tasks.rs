@@ -8,10 +8,10 @@ use rusqlite::Connection;
 use super::{
     clock::to_column,
     column::count,
-    problem::Problem,
+    error::Problem,
     statement::{one, run},
 };
-use crate::store::Created;
+use crate::store::CreateOutcome;
 
 pub(super) const COUNTED: &str = "SELECT count, bytes FROM open_tasks WHERE principal = ?1";
 pub(super) const COUNT: &str =
@@ -43,13 +43,13 @@ impl OpenTasks {
         principal: &str,
         bytes: usize,
         (quota, max_bytes): (usize, u64),
-    ) -> Result<Option<Created>, Problem> {
+    ) -> Result<Option<CreateOutcome>, Problem> {
         let now = self.of(connection, principal)?;
         if now.tasks >= count(quota) {
-            return Ok(Some(Created::OverQuota));
+            return Ok(Some(CreateOutcome::QuotaExceeded));
         }
         if now.bytes + count(bytes) > to_column(max_bytes) {
-            return Ok(Some(Created::OverBytes));
+            return Ok(Some(CreateOutcome::OverBytes));
         }
         now.tasks += 1;
         now.bytes += count(bytes);

@@ -2,16 +2,16 @@
 
 use std::{path::Path, time::Instant};
 
-use super::{SqliteOptions, connect, problem::Problem, schema};
-use crate::store::{Probe, Product, StoreError, probe::wall_clock};
+use super::{SqliteOptions, connect, error::Problem, schema};
+use crate::store::{StoreError, StoreKind, StoreProbe, probe::wall_clock};
 
-pub(in crate::store) fn probe(path: &Path) -> Result<Probe, StoreError> {
+pub(in crate::store) fn probe(path: &Path) -> Result<StoreProbe, StoreError> {
     look(path).map_err(|problem| problem.with(path))
 }
 
-fn look(path: &Path) -> Result<Probe, Problem> {
-    let absent = Probe {
-        product: Product::Sqlite,
+fn look(path: &Path) -> Result<StoreProbe, Problem> {
+    let absent = StoreProbe {
+        product: StoreKind::Sqlite,
         version: rusqlite::version().to_owned(),
         tables: None,
         known: schema::KNOWN,
@@ -28,5 +28,5 @@ fn look(path: &Path) -> Result<Probe, Problem> {
         0 => None,
         tables => Some(tables),
     };
-    Ok(Probe { tables, round_trip: asked.elapsed(), ..absent })
+    Ok(StoreProbe { tables, round_trip: asked.elapsed(), ..absent })
 }

@@ -6,11 +6,11 @@ use rusqlite::Connection;
 use super::{
     clock::{from_column, to_column},
     column::{count, to_json},
-    problem::Problem,
+    error::Problem,
     statement::{all, one, run},
     writer::Batch,
 };
-use crate::store::{Answerer, Asked, lifetime::Lifetime};
+use crate::store::{InputSource, NewInputRequest, lifetime::Lifetime};
 
 pub(super) const ASK: &str =
     "INSERT INTO question (task, name, key, place, state, due, body, outside)
@@ -41,7 +41,7 @@ pub(super) const AGAIN: &str =
 pub(super) fn ask(
     connection: &Connection,
     task: i64,
-    asked: &Asked,
+    asked: &NewInputRequest,
 ) -> Result<Option<i64>, Problem> {
     let (due, outside) = (asked.due.map(to_column), asked.request.is_none());
     let body = to_json(&asked.request)?;
@@ -65,9 +65,9 @@ pub(super) fn open_key(
     connection: &Connection,
     task: i64,
     name: &str,
-    from: Answerer,
+    from: InputSource,
 ) -> Result<Option<String>, Problem> {
-    let outside = from == Answerer::Outside;
+    let outside = from == InputSource::External;
     Ok(one(connection, OPEN_KEY, (task, name, outside), |row| row.get(0))?)
 }
 
@@ -86,9 +86,9 @@ pub(super) fn answer(
     connection: &Connection,
     task: i64,
     name: &str,
-    from: Answerer,
+    from: InputSource,
 ) -> Result<Option<String>, Problem> {
-    let outside = from == Answerer::Outside;
+    let outside = from == InputSource::External;
     Ok(one(connection, ANSWER, (task, name, outside), |row| row.get(0))?)
 }
 

@@ -3,10 +3,10 @@
 
 use outlive_wire::RawJson;
 
-use super::{clock::to_column, column::count, journal, problem::Problem, questions, writer::Batch};
+use super::{clock::to_column, column::count, error::Problem, journal, questions, writer::Batch};
 use crate::{
-    Entry,
-    store::{Answerer, Changes, Charge, Then, budget},
+    JournalEntry,
+    store::{Changes, Charge, InputSource, Transition, budget},
 };
 
 /// Whether the principal of a task has room for a write.
@@ -14,7 +14,7 @@ pub(super) fn has_room(
     batch: &mut Batch<'_>,
     (principal, task): (&str, i64),
     changes: &Changes,
-    then: &Then,
+    then: &Transition,
 ) -> Result<bool, Problem> {
     let Some(Charge { max_bytes, .. }) = &changes.charge else { return Ok(true) };
     let most = count(budget::at_most(changes, then));
@@ -31,26 +31,31 @@ pub(super) fn has_room(
 }
 
 /// How many bytes more a write stores.
-fn growth(batch: &Batch<'_>, task: i64, changes: &Changes, then: &Then) -> Result<i64, Problem> {
+fn growth(
+    batch: &Batch<'_>,
+    task: i64,
+    changes: &Changes,
+    then: &Transition,
+) -> Result<i64, Problem> {
     let connection = batch.connection;
     let mut bytes = 0;
-    for key in &changes.forgotten {
+    for key in &changes.invalidated {
         bytes -= journal::bytes_of(connection, task, key)?.unwrap_or_default();
     }
     for (key, entry) in &changes.entries {
-        let is_there =
-            !changes.forgotten.contains(key) && journal::bytes_of(connection, task, key)?.is_some();
+        let is_there = !changes.invalidated.contains(key)
+            && journal::bytes_of(connection, task, key)?.is_some();
         bytes += if is_there { 0 } else { count(budget::journal_entry(key, entry)) };
     }
     for segment in &changes.segments {
         let is_there = journal::has_segment(connection, task, segment)?;
         bytes += if is_there { 0 } else { count(budget::segment(segment)) };
     }
-    for asked in &changes.asked {
+    for asked in &changes.input_requests {
         let before = questions::bytes_of(connection, task, &asked.name)?;
         bytes += (count(budget::question(asked)) - before.unwrap_or_default()).max(0);
     }
-    if let Then::End { outcome, .. } = then {
+    if let Transition::End { outcome, .. } = then {
         bytes += count(budget::outcome_need(budget::outcome_bytes(outcome)));
     }
     Ok(bytes)
@@ -60,7 +65,7 @@ fn growth(batch: &Batch<'_>, task: i64, changes: &Changes, then: &Then) -> Resul
 pub(super) fn has_room_for_answers(
     batch: &mut Batch<'_>,
     (principal, task): (&str, i64),
-    from: Answerer,
+    from: InputSource,
     answers: &[(String, RawJson)],
     max_bytes: u64,
 ) -> Result<bool, Problem> {
@@ -73,7 +78,7 @@ pub(super) fn has_room_for_answers(
     let mut growth = 0;
     for (name, answer) in answers {
         if let Some(key) = questions::open_key(batch.connection, task, name, from)? {
-            growth += budget::journal_entry(&key, &Entry::Answer(answer.clone()));
+            growth += budget::journal_entry(&key, &JournalEntry::Answer(answer.clone()));
         }
     }
     Ok(growth == 0 || count(growth) <= left)

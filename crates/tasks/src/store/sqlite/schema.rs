@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::{problem::Problem, statement::one};
+use super::{error::Problem, statement::one};
 use crate::store::StoreError;
 
 /// What says that a file is ours: "outl".
@@ -40,7 +40,7 @@ pub(super) fn look(connection: &Connection) -> Result<usize, Problem> {
 fn version(connection: &Connection) -> Result<usize, Problem> {
     match seen(connection)? {
         version if version <= STEPS.len() => Ok(version),
-        version => Err(StoreError::Unreadable(format!(
+        version => Err(StoreError::Incompatible(format!(
             "a newer version of this program has written it (its tables have version {version}, \
              known here is {}); upgrade this program",
             STEPS.len()
@@ -56,7 +56,7 @@ fn seen(connection: &Connection) -> Result<usize, Problem> {
     let tables = one(connection, "SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if application != APPLICATION && (version, tables) != (0, Some(0_i64)) {
         let what = "it is a database of another program; name another file";
-        return Err(StoreError::Unreadable(what.to_owned()).into());
+        return Err(StoreError::Incompatible(what.to_owned()).into());
     }
     Ok(usize::try_from(version).unwrap_or(usize::MAX))
 }
@@ -260,7 +260,7 @@ mod tests {
     use rusqlite::Connection;
 
     use super::FIRST;
-    use crate::store::{Answerer, Census, Phase, SqliteStore, Store, TaskId, WorkerId};
+    use crate::store::{InputSource, Phase, SqliteStore, Store, StoreStats, TaskId, WorkerId};
 
     const FILLED: &str = r#"
 INSERT INTO task (id, principal, kind, phase, epoch, due, created, updated, ttl, expires, begun,
@@ -284,16 +284,16 @@ INSERT INTO question (task, name, key, place, state, body)
         }
         drop(connection);
         let store = SqliteStore::open(&path).unwrap();
-        let census = store.census().await.unwrap();
-        let counts = Census { queued: 1, parked: 1, ended: 1, ..Census::default() };
-        assert_eq!(Census { waiting: None, bytes: 0, ..census }, counts);
+        let census = store.stats().await.unwrap();
+        let counts = StoreStats { queued: 1, parked: 1, ended: 1, ..StoreStats::default() };
+        assert_eq!(StoreStats { oldest_due: None, bytes: 0, ..census }, counts);
         let asked = 2 + 23 + 2 + 2;
         assert_eq!(census.bytes, 3 * 2_050 + asked, "what was there is counted");
         let parked = TaskId::new("parked");
-        let view = store.view("ada", &parked).await.unwrap().unwrap();
-        assert_eq!((view.phase, view.questions.len(), view.ttl), (Phase::Parked, 1, None));
+        let view = store.get("ada", &parked).await.unwrap().unwrap();
+        assert_eq!((view.phase, view.input_requests.len(), view.ttl), (Phase::Parked, 1, None));
         let answer = vec![("a".to_owned(), serde_json::value::to_raw_value(&1).unwrap())];
-        let answered = store.answer("ada", &parked, Answerer::Client, answer, u64::MAX).await;
+        let answered = store.respond("ada", &parked, InputSource::Client, answer, u64::MAX).await;
         assert_eq!(answered.unwrap(), Some(1));
         let claimed = store
             .claim(&WorkerId::new("w"), Duration::from_secs(30), &10_usize.into())

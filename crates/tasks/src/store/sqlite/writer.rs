@@ -21,10 +21,10 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    File, change_log, column::count, open_tasks::OpenTasks, problem::Problem, statement::run,
-    tally::Moves,
+    File, change_log, column::count, error::Problem, open_tasks::OpenTasks, phase_counts::Moves,
+    statement::run,
 };
-use crate::store::{By, Created, StoreError, TaskId};
+use crate::store::{ChangeSource, CreateOutcome, StoreError, TaskId};
 
 /// How many operations may wait. A caller beyond that waits for its place in the queue.
 const QUEUE: usize = 1_024;
@@ -58,7 +58,7 @@ struct Counts {
 pub(super) struct Changed {
     pub(super) number: i64,
     pub(super) task: TaskId,
-    pub(super) by: By,
+    pub(super) by: ChangeSource,
 }
 
 impl Writer {
@@ -103,7 +103,7 @@ impl Batch<'_> {
     }
 
     /// Notes that a task has changed; whoever listens hears of it once that is committed.
-    pub(super) fn changed(&mut self, number: i64, task: &TaskId, by: By) {
+    pub(super) fn changed(&mut self, number: i64, task: &TaskId, by: ChangeSource) {
         self.changed.push(Changed { number, task: task.clone(), by });
     }
 
@@ -124,7 +124,7 @@ impl Batch<'_> {
         principal: &str,
         bytes: usize,
         limits: (usize, u64),
-    ) -> Result<Option<Created>, Problem> {
+    ) -> Result<Option<CreateOutcome>, Problem> {
         let refused = self.counts.open.count_in(self.connection, principal, bytes, limits)?;
         if refused.is_none() {
             self.counts.moves.count_bytes(count(bytes));
@@ -347,7 +347,7 @@ fn work_apart(batch: &mut Batch<'_>, operation: &mut dyn Operation) -> Result<()
 /// Those who only shared the commit cannot help what was unreadable to somebody.
 fn unavailable(error: StoreError) -> StoreError {
     match error {
-        StoreError::Lost | StoreError::OverBytes | StoreError::Unavailable(_) => error,
-        StoreError::Unreadable(what) => StoreError::Unavailable(what),
+        StoreError::LeaseLost | StoreError::OverBytes | StoreError::Unavailable(_) => error,
+        StoreError::Incompatible(what) => StoreError::Unavailable(what),
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use outlive_tasks::store::{
-    Cancelled, Cleaning, Created, Lease, Phase, TaskId, TaskOutcome, View, WorkerId,
+    CancelOutcome, CleanupState, CreateOutcome, Lease, Phase, TaskId, TaskOutcome, TaskRecord,
+    WorkerId,
 };
 
 use super::{LEASE, MAX_TTL, PAUSE, QUOTA, RETENTION, TTL, UNIT, name};
@@ -58,12 +59,12 @@ impl Model {
         worker: Option<usize>,
         key: Option<usize>,
         clean_up: bool,
-    ) -> Created {
+    ) -> CreateOutcome {
         if let Some(before) = key.and_then(|key| self.keys.get(&key)) {
-            return Created::Before(before.clone());
+            return CreateOutcome::Existing(before.clone());
         }
         if self.tasks.values().filter(|task| task.phase != Phase::Ended).count() >= QUOTA {
-            return Created::OverQuota;
+            return CreateOutcome::QuotaExceeded;
         }
         if let Some(key) = key {
             self.keys.insert(key, id.clone());
@@ -92,7 +93,7 @@ impl Model {
         self.tasks.insert(id.clone(), task);
         let task = id.clone();
         let lease = worker.map(|worker| Lease { task, worker: name(worker), epoch: 1 });
-        Created::New { lease, at: now }
+        CreateOutcome::Created { lease, at: now }
     }
 
     /// The tasks that anybody may claim.
@@ -166,17 +167,17 @@ impl Model {
     }
 
     /// Whether whoever has this lease may say how far the clean-up is.
-    pub(super) fn clean_up(&mut self, lease: &Lease, said: Cleaning) -> bool {
+    pub(super) fn clean_up(&mut self, lease: &Lease, said: CleanupState) -> bool {
         let now = self.now;
         let Some(task) = self.tasks.get_mut(&lease.task) else { return false };
         let may = match &task.owner {
             Some(owner) => *owner == lease.worker,
-            None => said == Cleaning::Due && task.look.is_some(),
+            None => said == CleanupState::Due && task.look.is_some(),
         };
         if task.phase != Phase::Ended || task.epoch != lease.epoch || !may {
             return false;
         }
-        (task.owner, task.look) = (None, (said == Cleaning::Due).then_some(now));
+        (task.owner, task.look) = (None, (said == CleanupState::Due).then_some(now));
         true
     }
 
@@ -215,19 +216,19 @@ impl Model {
         Some(taken)
     }
 
-    pub(super) fn cancel(&mut self, id: &TaskId, at_once: bool) -> Option<Cancelled> {
+    pub(super) fn cancel(&mut self, id: &TaskId, at_once: bool) -> Option<CancelOutcome> {
         let now = self.now;
         let task = self.tasks.get_mut(id)?;
         if task.phase == Phase::Ended {
-            return Some(Cancelled::Before);
+            return Some(CancelOutcome::AlreadyEnded);
         }
         task.changed = Changed::Yes;
         task.cancel_requested = true;
         if task.phase == Phase::Running && !at_once {
-            return Some(Cancelled::Requested);
+            return Some(CancelOutcome::Requested);
         }
         task.end("cancelled".to_owned(), now);
-        Some(Cancelled::Ended)
+        Some(CancelOutcome::Cancelled)
     }
 
     /// What has expired, and how many were forgotten.
@@ -264,7 +265,7 @@ impl Model {
     }
 
     /// Whether this is what the owner of a task may see now.
-    pub(super) fn check(&mut self, id: &TaskId, view: Option<&View>) {
+    pub(super) fn check(&mut self, id: &TaskId, view: Option<&TaskRecord>) {
         let Some(task) = self.tasks.get_mut(id) else {
             return assert!(view.is_none(), "{id} is forgotten");
         };
@@ -272,8 +273,8 @@ impl Model {
         assert_eq!(view.phase, task.phase, "{id}");
         assert_eq!(view.outcome.as_ref().map(outcome), task.outcome, "{id}");
         assert_eq!(view.cancel_requested.is_some(), task.cancel_requested, "{id}");
-        assert_eq!(view.message, task.message, "{id}");
-        let names: Vec<_> = view.questions.iter().map(|(name, _)| name.clone()).collect();
+        assert_eq!(view.status_message, task.message, "{id}");
+        let names: Vec<_> = view.input_requests.iter().map(|(name, _)| name.clone()).collect();
         let mut shown = task.open();
         shown.retain(|name| name != "q3");
         assert_eq!(names, shown, "{id}");
@@ -281,14 +282,14 @@ impl Model {
         let ttl = view.ttl.unwrap();
         assert!(ttl.abs_diff(task.ttl * half) < half / 2, "{id}: {ttl} is not {}", task.ttl);
         if let Some((created, updated)) = task.seen {
-            assert_eq!(view.created, created, "{id}");
+            assert_eq!(view.created_at, created, "{id}");
             match task.changed {
-                Changed::Yes => assert!(view.updated > updated, "{id}: every change is newer"),
-                Changed::Recorded => assert!(view.updated >= updated, "{id}: time goes on"),
-                Changed::No => assert_eq!(view.updated, updated, "{id}: nothing has changed"),
+                Changed::Yes => assert!(view.updated_at > updated, "{id}: every change is newer"),
+                Changed::Recorded => assert!(view.updated_at >= updated, "{id}: time goes on"),
+                Changed::No => assert_eq!(view.updated_at, updated, "{id}: nothing has changed"),
             }
         }
-        task.seen = Some((view.created, view.updated));
+        task.seen = Some((view.created_at, view.updated_at));
         task.changed = Changed::No;
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use outlive_tasks::{
-    Entry,
+    JournalEntry,
     store::{
-        Answerer, AuditEvent, Changes, Created, Lease, NewTask, OnceKey, PostgresStore, Store,
-        StoreError, TaskId, TaskOutcome, Then, WorkerId,
+        AuditEvent, Changes, CreateOutcome, IdempotencyKey, InputSource, Lease, NewTask,
+        PostgresStore, Store, StoreError, TaskId, TaskOutcome, Transition, WorkerId,
     },
 };
 use serde_json::json;
@@ -20,7 +20,7 @@ const HOLD: &str = "BEGIN; LOCK TABLE task IN SHARE MODE";
 #[tokio::test]
 async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
     let schema = Schema::new();
-    let store = schema.connect_with(schema.options().with_writers(1)).await;
+    let store = schema.connect_with(schema.options().write_connections(1)).await;
     let lease = start(&store, task("held")).await;
     let lost = Lease { epoch: 7, ..lease.clone() };
     let by_hand = schema.by_hand().await;
@@ -35,7 +35,7 @@ async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
         .unwrap();
     let mut half = task("half");
     for key in ["a", "no"] {
-        half.journal.entries.insert(key.to_owned(), Entry::Value(raw(&json!(1))));
+        half.journal.entries.insert(key.to_owned(), JournalEntry::Value(raw(&json!(1))));
     }
     let eve = |task| NewTask { principal: "name:eve".to_owned(), quota: 1, ..task };
     let entries = ["lost", "k"].map(entry);
@@ -45,23 +45,23 @@ async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
         biased;
         store.create(task("first")),
         store.create(NewTask { quota: 4, ..task("a") }),
-        store.write(&lost, &entries[0], &Then::GoOn),
+        store.commit(&lost, &entries[0], &Transition::Continue),
         store.create(NewTask { quota: 4, ..task("b") }),
         store.create(eve(half)),
-        store.write(&lease, &entries[1], &Then::GoOn),
+        store.commit(&lease, &entries[1], &Transition::Continue),
         async {
             until("the first one waits", async || waits_for(&schema, "task").await).await;
             by_hand.batch_execute("COMMIT").await.unwrap();
         },
     );
     assert!([first, a, b].into_iter().all(|made| made.unwrap().is_new()));
-    assert_eq!(refused, Err(StoreError::Lost));
+    assert_eq!(refused, Err(StoreError::LeaseLost));
     assert!(failed.unwrap_err().to_string().contains("as the test wants"));
     assert_eq!(write, Ok(()));
     let commits = store.commits() - commits;
     assert!(commits <= 4, "one for the first, one for all others: of those made, and written");
     // What failed has left nothing behind.
-    assert!(store.view("name:eve", &TaskId::new("half")).await.unwrap().is_none());
+    assert!(store.get("name:eve", &TaskId::new("half")).await.unwrap().is_none());
     assert!(store.create(eve(task("c"))).await.unwrap().is_new());
     store.release(&lease.worker).await.unwrap();
     let claimed = store.claim(&WorkerId::new("w"), LEASE, &10_usize.into()).await.unwrap();
@@ -73,29 +73,29 @@ async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
 #[tokio::test]
 async fn a_write_that_was_done_before_or_is_lost_does_not_keep_those_beside_it_from_being_done() {
     let schema = Schema::new();
-    let store = schema.connect_with(schema.options().with_writers(1)).await;
+    let store = schema.connect_with(schema.options().write_connections(1)).await;
     let again = start(&store, task("again")).await;
     let other = start(&store, task("other")).await;
     let lost = Lease { epoch: 7, ..start(&store, task("lost")).await };
     // Its worker was not told, and writes it once more: alone, and beside others.
     for _ in 0..2 {
-        assert_eq!(store.write(&again, &entry("k"), &Then::GoOn).await, Ok(()));
+        assert_eq!(store.commit(&again, &entry("k"), &Transition::Continue).await, Ok(()));
     }
     let by_hand = schema.by_hand().await;
     by_hand.batch_execute("BEGIN; LOCK TABLE entry IN SHARE MODE").await.unwrap();
     let entries = ["first", "k", "second"].map(entry);
     let (first, again, other, lost, ()) = tokio::join!(
         biased;
-        store.write(&other, &entries[0], &Then::GoOn),
-        store.write(&again, &entries[1], &Then::GoOn),
-        store.write(&other, &entries[2], &Then::GoOn),
-        store.write(&lost, &entries[1], &Then::GoOn),
+        store.commit(&other, &entries[0], &Transition::Continue),
+        store.commit(&again, &entries[1], &Transition::Continue),
+        store.commit(&other, &entries[2], &Transition::Continue),
+        store.commit(&lost, &entries[1], &Transition::Continue),
         async {
             until("the first one waits", async || waits_for(&schema, "entry").await).await;
             by_hand.batch_execute("COMMIT").await.unwrap();
         },
     );
-    assert_eq!([first, again, other, lost], [Ok(()), Ok(()), Ok(()), Err(StoreError::Lost)]);
+    assert_eq!([first, again, other, lost], [Ok(()), Ok(()), Ok(()), Err(StoreError::LeaseLost)]);
     let kept = by_hand.query("SELECT key FROM entry ORDER BY key", &[]).await.unwrap();
     let kept: Vec<String> = kept.iter().map(|row| row.get(0)).collect();
     assert_eq!(kept, ["first", "k", "second"]);
@@ -133,7 +133,7 @@ async fn many_callers_share_commits_and_everything_is_there() {
     }
     let commits = store.commits();
     assert!(commits < (CALLERS * EACH / 2) as u64, "{commits} commits");
-    let census = store.census().await.unwrap();
+    let census = store.stats().await.unwrap();
     assert_eq!(census.queued, (CALLERS * EACH) as u64);
     schema.is_counted_right().await;
 }
@@ -143,7 +143,7 @@ async fn one_that_is_there_already_does_not_keep_those_beside_it_from_being_made
     // Two batches, of which one is on its way when the other fails.
     const MANY: usize = 300;
     let schema = Schema::new();
-    let store = schema.connect_with(schema.options().with_writers(1)).await;
+    let store = schema.connect_with(schema.options().write_connections(1)).await;
     assert!(store.create(task("50")).await.unwrap().is_new());
     let taken = NewTask { principal: "name:eve".to_owned(), ..task("51") };
     assert!(store.create(taken).await.unwrap().is_new());
@@ -155,12 +155,12 @@ async fn one_that_is_there_already_does_not_keep_those_beside_it_from_being_made
     }
     while let Some(done) = callers.join_next().await {
         match done.unwrap() {
-            (50, made) => assert_eq!(made, Ok(Created::Before(TaskId::new("50")))),
+            (50, made) => assert_eq!(made, Ok(CreateOutcome::Existing(TaskId::new("50")))),
             (51, made) => assert!(made.unwrap_err().to_string().contains("is taken")),
             (_, made) => assert!(made.unwrap().is_new()),
         }
     }
-    assert_eq!(store.census().await.unwrap().queued, MANY as u64);
+    assert_eq!(store.stats().await.unwrap().queued, MANY as u64);
     schema.is_counted_right().await;
 }
 
@@ -170,8 +170,8 @@ async fn a_quota_is_exact_however_many_ask_at_once() {
     let schema = Schema::new();
     let stores = Arc::new([schema.connect().await, schema.connect().await]);
     for id in ["0-0", "1-1"] {
-        let once = OnceKey { key: id.to_owned(), digest: "d".to_owned() };
-        stores[0].create(NewTask { once: Some(once), ..task(id) }).await.unwrap();
+        let once = IdempotencyKey { key: id.to_owned(), fingerprint: "d".to_owned() };
+        stores[0].create(NewTask { idempotency: Some(once), ..task(id) }).await.unwrap();
     }
     let mut callers = JoinSet::new();
     for caller in 0..8 {
@@ -180,13 +180,13 @@ async fn a_quota_is_exact_however_many_ask_at_once() {
             let mut made = (0, 0);
             for count in 0..6 {
                 let id = format!("{caller}-{count}");
-                let once = Some(OnceKey { key: id.clone(), digest: "d".to_owned() });
-                let new = NewTask { quota: QUOTA, once, ..task(&id) };
+                let once = Some(IdempotencyKey { key: id.clone(), fingerprint: "d".to_owned() });
+                let new = NewTask { quota: QUOTA, idempotency: once, ..task(&id) };
                 match stores[caller % 2].create(new).await.unwrap() {
-                    Created::New { .. } => made.0 += 1,
-                    Created::Before(_) => made.1 += 1,
-                    Created::OverQuota | Created::OverBytes => {}
-                    Created::OtherRequest => panic!("the same request"),
+                    CreateOutcome::Created { .. } => made.0 += 1,
+                    CreateOutcome::Existing(_) => made.1 += 1,
+                    CreateOutcome::QuotaExceeded | CreateOutcome::OverBytes => {}
+                    CreateOutcome::KeyConflict => panic!("the same request"),
                 }
             }
             made
@@ -217,31 +217,35 @@ async fn no_statement_looks_through_a_table() {
     let store = schema.connect().await;
     let worker = WorkerId::new("w");
     for count in 0..20 {
-        let once = OnceKey { key: format!("{count}"), digest: "d".to_owned() };
+        let once = IdempotencyKey { key: format!("{count}"), fingerprint: "d".to_owned() };
         store
-            .create(NewTask { once: Some(once.clone()), quota: 15, ..task(&format!("{count}")) })
+            .create(NewTask {
+                idempotency: Some(once.clone()),
+                quota: 15,
+                ..task(&format!("{count}"))
+            })
             .await
             .unwrap();
-        store.made(OWNER, &once).await.unwrap();
+        store.find(OWNER, &once).await.unwrap();
     }
     for claimed in store.claim(&worker, LEASE, &10_usize.into()).await.unwrap() {
         let lease = claimed.lease;
         let changes = Changes {
-            asked: vec![asked("q"), asked("r")],
+            input_requests: vec![asked("q"), asked("r")],
             withdrawn: vec!["r".to_owned()],
             segments: vec![segment(0)],
-            forgotten: vec!["x".to_owned()],
+            invalidated: vec!["x".to_owned()],
             ..entry("k")
         };
-        store.write(&lease, &changes, &Then::Park { due: None, seen: 0 }).await.unwrap();
+        store.commit(&lease, &changes, &Transition::Park { due: None, seen: 0 }).await.unwrap();
         let answer = vec![("q".to_owned(), raw(&json!(1)))];
-        store.answer(OWNER, &lease.task, Answerer::Client, answer, u64::MAX).await.unwrap();
-        store.view(OWNER, &lease.task).await.unwrap();
-        let _ = store.heard(&lease).await;
+        store.respond(OWNER, &lease.task, InputSource::Client, answer, u64::MAX).await.unwrap();
+        store.get(OWNER, &lease.task).await.unwrap();
+        let _ = store.inbox(&lease).await;
     }
     for claimed in store.claim(&worker, LEASE, &3_usize.into()).await.unwrap() {
-        let then = Then::End { outcome: TaskOutcome::Cancelled, retention: LEASE };
-        store.write(&claimed.lease, &Changes::default(), &then).await.unwrap();
+        let then = Transition::End { outcome: TaskOutcome::Cancelled, retention: LEASE };
+        store.commit(&claimed.lease, &Changes::default(), &then).await.unwrap();
     }
     store.list(OWNER, None, 5).await.unwrap();
     store.claim(&worker, LEASE, &3_usize.into()).await.unwrap();
@@ -255,16 +259,16 @@ async fn no_statement_looks_through_a_table() {
     let event = AuditEvent {
         task: "1".to_owned(),
         principal: OWNER.to_owned(),
-        what: "made".to_owned(),
-        cause: None,
+        action: "made".to_owned(),
+        reason: None,
     };
     store.record(vec![event], LEASE, u64::MAX).await.unwrap();
     store.audit(None, 0, 10).await.unwrap();
     store.audit(Some("1"), 0, 10).await.unwrap();
     store.next_due(&[]).await.unwrap();
-    store.shift(LEASE * 1000);
+    store.advance_clock(LEASE * 1000);
     store.sweep(10, LEASE).await.unwrap();
-    store.shift(LEASE * 1000);
+    store.advance_clock(LEASE * 1000);
     store.sweep(10, LEASE).await.unwrap();
     assert_eq!(scans(&schema, store).await, before);
 }

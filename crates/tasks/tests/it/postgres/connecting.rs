@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use outlive_tasks::store::{
-    Changes, Operated, Phase, PostgresOptions, PostgresStore, Retried, Store, StoreError, TaskId,
-    TaskOutcome, Then,
+    Changes, OperatorStore, Phase, PostgresOptions, PostgresStore, RetryOutcome, Store, StoreError,
+    TaskId, TaskOutcome, Transition,
 };
 
 use super::{LEASE, OWNER, Schema, start, task, url};
@@ -28,7 +28,7 @@ async fn a_newer_schema_is_refused_and_left_alone() {
     let by_hand = schema.by_hand().await;
     by_hand.batch_execute("UPDATE version SET number = number + 99").await.unwrap();
     let error = refused(&url(), schema.options()).await;
-    assert!(matches!(error, StoreError::Unreadable(_)));
+    assert!(matches!(error, StoreError::Incompatible(_)));
     says(&error, &["its tables have version 1", "upgrade this program"]);
     by_hand.batch_execute("UPDATE version SET number = number - 99").await.unwrap();
     schema.connect().await.create(task("a")).await.unwrap();
@@ -59,14 +59,14 @@ async fn a_schema_of_the_first_version_is_brought_up_to_date_with_what_it_holds(
     schema.by_hand().await.batch_execute(back).await.unwrap();
     let store = schema.connect().await;
     let before = TaskId::new("before");
-    assert_eq!(store.view(OWNER, &before).await.unwrap().unwrap().phase, Phase::Queued);
-    assert_eq!(store.census().await.unwrap().queued, 1);
+    assert_eq!(store.get(OWNER, &before).await.unwrap().unwrap().phase, Phase::Queued);
+    assert_eq!(store.stats().await.unwrap().queued, 1);
     assert!(store.stored_bytes(OWNER).await.unwrap() > 2_048);
     let lease = start(&store, task("after")).await;
-    let then = Then::Keep { outcome: TaskOutcome::Expired, hold: LEASE };
-    store.write(&lease, &Changes::default(), &then).await.unwrap();
+    let then = Transition::Quarantine { outcome: TaskOutcome::Expired, hold: LEASE };
+    store.commit(&lease, &Changes::default(), &then).await.unwrap();
     let retried = store.retry(&lease.task).await.unwrap();
-    assert_eq!(retried, Some(Retried::Queued(OWNER.to_owned())));
+    assert_eq!(retried, Some(RetryOutcome::Queued(OWNER.to_owned())));
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn the_schema_of_another_program_is_refused() {
     let theirs = format!("CREATE SCHEMA \"{name}\"; CREATE TABLE customers (id integer)");
     by_hand.batch_execute(&theirs).await.unwrap();
     let error = refused(&url(), schema.options()).await;
-    assert!(matches!(error, StoreError::Unreadable(_)));
+    assert!(matches!(error, StoreError::Incompatible(_)));
     says(&error, &["another program's", "name another one"]);
 }
 

@@ -8,5 +8,5 @@ use crate::model::{Clocked, play};
 // K-48
 #[test]
 fn a_database_does_what_the_model_says() {
-    play(20, async || Clocked::new(Schema::new().connect().await, PostgresStore::shift));
+    play(20, async || Clocked::new(Schema::new().connect().await, PostgresStore::advance_clock));
 }

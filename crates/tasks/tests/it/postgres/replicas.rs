@@ -6,7 +6,7 @@ use std::{
 };
 
 use outlive_tasks::store::{
-    Answerer, Changes, NewTask, PostgresStore, Store, StoreError, TaskId, Then, WorkerId,
+    Changes, InputSource, NewTask, PostgresStore, Store, StoreError, TaskId, Transition, WorkerId,
 };
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -53,16 +53,16 @@ async fn a_listener_hears_what_the_other_replica_has_changed() {
     let (mine, theirs) = (schema.connect().await, schema.connect().await);
     let heard: Arc<Mutex<Vec<TaskId>>> = Arc::default();
     let ears = Arc::clone(&heard);
-    mine.listen(Arc::new(move |task, _| ears.lock().unwrap().push(task.clone())));
+    mine.subscribe(Arc::new(move |task, _| ears.lock().unwrap().push(task.clone())));
     let count = |id: &str| heard.lock().unwrap().iter().filter(|task| task.as_str() == id).count();
     theirs.create(task("queued")).await.unwrap();
     until("what waits for a worker is heard of", async || count("queued") == 1).await;
     let lease = start(&theirs, task("a")).await;
-    let changes = Changes { asked: vec![asked("q")], ..Changes::default() };
-    theirs.write(&lease, &changes, &Then::Park { due: None, seen: 0 }).await.unwrap();
+    let changes = Changes { input_requests: vec![asked("q")], ..Changes::default() };
+    theirs.commit(&lease, &changes, &Transition::Park { due: None, seen: 0 }).await.unwrap();
     until("the question is heard", async || count("a") == 1).await;
     let answer = vec![("q".to_owned(), raw(&json!(1)))];
-    theirs.answer(OWNER, &lease.task, Answerer::Client, answer, u64::MAX).await.unwrap();
+    theirs.respond(OWNER, &lease.task, InputSource::Client, answer, u64::MAX).await.unwrap();
     until("the answer is heard", async || count("a") == 2).await;
     theirs.cancel(OWNER, &lease.task, true, LEASE).await.unwrap();
     until("the end is heard", async || count("a") == 3).await;
@@ -80,7 +80,7 @@ fn the_tasks_of_a_process_that_dies_go_on_at_once() {
     let (dead, old) = doomed.block_on(async {
         let dead = schema.connect().await;
         let old = start(&dead, task("a")).await;
-        dead.write(&old, &entry("k"), &Then::GoOn).await.unwrap();
+        dead.commit(&old, &entry("k"), &Transition::Continue).await.unwrap();
         (dead, old)
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -102,12 +102,12 @@ fn the_tasks_of_a_process_that_dies_go_on_at_once() {
         }
         assert!(died.elapsed() < LEASE / 2, "{:?}", died.elapsed());
         let claimed = claimed.remove(0);
-        assert_eq!((claimed.lease.task.as_str(), claimed.crashes), ("a", 1));
+        assert_eq!((claimed.lease.task.as_str(), claimed.crash_count), ("a", 1));
         assert!(claimed.journal.entries.contains_key("k"));
-        let written = other.write(&old, &entry("late"), &Then::GoOn).await;
-        assert_eq!(written, Err(StoreError::Lost));
+        let written = other.commit(&old, &entry("late"), &Transition::Continue).await;
+        assert_eq!(written, Err(StoreError::LeaseLost));
         // Nobody else is taken for dead.
-        other.write(&lease, &entry("k"), &Then::GoOn).await.unwrap();
+        other.commit(&lease, &entry("k"), &Transition::Continue).await.unwrap();
         assert!(other.claim(&worker, LEASE, &10_usize.into()).await.unwrap().is_empty());
     });
     drop(dead);
@@ -137,12 +137,12 @@ async fn a_lifeline_that_breaks_costs_no_task() {
         );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    mine.write(&lease, &entry("k"), &Then::GoOn).await.unwrap();
+    mine.commit(&lease, &entry("k"), &Transition::Continue).await.unwrap();
     assert_eq!(mine.renew(&lease.worker, LEASE).await.unwrap(), [lease]);
     // And hears again.
     let heard: Arc<Mutex<Vec<TaskId>>> = Arc::default();
     let ears = Arc::clone(&heard);
-    mine.listen(Arc::new(move |task, _| ears.lock().unwrap().push(task.clone())));
+    mine.subscribe(Arc::new(move |task, _| ears.lock().unwrap().push(task.clone())));
     other.create(task("b")).await.unwrap();
     until("it hears", async || heard.lock().unwrap().contains(&TaskId::new("b"))).await;
 }
@@ -166,7 +166,7 @@ async fn who_comes_back_later_than_others_keeps_its_tasks() {
         !claimed.is_empty()
     };
     until("it is claimed", || is_claimed("dead")).await;
-    late.write(&lease, &entry("k"), &Then::GoOn).await.unwrap();
+    late.commit(&lease, &entry("k"), &Transition::Continue).await.unwrap();
     // Who has not come back after a while does not, also to a database that has just started.
     by_hand.batch_execute("UPDATE replica SET since = since - 2000 WHERE returned").await.unwrap();
     until("it is claimed, too", || is_claimed("late")).await;
@@ -204,6 +204,6 @@ async fn a_new_schema_can_be_made_by_many_at_once() {
     while let Some(made) = stores.join_next().await {
         made.unwrap();
     }
-    let census = schema.connect().await.census().await.unwrap();
+    let census = schema.connect().await.stats().await.unwrap();
     assert_eq!(census.queued, 6);
 }

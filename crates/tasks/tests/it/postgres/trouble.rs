@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use outlive_tasks::store::{Created, Store, StoreError, TaskId, Then};
+use outlive_tasks::store::{CreateOutcome, Store, StoreError, TaskId, Transition};
 use tokio::task::JoinSet;
 
 use super::{OWNER, Schema, entry, start, task, until};
@@ -18,14 +18,14 @@ async fn calls_recover_when_all_connections_are_cut() {
     let schema = Schema::new();
     let store = schema.connect().await;
     let lease = start(&store, task("a")).await;
-    store.view(OWNER, &lease.task).await.unwrap();
+    store.get(OWNER, &lease.task).await.unwrap();
     schema.cut_all().await;
     // Whoever was on the way is told so; whoever comes after that is served.
     until("it can be written", async || {
-        store.write(&lease, &entry("k"), &Then::GoOn).await.is_ok()
+        store.commit(&lease, &entry("k"), &Transition::Continue).await.is_ok()
     })
     .await;
-    assert!(store.view(OWNER, &lease.task).await.unwrap().is_some());
+    assert!(store.get(OWNER, &lease.task).await.unwrap().is_some());
     assert!(store.create(task("b")).await.unwrap().is_new());
     until("leases are renewed", async || {
         store.renew(&lease.worker, super::LEASE).await.is_ok_and(|held| held.len() == 1)
@@ -50,7 +50,7 @@ async fn no_task_is_lost_or_made_twice_while_connections_are_cut() {
                 }
                 let id = format!("{caller}-{count}");
                 match store.create(task(&id)).await {
-                    Ok(Created::New { .. }) => made.push(id),
+                    Ok(CreateOutcome::Created { .. }) => made.push(id),
                     Ok(other) => panic!("{other:?}"),
                     Err(StoreError::Unavailable(_)) => {}
                     Err(error) => panic!("{error}"),
@@ -68,7 +68,7 @@ async fn no_task_is_lost_or_made_twice_while_connections_are_cut() {
     while let Some(ids) = callers.join_next().await {
         for id in ids.unwrap() {
             made += 1;
-            let view = store.view(OWNER, &TaskId::new(id.as_str())).await.unwrap();
+            let view = store.get(OWNER, &TaskId::new(id.as_str())).await.unwrap();
             assert!(view.is_some(), "{id} was acknowledged");
         }
     }
@@ -85,12 +85,12 @@ async fn what_waits_for_a_lock_for_too_long_is_refused_and_the_next_is_not() {
     let by_hand = schema.by_hand().await;
     by_hand.batch_execute("BEGIN; SELECT FROM task WHERE id = 'a' FOR UPDATE").await.unwrap();
     let begun = Instant::now();
-    let error = store.write(&lease, &entry("k"), &Then::GoOn).await.unwrap_err();
+    let error = store.commit(&lease, &entry("k"), &Transition::Continue).await.unwrap_err();
     assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
     assert!(error.to_string().contains("it took too long"), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(5));
     by_hand.batch_execute("COMMIT").await.unwrap();
-    store.write(&lease, &entry("k"), &Then::GoOn).await.unwrap();
+    store.commit(&lease, &entry("k"), &Transition::Continue).await.unwrap();
 }
 
 #[tokio::test]
@@ -115,8 +115,10 @@ async fn what_is_too_long_for_the_database_stays_alone() {
         (0..2_000).map(|_| format!("{:x}", RandomState::new().build_hasher().finish())).collect()
     };
     let changes = entry(&long);
-    let (refused, kept) =
-        tokio::join!(store.write(&lease, &changes, &Then::GoOn), store.create(task("b")),);
+    let (refused, kept) = tokio::join!(
+        store.commit(&lease, &changes, &Transition::Continue),
+        store.create(task("b")),
+    );
     let error = refused.unwrap_err().to_string();
     assert!(error.contains("keep less in one value or name"), "{error}");
     assert!(kept.unwrap().is_new());

@@ -3,9 +3,9 @@
 use std::{sync::Arc, thread, time::Duration};
 
 use outlive_tasks::{
-    Entry,
+    JournalEntry,
     store::{
-        Changes, Lease, NewTask, SqliteOptions, SqliteStore, Store, StoreError, TaskId, Then,
+        Changes, Lease, NewTask, SqliteOptions, SqliteStore, Store, StoreError, TaskId, Transition,
         WorkerId,
     },
 };
@@ -37,7 +37,7 @@ async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
     let lease = start(&store, task("held")).await;
     let lost = Lease { epoch: 7, ..lease.clone() };
     let entry = |key: &str| Changes {
-        entries: vec![(key.to_owned(), Entry::Value(raw(&json!(1))))],
+        entries: vec![(key.to_owned(), JournalEntry::Value(raw(&json!(1))))],
         ..Changes::default()
     };
     // Something that fails when much of it has been written.
@@ -50,7 +50,7 @@ async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
         .unwrap();
     let mut half = task("half");
     for key in ["a", "no"] {
-        half.journal.entries.insert(key.to_owned(), Entry::Value(raw(&json!(1))));
+        half.journal.entries.insert(key.to_owned(), JournalEntry::Value(raw(&json!(1))));
     }
     let eve = |task| NewTask { principal: "name:eve".to_owned(), quota: 1, ..task };
     let entries = ["lost", "k"].map(entry);
@@ -59,10 +59,10 @@ async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
     let (a, refused, b, failed, write, release) = tokio::join!(
         biased;
         store.create(NewTask { quota: 3, ..task("a") }),
-        store.write(&lost, &entries[0], &Then::GoOn),
+        store.commit(&lost, &entries[0], &Transition::Continue),
         store.create(NewTask { quota: 3, ..task("b") }),
         store.create(eve(half)),
-        store.write(&lease, &entries[1], &Then::GoOn),
+        store.commit(&lease, &entries[1], &Transition::Continue),
         async {
             // All others have been polled by now; one of them is with the writer, which waits.
             held.let_go();
@@ -70,12 +70,12 @@ async fn what_is_queued_shares_a_commit_and_a_failure_stays_alone() {
     );
     let () = release;
     assert!(a.unwrap().is_new() && b.unwrap().is_new());
-    assert_eq!(refused, Err(StoreError::Lost));
+    assert_eq!(refused, Err(StoreError::LeaseLost));
     assert!(failed.unwrap_err().to_string().contains("as the test wants"));
     assert_eq!(write, Ok(()));
     assert_eq!(store.commits(), commits + 1, "one for all");
     // What failed has left nothing behind.
-    assert!(store.view("name:eve", &TaskId::new("half")).await.unwrap().is_none());
+    assert!(store.get("name:eve", &TaskId::new("half")).await.unwrap().is_none());
     assert!(store.create(eve(task("c"))).await.unwrap().is_new());
     store.release(&lease.worker).await.unwrap();
     let claimed = store.claim(&WorkerId::new("w"), LEASE, &10_usize.into()).await.unwrap();
@@ -120,7 +120,7 @@ fn many_callers_share_commits_and_everything_is_there() {
 #[tokio::test]
 async fn what_waits_for_the_lock_for_too_long_is_refused_and_the_next_is_not() {
     let folder = Folder::new();
-    let options = SqliteOptions::new().with_lock_timeout(Duration::from_millis(50));
+    let options = SqliteOptions::new().busy_timeout(Duration::from_millis(50));
     let store = SqliteStore::open_with(folder.file(), options).unwrap();
     let held = Held::new(&folder);
     let (first, second) = tokio::join!(store.create(task("a")), store.create(task("b")));
@@ -128,7 +128,7 @@ async fn what_waits_for_the_lock_for_too_long_is_refused_and_the_next_is_not() {
         let Err(StoreError::Unavailable(why)) = refused else { panic!("{refused:?}") };
         assert!(why.contains("another process keeps it locked"), "{why}");
     }
-    assert_eq!(store.view(OWNER, &TaskId::new("a")).await.map(|seen| seen.is_none()), Ok(true));
+    assert_eq!(store.get(OWNER, &TaskId::new("a")).await.map(|seen| seen.is_none()), Ok(true));
     held.let_go();
     assert!(store.create(task("a")).await.unwrap().is_new());
 }
@@ -149,7 +149,7 @@ async fn what_is_queued_is_done_although_nobody_waits_any_more() {
     held.let_go();
     let store = SqliteStore::open(folder.file()).unwrap();
     for _ in 0..500 {
-        if store.view(OWNER, &TaskId::new("a")).await.unwrap().is_some() {
+        if store.get(OWNER, &TaskId::new("a")).await.unwrap().is_some() {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -161,7 +161,7 @@ async fn what_is_queued_is_done_although_nobody_waits_any_more() {
 async fn a_listener_that_panics_takes_nobody_with_it() {
     let folder = Folder::new();
     let store = SqliteStore::open(folder.file()).unwrap();
-    store.listen(Arc::new(|_, _| panic!("as the test wants")));
+    store.subscribe(Arc::new(|_, _| panic!("as the test wants")));
     for id in ["a", "b"] {
         assert!(store.create(task(id)).await.unwrap().is_new());
     }

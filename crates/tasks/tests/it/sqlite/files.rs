@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use outlive_tasks::store::{Durability, SqliteOptions, SqliteStore, Store, StoreError, TaskId};
+use outlive_tasks::store::{SqliteOptions, SqliteStore, Store, StoreError, Synchronous, TaskId};
 use rusqlite::Connection;
 
 use super::{Folder, OWNER, task};
@@ -32,11 +32,11 @@ async fn folders_are_made_and_the_file_is_for_its_user_alone() {
 #[tokio::test]
 async fn everything_is_on_the_disk_unless_less_is_asked_for() {
     let folder = Folder::new();
-    for durability in [Durability::Full, Durability::Normal] {
-        let options = SqliteOptions::new().with_durability(durability);
+    for durability in [Synchronous::Full, Synchronous::Normal] {
+        let options = SqliteOptions::new().synchronous(durability);
         let store = SqliteStore::open_with(folder.file(), options).unwrap();
         store.create(task(&format!("{durability:?}"))).await.unwrap();
-        assert!(store.view(OWNER, &TaskId::new("Full")).await.unwrap().is_some());
+        assert!(store.get(OWNER, &TaskId::new("Full")).await.unwrap().is_some());
     }
     let by_hand = Connection::open(folder.file()).unwrap();
     let mode: String = by_hand.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
@@ -50,7 +50,7 @@ fn a_file_of_a_newer_version_is_left_alone() {
     let by_hand = Connection::open(folder.file()).unwrap();
     by_hand.execute_batch("PRAGMA user_version = 99").unwrap();
     let error = refused(SqliteStore::open(folder.file()), "tasks.db", "upgrade this program");
-    assert!(matches!(&error, StoreError::Unreadable(what) if what.contains("version 99")));
+    assert!(matches!(&error, StoreError::Incompatible(what) if what.contains("version 99")));
     let version: i64 = by_hand.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
     assert_eq!(version, 99);
 }

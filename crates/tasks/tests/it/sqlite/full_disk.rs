@@ -3,8 +3,8 @@
 use std::{path::Path, process::Command};
 
 use outlive_tasks::{
-    Entry,
-    store::{Changes, Created, SqliteStore, Store, StoreError, TaskId, Then, WorkerId},
+    JournalEntry,
+    store::{Changes, CreateOutcome, SqliteStore, Store, StoreError, TaskId, Transition, WorkerId},
 };
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use super::{Folder, LEASE, OWNER, raw, start, task};
 const KIB: usize = 1 << 10;
 
 fn large(key: &str) -> Changes {
-    let value = Entry::Value(raw(&json!("x".repeat(64 * KIB))));
+    let value = JournalEntry::Value(raw(&json!("x".repeat(64 * KIB))));
     Changes { entries: vec![(key.to_owned(), value)], ..Changes::default() }
 }
 
@@ -21,11 +21,11 @@ fn large(key: &str) -> Changes {
 async fn a_full_disk_is_said_and_nothing_is_lost() {
     let folder = Folder::new();
     let store = SqliteStore::open(folder.file()).unwrap();
-    store.limit_size(1 << 20).await.unwrap();
+    store.set_max_bytes(1 << 20).await.unwrap();
     let lease = start(&store, task("a")).await;
     let mut written = 0;
     let why = loop {
-        match store.write(&lease, &large(&format!("k{written}")), &Then::GoOn).await {
+        match store.commit(&lease, &large(&format!("k{written}")), &Transition::Continue).await {
             Ok(()) => written += 1,
             Err(StoreError::Unavailable(why)) => break why,
             Err(other) => panic!("{other}"),
@@ -35,11 +35,11 @@ async fn a_full_disk_is_said_and_nothing_is_lost() {
     assert!(why.contains("free some space on its disk"), "{why}");
     assert!(written > 5, "{written}");
     // What can be read is read, and what needs no room is written.
-    assert!(store.view(OWNER, &TaskId::new("a")).await.unwrap().is_some());
+    assert!(store.get(OWNER, &TaskId::new("a")).await.unwrap().is_some());
     assert_eq!(store.renew(&lease.worker, LEASE).await, Ok(vec![lease.clone()]));
     // With more room it goes on, and what was acknowledged is there.
-    store.limit_size(8 << 20).await.unwrap();
-    store.write(&lease, &large("more"), &Then::GoOn).await.unwrap();
+    store.set_max_bytes(8 << 20).await.unwrap();
+    store.commit(&lease, &large("more"), &Transition::Continue).await.unwrap();
     store.release(&lease.worker).await.unwrap();
     let claimed = store.claim(&WorkerId::new("w"), LEASE, &1_usize.into()).await.unwrap().remove(0);
     assert_eq!(claimed.journal.entries.len(), written + 1);
@@ -50,7 +50,7 @@ async fn whoever_shares_a_commit_with_what_does_not_fit_is_told_too() {
     let folder = Folder::new();
     let store = SqliteStore::open(folder.file()).unwrap();
     let lease = start(&store, task("a")).await;
-    store.limit_size(256 << 10).await.unwrap();
+    store.set_max_bytes(256 << 10).await.unwrap();
     let mut acknowledged = Vec::new();
     for round in 0..20 {
         let ids = [format!("{round}-a"), format!("{round}-b")];
@@ -58,14 +58,14 @@ async fn whoever_shares_a_commit_with_what_does_not_fit_is_told_too() {
         let changes = large(&key);
         let (first, write, second) = tokio::join!(
             store.create(task(&ids[0])),
-            store.write(&lease, &changes, &Then::GoOn),
+            store.commit(&lease, &changes, &Transition::Continue),
             store.create(task(&ids[1])),
         );
         for (id, made) in ids.iter().zip([first, second]) {
             match made {
-                Ok(Created::New { .. }) => acknowledged.push(id.clone()),
+                Ok(CreateOutcome::Created { .. }) => acknowledged.push(id.clone()),
                 Err(StoreError::Unavailable(_)) => {
-                    let seen = store.view(OWNER, &TaskId::new(id.clone())).await.unwrap();
+                    let seen = store.get(OWNER, &TaskId::new(id.clone())).await.unwrap();
                     assert!(seen.is_none(), "what is refused is not there");
                 }
                 other => panic!("{other:?}"),
@@ -74,13 +74,13 @@ async fn whoever_shares_a_commit_with_what_does_not_fit_is_told_too() {
         assert!(matches!(write, Ok(()) | Err(StoreError::Unavailable(_))), "{write:?}");
     }
     for id in acknowledged {
-        assert!(store.view(OWNER, &TaskId::new(id)).await.unwrap().is_some());
+        assert!(store.get(OWNER, &TaskId::new(id)).await.unwrap().is_some());
     }
-    store.limit_size(8 << 20).await.unwrap();
-    let changes = Changes { message: Some("more".to_owned()), ..large("more") };
-    store.write(&lease, &changes, &Then::GoOn).await.unwrap();
-    let seen = store.view(OWNER, &lease.task).await.unwrap().unwrap();
-    assert_eq!(seen.message.as_deref(), Some("more"));
+    store.set_max_bytes(8 << 20).await.unwrap();
+    let changes = Changes { status_message: Some("more".to_owned()), ..large("more") };
+    store.commit(&lease, &changes, &Transition::Continue).await.unwrap();
+    let seen = store.get(OWNER, &lease.task).await.unwrap().unwrap();
+    assert_eq!(seen.status_message.as_deref(), Some("more"));
 }
 
 /// A small disk of its own, where this process may mount one.
@@ -114,14 +114,14 @@ async fn disk_without_space_is_said_and_the_store_works_again_when_there_is_some
     let disk = Disk::mount(&folder.0);
     let store = SqliteStore::open(folder.file()).unwrap();
     if disk.is_none() {
-        store.limit_size(1 << 20).await.unwrap();
+        store.set_max_bytes(1 << 20).await.unwrap();
     }
     let lease = start(&store, task("a")).await;
     let mut written = Vec::new();
     let mut refused = Vec::new();
     for number in 0..100 {
         let key = format!("k{number}");
-        match store.write(&lease, &large(&key), &Then::GoOn).await {
+        match store.commit(&lease, &large(&key), &Transition::Continue).await {
             Ok(()) => written.push(key),
             Err(StoreError::Unavailable(why)) => refused.push(why),
             Err(other) => panic!("{other}"),
@@ -132,12 +132,12 @@ async fn disk_without_space_is_said_and_the_store_works_again_when_there_is_some
         assert!(why.contains("free some space on its disk"), "{why}");
         assert!(why.contains("tasks.db"), "it says which disk: {why}");
     }
-    assert!(store.view(OWNER, &TaskId::new("a")).await.unwrap().is_some());
+    assert!(store.get(OWNER, &TaskId::new("a")).await.unwrap().is_some());
     match &disk {
         Some(disk) => disk.grow(),
-        None => store.limit_size(16 << 20).await.unwrap(),
+        None => store.set_max_bytes(16 << 20).await.unwrap(),
     }
-    store.write(&lease, &large("more"), &Then::GoOn).await.unwrap();
+    store.commit(&lease, &large("more"), &Transition::Continue).await.unwrap();
     written.push("more".to_owned());
     drop(store);
     // What was acknowledged is in the file, and nothing else.

@@ -6,8 +6,8 @@ use std::{
 };
 
 use outlive_tasks::store::{
-    Answerer, Changes, SqliteOptions, SqliteStore, Store, TaskId, Then, WorkerId,
-    contract::{Bench, checks, operated_checks},
+    Changes, InputSource, SqliteOptions, SqliteStore, Store, TaskId, Transition, WorkerId,
+    contract::{ContractBench, checks, operator_checks},
 };
 use serde_json::json;
 
@@ -15,19 +15,20 @@ use super::{Folder, LEASE, OWNER, asked, raw, start, task};
 use crate::alternating::Alternating;
 
 fn two(folder: &Folder) -> [SqliteStore; 2] {
-    let options = SqliteOptions::new().with_watch_every(Duration::from_millis(20));
+    let options = SqliteOptions::new().poll_interval(Duration::from_millis(20));
     [0, 1].map(|_| SqliteStore::open_with(folder.file(), options.clone()).unwrap())
 }
 
 #[tokio::test]
 async fn the_contract_is_kept_by_two_handles_in_turn() {
-    for check in checks().into_iter().chain(operated_checks()) {
+    for check in checks().into_iter().chain(operator_checks()) {
         let folder = Folder::new();
         let store = Arc::new(Alternating::new(two(&folder)));
         let clock = Arc::clone(&store);
         println!("{}", check.name);
-        let advance = move |span| clock.handles.iter().for_each(|handle| handle.shift(span));
-        (check.run)(Bench::operated(store, advance)).await;
+        let advance =
+            move |span| clock.handles.iter().for_each(|handle| handle.advance_clock(span));
+        (check.run)(ContractBench::operated(store, advance)).await;
         super::is_counted_right(&folder);
     }
 }
@@ -39,12 +40,12 @@ async fn a_listener_hears_what_the_other_handle_has_changed() {
     theirs.create(task("before")).await.unwrap();
     let heard: Arc<Mutex<Vec<TaskId>>> = Arc::default();
     let ears = Arc::clone(&heard);
-    mine.listen(Arc::new(move |task, _| ears.lock().unwrap().push(task.clone())));
+    mine.subscribe(Arc::new(move |task, _| ears.lock().unwrap().push(task.clone())));
     let lease = start(&theirs, task("a")).await;
-    let changes = Changes { asked: vec![asked("q")], ..Changes::default() };
-    theirs.write(&lease, &changes, &Then::Park { due: None, seen: 0 }).await.unwrap();
+    let changes = Changes { input_requests: vec![asked("q")], ..Changes::default() };
+    theirs.commit(&lease, &changes, &Transition::Park { due: None, seen: 0 }).await.unwrap();
     let answer = vec![("q".to_owned(), raw(&json!(1)))];
-    theirs.answer(OWNER, &lease.task, Answerer::Client, answer, u64::MAX).await.unwrap();
+    theirs.respond(OWNER, &lease.task, InputSource::Client, answer, u64::MAX).await.unwrap();
     theirs.cancel(OWNER, &lease.task, true, LEASE).await.unwrap();
     mine.create(task("mine")).await.unwrap();
     for _ in 0..250 {
@@ -69,7 +70,7 @@ async fn whoever_was_away_for_too_long_hears_of_everything() {
     theirs.create(task("a")).await.unwrap();
     let heard: Arc<Mutex<Vec<TaskId>>> = Arc::default();
     let ears = Arc::clone(&heard);
-    mine.listen(Arc::new(move |task, _| ears.lock().unwrap().push(task.clone())));
+    mine.subscribe(Arc::new(move |task, _| ears.lock().unwrap().push(task.clone())));
     // As if many commits had been forgotten since the last look.
     let by_hand = rusqlite::Connection::open(folder.file()).unwrap();
     by_hand.busy_timeout(Duration::from_secs(5)).unwrap();
@@ -122,7 +123,7 @@ async fn each_task_goes_to_one_of_many_who_claim_at_once() {
 #[test]
 fn a_new_file_can_be_opened_by_many_at_once() {
     // However busy the machine is.
-    let options = SqliteOptions::new().with_lock_timeout(Duration::from_secs(60));
+    let options = SqliteOptions::new().busy_timeout(Duration::from_secs(60));
     for _ in 0..10 {
         let folder = Folder::new();
         std::thread::scope(|scope| {

@@ -85,7 +85,7 @@ async fn what_a_killed_process_had_goes_on_at_once() {
         }
         assert!(killed.elapsed() < LEASE / 2, "it waits for the lease");
     };
-    assert_eq!((claimed.crashes, claimed.lease.epoch), (1, 2), "a worker was lost");
+    assert_eq!((claimed.crash_count, claimed.lease.epoch), (1, 2), "a worker was lost");
     // What it has left is tidied up, and we are still there.
     tokio::time::sleep(LOOKED).await;
     assert!(store.claim(&me, LEASE, &10_usize.into()).await.unwrap().is_empty());
@@ -117,6 +117,6 @@ async fn two_handles_of_one_process_are_both_alive() {
         tokio::time::sleep(LOOKED).await;
         assert!(mine.claim(&me, LEASE, &10_usize.into()).await.unwrap().is_empty());
     }
-    mine.shift(LEASE * 2);
+    mine.advance_clock(LEASE * 2);
     assert_eq!(mine.claim(&me, LEASE, &10_usize.into()).await.unwrap()[0].lease.task, lease.task);
 }

@@ -18,7 +18,7 @@ use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri, header};
 
-use super::{TokenAnswer, TokenRequest, Tokens, TransportError, TransportErrorKind};
+use super::{TokenRequest, TokenResponse, Tokens, TransportError, TransportErrorKind};
 use pool::Pool;
 use request_body::RequestBody;
 
@@ -194,7 +194,7 @@ impl HttpLink {
             let token = tokens.authorize(&request, &mut headers).await.map_err(refused)?;
             let mut reply = self.send_once(method.clone(), headers, write()).await?;
             let (status, token) = (reply.status, token.as_ref());
-            let answer = TokenAnswer { request, token, attempt, status, headers: &reply.headers };
+            let answer = TokenResponse { request, token, attempt, status, headers: &reply.headers };
             match tokens.answered(&answer).await {
                 Ok(true) if attempt < ATTEMPTS => drop(reply.bytes().await),
                 Ok(_) => return Ok(reply),

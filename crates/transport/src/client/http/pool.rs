@@ -115,7 +115,7 @@ impl Pool {
         let (may, not): (Vec<SocketAddr>, _) = found.into_iter().partition(|it| admits(it.ip()));
         match (may.is_empty(), not.first()) {
             (true, Some(first)) => {
-                Err(TransportError::unsent(TransportErrorKind::OutOfReach(first.ip())))
+                Err(TransportError::unsent(TransportErrorKind::BlockedAddress(first.ip())))
             }
             _ => TcpStream::connect(may.as_slice()).await.map_err(broken),
         }

@@ -10,8 +10,8 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use outlive_protocol::{
-    Accepted, Fault, Held, Message, Notify, Outcome, Run, Wants,
-    era::{Abandoned, Frame},
+    Accepted, ChangeFilter, InFlightGuard, Message, Notify, Outcome, ProtocolError, Run,
+    era::{Frame, OnDisconnect},
 };
 use outlive_wire::Method;
 
@@ -32,7 +32,7 @@ use crate::{
 /// A run that may have to wait, with its place in the table of what is running.
 pub(in crate::http) struct Running {
     run: Option<Run>,
-    held: Option<Held>,
+    held: Option<InFlightGuard>,
     /// Its place among the calls of its caller that wait.
     share: Option<Share<Caller>>,
     shared: Arc<Shared>,
@@ -92,7 +92,7 @@ pub(super) fn refuse_question(run: &Run, notify: &Notify) {
 impl Drop for Running {
     fn drop(&mut self) {
         let Some(run) = self.run.take() else { return };
-        if run.call().era().abandoned() == Abandoned::GoOn {
+        if run.call().era().abandoned() == OnDisconnect::Continue {
             let (held, share) = (self.held.take(), self.share.take());
             let pump = super::stream::pump(run, self.numbered.take());
             self.shared.tasks.spawn(async move {
@@ -117,7 +117,7 @@ pub(in crate::http) async fn one(
             return whole(shared, &run, message);
         }
         // A stream has no status, and this one is an instruction to the client.
-        Poll::Ready(Some(message @ Message::Last(Err(Fault::MissingScopes { .. })))) => {
+        Poll::Ready(Some(message @ Message::Last(Err(ProtocolError::MissingScopes { .. })))) => {
             return whole(shared, &run, message);
         }
         _ => {}
@@ -203,7 +203,7 @@ pub(in crate::http) async fn batch(
                 // Twice in one batch: neither was running when the other was read.
                 let why = format!("id {} is there twice", run.call().id());
                 let mut out = Vec::new();
-                run.encode(Message::Last(Err(Fault::invalid_request(why))), &mut out);
+                run.encode(Message::Last(Err(ProtocolError::invalid_request(why))), &mut out);
                 answers.push(out);
             }
             Accepted::Call(mut run) => {
@@ -268,17 +268,17 @@ pub(in crate::http) async fn batch(
 /// The place of a call that has to wait, among those of its session and of its caller. Whoever has too
 /// many waiting takes on no more: its client may have left long ago. Subscriptions have as many places
 /// as there are connections.
-fn place(shared: &Shared, run: &Run) -> Result<Option<Share<Caller>>, Fault> {
+fn place(shared: &Shared, run: &Run) -> Result<Option<Share<Caller>>, ProtocolError> {
     let call = run.call();
-    let limit = shared.endpoint.profile().limits.in_flight;
+    let limit = shared.endpoint.profile().limits.max_in_flight;
     if call.session().is_some_and(|session| session.in_flight().len() >= limit) {
-        return Err(Fault::over_limit("in_flight"));
+        return Err(ProtocolError::over_limit("in_flight"));
     }
-    let caller = Caller::new(call.principal(), call.peer());
+    let caller = Caller::new(call.principal(), call.peer_addr());
     match caller.filter(|_| call.method() != Some(Method::Listen)) {
         None => Ok(None),
         Some(caller) => match shared.waiting.enter(caller) {
-            None => Err(Fault::over_limit("max_waiting_calls_per_caller")),
+            None => Err(ProtocolError::over_limit("max_waiting_calls_per_caller")),
             share => Ok(share),
         },
     }
@@ -327,7 +327,7 @@ enum First {
 async fn first_word(shared: &Shared, running: &mut Running) -> First {
     let mut patience: Pin<Box<tokio::time::Sleep>> =
         Box::pin(tokio::time::sleep(shared.config.sse_after));
-    let cutoff = shared.endpoint.profile().cutoff.subscribe(Wants::default());
+    let cutoff = shared.endpoint.profile().cutoff.subscribe(ChangeFilter::default());
     poll_fn(|cx| match running.poll(cx) {
         Poll::Ready(message) => Poll::Ready(First::Said(message)),
         Poll::Pending if cutoff.poll_next(cx).is_ready() => Poll::Ready(First::Cut),
@@ -339,7 +339,7 @@ async fn first_word(shared: &Shared, running: &mut Running) -> First {
 /// Waits for the end of a call whose client takes no stream, or for the first of several responses;
 /// what else is said before it is lost.
 async fn last_word(shared: &Shared, running: &mut Running, mut said: Option<Notify>) -> First {
-    let cutoff = shared.endpoint.profile().cutoff.subscribe(Wants::default());
+    let cutoff = shared.endpoint.profile().cutoff.subscribe(ChangeFilter::default());
     loop {
         match &said {
             // A subscription is nothing but what it says on the way.
@@ -362,9 +362,10 @@ async fn last_word(shared: &Shared, running: &mut Running, mut said: Option<Noti
 fn whole(shared: &Shared, run: &Run, message: Message) -> Response<Body> {
     let mut out = Vec::with_capacity(512);
     let challenges = match (&message, &shared.config.authenticator) {
-        (Message::Last(Err(Fault::MissingScopes { needed })), Some(authenticator)) => {
-            authenticator.missing_scopes(run.call().principal(), needed)
-        }
+        (
+            Message::Last(Err(ProtocolError::MissingScopes { required: needed })),
+            Some(authenticator),
+        ) => authenticator.missing_scopes(run.call().principal(), needed),
         _ => Vec::new(),
     };
     let retry = match &message {
@@ -379,7 +380,7 @@ fn whole(shared: &Shared, run: &Run, message: Message) -> Response<Body> {
     let mut response = match counted(shared, caller_of(run), out) {
         Ok(body) => reply::json_body(status, body),
         Err(Exceeded(limit)) => {
-            return whole(shared, run, Message::Last(Err(Fault::over_limit(limit))));
+            return whole(shared, run, Message::Last(Err(ProtocolError::over_limit(limit))));
         }
     };
     for challenge in challenges {
@@ -408,7 +409,7 @@ fn counted(
 
 /// Whose limits a call counts in.
 fn caller_of(run: &Run) -> impl FnOnce() -> Option<Caller> {
-    || Caller::new(run.call().principal(), run.call().peer())
+    || Caller::new(run.call().principal(), run.call().peer_addr())
 }
 
 fn events(

@@ -10,7 +10,7 @@ use std::{
 
 use outlive_protocol::{
     Message, Run,
-    era::{Frame, Numbering},
+    era::{EventIdMode, Frame},
 };
 
 use super::answer::{Running, refuse_question};
@@ -64,7 +64,7 @@ impl CallStream {
             .and_then(|running| running.run())
             .map(|run| run.call().era().numbering());
         let numbered = match (numbering, &entry) {
-            (Some(Numbering::Ids | Numbering::Primed), Some(entry)) => {
+            (Some(EventIdMode::Ids | EventIdMode::Primed), Some(entry)) => {
                 let stream = entry.open_stream(&shared.events);
                 let reader = stream.attach();
                 let calls = Arc::new(AtomicUsize::new(calls.len()));
@@ -81,7 +81,7 @@ impl CallStream {
         Self {
             calls,
             numbered,
-            primed: numbering == Some(Numbering::Primed),
+            primed: numbering == Some(EventIdMode::Primed),
             detached: false,
             entry,
         }
@@ -90,7 +90,7 @@ impl CallStream {
     /// Whose limits its bytes count in.
     pub(super) fn caller(&mut self) -> Option<Caller> {
         let run = self.calls.first_mut()?.run()?;
-        Caller::new(run.call().principal(), run.call().peer())
+        Caller::new(run.call().principal(), run.call().peer_addr())
     }
 
     /// What a stream begins with: where it can be resumed, an id to resume from.

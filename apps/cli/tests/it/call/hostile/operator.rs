@@ -9,8 +9,11 @@ use std::{
 };
 
 use outlive::{
-    client::{Answer, Answers, Client},
-    tasks::{Asked, AuditEvent, Changes, Entry, NewTask, TaskId, TaskOutcome, Then, open},
+    client::{Client, InputCallbacks, InputResponse},
+    tasks::{
+        AuditEvent, Changes, JournalEntry, NewInputRequest, NewTask, TaskId, TaskOutcome,
+        Transition, open,
+    },
     wire::{ErrorObject, InputRequest},
 };
 use serde_json::json;
@@ -129,10 +132,10 @@ fn requests(address: &str, token: &str) {
 
 /// A caller that means harm with every word.
 async fn calls(url: &str, token: &str) {
-    let answers = Answers::new().form(|_| std::future::pending::<Answer>());
+    let answers = InputCallbacks::new().form(|_| std::future::pending::<InputResponse>());
     let client = Client::builder(harm("client"), harm("client-version"))
         .token(token)
-        .answerer(answers)
+        .input_handler(answers)
         .connect(url)
         .await
         .unwrap();
@@ -145,8 +148,8 @@ async fn calls(url: &str, token: &str) {
     let keyed = client.call_tool("say", json!({"text": harm("printed")}));
     let _ = keyed.idempotency_key(harm("key")).await;
     let _ = client.read_resource(harm("uri")).await;
-    let _ = client.call(harm("method"), json!({harm("member"): harm("value")})).await;
-    let _ = client.task(harm("task")).await.unwrap().look().await;
+    let _ = client.request(harm("method"), json!({harm("member"): harm("value")})).await;
+    let _ = client.task(harm("task")).await.unwrap().get().await;
     // Leaves a command behind that waits for input.
     let call = async { client.call_tool("ask", json!({})).await };
     let left = tokio::time::timeout(Duration::from_secs(2), call).await;
@@ -266,8 +269,8 @@ async fn store(url: &str) {
     let event = |id: &str| AuditEvent {
         task: id.to_owned(),
         principal: format!("name:{}", harm("principal")),
-        what: harm("what"),
-        cause: Some(harm("cause")),
+        action: harm("what"),
+        reason: Some(harm("cause")),
     };
     let form: InputRequest = serde_json::from_value(json!({"method": "elicitation/create", "params": {"mode": "form",
         "message": harm("question"), "requestedSchema": {"type": "object", "required": [harm("field")],
@@ -280,29 +283,36 @@ async fn store(url: &str) {
     };
     for id in ["asks", "kept", "ended", "again"] {
         let lease = start(&*store, new(id)).await;
-        let asked =
-            Asked { key: harm("key"), name: harm("asked"), request: Some(form.clone()), due: None };
+        let asked = NewInputRequest {
+            key: harm("key"),
+            name: harm("asked"),
+            request: Some(form.clone()),
+            due: None,
+        };
         let changes = Changes {
             entries: vec![
-                (harm("entry"), Entry::Value(raw(&json!({harm("member"): harm("recorded")})))),
-                (harm("secret"), Entry::Secret(raw(&json!(harm("hidden"))))),
+                (
+                    harm("entry"),
+                    JournalEntry::Value(raw(&json!({harm("member"): harm("recorded")}))),
+                ),
+                (harm("secret"), JournalEntry::Secret(raw(&json!(harm("hidden"))))),
             ],
-            message: Some(harm("status")),
-            asked: if id == "asks" { vec![asked] } else { Vec::new() },
+            status_message: Some(harm("status")),
+            input_requests: if id == "asks" { vec![asked] } else { Vec::new() },
             ..Changes::default()
         };
         let then = match id {
-            "kept" => Then::Keep {
+            "kept" => Transition::Quarantine {
                 outcome: TaskOutcome::Error(error("kept")),
                 hold: Duration::from_secs(3600),
             },
-            "ended" | "again" => Then::End {
+            "ended" | "again" => Transition::End {
                 outcome: TaskOutcome::Error(error("ended")),
                 retention: Duration::from_secs(3600),
             },
-            _ => Then::GoOn,
+            _ => Transition::Continue,
         };
-        store.write(&lease, &changes, &then).await.unwrap();
+        store.commit(&lease, &changes, &then).await.unwrap();
         store.record(vec![event(id)], Duration::from_secs(60), 1_000).await.unwrap();
     }
     // No server gives such ids; a store that others wrote may have them.

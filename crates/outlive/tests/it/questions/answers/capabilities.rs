@@ -2,7 +2,7 @@
 
 use outlive::{
     http::HttpConfig,
-    server::{Durable, DurableError, Next, Questions, Result, Round, Server, Tool},
+    server::{Durable, DurableError, InputRequestSet, Result, Round, RoundOutcome, Server, Tool},
     wire::{
         CreateMessageRequestParams, RequestedSchema, Role, SamplingMessage, StringSchema,
         UntitledItems, UntitledMultiSelectEnumSchema,
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     questions::dialogue::{Approval, Talk, accept, keys, refusal_of, server, state_of, text_of},
     support::{
-        http::{Request, TestServer},
+        http::{HttpFixture, Request},
         pipe::{MODERN, REVISIONS, raw},
     },
 };
@@ -68,7 +68,7 @@ async fn roots(cx: Durable) -> Result<String> {
 async fn modest(cx: Durable) -> Result<String> {
     match cx.elicit::<Approval>("it", "?").await {
         Ok(approval) => Ok(format!("asked {}", approval.yes)),
-        Err(error) => match error.durable() {
+        Err(error) => match error.durable_error() {
             Some(DurableError::MissingCapability { key, required }) => {
                 Ok(format!("{key} needs {}", required.get()))
             }
@@ -77,10 +77,10 @@ async fn modest(cx: Durable) -> Result<String> {
     }
 }
 
-async fn explicit(round: Round) -> Result<Next<String>> {
+async fn explicit(round: Round) -> Result<RoundOutcome<String>> {
     Ok(match round.sampled("it")? {
-        None => Next::Ask(Questions::new().sample("it", conversation())),
-        Some(_) => Next::Done("asked".into()),
+        None => RoundOutcome::Ask(InputRequestSet::new().sample("it", conversation())),
+        Some(_) => RoundOutcome::Done("asked".into()),
     })
 }
 
@@ -198,7 +198,7 @@ async fn what_was_not_declared_is_never_asked() {
 // M-06, RPC-24
 #[tokio::test]
 async fn over_http_a_missing_capability_is_400() {
-    let server = TestServer::of(asking(), HttpConfig::new()).await;
+    let server = HttpFixture::of(asking(), HttpConfig::new()).await;
     for (tool, needed) in [
         ("form", json!({"elicitation": {"form": {}}})),
         ("url", json!({"elicitation": {"url": {}}})),

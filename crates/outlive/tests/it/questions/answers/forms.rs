@@ -96,8 +96,8 @@ async fn no_form(cx: Durable) -> Result<String> {
         name: String,
     }
     let Err(error) = cx.elicit::<Pattern>("who", "Who?").await else { return Ok("asked".into()) };
-    match error.durable() {
-        Some(DurableError::Unaskable { key, reason }) => Ok(format!("{key}: {reason}")),
+    match error.durable_error() {
+        Some(DurableError::InvalidInputRequest { key, reason }) => Ok(format!("{key}: {reason}")),
         _ => Err(error),
     }
 }

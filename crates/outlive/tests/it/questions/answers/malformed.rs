@@ -14,7 +14,7 @@ use crate::{
         Approval, Talk, accept, builder, everything, keys, refusal_of, state_of, text_of,
     },
     support::{
-        http::{Request, TestServer},
+        http::{HttpFixture, Request},
         pipe::MODERN,
     },
 };
@@ -207,12 +207,12 @@ async fn prompts_and_resources_refuse_what_is_no_answer_too() {
 async fn where_the_call_waits_what_is_no_answer_is_told_to_the_handler() {
     async fn told(cx: Durable) -> Result<String> {
         let error = cx.elicit::<Approval>("approve", "Deploy?").await.unwrap_err();
-        let Some(DurableError::Refused { key, code, .. }) = error.durable() else {
+        let Some(DurableError::ClientError { key, code, .. }) = error.durable_error() else {
             return Err(error);
         };
         let (form, code) = (key.clone(), *code);
         let error = cx.roots("roots").await.unwrap_err();
-        let Some(DurableError::Refused { message, .. }) = error.durable() else {
+        let Some(DurableError::ClientError { message, .. }) = error.durable_error() else {
             return Err(error);
         };
         Ok(format!("{form} {code}, {message}"))
@@ -233,7 +233,7 @@ async fn where_the_call_waits_what_is_no_answer_is_told_to_the_handler() {
 #[tokio::test]
 async fn over_http_what_is_no_answer_is_refused_alike() {
     let server = asking(&Runs::default());
-    let server = TestServer::of(server, outlive::http::HttpConfig::new()).await;
+    let server = HttpFixture::of(server, outlive::http::HttpConfig::new()).await;
     let call = Request::call("approve", json!({})).reserved("clientCapabilities", everything());
     for wrong in [json!(null), json!([]), json!({"approve": 1})] {
         let response = server.send(call.clone().param("inputResponses", wrong)).await;

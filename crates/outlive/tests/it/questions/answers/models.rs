@@ -99,8 +99,8 @@ async fn unanswered(cx: Durable) -> Result<String> {
     params.messages.push(serde_json::from_value(used)?);
     params.messages.push(SamplingMessage::text(Role::User, "And?"));
     let error = cx.sample("ask", params).await.unwrap_err();
-    match error.durable() {
-        Some(DurableError::Unaskable { key, reason }) => Ok(format!("{key}: {reason}")),
+    match error.durable_error() {
+        Some(DurableError::InvalidInputRequest { key, reason }) => Ok(format!("{key}: {reason}")),
         _ => Err(error),
     }
 }

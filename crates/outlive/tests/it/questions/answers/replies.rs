@@ -1,6 +1,6 @@
 //! A user who accepts, one who says no, and one who closes the question are three different users.
 
-use outlive::server::{Durable, DurableError, Reply, Result, Server, Tool};
+use outlive::server::{Durable, DurableError, ElicitOutcome, Result, Server, Tool};
 use serde_json::{Value, json};
 
 use crate::questions::dialogue::{
@@ -18,10 +18,10 @@ async fn brief(cx: Durable) -> Result<String> {
 
 /// Tells the three apart by the reply.
 async fn reply(cx: Durable) -> Result<String> {
-    Ok(match cx.elicit::<Approval>("sure", "Really?").reply().await? {
-        Reply::Accepted(approval) => format!("accepted {}", approval.yes),
-        Reply::Declined => "declined".into(),
-        Reply::Cancelled => "dismissed".into(),
+    Ok(match cx.elicit::<Approval>("sure", "Really?").outcome().await? {
+        ElicitOutcome::Accepted(approval) => format!("accepted {}", approval.yes),
+        ElicitOutcome::Declined => "declined".into(),
+        ElicitOutcome::Cancelled => "dismissed".into(),
     })
 }
 
@@ -31,17 +31,17 @@ async fn error(cx: Durable) -> Result<String> {
         Ok(approval) => return Ok(format!("accepted {}", approval.yes)),
         Err(error) => error,
     };
-    let typed = match error.durable() {
+    let typed = match error.durable_error() {
         Some(DurableError::Declined { key }) => format!("declined {key}"),
         Some(DurableError::Cancelled { key }) => format!("dismissed {key}"),
         other => format!("{other:?}"),
     };
-    Ok(format!("{typed}: {} {}", error.is_declined(), error.is_dismissed()))
+    Ok(format!("{typed}: {} {}", error.is_declined(), error.is_cancelled()))
 }
 
 /// Sends the user somewhere, and tells the three apart.
 async fn url(cx: Durable) -> Result<String> {
-    let reply = cx.elicit_url("login", "Log in", "https://example.com/login").reply().await?;
+    let reply = cx.elicit_url("login", "Log in", "https://example.com/login").outcome().await?;
     Ok(format!("{reply:?}"))
 }
 

@@ -1,6 +1,6 @@
 //! Answers that are missing, too many, or do not fit; questions that are asked side by side.
 
-use outlive::server::{Durable, DurableError, Misuse, Result, Server, Tool};
+use outlive::server::{Durable, DurableError, JournalError, Result, Server, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -251,7 +251,7 @@ async fn a_call_that_never_has_enough_is_given_up() {
 #[tokio::test(start_paused = true)]
 async fn how_often_a_call_may_come_back_can_be_set() {
     let server = builder([Tool::new("endless", endless)]);
-    let server = server.limits(|limits| limits.question_rounds = 3).build().unwrap();
+    let server = server.limits(|limits| limits.max_rounds = 3).build().unwrap();
     let played = Talk::open(&server, MODERN).await.call("endless", |_| yes()).await;
     assert_eq!(played.asked.len(), 3);
     assert_eq!(failure_of(&played.answer), "gave up after 3 rounds of questions");
@@ -276,8 +276,8 @@ async fn where_the_call_waits_one_question_is_not_asked_for_ever() {
     async fn stubborn(cx: Durable) -> Result<String> {
         match cx.elicit::<Order>("order", "What?").await {
             Ok(_) => Ok("fitted".into()),
-            Err(error) => match error.durable() {
-                Some(DurableError::TooManyRounds { key }) => {
+            Err(error) => match error.durable_error() {
+                Some(DurableError::InvalidResponse { key }) => {
                     Ok(format!("gave up on {key}: {error}"))
                 }
                 _ => Err(error),
@@ -285,7 +285,7 @@ async fn where_the_call_waits_one_question_is_not_asked_for_ever() {
         }
     }
     let server = builder([Tool::new("stubborn", stubborn)]);
-    let server = server.limits(|limits| limits.question_rounds = 4).build().unwrap();
+    let server = server.limits(|limits| limits.max_rounds = 4).build().unwrap();
     let mut talk = Talk::open(&server, "2025-11-25").await;
     let played = talk.call("stubborn", |_| accept(json!({}))).await;
     assert_eq!(played.asked.len(), 5, "once, and four times again");
@@ -306,7 +306,8 @@ async fn only_so_many_questions_are_open_at_once() {
             cx.elicit::<Approval>("c", "C?"),
         );
         let error = asked.unwrap_err();
-        let Some(DurableError::Misuse(Misuse::TooManyQuestions { key, limit })) = error.durable()
+        let Some(DurableError::Journal(JournalError::TooManyInputRequests { key, limit })) =
+            error.durable_error()
         else {
             return Err(error);
         };
@@ -314,7 +315,7 @@ async fn only_so_many_questions_are_open_at_once() {
     }
     for version in WIRES {
         let server = builder([Tool::new("greedy", greedy)]);
-        let server = server.limits(|limits| limits.questions = 2).build().unwrap();
+        let server = server.limits(|limits| limits.max_open_inputs = 2).build().unwrap();
         let mut talk = Talk::open(&server, version).await;
         let answer = talk.call_quietly("greedy").await;
         assert_eq!(text_of(&answer), "c 2: with `c` more than 2 questions are open at once");

@@ -17,7 +17,7 @@ use crate::{
     },
     support::{
         gate::Gate,
-        http::{Request, TestServer},
+        http::{HttpFixture, Request},
         pipe::MODERN,
     },
 };
@@ -158,7 +158,7 @@ async fn a_tool_with_an_output_schema_can_ask() {
 #[tokio::test]
 async fn over_http_a_call_is_sent_away_with_one_body_or_at_the_end_of_its_stream() {
     let server = server(&Notes::default(), &Gate::default());
-    let server = TestServer::of(server, HttpConfig::new()).await;
+    let server = HttpFixture::of(server, HttpConfig::new()).await;
     let able =
         |tool: &str| Request::call(tool, json!({})).reserved("clientCapabilities", everything());
     let response = server.send(able("careless")).await;

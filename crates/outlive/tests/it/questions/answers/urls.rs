@@ -1,6 +1,9 @@
 //! Sending the user to a URL, as each revision has it.
 
-use outlive::server::{Durable, DurableError, Next, Questions, Reply, Result, Round, Server, Tool};
+use outlive::server::{
+    Durable, DurableError, ElicitOutcome, InputRequestSet, Result, Round, RoundOutcome, Server,
+    Tool,
+};
 use serde_json::json;
 
 use crate::{
@@ -12,16 +15,16 @@ const LOGIN: &str = "https://shop.example/login?for=anna";
 
 async fn login(cx: Durable) -> Result<String> {
     cx.elicit_url("login", "Log in to the shop", LOGIN).await?;
-    cx.url_done("login");
+    cx.complete_url_elicitation("login");
     Ok("in".into())
 }
 
 /// The same in the explicit style.
-async fn explicit(round: Round) -> Result<Next<String>> {
+async fn explicit(round: Round) -> Result<RoundOutcome<String>> {
     Ok(match round.url("login")? {
-        None => Next::Ask(Questions::new().url("login", "Log in to the shop", LOGIN)),
-        Some(Reply::Accepted(())) => Next::Done("in".into()),
-        Some(_) => Next::Done("out".into()),
+        None => RoundOutcome::Ask(InputRequestSet::new().url("login", "Log in to the shop", LOGIN)),
+        Some(ElicitOutcome::Accepted(())) => RoundOutcome::Done("in".into()),
+        Some(_) => RoundOutcome::Done("out".into()),
     })
 }
 
@@ -33,7 +36,9 @@ async fn nowhere(cx: Durable) -> Result<String> {
             Err(error) => error,
             Ok(()) => return Ok(format!("`{url}` was asked")),
         };
-        let Some(DurableError::Unaskable { .. }) = error.durable() else { return Err(error) };
+        let Some(DurableError::InvalidInputRequest { .. }) = error.durable_error() else {
+            return Err(error);
+        };
     }
     Ok("none was asked".into())
 }

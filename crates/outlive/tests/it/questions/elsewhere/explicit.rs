@@ -1,8 +1,8 @@
 //! Handlers that return their questions, and a state of their own.
 
 use outlive::server::{
-    Args, Durable, DurableError, Error, Next, Prompt, Questions, Reply, Resource, Result, Round,
-    SealKeys, Server, State, Tool,
+    Args, Durable, DurableError, ElicitOutcome, Error, InputRequestSet, Prompt, Resource, Result,
+    Round, RoundOutcome, SealKeys, Server, State, Tool,
 };
 use outlive::wire::{CreateMessageRequestParams, Role, SamplingMessage};
 use schemars::JsonSchema;
@@ -35,48 +35,55 @@ struct Meal {
 }
 
 /// Asks for a seat and a meal, one after the other, and counts.
-async fn book(round: Round<Booking>, notes: State<Notes>) -> Result<Next<String>> {
+async fn book(round: Round<Booking>, notes: State<Notes>) -> Result<RoundOutcome<String>> {
     notes.note(format!("round {}", round.number()));
     let Some(booking) = round.state() else {
         let state = Booking { flight: "LH 1".into(), asked: 1 };
-        let questions = Questions::new().form::<Seat>("seat", "Which seat?")?.state(&state)?;
-        return Ok(Next::Ask(questions));
+        let questions =
+            InputRequestSet::new().form::<Seat>("seat", "Which seat?")?.state(&state)?;
+        return Ok(RoundOutcome::Ask(questions));
     };
     let again = Booking { flight: booking.flight.clone(), asked: booking.asked + 1 };
     let seat = match round.form::<Seat>("seat")? {
         None => {
-            let questions = Questions::new().form::<Seat>("seat", "Which seat?")?;
-            return Ok(Next::Ask(questions.state(&again)?));
+            let questions = InputRequestSet::new().form::<Seat>("seat", "Which seat?")?;
+            return Ok(RoundOutcome::Ask(questions.state(&again)?));
         }
-        Some(Reply::Accepted(seat)) => seat.window,
-        Some(other) => return Ok(Next::Done(format!("no seat: {}", kind(&other)))),
+        Some(ElicitOutcome::Accepted(seat)) => seat.window,
+        Some(other) => return Ok(RoundOutcome::Done(format!("no seat: {}", kind(&other)))),
     };
     let meal = match round.form::<Meal>("meal")? {
         None => {
-            let questions = Questions::new().form::<Meal>("meal", "Which meal?")?;
-            return Ok(Next::Ask(questions.state(&again)?));
+            let questions = InputRequestSet::new().form::<Meal>("meal", "Which meal?")?;
+            return Ok(RoundOutcome::Ask(questions.state(&again)?));
         }
-        Some(Reply::Accepted(meal)) => meal.meal,
-        Some(other) => return Ok(Next::Done(format!("no meal: {}", kind(&other)))),
+        Some(ElicitOutcome::Accepted(meal)) => meal.meal,
+        Some(other) => return Ok(RoundOutcome::Done(format!("no meal: {}", kind(&other)))),
     };
-    Ok(Next::Done(format!("{} {seat} {meal} {}", booking.flight, booking.asked)))
+    Ok(RoundOutcome::Done(format!("{} {seat} {meal} {}", booking.flight, booking.asked)))
 }
 
-fn kind<T>(reply: &Reply<T>) -> &'static str {
+fn kind<T>(reply: &ElicitOutcome<T>) -> &'static str {
     match reply {
-        Reply::Accepted(_) => "accepted",
-        Reply::Declined => "declined",
-        Reply::Cancelled => "dismissed",
+        ElicitOutcome::Accepted(_) => "accepted",
+        ElicitOutcome::Declined => "declined",
+        ElicitOutcome::Cancelled => "dismissed",
     }
 }
 
 /// Asks everything at once, without a state.
-async fn all_kinds(round: Round) -> Result<Next<String>> {
+async fn all_kinds(round: Round) -> Result<RoundOutcome<String>> {
     let (form, url) = (round.form::<Approval>("form")?, round.url("url")?);
     let (said, roots) = (round.sampled("sample")?, round.roots("roots")?);
     match (form, url, said, roots) {
-        (Some(Reply::Accepted(form)), Some(url), Some(said), Some(roots)) => {
-            Ok(Next::Done(format!("{} {} {} {}", form.yes, kind(&url), said.model, roots.len())))
+        (Some(ElicitOutcome::Accepted(form)), Some(url), Some(said), Some(roots)) => {
+            Ok(RoundOutcome::Done(format!(
+                "{} {} {} {}",
+                form.yes,
+                kind(&url),
+                said.model,
+                roots.len()
+            )))
         }
         _ => {
             let params = CreateMessageRequestParams {
@@ -84,8 +91,8 @@ async fn all_kinds(round: Round) -> Result<Next<String>> {
                 max_tokens: 10,
                 ..Default::default()
             };
-            Ok(Next::Ask(
-                Questions::new()
+            Ok(RoundOutcome::Ask(
+                InputRequestSet::new()
                     .form::<Approval>("form", "Form?")?
                     .url("url", "Go", "https://example.com")
                     .sample("sample", params)
@@ -101,29 +108,34 @@ struct Size {
 }
 
 /// Remembers something large.
-async fn large(round: Round<String>, Args(Size { bytes }): Args<Size>) -> Result<Next<String>> {
+async fn large(
+    round: Round<String>,
+    Args(Size { bytes }): Args<Size>,
+) -> Result<RoundOutcome<String>> {
     match round.state() {
-        Some(state) => Ok(Next::Done(state.len().to_string())),
-        None => Ok(Next::Ask(Questions::new().roots("roots").state(&"x".repeat(bytes))?)),
+        Some(state) => Ok(RoundOutcome::Done(state.len().to_string())),
+        None => {
+            Ok(RoundOutcome::Ask(InputRequestSet::new().roots("roots").state(&"x".repeat(bytes))?))
+        }
     }
 }
 
 /// Wants nothing but to come back.
-async fn later(round: Round<u32>) -> Result<Next<String>> {
+async fn later(round: Round<u32>) -> Result<RoundOutcome<String>> {
     let times = round.state().copied().unwrap_or_default();
     match times {
-        2 => Ok(Next::Done("back again".into())),
-        _ => Ok(Next::Ask(Questions::new().state(&(times + 1))?)),
+        2 => Ok(RoundOutcome::Done("back again".into())),
+        _ => Ok(RoundOutcome::Ask(InputRequestSet::new().state(&(times + 1))?)),
     }
 }
 
 /// Never has enough.
-async fn endless(_: Round) -> Result<Next<String>> {
-    Ok(Next::Ask(Questions::new().form::<Approval>("more", "More?")?))
+async fn endless(_: Round) -> Result<RoundOutcome<String>> {
+    Ok(RoundOutcome::Ask(InputRequestSet::new().form::<Approval>("more", "More?")?))
 }
 
 /// Takes the journal and the round.
-async fn both(cx: Durable, round: Round, notes: State<Notes>) -> Result<Next<String>> {
+async fn both(cx: Durable, round: Round, notes: State<Notes>) -> Result<RoundOutcome<String>> {
     let step: usize = cx
         .step("step", async || {
             notes.note("step");
@@ -131,19 +143,21 @@ async fn both(cx: Durable, round: Round, notes: State<Notes>) -> Result<Next<Str
         })
         .await?;
     match round.form::<Approval>("sure")? {
-        None => Ok(Next::Ask(Questions::new().form::<Approval>("sure", "Sure?")?)),
-        Some(reply) => Ok(Next::Done(format!("{step} {}", kind(&reply)))),
+        None => Ok(RoundOutcome::Ask(InputRequestSet::new().form::<Approval>("sure", "Sure?")?)),
+        Some(reply) => Ok(RoundOutcome::Done(format!("{step} {}", kind(&reply)))),
     }
 }
 
 /// Tells what the client said instead of an answer.
-async fn refused(round: Round) -> Result<Next<String>> {
+async fn refused(round: Round) -> Result<RoundOutcome<String>> {
     match round.form::<Approval>("sure") {
-        Ok(None) => Ok(Next::Ask(Questions::new().form::<Approval>("sure", "Sure?")?)),
+        Ok(None) => {
+            Ok(RoundOutcome::Ask(InputRequestSet::new().form::<Approval>("sure", "Sure?")?))
+        }
         Ok(Some(_)) => Err(Error::new("it was answered")),
-        Err(error) => match error.durable() {
-            Some(DurableError::Refused { code, message, .. }) => {
-                Ok(Next::Done(format!("{code} {message}")))
+        Err(error) => match error.durable_error() {
+            Some(DurableError::ClientError { code, message, .. }) => {
+                Ok(RoundOutcome::Done(format!("{code} {message}")))
             }
             _ => Err(error),
         },
@@ -307,16 +321,16 @@ async fn an_error_of_the_client_is_an_error_of_the_question() {
 // M-43: a state that this version cannot read is none; it begins again
 #[tokio::test(start_paused = true)]
 async fn a_state_of_another_type_begins_the_call_anew() {
-    async fn numbers(round: Round<u32>) -> Result<Next<String>> {
+    async fn numbers(round: Round<u32>) -> Result<RoundOutcome<String>> {
         match round.state() {
-            Some(state) => Ok(Next::Done(format!("state {state}"))),
-            None => Ok(Next::Ask(Questions::new().roots("roots").state(&7)?)),
+            Some(state) => Ok(RoundOutcome::Done(format!("state {state}"))),
+            None => Ok(RoundOutcome::Ask(InputRequestSet::new().roots("roots").state(&7)?)),
         }
     }
-    async fn texts(round: Round<String>) -> Result<Next<String>> {
+    async fn texts(round: Round<String>) -> Result<RoundOutcome<String>> {
         match round.state() {
-            Some(state) => Ok(Next::Done(format!("state {state}"))),
-            None => Ok(Next::Ask(Questions::new().roots("again").state(&"seven")?)),
+            Some(state) => Ok(RoundOutcome::Done(format!("state {state}"))),
+            None => Ok(RoundOutcome::Ask(InputRequestSet::new().roots("again").state(&"seven")?)),
         }
     }
     let replica = |tool| builder([tool]).seal_keys(SealKeys::new([7; 32])).build().unwrap();

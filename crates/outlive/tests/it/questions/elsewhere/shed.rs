@@ -14,7 +14,7 @@ use crate::{
         Approval, Notes, Talk, accept, builder, keys, questions, state_of, text_of, texts_of,
     },
     support::{
-        http::{Request, TestServer},
+        http::{HttpFixture, Request},
         pipe::{LEGACY, MODERN},
     },
 };
@@ -32,7 +32,7 @@ async fn deploy(cx: Durable, replica: State<Replica>, notes: State<Notes>) -> Re
             Ok(replica.0.to_owned())
         })
         .await?;
-    cx.shed().await?;
+    cx.yield_to_replica().await?;
     Ok(format!("built on {built}, pushed from {}", replica.0))
 }
 
@@ -40,20 +40,21 @@ async fn deploy(cx: Durable, replica: State<Replica>, notes: State<Notes>) -> Re
 async fn unwilling(cx: Durable, notes: State<Notes>) -> Result<String> {
     notes.note("run");
     for _ in 0..10 {
-        cx.shed().await?;
+        cx.yield_to_replica().await?;
     }
     Ok("did it after all".into())
 }
 
 async fn later(cx: Durable) -> Result<String> {
-    cx.shed().after(Duration::from_millis(1_500)).await?;
-    cx.shed().after(Duration::from_micros(10)).await?;
+    cx.yield_to_replica().retry_after(Duration::from_millis(1_500)).await?;
+    cx.yield_to_replica().retry_after(Duration::from_micros(10)).await?;
     Ok("done".into())
 }
 
 /// Has something to ask as well.
 async fn asking(cx: Durable) -> Result<String> {
-    let (approval, shed) = tokio::join!(cx.elicit::<Approval>("sure", "Sure?"), cx.shed());
+    let (approval, shed) =
+        tokio::join!(cx.elicit::<Approval>("sure", "Sure?"), cx.yield_to_replica());
     shed?;
     Ok(approval?.yes.to_string())
 }
@@ -65,7 +66,7 @@ async fn working(cx: Durable, notes: State<Notes>) -> Result<String> {
         notes.note("build");
         Ok(1)
     });
-    let (step, shed) = tokio::join!(step, cx.shed());
+    let (step, shed) = tokio::join!(step, cx.yield_to_replica());
     shed?;
     Ok(step?.to_string())
 }
@@ -81,7 +82,7 @@ fn replica(name: &'static str, notes: &Notes, sheds: Option<u32>) -> Server {
     let builder = builder(tools).seal_keys(SealKeys::new([7; 32])).state(Replica(name));
     let limit = |limits: &mut outlive::server::Limits| {
         if let Some(sheds) = sheds {
-            limits.sheds = sheds;
+            limits.max_yields = sheds;
         }
     };
     builder.state(notes.clone()).limits(limit).build().unwrap()
@@ -151,7 +152,7 @@ async fn a_client_can_be_asked_to_wait_before_it_comes_back() {
 #[tokio::test]
 async fn over_http_a_client_that_is_to_wait_hears_so_in_a_header_as_well() {
     let server = replica("one", &Notes::default(), None);
-    let server = TestServer::of(server, HttpConfig::new()).await;
+    let server = HttpFixture::of(server, HttpConfig::new()).await;
     let response = server.send(Request::call("later", json!({}))).await;
     assert_eq!((response.status(), response.header("retry-after")), (200, Some("2")));
     let result = response.result();

@@ -94,22 +94,24 @@ async fn two(cx: Durable) -> Result<String> {
 async fn what_an_older_revision_recorded_can_be_brought_up_to_date() {
     let seen = Notes::default();
     let noted = seen.clone();
-    let new = Tool::new("deploy", two).revision("2").migrate(move |from, key, value| {
-        noted.note(format!("{from} {key} {value}"));
-        match (from, key) {
-            ("1", "build") => {
-                let name: String = serde_json::from_str(value.get()).ok()?;
-                to_raw_value(&json!({"name": name, "tag": 1})).ok()
+    let new =
+        Tool::new("deploy", two).handler_revision("2").migrate_journal(move |from, key, value| {
+            noted.note(format!("{from} {key} {value}"));
+            match (from, key) {
+                ("1", "build") => {
+                    let name: String = serde_json::from_str(value.get()).ok()?;
+                    to_raw_value(&json!({"name": name, "tag": 1})).ok()
+                }
+                ("1", "go") => {
+                    let answer: Value = serde_json::from_str(value.get()).ok()?;
+                    let first = json!({"first": answer["content"]["name"]});
+                    to_raw_value(&json!({"action": "accept", "content": first})).ok()
+                }
+                _ => None,
             }
-            ("1", "go") => {
-                let answer: Value = serde_json::from_str(value.get()).ok()?;
-                let first = json!({"first": answer["content"]["name"]});
-                to_raw_value(&json!({"action": "accept", "content": first})).ok()
-            }
-            _ => None,
-        }
-    });
-    let mut old = Talk::open(&replica([Tool::new("deploy", one).revision("1")]), MODERN).await;
+        });
+    let mut old =
+        Talk::open(&replica([Tool::new("deploy", one).handler_revision("1")]), MODERN).await;
     let first = old.begin("deploy").await;
     let second = old.back("deploy", &first, json!({"go": name("anna")})).await;
     assert_eq!(keys(&second), ["last"]);
@@ -127,10 +129,10 @@ async fn what_the_same_revision_recorded_is_left_as_it_is() {
     let version = |revision: Option<&'static str>| {
         let tool = Tool::new("deploy", one);
         let tool = match revision {
-            Some(revision) => tool.revision(revision),
+            Some(revision) => tool.handler_revision(revision),
             None => tool,
         };
-        tool.migrate(|from, key, _| {
+        tool.migrate_journal(|from, key, _| {
             let changed = json!(format!("migrated from `{from}`"));
             (key == "build").then(|| to_raw_value(&changed).ok())?
         })

@@ -63,7 +63,7 @@ async fn by_policy(cx: Durable, notes: State<Notes>) -> Result<String> {
             _ => cx.emit("done").await,
         }
     };
-    cx.step_retry("flaky", Retry::times(5), attempt).await?;
+    cx.step_retry("flaky", Retry::attempts(5), attempt).await?;
     cx.elicit::<Approval>("go", "Go?").await?;
     Ok("returned".into())
 }

@@ -1,7 +1,8 @@
 //! Handlers that have changed since the call began, or are not the same each time.
 
 use outlive::server::{
-    Durable, DurableError, Misuse, Prompt, ResourceTemplate, Result, SealKeys, Server, State, Tool,
+    Durable, DurableError, JournalError, Prompt, ResourceTemplate, Result, SealKeys, Server, State,
+    Tool,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -66,8 +67,8 @@ async fn a_handler_can_see_which_value_does_not_decode() {
     async fn looking(cx: Durable) -> Result<String> {
         let image: Result<Image> =
             cx.scope("in").step("build", async || Ok(Image { name: String::new() })).await;
-        match image.err().as_ref().and_then(outlive::server::Error::durable) {
-            Some(DurableError::Undecodable { key, reason }) => Ok(format!("{key}: {reason}")),
+        match image.err().as_ref().and_then(outlive::server::Error::durable_error) {
+            Some(DurableError::IncompatibleEntry { key, reason }) => Ok(format!("{key}: {reason}")),
             other => Ok(format!("{other:?}")),
         }
     }
@@ -90,8 +91,8 @@ async fn a_key_that_means_something_else_now_is_an_error_that_names_it() {
             cx.step("timer", async || Ok(1)).await.map(drop).unwrap_err(),
             cx.step("go", async || Ok(1)).await.map(drop).unwrap_err(),
         ];
-        let other_kind = |error: &outlive::server::Error| match error.durable() {
-            Some(DurableError::Misuse(Misuse::OtherKind(key))) => key.clone(),
+        let other_kind = |error: &outlive::server::Error| match error.durable_error() {
+            Some(DurableError::Journal(JournalError::KindMismatch(key))) => key.clone(),
             _ => error.to_string(),
         };
         Ok(errors.each_ref().map(other_kind).join(" "))
@@ -131,11 +132,11 @@ async fn a_handler_that_comes_to_everything_is_no_warning() {
 async fn a_key_that_looks_like_a_deadline_is_a_key() {
     async fn old(cx: Durable) -> Result<String> {
         cx.step("rent#due", async || Ok(1)).await?;
-        cx.elicit::<Approval>("go", "Go?").within(std::time::Duration::from_secs(9)).await?;
+        cx.elicit::<Approval>("go", "Go?").timeout(std::time::Duration::from_secs(9)).await?;
         Ok("old".into())
     }
     async fn new(cx: Durable) -> Result<String> {
-        cx.elicit::<Approval>("go", "Go?").within(std::time::Duration::from_secs(9)).await?;
+        cx.elicit::<Approval>("go", "Go?").timeout(std::time::Duration::from_secs(9)).await?;
         Ok("new".into())
     }
     let (log, _guard) = logged();
@@ -187,6 +188,6 @@ fn only_tools_prompts_and_resources_can_ask() {
     let template = ResourceTemplate::new("mem://{name}", "mem", greet).complete("name", asks);
     let error = builder([]).resource_template(template).build().unwrap_err().to_string();
     assert!(error.contains("`name`") && error.contains("may ask"), "{error}");
-    let error = builder([]).method("com.example/ask", raw).build().unwrap_err().to_string();
+    let error = builder([]).custom_method("com.example/ask", raw).build().unwrap_err().to_string();
     assert!(error.contains("`com.example/ask`") && error.contains("may ask"), "{error}");
 }

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use outlive::server::{Durable, DurableError, Error, Misuse, Result, Server, State, Tool};
+use outlive::server::{Durable, DurableError, Error, JournalError, Result, Server, State, Tool};
 use outlive::wire::CreateMessageRequestParams;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -17,8 +17,8 @@ use crate::{
 
 /// The misuse that an error is.
 fn misuse(error: &Error) -> String {
-    match error.durable() {
-        Some(DurableError::Misuse(misuse)) => format!("{misuse:?}"),
+    match error.durable_error() {
+        Some(DurableError::Journal(misuse)) => format!("{misuse:?}"),
         _ => format!("not a misuse: {error}"),
     }
 }
@@ -172,7 +172,7 @@ async fn inside(cx: Durable) -> Result<String> {
             let mut found = Vec::new();
             found.push(misuse(&step(&cx, "step").await.unwrap_err()));
             found.push(misuse(
-                &cx.step_retry("retry", outlive::server::Retry::times(3), async || Ok(1))
+                &cx.step_retry("retry", outlive::server::Retry::attempts(3), async || Ok(1))
                     .await
                     .unwrap_err(),
             ));
@@ -188,7 +188,7 @@ async fn inside(cx: Durable) -> Result<String> {
             // These are no steps themselves.
             cx.progress(1.0, None, "");
             cx.emit("from inside").await?;
-            assert!(!cx.step_key("key").is_empty());
+            assert!(!cx.idempotency_key("key").is_empty());
             Ok(found)
         })
         .await?;
@@ -218,7 +218,7 @@ async fn nothing_is_asked_or_done_inside_of_a_step() {
 #[tokio::test(start_paused = true)]
 async fn a_load_is_not_shed_inside_of_a_step() {
     async fn shedding(cx: Durable) -> Result<String> {
-        let inside = async || Ok(misuse(&cx.shed().await.unwrap_err()));
+        let inside = async || Ok(misuse(&cx.yield_to_replica().await.unwrap_err()));
         cx.step("outer", inside).await
     }
     let server = server([Tool::new("shedding", shedding)]);
@@ -300,11 +300,11 @@ async fn a_context_is_of_no_use_after_the_end_of_its_call() {
 fn every_misuse_says_what_to_do() {
     let key = || "build".to_owned();
     for (misuse, says) in [
-        (Misuse::DuplicateKey(key()), "use a scope"),
-        (Misuse::InsideStep(key()), "stand between steps"),
-        (Misuse::ForeignTask(key()), "join futures inside the handler"),
-        (Misuse::TooLarge { key: key(), bytes: 9, limit: 8 }, "record less"),
-        (Misuse::OtherKind(key()), "give the new thing a new key"),
+        (JournalError::DuplicateKey(key()), "use a scope"),
+        (JournalError::InsideStep(key()), "stand between steps"),
+        (JournalError::OutsideRun(key()), "join futures inside the handler"),
+        (JournalError::TooLarge { key: key(), bytes: 9, limit: 8 }, "record less"),
+        (JournalError::KindMismatch(key()), "give the new thing a new key"),
     ] {
         let text = misuse.to_string();
         assert!(text.contains("`build`") && text.contains(says), "{text}");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outlive::{
     server::{Args, Durable, Error, Result, Retry, Server, State, Tool},
-    testing::{Played, Rehearsal},
+    testing::{TestOutcome, TestServer},
     wire::{CreateMessageRequestParams, Role, SamplingMessage},
 };
 use schemars::JsonSchema;
@@ -36,7 +36,7 @@ async fn deploy(
         return Ok("nothing happened".into());
     }
     for region in &regions {
-        cx.step_retry(("push", region), Retry::times(2), async || {
+        cx.step_retry(("push", region), Retry::attempts(2), async || {
             notes.note(format!("push {region}"));
             Ok(())
         })
@@ -79,7 +79,7 @@ async fn failing(cx: Durable) -> Result<String> {
     cx.step("build", async || Err(Error::new("the disk is full").permanent())).await
 }
 
-fn stage(notes: &Notes) -> Rehearsal {
+fn stage(notes: &Notes) -> TestServer {
     let builder = Server::builder("test", "1")
         .clock(PausedClock::new())
         .state(notes.clone())
@@ -88,14 +88,14 @@ fn stage(notes: &Notes) -> Rehearsal {
         .tool(Tool::new("talkative", talkative))
         .tool(Tool::new("all_kinds", all_kinds))
         .tool(Tool::new("failing", failing));
-    Rehearsal::of(builder).unwrap()
+    TestServer::new(builder).unwrap()
 }
 
 fn arguments() -> serde_json::Value {
     json!({"repo": "shop", "regions": ["eu", "us"]})
 }
 
-fn texts(played: &Played) -> Vec<String> {
+fn texts(played: &TestOutcome) -> Vec<String> {
     played.text().lines().map(str::to_owned).collect()
 }
 
@@ -103,37 +103,37 @@ fn texts(played: &Played) -> Vec<String> {
 async fn a_script_answers_what_a_handler_asks() {
     let notes = Notes::default();
     let stage = stage(&notes);
-    let scene = stage.tool("deploy", arguments()).accept("approve", json!({"yes": true}));
-    let played = scene.play().await.unwrap();
+    let scene = stage.call_tool("deploy", arguments()).accept("approve", json!({"yes": true}));
+    let played = scene.run().await.unwrap();
     assert_eq!(texts(&played), ["eu done", "us done", "shop:1 is out"]);
-    assert_eq!((&played.asked[..], played.rounds), (&["approve".to_owned()][..], 1));
+    assert_eq!((&played.input_requests[..], played.rounds), (&["approve".to_owned()][..], 1));
     assert_eq!(notes.take(), ["build", "push eu", "push us"]);
-    let no = stage.tool("deploy", arguments()).accept("approve", json!({"yes": false}));
-    assert_eq!(no.play().await.unwrap().text(), "nothing happened");
+    let no = stage.call_tool("deploy", arguments()).accept("approve", json!({"yes": false}));
+    assert_eq!(no.run().await.unwrap().text(), "nothing happened");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_script_can_say_no_and_answer_everything() {
     let stage = stage(&Notes::default());
-    let declined = stage.tool("deploy", arguments()).decline("approve").play().await.unwrap();
+    let declined = stage.call_tool("deploy", arguments()).decline("approve").run().await.unwrap();
     assert_eq!(declined.text(), "the user declined to answer `approve`");
     assert_eq!(declined.result.is_error, Some(true));
-    let dismissed = stage.tool("deploy", arguments()).cancel("approve").play().await.unwrap();
+    let dismissed = stage.call_tool("deploy", arguments()).cancel("approve").run().await.unwrap();
     assert_eq!(dismissed.text(), "the user dismissed the question `approve`");
     let model =
         json!({"role": "assistant", "content": {"type": "text", "text": "x"}, "model": "parrot"});
     let played = stage
-        .tool("all_kinds", json!({}))
-        .answer("sample", model)
-        .answer("roots", json!({"roots": [{"uri": "file:///"}]}))
+        .call_tool("all_kinds", json!({}))
+        .respond("sample", model)
+        .respond("roots", json!({"roots": [{"uri": "file:///"}]}))
         .accept(("visit", 1), json!({}))
         .crash_after_each()
         .await
         .unwrap();
     assert_eq!(played.text(), "parrot 1");
-    assert_eq!(played.asked, ["sample", "roots", "visit/1"]);
+    assert_eq!(played.input_requests, ["sample", "roots", "visit/1"]);
     assert_eq!(played.rounds, 3);
-    let failed = stage.tool("failing", json!({})).crash_after_each().await.unwrap();
+    let failed = stage.call_tool("failing", json!({})).crash_after_each().await.unwrap();
     assert_eq!((failed.text(), failed.result.is_error), ("the disk is full".into(), Some(true)));
 }
 
@@ -141,7 +141,7 @@ async fn a_script_can_say_no_and_answer_everything() {
 async fn a_run_can_be_lost_after_anything_that_it_records() {
     let notes = Notes::default();
     let stage = stage(&notes);
-    let scene = stage.tool("deploy", arguments()).accept("approve", json!({"yes": true}));
+    let scene = stage.call_tool("deploy", arguments()).accept("approve", json!({"yes": true}));
     let places = ["build", "approve", "soak"];
     for place in places {
         let played = scene.clone().crash_after(place).await.unwrap();
@@ -157,7 +157,7 @@ async fn a_run_can_be_lost_after_anything_that_it_records() {
 async fn a_handler_that_is_a_function_of_its_journal_survives_every_loss() {
     let notes = Notes::default();
     let stage = stage(&notes);
-    let scene = stage.tool("deploy", arguments()).accept("approve", json!({"yes": true}));
+    let scene = stage.call_tool("deploy", arguments()).accept("approve", json!({"yes": true}));
     let played = scene.crash_after_each().await.unwrap();
     assert_eq!(texts(&played), ["eu done", "us done", "shop:1 is out"]);
     // Two steps of pushing, one of building, one answer, one timer, two blocks; and once without.
@@ -171,8 +171,8 @@ async fn a_handler_that_is_a_function_of_its_journal_survives_every_loss() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_does_not_come_to_what_it_recorded_is_caught() {
     let stage = stage(&Notes::default());
-    let scene = stage.tool("fickle", json!({})).accept("approve", json!({"yes": true}));
-    let flop = scene.play().await.unwrap_err().to_string();
+    let scene = stage.call_tool("fickle", json!({})).accept("approve", json!({"yes": true}));
+    let flop = scene.run().await.unwrap_err().to_string();
     assert!(flop.contains("did not come to what it had recorded: way/1"), "{flop}");
     assert!(flop.contains("same function of its journal"), "{flop}");
 }
@@ -180,7 +180,8 @@ async fn a_handler_that_does_not_come_to_what_it_recorded_is_caught() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_whose_result_depends_on_a_loss_is_caught() {
     let stage = stage(&Notes::default());
-    let flop = stage.tool("talkative", json!({})).crash_after_each().await.unwrap_err().to_string();
+    let flop =
+        stage.call_tool("talkative", json!({})).crash_after_each().await.unwrap_err().to_string();
     assert!(
         flop.contains("run 1") && flop.contains("run 2") && flop.contains("same journal"),
         "{flop}"
@@ -196,15 +197,15 @@ async fn ticket(cx: Durable, notes: State<Notes>) -> Result<String> {
         })
         .await?;
     cx.step("print", async || Ok(())).await?;
-    Ok(format!("ticket {number} of {}", cx.step_key("draw")))
+    Ok(format!("ticket {number} of {}", cx.idempotency_key("draw")))
 }
 
 #[tokio::test(start_paused = true)]
 async fn values_that_differ_from_call_to_call_are_fine_in_a_step() {
     let notes = Notes::default();
     let builder = Server::builder("test", "1").state(notes.clone());
-    let stage = Rehearsal::of(builder.tool(Tool::new("ticket", ticket))).unwrap();
-    let played = stage.tool("ticket", json!({})).crash_after_each().await.unwrap();
+    let stage = TestServer::new(builder.tool(Tool::new("ticket", ticket))).unwrap();
+    let played = stage.call_tool("ticket", json!({})).crash_after_each().await.unwrap();
     assert!(played.text().starts_with("ticket 1 of "), "{}", played.text());
     assert_eq!(notes.take(), ["draw", "draw", "draw"], "once in each play");
 }
@@ -213,19 +214,19 @@ async fn values_that_differ_from_call_to_call_are_fine_in_a_step() {
 #[tokio::test(start_paused = true)]
 async fn a_question_that_the_script_does_not_know_is_named_with_how_to_answer_it() {
     let stage = stage(&Notes::default());
-    let flop = stage.tool("deploy", arguments()).play().await.unwrap_err().to_string();
+    let flop = stage.call_tool("deploy", arguments()).run().await.unwrap_err().to_string();
     assert!(flop.contains("`approve`") && flop.contains("Deploy shop:1?"), "{flop}");
     assert!(flop.contains("accept("), "how to answer it: {flop}");
     // An answer that does not fit is asked again, and the script is told why.
-    let scene = stage.tool("deploy", arguments()).accept("approve", json!({"yes": "perhaps"}));
-    let flop = scene.play().await.unwrap_err().to_string();
+    let scene = stage.call_tool("deploy", arguments()).accept("approve", json!({"yes": "perhaps"}));
+    let flop = scene.run().await.unwrap_err().to_string();
     assert!(flop.contains("`yes` must be true or false"), "{flop}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_key_that_is_never_recorded_is_told_beside_those_that_are() {
     let stage = stage(&Notes::default());
-    let scene = stage.tool("deploy", arguments()).accept("approve", json!({"yes": false}));
+    let scene = stage.call_tool("deploy", arguments()).accept("approve", json!({"yes": false}));
     let flop = scene.crash_after("bulid").await.unwrap_err().to_string();
     assert!(flop.contains("`bulid` was never recorded"), "{flop}");
     assert!(flop.contains("build") && flop.contains("approve"), "what is recorded: {flop}");
@@ -234,16 +235,17 @@ async fn a_key_that_is_never_recorded_is_told_beside_those_that_are() {
 #[tokio::test(start_paused = true)]
 async fn a_result_that_differs_is_told_with_what_to_do_about_it() {
     let stage = stage(&Notes::default());
-    let flop = stage.tool("talkative", json!({})).crash_after_each().await.unwrap_err().to_string();
+    let flop =
+        stage.call_tool("talkative", json!({})).crash_after_each().await.unwrap_err().to_string();
     assert!(flop.contains("step"), "what differs belongs into one: {flop}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_refused_is_told_as_its_client_would_be() {
     let stage = stage(&Notes::default());
-    let flop = stage.tool("deplyo", json!({})).play().await.unwrap_err().to_string();
+    let flop = stage.call_tool("deplyo", json!({})).run().await.unwrap_err().to_string();
     assert!(flop.contains("unknown tool `deplyo`; did you mean `deploy`?"), "{flop}");
-    let scene = stage.tool("deploy", arguments()).capabilities(json!({"sampling": {}}));
-    let flop = scene.play().await.unwrap_err().to_string();
+    let scene = stage.call_tool("deploy", arguments()).capabilities(json!({"sampling": {}}));
+    let flop = scene.run().await.unwrap_err().to_string();
     assert!(flop.contains(r#"{"elicitation":{"form":{}}}"#), "{flop}");
 }

@@ -1,6 +1,8 @@
 //! A journal that travels is small, and holds no secrets.
 
-use outlive::server::{Args, Durable, DurableError, Error, Misuse, Result, Secret, Server, Tool};
+use outlive::server::{
+    Args, Durable, DurableError, Error, JournalError, Result, Secret, Server, Tool,
+};
 use outlive::wire::{BooleanSchema, RequestedSchema, StringSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,8 +25,10 @@ struct Size {
 
 /// Key, size and limit of what was too large.
 fn too_large(error: &Error) -> Option<(&str, usize, usize)> {
-    match error.durable()? {
-        DurableError::Misuse(Misuse::TooLarge { key, bytes, limit }) => Some((key, *bytes, *limit)),
+    match error.durable_error()? {
+        DurableError::Journal(JournalError::TooLarge { key, bytes, limit }) => {
+            Some((key, *bytes, *limit))
+        }
         _ => None,
     }
 }
@@ -139,8 +143,8 @@ async fn secret(cx: Durable) -> Result<String> {
     };
     let login = match cx.step("login", made).await {
         Ok(login) => login,
-        Err(error) => match error.durable() {
-            Some(DurableError::Misuse(Misuse::Secret(key))) => {
+        Err(error) => match error.durable_error() {
+            Some(DurableError::Journal(JournalError::SecretNotAllowed(key))) => {
                 return Ok(format!("{key}: {error} {error:?}"));
             }
             _ => return Err(error),
@@ -227,7 +231,7 @@ async fn a_state_is_never_larger_than_it_may_be() {
 #[tokio::test(start_paused = true)]
 async fn how_large_a_state_may_be_can_be_set() {
     let builder = builder([Tool::new("record", record)]);
-    let server = builder.limits(|limits| limits.state_bytes = 4 << 10).build().unwrap();
+    let server = builder.limits(|limits| limits.max_request_state_bytes = 4 << 10).build().unwrap();
     for (bytes, fits) in [(2_000, true), (8_000, false)] {
         let mut talk = Talk::open(&server, MODERN).await;
         let params = json!({"name": "record", "arguments": {"bytes": bytes}});

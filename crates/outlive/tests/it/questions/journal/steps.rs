@@ -69,8 +69,9 @@ async fn refusing(cx: Durable, notes: State<Notes>) -> Result<String> {
 
 /// Succeeds at the third time.
 async fn third_time(cx: Durable, notes: State<Notes>) -> Result<String> {
-    let retry =
-        Retry::times(5).first_pause(Duration::from_secs(2)).longest_pause(Duration::from_secs(3));
+    let retry = Retry::attempts(5)
+        .initial_backoff(Duration::from_secs(2))
+        .max_backoff(Duration::from_secs(3));
     let begun = Instant::now();
     let value: usize = cx
         .step_retry("flaky", retry, async || {
@@ -87,7 +88,7 @@ async fn third_time(cx: Durable, notes: State<Notes>) -> Result<String> {
 
 /// Never succeeds.
 async fn never(cx: Durable, notes: State<Notes>) -> Result<String> {
-    let retry = Retry::times(3).first_pause(Duration::from_secs(1));
+    let retry = Retry::attempts(3).initial_backoff(Duration::from_secs(1));
     let tried = |permanent: bool| {
         let notes = notes.clone();
         async move || {
@@ -104,15 +105,15 @@ async fn never(cx: Durable, notes: State<Notes>) -> Result<String> {
 /// The keys that it would hand to foreign systems.
 async fn step_keys(cx: Durable, notes: State<Notes>) -> Result<String> {
     let all = [
-        cx.step_key("pay"),
-        cx.step_key(("pay", 1)),
-        cx.scope("pay").step_key("1"),
-        cx.scope("a").step_key("pay"),
+        cx.idempotency_key("pay"),
+        cx.idempotency_key(("pay", 1)),
+        cx.scope("pay").idempotency_key("1"),
+        cx.scope("a").idempotency_key("pay"),
     ];
     notes.note(all.join(" "));
     cx.elicit::<Approval>("first", "First?").await?;
     cx.elicit::<Approval>("second", "Second?").await?;
-    Ok(cx.step_key("pay"))
+    Ok(cx.idempotency_key("pay"))
 }
 
 /// Does something slow in a step and something else outside of one, while it asks.
@@ -294,8 +295,8 @@ async fn a_step_that_must_not_be_done_twice_is_refused_without_a_store() {
             Ok(1)
         };
         let error = cx.scope("in").step_once("pay", body).await.unwrap_err();
-        match error.durable() {
-            Some(DurableError::NoStore { key }) => Ok(format!("{key}: {error}")),
+        match error.durable_error() {
+            Some(DurableError::StoreRequired { key }) => Ok(format!("{key}: {error}")),
             _ => Err(error),
         }
     }

@@ -31,10 +31,10 @@ async fn before(cx: Durable) -> Result<String> {
 
 /// Asks, for ten seconds.
 async fn briefly(cx: Durable) -> Result<String> {
-    let asked = cx.elicit::<Approval>("go", "Go?").within(seconds(10)).await;
+    let asked = cx.elicit::<Approval>("go", "Go?").timeout(seconds(10)).await;
     let said = match asked {
         Ok(approval) => format!("answered {}", approval.yes),
-        Err(error) => match error.durable() {
+        Err(error) => match error.durable_error() {
             Some(DurableError::TimedOut { key }) => format!("{key} timed out"),
             _ => return Err(error),
         },
@@ -46,9 +46,9 @@ async fn briefly(cx: Durable) -> Result<String> {
 /// All kinds of questions have a deadline.
 async fn all_kinds(cx: Durable) -> Result<String> {
     let (url, roots, sample) = tokio::join!(
-        cx.elicit_url("url", "?", "https://example.com").within(seconds(10)),
-        cx.roots("roots").within(seconds(10)),
-        cx.sample("sample", Default::default()).within(seconds(10)),
+        cx.elicit_url("url", "?", "https://example.com").timeout(seconds(10)),
+        cx.roots("roots").timeout(seconds(10)),
+        cx.sample("sample", Default::default()).timeout(seconds(10)),
     );
     let late = [url.unwrap_err(), roots.unwrap_err(), sample.unwrap_err()];
     Ok(late.map(|error| error.to_string()).join(", "))

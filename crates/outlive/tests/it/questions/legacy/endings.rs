@@ -17,13 +17,13 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 async fn wait(cx: &Durable, within: Option<u64>) -> Result<String> {
     let mut question = cx.elicit::<Approval>("sure", "Really?");
     if let Some(seconds) = within {
-        question = question.within(Duration::from_secs(seconds));
+        question = question.timeout(Duration::from_secs(seconds));
     }
     let error = match question.await {
         Ok(approval) => return Ok(approval.yes.to_string()),
         Err(error) => error,
     };
-    match error.durable() {
+    match error.durable_error() {
         Some(DurableError::TimedOut { key }) => Ok(format!("nobody answered {key}: {error}")),
         _ => Err(error),
     }
@@ -151,7 +151,7 @@ fn asking(gate: &Gate) -> Server {
         .state(gate.clone())
         .prompt(Prompt::new("failing", failing))
         .resource(Resource::new("ask://failing", "failing", failing));
-    builder.limits(|limits| limits.question_timeout = TIMEOUT).build().unwrap()
+    builder.limits(|limits| limits.input_timeout = TIMEOUT).build().unwrap()
 }
 
 async fn open() -> (Talk, Gate) {

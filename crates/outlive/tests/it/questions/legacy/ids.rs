@@ -27,8 +27,8 @@ async fn twice(cx: Durable, Args(Name { name }): Args<Name>) -> Result<String> {
 /// Tells what the client said instead of an answer.
 async fn refused(cx: Durable) -> Result<String> {
     let error = cx.elicit::<Approval>("sure", "Really?").await.unwrap_err();
-    match error.durable() {
-        Some(DurableError::Refused { key, code, message }) => {
+    match error.durable_error() {
+        Some(DurableError::ClientError { key, code, message }) => {
             Ok(format!("{key}: {code} {message}"))
         }
         _ => Err(error),

@@ -52,7 +52,7 @@ fn server(notes: &Notes, replays: bool) -> Server {
     let tools =
         [Tool::new("deploy", deploy), Tool::new("forgetful", forgetful), Tool::new("token", token)];
     let builder = builder(tools).state(notes.clone());
-    if replays { builder.replay_at_questions() } else { builder }.build().unwrap()
+    if replays { builder.replay_on_input() } else { builder }.build().unwrap()
 }
 
 fn yes() -> Value {

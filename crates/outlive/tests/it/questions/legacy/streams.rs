@@ -13,7 +13,7 @@ use crate::{
     questions::dialogue::{Approval, accept, everything, failure_of, refusal_of, text_of},
     support::{
         gate::Gate,
-        http::{Request, Session, Stream, TestServer, within},
+        http::{HttpFixture, Request, Session, Stream, within},
         pipe::LEGACY,
     },
 };
@@ -65,19 +65,19 @@ fn asking(gate: &Gate) -> Server {
         .unwrap()
 }
 
-async fn start(config: HttpConfig) -> (TestServer, Gate) {
+async fn start(config: HttpConfig) -> (HttpFixture, Gate) {
     let gate = Gate::default();
-    (TestServer::of(asking(&gate), config).await, gate)
+    (HttpFixture::of(asking(&gate), config).await, gate)
 }
 
 /// Opens a session of a client that can be asked everything.
-async fn session(server: &TestServer, version: &str, token: Option<&str>) -> Session {
+async fn session(server: &HttpFixture, version: &str, token: Option<&str>) -> Session {
     let hello = Request::initialize(version).param("capabilities", everything());
     Session::open(server.address(), hello, token).await
 }
 
 /// Calls a tool and reads its question.
-async fn ask(server: &TestServer, session: &Session, tool: &str) -> (Stream, Value) {
+async fn ask(server: &HttpFixture, session: &Session, tool: &str) -> (Stream, Value) {
     let mut stream = server.open(session.call(tool, json!({})).id("the call")).await;
     let asked = stream.message().await;
     assert!(asked["method"].is_string() && asked["id"].is_u64(), "not a question: {asked}");
@@ -85,7 +85,7 @@ async fn ask(server: &TestServer, session: &Session, tool: &str) -> (Stream, Val
 }
 
 /// Posts an answer, which must be taken.
-async fn reply(server: &TestServer, session: &Session, asked: &Value, answer: Value) {
+async fn reply(server: &HttpFixture, session: &Session, asked: &Value, answer: Value) {
     let response = server.send(session.reply(asked, answer)).await;
     assert_eq!((response.status(), response.body.len()), (202, 0), "{response:?}");
 }
@@ -285,7 +285,7 @@ async fn a_client_that_cancels_the_call_is_not_waited_for() {
 // HTTP25-32, MT-10: without a session there is nobody to ask
 #[tokio::test]
 async fn without_sessions_a_legacy_client_cannot_be_asked() {
-    let (server, _) = start(HttpConfig::new().without_sessions()).await;
+    let (server, _) = start(HttpConfig::new().sessions(false)).await;
     for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {
         let hello = Request::initialize(version).param("capabilities", everything());
         assert_eq!(server.send(hello).await.status(), 200);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Request, Response, Stream, TestServer};
+use super::{HttpFixture, Request, Response, Stream};
 
 /// The stream, and where to post.
 pub(crate) struct Pair {
@@ -12,7 +12,7 @@ pub(crate) struct Pair {
     post: Request,
 }
 
-impl TestServer {
+impl HttpFixture {
     /// Opens a stream of HTTP+SSE, without a handshake.
     pub(crate) async fn pair(&self) -> Pair {
         self.pair_as("2024-11-05", None).await
@@ -48,7 +48,7 @@ impl TestServer {
 
 impl Pair {
     /// Shakes hands without reading what comes of it.
-    pub(crate) async fn handshake(&self, server: &TestServer) {
+    pub(crate) async fn handshake(&self, server: &HttpFixture) {
         let hello = json!({"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "o", "version": "1"}});
         self.begin(server, 0, "initialize", hello).await;
         self.post(server, json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
@@ -60,7 +60,7 @@ impl Pair {
     }
 
     /// Posts a message, which must be taken.
-    pub(crate) async fn post(&self, server: &TestServer, message: Value) -> Response {
+    pub(crate) async fn post(&self, server: &HttpFixture, message: Value) -> Response {
         let response = server.send(self.request(message)).await;
         assert_eq!((response.status(), response.body.len()), (202, 0), "{response:?}");
         response
@@ -69,7 +69,7 @@ impl Pair {
     /// Posts a request.
     pub(crate) async fn begin(
         &self,
-        server: &TestServer,
+        server: &HttpFixture,
         id: impl Into<Value>,
         method: &str,
         params: Value,
@@ -82,7 +82,7 @@ impl Pair {
     /// Posts a request and reads the next message.
     pub(crate) async fn ask(
         &mut self,
-        server: &TestServer,
+        server: &HttpFixture,
         id: impl Into<Value>,
         method: &str,
         params: Value,

@@ -3,7 +3,7 @@
 use std::{borrow::Borrow, net::SocketAddr, sync::Arc};
 
 use outlive::{
-    http::{HttpConfig, Serving},
+    http::{HttpConfig, HttpServer},
     server::{Server, ServerBuilder},
 };
 use serde_json::{Value, json};
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use super::{Connection, ManualClock, Request, Response, Session, Stream, World, standard};
 
 /// A server that listens. Dropping it stops it at once.
-pub(crate) struct TestServer {
+pub(crate) struct HttpFixture {
     pub(crate) server: Server,
     pub(crate) world: Arc<World>,
-    pub(crate) serving: Serving,
+    pub(crate) serving: HttpServer,
 }
 
-impl TestServer {
+impl HttpFixture {
     /// The standard server with the default configuration.
     pub(crate) async fn start() -> Self {
         Self::with(HttpConfig::new()).await

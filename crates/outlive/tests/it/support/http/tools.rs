@@ -122,8 +122,8 @@ impl Drop for Working {
 pub(crate) fn standard(world: &Arc<World>) -> ServerBuilder {
     Server::builder("standard", "1.0.0")
         .state(Arc::clone(world))
-        .logging()
-        .debounce(Duration::from_millis(1))
+        .logging(true)
+        .list_changed_debounce(Duration::from_millis(1))
         .limits(|limits| limits.progress_interval = Duration::ZERO)
         .tool(Tool::new("echo", echo))
         .tool(Tool::new("wait", wait))
@@ -198,7 +198,7 @@ async fn count(Args(args): Args<Count>, cx: Cx, world: State<Arc<World>>) -> Str
 async fn log(Args(Key { key }): Args<Key>, cx: Cx, world: State<Arc<World>>) -> String {
     let working = world.begin(&key);
     for level in LoggingLevel::ALL {
-        cx.log_as("log", level, json!({"level": level.as_str()}));
+        cx.log_from("log", level, json!({"level": level.as_str()}));
     }
     world.pass(&key).await;
     working.done();
@@ -262,7 +262,7 @@ async fn sum(Args(Add { a, b }): Args<Add>) -> Json<Sum> {
 
 /// Needs something of the client.
 async fn sample(cx: Cx) -> Result<String> {
-    cx.require(&json!({"sampling": {}}))?;
+    cx.require_capabilities(&json!({"sampling": {}}))?;
     Ok("sampled".into())
 }
 
@@ -274,7 +274,7 @@ async fn sample_late(
 ) -> Result<String> {
     cx.progress(1.0, None, "");
     world.pass(&key).await;
-    cx.require(&json!({"sampling": {}}))?;
+    cx.require_capabilities(&json!({"sampling": {}}))?;
     Ok("sampled".into())
 }
 
@@ -285,7 +285,7 @@ async fn whoami(principal: Principal) -> String {
 /// Tells the client to come back, and ends when it is released.
 async fn leave(Args(Key { key }): Args<Key>, cx: Cx, world: State<Arc<World>>) -> String {
     let working = world.begin(&key);
-    cx.disconnect(Duration::from_millis(50));
+    cx.close_stream(Duration::from_millis(50));
     world.pass(&key).await;
     working.done();
     "left and came back".into()

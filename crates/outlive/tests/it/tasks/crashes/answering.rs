@@ -187,7 +187,7 @@ fn a_task_that_waits_for_days_needs_no_process() {
         assert_eq!(view.phase, Phase::Parked);
         assert_eq!(stage.store.next_due(&[]).await.unwrap(), None, "nobody has to look at it");
     });
-    stage.store.shift(Duration::from_secs(20 * 24 * 3600));
+    stage.store.advance_clock(Duration::from_secs(20 * 24 * 3600));
     Process::start().run(async {
         let (server, _) = stage.replica();
         let mut pipe = Pipe::open(&server);

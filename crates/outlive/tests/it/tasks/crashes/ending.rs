@@ -98,13 +98,14 @@ fn a_sweeper_that_is_lost_half_way_leaves_whole_tasks_and_whole_gaps() {
                 ids.push(id);
             }
         });
-        stage.store.shift(TTL * 3);
+        stage.store.advance_clock(TTL * 3);
         // It forgets one at a time, and is lost at the first.
         let sweeper = Process::start();
         sweeper.run(async {
             let points = FailPoints::over(Arc::clone(&stage.store) as _);
             let lost = points.hold(place);
-            let server = stage.builder(&points, |config| config.engine(|engine| engine.batch = 1));
+            let server =
+                stage.builder(&points, |config| config.engine(|engine| engine.claim_batch = 1));
             let mut pipe = Pipe::open(&server.build().unwrap());
             pipe.modern("tools/list", json!({})).await;
             let unknown = json!({"taskId": "unknown"});
@@ -178,7 +179,7 @@ fn without_its_key_a_state_is_of_no_use_and_tasks_do_not_need_it() {
         until_asked(&mut pipe, &id, &["approve"]).await;
         (result(&round(&stateless(1), None).await), id)
     });
-    stage.store.shift(LEASE);
+    stage.store.advance_clock(LEASE);
     Process::start().run(async {
         let refused = error(&round(&stateless(2), Some(&asked["requestState"])).await);
         assert_eq!(refused["code"], -32602, "{refused}");

@@ -2,7 +2,7 @@
 
 use std::{env, fs, path::PathBuf, process, thread, time::Duration};
 
-use outlive::tasks::{Durability, SqliteOptions, SqliteStore};
+use outlive::tasks::{SqliteOptions, SqliteStore, Synchronous};
 use serde_json::json;
 
 use super::super::{
@@ -85,7 +85,7 @@ fn a_task_goes_on_from_its_file_wherever_its_process_was_lost() {
         drop(first);
         let next = stage.with(folder.open());
         drop(stage);
-        next.store.shift(LEASE * 2);
+        next.store.advance_clock(LEASE * 2);
         Process::start_in_real_time().run(async {
             let mut pipe = Pipe::open(&next.replica().0);
             until_asked(&mut pipe, &id, &["sure"]).await;
@@ -121,7 +121,7 @@ fn an_older_copy_of_the_file_knows_what_it_knew() {
         })
     };
     let finish = |stage: &Stage<SqliteStore>, id: &str, yes: bool| {
-        stage.store.shift(LEASE * 2);
+        stage.store.advance_clock(LEASE * 2);
         Process::start_in_real_time().run(async {
             let mut pipe = Pipe::open(&stage.replica().0);
             answer(&mut pipe, id, &[("approve", yes)]).await;
@@ -151,7 +151,7 @@ fn an_older_copy_of_the_file_knows_what_it_knew() {
 // K-40
 #[test]
 fn what_is_acknowledged_is_on_the_disk_unless_somebody_wants_less() {
-    assert_eq!(Durability::default(), Durability::Full);
+    assert_eq!(Synchronous::default(), Synchronous::Full);
     let options = format!("{:?}", SqliteOptions::new());
     assert!(options.contains("Full"), "{options}");
 }

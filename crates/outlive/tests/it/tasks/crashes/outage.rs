@@ -49,7 +49,7 @@ async fn a_store_that_is_down_says_nothing_about_its_tasks() {
     assert_eq!(older.error("tools/call", call).await["code"], -32603);
     // Longer than any lease, by the clocks of the worker and of the store.
     tokio::time::sleep(LEASE * 4).await;
-    stage.store.shift(LEASE * 4);
+    stage.store.advance_clock(LEASE * 4);
     points.down(false);
     assert_eq!(stage.tasks().await.len(), 2, "nothing was made");
     assert_eq!(legacy_status(&mut older, &other).await, "working");
@@ -99,7 +99,7 @@ async fn a_call_whose_task_may_or_may_not_have_been_made_is_done_once() {
         let call = json!({"name": "nap", "arguments": {"ms": 5000}});
         let plain = modern(&mut pipe, "tools/call", call).await;
         assert_eq!(text(&result(&plain)), "slept 5000 ms", "it goes on without a task");
-        stage.store.shift(LEASE * 2);
+        stage.store.advance_clock(LEASE * 2);
         tokio::time::sleep(LEASE).await;
         assert_eq!(stage.counts.runs.load(Ordering::Relaxed), 1, "{place:?}");
         for view in stage.tasks().await {
@@ -143,7 +143,7 @@ async fn what_was_written_and_not_confirmed_is_written_once() {
             // A claim that nobody was told of ends with its lease.
             parked().await;
             if op == Op::Claim {
-                stage.store.shift(LEASE);
+                stage.store.advance_clock(LEASE);
             }
             until_asked(&mut pipe, &id, &["sure"]).await;
             parked().await;

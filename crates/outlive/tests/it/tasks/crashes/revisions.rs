@@ -7,7 +7,7 @@ use std::{
 
 use outlive::{
     Form,
-    server::{Durable, Result, Resume, TaskPolicy, Tool},
+    server::{Durable, Result, ResumePolicy, TaskPolicy, Tool},
     tasks::{Operator, TaskId},
 };
 use schemars::JsonSchema;
@@ -64,7 +64,7 @@ type Asked = Arc<Mutex<Vec<(String, String)>>>;
 /// Gives names to what had none.
 fn migrating(tool: Tool, asked: &Asked) -> Tool {
     let asked = Arc::clone(asked);
-    tool.migrate(move |from, key, value| {
+    tool.migrate_journal(move |from, key, value| {
         asked.lock().unwrap().push((from.to_owned(), key.to_owned()));
         let value: Value = serde_json::from_str(value.get()).unwrap();
         match (key, &value) {
@@ -107,15 +107,15 @@ fn tool_of(revision: &str) -> Tool {
         "2" => Tool::new("ship", second),
         _ => Tool::new("ship", third),
     }
-    .revision(revision)
+    .handler_revision(revision)
 }
 
 /// For as long as what cannot go on is kept for an operator, and a little longer: then it fails.
 async fn is_kept_and_then_fails(stage: &Stage, pipe: &mut Pipe, id: &str) -> Value {
-    stage.store.shift(Duration::from_secs(6 * 24 * 3600));
+    stage.store.advance_clock(Duration::from_secs(6 * 24 * 3600));
     parked().await;
     until_kept(pipe, id).await;
-    stage.store.shift(Duration::from_secs(2 * 24 * 3600));
+    stage.store.advance_clock(Duration::from_secs(2 * 24 * 3600));
     let failed = until(pipe, id, "failed").await;
     assert_eq!(failed["error"]["code"], -32603);
     failed["error"]["message"].clone()
@@ -190,7 +190,7 @@ fn a_task_whose_records_could_not_be_read_goes_on_under_a_version_that_can() {
     // What was recorded is as it was, and the answer is there.
     let done = process(&stage, tool_of("1"), async |pipe| {
         until_kept(pipe, &id).await;
-        let operator = Operator::of(Arc::clone(&stage.store) as _);
+        let operator = Operator::new(Arc::clone(&stage.store) as _);
         operator.retry(&TaskId::new(id.clone())).await.unwrap();
         until(pipe, &id, "completed").await
     });
@@ -216,7 +216,7 @@ fn a_handler_makes_nothing_else_of_what_it_cannot_read() {
 // K-26
 #[test]
 fn a_task_that_only_its_own_version_may_go_on_with_is_kept_under_another() {
-    let same = |revision: &str| tool_of(revision).resume(Resume::SameRevision);
+    let same = |revision: &str| tool_of(revision).resume_policy(ResumePolicy::SameRevision);
     let stage = Stage::new();
     let id = begun(&stage, same("1"));
     process(&stage, same("2"), async |pipe| {

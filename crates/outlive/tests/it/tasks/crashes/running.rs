@@ -7,7 +7,7 @@ use std::{
 
 use outlive::{
     server::{Durable, Result, State, TaskConfig, TaskPolicy, Tool},
-    tasks::{Operator, Phase, Retried, Store, TaskId, WorkerId},
+    tasks::{Operator, Phase, RetryOutcome, Store, TaskId, WorkerId},
 };
 use serde_json::json;
 
@@ -53,7 +53,7 @@ fn a_task_whose_worker_was_lost_is_taken_when_its_lease_is_over_and_not_before()
             parked().await;
         }
         stage.gate.abandoned().await;
-        stage.store.shift(LEASE);
+        stage.store.advance_clock(LEASE);
         stage.gate.arrived().await;
         assert_eq!(get(&mut pipe, &id).await["status"], "working");
         stage.gate.open(1);
@@ -206,7 +206,7 @@ fn a_task_that_takes_its_workers_with_it_is_kept_for_an_operator_and_then_fails(
         let why = until_kept(&mut pipe, &id).await;
         assert!(why.contains("lost 5 times"), "{why}");
         assert_eq!(events(&stage.store, &id).await.last().unwrap(), "kept");
-        stage.store.shift(Duration::from_secs(8 * 24 * 3600));
+        stage.store.advance_clock(Duration::from_secs(8 * 24 * 3600));
         let failed = until(&mut pipe, &id, "failed").await;
         assert_eq!(failed["error"]["code"], -32603);
         let why = failed["error"]["message"].as_str().unwrap();
@@ -221,7 +221,8 @@ fn a_task_that_takes_its_workers_with_it_fails_at_once_where_none_is_kept() {
     let id = lose_workers(&stage);
     Process::start().run(async {
         let points = FailPoints::over(Arc::clone(&stage.store) as _);
-        let at_once = |config: TaskConfig| config.engine(|engine| engine.hold = Duration::ZERO);
+        let at_once =
+            |config: TaskConfig| config.engine(|engine| engine.quarantine_ttl = Duration::ZERO);
         let server = stage.builder(&points, at_once).build().unwrap();
         let failed = until(&mut Pipe::open(&server), &id, "failed").await;
         assert_eq!(failed["error"]["code"], -32603);
@@ -235,15 +236,15 @@ fn a_task_that_was_kept_goes_on_when_an_operator_has_it_tried_again() {
     Process::start().run(async {
         let mut pipe = Pipe::open(&stage.replica().0);
         until_kept(&mut pipe, &id).await;
-        let operator = Operator::of(Arc::clone(&stage.store) as _);
+        let operator = Operator::new(Arc::clone(&stage.store) as _);
         let task = TaskId::new(id.clone());
         let retried = operator.retry(&task).await.unwrap();
-        assert!(matches!(retried, Some(Retried::Queued(_))), "{retried:?}");
+        assert!(matches!(retried, Some(RetryOutcome::Queued(_))), "{retried:?}");
         stage.gate.arrived().await;
         stage.gate.open(1);
         until(&mut pipe, &id, "completed").await;
         let again = operator.retry(&task).await.unwrap();
-        assert_eq!(again, Some(Retried::NotKept(Phase::Ended)), "its client was told");
+        assert_eq!(again, Some(RetryOutcome::NotQuarantined(Phase::Ended)), "its client was told");
     });
 }
 
@@ -271,7 +272,7 @@ fn a_task_that_loses_a_second_worker_in_a_row_waits() {
         let points = FailPoints::over(Arc::clone(&stage.store) as _);
         let server = stage.builder(&points, |config| {
             config.ttl(MAX_TTL).engine(|engine| {
-                (engine.back_off, engine.max_back_off) = (HOUR * 2, HOUR * 2);
+                (engine.backoff, engine.max_backoff) = (HOUR * 2, HOUR * 2);
             })
         });
         server.build().unwrap()
@@ -303,7 +304,7 @@ fn a_task_that_loses_a_second_worker_in_a_row_waits() {
         assert!(due + LEASE >= HOUR && due <= HOUR * 2, "{due:?}");
         // A server that stops, and another that begins, make it no longer.
         server.drain(Duration::ZERO).await;
-        stage.store.shift(HOUR * 2);
+        stage.store.advance_clock(HOUR * 2);
         get(&mut Pipe::open(&replica()), &id).await;
         stage.gate.arrived().await;
     });
@@ -363,7 +364,7 @@ async fn only_the_time_of_the_store_ends_a_task_or_a_lease() {
     tokio::time::sleep(TTL * 2).await;
     assert_eq!(get(&mut look, &id).await["status"], "working");
     assert_eq!(stage.gate.count_abandoned(), 0, "its worker has it still");
-    stage.store.shift(TTL);
+    stage.store.advance_clock(TTL);
     until(&mut look, &id, "failed").await;
     let view = stage.tasks().await.remove(0);
     assert_eq!(view.phase, Phase::Ended);

@@ -33,8 +33,8 @@ async fn of_two_answers_to_one_question_the_first_counts_and_both_are_acknowledg
     let audit = stage.store.audit(None, 0, 100).await.unwrap();
     let updates: Vec<_> = audit
         .iter()
-        .filter(|audit| audit.event.what == "updated")
-        .map(|audit| audit.event.cause.clone().unwrap())
+        .filter(|audit| audit.event.action == "updated")
+        .map(|audit| audit.event.reason.clone().unwrap())
         .collect();
     assert_eq!(updates, ["1 answers were taken", "0 answers were taken"]);
 }
@@ -250,8 +250,8 @@ async fn what_is_told_late_says_that_it_is_older() {
     let answer_a = vec![("a".to_owned(), crate::support::pipe::raw(&agreed()))];
     let owner = outlive::server::Principal::LOCAL;
     let task = outlive::tasks::TaskId::new(id.as_str());
-    let from = outlive::tasks::Answerer::Client;
-    stage.store.answer(owner.key(), &task, from, answer_a, u64::MAX).await.unwrap();
+    let from = outlive::tasks::InputSource::Client;
+    stage.store.respond(owner.key(), &task, from, answer_a, u64::MAX).await.unwrap();
     telling.arrived().await;
     answer(&mut pipe, &id, &[("b", false)]).await;
     let done = until(&mut pipe, &id, "completed").await;

@@ -95,7 +95,7 @@ async fn a_task_that_nobody_runs_is_cancelled_at_once() {
     let stage = Stage::new();
     // One that waits for a worker.
     let points = FailPoints::over(std::sync::Arc::clone(&stage.store) as _);
-    let idle = stage.builder(&points, |config| config.engine(|engine| engine.running = 0));
+    let idle = stage.builder(&points, |config| config.engine(|engine| engine.max_running = 0));
     let mut pipe = Pipe::open(&idle.build().unwrap());
     let queued = start(&mut pipe, "deploy", json!({})).await;
     acknowledged(&modern(&mut pipe, "tasks/cancel", json!({"taskId": queued})).await);
@@ -256,7 +256,7 @@ async fn a_question_that_comes_after_the_end_is_never_shown() {
     parked().await;
     assert_eq!(legacy_status(&mut pipe, &id).await, "cancelled");
     let view = stage.tasks().await.remove(0);
-    assert!(view.questions.is_empty(), "{view:?}");
+    assert!(view.input_requests.is_empty(), "{view:?}");
 }
 
 //

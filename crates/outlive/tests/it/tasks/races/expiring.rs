@@ -4,7 +4,7 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use outlive::tasks::{MemoryStore, Store, Swept};
+use outlive::tasks::{MemoryStore, Store, SweepReport};
 use serde_json::json;
 
 use super::super::{
@@ -22,7 +22,7 @@ use crate::support::{
 /// How long what has ended can be read, by default.
 const RETENTION: Duration = Duration::from_secs(3600);
 
-async fn sweep(store: &MemoryStore) -> Swept {
+async fn sweep(store: &MemoryStore) -> SweepReport {
     store.sweep(100, RETENTION).await.unwrap()
 }
 
@@ -38,7 +38,7 @@ async fn a_result_that_comes_after_the_time_was_over_is_discarded() {
     stage.gate.open(2);
     endings[0].arrived().await;
     endings[1].arrived().await;
-    stage.store.shift(TTL);
+    stage.store.advance_clock(TTL);
     assert_eq!(sweep(&stage.store).await.expired.len(), 2);
     endings.iter().for_each(|ending| ending.open(1));
     parked().await;
@@ -61,15 +61,15 @@ async fn a_result_that_comes_before_the_sweeper_stands_and_can_be_read_for_longe
     // Nothing is swept here until the results are there, though the time is over.
     let claims = points.hold(before(Op::Claim));
     claims.arrived().await;
-    stage.store.shift(TTL * 2);
+    stage.store.advance_clock(TTL * 2);
     stage.gate.open(2);
     let done = until(&mut pipe, &id, "completed").await;
     let kept = u64::try_from((TTL * 2 + RETENTION).as_millis()).unwrap();
     assert!(done["ttlMs"].as_u64().unwrap() >= kept, "{done}");
-    assert_eq!(sweep(&stage.store).await, Swept::default());
+    assert_eq!(sweep(&stage.store).await, SweepReport::default());
     assert_eq!(get(&mut pipe, &id).await, done);
     assert_eq!(text(&older.result("tasks/result", json!({"taskId": other})).await), "done");
-    stage.store.shift(RETENTION * 2);
+    stage.store.advance_clock(RETENTION * 2);
     assert_eq!(sweep(&stage.store).await.purged, 2);
     let gone = error(&modern(&mut pipe, "tasks/get", json!({"taskId": id})).await);
     assert_eq!(gone["code"], -32602);
@@ -89,9 +89,9 @@ async fn an_answer_that_comes_after_the_time_was_over_is_acknowledged_and_droppe
     let update = send(&mut pipe, "tasks/update", update(&id, &[("approve", true)])).await;
     answering.arrived().await;
     let runs = stage.counts.runs.load(Ordering::Relaxed);
-    stage.store.shift(TTL * 2);
+    stage.store.advance_clock(TTL * 2);
     assert!(sweep(&stage.store).await.expired.is_empty(), "who is asked has more time");
-    stage.store.shift(MAX_TTL);
+    stage.store.advance_clock(MAX_TTL);
     assert_eq!(sweep(&stage.store).await.expired.len(), 1);
     answering.open(1);
     acknowledged(&pipe.answer(update).await);
@@ -113,12 +113,12 @@ async fn a_task_may_expire_after_it_was_answered() {
     parked().await;
     let claims = points.hold(before(Op::Claim));
     claims.arrived().await;
-    stage.store.shift(TTL * 2);
+    stage.store.advance_clock(TTL * 2);
     answer(&mut pipe, &id, &[("approve", true)]).await;
     let answered = get(&mut pipe, &id).await;
     assert_eq!(answered["status"], "working");
     assert!(sweep(&stage.store).await.expired.is_empty(), "it has its time once again");
-    stage.store.shift(TTL * 2);
+    stage.store.advance_clock(TTL * 2);
     assert_eq!(sweep(&stage.store).await.expired.len(), 1);
     let runs = stage.counts.runs.load(Ordering::Relaxed);
     claims.open(1);
@@ -142,7 +142,7 @@ async fn who_looks_while_a_task_is_forgotten_sees_all_of_it_or_nothing() {
     gates[0].arrived().await;
     let early = send(&mut two, "tasks/get", json!({"taskId": id})).await;
     gates[1].arrived().await;
-    stage.store.shift(TTL + RETENTION * 2);
+    stage.store.advance_clock(TTL + RETENTION * 2);
     assert_eq!(sweep(&stage.store).await.purged, 1);
     gates.iter().for_each(|gate| gate.open(1));
     assert_eq!(error(&one.answer(late).await)["code"], -32602);

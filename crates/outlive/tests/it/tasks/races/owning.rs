@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use outlive::{
     http::HttpConfig,
     server::{Principal, TaskPolicy, Tool},
-    tasks::{MemoryStore, Phase, Store, View},
+    tasks::{MemoryStore, Phase, Store, TaskRecord},
 };
 use serde_json::json;
 
@@ -36,7 +36,7 @@ async fn a_worker_whose_task_was_taken_over_writes_nothing() {
     let id = start(&mut pipe, "gated", json!({})).await;
     stage.gate.arrived().await;
     let _frozen = freeze(&points).await;
-    stage.store.shift(LEASE * 2);
+    stage.store.advance_clock(LEASE * 2);
     let (second, _) = stage.replica();
     let mut other = Pipe::open(&second);
     get(&mut other, &id).await;
@@ -61,7 +61,7 @@ async fn a_worker_that_has_lost_its_task_stops_working_on_it() {
     let id = start(&mut pipe, "gated", json!({})).await;
     stage.gate.arrived().await;
     let [_claims, renewals] = freeze(&points).await;
-    stage.store.shift(LEASE * 2);
+    stage.store.advance_clock(LEASE * 2);
     let (second, _) = stage.replica();
     let mut other = Pipe::open(&second);
     get(&mut other, &id).await;
@@ -123,14 +123,15 @@ async fn a_last_round_that_comes_twice_at_once_is_one_task() {
 }
 
 /// The tasks of those who come over HTTP without a name.
-async fn anonymous(store: &MemoryStore) -> Vec<View> {
+async fn anonymous(store: &MemoryStore) -> Vec<TaskRecord> {
     store.list(Principal::ANONYMOUS.key(), None, 10).await.unwrap()
 }
 
 /// Waits until there is a task and it is over, or asked to stop.
-async fn until_given_up(store: &MemoryStore) -> View {
+async fn until_given_up(store: &MemoryStore) -> TaskRecord {
     for _ in 0..500 {
-        let given_up = |view: &View| view.phase == Phase::Ended || view.cancel_requested.is_some();
+        let given_up =
+            |view: &TaskRecord| view.phase == Phase::Ended || view.cancel_requested.is_some();
         if let Some(view) = anonymous(store).await.into_iter().find(given_up) {
             return view;
         }

@@ -1,0 +1,153 @@
+//! Where questions of a server arrive: answered by flags, or brought to whoever sits at the terminal.
+
+use std::{collections::BTreeSet, fs, path::PathBuf};
+
+use outlive::client::{InputCapabilities, InputHandler, InputKind, InputResponse, PendingInput};
+use serde_json::{Map, Value};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    arguments::typed,
+    schema::{self, Field},
+};
+use crate::error::{Result, Trouble};
+
+/// Answers that are given beforehand.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Answers to questions")]
+pub(crate) struct Prepared {
+    /// Answers a field of the form that the server will show; may be repeated
+    #[arg(long = "answer", value_name = "FIELD=VALUE")]
+    answers: Vec<String>,
+    /// A JSON file that has the answers, by the names of the fields
+    #[arg(long = "answers", value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Declines what is asked and not answered by these
+    #[arg(long)]
+    decline: bool,
+}
+
+impl Prepared {
+    /// The answer that was prepared for a question, if there is a whole one; and otherwise what there is
+    /// of it.
+    pub(crate) fn fill(&self, question: &PendingInput) -> Result<Filled> {
+        let InputKind::Form(form) = &question.request else { return Ok(self.without_words()) };
+        let fields = fields(question);
+        let mut values = self.on_file()?;
+        values.retain(|name, _| fields.iter().any(|field| field.name == *name));
+        let words: Vec<String> = self
+            .answers
+            .iter()
+            .filter(|word| fields.iter().any(|field| names(word) == field.name))
+            .cloned()
+            .collect();
+        values.extend(typed(&fields, &words)?);
+        for (name, value) in &values {
+            question.check_field(name, value).map_err(|why| {
+                Trouble::usage(format!("the answer does not fit: `{name}` {why}"))
+                    .remedy(&form.message)
+            })?;
+        }
+        let is_whole = |field: &Field| {
+            !field.is_required || field.default.is_some() || values.contains_key(&field.name)
+        };
+        // Without a word for it a form is not answered, even if it would take nothing for an answer.
+        if values.is_empty() || !fields.iter().all(is_whole) {
+            return Ok(match self.without_words() {
+                Filled::Partly(_) => Filled::Partly(values),
+                answer => answer,
+            });
+        }
+        for field in &fields {
+            if let (Some(default), false) = (&field.default, values.contains_key(&field.name)) {
+                values.insert(field.name.clone(), default.clone());
+            }
+        }
+        Ok(Filled::Answer(InputResponse::accept(values)))
+    }
+
+    /// The first answer on the command line that is for none of these fields.
+    pub(crate) fn unknown(&self, fields: &BTreeSet<String>) -> Option<&str> {
+        self.answers.iter().map(|word| names(word)).find(|name| !fields.contains(*name))
+    }
+
+    fn without_words(&self) -> Filled {
+        match self.decline {
+            true => Filled::Answer(InputResponse::Decline),
+            false => Filled::Partly(Map::new()),
+        }
+    }
+
+    fn on_file(&self) -> Result<Map<String, Value>> {
+        let Some(file) = &self.file else { return Ok(Map::new()) };
+        let place = file.display();
+        let text = fs::read_to_string(file).map_err(|error| {
+            Trouble::usage(format!("cannot read the answers in {place}: {error}"))
+        })?;
+        serde_json::from_str(&text).map_err(|error| {
+            Trouble::usage(format!("{place}, line {}: {error}", error.line()))
+                .remedy("answers are a JSON object: {\"field\": value}")
+        })
+    }
+}
+
+/// How much of an answer was prepared.
+#[derive(Debug)]
+pub(crate) enum Filled {
+    Answer(InputResponse),
+    /// These fields of it.
+    Partly(Map<String, Value>),
+}
+
+/// The field that a word names.
+fn names(word: &str) -> &str {
+    let name = word.split_once('=').map_or(word, |(name, _)| name);
+    name.strip_suffix(':').unwrap_or(name)
+}
+
+/// The fields of a form.
+pub(crate) fn fields(question: &PendingInput) -> Vec<Field> {
+    match &question.request {
+        InputKind::Form(form) => {
+            let schema = serde_json::to_value(&form.requested_schema).unwrap_or_default();
+            schema::fields(&schema)
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A question, and where its answer goes.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) question: PendingInput,
+    pub(crate) reply: oneshot::Sender<InputResponse>,
+}
+
+/// Takes questions. Whoever does not answer leaves them open: a task waits, and can be answered later.
+#[derive(Debug)]
+pub(crate) struct Desk(mpsc::Sender<Asked>);
+
+impl Desk {
+    pub(crate) fn new() -> (Self, mpsc::Receiver<Asked>) {
+        // One at a time: a terminal shows one form.
+        let (desk, asked) = mpsc::channel(1);
+        (Self(desk), asked)
+    }
+}
+
+impl InputHandler for Desk {
+    fn capabilities(&self) -> InputCapabilities {
+        InputCapabilities { form: true, url: true, ..InputCapabilities::default() }
+    }
+
+    async fn handle(&self, question: PendingInput) -> InputResponse {
+        let (reply, answer) = oneshot::channel();
+        if self.0.send(Asked { question, reply }).await.is_ok()
+            && let Ok(answer) = answer.await
+        {
+            return answer;
+        }
+        // To refuse would cancel the task.
+        std::future::pending().await
+    }
+}

@@ -1,0 +1,418 @@
+//! Sits with a call until it is over: shows how far it is and what it emits, brings its questions to the
+//! user, and asks what to do when the user presses Ctrl-C.
+
+use std::{collections::BTreeSet, future::Future, pin::pin, sync::Arc, time::Duration};
+
+use outlive::{
+    client::{
+        self, Error, InputKind, PendingInput, ServerErrorKind, TaskEvent, TaskHandle, TaskSnapshot,
+    },
+    wire::CallToolResult,
+};
+use tokio::{sync::mpsc, task::JoinSet, time::Instant};
+
+use super::{
+    form::{self, Wish},
+    input::{Asked, Filled, Prepared, fields},
+    screen::{OutputFailure, Screen, shown},
+    server::trouble,
+    show,
+};
+use crate::{
+    error::{Kind, Result, Trouble},
+    print,
+};
+
+/// How long the answer of a call that the user leaves is waited for: it may be a task, which can be come back to.
+const LAST_WORD: Duration = Duration::from_millis(100);
+
+/// How long a server may be unreachable before the program tells the user.
+pub(crate) const OUTAGE_GRACE: Duration = Duration::from_secs(3);
+
+/// Why nobody sits with a call any more.
+#[derive(Debug)]
+pub(crate) enum Left {
+    /// It is over. So many of its blocks were shown as they came.
+    Done(Box<CallToolResult>, usize),
+    /// It goes on by itself.
+    Detached,
+    /// The user has cancelled it.
+    Cancelled,
+    /// The user has stopped this program.
+    Interrupted,
+    /// Its time was over.
+    TimedOut,
+    /// It asks this, and nobody is here to answer.
+    Unanswered(String),
+    /// It asked, and was answered; nothing more was wanted.
+    Answered,
+    /// It asked, and what was prepared for that is no answer.
+    Misanswered(Trouble),
+    /// The reader of standard output has left, or standard output cannot be written.
+    OutputFailed(OutputFailure),
+}
+
+/// What became of a call that was begun.
+pub(crate) enum Begun {
+    Handle(TaskHandle),
+    Left(Left),
+}
+
+/// A server that does not answer.
+struct Outage {
+    why: String,
+    /// When the program tells the user; `None` once it has.
+    tell_at: Option<Instant>,
+}
+
+/// Whoever sits with a call.
+pub(crate) struct Attendant {
+    pub(crate) screen: Arc<Screen>,
+    /// Answers that are given beforehand.
+    pub(crate) prepared: Prepared,
+    /// Until when to wait.
+    pub(crate) deadline: Option<Instant>,
+    /// Whether blocks are shown as they come.
+    pub(crate) shows_parts: bool,
+    /// Whether to leave as soon as the call is a task.
+    pub(crate) detaches: bool,
+    /// Whether to leave as soon as what was asked is answered.
+    pub(crate) only_answers: bool,
+    /// Whether the server makes tasks of calls by itself.
+    pub(crate) makes_tasks: bool,
+    /// The fields that the task's open questions have, as far as they are known.
+    pub(crate) known_fields: BTreeSet<String>,
+    /// The command that comes back to the task.
+    pub(crate) way_back: Option<String>,
+    outage: Option<Outage>,
+    asked: mpsc::Receiver<Asked>,
+    interrupts: mpsc::Receiver<()>,
+    _listening: JoinSet<()>,
+    /// What the user has chosen before it was a task.
+    left: Option<Left>,
+    came: usize,
+    has_answered: bool,
+    cancels: bool,
+}
+
+impl Attendant {
+    pub(crate) fn new(
+        screen: &Arc<Screen>,
+        asked: mpsc::Receiver<Asked>,
+        prepared: Prepared,
+    ) -> Self {
+        let (interrupt, interrupts) = mpsc::channel(4);
+        let mut listening = JoinSet::new();
+        listening.spawn(async move {
+            while tokio::signal::ctrl_c().await.is_ok() {
+                let _ = interrupt.try_send(());
+            }
+        });
+        Self {
+            screen: Arc::clone(screen),
+            prepared,
+            deadline: None,
+            shows_parts: true,
+            detaches: false,
+            only_answers: false,
+            makes_tasks: false,
+            known_fields: BTreeSet::new(),
+            way_back: None,
+            outage: None,
+            asked,
+            interrupts,
+            _listening: listening,
+            left: None,
+            came: 0,
+            has_answered: false,
+            cancels: false,
+        }
+    }
+
+    /// Makes a call, until it is answered or has become a task.
+    pub(crate) async fn begin(
+        &mut self,
+        starting: impl Future<Output = client::Result<TaskHandle>>,
+    ) -> Result<Begun> {
+        let mut starting = pin!(starting);
+        loop {
+            let left = tokio::select! {
+                made = &mut starting => {
+                    return made.map(Begun::Handle).map_err(|error| trouble(&error, None));
+                }
+                Some(asked) = self.asked.recv() => self.answer(asked, false).await?,
+                Some(()) = self.interrupts.recv() => self.interrupted(false).await?,
+                () = until(self.deadline) => Some(Left::TimedOut),
+            };
+            match left {
+                // There is nothing to leave alone yet.
+                Some(Left::Detached) => self.detaches = true,
+                Some(left) => {
+                    // The answer that makes it a task may be here, or be about to be saved.
+                    let wait = match left {
+                        Left::Interrupted | Left::TimedOut => LAST_WORD,
+                        _ => Duration::ZERO,
+                    };
+                    return Ok(match tokio::time::timeout(wait, &mut starting).await {
+                        Ok(Ok(handle)) => {
+                            self.left = Some(left);
+                            Begun::Handle(handle)
+                        }
+                        _ => Begun::Left(left),
+                    });
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Stays until the call is over.
+    pub(crate) async fn attend(&mut self, handle: &mut TaskHandle) -> Result<Left> {
+        if self.detaches && handle.task_id().is_some() {
+            return Ok(Left::Detached);
+        }
+        let mut events = handle.events().with_input_handler();
+        let mut reader_left = pin!(print::reader_left());
+        loop {
+            let left = if let Some(left) = self.left.take() {
+                Some(left)
+            } else {
+                // Kept while a question is answered: on some wires the question is part of it.
+                let mut next = pin!(events.next());
+                loop {
+                    let tell_at = self.outage.as_ref().and_then(|outage| outage.tell_at);
+                    let left = tokio::select! {
+                        event = &mut next => match event {
+                            Some(event) => break self.happened(event)?,
+                            None => return Err(Trouble::unreachable("nothing more is heard of the task")),
+                        },
+                        Some(asked) = self.asked.recv() => self.answer(asked, true).await?,
+                        Some(()) = self.interrupts.recv() => self.interrupted(true).await?,
+                        () = until(self.deadline) => Some(Left::TimedOut),
+                        () = until(tell_at) => {
+                            self.tell_outage();
+                            None
+                        }
+                        () = &mut reader_left => Some(Left::OutputFailed(OutputFailure::ReaderLeft)),
+                    };
+                    if left.is_some() {
+                        break left;
+                    }
+                }
+            };
+            match left {
+                // It may still come to something: what it is in the end is among the events.
+                Some(Left::Cancelled) if !self.cancels => {
+                    self.cancels = true;
+                    self.screen.status("cancelling");
+                    events.cancel().await.map_err(|error| trouble(&error, None))?;
+                }
+                Some(left) => return Ok(left),
+                None => {}
+            }
+        }
+    }
+
+    /// Cancels a call, and stays until it is.
+    pub(crate) async fn cancel(&mut self, handle: &mut TaskHandle) -> Result<Left> {
+        self.cancels = true;
+        self.shows_parts = false;
+        handle.cancel().await.map_err(|error| trouble(&error, None))?;
+        self.attend(handle).await
+    }
+
+    fn happened(&mut self, event: client::Result<TaskEvent>) -> Result<Option<Left>> {
+        match event {
+            Ok(TaskEvent::Status(task)) => {
+                self.status(&task);
+                let is_asking =
+                    task.questions.as_ref().is_some_and(|questions| !questions.is_empty());
+                Ok((self.only_answers && self.has_answered && !is_asking).then_some(Left::Answered))
+            }
+            Ok(TaskEvent::Partial(segment)) => {
+                if self.shows_parts {
+                    self.screen.data(&show::text(&segment.block));
+                    self.came = usize::try_from(segment.number).unwrap_or(usize::MAX);
+                }
+                Ok(self.screen.output_failure().map(Left::OutputFailed))
+            }
+            Ok(TaskEvent::Done(result)) => Ok(Some(Left::Done(result, self.came))),
+            Ok(TaskEvent::Unreachable(why)) => {
+                self.outage = Some(Outage { why, tell_at: Some(Instant::now() + OUTAGE_GRACE) });
+                Ok(None)
+            }
+            Ok(TaskEvent::Reachable) => {
+                if self.outage.take().is_some_and(|outage| outage.tell_at.is_none()) {
+                    self.screen.talk("the server answers again");
+                }
+                Ok(None)
+            }
+            Ok(_) => Ok(None),
+            Err(error) if error.is_transient() => {
+                self.screen.talk(&format!("{}; trying again", shown(&error.to_string())));
+                Ok(None)
+            }
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    /// Tells the user that the server is away, what is done about it, and how to come back.
+    fn tell_outage(&mut self) {
+        let Some(outage) = &mut self.outage else { return };
+        outage.tell_at = None;
+        let until = match self.deadline {
+            Some(_) => "trying again until it does or --timeout is over",
+            None => "trying again until it does",
+        };
+        let mut told = format!("the server does not answer: {}; {until}", shown(&outage.why));
+        if let Some(command) = &self.way_back {
+            told.push_str(&format!("\n  to come back later: {command}"));
+        }
+        self.screen.talk(&told);
+    }
+
+    fn failed(&self, error: &Error) -> Result<Option<Left>> {
+        match error.reason() {
+            Some(ServerErrorKind::TaskCancelled) if self.cancels => Ok(Some(Left::Cancelled)),
+            // Another client has cancelled the task, or it had ended before.
+            Some(ServerErrorKind::TaskCancelled) => {
+                Err(Trouble::new(Kind::Cancelled, "the task was cancelled"))
+            }
+            _ => Err(trouble(error, None)),
+        }
+    }
+
+    fn status(&self, task: &TaskSnapshot) {
+        match (&task.progress, show::doing(task)) {
+            (Some(far), doing) => self.screen.progress(far.done, far.total, doing),
+            (None, Some(doing)) => self.screen.status(doing),
+            (None, None) => {}
+        }
+    }
+
+    /// Answers a question: as was prepared, or by asking the user.
+    async fn answer(&mut self, asked: Asked, is_task: bool) -> Result<Option<Left>> {
+        let Asked { question, reply } = asked;
+        if self.cancels {
+            // It is about to end, and wants no answer any more.
+            return Ok(None);
+        }
+        let filled = match self.prepared.fill(&question) {
+            Ok(filled) => filled,
+            Err(trouble) => return Ok(Some(Left::Misanswered(trouble))),
+        };
+        self.known_fields.extend(fields(&question).into_iter().map(|field| field.name));
+        let known = match filled {
+            Filled::Answer(answer) => {
+                self.has_answered = true;
+                let _ = reply.send(answer);
+                return Ok(None);
+            }
+            Filled::Partly(known) => known,
+        };
+        if (self.only_answers || !Screen::can_ask())
+            && let Some(unknown) = self.prepared.unknown(&self.known_fields)
+        {
+            return Ok(Some(Left::Misanswered(no_field(unknown, &question))));
+        }
+        if !Screen::can_ask() {
+            return Ok(Some(Left::Unanswered(in_words(&question))));
+        }
+        let answer = loop {
+            let (form, known) = (question.clone(), known.clone());
+            match self.at_terminal(move || form::ask(&form, &known)).await? {
+                Some(answer) => break answer,
+                None => match self.wish(is_task, true).await? {
+                    Some(Wish::GoOn) => {}
+                    Some(Wish::Decline) => break client::InputResponse::Decline,
+                    Some(Wish::Dismiss) => break client::InputResponse::Cancel,
+                    Some(Wish::Detach) => return Ok(Some(Left::Detached)),
+                    Some(Wish::Cancel) => return Ok(Some(Left::Cancelled)),
+                    None => return Ok(Some(Left::Interrupted)),
+                },
+            }
+        };
+        self.has_answered = true;
+        let _ = reply.send(answer);
+        Ok(None)
+    }
+
+    /// The user has pressed Ctrl-C.
+    async fn interrupted(&mut self, is_task: bool) -> Result<Option<Left>> {
+        if !Screen::can_ask() {
+            return Ok(Some(Left::Interrupted));
+        }
+        Ok(match self.wish(is_task, false).await? {
+            Some(Wish::Detach) => Some(Left::Detached),
+            Some(Wish::Cancel) => Some(Left::Cancelled),
+            Some(_) => None,
+            None => Some(Left::Interrupted),
+        })
+    }
+
+    /// Asks what to do; `None` if Ctrl-C was the answer again.
+    async fn wish(&mut self, is_task: bool, in_form: bool) -> Result<Option<Wish>> {
+        let mut wishes = vec![(Wish::GoOn, "go on".to_owned())];
+        if in_form {
+            wishes.push((Wish::Decline, "decline to answer".to_owned()));
+            wishes.push((Wish::Dismiss, "close the question without an answer".to_owned()));
+        }
+        match (is_task, self.makes_tasks) {
+            (true, _) => {
+                wishes.push((Wish::Detach, "detach: the task goes on without me".to_owned()))
+            }
+            (false, true) if !in_form => {
+                wishes.push((Wish::Detach, "detach as soon as it is a task".to_owned()));
+            }
+            _ => {}
+        }
+        let what = if is_task { "cancel the task" } else { "cancel the call" };
+        wishes.push((Wish::Cancel, what.to_owned()));
+        self.at_terminal(move || form::wish(&wishes)).await
+    }
+
+    /// Gives the terminal to something that waits for keys.
+    async fn at_terminal<T: Send + 'static>(
+        &mut self,
+        show: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.screen.hold();
+        let shown = tokio::task::spawn_blocking(show).await;
+        self.screen.release();
+        // A Ctrl-C in it has been dealt with there.
+        tokio::task::yield_now().await;
+        while self.interrupts.try_recv().is_ok() {}
+        let shown = shown.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+        shown.map_err(|error| {
+            Trouble::new(Kind::Unanswered, format!("the terminal failed: {error}"))
+        })
+    }
+}
+
+/// An answer names a field that is nowhere in what is asked.
+pub(crate) fn no_field(unknown: &str, question: &PendingInput) -> Trouble {
+    let names: Vec<String> =
+        fields(question).iter().map(|field| format!("`{}`", shown(&field.name))).collect();
+    let has = match names.is_empty() {
+        true => "it has none".to_owned(),
+        false => format!("it has {}", names.join(", ")),
+    };
+    Trouble::usage(format!("the form has no field `{unknown}`; {has}"))
+        .remedy(format!("--answer FIELD=VALUE; it asks: {}", in_words(question)))
+}
+
+/// What a question says, in a line.
+pub(crate) fn in_words(question: &PendingInput) -> String {
+    match &question.request {
+        InputKind::Form(form) => shown(&form.message),
+        InputKind::Url(url) => format!("{} ({})", shown(&url.message), shown(&url.url)),
+        other => other.kind().to_owned(),
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}

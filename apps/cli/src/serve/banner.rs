@@ -1,0 +1,151 @@
+//! What is said when a server starts and stops: where it is, what it has, and how to connect a host.
+//! It is talk, so it goes to standard error.
+
+use std::path::{Path, PathBuf};
+
+use outlive_jobs::State;
+use serde_json::json;
+
+use super::{
+    command_pool::Runner,
+    config::{AuthConfig, ServerConfig, TaskMode, ToolConfig},
+};
+use crate::{
+    call::server::quoted,
+    print::{self, Paint, paint, talk},
+    store::{plain, without_password},
+};
+
+pub(super) struct Hello {
+    name: String,
+    tools: Vec<(String, String)>,
+    file: Option<PathBuf>,
+    data: PathBuf,
+    store: String,
+    /// Whether callers need a token.
+    tokens: bool,
+    /// Whose tokens, and for which address, where callers log in.
+    auth: Option<AuthConfig>,
+    /// A call that shows something, for those who have no tools of their own yet.
+    example: Option<&'static str>,
+}
+
+impl Hello {
+    pub(super) fn new(
+        server: &ServerConfig,
+        auth: Option<&AuthConfig>,
+        tools: &[ToolConfig],
+        file: Option<&Path>,
+        data: &Path,
+        store: &str,
+    ) -> Self {
+        let tool = |tool: &ToolConfig| {
+            let task = match tool.task {
+                TaskMode::Never => "",
+                TaskMode::Auto { .. } => "a task when it takes long",
+                TaskMode::Always => "always a task",
+            };
+            (tool.name.clone(), task.to_owned())
+        };
+        Self {
+            name: server.name.clone(),
+            tools: tools.iter().map(tool).collect(),
+            file: file.map(Path::to_owned),
+            data: data.to_owned(),
+            store: without_password(store),
+            tokens: server.token_file.is_some(),
+            auth: auth.cloned(),
+            example: file.is_none().then_some("release project=shop"),
+        }
+    }
+
+    fn begin(&self) {
+        let version = env!("CARGO_PKG_VERSION");
+        match &self.file {
+            Some(file) => talk!("outlive {version} serves {}", path(file)),
+            None => {
+                talk!("outlive {version} serves a demo, because there is no outlive.toml here.");
+                talk!("  to write your own:  outlive serve --print-demo > outlive.toml");
+            }
+        }
+    }
+
+    pub(super) fn on_stdio(&self) {
+        self.begin();
+        talk!("  data   {}", path(&self.data));
+    }
+
+    pub(super) fn at(&self, url: &str, json: bool) {
+        self.begin();
+        print::say_painted(&format!("\n  {}", paint(Paint::Bold, url)));
+        let width = self.tools.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+        for (index, (name, task)) in self.tools.iter().enumerate() {
+            let label = if index == 0 { "tools" } else { "" };
+            let line = format!("  {label:<6} {name:<width$}  {}", paint(Paint::Dim, task));
+            print::say_painted(line.trim_end());
+        }
+        talk!("  data   {}", path(&self.data));
+        talk!("  store  {}", plain(&self.store));
+        if let Some(auth) = &self.auth {
+            let login = format!("at {}, for {}", auth.places(), auth.resource);
+            talk!("  login  {}", plain(&login));
+        }
+        talk!("");
+        // Tokens are for the address that the outside sees.
+        self.connect(self.auth.as_ref().map_or(url, |auth| &auth.resource));
+        if json {
+            let tools: Vec<&str> = self.tools.iter().map(|(name, _)| name.as_str()).collect();
+            let said = json!({"url": url, "tools": tools, "data": self.data, "store": self.store});
+            // The server runs even if standard output has no reader.
+            let _ = print::data(&said.to_string());
+        }
+    }
+
+    fn connect(&self, address: &str) {
+        let Self { name, tokens, .. } = self;
+        // Lines that are copied into a shell.
+        let (word, url) = (plain(&quoted(name)), plain(&quoted(address)));
+        let header = if *tokens { " --header \"Authorization: Bearer $TOKEN\"" } else { "" };
+        talk!("  Claude Code   claude mcp add --transport http {word} {url}{header}");
+        let mut server = json!({"name": name, "type": "http", "url": address});
+        if *tokens {
+            server["headers"] = json!({"Authorization": "Bearer ${input:token}"});
+        }
+        talk!("  VS Code       code --add-mcp {}", plain(&quoted(&server.to_string())));
+        let token = if *tokens { " --token-env TOKEN" } else { "" };
+        match self.example {
+            Some(example) => talk!("  a terminal    outlive call {url}{token} {example}"),
+            None => talk!("  a terminal    outlive inspect {url}{token}"),
+        }
+        talk!("\nCtrl-C stops the server; commands that run as tasks go on.");
+    }
+}
+
+/// A path for people.
+fn path(path: &Path) -> String {
+    plain(&path.display().to_string())
+}
+
+/// Says what is waited for when the user stops the server: without a word the wait looks like a hang.
+pub(super) async fn stopping() {
+    if tokio::signal::ctrl_c().await.is_ok() {
+        talk!("\nstopping: calls that still run have ten seconds to end; commands of tasks go on");
+    }
+}
+
+/// What is said at the end.
+pub(super) fn goodbye(runner: &Runner) {
+    let jobs = runner.jobs.list().unwrap_or_default();
+    let running = jobs.iter().filter(|job| job.state == State::Running).count();
+    match running {
+        0 => {}
+        1 => talk!(
+            "1 command goes on without the server; start it again to see it end, or see `outlive jobs`"
+        ),
+        _ => {
+            talk!(
+                "{running} commands go on without the server; start it again to see them end, or see `outlive jobs`"
+            )
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! Finds out which generation a server is of, and meets it.
+//!
+//! The newer is tried first, by asking who is there; then the handshake of the older; then, over
+//! HTTP, the transport of 2024-11-05. What was found is remembered, and tried first the next time.
+//! A refusal that says nothing about the generation (no access, too busy, nobody there) is no reason
+//! to try another.
+//! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning>
+
+mod pipe;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, LazyLock, Mutex, PoisonError},
+};
+
+use outlive_protocol::{
+    Incoming, IncomingKind,
+    era::client::{self, ClientCodec, ResultContext},
+};
+use outlive_transport::client::{TransportErrorKind, http::HttpLink};
+use outlive_wire::{
+    DiscoverResult, ErrorObject, Implementation, InitializeRequestParams, InitializeResult, Meta,
+    Method, code,
+};
+
+use super::{
+    core::{Core, Established, Link, ServerInfo},
+    dispatch,
+    error::{ClientError, Error, Result},
+    exchange::{Exchange, Failed},
+    request::{Waiting, Wanted, once, read, supported},
+    target::Target,
+};
+
+use pipe::{over_http_sse, over_pipe};
+
+/// Which generation each server was of, by its origin. Clients of one process share one unless they
+/// are given another.
+#[derive(Clone, Default)]
+pub struct VersionCache(Arc<Mutex<HashMap<String, Found>>>);
+
+/// What a server turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    Modern,
+    Legacy,
+    HttpSse,
+}
+
+static SHARED: LazyLock<VersionCache> = LazyLock::new(VersionCache::new);
+
+impl VersionCache {
+    /// Remembers nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The one that clients share.
+    pub(crate) fn shared() -> Self {
+        SHARED.clone()
+    }
+
+    fn of(&self, place: &str) -> Option<Found> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(place).copied()
+    }
+
+    fn note(&self, place: &str, found: Found) {
+        /// More origins than a program talks to; beyond it everything is found out again.
+        const MOST: usize = 10_000;
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST {
+            known.clear();
+        }
+        known.insert(place.to_owned(), found);
+    }
+}
+
+impl fmt::Debug for VersionCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EraMemory")
+    }
+}
+
+/// What trying the newer generation came to.
+enum Tried {
+    /// It is of that generation.
+    Modern(Arc<Established>),
+    /// It is not, or does not say so.
+    Not,
+}
+
+pub(crate) async fn connect(core: &Arc<Core>) -> Result<Arc<Established>> {
+    match &core.target {
+        Target::Url(url) => over_http(core, url).await,
+        _ => over_pipe(core).await,
+    }
+}
+
+async fn over_http(core: &Arc<Core>, url: &str) -> Result<Arc<Established>> {
+    let link = HttpLink::new(url, core.settings.http.clone())?;
+    let place = link.address().origin();
+    let memory = &core.settings.eras;
+    let way = || Link::Http { link: link.clone(), session: None };
+    if let Some(pinned) = core.settings.pinned {
+        return match pinned.has_sessions() {
+            true => match shake_hands(core, way(), pinned).await {
+                Ok(made) => Ok(made),
+                Err(failed) if may_be_http_sse(&failed) && core.settings.with_http_sse => {
+                    over_http_sse(core, &link, pinned).await.map_err(|_| failed.into())
+                }
+                Err(failed) => Err(failed.into()),
+            },
+            false => pinned_modern(core, way(), pinned).await,
+        };
+    }
+    let expected = core.tries_older_first().then_some(Found::Legacy);
+    match memory.of(&place).or(expected) {
+        Some(Found::Legacy) => match shake_hands(core, way(), client::newest_legacy()).await {
+            Ok(made) => {
+                memory.note(&place, Found::Legacy);
+                return Ok(made);
+            }
+            Err(failed) if says_nothing(&failed) => return Err(failed.into()),
+            Err(_) => core.note_not_older(),
+        },
+        Some(Found::HttpSse) => {
+            if let Ok(made) = over_http_sse(core, &link, client::newest_legacy()).await {
+                return Ok(made);
+            }
+        }
+        _ => {}
+    }
+    if let Tried::Modern(made) = try_modern(core, way(), client::newest_modern()).await? {
+        memory.note(&place, Found::Modern);
+        return Ok(made);
+    }
+    match shake_hands(core, way(), client::newest_legacy()).await {
+        Ok(made) => {
+            memory.note(&place, Found::Legacy);
+            Ok(made)
+        }
+        Err(failed) if may_be_http_sse(&failed) && core.settings.with_http_sse => {
+            match over_http_sse(core, &link, client::newest_legacy()).await {
+                Ok(made) => {
+                    memory.note(&place, Found::HttpSse);
+                    Ok(made)
+                }
+                // What the handshake met says more than the last resort.
+                Err(_) => Err(failed.into()),
+            }
+        }
+        Err(failed) => Err(failed.into()),
+    }
+}
+
+/// Whether a failure leaves the generation open, so that trying another is no use.
+fn says_nothing(failed: &Failed) -> bool {
+    match failed {
+        Failed::Status { status, .. } => !matches!(status, 400 | 404 | 405 | 406 | 415),
+        Failed::SessionGone => false,
+        Failed::Error(error) => matches!(error, Error::Transport(_) | Error::GaveUp(_)),
+    }
+}
+
+fn may_be_http_sse(failed: &Failed) -> bool {
+    match failed {
+        Failed::Status { status: 400 | 404 | 405, error, .. } => {
+            !error.as_ref().is_some_and(|error| client::is_modern_refusal(error.code))
+        }
+        _ => false,
+    }
+}
+
+/// Asks who is there, as 2026-07-28 does.
+async fn try_modern(core: &Arc<Core>, link: Link, era: &'static dyn ClientCodec) -> Result<Tried> {
+    let is_pipe = matches!(link, Link::Pipe { .. });
+    let mut here = Arc::new(Established::bare(era, link));
+    let limits = core.limits();
+    let patience = if is_pipe { limits.probe_timeout } else { limits.request_timeout };
+    let mut wanted = Wanted::new(core, Method::Discover, "{}");
+    wanted.waiting = Waiting::within(core, patience);
+    for _ in 0..3 {
+        let error = match once(core, &here, &wanted).await {
+            Ok(answered) => match answered.message.kind() {
+                IncomingKind::Error { error, .. } => error.clone(),
+                _ => match discovered(era, &answered.message) {
+                    Some(found) => return agreed(core, &here, &found),
+                    None => return Ok(Tried::Not),
+                },
+            },
+            Err(Failed::Status { error: Some(error), .. })
+                if client::is_modern_refusal(error.code) =>
+            {
+                error
+            }
+            Err(failed) if says_nothing(&failed) && !is_pipe => return Err(failed.into()),
+            // Who wants this revision and no other has nothing to learn from silence.
+            Err(Failed::Error(error))
+                if is_pipe && (core.settings.pinned.is_some() || !is_silence(&error)) =>
+            {
+                return Err(error);
+            }
+            Err(_) => return Ok(Tried::Not),
+        };
+        match error.code {
+            code::UNSUPPORTED_VERSION => match next_version(core, &error)? {
+                // Its list has only revisions with a handshake: so that is what it wants.
+                None => return Ok(Tried::Not),
+                Some(era) => here = here.by_rules_of(era).ok_or(ClientError::Closed)?,
+            },
+            // It is of this generation, and has something against asking.
+            refused if client::is_modern_refusal(refused) => {
+                return Ok(Tried::Modern(here));
+            }
+            _ => return Ok(Tried::Not),
+        }
+    }
+    Err(Error::broke("it refuses the revisions that it says it speaks"))
+}
+
+/// No answer, or an end: what an older server on a pipe does with a question it does not know.
+fn is_silence(error: &Error) -> bool {
+    match error {
+        Error::GaveUp(ClientError::TimedOut(_)) | Error::PeerBroke(_) => true,
+        Error::Transport(error) => {
+            matches!(error.kind(), TransportErrorKind::Closed | TransportErrorKind::Cut)
+        }
+        _ => false,
+    }
+}
+
+fn next_version(core: &Core, error: &ErrorObject) -> Result<Option<&'static dyn ClientCodec>> {
+    let theirs = supported(error);
+    let named = theirs.iter().map(String::as_str);
+    match client::choose(named) {
+        Some(era) if !era.has_sessions() => Ok(Some(era)),
+        Some(_) if core.settings.pinned.is_none() => Ok(None),
+        _ => Err(ClientError::NoCommonVersion(theirs).into()),
+    }
+}
+
+fn discovered(era: &dyn ClientCodec, message: &Incoming) -> Option<DiscoverResult> {
+    let asked = ResultContext { method: Some(Method::Discover), holds_tasks: false };
+    let result = message.result()?;
+    era.read(&asked, result).ok()?;
+    serde_json::from_str(result).ok()
+}
+
+/// Takes what a server has said of itself.
+fn agreed(core: &Core, here: &Established, found: &DiscoverResult) -> Result<Tried> {
+    let era = client::choose(found.supported_versions.iter().map(String::as_str));
+    let info: Option<Implementation> = found
+        .meta
+        .as_ref()
+        .and_then(|meta| meta.get(Meta::SERVER_INFO))
+        .and_then(|info| serde_json::from_value(info.clone()).ok());
+    let server = ServerInfo {
+        info,
+        capabilities: found.capabilities.clone(),
+        instructions: found.instructions.clone(),
+        known: true,
+    };
+    let spoken = match era {
+        // It answered, so it speaks what it was asked in, whatever its list says.
+        Some(era) if era.has_sessions() => here.era,
+        Some(era) => era,
+        None if found.supported_versions.is_empty() => here.era,
+        None => return Err(ClientError::NoCommonVersion(found.supported_versions.clone()).into()),
+    };
+    if core.settings.pinned.is_some_and(|pinned| pinned.version() != spoken.version()) {
+        return Err(ClientError::NoCommonVersion(found.supported_versions.clone()).into());
+    }
+    let made = here.agreed(spoken, server, None).ok_or(ClientError::Closed)?;
+    Ok(Tried::Modern(made))
+}
+
+/// Speaks 2026-07-28 and nothing else. A server that does not know the question is spoken to anyway:
+/// asking first is not required.
+async fn pinned_modern(
+    core: &Arc<Core>,
+    link: Link,
+    era: &'static dyn ClientCodec,
+) -> Result<Arc<Established>> {
+    let again = match &link {
+        Link::Http { link, .. } => Some(Link::Http { link: link.clone(), session: None }),
+        Link::Pipe { .. } => None,
+    };
+    match (try_modern(core, link, era).await?, again) {
+        (Tried::Modern(made), _) => Ok(made),
+        (Tried::Not, Some(link)) => Ok(Arc::new(Established::bare(era, link))),
+        (Tried::Not, None) => {
+            Err(ClientError::NoCommonVersion(vec!["something older".to_owned()]).into())
+        }
+    }
+}
+
+/// Meets a server of the older generation.
+async fn shake_hands(
+    core: &Arc<Core>,
+    link: Link,
+    offered: &'static dyn ClientCodec,
+) -> Result<Arc<Established>, Failed> {
+    let mut offered = offered;
+    let mut here = Arc::new(Established::bare(offered, link));
+    for _ in 0..2 {
+        let params = InitializeRequestParams {
+            protocol_version: offered.version().to_string(),
+            capabilities: offered.capabilities(&core.declared),
+            client_info: core.declared.info.clone(),
+            meta: None,
+        };
+        let params =
+            serde_json::to_string(&params).map_err(|error| Error::broke(error.to_string()))?;
+        let wanted = Wanted::new(core, Method::Initialize, params);
+        let (message, session) = initialize(core, &here, &wanted).await?;
+        if let IncomingKind::Error { error, .. } = message.kind() {
+            // Some refuse a revision they do not know, and say which they do.
+            let named = supported(error);
+            let next = client::choose(named.iter().map(String::as_str));
+            match next.filter(|era| era.has_sessions() && core.settings.pinned.is_none()) {
+                Some(era) if era.version() != offered.version() => {
+                    offered = era;
+                    here = here.by_rules_of(era).ok_or(Error::from(ClientError::Closed))?;
+                    continue;
+                }
+                _ => {
+                    let (status, error) = (400, Some(error.clone()));
+                    return Err(Failed::Status { status, error, retry_after: None });
+                }
+            }
+        }
+        let result: InitializeResult = read(message.result().unwrap_or_default())?;
+        let era = client::client_era(&result.protocol_version).filter(|era| era.has_sessions());
+        let era = era.filter(|era| {
+            core.settings.pinned.is_none_or(|pinned| pinned.version() == era.version())
+        });
+        let Some(era) = era else {
+            return Err(
+                Error::from(ClientError::NoCommonVersion(vec![result.protocol_version])).into()
+            );
+        };
+        let server = ServerInfo {
+            info: Some(result.server_info),
+            capabilities: result.capabilities,
+            instructions: result.instructions,
+            known: true,
+        };
+        let made = here.agreed(era, server, session).ok_or(Error::from(ClientError::Closed))?;
+        made.notify(core, Method::Initialized, "").await?;
+        open_stream(core, &made).await;
+        return Ok(made);
+    }
+    Err(Error::broke("it refuses the revisions that it says it speaks").into())
+}
+
+/// One `initialize`: the answer, and the session that it opened.
+async fn initialize(
+    core: &Arc<Core>,
+    here: &Arc<Established>,
+    wanted: &Wanted,
+) -> Result<(Incoming, Option<http::HeaderValue>), Failed> {
+    let request = outlive_protocol::era::client::Outgoing {
+        id: Some(core.next_id()),
+        method: &wanted.method,
+        params: &wanted.params,
+        meta: "",
+        name: None,
+        repeated: &[],
+        holds_tasks: false,
+    };
+    let patience = core.limits().request_timeout;
+    let talking = async {
+        let mut exchange = Exchange::open(core, here, &request).await?;
+        while let Some(message) = exchange.next().await? {
+            if exchange.is_answer(&message) {
+                exchange.settle();
+                return Ok((message, exchange.session.take()));
+            }
+        }
+        Err(Failed::from(Error::broke("it did not answer the handshake")))
+    };
+    match tokio::time::timeout(patience, talking).await {
+        Ok(answered) => answered,
+        Err(_) => Err(Error::from(ClientError::TimedOut(patience)).into()),
+    }
+}
+
+/// Opens the stream on which a legacy server says what belongs to no request, where it may have
+/// something to say. Waits until it is open: a server must not find a call before it.
+async fn open_stream(core: &Arc<Core>, made: &Arc<Established>) {
+    let Link::Http { link, .. } = &made.link else { return };
+    let offered = &made.server.capabilities;
+    let may_tell = offered.tools.as_ref().is_some_and(|it| it.list_changed == Some(true))
+        || offered.prompts.as_ref().is_some_and(|it| it.list_changed == Some(true))
+        || offered
+            .resources
+            .as_ref()
+            .is_some_and(|it| it.list_changed == Some(true) || it.subscribe == Some(true))
+        || offered.tasks.is_some();
+    if !may_tell && core.dispatch.answerer().is_none() {
+        return;
+    }
+    let mut headers = made.headers(core);
+    made.era.plain_headers(&mut headers);
+    let opened = tokio::time::timeout(core.limits().connect_timeout, link.get(headers)).await;
+    // Most servers have none, and say so with 405.
+    if let Ok(Ok(stream)) = opened
+        && stream.status.is_success()
+        && stream.is_events()
+    {
+        let weak = (Arc::downgrade(core), Arc::downgrade(made));
+        let task = tokio::spawn(dispatch::run_stream(weak, link.clone(), stream));
+        made.keep(task.abort_handle());
+    }
+}

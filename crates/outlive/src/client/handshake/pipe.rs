@@ -1,0 +1,177 @@
+//! Meets servers on pipes: programs, servers in this process, open streams, and HTTP+SSE, whose two
+//! directions are one pipe.
+
+use std::sync::Arc;
+
+use outlive_protocol::{
+    Incoming,
+    era::client::{self, ClientCodec},
+};
+use outlive_transport::client::{
+    child::Process,
+    http::{HttpLink, HttpSse},
+    pipe::{PipeLimits, PipeLink},
+};
+use tokio::sync::mpsc;
+
+use super::{
+    super::{
+        core::{Core, Established, Link},
+        dispatch,
+        error::{ClientError, Result},
+        target::{Boxed, Ends, Target},
+    },
+    Tried, pinned_modern, shake_hands, try_modern,
+};
+
+type Piped = (Link, mpsc::Receiver<Incoming>);
+
+fn open_pipe(core: &Core) -> Result<Piped> {
+    let limits = core.limits();
+    let bounds = PipeLimits {
+        message_bytes: limits.max_message_bytes,
+        queued: limits.max_queued_notifications,
+    };
+    let (others, taken) = mpsc::channel(limits.max_queued_notifications.max(1));
+    let piped = |pipe: PipeLink, process: Option<Process>| Link::Pipe {
+        pipe: Arc::new(pipe),
+        process: tokio::sync::Mutex::new(process),
+    };
+    let link = match &core.target {
+        Target::Program(program) => {
+            let (pipe, process) = program.start(bounds, others)?;
+            piped(pipe, Some(process))
+        }
+        Target::Server(server) => {
+            let (input, output) = tokio::io::split(server.connect_in_memory().stream);
+            piped(PipeLink::lines(input, output, bounds, others), None)
+        }
+        Target::Open(opened) => match opened.take() {
+            Some(Ends::Lines(input, output)) => {
+                piped(PipeLink::lines(input, output, bounds, others), None)
+            }
+            Some(Ends::Messages(source, sink)) => {
+                piped(PipeLink::messages(Boxed(source), Boxed(sink), bounds, others), None)
+            }
+            None => return Err(ClientError::Closed.into()),
+        },
+        Target::Url(_) => return Err(ClientError::Closed.into()),
+    };
+    Ok((link, taken))
+}
+
+pub(super) async fn over_pipe(core: &Arc<Core>) -> Result<Arc<Established>> {
+    let (link, others) = open_pipe(core)?;
+    let is_older = core.was_older();
+    let made = match core.settings.pinned {
+        Some(pinned) if pinned.has_sessions() => shake_hands(core, link, pinned).await?,
+        Some(pinned) => pinned_modern(core, link, pinned).await?,
+        None if is_older => shake_hands(core, link, client::newest_legacy()).await?,
+        None if core.tries_older_first() => match older_first(core, link).await? {
+            Some(made) => made,
+            None => {
+                drop(others);
+                return Box::pin(over_pipe(core)).await;
+            }
+        },
+        None => {
+            let pipe = match &link {
+                Link::Pipe { pipe, .. } => Arc::clone(pipe),
+                Link::Http { .. } => return Err(ClientError::Closed.into()),
+            };
+            let kept = Kept::of(&link).await;
+            match try_modern(core, link, client::newest_modern()).await? {
+                Tried::Modern(made) => {
+                    kept.give(&made).await;
+                    made
+                }
+                Tried::Not if pipe.is_closed() => {
+                    // An older server that ended itself over a question it does not know.
+                    drop((pipe, kept, others));
+                    core.note_older();
+                    return Box::pin(over_pipe(core)).await;
+                }
+                Tried::Not => {
+                    let link = Link::Pipe { pipe, process: tokio::sync::Mutex::new(None) };
+                    let made = shake_hands(core, link, client::newest_legacy()).await?;
+                    kept.give(&made).await;
+                    made
+                }
+            }
+        }
+    };
+    if made.era.has_sessions() {
+        core.note_older();
+    }
+    let task =
+        tokio::spawn(dispatch::run_pipe(Arc::downgrade(core), Arc::downgrade(&made), others));
+    made.keep(task.abort_handle());
+    Ok(made)
+}
+
+/// Meets a server that was of the older generation when it was last met. `None` if it has ended itself over the
+/// handshake, so that it has to be started again.
+async fn older_first(core: &Arc<Core>, link: Link) -> Result<Option<Arc<Established>>> {
+    let Link::Pipe { pipe, .. } = &link else { return Err(ClientError::Closed.into()) };
+    let (pipe, kept) = (Arc::clone(pipe), Kept::of(&link).await);
+    let failed = match shake_hands(core, link, client::newest_legacy()).await {
+        Ok(made) => {
+            kept.give(&made).await;
+            return Ok(Some(made));
+        }
+        Err(failed) => failed,
+    };
+    core.note_not_older();
+    if pipe.is_closed() {
+        return Ok(None);
+    }
+    let link = Link::Pipe { pipe, process: tokio::sync::Mutex::new(None) };
+    match try_modern(core, link, client::newest_modern()).await? {
+        Tried::Modern(made) => {
+            kept.give(&made).await;
+            Ok(Some(made))
+        }
+        Tried::Not => Err(failed.into()),
+    }
+}
+
+/// The process of a pipe, held while its generation is found out.
+struct Kept(Option<Process>);
+
+impl Kept {
+    async fn of(link: &Link) -> Self {
+        match link {
+            Link::Pipe { process, .. } => Self(process.lock().await.take()),
+            Link::Http { .. } => Self(None),
+        }
+    }
+
+    async fn give(self, made: &Established) {
+        if let Link::Pipe { process, .. } = &made.link {
+            *process.lock().await = self.0;
+        }
+    }
+}
+
+pub(super) async fn over_http_sse(
+    core: &Arc<Core>,
+    link: &HttpLink,
+    era: &'static dyn ClientCodec,
+) -> Result<Arc<Established>> {
+    let headers = core.base_headers();
+    let limits = core.limits();
+    let opening = tokio::time::timeout(limits.connect_timeout, HttpSse::open(link, headers));
+    let opened = opening.await.map_err(|_| ClientError::TimedOut(limits.connect_timeout))??;
+    let (source, sink) = opened.split();
+    let bounds = PipeLimits {
+        message_bytes: limits.max_message_bytes,
+        queued: limits.max_queued_notifications,
+    };
+    let (others, taken) = mpsc::channel(limits.max_queued_notifications.max(1));
+    let pipe = Arc::new(PipeLink::messages(source, sink, bounds, others));
+    let link = Link::Pipe { pipe, process: tokio::sync::Mutex::new(None) };
+    let made = shake_hands(core, link, era).await?;
+    let task = tokio::spawn(dispatch::run_pipe(Arc::downgrade(core), Arc::downgrade(&made), taken));
+    made.keep(task.abort_handle());
+    Ok(made)
+}

@@ -1,0 +1,237 @@
+//! What is kept so that another process can go on with it: a call while it is a task, and a legacy
+//! session.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use bytestring::ByteString;
+use outlive_wire::{LoggingLevel, OrderedMap, RawJson};
+use serde::{Deserialize, Serialize};
+use serde_json::value::to_raw_value;
+
+use crate::{
+    Call, ChangeFilter, MessageContext, Principal, Profile, ProtocolError, Scopes, Session, era,
+};
+
+/// Everything about a call that its handler may ask for, except the HTTP request that brought it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StoredCall {
+    /// The revision it came in.
+    version: String,
+    /// The message, without the keys of `_meta` that a resumed call does not need.
+    message: RawJson,
+    /// What a legacy handshake said the client can do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    capabilities: Option<RawJson>,
+    /// What a legacy handshake said the client is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    info: Option<RawJson>,
+    /// What its caller had leave to do when it came.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    scopes: Vec<String>,
+}
+
+impl StoredCall {
+    /// Keeps a call.
+    ///
+    /// # Errors
+    ///
+    /// None that is expected: a call has been read from JSON.
+    pub fn of(call: &Call) -> serde_json::Result<Self> {
+        let raw = |text: &str| serde_json::from_str::<RawJson>(text);
+        let session = call.session();
+        Ok(Self {
+            version: call.era().version().as_str().to_owned(),
+            message: without_foreign_meta(serde_json::from_str(&call.message)?)?,
+            capabilities: session.map(|session| raw(session.client_capabilities())).transpose()?,
+            info: session.and_then(|session| session.client_info()).map(raw).transpose()?,
+            scopes: call.principal().scopes().iter().map(str::to_owned).collect(),
+        })
+    }
+
+    /// The call again, for the principal it belongs to, with the leave that it came with.
+    ///
+    /// # Errors
+    ///
+    /// When it is of a revision that is not served any more.
+    pub fn restore(
+        &self,
+        principal: Principal,
+        profile: &Profile,
+    ) -> Result<Arc<Call>, ProtocolError> {
+        let message = ByteString::from(self.message.get());
+        let principal = principal.with_scopes(Scopes::of(&self.scopes));
+        let arrival = MessageContext::of(principal.clone());
+        era::restore(&self.version, &message, arrival, |era| {
+            let text = |raw: &RawJson| Box::from(raw.get());
+            let capabilities = self.capabilities.as_ref().map_or_else(|| "{}".into(), text);
+            let info = self.info.as_ref().map(text);
+            let feed = profile.bus.subscribe(ChangeFilter::default());
+            Arc::new(Session::new(era, principal, info, capabilities, feed))
+        })
+    }
+}
+
+/// How many bytes of `_meta` a stored call keeps, keys and values together.
+const MAX_META_BYTES: usize = 16 << 10;
+
+/// The keys of `_meta` that a stored call keeps: those of the protocol and our own, and the trace that
+/// the call belongs to. Whatever else a client attaches is not stored.
+fn is_stored(key: &str) -> bool {
+    const NAMES: [&str; 4] = ["progressToken", "traceparent", "tracestate", "baggage"];
+    const PREFIXES: [&str; 2] = ["io.modelcontextprotocol/", "dev.outlive/"];
+    NAMES.contains(&key) || PREFIXES.iter().any(|prefix| key.starts_with(prefix))
+}
+
+/// A request without the foreign keys of its `params._meta`, and without those that are too much.
+fn without_foreign_meta(message: RawJson) -> serde_json::Result<RawJson> {
+    type Members = OrderedMap<RawJson>;
+    let read = |raw: &RawJson| serde_json::from_str::<Members>(raw.get());
+    let member = |members: &Members, name: &str| members.0.iter().position(|(key, _)| key == name);
+    let mut request = read(&message)?;
+    let Some(params_at) = member(&request, "params") else { return Ok(message) };
+    let mut params = read(&request.0[params_at].1)?;
+    let Some(meta_at) = member(&params, "_meta") else { return Ok(message) };
+    let mut meta = read(&params.0[meta_at].1)?;
+    let all = meta.0.len();
+    let mut bytes = 0;
+    meta.0.retain(|(key, value)| {
+        let with_it = bytes + key.len() + value.get().len();
+        let stays = is_stored(key) && with_it <= MAX_META_BYTES;
+        bytes = if stays { with_it } else { bytes };
+        stays
+    });
+    if meta.0.len() == all {
+        return Ok(message);
+    }
+    params.0[meta_at].1 = to_raw_value(&meta)?;
+    request.0[params_at].1 = to_raw_value(&params)?;
+    to_raw_value(&request)
+}
+
+/// Everything about a legacy session that all replicas know. What its calls are doing and what the
+/// application keeps in it belong to one process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StoredSession {
+    /// The revision that was agreed on.
+    version: String,
+    /// Whose it is: the principal's key.
+    principal: String,
+    capabilities: RawJson,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    info: Option<RawJson>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    log_level: Option<LoggingLevel>,
+    /// The resources it has subscribed to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    resources: Vec<String>,
+    /// How often it has changed. Of two that differ, the one that changed more often counts.
+    #[serde(default)]
+    revision: u64,
+}
+
+impl StoredSession {
+    /// Keeps a session.
+    ///
+    /// # Errors
+    ///
+    /// None that is expected: what a handshake said has been read from JSON.
+    pub fn of(session: &Session) -> serde_json::Result<Self> {
+        let raw = |text: &str| serde_json::from_str::<RawJson>(text);
+        // Read first: a change that comes between is kept under the number before it, and once
+        // more under its own.
+        let revision = session.revision();
+        Ok(Self {
+            version: session.era().version().as_str().to_owned(),
+            principal: session.principal().key().to_owned(),
+            capabilities: raw(session.client_capabilities())?,
+            info: session.client_info().map(raw).transpose()?,
+            log_level: session.log_level(),
+            resources: session.feed().resources().iter().map(|uri| uri.to_string()).collect(),
+            revision,
+        })
+    }
+
+    /// Whether it is this principal's.
+    pub fn belongs_to(&self, principal: &Principal) -> bool {
+        self.principal == principal.key()
+    }
+
+    /// The session again, for the principal it belongs to; `None` for anybody else, and when it is
+    /// of a revision that is not served any more.
+    pub fn restore(&self, principal: &Principal, profile: &Profile) -> Option<Arc<Session>> {
+        if !self.belongs_to(principal) || !profile.eras.legacy {
+            return None;
+        }
+        let text = |raw: &RawJson| Box::from(raw.get());
+        let known = era::Reopened {
+            version: &self.version,
+            client_info: self.info.as_ref().map(text),
+            client_capabilities: text(&self.capabilities),
+            resources: self.uris(),
+        };
+        let session = era::reopen_session(known, principal.clone(), &profile.bus)?;
+        self.tell(&session);
+        Some(Arc::new(session))
+    }
+
+    /// Tells a session what it does not know yet. `false` if the session knows more than this.
+    pub fn update(&self, session: &Session) -> bool {
+        let known = session.revision();
+        if self.revision > known {
+            session.feed().set_resources(self.uris());
+            self.tell(session);
+        }
+        self.revision >= known
+    }
+
+    fn tell(&self, session: &Session) {
+        if let Some(level) = self.log_level {
+            session.set_log_level(level);
+        }
+        session.set_revision(self.revision);
+    }
+
+    fn uris(&self) -> BTreeSet<Arc<str>> {
+        self.resources.iter().map(|uri| Arc::from(uri.as_str())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json, value::to_raw_value};
+
+    use super::without_foreign_meta;
+
+    #[test]
+    fn stored_call_keeps_no_foreign_meta() {
+        let foreign = "x".repeat(1 << 20);
+        let meta = json!({"com.example/blob": foreign, "progressToken": 7,
+            "io.modelcontextprotocol/clientInfo": {"name": "c"}, "dev.outlive/idempotencyKey": "k"});
+        let request = |meta: Value| {
+            json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                "params": {"name": "t", "arguments": {"a": [1, 2]}, "_meta": meta}})
+        };
+        let stored = without_foreign_meta(to_raw_value(&request(meta)).unwrap()).unwrap();
+        assert!(stored.get().len() < 400, "{}", stored.get().len());
+        let kept = json!({"progressToken": 7, "io.modelcontextprotocol/clientInfo": {"name": "c"},
+            "dev.outlive/idempotencyKey": "k"});
+        assert_eq!(serde_json::from_str::<Value>(stored.get()).unwrap(), request(kept));
+    }
+
+    #[test]
+    fn stored_call_keeps_no_large_meta() {
+        let long = "x".repeat(1 << 20);
+        let meta = json!({"baggage": long, "io.modelcontextprotocol/clientInfo": {"name": long},
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28", "progressToken": 7});
+        let request = |meta: Value| json!({"method": "tools/call", "params": {"_meta": meta}});
+        let stored = without_foreign_meta(to_raw_value(&request(meta)).unwrap()).unwrap();
+        let kept =
+            json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "progressToken": 7});
+        assert_eq!(serde_json::from_str::<Value>(stored.get()).unwrap(), request(kept));
+        let many: serde_json::Map<_, _> = (0..1_000)
+            .map(|number| (format!("dev.outlive/{number}"), json!("x".repeat(100))))
+            .collect();
+        let stored = without_foreign_meta(to_raw_value(&request(many.into())).unwrap()).unwrap();
+        assert!(stored.get().len() < 20 << 10, "{}", stored.get().len());
+    }
+}

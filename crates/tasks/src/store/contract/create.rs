@@ -1,0 +1,178 @@
+//! Making tasks, and seeing them.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{ContractBench, OWNER, RETENTION, TTL, done, promises, raw, task, value};
+use crate::{
+    JournalSnapshot, Segment,
+    store::{CreateOutcome, IdempotencyKey, InputSource, ListCursor, NewTask, Phase, TaskId},
+};
+
+promises![
+    a_task_is_there_when_its_creation_is_acknowledged,
+    a_task_belongs_to_its_principal_alone,
+    what_was_recorded_before_is_there_when_it_runs,
+    the_same_name_makes_one_task,
+    names_used_before_it_was_a_task_are_not_used_again,
+    the_same_key_makes_one_task,
+    the_same_key_for_something_else_is_refused,
+    a_key_is_of_use_to_one_principal,
+    what_was_made_under_a_key_is_known_for_as_long_as_it_is_there,
+    a_principal_has_a_quota_of_tasks_that_have_not_ended,
+    lists_are_in_order_and_go_on_where_they_stopped,
+    what_is_not_to_be_listed_is_there_all_the_same,
+];
+
+async fn a_task_is_there_when_its_creation_is_acknowledged(bench: ContractBench) {
+    bench.queue("a").await;
+    let view = bench.view("a").await;
+    assert_eq!(view.id, TaskId::new("a"));
+    assert_eq!(view.tool, "deploy");
+    assert_eq!(view.origin, "modern");
+    assert_eq!(view.phase, Phase::Queued);
+    assert_eq!(view.ttl, Some(TTL.as_millis() as u64));
+    assert!(
+        view.outcome.is_none() && view.input_requests.is_empty() && view.status_message.is_none()
+    );
+    assert_eq!(view.created_at, view.updated_at);
+    let created = bench.store.create(super::task("c")).await.expect("created");
+    let CreateOutcome::Created { lease: None, at } = created else { panic!("{created:?}") };
+    assert_eq!(at, bench.view("c").await.created_at);
+    bench.start("b", "w").await;
+    assert_eq!(bench.view("b").await.phase, Phase::Running);
+}
+
+async fn a_task_belongs_to_its_principal_alone(bench: ContractBench) {
+    bench.queue("a").await;
+    let (store, id, other) = (&bench.store, TaskId::new("a"), "name:eve");
+    assert!(store.get(other, &id).await.expect("a look").is_none());
+    assert!(store.list(other, None, 10).await.expect("a list").is_empty());
+    let answer = vec![("q".to_owned(), raw(&json!({})))];
+    let answered = store.respond(other, &id, InputSource::Client, answer, u64::MAX).await;
+    assert_eq!(answered.expect("an answer"), None);
+    assert_eq!(store.cancel(other, &id, true, TTL).await.expect("a cancel"), None);
+    assert_eq!(bench.view("a").await.phase, Phase::Queued, "nothing has happened to it");
+}
+
+async fn what_was_recorded_before_is_there_when_it_runs(bench: ContractBench) {
+    let mut journal = JournalSnapshot::default();
+    journal.entries.insert("build".to_owned(), value(&json!("image:1")));
+    let block = raw(&json!({"type": "text", "text": "a"}));
+    journal.segments.push(Segment { scope: String::new(), ordinal: 0, block });
+    bench.store.create(NewTask { journal, ..task("a") }).await.expect("a task is made");
+    let claimed = bench.claim_one("w").await;
+    assert_eq!(claimed.request.get(), task("a").request.get(), "the request comes back as it was");
+    assert_eq!(super::recorded(&claimed.journal, "build").as_deref(), Some("\"image:1\""));
+    assert_eq!(claimed.journal.segments.len(), 1);
+}
+
+async fn the_same_name_makes_one_task(bench: ContractBench) {
+    bench.queue("a").await;
+    // Whoever lost the answer asks again.
+    let again = bench.store.create(task("a")).await;
+    assert_eq!(again, Ok(CreateOutcome::Existing(TaskId::new("a"))));
+    let other = NewTask { principal: "name:eve".to_owned(), ..task("a") };
+    assert!(bench.store.create(other).await.is_err(), "and nobody takes it from its principal");
+    assert_eq!(bench.view("a").await.phase, Phase::Queued);
+}
+
+async fn names_used_before_it_was_a_task_are_not_used_again(bench: ContractBench) {
+    let mut journal = JournalSnapshot::default();
+    journal.reasked.insert("k".to_owned(), 1);
+    bench.store.create(NewTask { journal, ..task("a") }).await.expect("a task is made");
+    assert_eq!(bench.claim_one("w").await.journal.reasked.get("k"), Some(&1));
+}
+
+fn once(id: &str, key: &str, digest: &str) -> NewTask {
+    let once = IdempotencyKey { key: key.to_owned(), fingerprint: digest.to_owned() };
+    NewTask { idempotency: Some(once), ..task(id) }
+}
+
+async fn the_same_key_makes_one_task(bench: ContractBench) {
+    let create = |id: &str| bench.store.create(once(id, "k", "d"));
+    assert!(create("a").await.is_ok_and(|created| created.is_new()));
+    assert_eq!(create("b").await, Ok(CreateOutcome::Existing(TaskId::new("a"))));
+    assert!(bench.is_gone("b").await);
+    // Also when it is over, for as long as it can be read.
+    let claimed = bench.claim_one("w").await;
+    bench.end(&claimed.lease, done()).await;
+    assert_eq!(create("c").await, Ok(CreateOutcome::Existing(TaskId::new("a"))));
+}
+
+async fn the_same_key_for_something_else_is_refused(bench: ContractBench) {
+    assert!(bench.store.create(once("a", "k", "d")).await.is_ok_and(|created| created.is_new()));
+    assert_eq!(bench.store.create(once("b", "k", "other")).await, Ok(CreateOutcome::KeyConflict));
+    assert!(
+        bench.store.create(once("c", "other", "d")).await.is_ok_and(|created| created.is_new())
+    );
+}
+
+async fn a_key_is_of_use_to_one_principal(bench: ContractBench) {
+    assert!(bench.store.create(once("a", "k", "d")).await.is_ok_and(|created| created.is_new()));
+    let other = NewTask { principal: "name:eve".to_owned(), ..once("b", "k", "d") };
+    assert!(bench.store.create(other).await.is_ok_and(|created| created.is_new()));
+}
+
+async fn what_was_made_under_a_key_is_known_for_as_long_as_it_is_there(bench: ContractBench) {
+    let made = async |principal: &str, key: &str, digest: &str| {
+        let once = IdempotencyKey { key: key.to_owned(), fingerprint: digest.to_owned() };
+        bench.store.find(principal, &once).await.expect("a look")
+    };
+    assert_eq!(made(OWNER, "k", "d").await, None);
+    bench.store.create(once("a", "k", "d")).await.expect("a task is made");
+    assert_eq!(made(OWNER, "k", "d").await, Some(CreateOutcome::Existing(TaskId::new("a"))));
+    assert_eq!(made(OWNER, "k", "other").await, Some(CreateOutcome::KeyConflict));
+    assert_eq!(made(OWNER, "other", "d").await, None);
+    assert_eq!(made("name:eve", "k", "d").await, None);
+    let claimed = bench.claim_one("w").await;
+    bench.end(&claimed.lease, done()).await;
+    assert_eq!(made(OWNER, "k", "d").await, Some(CreateOutcome::Existing(TaskId::new("a"))));
+    bench.advance(RETENTION.max(TTL) + Duration::from_secs(1));
+    bench.store.sweep(100, RETENTION).await.expect("a sweep");
+    assert_eq!(made(OWNER, "k", "d").await, None);
+}
+
+async fn a_principal_has_a_quota_of_tasks_that_have_not_ended(bench: ContractBench) {
+    let create = |id: &str| bench.store.create(NewTask { quota: 2, ..task(id) });
+    assert!(create("a").await.is_ok_and(|created| created.is_new()));
+    assert!(create("b").await.is_ok_and(|created| created.is_new()));
+    assert_eq!(create("c").await, Ok(CreateOutcome::QuotaExceeded));
+    assert!(bench.is_gone("c").await);
+    let other = NewTask { principal: "name:eve".to_owned(), quota: 2, ..task("d") };
+    assert!(bench.store.create(other).await.is_ok_and(|created| created.is_new()));
+    let claimed = bench.claim("w").await;
+    let mine = claimed.iter().find(|claimed| claimed.principal == OWNER).expect("one of two");
+    bench.end(&mine.lease, done()).await;
+    assert!(create("e").await.is_ok_and(|created| created.is_new()));
+}
+
+async fn lists_are_in_order_and_go_on_where_they_stopped(bench: ContractBench) {
+    for id in ["c", "a", "b", "e", "d"] {
+        bench.queue(id).await;
+    }
+    let mut seen = Vec::new();
+    let mut after: Option<ListCursor> = None;
+    loop {
+        let page = bench.store.list(OWNER, after.as_ref(), 2).await.expect("a list");
+        assert!(page.len() <= 2);
+        let Some(last) = page.last() else { break };
+        after = Some(ListCursor { created: last.created_at, id: last.id.clone() });
+        seen.extend(page.iter().map(|view| (view.created_at, view.id.clone())));
+    }
+    let mut sorted = seen.clone();
+    sorted.sort();
+    assert_eq!(seen, sorted, "oldest first, then by name");
+    assert_eq!(seen.len(), 5, "each once");
+}
+
+async fn what_is_not_to_be_listed_is_there_all_the_same(bench: ContractBench) {
+    bench.queue("a").await;
+    let unlisted = NewTask { listed: false, ..super::task("b") };
+    assert!(bench.store.create(unlisted).await.is_ok_and(|created| created.is_new()));
+    let page = bench.store.list(OWNER, None, 10).await.expect("a list");
+    assert_eq!(page.iter().map(|view| view.id.as_str()).collect::<Vec<_>>(), ["a"]);
+    assert_eq!(bench.view("b").await.phase, Phase::Queued);
+    assert_eq!(bench.claim("w").await.len(), 2);
+}

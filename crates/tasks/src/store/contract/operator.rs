@@ -1,0 +1,353 @@
+//! What operators see and do: everything, whoever it belongs to, and no more than the state machine
+//! allows.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{
+    ContractBench, OWNER, RETENTION, TTL, ask, done, entry, keeping::HOLD, outside, promises, raw,
+    recorded, task, worker,
+};
+use crate::{
+    JournalEntry, Segment,
+    store::{
+        Changes, CreateOutcome, IdempotencyKey, InputRequestState, Lease, ListCursor, NewTask,
+        OutcomeKind, Phase, PurgeOutcome, RetryOutcome, StoreError, TaskDetail, TaskFilter, TaskId,
+        TaskOutcome, TaskSummary, Transition, UnixMillis,
+    },
+};
+
+promises![
+    an_operator_sees_the_tasks_of_all,
+    an_operator_sees_the_newest_first_page_by_page,
+    an_operator_sees_what_it_asks_for,
+    a_task_is_shown_with_all_that_belongs_to_it,
+    a_secret_stays_one,
+    what_is_not_there_is_not_shown,
+    what_was_kept_goes_on_from_its_journal,
+    what_is_tried_again_has_its_time_anew,
+    what_is_tried_again_and_asks_has_its_time_anew,
+    what_has_ended_is_not_tried_again,
+    what_is_not_kept_is_not_tried_again,
+    what_has_not_ended_is_forgotten_by_force_only,
+    what_is_owed_a_clean_up_is_forgotten_by_force_only,
+    what_is_forgotten_leaves_nothing_behind,
+    what_has_ended_before_a_time_is_forgotten,
+];
+
+const OTHER: &str = "name:bob";
+
+impl ContractBench {
+    async fn tasks(&self, filter: TaskFilter) -> Vec<TaskSummary> {
+        self.operator().tasks(&filter, None, 100).await.expect("a look")
+    }
+
+    async fn inspect(&self, id: &str) -> TaskDetail {
+        let found = self.operator().inspect(&TaskId::new(id)).await.expect("a look");
+        found.unwrap_or_else(|| panic!("there is a task {id}"))
+    }
+
+    async fn retry(&self, id: &str) -> Option<RetryOutcome> {
+        self.operator().retry(&TaskId::new(id)).await.expect("an answer")
+    }
+
+    async fn purge(&self, id: &str, force: bool) -> Option<PurgeOutcome> {
+        self.operator().purge(&TaskId::new(id), force).await.expect("an answer")
+    }
+
+    async fn now(&self) -> UnixMillis {
+        self.queue("clock").await;
+        let now = self.view("clock").await.created_at;
+        let gone = self.purge("clock", true).await;
+        assert!(matches!(gone, Some(PurgeOutcome::Purged(..))), "{gone:?}");
+        now
+    }
+}
+
+fn ids(tasks: &[TaskSummary]) -> Vec<&str> {
+    tasks.iter().map(|task| task.view.id.as_str()).collect()
+}
+
+async fn an_operator_sees_the_tasks_of_all(bench: ContractBench) {
+    bench.start("a", "w").await;
+    let unlisted = NewTask { principal: OTHER.to_owned(), listed: false, ..task("b") };
+    bench.store.create(unlisted).await.expect("a task is made");
+    let mut tasks = bench.tasks(TaskFilter::default()).await;
+    tasks.sort_by(|one, other| one.view.id.cmp(&other.view.id));
+    assert_eq!(ids(&tasks), ["a", "b"]);
+    let owners: Vec<_> = tasks.iter().map(|task| task.principal.as_str()).collect();
+    assert_eq!(owners, [OWNER, OTHER]);
+    let [a, b] = &tasks[..] else { panic!("{tasks:?}") };
+    assert_eq!((a.owner.clone(), a.epoch, a.started), (Some(worker("w")), 1, true));
+    assert_eq!((b.owner.clone(), b.epoch, b.started, b.crash_count), (None, 0, false, 0));
+    assert!(a.due_at > b.due_at && b.due_at.is_some(), "{tasks:?}");
+    assert!(a.kept.is_none());
+}
+
+async fn an_operator_sees_the_newest_first_page_by_page(bench: ContractBench) {
+    for count in 0..7 {
+        bench.queue(&format!("t{count}")).await;
+        if count != 3 {
+            // Two have the same time, and are told apart by their names.
+            bench.advance(Duration::from_millis(10));
+        }
+    }
+    let (mut seen, mut after) = (Vec::new(), None);
+    loop {
+        let page = bench
+            .operator()
+            .tasks(&TaskFilter::default(), after.as_ref(), 3)
+            .await
+            .expect("a look");
+        assert!(page.len() <= 3);
+        let Some(last) = page.last() else { break };
+        after = Some(ListCursor { created: last.view.created_at, id: last.view.id.clone() });
+        seen.extend(page);
+    }
+    let places: Vec<_> = seen.iter().map(|task| (task.view.created_at, &task.view.id)).collect();
+    assert!(places.is_sorted_by(|newer, older| newer > older), "{places:?}");
+    assert_eq!(seen.len(), 7);
+}
+
+async fn an_operator_sees_what_it_asks_for(bench: ContractBench) {
+    bench.make_kept("kept").await;
+    bench.advance(Duration::from_secs(5));
+    let other = NewTask { principal: OTHER.to_owned(), tool: "report".to_owned(), ..task("other") };
+    bench.store.create(other).await.expect("a task is made");
+    let lease = bench.start("ended", "w").await;
+    bench.end(&lease, done()).await;
+    let failed = TaskOutcome::Result(raw(&json!({"content": [], "isError": true})));
+    for (id, outcome) in [("failed", failed), ("cancelled", TaskOutcome::Cancelled)] {
+        let lease = bench.start(id, "w").await;
+        bench.end(&lease, outcome).await;
+    }
+    let created = bench.view("ended").await.created_at;
+    let all = TaskFilter::default();
+    for (filter, expected) in [
+        (TaskFilter { phase: Some(Phase::Quarantined), ..all.clone() }, vec!["kept"]),
+        (TaskFilter { outcome: Some(OutcomeKind::Completed), ..all.clone() }, vec!["ended"]),
+        (TaskFilter { outcome: Some(OutcomeKind::Failed), ..all.clone() }, vec!["failed"]),
+        (TaskFilter { outcome: Some(OutcomeKind::Cancelled), ..all.clone() }, vec!["cancelled"]),
+        (TaskFilter { outcome: Some(OutcomeKind::Expired), ..all.clone() }, vec![]),
+        (TaskFilter { phase: Some(Phase::Parked), ..all.clone() }, vec![]),
+        (TaskFilter { tool: Some("report".to_owned()), ..all.clone() }, vec!["other"]),
+        (TaskFilter { principal: Some(OTHER.to_owned()), ..all.clone() }, vec!["other"]),
+        (TaskFilter { before: Some(created - 1_000), ..all.clone() }, vec!["kept"]),
+        (
+            TaskFilter {
+                phase: Some(Phase::Quarantined),
+                principal: Some(OTHER.to_owned()),
+                ..all.clone()
+            },
+            vec![],
+        ),
+    ] {
+        assert_eq!(ids(&bench.tasks(filter.clone()).await), expected, "{filter:?}");
+    }
+}
+
+async fn a_task_is_shown_with_all_that_belongs_to_it(bench: ContractBench) {
+    let lease = bench.start("t", "w").await;
+    let segment = |ordinal| Segment {
+        scope: String::new(),
+        ordinal,
+        block: raw(&json!({"type": "text", "text": "x"})),
+    };
+    let asked = ask(&[("k1", "n1"), ("k2", "n2"), ("k3", "n3")]);
+    let changes = Changes { segments: vec![segment(0), segment(1)], ..asked };
+    bench.write(&lease, changes).await;
+    bench.write(&lease, outside("k4", "n4")).await;
+    bench.write(&lease, entry("step", json!({"ü": 1}))).await;
+    bench.answer("t", &[("n2", json!("yes"))]).await;
+    let withdrawn = Changes { withdrawn: vec!["n3".to_owned()], ..Changes::default() };
+    bench.park(&lease, withdrawn).await;
+    let shown = bench.inspect("t").await;
+    assert_eq!(shown.task.principal, OWNER);
+    assert_eq!(shown.task.view.phase, Phase::Queued, "an answer waits for it");
+    let request: serde_json::Value = serde_json::from_str(shown.request.get()).expect("JSON");
+    assert_eq!(request, json!({"name": "deploy", "text": "ü\n"}));
+    assert_eq!(shown.segments, 2);
+    let keys: Vec<_> = shown.entries.keys().map(String::as_str).collect();
+    assert_eq!(keys, ["k2", "step"]);
+    assert!(matches!(shown.entries["k2"], JournalEntry::Answer(_)));
+    let questions: Vec<_> = shown
+        .input_requests
+        .iter()
+        .map(|asked| {
+            (asked.key.as_str(), asked.name.as_str(), asked.state, asked.request.is_some())
+        })
+        .collect();
+    assert_eq!(
+        questions,
+        [
+            ("k1", "n1", InputRequestState::Open, true),
+            ("k2", "n2", InputRequestState::Answered, true),
+            ("k3", "n3", InputRequestState::Withdrawn, true),
+            ("k4", "n4", InputRequestState::Open, false),
+        ]
+    );
+}
+
+async fn a_secret_stays_one(bench: ContractBench) {
+    let lease = bench.start("t", "w").await;
+    let secret = JournalEntry::Secret(raw(&json!("hunter2")));
+    let changes = Changes { entries: vec![("token".to_owned(), secret)], ..Changes::default() };
+    bench.write(&lease, changes).await;
+    let shown = bench.inspect("t").await;
+    assert!(matches!(shown.entries["token"], JournalEntry::Secret(_)), "{:?}", shown.entries);
+}
+
+async fn what_is_not_there_is_not_shown(bench: ContractBench) {
+    bench.queue("t").await;
+    let nobody = TaskId::new("x");
+    assert!(bench.operator().inspect(&nobody).await.expect("a look").is_none());
+    assert_eq!(bench.retry("x").await, None);
+    assert_eq!(bench.purge("x", true).await, None);
+}
+
+async fn what_was_kept_goes_on_from_its_journal(bench: ContractBench) {
+    let lease = bench.start("t", "w").await;
+    bench.write(&lease, entry("k", json!(7))).await;
+    bench.advance(super::LEASE + Duration::from_secs(1));
+    let lost = bench.claim_one("v").await;
+    assert_eq!(lost.crash_count, 1);
+    bench.stop(&lost.lease, super::keeping::message("kept")).await;
+    let shown = bench.inspect("t").await.task;
+    assert!(matches!(shown.kept, Some(TaskOutcome::Error(_))), "{shown:?}");
+    assert_eq!(bench.retry("t").await, Some(RetryOutcome::Queued(OWNER.to_owned())));
+    let view = bench.view("t").await;
+    assert_eq!((view.phase, view.status_message), (Phase::Queued, None));
+    assert!(bench.inspect("t").await.task.kept.is_none());
+    let again = bench.claim_one("w").await;
+    assert_eq!((again.crash_count, again.started, again.lost), (0, true, false));
+    assert_eq!(recorded(&again.journal, "k").as_deref(), Some("7"));
+    let late = bench.store.commit(&lost.lease, &Changes::default(), &Transition::Continue).await;
+    assert_eq!(late, Err(StoreError::LeaseLost), "whoever had it has lost it");
+    bench.end(&again.lease, done()).await;
+    let census = bench.store.stats().await.expect("a census");
+    assert_eq!((census.quarantined, census.ended), (0, 1));
+}
+
+/// Whether a task is there that has not ended.
+async fn is_alive(bench: &ContractBench, id: &str) -> bool {
+    bench.store.sweep(100, RETENTION).await.expect("a sweep");
+    bench.view(id).await.phase != Phase::Ended
+}
+
+async fn what_is_tried_again_has_its_time_anew(bench: ContractBench) {
+    bench.make_kept("t").await;
+    // Longer than it could have lived, had it not been kept.
+    bench.advance(HOLD - Duration::from_secs(60));
+    bench.retry("t").await;
+    bench.advance(TTL - Duration::from_secs(30));
+    assert!(is_alive(&bench, "t").await);
+    bench.advance(Duration::from_secs(31));
+    assert!(!is_alive(&bench, "t").await, "and no more");
+}
+
+async fn what_is_tried_again_and_asks_has_its_time_anew(bench: ContractBench) {
+    let lease = bench.start("t", "w").await;
+    bench.stop(&lease, ask(&[("k", "n")])).await;
+    bench.advance(HOLD - Duration::from_secs(60));
+    bench.retry("t").await;
+    bench.advance(TTL + Duration::from_secs(1));
+    assert!(is_alive(&bench, "t").await, "a question prolongs it as it did before");
+    let claimed = bench.claim_one("w").await;
+    bench.answer("t", &[("n", json!(1))]).await;
+    assert!(is_alive(&bench, "t").await, "and so does its answer");
+    bench.write(&claimed.lease, ask(&[("k2", "n2")])).await;
+    assert!(is_alive(&bench, "t").await, "and the next one");
+}
+
+async fn what_has_ended_is_not_tried_again(bench: ContractBench) {
+    let lease = bench.start("t", "w").await;
+    bench.end(&lease, super::keeping::failed()).await;
+    let before = bench.view("t").await;
+    assert_eq!(bench.retry("t").await, Some(RetryOutcome::NotQuarantined(Phase::Ended)));
+    let after = bench.view("t").await;
+    assert_eq!((after.phase, after.updated_at), (Phase::Ended, before.updated_at));
+    assert!(bench.claim("w").await.is_empty());
+}
+
+async fn what_is_not_kept_is_not_tried_again(bench: ContractBench) {
+    let lease = bench.start("t", "w").await;
+    assert_eq!(bench.retry("t").await, Some(RetryOutcome::NotQuarantined(Phase::Running)));
+    bench.park(&lease, ask(&[("k", "n")])).await;
+    assert_eq!(bench.retry("t").await, Some(RetryOutcome::NotQuarantined(Phase::Parked)));
+    assert!(bench.claim("w").await.is_empty(), "it waits as before");
+}
+
+async fn what_has_not_ended_is_forgotten_by_force_only(bench: ContractBench) {
+    let lease = bench.start("running", "w").await;
+    bench.make_kept("kept").await;
+    assert_eq!(bench.purge("running", false).await, Some(PurgeOutcome::NotEnded(Phase::Running)));
+    assert_eq!(bench.purge("kept", false).await, Some(PurgeOutcome::NotEnded(Phase::Quarantined)));
+    bench.write(&lease, entry("k", json!(1))).await;
+    let gone = PurgeOutcome::Purged(OWNER.to_owned(), Phase::Running);
+    assert_eq!(bench.purge("running", true).await, Some(gone));
+    assert!(bench.is_gone("running").await);
+    let written = bench.store.commit(&lease, &Changes::default(), &Transition::Continue).await;
+    assert_eq!(written, Err(StoreError::LeaseLost), "its worker has lost it");
+    assert!(bench.store.renew(&worker("w"), super::LEASE).await.expect("a renewal").is_empty());
+}
+
+async fn what_is_owed_a_clean_up_is_forgotten_by_force_only(bench: ContractBench) {
+    let new = NewTask { clean_up: true, worker: Some((worker("w"), super::LEASE)), ..task("t") };
+    bench.store.create(new).await.expect("a task is made");
+    let lease = Lease { task: TaskId::new("t"), worker: worker("w"), epoch: 1 };
+    bench.end(&lease, TaskOutcome::Cancelled).await;
+    assert_eq!(bench.purge("t", false).await, Some(PurgeOutcome::CleanupPending));
+    let before = bench.view("t").await.updated_at + 1;
+    let swept = bench.operator().purge_ended(before, 100).await.expect("an answer");
+    assert!(swept.is_empty(), "{swept:?}");
+    let gone = PurgeOutcome::Purged(OWNER.to_owned(), Phase::Ended);
+    assert_eq!(bench.purge("t", true).await, Some(gone));
+    assert!(bench.claim("w").await.is_empty());
+}
+
+async fn what_is_forgotten_leaves_nothing_behind(bench: ContractBench) {
+    let once = IdempotencyKey { key: "once".to_owned(), fingerprint: "d".to_owned() };
+    let new = || NewTask { idempotency: Some(once.clone()), quota: 1, ..task("t") };
+    bench.store.create(new()).await.expect("a task is made");
+    let lease = bench.claim_one("w").await.lease;
+    let changes =
+        Changes { input_requests: ask(&[("k", "n")]).input_requests, ..entry("step", json!(1)) };
+    bench.write(&lease, changes).await;
+    assert!(bench.purge("t", true).await.is_some());
+    let census = bench.store.stats().await.expect("a census");
+    assert_eq!((census.running, census.queued, census.ended), (0, 0, 0));
+    assert_eq!(bench.store.find(OWNER, &once).await, Ok(None));
+    let again = bench.store.create(new()).await.expect("a task is made");
+    assert!(matches!(again, CreateOutcome::Created { .. }), "its place is free: {again:?}");
+    let again = bench.claim_one("w").await;
+    assert!(again.journal.entries.is_empty(), "{:?}", again.journal);
+    assert!(bench.view("t").await.input_requests.is_empty());
+}
+
+async fn what_has_ended_before_a_time_is_forgotten(bench: ContractBench) {
+    for id in ["a", "b", "c"] {
+        let lease = bench.start(id, "w").await;
+        bench.end(&lease, done()).await;
+    }
+    bench.start("running", "w").await;
+    bench.make_kept("kept").await;
+    bench.advance(Duration::from_secs(60));
+    let now = bench.now().await;
+    let lease = bench.start("young", "w").await;
+    bench.end(&lease, done()).await;
+    let mut gone = Vec::new();
+    for expected in [2, 1, 0] {
+        let page = bench.operator().purge_ended(now, 2).await.expect("an answer");
+        assert_eq!(page.len(), expected, "{page:?}");
+        gone.extend(page);
+    }
+    gone.sort();
+    let ended = ["a", "b", "c"].map(|id| (OWNER.to_owned(), TaskId::new(id)));
+    assert_eq!(gone, ended);
+    let mut left = bench.tasks(TaskFilter::default()).await;
+    left.sort_by(|one, other| one.view.id.cmp(&other.view.id));
+    assert_eq!(ids(&left), ["kept", "running", "young"]);
+    let census = bench.store.stats().await.expect("a census");
+    assert_eq!((census.ended, census.running, census.quarantined), (1, 1, 1));
+}

@@ -1,0 +1,70 @@
+//! What is kept beside the tasks: what has happened.
+
+use std::time::Duration;
+
+use tokio_postgres::Row;
+
+use super::{
+    Shared,
+    clock::{from_column, millis, to_column},
+    column::{count, from_text, get, name, owned},
+    error::Problem,
+    statement::{Call, values},
+};
+use crate::store::{AuditEvent, AuditRecord};
+
+pub(super) const RECORD: &str = "SELECT record_events($1, $2, $3, $4, $5, $6, $7)";
+pub(super) const ALL: &str = "SELECT number, at, task, principal, what, cause FROM event
+     WHERE number > $1 ORDER BY number LIMIT $2";
+pub(super) const OF_TASK: &str = "SELECT number, at, task, principal, what, cause FROM event
+     WHERE task = $3 AND number > $1 ORDER BY number LIMIT $2";
+
+pub(super) fn record(
+    shared: &Shared,
+    events: &[AuditEvent],
+    retention: Duration,
+    max_events: u64,
+) -> Call {
+    let each = |part: fn(&AuditEvent) -> &str| {
+        events.iter().map(|event| owned(part(event))).collect::<Vec<_>>()
+    };
+    let causes: Vec<Option<String>> =
+        events.iter().map(|event| event.reason.as_deref().map(owned)).collect();
+    Call::new(
+        RECORD,
+        values![
+            each(|event| &event.task),
+            each(|event| &event.principal),
+            each(|event| &event.action),
+            causes,
+            millis(retention),
+            to_column(max_events),
+            shared.shift.get(),
+        ],
+    )
+}
+
+pub(super) fn audit(task: Option<&str>, after: u64, limit: usize) -> Call {
+    let (after, limit) = (to_column(after), count(limit));
+    match task {
+        Some(task) => Call::new(OF_TASK, values![after, limit, owned(task)]),
+        None => Call::new(ALL, values![after, limit]),
+    }
+}
+
+pub(super) fn read(rows: &[Row]) -> Result<Vec<AuditRecord>, Problem> {
+    rows.iter().map(event).collect()
+}
+
+fn event(row: &Row) -> Result<AuditRecord, Problem> {
+    Ok(AuditRecord {
+        number: from_column(get(row, 0)?),
+        at: from_column(get(row, 1)?),
+        event: AuditEvent {
+            task: name(row, 2)?,
+            principal: name(row, 3)?,
+            action: name(row, 4)?,
+            reason: get::<Option<String>>(row, 5)?.map(from_text),
+        },
+    })
+}

@@ -1,0 +1,190 @@
+//! Making tasks the fast way: those that bring nothing along are copied into their table, many at
+//! once. It costs the database half of what a statement with as many rows does.
+//!
+//! It is only tried: if one of them is too many, or there already, nothing is made, and
+//! `create_tasks` says which.
+
+use std::{future::poll_fn, pin::pin};
+
+use bytes::{Bytes, BytesMut};
+use futures_sink::Sink;
+use tokio::sync::oneshot;
+use tokio_postgres::CopyInSink;
+
+use super::{
+    Shared,
+    clock::{millis, to_column},
+    column::{count, get, row_bytes, text},
+    connect::Session,
+    create::Creation,
+    error::Problem,
+    statement::{Query, values},
+    writer::command,
+};
+use crate::store::NewTask;
+
+pub(super) const COUNT: &str = "SELECT * FROM count_tasks($1, $2, $3, $4, $5, $6, $7)";
+pub(super) const COPY: &str =
+    "COPY task (id, principal, kind, origin, listed, request, phase, epoch, owner, owner_lock, due,
+     created, updated, ttl, max_ttl, lasts, begun, crashes, clean_up) FROM STDIN (FORMAT binary)";
+
+/// How many columns these are.
+const COLUMNS: i16 = 19;
+
+/// What a copy begins with: who writes it, and that there is nothing special about it.
+const HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+
+/// What it takes, but for its names and its request.
+const ROW: usize = 256;
+
+/// Counts them; each principal stands there once, in order.
+fn counting<'a>(creations: &'a [Box<Creation>], shared: &Shared) -> Query<'a> {
+    let principals = || creations.chunk_by(|one, next| one.task.principal == next.task.principal);
+    let least = |same: &[Box<Creation>]| same.iter().map(|one| count(one.task.quota)).min();
+    let bytes = |same: &[Box<Creation>]| same.iter().map(|one| row_bytes(&one.task)).sum::<i64>();
+    let most = |same: &[Box<Creation>]| same.iter().map(|one| to_column(one.task.max_bytes)).min();
+    Query::new(
+        COUNT,
+        values![
+            principals().map(|same| text(&same[0].task.principal)).collect::<Vec<_>>(),
+            principals().map(|same| count(same.len())).collect::<Vec<_>>(),
+            principals().map(|same| least(same).unwrap_or(0)).collect::<Vec<_>>(),
+            principals().map(bytes).collect::<Vec<_>>(),
+            principals().map(|same| most(same).unwrap_or(0)).collect::<Vec<_>>(),
+            count(creations.iter().filter(|one| one.task.worker.is_some()).count()),
+            shared.shift.get(),
+        ],
+    )
+}
+
+/// A copy that has begun: the tasks are counted, and can be sent.
+pub(super) struct Begun {
+    /// When they are made.
+    pub(super) at: i64,
+    sink: CopyInSink<Bytes>,
+}
+
+/// Begins to make tasks, in a transaction of their own. `None` if there are too many. Unless it has
+/// begun, the transaction is to be ended.
+pub(super) async fn begin(
+    session: &Session,
+    creations: &[Box<Creation>],
+    shared: &Shared,
+) -> Result<Option<Begun>, Problem> {
+    let counting = counting(creations, shared);
+    let copy = session.prepared(COPY)?;
+    let (begun, counted, sink) = tokio::join!(
+        biased;
+        command(session, "BEGIN"),
+        counting.send(session),
+        session.client.copy_in::<_, Bytes>(copy),
+    );
+    begun?;
+    let counted = counted?;
+    let counted = counted.first().ok_or(Problem::Silent)?;
+    let (at, is_over): (i64, bool) = (get(counted, 0)?, get(counted, 1)?);
+    let sink = sink?;
+    Ok((!is_over).then_some(Begun { at, sink }))
+}
+
+/// Sends the tasks, and commits them. Says when they are sent, and all that is left is to commit.
+pub(super) async fn finish(
+    session: &Session,
+    begun: Begun,
+    rows: Bytes,
+    sent: oneshot::Sender<()>,
+) -> Result<(), Problem> {
+    let (written, committed) = tokio::join!(
+        biased;
+        async {
+            let written = write(begun.sink, rows).await;
+            // Nobody may wait for it.
+            let _ = sent.send(());
+            written
+        },
+        command(session, "COMMIT"),
+    );
+    written?;
+    committed?;
+    Ok(())
+}
+
+async fn write(sink: CopyInSink<Bytes>, rows: Bytes) -> Result<(), Problem> {
+    let mut sink = pin!(sink);
+    poll_fn(|cx| sink.as_mut().poll_ready(cx)).await?;
+    sink.as_mut().start_send(rows)?;
+    sink.finish().await?;
+    Ok(())
+}
+
+/// Tasks as they are sent.
+pub(super) fn rows(creations: &[Box<Creation>], begun: &Begun, shared: &Shared) -> Bytes {
+    let (at, lock) = (begun.at, shared.lock());
+    let requests = creations.iter().map(|creation| creation.task.request.get().len());
+    let mut rows = Rows(BytesMut::with_capacity(requests.sum::<usize>() + creations.len() * ROW));
+    rows.0.extend_from_slice(HEAD);
+    creations.iter().for_each(|creation| rows.push(&creation.task, at, lock));
+    rows.0.extend_from_slice(&(-1_i16).to_be_bytes());
+    rows.0.freeze()
+}
+
+/// Rows as a copy has them: each value behind its length, and without a value if that is -1.
+struct Rows(BytesMut);
+
+impl Rows {
+    fn push(&mut self, task: &NewTask, at: i64, lock: i64) {
+        let worker = task.worker.as_ref();
+        let is_running = worker.is_some();
+        let lease = worker.map_or(0, |(_, lease)| millis(*lease));
+        let ttl = task.ttl.map(millis);
+        self.0.extend_from_slice(&COLUMNS.to_be_bytes());
+        self.text(task.id.as_str());
+        self.text(&task.principal);
+        self.text(&task.tool);
+        self.text(&task.origin);
+        self.value(&[u8::from(task.listed)]);
+        self.value(task.request.get().as_bytes());
+        self.value(&i16::from(is_running).to_be_bytes());
+        self.number(i64::from(is_running));
+        match worker {
+            Some((worker, _)) => self.text(worker.as_str()),
+            None => self.nothing(),
+        }
+        self.maybe(is_running.then_some(lock));
+        self.number(at + lease);
+        self.number(at);
+        self.number(at);
+        self.maybe(ttl);
+        self.number(millis(task.max_ttl));
+        self.maybe(ttl);
+        self.value(&[u8::from(is_running)]);
+        self.value(&0_i32.to_be_bytes());
+        self.value(&[u8::from(task.clean_up)]);
+    }
+
+    fn value(&mut self, value: &[u8]) {
+        // What does not fit here does not fit into a message either, and is refused with it.
+        let len = i32::try_from(value.len()).unwrap_or(i32::MAX);
+        self.0.extend_from_slice(&len.to_be_bytes());
+        self.0.extend_from_slice(value);
+    }
+
+    fn text(&mut self, name: &str) {
+        self.value(text(name).as_bytes());
+    }
+
+    fn number(&mut self, number: i64) {
+        self.value(&number.to_be_bytes());
+    }
+
+    fn maybe(&mut self, number: Option<i64>) {
+        match number {
+            Some(number) => self.number(number),
+            None => self.nothing(),
+        }
+    }
+
+    fn nothing(&mut self) {
+        self.0.extend_from_slice(&(-1_i32).to_be_bytes());
+    }
+}

@@ -1,0 +1,196 @@
+//! Making tasks: many at once, in one statement.
+
+use tokio::sync::oneshot;
+use tokio_postgres::Row;
+
+use super::{
+    Shared,
+    clock::{from_column, millis, to_column},
+    column::{array, count, get, name, owned, row_bytes, text, to_json},
+    error::Problem,
+    statement::{Call, Query, values},
+};
+use crate::{
+    JournalEntry,
+    store::{CreateOutcome, IdempotencyKey, Lease, NewTask, StoreError, TaskId},
+};
+
+pub(super) const CREATE: &str =
+    "SELECT * FROM create_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
+     $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28,
+     $29)";
+pub(super) const MADE: &str =
+    "SELECT id, once_digest FROM task WHERE principal = $1 AND once_key = $2";
+
+/// A task that is to be made, and who waits for it.
+pub(super) struct Creation {
+    pub(super) task: NewTask,
+    /// Whether it may have been made by a first attempt whose answer was lost.
+    pub(super) again: bool,
+    reasked: Option<String>,
+    /// Key, whether it is an answer, and body.
+    entries: Vec<(String, bool, String)>,
+    answer: oneshot::Sender<Result<CreateOutcome, StoreError>>,
+}
+
+impl Creation {
+    pub(super) fn new(
+        task: NewTask,
+        answer: oneshot::Sender<Result<CreateOutcome, StoreError>>,
+    ) -> Result<Box<Self>, StoreError> {
+        let reasked = match task.journal.reasked.is_empty() {
+            true => None,
+            false => Some(to_json(&task.journal.reasked)?),
+        };
+        let entries = task.journal.entries.iter().map(|(key, entry)| {
+            Ok((owned(key), matches!(entry, JournalEntry::Answer(_)), to_json(entry)?))
+        });
+        let entries = entries.collect::<Result<_, StoreError>>()?;
+        Ok(Box::new(Self { task, again: false, reasked, entries, answer }))
+    }
+
+    pub(super) fn answer(self, created: Result<CreateOutcome, StoreError>, place: &str) {
+        let created = created.map_err(|error| match place {
+            "" => error,
+            place => Problem::Store(error).with(place),
+        });
+        // Nobody may wait any more; it is done all the same.
+        let _ = self.answer.send(created);
+    }
+
+    /// Whether it brings nothing along, and can only be new.
+    pub(super) fn is_plain(&self) -> bool {
+        let bare = self.entries.is_empty() && self.reasked.is_none();
+        bare && self.task.journal.segments.is_empty()
+            && self.task.idempotency.is_none()
+            && !self.again
+    }
+
+    /// What its caller hears of one that was made.
+    pub(super) fn made(&self, at: i64) -> CreateOutcome {
+        CreateOutcome::Created { lease: self.lease(), at: from_column(at) }
+    }
+
+    fn lease(&self) -> Option<Lease> {
+        let (worker, _) = self.task.worker.as_ref()?;
+        Some(Lease { task: self.task.id.clone(), worker: worker.clone(), epoch: 1 })
+    }
+}
+
+/// The statement that makes all of these.
+pub(super) fn call<'a>(creations: &'a [Box<Creation>], shared: &Shared) -> Query<'a> {
+    let each = || creations.iter().map(|creation| &creation.task);
+    let once = || each().map(|task| task.idempotency.as_ref());
+    let names =
+        |name: fn(&'a NewTask) -> &'a str| each().map(|task| text(name(task))).collect::<Vec<_>>();
+    let entries = || {
+        (1_i64..)
+            .zip(creations)
+            .flat_map(|(place, creation)| creation.entries.iter().map(move |entry| (place, entry)))
+    };
+    let segments = || {
+        (1_i64..).zip(each()).flat_map(|(place, task)| {
+            let numbered = (1_i64..).zip(&task.journal.segments);
+            numbered.map(move |(number, segment)| (place, number, segment))
+        })
+    };
+    Query::new(
+        CREATE,
+        values![
+            names(|task| task.id.as_str()),
+            names(|task| &task.principal),
+            names(|task| &task.tool),
+            names(|task| &task.origin),
+            each().map(|task| task.listed).collect::<Vec<_>>(),
+            each().map(|task| task.request.get()).collect::<Vec<_>>(),
+            each().map(|task| task.ttl.map(millis)).collect::<Vec<_>>(),
+            each().map(|task| millis(task.max_ttl)).collect::<Vec<_>>(),
+            each()
+                .map(|task| task.worker.as_ref().map(|(worker, _)| text(worker.as_str())))
+                .collect::<Vec<_>>(),
+            each()
+                .map(|task| task.worker.as_ref().map(|(_, lease)| millis(*lease)))
+                .collect::<Vec<_>>(),
+            once().map(|once| once.map(|once| text(&once.key))).collect::<Vec<_>>(),
+            once().map(|once| once.map(|once| text(&once.fingerprint))).collect::<Vec<_>>(),
+            each().map(|task| count(task.quota)).collect::<Vec<_>>(),
+            each().map(row_bytes).collect::<Vec<_>>(),
+            each().map(|task| to_column(task.max_bytes)).collect::<Vec<_>>(),
+            creations.iter().map(|creation| creation.reasked.as_deref()).collect::<Vec<_>>(),
+            creations.iter().map(|creation| creation.again).collect::<Vec<_>>(),
+            each().map(|task| task.clean_up).collect::<Vec<_>>(),
+            array(entries().map(|(place, _)| place).collect()),
+            array(entries().map(|(_, entry)| entry.0.as_str()).collect()),
+            array(entries().map(|(_, entry)| entry.1).collect()),
+            array(entries().map(|(_, entry)| entry.2.as_str()).collect()),
+            array(segments().map(|(place, ..)| place).collect()),
+            array(segments().map(|(_, number, _)| number).collect()),
+            array(segments().map(|(.., segment)| text(&segment.scope)).collect()),
+            array(segments().map(|(.., segment)| i64::from(segment.ordinal)).collect()),
+            array(segments().map(|(.., segment)| segment.block.get()).collect()),
+            shared.lock(),
+            shared.shift.get(),
+        ],
+    )
+}
+
+/// What became of each. The first row says when they were made; the others are those that were not.
+pub(super) fn read(
+    creations: &[Box<Creation>],
+    rows: &[Row],
+) -> Vec<Result<CreateOutcome, StoreError>> {
+    let mut rows = rows.iter();
+    let at = rows.next().map_or(Err(Problem::Silent), |row| get(row, 3));
+    let mut created: Vec<_> = creations
+        .iter()
+        .map(|creation| match &at {
+            Ok(at) => Ok(creation.made(*at)),
+            Err(problem) => Err(problem.with("")),
+        })
+        .collect();
+    for row in rows {
+        let (place, refused) = match refused(row) {
+            Ok(refused) => refused,
+            Err(problem) => {
+                // Nothing that the function returns looks like this.
+                tracing::error!(?problem, "a creation cannot be read");
+                continue;
+            }
+        };
+        let place = usize::try_from(place - 1).unwrap_or(usize::MAX);
+        if let (Some(created), Some(refused)) = (created.get_mut(place), refused) {
+            *created = refused;
+        }
+    }
+    created
+}
+
+/// The place of one that was not made, and why; `None` if it was after all.
+fn refused(row: &Row) -> Result<(i64, Option<Result<CreateOutcome, StoreError>>), Problem> {
+    let (place, what): (i64, i32) = (get(row, 0)?, get(row, 1)?);
+    let refused = match what {
+        0 => None,
+        1 => Some(Ok(CreateOutcome::Existing(TaskId::new(name(row, 2)?)))),
+        2 => Some(Ok(CreateOutcome::KeyConflict)),
+        3 => Some(Ok(CreateOutcome::QuotaExceeded)),
+        5 => Some(Ok(CreateOutcome::OverBytes)),
+        _ => Some(Err(StoreError::Unavailable("the name of the task is taken".to_owned()))),
+    };
+    Ok((place, refused))
+}
+
+/// What was made under a key before. It is known for as long as the task is.
+pub(super) fn made(principal: &str, once: &IdempotencyKey) -> Call {
+    Call::new(MADE, values![owned(principal), owned(&once.key)])
+}
+
+pub(super) fn read_made(
+    rows: &[Row],
+    once: &IdempotencyKey,
+) -> Result<Option<CreateOutcome>, Problem> {
+    let Some(row) = rows.first() else { return Ok(None) };
+    Ok(Some(match name(row, 1)? == once.fingerprint {
+        true => CreateOutcome::Existing(TaskId::new(name(row, 0)?)),
+        false => CreateOutcome::KeyConflict,
+    }))
+}

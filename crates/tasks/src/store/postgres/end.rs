@@ -1,0 +1,101 @@
+//! How tasks end other than by themselves: cancelled, or because their time is over; and when they
+//! are forgotten.
+
+use std::time::Duration;
+
+use tokio_postgres::Row;
+
+use super::{
+    Shared,
+    clock::{millis, to_column},
+    column::{count, from_text, get, owned, to_json},
+    error::Problem,
+    statement::{Call, Said, values},
+};
+use crate::store::{
+    CancelOutcome, ChangeSource, CleanupState, Lease, StoreError, SweepReport, TaskId, TaskOutcome,
+};
+
+pub(super) const CANCEL: &str = "SELECT cancel_task($1, $2, $3, $4, $5, $6)";
+pub(super) const CLEAN_UP: &str = "UPDATE task SET owner = NULL, owner_lock = NULL,
+     due = CASE WHEN $4 THEN now_ms($5) END
+     WHERE id = $1 AND epoch = $3 AND phase = 3 AND due IS NOT NULL
+     AND (owner = $2 OR (owner IS NULL AND $4)) RETURNING true";
+pub(super) const SWEEP: &str = "SELECT * FROM sweep($1, $2, $3, $4)";
+
+pub(super) fn cancel(
+    shared: &Shared,
+    principal: &str,
+    task: &TaskId,
+    at_once: bool,
+    retention: Duration,
+) -> Result<Call, StoreError> {
+    let (principal, task) = (owned(principal), owned(task.as_str()));
+    let (outcome, shift) = (to_json(&TaskOutcome::Cancelled)?, shared.shift.get());
+    let values = values![principal, task, at_once, outcome, millis(retention), shift];
+    Ok(Call::new(CANCEL, values))
+}
+
+pub(super) fn read_cancelled(
+    rows: &[Row],
+    task: &TaskId,
+) -> Result<Said<Option<CancelOutcome>>, Problem> {
+    let cancelled: Option<i32> = rows.first().map(|row| get(row, 0)).transpose()?.flatten();
+    Ok(match cancelled {
+        None => Said::new(None),
+        Some(0) => Said::new(Some(CancelOutcome::AlreadyEnded)),
+        Some(1) => Said::changing(Some(CancelOutcome::Requested), task, ChangeSource::Other),
+        Some(_) => Said::changing(Some(CancelOutcome::Cancelled), task, ChangeSource::Other),
+    })
+}
+
+/// Says how far the clean-up after a task is.
+pub(super) fn clean_up(shared: &Shared, lease: &Lease, now: CleanupState) -> Call {
+    let (task, worker) = (owned(lease.task.as_str()), owned(lease.worker.as_str()));
+    let is_due = now == CleanupState::Due;
+    let values = values![task, worker, to_column(lease.epoch), is_due, shared.shift.get()];
+    Call::new(CLEAN_UP, values)
+}
+
+pub(super) fn read_clean_up(
+    rows: &[Row],
+    task: &TaskId,
+    now: CleanupState,
+) -> Result<Said<()>, Problem> {
+    match (rows.is_empty(), now) {
+        (true, _) => Err(StoreError::LeaseLost.into()),
+        // Another process may begin it at once.
+        (false, CleanupState::Due) => Ok(Said::changing((), task, ChangeSource::Other)),
+        (false, CleanupState::Done) => Ok(Said::new(())),
+    }
+}
+
+pub(super) fn sweep(
+    shared: &Shared,
+    limit: usize,
+    retention: Duration,
+) -> Result<Call, StoreError> {
+    let (outcome, shift) = (to_json(&TaskOutcome::Expired)?, shared.shift.get());
+    Ok(Call::new(SWEEP, values![count(limit), outcome, millis(retention), shift]))
+}
+
+pub(super) fn read_swept(rows: &[Row]) -> Result<Said<SweepReport>, Problem> {
+    let Some(row) = rows.first() else { return Ok(Said::new(SweepReport::default())) };
+    let (tasks, owners): (Vec<String>, Vec<String>) = (get(row, 0)?, get(row, 1)?);
+    let tasks = tasks.into_iter().map(|task| TaskId::new(from_text(task)));
+    let kept: Vec<bool> = get(row, 2)?;
+    let mut swept = SweepReport {
+        purged: usize::try_from(get::<i64>(row, 3)?).unwrap_or_default(),
+        more: get(row, 4)?,
+        ..SweepReport::default()
+    };
+    let mut changed = Vec::new();
+    for ((owner, task), was_kept) in owners.into_iter().map(from_text).zip(tasks).zip(kept) {
+        changed.push((task.clone(), ChangeSource::Other));
+        match was_kept {
+            true => swept.failed.push((owner, task)),
+            false => swept.expired.push((owner, task)),
+        }
+    }
+    Ok(Said { answer: swept, changed })
+}

@@ -1,0 +1,65 @@
+//! What is kept beside the tasks: notes.
+
+use std::time::Duration;
+
+use outlive_wire::RawJson;
+use tokio_postgres::Row;
+
+use super::{
+    Shared,
+    clock::{millis, to_column},
+    column::{get, owned, raw},
+    error::Problem,
+    statement::{Call, values},
+};
+use crate::store::{Charge, StoreError};
+
+pub(super) const PUT: &str = "SELECT * FROM put_note($1, $2, $3, $4, $5, $6, $7)";
+pub(super) const KEPT: &str = "SELECT body FROM note WHERE key = $1 AND expires > now_ms($2)";
+pub(super) const FORGET: &str = "SELECT forget_note($1)";
+
+/// Stores a note, in the place of one that is there or not.
+pub(super) fn put(
+    shared: &Shared,
+    key: &str,
+    note: &RawJson,
+    ttl: Duration,
+    is_to_replace: bool,
+    charge: Option<&Charge>,
+) -> Call {
+    Call::new(
+        PUT,
+        values![
+            owned(key),
+            note.get().to_owned(),
+            millis(ttl),
+            is_to_replace,
+            charge.map(|charge| owned(&charge.principal)),
+            charge.map(|charge| to_column(charge.max_bytes)),
+            shared.shift.get(),
+        ],
+    )
+}
+
+pub(super) fn kept(shared: &Shared, key: &str) -> Call {
+    Call::new(KEPT, values![owned(key), shared.shift.get()])
+}
+
+pub(super) fn forget(key: &str) -> Call {
+    Call::new(FORGET, values![owned(key)])
+}
+
+/// What was there before, if something was and stays.
+pub(super) fn read_put(rows: &[Row]) -> Result<Option<RawJson>, Problem> {
+    let row = rows.first().ok_or(Problem::Silent)?;
+    match get::<i32>(row, 0)? {
+        0 => Ok(None),
+        1 => Ok(Some(raw("notes", get(row, 1)?)?)),
+        _ => Err(StoreError::OverBytes.into()),
+    }
+}
+
+pub(super) fn read(rows: &[Row]) -> Result<Option<RawJson>, Problem> {
+    let note: Option<String> = rows.first().map(|row| get(row, 0)).transpose()?.flatten();
+    note.map(|note| raw("notes", note)).transpose()
+}

@@ -1,0 +1,147 @@
+//! Seeing tasks, each in one statement and so in one piece.
+
+use std::time::Duration;
+
+use tokio_postgres::Row;
+
+use super::{
+    Shared,
+    clock::{from_column, to_column},
+    column::{count, from_json, from_text, get, name, owned, phase, progress, raw},
+    error::Problem,
+    statement::{Call, values},
+};
+use crate::store::{ListCursor, PageLimit, StoreStats, StoredSegments, TaskId, TaskRecord};
+
+macro_rules! seen {
+    ($more:literal, $which:literal) => {
+        concat!(
+            "SELECT id, kind, origin, phase, outcome, created, updated, lasts, message,
+             cancel_requested, q.names, q.bodies, progress",
+            $more,
+            " FROM task t CROSS JOIN LATERAL (
+                 SELECT array_agg(name ORDER BY place) AS names,
+                     array_agg(body ORDER BY place) AS bodies
+                 FROM question WHERE task = t.number AND state = 0 AND body IS NOT NULL) AS q ",
+            $which
+        )
+    };
+}
+
+pub(super) use seen;
+
+pub(super) const VIEW: &str = seen!("", "WHERE id = $1 AND principal = $2");
+pub(super) const LIST: &str = seen!(
+    "",
+    "WHERE principal = $1 AND listed AND (created, id) > ($2, $3)
+     ORDER BY created, id LIMIT $4"
+);
+// A page ends with the block that fills it.
+pub(super) const EMITTED: &str = "SELECT t.phase = 3,
+         coalesce((SELECT max(number) FROM segment WHERE task = t.number), 0), p.bodies,
+         EXISTS (SELECT FROM question WHERE task = t.number AND state = 0)
+     FROM task t CROSS JOIN LATERAL (
+         SELECT array_agg(body ORDER BY number) AS bodies FROM (
+             SELECT number, body,
+                 sum(octet_length(body)) OVER (ORDER BY number) - octet_length(body) AS before
+             FROM (SELECT number, body FROM segment WHERE task = t.number AND number > $3
+                 ORDER BY number LIMIT $4) AS s) AS s
+         WHERE before = 0 OR before < $5) AS p
+     WHERE t.id = $1 AND t.principal = $2";
+// No task is looked at but the one that is due first.
+pub(super) const CENSUS: &str = "SELECT c.queued + d.queued, c.running + d.running,
+     c.parked + d.parked, c.ended + d.ended,
+     now_ms($1) - (SELECT min(due) FROM task WHERE due IS NOT NULL), c.kept + d.kept,
+     c.bytes + d.bytes + (SELECT coalesce(sum(bytes), 0)::bigint FROM ended_task)
+     FROM phase_count c, (SELECT coalesce(sum(queued), 0)::bigint AS queued,
+         coalesce(sum(running), 0)::bigint AS running, coalesce(sum(parked), 0)::bigint AS parked,
+         coalesce(sum(ended), 0)::bigint AS ended, coalesce(sum(kept), 0)::bigint AS kept,
+         coalesce(sum(bytes), 0)::bigint AS bytes FROM phase_change) AS d";
+pub(super) const READY: &str = "SELECT 1";
+pub(super) const STORED: &str = "SELECT stored_bytes($1)";
+
+pub(super) fn view(principal: &str, task: &TaskId) -> Call {
+    Call::new(VIEW, values![owned(task.as_str()), owned(principal)])
+}
+
+pub(super) fn list(principal: &str, after: Option<&ListCursor>, limit: usize) -> Call {
+    // Nothing was made before 1970, and no name is empty.
+    let (created, id) =
+        after.map_or((0, ""), |after| (to_column(after.created), after.id.as_str()));
+    Call::new(LIST, values![owned(principal), created, owned(id), count(limit)])
+}
+
+pub(super) fn segments(principal: &str, task: &TaskId, after: u64, limit: PageLimit) -> Call {
+    let (after, segments, bytes) = (to_column(after), count(limit.segments), count(limit.bytes));
+    let (task, principal) = (owned(task.as_str()), owned(principal));
+    Call::new(EMITTED, values![task, principal, after, segments, bytes])
+}
+
+pub(super) fn read_segments(rows: &[Row]) -> Result<Option<StoredSegments>, Problem> {
+    let Some(row) = rows.first() else { return Ok(None) };
+    let bodies: Vec<String> = get::<Option<_>>(row, 2)?.unwrap_or_default();
+    let blocks = bodies.into_iter().map(|body| raw("segments", body)).collect::<Result<_, _>>()?;
+    let (last, ended, asks) = (from_column(get(row, 1)?), get(row, 0)?, get(row, 3)?);
+    Ok(Some(StoredSegments { blocks, last, ended, input_required: asks }))
+}
+
+pub(super) fn read(rows: &[Row]) -> Result<Vec<TaskRecord>, Problem> {
+    rows.iter().map(seen_in).collect()
+}
+
+pub(super) fn seen_in(row: &Row) -> Result<TaskRecord, Problem> {
+    let outcome = get::<Option<&str>>(row, 4)?.map(|outcome| from_json("outcome", outcome));
+    let time = |column| Ok::<_, Problem>(get::<Option<i64>>(row, column)?.map(from_column));
+    let names: Vec<String> = get::<Option<_>>(row, 10)?.unwrap_or_default();
+    let bodies: Vec<&str> = get::<Option<_>>(row, 11)?.unwrap_or_default();
+    let questions = names.into_iter().zip(bodies);
+    let questions =
+        questions.map(|(name, body)| Ok((from_text(name), from_json("questions", body)?)));
+    Ok(TaskRecord {
+        id: TaskId::new(name(row, 0)?),
+        tool: name(row, 1)?,
+        origin: name(row, 2)?,
+        phase: phase(get(row, 3)?)?,
+        outcome: outcome.transpose()?,
+        created_at: from_column(get(row, 5)?),
+        updated_at: from_column(get(row, 6)?),
+        ttl: time(7)?,
+        status_message: get::<Option<String>>(row, 8)?.map(from_text),
+        input_requests: questions.collect::<Result<_, Problem>>()?,
+        cancel_requested: time(9)?,
+        progress: progress(get(row, 12)?)?,
+    })
+}
+
+/// The cheapest statement there is.
+pub(super) fn ready() -> Call {
+    Call::new(READY, values![])
+}
+
+pub(super) fn stored_bytes(principal: &str) -> Call {
+    Call::new(STORED, values![owned(principal)])
+}
+
+pub(super) fn read_stored_bytes(rows: &[Row]) -> Result<u64, Problem> {
+    rows.first().map_or(Ok(0), |row| Ok(from_column(get(row, 0)?)))
+}
+
+pub(super) fn census(shared: &Shared) -> Call {
+    Call::new(CENSUS, values![shared.shift.get()])
+}
+
+pub(super) fn read_census(rows: &[Row]) -> Result<StoreStats, Problem> {
+    let Some(row) = rows.first() else { return Ok(StoreStats::default()) };
+    let number = |column| Ok::<_, Problem>(from_column(get(row, column)?));
+    let waiting: Option<i64> = get(row, 4)?;
+    let waiting = waiting.filter(|waiting| *waiting >= 0);
+    Ok(StoreStats {
+        queued: number(0)?,
+        running: number(1)?,
+        parked: number(2)?,
+        ended: number(3)?,
+        quarantined: number(5)?,
+        bytes: number(6)?,
+        oldest_due: waiting.map(|waiting| Duration::from_millis(from_column(waiting))),
+    })
+}

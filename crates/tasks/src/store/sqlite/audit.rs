@@ -1,0 +1,105 @@
+//! What has happened, for whoever must know later who did what.
+
+use std::{fmt::Write, sync::LazyLock, time::Duration};
+
+use rusqlite::{Connection, Row, ToSql, params_from_iter};
+
+use super::{
+    clock::{from_column, millis, to_column},
+    column::count,
+    error::Problem,
+    statement::{all, run},
+    writer::Batch,
+};
+use crate::store::{AuditEvent, AuditRecord};
+
+pub(super) const RECORD: &str = "INSERT INTO event (at, expires, task, principal, what, cause)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+pub(super) const OF_ALL: &str = "SELECT number, at, task, principal, what, cause FROM event
+     WHERE number > ?1 ORDER BY number LIMIT ?2";
+pub(super) const OF_ONE: &str = "SELECT number, at, task, principal, what, cause FROM event
+     WHERE task = ?3 AND number > ?1 ORDER BY number LIMIT ?2";
+// Only the oldest are looked at: all are kept for as long, unless that was changed, and then some are
+// kept for longer. An index for it would cost each event as much as the event.
+pub(super) const SWEEP: &str = "DELETE FROM event WHERE expires <= ?1
+     AND number < (SELECT min(number) FROM event) + ?2";
+
+// Numbers have no gaps but those that sweeps leave at the beginning.
+pub(super) const DROP: &str =
+    "DELETE FROM event WHERE number <= (SELECT max(number) FROM event) - ?1";
+
+/// How many events a statement writes, of many. Each statement looks up the last number, and notes it.
+const TOGETHER: usize = 32;
+
+static RECORD_TOGETHER: LazyLock<String> = LazyLock::new(|| {
+    let mut sql = RECORD.to_owned();
+    for row in 1..TOGETHER {
+        let of = |column| 4 * row + column;
+        // Writing to memory does not fail.
+        let _ = write!(sql, ", (?1, ?2, ?{}, ?{}, ?{}, ?{})", of(3), of(4), of(5), of(6));
+    }
+    sql
+});
+
+pub(super) fn record(
+    batch: &Batch<'_>,
+    events: &[AuditEvent],
+    retention: Duration,
+    max_events: u64,
+) -> Result<(), Problem> {
+    let at = batch.now();
+    let expires = at + millis(retention);
+    let (together, alone) = events.as_chunks::<TOGETHER>();
+    for events in together {
+        run(batch.connection, &RECORD_TOGETHER, params_from_iter(columns(&at, &expires, events)))?;
+    }
+    for event in alone {
+        let columns = columns(&at, &expires, std::slice::from_ref(event));
+        run(batch.connection, RECORD, params_from_iter(columns))?;
+    }
+    run(batch.connection, DROP, [to_column(max_events)])?;
+    Ok(())
+}
+
+fn columns<'a>(
+    at: &'a i64,
+    expires: &'a i64,
+    events: &'a [AuditEvent],
+) -> impl Iterator<Item = &'a dyn ToSql> {
+    let rows = events.iter().flat_map(|event| {
+        let AuditEvent { task, principal, action: what, reason: cause } = event;
+        [task as &dyn ToSql, principal, what, cause]
+    });
+    [at as &dyn ToSql, expires].into_iter().chain(rows)
+}
+
+pub(super) fn audit(
+    connection: &Connection,
+    task: Option<&str>,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<AuditRecord>, Problem> {
+    let (after, limit) = (to_column(after), count(limit));
+    Ok(match task {
+        Some(task) => all(connection, OF_ONE, (after, limit, task), read)?,
+        None => all(connection, OF_ALL, (after, limit), read)?,
+    })
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<AuditRecord> {
+    Ok(AuditRecord {
+        number: from_column(row.get(0)?),
+        at: from_column(row.get(1)?),
+        event: AuditEvent {
+            task: row.get(2)?,
+            principal: row.get(3)?,
+            action: row.get(4)?,
+            reason: row.get(5)?,
+        },
+    })
+}
+
+/// Forgets what is over, and says how much.
+pub(super) fn sweep(batch: &Batch<'_>, limit: usize) -> Result<usize, Problem> {
+    Ok(run(batch.connection, SWEEP, (batch.now(), count(limit)))?)
+}

@@ -1,0 +1,236 @@
+//! Who runs a task: claims, renewals, releases.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, Row};
+use serde_json::json;
+
+use super::{
+    File,
+    clock::{from_column, millis, to_column},
+    column::{ENDED, QUEUED, RUNNING, count, from_json, raw},
+    error::Problem,
+    journal,
+    statement::{all, one, run},
+    workers::Dead,
+    writer::Batch,
+};
+use crate::store::{
+    ChangeSource, Claim, ClaimedTask, Inbox, Lease, StoreError, TaskId, WorkerId, claim::Taken,
+};
+
+// The index has the principals, so that those that are at their limit cost no look at their rows.
+pub(super) const DUE: &str =
+    "SELECT number, id, principal, kind, body, phase, epoch, begun, crashes,
+     cancel_requested IS NOT NULL, reasked, progress, owner IS NOT NULL, outcome FROM task JOIN request ON request.task = task.number
+     WHERE due <= ?1 AND principal NOT IN (SELECT value FROM json_each(?3)) ORDER BY due LIMIT ?2";
+pub(super) const WANTED: &str =
+    "SELECT number, id, principal, kind, body, phase, epoch, begun, crashes,
+     cancel_requested IS NOT NULL, reasked, progress, owner IS NOT NULL, outcome FROM task JOIN request ON request.task = task.number
+     WHERE id = ?1 AND owner IS NULL AND phase IN (0, 2)";
+pub(super) const TAKE: &str = "UPDATE task SET phase = ?6, owner = ?2, epoch = ?3, due = ?4,
+     begun = 1, crashes = ?5 WHERE number = ?1";
+pub(super) const POSTPONE: &str = "UPDATE task SET due = ?2 WHERE number = ?1";
+pub(super) const RENEW: &str = "UPDATE task SET due = ?2 WHERE owner = ?1 RETURNING id, epoch";
+pub(super) const RELEASE: &str = "UPDATE task SET phase = CASE phase WHEN 3 THEN 3 ELSE 0 END,
+     owner = NULL, due = ?2 WHERE owner = ?1 RETURNING number, id, phase";
+pub(super) const NEXT_OWNER: &str = "SELECT min(owner) FROM task WHERE owner > ?1";
+pub(super) const END_LEASES: &str = "UPDATE task SET due = ?2 WHERE owner = ?1 AND due > ?2";
+pub(super) const NEXT_DUE: &str = "SELECT min(due) FROM task WHERE due IS NOT NULL";
+pub(super) const NEXT_DUE_EXCEPT: &str = "SELECT due FROM task
+     WHERE due IS NOT NULL AND principal NOT IN (SELECT value FROM json_each(?1)) ORDER BY due LIMIT 1";
+pub(super) const HELD: &str = "SELECT number, cancel_requested IS NOT NULL FROM task
+     WHERE id = ?1 AND epoch = ?2 AND owner = ?3 AND phase = 1";
+
+/// The workers that are dead, if they or anything else may have left something to claim.
+pub(super) fn due(
+    connection: &Connection,
+    file: &File,
+    claim: &Claim,
+) -> Result<Option<Vec<Dead>>, Problem> {
+    let dead = file.workers.dead();
+    let is_due = !claim.wanted.is_empty()
+        || next_due(connection, file.clock.now(), &claim.full())? == Some(Duration::ZERO);
+    Ok((is_due || !dead.is_empty()).then_some(dead))
+}
+
+pub(super) fn claim(
+    batch: &mut Batch<'_>,
+    worker: &WorkerId,
+    lease: Duration,
+    claim: &Claim,
+    dead: &[Dead],
+) -> Result<Vec<ClaimedTask>, Problem> {
+    let (connection, now) = (batch.connection, batch.now());
+    let until = now + millis(lease);
+    let mut claimed = Vec::new();
+    batch.file.workers.show(worker);
+    for dead in dead {
+        end_leases(connection, dead, now)?;
+    }
+    let mut found = Vec::new();
+    for task in &claim.wanted {
+        found.extend(one(connection, WANTED, [task.as_str()], Due::read)?);
+    }
+    let (mut taken, full) = (Taken::new(claim), json!(claim.full()).to_string());
+    let due = all(connection, DUE, (now, count(claim.limit), full), Due::read)?;
+    let is_new = |due: &Due| !found.iter().any(|wanted| wanted.number == due.number);
+    let due: Vec<_> = due.into_iter().filter(is_new).collect();
+    found.extend(due.into_iter().filter(|due| taken.take(&due.principal)));
+    for due in found {
+        let (number, id, phase) = (due.number, due.id.clone(), due.phase);
+        match due.take(connection, worker, until) {
+            Ok(task) => {
+                // What has ended stays so, also while it is cleaned up after.
+                if phase != ENDED {
+                    batch.moved(phase, RUNNING);
+                }
+                claimed.push(task);
+            }
+            // The others can be run all the same. This one is looked at again later, by somebody
+            // who may know what to do with it.
+            Err(Problem::Store(StoreError::Incompatible(why))) => {
+                tracing::error!(task = id, why, "a task cannot be read, and is not run");
+                run(connection, POSTPONE, (number, until))?;
+            }
+            Err(problem) => return Err(problem),
+        }
+    }
+    Ok(claimed)
+}
+
+/// What a dead worker has is due now. Its file stays until it has nothing any more: whether this is
+/// committed is not known yet.
+fn end_leases(connection: &Connection, dead: &Dead, now: i64) -> Result<(), Problem> {
+    let mut owner = String::new();
+    while let Some(next) = one(connection, NEXT_OWNER, [&owner], |row| row.get(0))?.flatten() {
+        owner = next;
+        if dead.is(&owner) {
+            tracing::warn!(worker = owner, "a worker is dead; its tasks go on elsewhere");
+            run(connection, END_LEASES, (&owner, now))?;
+            return Ok(());
+        }
+    }
+    dead.forget();
+    Ok(())
+}
+
+/// A task that somebody must look at.
+struct Due {
+    number: i64,
+    id: String,
+    principal: String,
+    kind: String,
+    request: String,
+    phase: i64,
+    epoch: i64,
+    begun: bool,
+    crashes: u32,
+    cancel_requested: bool,
+    reasked: Option<String>,
+    progress: Option<String>,
+    owned: bool,
+    outcome: Option<String>,
+}
+
+impl Due {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            number: row.get(0)?,
+            id: row.get(1)?,
+            principal: row.get(2)?,
+            kind: row.get(3)?,
+            request: row.get(4)?,
+            phase: row.get(5)?,
+            epoch: row.get(6)?,
+            begun: row.get(7)?,
+            crashes: row.get(8)?,
+            cancel_requested: row.get(9)?,
+            reasked: row.get(10)?,
+            progress: row.get(11)?,
+            owned: row.get(12)?,
+            outcome: row.get(13)?,
+        })
+    }
+
+    fn take(
+        self,
+        connection: &Connection,
+        worker: &WorkerId,
+        until: i64,
+    ) -> Result<ClaimedTask, Problem> {
+        // All that can be wrong with it is found before it is touched.
+        let journal = journal::restore(connection, self.number, self.reasked.as_deref())?;
+        let request = raw("request", self.request)?;
+        let progress = self.progress.map(|progress| raw("progress", progress)).transpose()?;
+        let ended = self.outcome.map(|outcome| from_json("outcome", &outcome)).transpose()?;
+        // Whoever had it has not renewed its lease: that worker is lost.
+        let crashes = self.crashes + u32::from(self.owned);
+        let epoch = self.epoch + 1;
+        let phase = if self.phase == ENDED { ENDED } else { RUNNING };
+        run(connection, TAKE, (self.number, worker.as_str(), epoch, until, crashes, phase))?;
+        let task = TaskId::new(self.id);
+        Ok(ClaimedTask {
+            lease: Lease { task, worker: worker.clone(), epoch: from_column(epoch) },
+            principal: self.principal,
+            tool: self.kind,
+            request,
+            journal,
+            started: self.begun,
+            crash_count: crashes,
+            lost: self.owned,
+            cancel_requested: self.cancel_requested,
+            progress,
+            ended,
+        })
+    }
+}
+
+pub(super) fn renew(
+    batch: &Batch<'_>,
+    worker: &WorkerId,
+    lease: Duration,
+) -> Result<Vec<Lease>, Problem> {
+    let until = batch.now() + millis(lease);
+    let held = all(batch.connection, RENEW, (worker.as_str(), until), |row| {
+        let task = TaskId::new(row.get::<_, String>(0)?);
+        Ok(Lease { task, worker: worker.clone(), epoch: from_column(row.get(1)?) })
+    })?;
+    Ok(held)
+}
+
+pub(super) fn release(batch: &mut Batch<'_>, worker: &WorkerId) -> Result<(), Problem> {
+    let released = all(batch.connection, RELEASE, (worker.as_str(), batch.now()), |row| {
+        Ok((row.get(0)?, TaskId::new(row.get::<_, String>(1)?), row.get::<_, i64>(2)?))
+    })?;
+    // Another process may go on with them at once.
+    for (number, task, phase) in &released {
+        if *phase != ENDED {
+            batch.moved(RUNNING, QUEUED);
+        }
+        batch.changed(*number, task, ChangeSource::Other);
+    }
+    Ok(())
+}
+
+/// How long until something is due that is of none of these principals.
+pub(super) fn next_due(
+    connection: &Connection,
+    now: i64,
+    except: &[String],
+) -> Result<Option<Duration>, Problem> {
+    let due = |row: &Row<'_>| row.get::<_, Option<i64>>(0);
+    let due = match except {
+        [] => one(connection, NEXT_DUE, [], due)?.flatten(),
+        some => one(connection, NEXT_DUE_EXCEPT, [json!(some).to_string()], due)?.flatten(),
+    };
+    Ok(due.map(|due| Duration::from_millis(from_column(due - now))))
+}
+
+/// What others have done to a task whose lease this is.
+pub(super) fn heard(connection: &Connection, lease: &Lease) -> Result<Inbox, Problem> {
+    let held = (lease.task.as_str(), to_column(lease.epoch), lease.worker.as_str());
+    let found = one(connection, HELD, held, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (number, cancel_requested) = found.ok_or(Problem::Store(StoreError::LeaseLost))?;
+    Ok(Inbox { answers: journal::answers(connection, number)?, cancel_requested })
+}

@@ -1,0 +1,180 @@
+//! What a worker writes.
+
+use std::time::Duration;
+
+use super::{
+    clock::{millis, to_column},
+    column::{KEPT, PARKED, QUEUED, RUNNING, count, to_json},
+    end::{self, Ending},
+    error::Problem,
+    journal, questions, room,
+    statement::{one, run},
+    writer::Batch,
+};
+use crate::store::{ChangeSource, Changes, Lease, StoreError, TaskOutcome, Transition, UnixMillis};
+
+// Who has lost the task finds no row here, and writes nothing after it.
+pub(super) const HELD: &str = "SELECT number, principal, crashes, open, updated FROM task
+     WHERE id = ?1 AND epoch = ?2 AND owner = ?3 AND phase = 1";
+pub(super) const TOUCH: &str = "UPDATE task SET updated = max(?2, updated + 1),
+     message = coalesce(?3, message), progress = coalesce(?4, progress) WHERE number = ?1";
+pub(super) const FORGET_CRASHES: &str = "UPDATE task SET crashes = 0 WHERE number = ?1";
+pub(super) const IS_TO_STOP: &str =
+    "SELECT cancel_requested IS NOT NULL FROM task WHERE number = ?1";
+pub(super) const PARK: &str =
+    "UPDATE task SET phase = ?2, due = ?3, owner = NULL WHERE number = ?1";
+
+// Without a ttl the sum is NULL: it is kept for ever.
+pub(super) const KEEP: &str = "UPDATE task SET phase = 4, kept = ?2, due = NULL, owner = NULL,
+     ttl = max(ttl, ?3 + ?4 - created), expires = max(created + ttl, ?3 + ?4) WHERE number = ?1";
+
+/// How often a task that only records what it does has a new time of its last change. Nothing else
+/// of its row changes then, and a page that is not written costs nothing.
+const SECOND: i64 = 1_000;
+
+pub(super) fn write(
+    batch: &mut Batch<'_>,
+    lease: &Lease,
+    changes: &Changes,
+    then: &Transition,
+) -> Result<(), Problem> {
+    let Held { number, principal, crashes, open, updated } = held(batch, lease)?;
+    if !room::has_room(batch, (&principal, number), changes, then)? {
+        return Err(StoreError::OverBytes.into());
+    }
+    let Changes { status_message: message, progress, input_requests: asked, withdrawn, .. } =
+        changes;
+    let has_words = message.is_some() || progress.is_some();
+    let has_time = match then {
+        Transition::Continue => {
+            !asked.is_empty() || !withdrawn.is_empty() || updated + SECOND <= batch.now()
+        }
+        // A task that only waits does not change when its worker parks it.
+        Transition::Park { .. } => !changes.is_empty(),
+        Transition::Quarantine { .. } => true,
+        // Its end is the change.
+        Transition::End { .. } => false,
+    };
+    if has_words || has_time {
+        touch(batch, number, changes)?;
+    }
+    let (recorded, bytes) = apply(batch, number, changes)?;
+    if bytes != 0 {
+        batch.count_bytes(&principal, bytes)?;
+    }
+    if recorded && crashes > 0 {
+        run(batch.connection, FORGET_CRASHES, [number])?;
+    }
+    match then {
+        Transition::Continue => {}
+        Transition::Park { due, seen } => park(batch, number, *due, *seen)?,
+        Transition::Quarantine { outcome, hold } => keep(batch, number, outcome, *hold)?,
+        Transition::End { outcome, retention } => {
+            let asks = open > 0 || !changes.input_requests.is_empty();
+            let by = ChangeSource::Worker;
+            let ending = Ending { number, principal: &principal, phase: RUNNING, asks, by };
+            end::end(batch, &ending, outcome, *retention)?;
+        }
+    }
+    if changes.is_visible() || !matches!(then, Transition::Continue) {
+        batch.changed(number, &lease.task, ChangeSource::Worker);
+    }
+    Ok(())
+}
+
+/// What is known of a task that is written.
+struct Held {
+    number: i64,
+    principal: String,
+    crashes: u32,
+    /// How many questions are open.
+    open: i64,
+    updated: i64,
+}
+
+/// The task, if the lease is not lost.
+fn held(batch: &Batch<'_>, lease: &Lease) -> Result<Held, Problem> {
+    let place = (lease.task.as_str(), to_column(lease.epoch), lease.worker.as_str());
+    let held = one(batch.connection, HELD, place, |row| {
+        Ok(Held {
+            number: row.get(0)?,
+            principal: row.get(1)?,
+            crashes: row.get(2)?,
+            open: row.get(3)?,
+            updated: row.get(4)?,
+        })
+    })?;
+    held.ok_or(Problem::Store(StoreError::LeaseLost))
+}
+
+/// Notes that it changes, and what it says of itself.
+fn touch(batch: &Batch<'_>, number: i64, changes: &Changes) -> Result<(), Problem> {
+    let message = changes.status_message.as_deref();
+    let progress = changes.progress.as_ref().map(|progress| progress.get());
+    run(batch.connection, TOUCH, (number, batch.now(), message, progress))?;
+    Ok(())
+}
+
+/// Writes the changes, and says whether there is a new entry among them, and how many bytes more
+/// there are.
+fn apply(batch: &Batch<'_>, number: i64, changes: &Changes) -> Result<(bool, i64), Problem> {
+    let connection = batch.connection;
+    let (mut recorded, mut freed) = (0, 0);
+    for key in &changes.invalidated {
+        freed += journal::forget(connection, number, key)?;
+    }
+    for (key, entry) in &changes.entries {
+        recorded += journal::record(connection, number, key, entry)?;
+    }
+    let emitted = journal::emit(connection, number, &changes.segments)?;
+    let (mut opened, mut closed, mut asking) = (0, 0, 0);
+    for asked in &changes.input_requests {
+        if let Some(bytes) = questions::ask(connection, number, asked)? {
+            opened += 1;
+            asking += bytes;
+        }
+    }
+    for name in &changes.withdrawn {
+        closed += usize::from(questions::withdraw(connection, number, name)?);
+    }
+    questions::settle(batch, number, opened, closed)?;
+    Ok((recorded > 0, count(recorded + emitted) + asking - freed))
+}
+
+fn park(
+    batch: &mut Batch<'_>,
+    number: i64,
+    due: Option<UnixMillis>,
+    seen: usize,
+) -> Result<(), Problem> {
+    // Nobody would look at what came while the worker was on its way here.
+    let is_to_stop = one(batch.connection, IS_TO_STOP, [number], |row| row.get(0))?;
+    let unseen = is_to_stop.unwrap_or_default()
+        || journal::count_answers(batch.connection, number)? > count(seen);
+    let (phase, due) = match unseen {
+        true => (QUEUED, Some(batch.now())),
+        false => (PARKED, due.map(to_column)),
+    };
+    run(batch.connection, PARK, (number, phase, due))?;
+    batch.moved(RUNNING, phase);
+    Ok(())
+}
+
+/// Keeps a task for an operator, unless it was asked to stop: nobody would look at that.
+fn keep(
+    batch: &mut Batch<'_>,
+    number: i64,
+    outcome: &TaskOutcome,
+    hold: Duration,
+) -> Result<(), Problem> {
+    let is_to_stop = one(batch.connection, IS_TO_STOP, [number], |row| row.get(0))?;
+    if is_to_stop.unwrap_or_default() {
+        run(batch.connection, PARK, (number, QUEUED, Some(batch.now())))?;
+        batch.moved(RUNNING, QUEUED);
+        return Ok(());
+    }
+    let values = (number, to_json(outcome)?, batch.now(), millis(hold));
+    run(batch.connection, KEEP, values)?;
+    batch.moved(RUNNING, KEPT);
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! Making tasks.
+
+use rusqlite::{Connection, params};
+
+use super::{
+    clock::{from_column, millis},
+    column::{QUEUED, RUNNING, count, to_json},
+    error::Problem,
+    journal,
+    statement::{one, run},
+    writer::Batch,
+};
+use crate::store::{
+    ChangeSource, CreateOutcome, IdempotencyKey, Lease, NewTask, StoreError, TaskId, budget,
+};
+
+pub(super) const MADE_UNDER: &str =
+    "SELECT id, once_digest FROM task WHERE principal = ?1 AND once_key = ?2";
+pub(super) const OWNER_OF: &str = "SELECT principal FROM task WHERE id = ?1";
+pub(super) const INSERT: &str = "INSERT INTO task (id, principal, kind, phase, epoch, owner, due,
+     created, updated, ttl, expires, begun, crashes, once_key, once_digest, reasked, origin,
+     base_ttl, max_ttl, listed, clean_up)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?5, 0, ?11, ?12, ?13, ?14, ?9, ?15, ?16,
+     ?17) ON CONFLICT (id) DO NOTHING";
+pub(super) const INSERT_REQUEST: &str = "INSERT INTO request (task, body) VALUES (?1, ?2)";
+
+pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<CreateOutcome, Problem> {
+    if let Some(once) = &task.idempotency
+        && let Some(before) = made(batch.connection, &task.principal, once)?
+    {
+        return Ok(before);
+    }
+    let bytes = budget::new_task(task);
+    if let Some(over) = batch.count_in(&task.principal, bytes, (task.quota, task.max_bytes))? {
+        // What was made before needs no room.
+        return Ok(made_before(batch, task)?.unwrap_or(over));
+    }
+    if let Some((worker, _)) = &task.worker {
+        batch.file.workers.show(worker);
+    }
+    let now = batch.now();
+    let Some(number) = insert(batch, task, now)? else {
+        // Nearly always it is new: to look first would cost all of them.
+        batch.count_out(&task.principal)?;
+        batch.count_bytes(&task.principal, -count(bytes))?;
+        let taken = || StoreError::Unavailable("it is there, and is not".to_owned());
+        return Ok(made_before(batch, task)?.ok_or_else(taken)?);
+    };
+    batch.count(if task.worker.is_some() { RUNNING } else { QUEUED }, 1);
+    run(batch.connection, INSERT_REQUEST, (number, task.request.get()))?;
+    for (key, entry) in &task.journal.entries {
+        journal::record(batch.connection, number, key, entry)?;
+    }
+    journal::emit(batch.connection, number, &task.journal.segments)?;
+    let lease = task.worker.as_ref().map(|(worker, _)| Lease {
+        task: task.id.clone(),
+        worker: worker.clone(),
+        epoch: 1,
+    });
+    if lease.is_none() {
+        batch.changed(number, &task.id, ChangeSource::Other);
+    }
+    Ok(CreateOutcome::Created { lease, at: from_column(now) })
+}
+
+/// What was made under a key before. It is known for as long as the task is.
+pub(super) fn made(
+    connection: &Connection,
+    principal: &str,
+    once: &IdempotencyKey,
+) -> Result<Option<CreateOutcome>, Problem> {
+    let found = one(connection, MADE_UNDER, (principal, &once.key), |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+    })?;
+    Ok(found.map(|(id, digest)| match digest == once.fingerprint {
+        true => CreateOutcome::Existing(TaskId::new(id)),
+        false => CreateOutcome::KeyConflict,
+    }))
+}
+
+/// Asked for again, because nobody knew whether it had been made.
+fn made_before(batch: &Batch<'_>, task: &NewTask) -> Result<Option<CreateOutcome>, Problem> {
+    let owner = one(batch.connection, OWNER_OF, [task.id.as_str()], |row| row.get::<_, String>(0))?;
+    match owner {
+        None => Ok(None),
+        Some(owner) if owner == task.principal => {
+            Ok(Some(CreateOutcome::Existing(task.id.clone())))
+        }
+        Some(_) => Err(StoreError::Unavailable("the name of the task is taken".to_owned()).into()),
+    }
+}
+
+/// Writes the row, and returns its number; `None` if there is one of this name.
+fn insert(batch: &Batch<'_>, task: &NewTask, now: i64) -> Result<Option<i64>, Problem> {
+    let worker = task.worker.as_ref();
+    let ttl = task.ttl.map(millis);
+    let reasked = match task.journal.reasked.is_empty() {
+        true => None,
+        false => Some(to_json(&task.journal.reasked)?),
+    };
+    let inserted = run(
+        batch.connection,
+        INSERT,
+        params![
+            task.id.as_str(),
+            task.principal,
+            task.tool,
+            if worker.is_some() { RUNNING } else { QUEUED },
+            worker.is_some(),
+            worker.map(|(worker, _)| worker.as_str()),
+            worker.map_or(now, |(_, lease)| now + millis(*lease)),
+            now,
+            ttl,
+            ttl.map(|ttl| now + ttl),
+            task.idempotency.as_ref().map(|once| &once.key),
+            task.idempotency.as_ref().map(|once| &once.fingerprint),
+            reasked,
+            task.origin,
+            millis(task.max_ttl),
+            task.listed,
+            task.clean_up,
+        ],
+    )?;
+    Ok((inserted > 0).then(|| batch.connection.last_insert_rowid()))
+}

@@ -1,0 +1,184 @@
+//! How tasks end: by themselves, cancelled, or because their time is over; and when they are
+//! forgotten.
+
+use std::time::Duration;
+
+use super::{
+    audit,
+    clock::{millis, to_column},
+    column::{ENDED, RUNNING, count, from_json, to_json},
+    error::Problem,
+    key_value, questions,
+    respond::owned,
+    statement::{all, one, run},
+    writer::Batch,
+};
+use crate::store::{
+    CancelOutcome, ChangeSource, CleanupState, Lease, StoreError, SweepReport, TaskId, TaskOutcome,
+    budget::TASK_BYTES,
+};
+
+// Without a ttl all of the sums are NULL: such a task stays. What ends late can still be read for a
+// while.
+pub(super) const END: &str =
+    "UPDATE task SET phase = 3, outcome = ?2, outcome_kind = ?5, owner = NULL, due = NULL,
+     expires = NULL, purge = max(?3 + ?4, created + ttl), ttl = max(ttl, ?3 + ?4 - created),
+     updated = max(?3, updated + 1) WHERE number = ?1 AND phase <> 3";
+// As END, for what ended before its work did: it may be owed a clean-up. That is due when its run is
+// gone, at the end of its lease at the latest; and now if nobody runs it, or its worker (?6) says so.
+pub(super) const END_UNFINISHED: &str = "UPDATE task SET phase = 3, outcome = ?2,
+     outcome_kind = ?5, owner = NULL, crashes = 0,
+     due = CASE WHEN NOT (clean_up AND begun) THEN NULL WHEN owner IS NULL OR ?6 THEN ?3 ELSE due END,
+     expires = NULL, purge = max(?3 + ?4, created + ttl), ttl = max(ttl, ?3 + ?4 - created),
+     updated = max(?3, updated + 1) WHERE number = ?1 AND phase <> 3";
+pub(super) const CLEAN_UP: &str = "UPDATE task SET owner = NULL, due = ?4
+     WHERE id = ?1 AND epoch = ?2 AND phase = 3 AND due IS NOT NULL
+     AND (owner = ?3 OR (owner IS NULL AND ?4 IS NOT NULL)) RETURNING number";
+pub(super) const ASK_TO_STOP: &str = "UPDATE task SET
+     cancel_requested = coalesce(cancel_requested, ?2), updated = max(?2, updated + 1)
+     WHERE number = ?1";
+pub(super) const OLD: &str =
+    "SELECT number FROM task WHERE purge <= ?1 AND due IS NULL ORDER BY purge LIMIT ?2";
+// Lengths stand in the rows' heads: what is long is not read for them.
+pub(super) const MEASURE: &str = "SELECT principal, octet_length(request.body)
+     + coalesce(octet_length(outcome), 0)
+     + coalesce((SELECT sum(octet_length(key) + octet_length(body)) FROM entry
+         WHERE entry.task = task.number), 0)
+     + coalesce((SELECT sum(octet_length(scope) + octet_length(body)) FROM segment
+         WHERE segment.task = task.number), 0)
+     + coalesce((SELECT sum(octet_length(name) + octet_length(key) + octet_length(body))
+         FROM question WHERE question.task = task.number), 0)
+     FROM task JOIN request ON request.task = task.number WHERE task.number = ?1";
+pub(super) const PURGE: &str = "DELETE FROM task WHERE number = ?1";
+pub(super) const EXPIRED: &str =
+    "SELECT number, id, phase, principal, CASE phase WHEN 4 THEN kept END FROM task
+     WHERE expires <= ?1 ORDER BY expires LIMIT ?2";
+
+/// A task that is to end.
+pub(super) struct Ending<'a> {
+    pub(super) number: i64,
+    pub(super) principal: &'a str,
+    /// In which it is, and which is not that of what has ended.
+    pub(super) phase: i64,
+    /// Whether a question may be open.
+    pub(super) asks: bool,
+    pub(super) by: ChangeSource,
+}
+
+/// Ends a task that has not ended.
+pub(super) fn end(
+    batch: &mut Batch<'_>,
+    &Ending { number, principal, phase, asks, by }: &Ending<'_>,
+    outcome: &TaskOutcome,
+    retention: Duration,
+) -> Result<(), Problem> {
+    let connection = batch.connection;
+    if asks {
+        let withdrawn = questions::withdraw_all(connection, number)?;
+        questions::settle(batch, number, 0, withdrawn)?;
+    }
+    let json = to_json(outcome)?;
+    let (now, retention, kind) = (batch.now(), millis(retention), outcome.kind().column());
+    let ended = match outcome.needs_cleanup() {
+        false => run(connection, END, (number, &json, now, retention, kind))?,
+        true => {
+            let values = (number, &json, now, retention, kind, by == ChangeSource::Worker);
+            run(connection, END_UNFINISHED, values)?
+        }
+    };
+    if ended == 0 {
+        return Ok(());
+    }
+    batch.moved(phase, ENDED);
+    batch.count_bytes(principal, count(json.len()))?;
+    batch.count_out(principal)
+}
+
+/// Says how far the clean-up after a task is.
+pub(super) fn clean_up(
+    batch: &mut Batch<'_>,
+    lease: &Lease,
+    now: CleanupState,
+) -> Result<(), Problem> {
+    let due = (now == CleanupState::Due).then(|| batch.now());
+    let values = (lease.task.as_str(), to_column(lease.epoch), lease.worker.as_str(), due);
+    let number = one(batch.connection, CLEAN_UP, values, |row| row.get(0))?;
+    let number = number.ok_or(Problem::Store(StoreError::LeaseLost))?;
+    if now == CleanupState::Due {
+        // Another process may begin it at once.
+        batch.changed(number, &lease.task, ChangeSource::Other);
+    }
+    Ok(())
+}
+
+pub(super) fn cancel(
+    batch: &mut Batch<'_>,
+    principal: &str,
+    task: &TaskId,
+    at_once: bool,
+    retention: Duration,
+) -> Result<Option<CancelOutcome>, Problem> {
+    let Some((number, phase)) = owned(batch, principal, task)? else { return Ok(None) };
+    if phase == ENDED {
+        return Ok(Some(CancelOutcome::AlreadyEnded));
+    }
+    run(batch.connection, ASK_TO_STOP, (number, batch.now()))?;
+    let cancelled = match phase == RUNNING && !at_once {
+        true => CancelOutcome::Requested,
+        false => {
+            let ending = Ending { number, principal, phase, asks: true, by: ChangeSource::Other };
+            end(batch, &ending, &TaskOutcome::Cancelled, retention)?;
+            CancelOutcome::Cancelled
+        }
+    };
+    batch.changed(number, task, ChangeSource::Other);
+    Ok(Some(cancelled))
+}
+
+/// Forgets a task, and gives its bytes back to its principal.
+pub(super) fn purge(batch: &mut Batch<'_>, number: i64) -> Result<(), Problem> {
+    let measured = one(batch.connection, MEASURE, [number], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
+    })?;
+    if let Some((principal, bytes)) = measured {
+        batch.count_bytes(&principal, -(bytes + count(TASK_BYTES)))?;
+    }
+    run(batch.connection, PURGE, [number])?;
+    Ok(())
+}
+
+pub(super) fn sweep(
+    batch: &mut Batch<'_>,
+    limit: usize,
+    retention: Duration,
+) -> Result<SweepReport, Problem> {
+    let (connection, now) = (batch.connection, batch.now());
+    let old = all(connection, OLD, (now, count(limit)), |row| row.get::<_, i64>(0))?;
+    for number in &old {
+        purge(batch, *number)?;
+    }
+    let purged = old.len();
+    batch.count(ENDED, -count(purged));
+    let expired = all(connection, EXPIRED, (now, count(limit)), |row| {
+        let task = (row.get::<_, String>(3)?, TaskId::new(row.get::<_, String>(1)?));
+        Ok(((row.get(0)?, row.get(2)?, row.get::<_, Option<String>>(4)?), task))
+    })?;
+    let over = expired.len();
+    let mut swept = SweepReport { purged, ..SweepReport::default() };
+    for ((number, phase, kept), (principal, task)) in expired {
+        let ending =
+            Ending { number, principal: &principal, phase, asks: true, by: ChangeSource::Other };
+        // What is kept ends as it would have, had it not been.
+        let kept = kept.as_deref().and_then(|kept| from_json("outcome", kept).ok());
+        let is_kept = kept.is_some();
+        end(batch, &ending, &kept.unwrap_or(TaskOutcome::Expired), retention)?;
+        batch.changed(number, &task, ChangeSource::Other);
+        match is_kept {
+            true => swept.failed.push((principal, task)),
+            false => swept.expired.push((principal, task)),
+        }
+    }
+    let done = [purged, over, key_value::sweep(batch, limit)?, audit::sweep(batch, limit)?];
+    swept.more = done.contains(&limit);
+    Ok(swept)
+}

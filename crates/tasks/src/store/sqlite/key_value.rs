@@ -1,0 +1,110 @@
+//! Notes that are no tasks, each under a key and for some time.
+
+use std::time::Duration;
+
+use outlive_wire::RawJson;
+use rusqlite::Connection;
+
+use super::{
+    clock::{millis, to_column},
+    column::{count, raw},
+    error::Problem,
+    statement::{all, one, run},
+    writer::Batch,
+};
+use crate::store::{
+    Charge, StoreError,
+    budget::{ENTRY_BYTES, key_value},
+};
+
+pub(super) const KEPT: &str = "SELECT body FROM note WHERE key = ?1 AND expires > ?2";
+pub(super) const THERE: &str = "SELECT principal, octet_length(key) + octet_length(body) FROM note
+     WHERE key = ?1 AND principal IS NOT NULL";
+pub(super) const REPLACE: &str = "INSERT INTO note (key, body, expires, principal)
+     VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET body = excluded.body,
+     expires = excluded.expires, principal = excluded.principal";
+pub(super) const FORGET: &str =
+    "DELETE FROM note WHERE key = ?1 RETURNING principal, octet_length(key) + octet_length(body)";
+pub(super) const SWEEP: &str = "DELETE FROM note WHERE key IN
+     (SELECT key FROM note WHERE expires <= ?1 ORDER BY expires LIMIT ?2)
+     RETURNING principal, octet_length(key) + octet_length(body)";
+
+/// Keeps a note, unless one is there.
+pub(super) fn keep(
+    batch: &mut Batch<'_>,
+    key: &str,
+    note: &RawJson,
+    ttl: Duration,
+    charge: Option<&Charge>,
+) -> Result<Option<RawJson>, Problem> {
+    let before = kept(batch.connection, key, batch.now())?;
+    if before.is_none() {
+        replace(batch, key, note, ttl, charge)?;
+    }
+    Ok(before)
+}
+
+pub(super) fn replace(
+    batch: &mut Batch<'_>,
+    key: &str,
+    note: &RawJson,
+    ttl: Duration,
+    charge: Option<&Charge>,
+) -> Result<(), Problem> {
+    let bytes = count(key_value(key, note.get()));
+    let old = one(batch.connection, THERE, [key], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let old: Option<(String, i64)> = old.map(|(owner, bytes): (_, i64)| (owner, whole(bytes)));
+    if let Some(Charge { principal, max_bytes }) = charge {
+        let freed = old.as_ref().filter(|(owner, _)| owner == principal);
+        let stored = batch.stored_bytes(principal)? - freed.map_or(0, |(_, bytes)| *bytes);
+        if stored + bytes > to_column(*max_bytes) {
+            return Err(StoreError::OverBytes.into());
+        }
+        batch.count_bytes(principal, bytes)?;
+    }
+    if let Some((owner, bytes)) = old {
+        batch.count_bytes(&owner, -bytes)?;
+    }
+    let principal = charge.map(|charge| &charge.principal);
+    let values = (key, note.get(), batch.now() + millis(ttl), principal);
+    run(batch.connection, REPLACE, values)?;
+    Ok(())
+}
+
+pub(super) fn kept(
+    connection: &Connection,
+    key: &str,
+    now: i64,
+) -> Result<Option<RawJson>, Problem> {
+    let body = one(connection, KEPT, (key, now), |row| row.get::<_, String>(0))?;
+    body.map(|body| raw("note", body)).transpose()
+}
+
+pub(super) fn forget(batch: &mut Batch<'_>, key: &str) -> Result<(), Problem> {
+    let gone = one(batch.connection, FORGET, [key], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    gone.map_or(Ok(()), |gone| discharge(batch, &gone))
+}
+
+/// Forgets what is over, and says how much.
+pub(super) fn sweep(batch: &mut Batch<'_>, limit: usize) -> Result<usize, Problem> {
+    let values = (batch.now(), count(limit));
+    let gone = all(batch.connection, SWEEP, values, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    gone.iter().try_for_each(|gone| discharge(batch, gone))?;
+    Ok(gone.len())
+}
+
+/// A note is gone: its bytes are no longer its principal's, if it was charged for it.
+fn discharge(
+    batch: &mut Batch<'_>,
+    (principal, bytes): &(Option<String>, i64),
+) -> Result<(), Problem> {
+    match principal {
+        Some(principal) => batch.count_bytes(principal, -whole(*bytes)),
+        None => Ok(()),
+    }
+}
+
+/// What a note counts whose key and value have so many bytes.
+fn whole(bytes: i64) -> i64 {
+    bytes + count(ENTRY_BYTES)
+}

@@ -1,0 +1,80 @@
+//! How many tasks are in each phase. Counted as they go from one to the other, because looking
+//! through a million rows to count them would keep everybody else waiting.
+
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::{
+    clock::from_column,
+    column::{ENDED, KEPT, PARKED, QUEUED, RUNNING},
+    error::Problem,
+    statement::{one, run},
+};
+use crate::store::StoreStats;
+
+pub(super) const COUNT: &str = "UPDATE tally SET queued = queued + ?1, running = running + ?2,
+     parked = parked + ?3, ended = ended + ?4, kept = kept + ?5, bytes = max(bytes + ?6, 0)
+     WHERE number = 1";
+pub(super) const COUNTED: &str =
+    "SELECT queued, running, parked, ended, (SELECT min(due) FROM task WHERE due IS NOT NULL),
+     kept, bytes FROM tally WHERE number = 1";
+pub(super) const READY: &str = "SELECT number FROM tally WHERE number = 1";
+
+/// How many more or fewer there are in each phase when a transaction is committed. Written once
+/// for all of its operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Moves([i64; 6]);
+
+/// Where the bytes are.
+const BYTES: usize = 5;
+
+impl Moves {
+    /// Tasks have come into a phase, or with a number below zero have left it.
+    pub(super) fn count(&mut self, phase: i64, tasks: i64) {
+        // Whatever else stands in the column is not counted.
+        if let Some(count) =
+            usize::try_from(phase).ok().and_then(|phase| self.0[..BYTES].get_mut(phase))
+        {
+            *count += tasks;
+        }
+    }
+
+    /// There are so many bytes more, or less.
+    pub(super) fn count_bytes(&mut self, bytes: i64) {
+        self.0[BYTES] += bytes;
+    }
+
+    pub(super) fn write(self, connection: &Connection) -> Result<(), Problem> {
+        if self != Self::default() {
+            let of = |phase: i64| self.0[phase as usize];
+            let bytes = self.0[BYTES];
+            let moves = (of(QUEUED), of(RUNNING), of(PARKED), of(ENDED), of(KEPT), bytes);
+            run(connection, COUNT, moves)?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads one row, which is always there.
+pub(super) fn ready(connection: &Connection) -> Result<(), Problem> {
+    one(connection, READY, [], |_| Ok(()))?;
+    Ok(())
+}
+
+pub(super) fn census(connection: &Connection, now: i64) -> Result<StoreStats, Problem> {
+    let census = one(connection, COUNTED, [], |row| {
+        let due: Option<i64> = row.get(4)?;
+        let waiting = due.filter(|due| *due <= now);
+        Ok(StoreStats {
+            queued: from_column(row.get(0)?),
+            running: from_column(row.get(1)?),
+            parked: from_column(row.get(2)?),
+            ended: from_column(row.get(3)?),
+            quarantined: from_column(row.get(5)?),
+            bytes: from_column(row.get(6)?),
+            oldest_due: waiting.map(|due| Duration::from_millis(from_column(now - due))),
+        })
+    })?;
+    Ok(census.unwrap_or_default())
+}

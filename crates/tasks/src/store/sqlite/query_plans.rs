@@ -1,0 +1,133 @@
+//! No statement looks through a table: each finds its rows by a key or an index, however many tasks
+//! there are.
+
+use rusqlite::Connection;
+
+use super::{
+    audit, change_log, claim, commit, create, end, journal, key_value, open_tasks, operator,
+    phase_counts, questions, read, respond, schema,
+};
+
+const STATEMENTS: &[&str] = &[
+    respond::OWNED,
+    respond::ANSWERED,
+    audit::RECORD,
+    audit::DROP,
+    audit::OF_ALL,
+    audit::OF_ONE,
+    audit::SWEEP,
+    change_log::APPEND,
+    change_log::DROP,
+    change_log::SINCE,
+    claim::DUE,
+    claim::WANTED,
+    claim::NEXT_DUE_EXCEPT,
+    claim::TAKE,
+    claim::POSTPONE,
+    claim::RENEW,
+    claim::RELEASE,
+    claim::NEXT_OWNER,
+    claim::END_LEASES,
+    claim::NEXT_DUE,
+    claim::HELD,
+    create::MADE_UNDER,
+    create::OWNER_OF,
+    create::INSERT,
+    create::INSERT_REQUEST,
+    end::END,
+    end::END_UNFINISHED,
+    end::CLEAN_UP,
+    end::ASK_TO_STOP,
+    end::OLD,
+    end::MEASURE,
+    end::PURGE,
+    end::EXPIRED,
+    journal::RECORD,
+    journal::BYTES,
+    journal::HAS_SEGMENT,
+    journal::FORGET,
+    journal::EMIT,
+    journal::LAST,
+    journal::ENTRIES,
+    journal::SEGMENTS,
+    journal::ANSWERS,
+    journal::COUNT_ANSWERS,
+    key_value::KEPT,
+    key_value::THERE,
+    key_value::REPLACE,
+    key_value::FORGET,
+    key_value::SWEEP,
+    operator::ONE,
+    operator::REQUEST,
+    operator::QUESTIONS,
+    operator::RETRY,
+    operator::PHASE,
+    open_tasks::COUNTED,
+    open_tasks::COUNT,
+    open_tasks::FORGET,
+    questions::ASK,
+    questions::WITHDRAW,
+    questions::WITHDRAW_ALL,
+    questions::ANSWER,
+    questions::OPEN_KEY,
+    questions::BYTES,
+    questions::LIFETIME,
+    questions::SETTLE,
+    questions::OPEN_KEYS,
+    questions::AGAIN,
+    phase_counts::COUNT,
+    phase_counts::COUNTED,
+    phase_counts::READY,
+    read::VIEW,
+    read::LAST_EMITTED,
+    read::EMITTED,
+    read::LIST,
+    commit::HELD,
+    commit::TOUCH,
+    commit::FORGET_CRASHES,
+    commit::IS_TO_STOP,
+    commit::PARK,
+    commit::KEEP,
+];
+
+fn tables() -> Connection {
+    let mut connection = Connection::open_in_memory().unwrap();
+    schema::migrate(&mut connection).unwrap();
+    connection
+}
+
+fn plan(connection: &Connection, sql: &str) -> Vec<String> {
+    let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    // Its parameters stay unset: nothing is run.
+    let mut lines = statement.raw_query();
+    let mut plan = Vec::new();
+    while let Some(line) = lines.next().unwrap() {
+        plan.push(line.get(3).unwrap());
+    }
+    plan
+}
+
+#[test]
+fn no_statement_looks_through_a_table() {
+    let connection = tables();
+    for sql in STATEMENTS {
+        for line in plan(&connection, sql) {
+            // A list in JSON is looked through, and so it should be.
+            let scans = line.starts_with("SCAN") && !line.contains("VIRTUAL TABLE");
+            assert!(!scans, "{sql}: {line}");
+        }
+    }
+}
+
+#[test]
+fn every_index_is_there_for_a_statement() {
+    let connection = tables();
+    let plans: Vec<String> =
+        STATEMENTS.iter().flat_map(|sql| plan(&connection, sql)).collect::<Vec<_>>();
+    let indexes = "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL";
+    let mut statement = connection.prepare(indexes).unwrap();
+    for index in statement.query_map([], |row| row.get::<_, String>(0)).unwrap() {
+        let index = format!("INDEX {} ", index.unwrap());
+        assert!(plans.iter().any(|line| format!("{line} ").contains(&index)), "{index}");
+    }
+}

@@ -1,0 +1,150 @@
+//! Seeing tasks.
+
+use outlive_wire::InputRequest;
+use rusqlite::{Connection, Row};
+
+use super::{
+    clock::{from_column, to_column},
+    column::{count, from_json, phase, raw},
+    error::Problem,
+    statement::{all, one, until},
+};
+use crate::store::{ListCursor, PageLimit, StoredSegments, TaskId, TaskRecord};
+
+// One statement sees one state of the file. Who looks at a task that asks nothing reads one row.
+macro_rules! seen {
+    ($($which:literal),*) => {
+        concat!(
+            "SELECT id, kind, origin, phase, outcome, created, updated, ttl, message,
+             cancel_requested, progress, CASE WHEN open > 0 THEN (
+                 SELECT json_group_array(json_array(name, body) ORDER BY place) FROM question
+                 WHERE question.task = task.number AND state = 0 AND outside = 0
+             ) END",
+            $($which),*
+        )
+    };
+}
+
+pub(super) use seen;
+
+pub(super) const VIEW: &str = seen!(" FROM task WHERE id = ?1 AND principal = ?2");
+pub(super) const LIST: &str = seen!(
+    " FROM task WHERE principal = ?1 AND listed = 1 AND (created, id) > (?2, ?3)
+     ORDER BY created, id LIMIT ?4"
+);
+
+pub(super) const LAST_EMITTED: &str = "SELECT number, phase = 3, coalesce((
+         SELECT max(number) FROM segment WHERE task = task.number), 0), open > 0
+     FROM task WHERE id = ?1 AND principal = ?2";
+pub(super) const EMITTED: &str =
+    "SELECT body FROM segment WHERE task = ?1 AND number > ?2 ORDER BY number LIMIT ?3";
+
+pub(super) fn view(
+    connection: &Connection,
+    principal: &str,
+    task: &TaskId,
+) -> Result<Option<TaskRecord>, Problem> {
+    let seen = one(connection, VIEW, (task.as_str(), principal), Seen::read)?;
+    seen.map(Seen::view).transpose()
+}
+
+/// What a task has emitted, from after a number on. Wants to see one state of the file.
+pub(super) fn segments(
+    connection: &Connection,
+    principal: &str,
+    task: &TaskId,
+    after: u64,
+    limit: PageLimit,
+) -> Result<Option<StoredSegments>, Problem> {
+    let found = one(connection, LAST_EMITTED, (task.as_str(), principal), |row| {
+        Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+    })?;
+    let Some((number, ended, last, asks)) = found else { return Ok(None) };
+    let mut blocks = Vec::new();
+    if to_column(after) < last {
+        let mut bytes = 0;
+        let place = (number, to_column(after), count(limit.segments));
+        until(connection, EMITTED, place, |row| {
+            let body: String = row.get(0)?;
+            bytes += body.len();
+            blocks.push(body);
+            Ok(bytes < limit.bytes)
+        })?;
+    }
+    let blocks = blocks.into_iter().map(|body| raw("segments", body)).collect::<Result<_, _>>()?;
+    Ok(Some(StoredSegments { blocks, last: from_column(last), ended, input_required: asks }))
+}
+
+pub(super) fn list(
+    connection: &Connection,
+    principal: &str,
+    after: Option<&ListCursor>,
+    limit: usize,
+) -> Result<Vec<TaskRecord>, Problem> {
+    // Nothing was made before 1970, and no name is empty.
+    let (created, id) =
+        after.map_or((0, ""), |after| (to_column(after.created), after.id.as_str()));
+    let seen = all(connection, LIST, (principal, created, id, count(limit)), Seen::read)?;
+    seen.into_iter().map(Seen::view).collect()
+}
+
+/// A row as it stands there.
+pub(super) struct Seen {
+    id: String,
+    kind: String,
+    origin: String,
+    phase: i64,
+    outcome: Option<String>,
+    created: i64,
+    updated: i64,
+    ttl: Option<i64>,
+    message: Option<String>,
+    cancel_requested: Option<i64>,
+    progress: Option<String>,
+    /// The names of the open questions and what they are, as JSON, if there are any.
+    questions: Option<String>,
+}
+
+impl Seen {
+    pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            id: row.get(0)?,
+            kind: row.get(1)?,
+            origin: row.get(2)?,
+            phase: row.get(3)?,
+            outcome: row.get(4)?,
+            created: row.get(5)?,
+            updated: row.get(6)?,
+            ttl: row.get(7)?,
+            message: row.get(8)?,
+            cancel_requested: row.get(9)?,
+            progress: row.get(10)?,
+            questions: row.get(11)?,
+        })
+    }
+
+    pub(super) fn view(self) -> Result<TaskRecord, Problem> {
+        let outcome = self.outcome.map(|outcome| from_json("outcome", &outcome));
+        let progress = self.progress.map(|progress| from_json("progress", &progress));
+        let questions = self.questions.as_deref().map(questions);
+        Ok(TaskRecord {
+            input_requests: questions.transpose()?.unwrap_or_default(),
+            id: TaskId::new(self.id),
+            tool: self.kind,
+            origin: self.origin,
+            phase: phase(self.phase)?,
+            outcome: outcome.transpose()?,
+            created_at: from_column(self.created),
+            updated_at: from_column(self.updated),
+            ttl: self.ttl.map(from_column),
+            status_message: self.message,
+            progress: progress.transpose()?,
+            cancel_requested: self.cancel_requested.map(from_column),
+        })
+    }
+}
+
+fn questions(column: &str) -> Result<Vec<(String, InputRequest)>, Problem> {
+    let rows: Vec<(String, String)> = from_json("questions", column)?;
+    rows.into_iter().map(|(name, body)| Ok((name, from_json("questions", &body)?))).collect()
+}

@@ -1,0 +1,69 @@
+//! What is answered: by a client, or from outside.
+
+use outlive_wire::RawJson;
+
+use super::{
+    column::{ENDED, PARKED, QUEUED, count},
+    error::Problem,
+    journal, questions, room,
+    statement::{one, run},
+    writer::Batch,
+};
+use crate::{
+    JournalEntry,
+    store::{ChangeSource, InputSource, StoreError, TaskId},
+};
+
+pub(super) const OWNED: &str = "SELECT number, phase FROM task WHERE id = ?1 AND principal = ?2";
+// Nobody has a parked task: it waits for a worker from now on.
+pub(super) const ANSWERED: &str = "UPDATE task SET updated = max(?2, updated + 1),
+     due = CASE phase WHEN 2 THEN ?2 ELSE due END, phase = CASE phase WHEN 2 THEN 0 ELSE phase END
+     WHERE number = ?1";
+
+pub(super) fn answer(
+    batch: &mut Batch<'_>,
+    principal: &str,
+    task: &TaskId,
+    from: InputSource,
+    answers: &[(String, RawJson)],
+    max_bytes: u64,
+) -> Result<Option<usize>, Problem> {
+    let Some((number, phase)) = owned(batch, principal, task)? else { return Ok(None) };
+    if phase != ENDED
+        && !room::has_room_for_answers(batch, (principal, number), from, answers, max_bytes)?
+    {
+        return Err(StoreError::OverBytes.into());
+    }
+    let (mut taken, mut bytes) = (0, 0);
+    if phase != ENDED {
+        for (name, answer) in answers {
+            let key = questions::answer(batch.connection, number, name, from)?;
+            let Some(key) = key else { continue };
+            let answer = JournalEntry::Answer(answer.clone());
+            bytes += journal::record(batch.connection, number, &key, &answer)?;
+            taken += 1;
+        }
+    }
+    if taken > 0 {
+        batch.count_bytes(principal, count(bytes))?;
+        questions::settle(batch, number, 0, taken)?;
+        run(batch.connection, ANSWERED, (number, batch.now()))?;
+        if phase == PARKED {
+            batch.moved(PARKED, QUEUED);
+        }
+        batch.changed(number, task, ChangeSource::Other);
+    }
+    Ok(Some(taken))
+}
+
+/// The number and the phase of a task of this principal.
+pub(super) fn owned(
+    batch: &Batch<'_>,
+    principal: &str,
+    task: &TaskId,
+) -> Result<Option<(i64, i64)>, Problem> {
+    let found = one(batch.connection, OWNED, (task.as_str(), principal), |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })?;
+    Ok(found)
+}
