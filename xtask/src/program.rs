@@ -59,7 +59,7 @@ fn measure(program: &Path, folder: &Path) -> Result<(f64, f64, Vec<f64>)> {
 /// Starts it and asks for its tools. Returns milliseconds.
 fn start(program: &Path, folder: &Path) -> Result<f64> {
     let mut server = Command::new(program)
-        .args(["serve", "--stdio", "--data"])
+        .args(["serve", "--stdio", "--data-dir"])
         .arg(folder.join("data"))
         .current_dir(folder)
         .stdin(Stdio::piped())

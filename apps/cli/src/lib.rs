@@ -24,7 +24,7 @@ use clap::{
     error::{ContextKind, ErrorKind},
 };
 
-use crate::error::{Kind, Result, Trouble};
+use crate::error::{CliError, Result};
 
 /// MCP servers whose work outlives the request.
 #[derive(Parser)]
@@ -96,20 +96,13 @@ fn misread(error: &clap::Error) -> Result<ExitCode> {
     let words: Vec<String> =
         env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    // Where `--version` takes a protocol version, it can still be asked for the program's own.
-    if let [_, "--version" | "-V"] = words[..] {
-        let version = concat!("outlive ", env!("CARGO_PKG_VERSION"));
-        return print::data(version)
-            .map(|()| ExitCode::SUCCESS)
-            .map_err(|error| Trouble::new(Kind::Failed, error));
-    }
     let unknown = error.get(ContextKind::InvalidArg).map(ToString::to_string);
     match (error.kind(), unknown.as_deref().and_then(|it| it.strip_prefix("--")), &words[..]) {
         (ErrorKind::UnknownArgument, Some(name), ["call", ..]) => {
             let at = words.iter().position(|word| word.strip_prefix("--") == Some(name));
             let value = at.and_then(|at| words.get(at + 1)).filter(|it| !it.starts_with('-'));
             let value = value.map_or("VALUE", |value| value);
-            Err(Trouble::usage(format!("`outlive call` has no option `--{name}`")).remedy(format!(
+            Err(CliError::usage(format!("`outlive call` has no option `--{name}`")).remedy(format!(
                 "{name}={value}, if it is an argument of the tool; `outlive call --help` has the options"
             )))
         }

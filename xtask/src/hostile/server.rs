@@ -30,37 +30,37 @@ const TOOLS: &str = r#"
 description = "Prints a text."
 command = ["echo", "{text}"]
 arguments.text = { type = "string", default = "hello" }
-concurrency = 4
+max_concurrent = 4
 
 [tools.print]
 description = "Prints many bytes."
 command = ["sh", "-c", 'head -c "$(($1 * 1024))" /dev/zero | tr "\0" x', "print", "{kib}"]
 arguments.kib = { type = "integer", minimum = 1, maximum = 900 }
 task = "never"
-concurrency = 4
+max_concurrent = 4
 
 [tools.confirm]
 description = "Waits for an input response."
 shell = true
-asks = true
+interactive = true
 command = '''
 echo '{"input": "go", "message": "Continue?"}' >&3
 read -r response <&4
 '''
-concurrency = 4
+max_concurrent = 4
 
 [tools.slow]
 description = "Takes its time."
 command = ["sleep", "20"]
 task = "always"
-concurrency = 8
+max_concurrent = 8
 
 [tools.work]
 description = "Works for a moment, as a task."
 command = ["sleep", "0.2"]
 task = "always"
 arguments.text = { type = "string", default = "" }
-concurrency = 4
+max_concurrent = 4
 "#;
 
 /// A running server.
@@ -93,7 +93,7 @@ impl Server {
         fs::write(&config, text)?;
         let log = folder.join("server.log");
         let mut command = pinned(SERVER_CORE, program);
-        command.arg("serve").arg(&config).arg("--json").arg("--data").arg(&data);
+        command.arg("serve").arg(&config).arg("--json").arg("--data-dir").arg(&data);
         command.arg("--store").arg(database.url());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(fs::File::create(&log)?);
         let mut child = command.spawn().context("could not start the server")?;

@@ -19,7 +19,7 @@ pub(crate) use whoami::{Args as WhoamiArgs, run as whoami};
 
 use crate::{
     call::server::Server,
-    error::{Result, Trouble},
+    error::{CliError, Result},
 };
 
 /// The address of a server, as it was written; commands need no login.
@@ -27,7 +27,7 @@ fn address(text: &str) -> Result<Server> {
     let server = Server::read(text)?;
     match server.url() {
         Some(_) => Ok(server),
-        None => Err(Trouble::usage(format!("`{text}` is no address of a server"))
+        None => Err(CliError::usage(format!("`{text}` is no address of a server"))
             .remedy("addresses begin with http:// or https://")),
     }
 }

@@ -40,7 +40,7 @@ use self::{
     screen::Screen,
     server::{Connection, Server, trouble},
 };
-use crate::error::{Result, Trouble};
+use crate::error::{CliError, Result};
 
 /// How long a call may take when nobody says so. Whoever sits at a terminal has Ctrl-C.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -69,7 +69,6 @@ that was killed.";
 #[derive(clap::Args)]
 #[command(
     after_help = EXAMPLES,
-    disable_version_flag = true,
     override_usage = "outlive call [OPTIONS] SERVER TOOL [KEY=VALUE]…\n       \
                       outlive call [OPTIONS] TOOL [KEY=VALUE]… -- COMMAND…"
 )]
@@ -92,9 +91,9 @@ pub(crate) struct Args {
     /// How long the task and its result should exist, where a client may say so
     #[arg(long, value_name = "TIME", value_parser = span)]
     task_ttl: Option<Duration>,
-    /// Has it done once, however often it is called with this key
-    #[arg(long)]
-    key: Option<String>,
+    /// Lets the server execute the call once, however often it is sent with this key
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
     #[command(flatten)]
     prepared: Prepared,
     #[command(flatten)]
@@ -110,7 +109,7 @@ pub(crate) fn block_on(work: impl Future<Output = Result<ExitCode>>) -> Result<E
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Trouble::unreachable(format!("no runtime: {error}")))?;
+        .map_err(|error| CliError::unreachable(format!("no runtime: {error}")))?;
     let done = runtime.block_on(work);
     runtime.shutdown_background();
     done
@@ -119,7 +118,7 @@ pub(crate) fn block_on(work: impl Future<Output = Result<ExitCode>>) -> Result<E
 async fn call(args: Args) -> Result<ExitCode> {
     let (server, words) = Server::of_words(&args.words, args.command.clone())?;
     let Some((name, words)) = words.split_first() else {
-        return Err(Trouble::usage("there is no tool to call")
+        return Err(CliError::usage("there is no tool to call")
             .remedy(format!("`outlive inspect {}` shows what there is", server.text)));
     };
     let screen = Screen::new();
@@ -148,7 +147,7 @@ async fn call(args: Args) -> Result<ExitCode> {
     if let Some(ttl) = args.task_ttl {
         starting = starting.task_ttl(ttl);
     }
-    if let Some(key) = &args.key {
+    if let Some(key) = &args.idempotency_key {
         starting = starting.idempotency_key(key);
     }
     let shown = std::sync::Arc::clone(&screen);
@@ -196,7 +195,7 @@ async fn tool(client: &Client, server: &Server, name: &str) -> Result<Tool> {
         client.list_tools().collect().await.map_err(|error| trouble(&error, Some(server)))?;
     let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
     tools.into_iter().find(|tool| tool.name == name).ok_or_else(|| {
-        let trouble = Trouble::usage(format!("{} has no tool `{name}`", server.text));
+        let trouble = CliError::usage(format!("{} has no tool `{name}`", server.text));
         match names.is_empty() {
             true => trouble.remedy("it has no tools at all"),
             false => trouble.remedy(format!("its tools are {}", names.join(", "))),

@@ -25,7 +25,7 @@ use super::{
     server::{Connection, Server, quoted},
 };
 use crate::{
-    error::{Result, Trouble},
+    error::{CliError, Result},
     paths,
 };
 
@@ -33,7 +33,7 @@ use crate::{
 const SHORT: usize = 8;
 
 /// What to do where calls cannot be saved.
-const REMEDY: &str = "set OUTLIVE_DATA to a folder of yours";
+const REMEDY: &str = "set OUTLIVE_DATA_DIR to a folder of yours";
 
 /// The saved calls of this user.
 #[derive(Clone)]
@@ -98,10 +98,10 @@ impl Handles {
     pub(crate) fn all(&self) -> Result<Vec<SavedHandle>> {
         let folder = match &*self.folder {
             Ok(folder) => folder,
-            Err(why) => return Err(Trouble::usage(why).remedy(REMEDY)),
+            Err(why) => return Err(CliError::usage(why).remedy(REMEDY)),
         };
         let unreadable = |error: &io::Error| {
-            Trouble::usage(format!("saved calls in {} cannot be read: {error}", folder.display()))
+            CliError::usage(format!("saved calls in {} cannot be read: {error}", folder.display()))
                 .remedy(REMEDY)
         };
         let entries = match fs::read_dir(folder) {
@@ -144,16 +144,16 @@ impl Handles {
         match (handles.len(), named) {
             (1, _) => Ok(handles.remove(0)),
             (0, None) => {
-                Err(Trouble::usage("no call is saved")
+                Err(CliError::usage("no call is saved")
                     .remedy("`outlive call --detach …` saves one"))
             }
             (0, Some(named)) => {
-                Err(Trouble::usage(format!("no call has the handle `{named}`")).remedy(list))
+                Err(CliError::usage(format!("no call has the handle `{named}`")).remedy(list))
             }
-            (count, None) => Err(Trouble::usage(format!("{count} calls are saved"))
+            (count, None) => Err(CliError::usage(format!("{count} calls are saved"))
                 .remedy(format!("name one; {list}"))),
             (count, Some(named)) => {
-                Err(Trouble::usage(format!("{count} handles begin with `{named}`"))
+                Err(CliError::usage(format!("{count} handles begin with `{named}`"))
                     .remedy(format!("write more of it; {list}")))
             }
         }

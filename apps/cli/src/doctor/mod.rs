@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::{
     checks::{self, Check},
-    error::{Kind, Result, Trouble},
+    error::{CliError, Kind, Result},
     paths,
     print::{self, Paint, paint},
     serve::config::{self, Config, Mistakes},
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     listen: Option<String>,
     /// The data folder
     #[arg(long, value_name = "FOLDER")]
-    data: Option<PathBuf>,
+    data_dir: Option<PathBuf>,
     /// The file with the tokens of callers
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -123,7 +123,7 @@ impl Plan {
     fn of(args: Args) -> Result<Self> {
         let here = || Some(PathBuf::from("outlive.toml")).filter(|file| file.exists());
         let file = args.file.or_else(here);
-        let data = match (args.data, &file) {
+        let data = match (args.data_dir, &file) {
             (Some(data), _) => data,
             (None, Some(file)) if file.exists() => paths::of_server(Some(file))?,
             (None, _) => paths::of_server(None)?,
@@ -206,7 +206,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
 
 fn say(findings: &[Finding], healthy: bool, json: bool) -> Result<()> {
     let mut lines = Vec::new();
-    let failed = |error: &dyn std::fmt::Display| Trouble::new(Kind::Failed, error);
+    let failed = |error: &dyn std::fmt::Display| CliError::new(Kind::Failed, error);
     if json {
         let report = Report { healthy, findings };
         lines.push(serde_json::to_string(&report).map_err(|error| failed(&error))?);

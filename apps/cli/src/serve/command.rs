@@ -79,7 +79,7 @@ impl Command {
             };
             if self.config.on_crash == OnCrash::Fail {
                 return Err(Error::new(format!(
-                    "the command was interrupted: {why}; nobody knows how far it came, and it is not run again unless its tool says `on_crash = \"run-again\"`"
+                    "the command was interrupted: {why}; nobody knows how far it came, and it is not run again unless its tool says `on_crash = \"rerun\"`"
                 )));
             }
             if attempt >= self.config.max_attempts {
@@ -166,7 +166,7 @@ impl Command {
     }
 
     fn spec(&self, ready: Ready, label: &Label) -> JobSpec {
-        let ToolConfig { pass_env, inherit_env, end_grace, .. } = &self.config;
+        let ToolConfig { pass_env, inherit_env, kill_grace, .. } = &self.config;
         let mut env: Vec<(String, String)> = Vec::new();
         if !*inherit_env {
             let names: BTreeSet<&str> =
@@ -177,7 +177,8 @@ impl Command {
             env.extend(names.into_iter().filter(|name| !is_secret(name)).filter_map(set));
         }
         env.extend(ready.env);
-        let lost_after = self.runner.shared_store.is_some().then_some(self.runner.lost_after);
+        let replica_timeout =
+            self.runner.shared_store.is_some().then_some(self.runner.replica_timeout);
         JobSpec {
             label: serde_json::to_string(label).ok(),
             argv: ready.argv,
@@ -188,12 +189,13 @@ impl Command {
             stdin: ready.stdin,
             interactive: self.config.asks,
             control: self.config.control,
-            timeout: Some(self.config.time_limit),
+            timeout: Some(self.config.timeout),
             max_output_bytes: self.config.max_output,
             max_output_lines: self.config.max_lines,
             // It has to be over before others take it for lost.
-            kill_grace: lost_after.map_or(*end_grace, |lost| longest_end(lost).min(*end_grace)),
-            orphan_timeout: lost_after.map(orphan_after),
+            kill_grace: replica_timeout
+                .map_or(*kill_grace, |lost| longest_end(lost).min(*kill_grace)),
+            orphan_timeout: replica_timeout.map(orphan_after),
             abandon_timeout: Some(abandon_timeout()),
             niceness: 0,
         }

@@ -54,7 +54,7 @@ use self::{
 };
 use crate::{
     checks,
-    error::{Kind, Result, Trouble},
+    error::{CliError, Kind, Result},
     paths, print,
 };
 
@@ -82,7 +82,7 @@ pub(crate) struct Args {
     store: Option<String>,
     /// The folder for tasks and running commands
     #[arg(long, value_name = "FOLDER")]
-    data: Option<PathBuf>,
+    data_dir: Option<PathBuf>,
     /// Let in only callers with a token of this file, which has a `name token` per line
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -101,11 +101,11 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     if args.print_demo || args.print_schema {
         let text = if args.print_demo { config::DEMO } else { config::SCHEMA };
         let printed = print::own(text.as_bytes());
-        return printed.map(|()| ExitCode::SUCCESS).map_err(Trouble::usage);
+        return printed.map(|()| ExitCode::SUCCESS).map_err(CliError::usage);
     }
     crate::log::to_stderr();
     files::raise_limit();
-    let runtime = Runtime::new().map_err(|error| Trouble::new(Kind::Failed, error))?;
+    let runtime = Runtime::new().map_err(|error| CliError::new(Kind::Failed, error))?;
     let served = runtime.block_on(serve(args));
     // Something may still read a file for us; nobody waits for it.
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -130,25 +130,25 @@ async fn serve(args: Args) -> Result<()> {
     let shared = is_shared(&url).then(|| Arc::clone(&store));
 
     let host = Host::of(&data).map_err(|error| unusable(&data, &error))?;
-    let mut runner = Runner::new(&data, host.clone(), shared.clone(), tasks.lost_after)?;
+    let mut runner = Runner::new(&data, host.clone(), shared.clone(), tasks.replica_timeout)?;
     runner.withheld_env = secrets::variables(file.as_deref());
     runner.max_waiting = server.max_waiting_jobs_per_caller as usize;
     let runner = Arc::new(runner);
-    let longest_end = configs.iter().map(|tool| tool.end_grace).max().unwrap_or_default();
+    let longest_end = configs.iter().map(|tool| tool.kill_grace).max().unwrap_or_default();
     let hello = Hello::new(&server, auth.as_ref(), &configs, file.as_deref(), &data, &url);
     let mut tools = Tools::new(base_of(file.as_deref()), Arc::clone(&runner));
     let builder = builder(&server, &tasks, &data, Arc::clone(&store), longest_end)?;
     let builder = with_skills(builder, server.skills.as_deref(), &base_of(file.as_deref()))?;
     let built = tools.build(builder, configs);
-    let built = built.build().map_err(Trouble::usage)?;
+    let built = built.build().map_err(CliError::usage)?;
 
-    let _living = shared.map(|store| in_background(host.live(store, tasks.lost_after)));
+    let _living = shared.map(|store| in_background(host.live(store, tasks.replica_timeout)));
     let _tidying = in_background(janitor::tidy(Arc::clone(&runner), Arc::clone(&store)));
     let _reloading = file.map(|file| in_background(reload::follow(file, built.clone(), tools)));
 
     if args.stdio {
         hello.on_stdio();
-        built.serve_stdio().await.map_err(|error| Trouble::new(Kind::Failed, error))?;
+        built.serve_stdio().await.map_err(|error| CliError::new(Kind::Failed, error))?;
     } else {
         let numbers = Numbers::new(&built);
         let http = http(&server, auth.as_ref(), store)?;
@@ -170,7 +170,7 @@ async fn serve(args: Args) -> Result<()> {
             ended = stopped.as_mut() => ended,
             () = async { hello.at(&url, args.json) } => stopped.await,
         };
-        ended.map_err(|error| Trouble::new(Kind::Failed, error))?;
+        ended.map_err(|error| CliError::new(Kind::Failed, error))?;
     }
     runner.settled().await;
     banner::goodbye(&runner);
@@ -205,14 +205,14 @@ fn check(
 
 async fn listen(address: &str) -> Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| {
-        Trouble::usage(format_args!("`metrics_listen` {address} cannot be used: {error}"))
+        CliError::usage(format_args!("`metrics_listen` {address} cannot be used: {error}"))
             .remedy("metrics_listen = \"127.0.0.1:PORT\" in [server], with a free port")
     })
 }
 
 /// Why nobody can be served at an address, in the words of this program.
-fn no_listener(server: &ServerConfig, error: &io::Error) -> Trouble {
-    Trouble::usage(format_args!("nobody can listen at {}: {error}", server.listen))
+fn no_listener(server: &ServerConfig, error: &io::Error) -> CliError {
+    CliError::usage(format_args!("nobody can listen at {}: {error}", server.listen))
         .remedy("outlive serve --listen 127.0.0.1:PORT")
 }
 
@@ -221,13 +221,13 @@ fn with_flags(mut config: Config, args: &Args) -> Result<Config> {
     if let Some(listen) = &args.listen {
         if !config::is_address(listen) {
             let what = format!("--listen must be an address and a port, and is \"{listen}\"");
-            return Err(Trouble::usage(what).remedy("--listen 127.0.0.1:8000"));
+            return Err(CliError::usage(what).remedy("--listen 127.0.0.1:8000"));
         }
         config.server.listen.clone_from(listen);
     }
     if args.token_file.is_some() {
         if config.auth.is_some() {
-            return Err(Trouble::usage("the file has [auth], and callers have one kind of token")
+            return Err(CliError::usage("the file has [auth], and callers have one kind of token")
                 .remedy("leave --token-file out, or [auth]"));
         }
         config.server.token_file.clone_from(&args.token_file);
@@ -246,14 +246,14 @@ fn builder(
     longest_end: Duration,
 ) -> Result<ServerBuilder> {
     let keys = server.seal_key_file.clone().unwrap_or_else(|| data.join("seal.key"));
-    let keys = SealKeys::from_file(keys).map_err(Trouble::usage)?;
+    let keys = SealKeys::from_file(keys).map_err(CliError::usage)?;
     let running = tasks.max_running as usize;
     let per_caller = tasks.max_running_per_caller.map(|count| count as usize);
     let config = TaskConfig::new(store)
         .ttl(tasks.ttl)
         .max_ttl(tasks.max_ttl)
         .poll_interval(tasks.poll_interval)
-        .max_tasks_per_caller(tasks.max_per_caller as usize)
+        .max_tasks_per_caller(tasks.max_tasks_per_caller as usize)
         .max_store_bytes_per_caller(tasks.max_store_bytes_per_caller)
         .max_audit_events(u64::from(tasks.max_audit_events))
         .max_anonymous_store(tasks.max_anonymous_store)
@@ -291,7 +291,7 @@ fn with_skills(
     base: &Path,
 ) -> Result<ServerBuilder> {
     let Some(folder) = folder else { return Ok(builder) };
-    let skills = Skills::from_folder(base.join(folder)).map_err(Trouble::usage)?;
+    let skills = Skills::from_folder(base.join(folder)).map_err(CliError::usage)?;
     Ok(builder.skills(skills))
 }
 
@@ -302,7 +302,7 @@ fn http(
 ) -> Result<HttpConfig> {
     let mut http = HttpConfig::new();
     if let Some(file) = &server.token_file {
-        http = http.authenticator(StaticTokens::from_file(file).map_err(Trouble::usage)?);
+        http = http.authenticator(StaticTokens::from_file(file).map_err(CliError::usage)?);
     }
     if let Some(auth) = auth {
         let name = server.title.as_ref().unwrap_or(&server.name);
@@ -318,16 +318,16 @@ fn http(
     for origin in &server.allow_origins {
         http = http.allow_origin(origin);
     }
-    for proxy in &server.trust_proxies {
+    for proxy in &server.trusted_proxies {
         http = http.trusted_proxy(*proxy);
     }
     let http = server.limits.http(http);
-    Ok(http.allow_anonymous(server.open_to_anyone))
+    Ok(http.allow_anonymous(server.allow_anonymous))
 }
 
 /// Each file has a folder of its own: tasks of one must not be taken for those of another.
 pub(crate) fn data_folder(args: &Args, file: Option<&Path>) -> Result<PathBuf> {
-    let folder = match &args.data {
+    let folder = match &args.data_dir {
         Some(data) => data.clone(),
         None => paths::of_server(file)?,
     };
@@ -336,12 +336,14 @@ pub(crate) fn data_folder(args: &Args, file: Option<&Path>) -> Result<PathBuf> {
     std::path::absolute(&folder).map_err(|error| unusable(&folder, &error))
 }
 
-fn unusable(data: &Path, error: &std::io::Error) -> Trouble {
-    Trouble::new(
+fn unusable(data: &Path, error: &std::io::Error) -> CliError {
+    CliError::new(
         Kind::Failed,
         format_args!("the data folder {} cannot be used: {error}", data.display()),
     )
-    .remedy("--data FOLDER, or OUTLIVE_DATA, for another one; `outlive doctor` looks closer")
+    .remedy(
+        "--data-dir FOLDER, or OUTLIVE_DATA_DIR, for another one; `outlive doctor` looks closer",
+    )
 }
 
 /// Where tasks are kept.
@@ -353,7 +355,7 @@ fn store_url(tasks: &TasksConfig, data: &Path) -> String {
 async fn open_store(url: &str) -> Result<Arc<dyn Store>> {
     outlive::tasks::open(url)
         .await
-        .map_err(|error| Trouble::unreachable(error).remedy("`outlive doctor` looks closer"))
+        .map_err(|error| CliError::unreachable(error).remedy("`outlive doctor` looks closer"))
 }
 
 /// Whether other machines may use the store.

@@ -10,7 +10,7 @@ use super::{
     json, span,
 };
 use crate::{
-    error::{Kind, Result, Trouble},
+    error::{CliError, Kind, Result},
     print::{self, talk},
 };
 
@@ -23,7 +23,7 @@ const NEWEST: usize = 50;
 /// Lists tasks, newest first.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  outlive store list --phase kept
+  outlive store list --phase quarantined
   outlive store list postgres://outlive@db/outlive --tool deploy --older-than 2h
   outlive store list --all --json | jq -r 'select(.state == \"failed\") | .id'
 
@@ -72,8 +72,8 @@ enum PhaseName {
     Running,
     /// Waits for an answer or a time
     Parked,
-    /// Was stopped, and is kept for an operator
-    Kept,
+    /// Stopped until an operator retries it
+    Quarantined,
     /// Is over
     Ended,
 }
@@ -96,7 +96,7 @@ impl Which {
             PhaseName::Queued => Phase::Queued,
             PhaseName::Running => Phase::Running,
             PhaseName::Parked => Phase::Parked,
-            PhaseName::Kept => Phase::Quarantined,
+            PhaseName::Quarantined => Phase::Quarantined,
             PhaseName::Ended => Phase::Ended,
         });
         let before = self.older_than.map(|span| {
@@ -182,7 +182,7 @@ fn row(task: &TaskSummary) -> [String; 6] {
 pub(super) fn say(text: &str) -> Result<()> {
     match print::data(text) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
-        Err(error) => Err(Trouble::new(Kind::Failed, error)),
+        Err(error) => Err(CliError::new(Kind::Failed, error)),
         Ok(()) => Ok(()),
     }
 }

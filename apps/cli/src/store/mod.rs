@@ -20,7 +20,7 @@ pub(crate) use access::{Store, no_task, own_url, trouble, url_or_own, without_pa
 pub(crate) use format::{end_of, plain, rough, stamp, wall_clock};
 pub(crate) use list::of_all as list;
 
-use crate::error::{Kind, Result, Trouble};
+use crate::error::{CliError, Kind, Result};
 
 /// Looks after a store of tasks: those of all callers.
 ///
@@ -30,10 +30,10 @@ use crate::error::{Kind, Result, Trouble};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   outlive store list                                  the newest tasks, whoever they belong to
-  outlive store list postgres://outlive@db/outlive --phase kept
+  outlive store list postgres://outlive@db/outlive --phase quarantined
   outlive tasks answer TASK --all-callers             answer for its caller; likewise: cancel
   outlive store show TASK                             its journal, its questions, what has happened
-  outlive store retry TASK                            have it tried again, if it is kept
+  outlive store retry TASK                            retry a quarantined task
   outlive store purge --ended-before 30d
   outlive store migrate sqlite:/srv/outlive/tasks.db
 
@@ -65,7 +65,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
 /// Runs a command that waits for a store. One thread is enough for that.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Trouble::new(Kind::Failed, error))?;
+    let runtime = runtime.map_err(|error| CliError::new(Kind::Failed, error))?;
     runtime.block_on(work)
 }
 

@@ -13,7 +13,7 @@ use super::{
     span,
 };
 use crate::{
-    error::{Result, Trouble},
+    error::{CliError, Result},
     print::talk,
 };
 
@@ -61,7 +61,7 @@ struct Count {
 pub(super) async fn run(args: Args) -> Result<ExitCode> {
     let (url, words) = access::url_and_words(args.words)?;
     if words.is_empty() != args.ended_before.is_some() {
-        return Err(Trouble::usage("no tasks are named, or too many")
+        return Err(CliError::usage("no tasks are named, or too many")
             .remedy("name the tasks, or --ended-before SPAN for all that have ended by then"));
     }
     let operator = access::open(&url).await?;

@@ -10,7 +10,7 @@ use super::{
     json::{self, Line, question_word},
     list::say,
 };
-use crate::error::{Result, Trouble};
+use crate::error::{CliError, Result};
 
 /// How many characters of a value are shown, and how many events.
 const VALUE: usize = 100;
@@ -39,7 +39,7 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args) -> Result<ExitCode> {
     let (url, words) = access::url_and_words(args.words)?;
     let [word] = &words[..] else {
-        return Err(Trouble::usage("one task is shown at a time")
+        return Err(CliError::usage("one task is shown at a time")
             .remedy("`outlive store list` shows their names"));
     };
     let store = Store::open(&url).await?;

@@ -21,7 +21,7 @@ use crate::{
         screen::{Screen, shown},
         server::{Connection, Server, trouble},
     },
-    error::{Result, Trouble},
+    error::{CliError, Result},
     store::stamp,
 };
 
@@ -33,14 +33,11 @@ const ARGUMENTS: usize = 40;
 
 /// Lists the calls that are saved here, the tasks that a server lists, or those of all its callers
 #[derive(clap::Args)]
-#[command(
-    disable_version_flag = true,
-    after_help = "Examples:\n  outlive tasks list\n  \
+#[command(after_help = "Examples:\n  outlive tasks list\n  \
                   outlive tasks list --server http://127.0.0.1:8000/mcp --token-env TOKEN\n  \
                   outlive tasks list --all-callers\n  \
                   outlive tasks list --store postgres://outlive@db/outlive\n\n\
-Servers are asked how far their tasks are; `outlive store list` can find tasks of all callers by more."
-)]
+Servers are asked how far their tasks are; `outlive store list` can find tasks of all callers by more.")]
 pub(crate) struct Args {
     /// Asks this server for its tasks, on whatever version it lists them
     #[arg(long, value_name = "SERVER")]
@@ -201,7 +198,7 @@ pub(crate) async fn tasks_of(server: &Server, connection: &Connection) -> Result
     let refused = match pages {
         Err(error)
             if error.reason() == Some(ServerErrorKind::MethodNotFound)
-                && connection.revision.is_none() =>
+                && connection.protocol_version.is_none() =>
         {
             error
         }
@@ -213,7 +210,7 @@ pub(crate) async fn tasks_of(server: &Server, connection: &Connection) -> Result
         return Err(does_not_list(&refused, server));
     };
     let mut connection = connection.clone();
-    connection.revision = Some(older.to_owned());
+    connection.protocol_version = Some(older.to_owned());
     let client = connection.connect(server, &screen, |builder| builder).await;
     let client = client.map_err(|_| does_not_list(&refused, server))?;
     let listed = self::pages(&client).await.map_err(|error| does_not_list(&error, server));
@@ -257,9 +254,9 @@ fn listed(tasks: Vec<Value>) -> Listed {
     (vec!["TASK", "STATE", "AGE", "HANDLE", "MESSAGE"], rows, tasks)
 }
 
-fn does_not_list(error: &Error, server: &Server) -> Trouble {
+fn does_not_list(error: &Error, server: &Server) -> CliError {
     match error.reason() {
-        Some(ServerErrorKind::MethodNotFound) => Trouble::usage(format!("{} does not list tasks", server.text))
+        Some(ServerErrorKind::MethodNotFound) => CliError::usage(format!("{} does not list tasks", server.text))
             .remedy("servers list the tasks of callers with a name: --token-env VARIABLE; of a server of your own: outlive tasks list --all-callers"),
         _ => trouble(error, Some(server)),
     }

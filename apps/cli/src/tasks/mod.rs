@@ -26,7 +26,7 @@ use crate::{
         screen::Screen,
         server::Connection,
     },
-    error::{Result, Trouble},
+    error::{CliError, Result},
 };
 
 /// Lists, watches, answers and cancels calls that go on.
@@ -56,7 +56,7 @@ enum Command {
     Answer(Answer),
     Cancel(cancel::Args),
     Result(WithResult),
-    Forget(Forget),
+    Remove(Remove),
 }
 
 /// Which call is meant, and how to get to its server.
@@ -73,10 +73,7 @@ struct Which {
 
 /// Shows how far a task is
 #[derive(clap::Args)]
-#[command(
-    disable_version_flag = true,
-    after_help = "Example:\n  outlive tasks get 3f2a91c0 --json"
-)]
+#[command(after_help = "Example:\n  outlive tasks get 3f2a91c0 --json")]
 struct Get {
     #[command(flatten)]
     which: Which,
@@ -87,12 +84,9 @@ struct Get {
 
 /// Answers what a task asks: in a form, or with --answer
 #[derive(clap::Args)]
-#[command(
-    disable_version_flag = true,
-    after_help = "Examples:\n  outlive tasks answer 3f2a91c0\n  \
+#[command(after_help = "Examples:\n  outlive tasks answer 3f2a91c0\n  \
                   outlive tasks answer 3f2a91c0 --answer yes=true\n  outlive tasks answer 3f2a91c0 --decline\n  \
-                  outlive tasks answer 3f2a91c0 --all-callers --answer yes=true"
-)]
+                  outlive tasks answer 3f2a91c0 --all-callers --answer yes=true")]
 struct Answer {
     #[command(flatten)]
     which: Which,
@@ -108,8 +102,7 @@ struct Answer {
 /// Waits for a task and prints its result, as `outlive call` would have
 #[derive(clap::Args)]
 #[command(
-    disable_version_flag = true,
-    after_help = "Examples:\n  outlive tasks result 3f2a91c0\n  outlive tasks result 3f2a91c0 --json --keep"
+    after_help = "Examples:\n  outlive tasks result 3f2a91c0\n  outlive tasks result 3f2a91c0 --json --keep-handle"
 )]
 struct WithResult {
     #[command(flatten)]
@@ -119,7 +112,7 @@ struct WithResult {
     json: bool,
     /// Keeps the handle, so that the result can be printed again
     #[arg(long)]
-    keep: bool,
+    keep_handle: bool,
     /// Leaves after this time: 30, 30s, 5m, 2h. The task goes on
     #[arg(long, value_name = "TIME", value_parser = crate::call::span)]
     timeout: Option<std::time::Duration>,
@@ -130,9 +123,9 @@ struct WithResult {
 /// Deletes handles, and leaves their tasks alone
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  outlive tasks forget 3f2a91c0\n  outlive tasks forget 3f2a91c0 77ab01de\n  outlive tasks forget --all"
+    after_help = "Examples:\n  outlive tasks remove 3f2a91c0\n  outlive tasks remove 3f2a91c0 77ab01de\n  outlive tasks remove --all"
 )]
-struct Forget {
+struct Remove {
     /// Which calls
     handles: Vec<String>,
     /// All that are saved
@@ -157,16 +150,16 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         },
         Command::Cancel(args) => block_on(Box::pin(cancel::run(args))),
         Command::Result(args) => block_on(Box::pin(resume::result(args))),
-        Command::Forget(args) => forget(&args),
+        Command::Remove(args) => remove(&args),
     }
 }
 
 /// Among the tasks of all callers one has to be named.
-fn no_task_named() -> Trouble {
-    Trouble::usage("no task is named").remedy("`outlive tasks list --all-callers` shows their ids")
+fn no_task_named() -> CliError {
+    CliError::usage("no task is named").remedy("`outlive tasks list --all-callers` shows their ids")
 }
 
-fn forget(args: &Forget) -> Result<ExitCode> {
+fn remove(args: &Remove) -> Result<ExitCode> {
     let screen = Screen::new();
     let handles = Handles::open(&screen);
     // All are found before one is deleted.

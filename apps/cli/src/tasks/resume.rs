@@ -21,7 +21,7 @@ use crate::{
         server::{Connection, trouble},
         show,
     },
-    error::{Kind, Result, Trouble},
+    error::{CliError, Kind, Result},
 };
 
 /// A call that is taken up again.
@@ -80,7 +80,7 @@ impl Resumed {
             && !saved.call.idempotent
         {
             let error = Error::from(ClientError::MaybeExecuted(saved.call.tool.clone()));
-            return Err(Trouble::new(Kind::Failed, error).remedy(self.taken.command("forget")));
+            return Err(CliError::new(Kind::Failed, error).remedy(self.taken.command("remove")));
         }
         self.attendant.begin(self.taken.resume(&self.client)).await
     }
@@ -88,9 +88,9 @@ impl Resumed {
     pub(super) async fn handle(&mut self) -> Result<TaskHandle> {
         match self.begin().await? {
             Begun::Handle(handle) => Ok(handle),
-            Begun::Left(Left::Interrupted) => Err(Trouble::new(Kind::Interrupted, "interrupted")),
+            Begun::Left(Left::Interrupted) => Err(CliError::new(Kind::Interrupted, "interrupted")),
             Begun::Left(_) => {
-                Err(Trouble::new(Kind::Unanswered, "the call is not a task yet, and asks")
+                Err(CliError::new(Kind::Unanswered, "the call is not a task yet, and asks")
                     .remedy(self.taken.command("answer")))
             }
         }
@@ -133,12 +133,12 @@ fn tell(screen: &Screen, seen: &Value, is_json: bool) {
 }
 
 /// A task cannot be looked at. If its server does not know it, its handle is of no use any more.
-fn unknown(error: &Error, taken: &Taken) -> Trouble {
+fn unknown(error: &Error, taken: &Taken) -> CliError {
     let trouble = trouble(error, None);
     match (error.reason(), taken) {
         (Some(ServerErrorKind::TaskGone), Taken::Saved(_)) => trouble.remedy(format!(
             "it may belong to another caller, or have expired; {} deletes the handle",
-            taken.command("forget")
+            taken.command("remove")
         )),
         _ => trouble,
     }
@@ -238,7 +238,7 @@ pub(super) async fn result(args: WithResult) -> Result<ExitCode> {
         screen: &resumed.screen,
         handles: &resumed.handles,
         is_json: args.json,
-        keeps: args.keep,
+        keeps: args.keep_handle,
         elsewhere: resumed.taken.elsewhere(),
     };
     let code = match came {
@@ -246,7 +246,7 @@ pub(super) async fn result(args: WithResult) -> Result<ExitCode> {
         Err(trouble) => {
             let trouble = outcome.failed(trouble);
             // It was over when it was saved, and its end has been told now.
-            if !args.keep && resumed.taken.is_over() {
+            if !args.keep_handle && resumed.taken.is_over() {
                 resumed.forget();
             }
             Err(trouble)

@@ -19,7 +19,7 @@ use crate::{
         server::{Connection, Server},
         show,
     },
-    error::{Kind, Result, Trouble},
+    error::{CliError, Kind, Result},
     print,
 };
 
@@ -36,7 +36,6 @@ const PRINTED: usize = 40;
 /// Watches calls until they are over: a table on a terminal, lines elsewhere
 #[derive(clap::Args)]
 #[command(
-    disable_version_flag = true,
     after_help = "Examples:\n  outlive tasks watch\n  outlive tasks watch 3f2a91c0\n  outlive tasks watch --json | jq .state\n  \
                   outlive tasks watch --server http://127.0.0.1:8000/mcp --token-env TOKEN"
 )]
@@ -96,7 +95,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
                 None => break,
             },
             () = &mut reader_left => return Ok(ExitCode::from(Kind::ReaderLeft as u8)),
-            _ = tokio::signal::ctrl_c() => return Err(Trouble::new(Kind::Interrupted, "no longer watched; the tasks go on")),
+            _ = tokio::signal::ctrl_c() => return Err(CliError::new(Kind::Interrupted, "no longer watched; the tasks go on")),
         }
         // A table shows what it waits for; the reader of a pipe would not know.
         if !view.is_table() && view.all_wait_for_input() {
@@ -106,7 +105,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     view.hint();
     match view.count(UNREACHABLE) {
         0 => Ok(ExitCode::SUCCESS),
-        lost => Err(Trouble::unreachable(format_args!(
+        lost => Err(CliError::unreachable(format_args!(
             "{lost} of {} could not be watched to the end; what they do goes on",
             view.len()
         ))

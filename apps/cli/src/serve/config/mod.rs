@@ -66,8 +66,8 @@ pub(crate) struct ServerConfig {
     pub(crate) seal_key_file: Option<PathBuf>,
     pub(crate) allow_hosts: Vec<String>,
     pub(crate) allow_origins: Vec<String>,
-    pub(crate) trust_proxies: Vec<IpAddr>,
-    pub(crate) open_to_anyone: bool,
+    pub(crate) trusted_proxies: Vec<IpAddr>,
+    pub(crate) allow_anonymous: bool,
     /// Where the metrics are served, if not at `listen`.
     pub(crate) metrics_listen: Option<String>,
     /// Token that opens the metrics at `listen`.
@@ -83,7 +83,7 @@ pub(crate) struct TasksConfig {
     pub(crate) ttl: Duration,
     pub(crate) max_ttl: Duration,
     pub(crate) poll_interval: Duration,
-    pub(crate) max_per_caller: u32,
+    pub(crate) max_tasks_per_caller: u32,
     pub(crate) max_store_bytes_per_caller: u64,
     pub(crate) max_audit_events: u32,
     pub(crate) max_anonymous_store: u64,
@@ -91,7 +91,7 @@ pub(crate) struct TasksConfig {
     pub(crate) max_running: u32,
     /// `None` for a quarter of `max_running`.
     pub(crate) max_running_per_caller: Option<u32>,
-    pub(crate) lost_after: Duration,
+    pub(crate) replica_timeout: Duration,
 }
 
 pub(crate) const LISTEN: &str = "127.0.0.1:8000";
@@ -105,7 +105,7 @@ pub(crate) const MAX_AUDIT_EVENTS: u32 = 1_000_000;
 pub(crate) const MAX_ANONYMOUS_STORE: u64 = 256 << 20;
 pub(crate) const MAX_STORE: u64 = 4 << 30;
 pub(crate) const MAX_RUNNING: u32 = 256;
-pub(crate) const LOST_AFTER: Duration = Duration::from_secs(30);
+pub(crate) const REPLICA_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What is served where there is no file.
 pub(crate) const DEMO: &str = include_str!("../demo.toml");
@@ -218,8 +218,8 @@ fn server(section: Option<Section<'_>>, asked: &mut Asked) -> Read<ServerConfig>
         seal_key_file: section.read::<String>("seal_key_file")?.map(PathBuf::from),
         allow_hosts: section.read("allow_hosts")?.unwrap_or_default(),
         allow_origins: section.read("allow_origins")?.unwrap_or_default(),
-        trust_proxies: section.attempt(proxies).unwrap_or_default(),
-        open_to_anyone: section.read("open_to_anyone")?.unwrap_or(false),
+        trusted_proxies: section.attempt(proxies).unwrap_or_default(),
+        allow_anonymous: section.read("allow_anonymous")?.unwrap_or(false),
         metrics_listen: section.read("metrics_listen")?.map(|Address(it)| it),
         metrics_token_file: section.read::<String>("metrics_token_file")?.map(PathBuf::from),
         max_waiting_jobs_per_caller: section
@@ -254,14 +254,14 @@ pub(crate) fn is_address(text: &str) -> bool {
 }
 
 fn proxies(section: &mut Section<'_>) -> Read<Vec<IpAddr>> {
-    let written: Vec<At<String>> = section.read("trust_proxies")?.unwrap_or_default();
+    let written: Vec<At<String>> = section.read("trusted_proxies")?.unwrap_or_default();
     let mut read = Vec::new();
     for At { value, line } in written {
         match value.parse() {
             Ok(address) => read.push(address),
             Err(_) => section.report(
                 Problem::at(line, format_args!("`{value}` is no address"))
-                    .remedy("trust_proxies = [\"10.0.0.7\"]"),
+                    .remedy("trusted_proxies = [\"10.0.0.7\"]"),
             ),
         }
     }
@@ -313,7 +313,7 @@ fn tasks(section: Option<Section<'_>>, asked: &mut Asked) -> Read<TasksConfig> {
         ttl: time(ttl.map(|it| it.value), TTL.min(max_ttl)),
         max_ttl,
         poll_interval: time(section.read("poll_interval")?, POLL_INTERVAL),
-        max_per_caller: section.read("max_per_caller")?.unwrap_or(MAX_PER_CALLER),
+        max_tasks_per_caller: section.read("max_tasks_per_caller")?.unwrap_or(MAX_PER_CALLER),
         max_store_bytes_per_caller: section
             .read("max_store_bytes_per_caller")?
             .map_or(MAX_STORE_BYTES_PER_CALLER, |Bytes(bytes)| bytes),
@@ -324,7 +324,7 @@ fn tasks(section: Option<Section<'_>>, asked: &mut Asked) -> Read<TasksConfig> {
         max_store: section.read("max_store")?.map_or(MAX_STORE, |Bytes(bytes)| bytes),
         max_running: section.read("max_running")?.unwrap_or(MAX_RUNNING),
         max_running_per_caller: section.read("max_running_per_caller")?,
-        lost_after: time(section.read("lost_after")?, LOST_AFTER),
+        replica_timeout: time(section.read("replica_timeout")?, REPLICA_TIMEOUT),
     };
     asked.note("tasks", section.finish()?);
     Ok(read)

@@ -26,7 +26,7 @@ fn named_caller() -> (Outlive, Stage, String) {
 fn a_detached_call_is_listed_seen_and_waited_for() {
     for era in ERAS {
         let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
-        let version = ["--version", era];
+        let version = ["--protocol-version", era];
         let hold = hold(&outlive.folder);
         let call = ["call", "--detach", stage.url.as_str(), "count", "to=4", hold.as_str()];
         let ran = outlive.run(&[&call[..], &version].concat());
@@ -45,7 +45,7 @@ fn a_detached_call_is_listed_seen_and_waited_for() {
         outlive.folder.touch("hold");
         // Without a name, since there is one.
         let lines = "line 1\nline 2\nline 3\nline 4\n";
-        outlive.says(&[&["tasks", "result", "--keep"][..], &version].concat(), lines);
+        outlive.says(&[&["tasks", "result", "--keep-handle"][..], &version].concat(), lines);
         assert_eq!(outlive.written()[0]["state"], "completed");
         outlive.says(&[&["tasks", "result"][..], &version].concat(), lines);
         assert!(outlive.written().is_empty());
@@ -88,12 +88,13 @@ fn a_task_is_cancelled() {
         let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
         for tool in ["count", "order_task"] {
             let hold = hold(&outlive.folder);
-            let mut call = vec!["call", "--detach", "--version", era, stage.url.as_str(), tool];
+            let mut call =
+                vec!["call", "--detach", "--protocol-version", era, stage.url.as_str(), tool];
             if tool == "count" {
                 call.extend(["to=4", hold.as_str()]);
             }
             assert_eq!(outlive.run(&call).code, 0);
-            let ran = outlive.run(&["tasks", "cancel", "--version", era]);
+            let ran = outlive.run(&["tasks", "cancel", "--protocol-version", era]);
             assert_eq!((ran.code, ran.err.as_str()), (4, "cancelled\n"), "{era} {tool}: {ran:?}");
             assert!(outlive.written().is_empty());
         }
@@ -187,16 +188,24 @@ fn what_cannot_be_watched_to_its_end_is_said_and_has_an_exit_code() {
 fn a_server_that_lists_is_asked() {
     let (outlive, stage, file) = named_caller();
     let known = ["--token-file", file.as_str()];
-    let call = ["call", "--detach", "--version", "2025-11-25", stage.url.as_str(), "order_task"];
+    let call =
+        ["call", "--detach", "--protocol-version", "2025-11-25", stage.url.as_str(), "order_task"];
     assert_eq!(outlive.run(&[&call[..], &known].concat()).code, 0);
-    let list =
-        ["tasks", "list", "--server", stage.url.as_str(), "--version", "2025-11-25", "--json"];
+    let list = [
+        "tasks",
+        "list",
+        "--server",
+        stage.url.as_str(),
+        "--protocol-version",
+        "2025-11-25",
+        "--json",
+    ];
     let listed = outlive.json(&[&list[..], &known].concat());
     assert_eq!(listed[0]["status"], "input_required", "{listed}");
     assert_eq!(listed[0]["taskId"], outlive.written()[0]["task"]);
     // Whoever has its name can see it, answer it and have its result, without a handle.
     let name = listed[0]["taskId"].as_str().unwrap();
-    let there = ["--server", stage.url.as_str(), "--version", "2025-11-25"];
+    let there = ["--server", stage.url.as_str(), "--protocol-version", "2025-11-25"];
     let there = [&there[..], &known].concat();
     let seen = outlive.json(&[&["tasks", "get", name, "--json"][..], &there].concat());
     assert_eq!((&seen["task"], &seen["state"]), (&json!(name), &json!("input_required")), "{seen}");
@@ -207,12 +216,13 @@ fn a_server_that_lists_is_asked() {
     let result = ["tasks", "result", name, "--answer", "extras=Milk"];
     let ran = outlive.run(&[&result[..], &answers, &there].concat());
     assert!(ran.code == 0 && ran.out.contains("Ada"), "{ran:?}");
-    let newer = ["tasks", "list", "--server", stage.url.as_str(), "--version", "2026-07-28"];
+    let newer =
+        ["tasks", "list", "--server", stage.url.as_str(), "--protocol-version", "2026-07-28"];
     let ran = outlive.run(&[&newer[..], &known].concat());
     // The one that was made from here is known all the same.
     assert!(ran.code == 0 && ran.err.contains("does not list tasks"), "{ran:?}");
     assert!(ran.out.contains(name), "{ran:?}");
-    outlive.run(&["tasks", "forget", "--all"]);
+    outlive.run(&["tasks", "remove", "--all"]);
     let ran = outlive.run(&[&newer[..], &known].concat());
     assert!(ran.code == 2 && ran.err.contains("does not list tasks"), "{ran:?}");
 }
@@ -220,7 +230,7 @@ fn a_server_that_lists_is_asked() {
 #[test]
 fn tasks_of_a_server_are_watched_by_their_names_or_all_that_it_lists() {
     let (outlive, stage, file) = named_caller();
-    let there = ["--version", "2025-11-25", "--token-file", file.as_str()];
+    let there = ["--protocol-version", "2025-11-25", "--token-file", file.as_str()];
     let call = ["call", "--detach", &stage.url, "count", "to=4", &hold(&outlive.folder)];
     assert_eq!(outlive.run(&[&call[..], &there].concat()).code, 0);
     let written = outlive.written();
@@ -263,6 +273,6 @@ fn a_handle_that_is_none_is_refused_with_where_to_look() {
     let ran = outlive.run(&["tasks", "get", "nothing"]);
     assert!(ran.code == 2 && ran.err.contains("`nothing`"), "{ran:?}");
     let first = outlive.written()[0]["handle"].as_str().unwrap().to_owned();
-    assert_eq!(outlive.run(&["tasks", "forget", &first]).code, 0);
+    assert_eq!(outlive.run(&["tasks", "remove", &first]).code, 0);
     assert_eq!(outlive.written().len(), 1);
 }

@@ -59,16 +59,21 @@ async fn server_that_goes_away_is_told_and_so_is_its_return() {
         let (outlive, mut place) = (Outlive::new(), Place::new(&SLOW.replace("TASK", "always")));
         let hold = format!("until={}", outlive.folder.file("hold"));
         let url = place.url().to_owned();
-        let call =
-            Waiting::start(&outlive, "call", &["call", "--version", era, &url, "slow", &hold]);
+        let call = Waiting::start(
+            &outlive,
+            "call",
+            &["call", "--protocol-version", era, &url, "slow", &hold],
+        );
         let handle = outlive.until_task();
         let watch = Waiting::start(&outlive, "watch", &["tasks", "watch", &handle]);
         // Each has met the server. What an older one prints comes at its end.
         watch.prints("working").await;
         let result = match era == ERAS[0] {
-            true => {
-                Some(Waiting::start(&outlive, "result", &["tasks", "result", "--keep", &handle]))
-            }
+            true => Some(Waiting::start(
+                &outlive,
+                "result",
+                &["tasks", "result", "--keep-handle", &handle],
+            )),
             false => None,
         };
         if let Some(result) = &result {

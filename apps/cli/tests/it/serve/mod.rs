@@ -95,7 +95,7 @@ impl Place {
         };
         let mut command = Command::new(env!("CARGO_BIN_EXE_outlive"));
         command.current_dir(&self.folder).args(["serve", "--json", "--listen", &listen]);
-        command.arg("--data").arg(self.folder.join(self.data)).envs(self.env.iter().copied());
+        command.arg("--data-dir").arg(self.folder.join(self.data)).envs(self.env.iter().copied());
         if let Some(store) = &self.store {
             command.args(["--store", store]);
         }

@@ -171,7 +171,7 @@ pub(super) fn meant<'c>(core: &'c Core, call: &Call) -> Result<(&'c Tasks, TaskI
     gate(call)?;
     let id = call.task_id()?;
     if !is_ours(&id) {
-        core.counters.look_ups_denied.add(1);
+        core.counters.lookups_denied.add(1);
         return Err(unknown_task());
     }
     let id = TaskId::new(id);
@@ -190,7 +190,7 @@ fn slow_down(core: &Core, tasks: &Tasks, call: &Call, id: &TaskId) -> Result<(),
     match tasks.polls.enter(&caller_key(call), core.profile.clock.now()) {
         Ok(_) => Ok(()),
         Err(busy) => {
-            core.counters.polls_refused.add(1);
+            core.counters.polls_rate_limited.add(1);
             tasks.count(call, id, "polled-too-often");
             Err(ProtocolError::OverLimit {
                 limit: "poll_rate".into(),
@@ -220,7 +220,7 @@ pub(super) async fn look(
     let view = view.filter(|view| call.era().sees(&view.origin));
     view.ok_or_else(|| {
         if let Some(core) = tasks.core.upgrade() {
-            core.counters.look_ups_denied.add(1);
+            core.counters.lookups_denied.add(1);
         }
         tasks.count(call, id, "look-up-denied");
         unknown_task()

@@ -289,8 +289,12 @@ fn unavailable(error: &StoreError) -> ProtocolError {
 fn refusal(tasks: &Tasks, call: &Call, refused: CreateError) -> ProtocolError {
     match refused {
         CreateError::OverQuota => ProtocolError::OverLimit {
-            limit: if call.principal().is_anonymous() { "max_anonymous" } else { "max_per_caller" }
-                .into(),
+            limit: if call.principal().is_anonymous() {
+                "max_anonymous_tasks"
+            } else {
+                "max_tasks_per_caller"
+            }
+            .into(),
             retry_after: Duration::from_secs(1),
         },
         CreateError::OverBytes => tasks.over_bytes(call.principal()),
