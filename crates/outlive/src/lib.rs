@@ -20,7 +20,7 @@
 //!     let server = Server::builder("greeter", "1.0.0").tool(Tool::new("greet", greet)).build()?;
 //!     let serving = server.serve_http("127.0.0.1:8000", HttpConfig::new()).await?;
 //!     eprintln!("listening on {}", serving.url());
-//!     Ok(serving.until_stopped().await?)
+//!     Ok(serving.wait().await?)
 //! }
 //! ```
 //!

@@ -29,7 +29,7 @@ const PAGE: usize = 500;
 /// use outlive::tasks::{Filter, Operator, Phase, Retried};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-/// let operator = Operator::open("memory:").await?.called("ada");
+/// let operator = Operator::open("memory:").await?.named("ada");
 /// let kept = Filter { phase: Some(Phase::Quarantined), ..Filter::default() };
 /// for task in operator.list(&kept, None, 100).await? {
 ///     let retried = operator.retry(&task.view.id).await?;

@@ -189,7 +189,7 @@ impl TestCall<'_> {
     /// Plays the call without a crash, and then once for every record it makes, each time losing
     /// the run after another one. Each time the handler runs once more when it has returned, over the
     /// journal of that very call, and must return the same: values that differ from call to call, such
-    /// as random IDs, times or [`step_key`](crate::server::Durable::idempotency_key), are fine in a step.
+    /// as random IDs, times or [`idempotency_key`](crate::server::Durable::idempotency_key), are fine in a step.
     ///
     /// # Errors
     ///

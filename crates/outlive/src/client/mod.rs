@@ -6,10 +6,10 @@
 //!
 //! # async fn run() -> outlive::client::Result<()> {
 //! let client = Client::builder("my-app", "1.0.0")
-//!     .answerer(InputCallbacks::new().form(|question| async move {
+//!     .input_handler(InputCallbacks::new().form(|question| async move {
 //!         question.defaults().unwrap_or(InputResponse::Decline)
 //!     }))
-//!     .connect(Program::new("my-server").arg("--stdio"))
+//!     .connect(ChildProcess::new("my-server").arg("--stdio"))
 //!     .await?;
 //! let report = client.call_tool("deploy", json!({"repo": "shop"})).await?;
 //! # let _ = report;

@@ -78,7 +78,7 @@ pub struct TaskConfig {
 pub enum ResponseMode {
     /// With the result, if it is there at once.
     Immediate,
-    /// With the content of a tool that is [`incremental`](crate::server::Tool::streams_content), in
+    /// With the content of a tool that is [`streams_content`](crate::server::Tool::streams_content), in
     /// several responses, as it grows.
     Streaming,
 }
