@@ -15,14 +15,14 @@
 //! }
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
-//! let rehearsal = TestServer::new(Server::builder("test", "1").tool(deploy()))?;
-//! let played = rehearsal
-//!     .tool("deploy", json!({"repo": "shop"}))
+//! let server = TestServer::new(Server::builder("test", "1").tool(deploy()))?;
+//! let played = server
+//!     .call_tool("deploy", json!({"repo": "shop"}))
 //!     .accept("approve", json!({"yes": true}))
 //!     .crash_after_each()
 //!     .await?;
 //! assert_eq!(played.text(), "shop:1: true");
-//! assert_eq!(played.asked, ["approve"]);
+//! assert_eq!(played.input_requests, ["approve"]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())

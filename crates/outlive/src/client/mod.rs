@@ -1,7 +1,7 @@
 //! The client: call any MCP server of any revision, and come back with the result.
 //!
 //! ```no_run
-//! use outlive::client::{InputResponse, InputCallbacks, Client, Program};
+//! use outlive::client::{ChildProcess, Client, InputCallbacks, InputResponse};
 //! use serde_json::json;
 //!
 //! # async fn run() -> outlive::client::Result<()> {
