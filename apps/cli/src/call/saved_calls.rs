@@ -164,7 +164,7 @@ impl Handles {
         let _ = self.delete(id);
     }
 
-    fn save(&self, call: &SavedCall) -> io::Result<()> {
+    fn write_file(&self, call: &SavedCall) -> io::Result<()> {
         let folder = self.folder.as_ref().as_ref().map_err(|why| io::Error::other(why.clone()))?;
         let path = path_of(folder, &call.id)?;
         let origin = match read(&path) {
@@ -197,7 +197,7 @@ impl Handles {
 impl CallStore for Handles {
     fn save(&self, call: &SavedCall) -> io::Result<()> {
         let mut mine = self.lock();
-        if let Err(error) = self.save(call) {
+        if let Err(error) = self.write_file(call) {
             self.tell_unsaved(&error);
         }
         *mine = Some(call.clone());
@@ -301,7 +301,7 @@ pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 mod tests {
     use std::{env, fs, process};
 
-    use outlive::client::SavedCall;
+    use outlive::client::{CallStore, SavedCall};
     use serde_json::{Value, json};
 
     use super::{Handles, Screen, Server};
