@@ -40,8 +40,8 @@ use anyhow::{Context, Result, bail};
 use self::ceilings::{CEILINGS, Ceilings, Counts, Verdict};
 use self::findings::Findings;
 use self::tree::Tree;
-use crate::args::Args;
-use crate::process;
+use xtask::args::Args;
+use xtask::process;
 
 struct Rule {
     name: &'static str,

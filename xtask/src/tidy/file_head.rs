@@ -4,7 +4,7 @@ use super::Findings;
 use super::tree::Tree;
 
 pub(super) const FOLDERS: &[&str] =
-    &["crates/", "xtask/src/", "conformance/", "examples/", "benches/", "processes/", "apps/"];
+    &["crates/", "xtask/src/", "conformance/", "examples/", "benches/", "testbench/", "apps/"];
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     let product = tree.product_files();
