@@ -1,49 +1,13 @@
-//! What is measured. Each suite is a file with a function `measure`, and stands in one list.
+//! Which suites there are, and how they run.
 
-mod auth;
-mod client;
-mod cold;
-mod http;
-mod lifecycle;
-mod memory;
-mod payload;
-mod progress;
-mod stdio;
-mod tasks;
-mod tools;
-
-use std::time::Duration;
-
-use anyhow::{Context, Result};
-
+use super::plan::Plan;
+use super::{auth, client, cold, http, lifecycle, memory, payload, progress, stdio, tasks, tools};
 use crate::{
     machine::{Cores, describe, load_average, pin},
-    peers::{Peers, Wanted},
-    place::Kind,
+    peers::Peers,
     report::Report,
 };
-
-/// How much is measured.
-#[derive(Clone, Debug)]
-pub(crate) struct Plan {
-    pub(crate) rounds: usize,
-    pub(crate) slice: Duration,
-    /// Sessions and streams that are held open.
-    pub(crate) held: usize,
-    /// Tasks in a large store.
-    pub(crate) stored: u64,
-    /// Tasks in a large store of a peer.
-    pub(crate) filled: u64,
-    /// Tasks that are parked.
-    pub(crate) parked: u64,
-    pub(crate) peers: Wanted,
-    /// The suites that are wanted; all if none is named.
-    pub(crate) only: Vec<String>,
-    /// Where tasks are kept.
-    pub(crate) store: Kind,
-    /// The one figure of the tasks that is wanted, if not all are.
-    pub(crate) figure: Option<String>,
-}
+use anyhow::{Context, Result};
 
 /// A suite, and whether it is taken of peers too.
 pub(crate) struct Suite {

@@ -1,32 +1,13 @@
-//! The servers that are measured: `bench serve NAME`. All have one worker thread.
+//! Starts the server that a name stands for.
 
-mod control_http;
-mod control_stdio;
-mod control_streams;
-mod control_tasks;
-mod growth;
-mod lifecycle;
-mod progress;
-mod soak;
-mod streams;
-mod tasks;
-mod tokens;
-
-use std::{fmt::Display, io};
-
-use anyhow::{Result, bail};
-use outlive::{
-    http::{HttpConfig, StaticTokens},
-    server::Server,
+use super::setting::{TOOLS, listen, runtime, tell, unlimited};
+use super::{
+    control_http, control_stdio, control_streams, control_tasks, growth, lifecycle, progress, soak,
+    streams, tasks, tokens,
 };
-use tokio::runtime::Runtime;
-
 use crate::{echo, messages::TOKEN};
-
-pub(crate) use lifecycle::fill;
-
-/// How many tools a server has that has many.
-const TOOLS: usize = 10_000;
+use anyhow::{Result, bail};
+use outlive::{http::StaticTokens, server::Server};
 
 /// Runs a server until its standard input ends. Those that keep tasks are told where.
 pub(crate) fn run(name: &str, place: Option<&str>) -> Result<()> {
@@ -61,64 +42,19 @@ pub(crate) fn run(name: &str, place: Option<&str>) -> Result<()> {
     }
 }
 
-/// Runs what listens, and tells its port, and what callers have to know besides.
-fn listen(start: impl Future<Output = Result<(impl Display, impl Sized)>>) -> Result<()> {
-    let runtime = runtime()?;
-    let (port, _serving) = runtime.block_on(start)?;
-    say(&format!("listening {port}"));
-    // The parent never writes: this waits until it is gone.
-    io::copy(&mut io::stdin(), &mut io::sink())?;
-    Ok(())
-}
-
-#[expect(clippy::print_stdout, reason = "this is how the parent learns it")]
-fn say(line: &str) {
-    println!("{line}");
-}
-
-/// No limits per caller: here one address has all connections.
-fn unlimited() -> HttpConfig {
-    HttpConfig::new()
-        .max_connections(100_000)
-        .max_connections_per_address(100_000)
-        .max_sessions_per_caller(100_000)
-        .max_waiting_calls_per_caller(100_000)
-        .max_request_bytes_per_caller(1 << 30)
-        .max_request_bytes(1 << 30)
-        .max_unread_bytes_per_caller(1 << 30)
-        .max_unread_bytes(1 << 30)
-}
-
-async fn outlive_http(server: Server) -> Result<(u16, impl Sized)> {
+pub(super) async fn outlive_http(server: Server) -> Result<(u16, impl Sized)> {
     let serving = server.serve_http("127.0.0.1:0", unlimited()).await?;
     Ok((serving.address().port(), serving))
 }
 
-/// A server that tells everybody who listens of a change when a line comes in.
-fn tell() -> Result<()> {
-    let runtime = runtime()?;
-    let server = echo::server()?;
-    let (port, _serving) = runtime.block_on(outlive_http(server.clone()))?;
-    say(&format!("listening {port}"));
-    for (number, line) in io::stdin().lines().enumerate() {
-        server.add_tool(echo::tool())?;
-        say(&format!("{} {number}", line?));
-    }
-    Ok(())
-}
-
 /// A server with much on it, which knows its callers.
-async fn outlive_full_http() -> Result<(u16, impl Sized)> {
+pub(super) async fn outlive_full_http() -> Result<(u16, impl Sized)> {
     let tokens = StaticTokens::new().with("bench", TOKEN);
     let config = unlimited().authenticator(tokens);
     let serving = echo::server_of(TOOLS)?.serve_http("127.0.0.1:0", config).await?;
     Ok((serving.address().port(), serving))
 }
 
-fn outlive_stdio() -> Result<()> {
+pub(super) fn outlive_stdio() -> Result<()> {
     Ok(runtime()?.block_on(echo::server()?.serve_stdio())?)
-}
-
-pub(crate) fn runtime() -> io::Result<Runtime> {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()
 }
