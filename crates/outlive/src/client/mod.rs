@@ -83,7 +83,7 @@ pub use skills::{SkillEntry, SkillFile};
 pub use stream::{Segment, StreamTool, ToolStream};
 pub use subscription::{Filter, Subscription};
 pub use target::{Opened, Target};
-pub use tasks::{TaskEvent, TaskEvents, TaskHandle};
+pub use tasks::{TaskEvent, TaskEvents, TaskHandle, TaskList};
 pub use tool_arguments::check_arguments;
 pub use tools_text::texts;
 

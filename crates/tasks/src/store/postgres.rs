@@ -299,10 +299,11 @@ impl Store for PostgresStore {
     fn list<'a>(
         &'a self,
         principal: &'a str,
+        origin: &'a str,
         after: Option<&'a After>,
         limit: usize,
     ) -> Answer<'a, Vec<View>> {
-        let call = viewing::list(principal, after, limit);
+        let call = viewing::list(principal, origin, after, limit);
         Box::pin(self.readers.read(&self.shared, call, |rows| viewing::read(&rows)))
     }
 

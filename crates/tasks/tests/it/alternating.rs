@@ -55,10 +55,11 @@ impl<S: Store> Store for Alternating<S> {
     fn list<'a>(
         &'a self,
         principal: &'a str,
+        origin: &'a str,
         after: Option<&'a After>,
         limit: usize,
     ) -> Answer<'a, Vec<View>> {
-        self.next().list(principal, after, limit)
+        self.next().list(principal, origin, after, limit)
     }
 
     fn claim<'a>(

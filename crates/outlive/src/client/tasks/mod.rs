@@ -3,10 +3,12 @@
 mod drive;
 mod events;
 mod handle;
+mod list;
 mod observe;
 mod send;
 
 pub use drive::TaskEvent;
 pub use events::TaskEvents;
 pub use handle::TaskHandle;
+pub use list::TaskList;
 pub(crate) use observe::{about, gone, look, subscribe};

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use outlive_protocol::{Answer, Call, Fault, Holding, Outcome, TaskView, Work, era};
-use outlive_tasks::store::{After, Answerer, Cancelled, TaskId, View};
+use outlive_tasks::store::{Answerer, Cancelled, TaskId, View};
 use outlive_wire::{CreateMessageResult, ElicitResult, InputRequest, ListRootsResult, RawJson};
 use serde::Deserialize;
 
@@ -96,48 +96,6 @@ pub(in crate::server) fn cancel(core: &Arc<Core>, call: Arc<Call>) -> Work {
                 Ok(Outcome::Complete(Answer::Task(Box::new(tasks.show(view)))))
             }
         }
-    })
-}
-
-/// `tasks/list`: all tasks of the caller, oldest first.
-pub(in crate::server) fn list(core: &Arc<Core>, call: Arc<Call>) -> Work {
-    let core = Arc::clone(core);
-    Box::pin(async move {
-        let tasks = core.tasks()?;
-        if call.principal().is_anonymous() {
-            // Nobody can be told from anybody else.
-            return Err(Fault::UnknownMethod { name: call.method_name().to_owned() });
-        }
-        let context = ["tasks", call.principal().key()];
-        let params: outlive_wire::PaginatedRequestParams = serde_json::from_str(call.params())
-            .map_err(|error| {
-                Fault::invalid_params(format!("`params.cursor` must be a string: {error}"))
-            })?;
-        let invalid = || Fault::invalid_params("invalid cursor; start again without one");
-        let after: Option<After> = match params.cursor {
-            None => None,
-            Some(cursor) => {
-                let place = core.profile.seal.open(&cursor, &context).ok_or_else(invalid)?;
-                Some(serde_json::from_slice(&place).map_err(|_| invalid())?)
-            }
-        };
-        let size = core.profile.limits.page_size.max(1);
-        let store = tasks.engine().store();
-        let views = store.list(call.principal().key(), after.as_ref(), size + 1).await;
-        let mut views = views.map_err(|error| unavailable(&error))?;
-        let next = match views.len() > size {
-            false => None,
-            true => {
-                views.truncate(size);
-                let last =
-                    views.last().map(|view| After { created: view.created, id: view.id.clone() });
-                let place = serde_json::to_vec(&last).map_err(Fault::internal)?;
-                let sealed = core.profile.seal.seal(&place, &context);
-                Some(sealed.ok_or_else(|| Fault::internal("no random bytes for a cursor"))?)
-            }
-        };
-        let views = views.into_iter().map(|view| tasks.show(view)).collect();
-        Ok(Outcome::Complete(Answer::Tasks(views, next)))
     })
 }
 

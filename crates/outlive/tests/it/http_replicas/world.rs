@@ -174,10 +174,11 @@ impl Store for SwitchedStore {
     fn list<'a>(
         &'a self,
         principal: &'a str,
+        origin: &'a str,
         after: Option<&'a After>,
         limit: usize,
     ) -> Answer<'a, Vec<View>> {
-        self.inner.list(principal, after, limit)
+        self.inner.list(principal, origin, after, limit)
     }
 
     fn claim<'a>(
