@@ -5,18 +5,20 @@
 //! on stdio logs warnings only: its standard error belongs to the host, and a host that does not read it
 //! would stop the server after some hundred lines.
 //!
-//! Callers decide how many lines about calls there are, so those lines pass through a bounded queue. No
-//! call waits for standard error.
+//! Callers decide how many lines about calls there are. So no call waits for standard error: those lines
+//! pass through a bounded queue. And no caller fills the disk: without `OUTLIVE_LOG` a caller gets a bounded
+//! number of lines per second. Lines that are left out are counted, and a warning has their number.
 
 use std::{
+    collections::HashMap,
     env, fmt, io,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
-        mpsc::{self, Receiver, Sender, SyncSender},
+        mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Map, Value as Json};
@@ -33,7 +35,7 @@ use tracing_subscriber::{
         format::Writer,
         time::{FormatTime, SystemTime},
     },
-    layer::SubscriberExt,
+    layer::{Context, Layer, SubscriberExt},
     registry::LookupSpan,
 };
 
@@ -44,6 +46,12 @@ const CALL: &str = "outlive::call";
 
 /// Lines about calls that may wait for standard error. The next ones are counted and left out.
 const MAX_WAITING: usize = 8_192;
+
+/// Lines per second about the calls of one caller, unless `OUTLIVE_LOG` is set.
+const MAX_PER_SECOND: u32 = 100;
+
+/// How often lines that were left out are reported.
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// How long the program waits for standard error when it ends.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -61,6 +69,8 @@ pub(crate) fn to_stderr(logs_calls: bool) -> CallLines {
         _ => Targets::new().with_default(LevelFilter::WARN),
     };
     let calls = CallLines::start();
+    let max = if matches!(level, Ok(Some(_))) { u32::MAX } else { MAX_PER_SECOND };
+    let rate = CallRate { max, counts: Mutex::default(), dropped: Arc::clone(&calls.dropped) };
     let subscriber = tracing_subscriber::fmt()
         .with_writer(calls.clone())
         .with_ansi(console::colors_enabled_stderr())
@@ -68,9 +78,10 @@ pub(crate) fn to_stderr(logs_calls: bool) -> CallLines {
         .with_max_level(LevelFilter::TRACE);
     let _ = match format.as_deref() {
         Some("json") => {
-            set_global_default(subscriber.event_format(JsonLines).finish().with(levels))
+            let subscriber = subscriber.event_format(JsonLines).finish();
+            set_global_default(subscriber.with(levels).with(rate))
         }
-        _ => set_global_default(subscriber.finish().with(levels)),
+        _ => set_global_default(subscriber.finish().with(levels).with(rate)),
     };
     if let (Err(_), Some(wanted)) = (level, wanted) {
         tracing::warn!(
@@ -87,7 +98,7 @@ pub(crate) fn to_stderr(logs_calls: bool) -> CallLines {
 #[derive(Clone, Debug)]
 pub(crate) struct CallLines {
     queue: SyncSender<Queued>,
-    /// Lines that found the queue full, since the last time that was said.
+    /// Lines that were left out since the last report.
     dropped: Arc<AtomicU64>,
 }
 
@@ -122,19 +133,85 @@ impl CallLines {
 }
 
 fn write_calls(lines: &Receiver<Queued>, dropped: &AtomicU64) {
-    while let Ok(queued) = lines.recv() {
-        match queued {
-            Queued::Line(line) => {
-                // A closed standard error is no failure.
-                let _ = io::Write::write_all(&mut print::Log, &line);
-            }
-            Queued::Flush(done) => {
-                let _ = done.send(());
-            }
+    let mut reported: Option<Instant> = None;
+    loop {
+        let mut flushed = None;
+        match lines.recv_timeout(REPORT_INTERVAL) {
+            // A closed standard error is no failure.
+            Ok(Queued::Line(line)) => drop(io::Write::write_all(&mut print::Log, &line)),
+            Ok(Queued::Flush(done)) => flushed = Some(done),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
         }
-        let count = dropped.swap(0, Ordering::Relaxed);
-        if count > 0 {
-            tracing::warn!(count, "calls were not logged: standard error is read too slowly");
+        let is_due = reported.is_none_or(|reported| reported.elapsed() >= REPORT_INTERVAL);
+        if (is_due || flushed.is_some()) && dropped.load(Ordering::Relaxed) > 0 {
+            reported = Some(Instant::now());
+            tracing::warn!(
+                count = dropped.swap(0, Ordering::Relaxed),
+                "calls were not logged: a caller made more than {MAX_PER_SECOND} in a second, or \
+                 standard error is read too slowly; OUTLIVE_LOG=info logs all calls"
+            );
+        }
+        if let Some(done) = flushed {
+            let _ = done.send(());
+        }
+    }
+}
+
+/// Bounds the lines about the calls of each caller.
+#[derive(Debug)]
+struct CallRate {
+    max: u32,
+    counts: Mutex<Counts>,
+    dropped: Arc<AtomicU64>,
+}
+
+/// Lines by caller, in the second that began at `start`.
+#[derive(Debug, Default)]
+struct Counts {
+    start: Option<Instant>,
+    lines: HashMap<String, u32>,
+}
+
+impl CallRate {
+    /// Counts a line. Returns false if its caller has had all lines of this second.
+    fn admits(&self, principal: String, now: Instant) -> bool {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_over = |start: Instant| now.duration_since(start) >= Duration::from_secs(1);
+        if counts.start.is_none_or(is_over) {
+            *counts = Counts { start: Some(now), lines: HashMap::new() };
+        }
+        let lines = counts.lines.entry(principal).or_default();
+        *lines = lines.saturating_add(1);
+        *lines <= self.max
+    }
+}
+
+impl<S: Subscriber> Layer<S> for CallRate {
+    fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
+        if self.max == u32::MAX || event.metadata().target() != CALL {
+            return true;
+        }
+        let mut principal = PrincipalOf::default();
+        event.record(&mut principal);
+        let is_admitted = self.admits(principal.0, Instant::now());
+        if !is_admitted {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        is_admitted
+    }
+}
+
+/// Reads the principal of an event.
+#[derive(Default)]
+struct PrincipalOf(String);
+
+impl Visit for PrincipalOf {
+    fn record_debug(&mut self, _: &Field, _: &dyn fmt::Debug) {}
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "principal" {
+            self.0 = value.to_owned();
         }
     }
 }
@@ -233,10 +310,24 @@ impl Visit for Fields<'_> {
 mod tests {
     use std::{
         io::Write,
-        sync::{Arc, atomic::Ordering, mpsc},
+        sync::{Arc, Mutex, atomic::Ordering, mpsc},
+        time::{Duration, Instant},
     };
 
-    use super::{CallLines, LogWriter, Queued};
+    use super::{CallLines, CallRate, LogWriter, Queued};
+
+    #[test]
+    fn caller_with_too_many_calls_loses_its_own_lines_until_the_next_second() {
+        let rate = CallRate { max: 3, counts: Mutex::default(), dropped: Arc::default() };
+        let start = Instant::now();
+        let admitted = |principal: &str, at: Duration| {
+            (0..5).filter(|_| rate.admits(principal.to_owned(), start + at)).count()
+        };
+        assert_eq!(admitted("name:eve", Duration::ZERO), 3);
+        assert_eq!(admitted("name:ada", Duration::from_millis(500)), 3);
+        assert_eq!(admitted("name:eve", Duration::from_millis(999)), 0);
+        assert_eq!(admitted("name:eve", Duration::from_secs(1)), 3);
+    }
 
     #[test]
     fn call_line_without_room_in_the_queue_is_dropped_and_counted() {

@@ -117,9 +117,9 @@ async fn server_with_the_level_warn_logs_no_calls() {
 #[cfg(unix)]
 #[tokio::test]
 async fn server_whose_standard_error_is_not_read_answers_a_flood_of_calls() {
-    // 6,000 lines of more than 150 bytes are many times what a pipe holds.
+    // Lines of more than 100 bytes: many times what a pipe holds.
     const CALLS: usize = 6_000;
-    let mut place = Place::unserved(TOOLS);
+    let mut place = Place::unserved(TOOLS).with_env("OUTLIVE_LOG", "info");
     let (reader, writer) = std::io::pipe().unwrap();
     place.start_logging_to(writer);
     let client = place.client_with(builder()).await;
@@ -129,6 +129,26 @@ async fn server_whose_standard_error_is_not_read_answers_a_flood_of_calls() {
     }
     client.call_tool("fine", json!({})).await.unwrap();
     drop(reader);
+}
+
+#[tokio::test]
+async fn flood_of_calls_is_logged_in_part_and_the_rest_is_counted() {
+    const CALLS: usize = 1_000;
+    let mut place = Place::new(TOOLS);
+    let client = place.client_with(builder()).await;
+    let start = std::time::Instant::now();
+    for _ in 0..CALLS {
+        assert!(client.call_tool("unknown", json!({})).await.is_err());
+    }
+    let seconds = usize::try_from(start.elapsed().as_secs()).unwrap() + 2;
+    client.call_tool("fine", json!({})).await.unwrap();
+    place.stop();
+    let log = place.log();
+    let logged = log.matches("unknown tool").count();
+    assert!(logged >= CALLS.min(100) && logged <= 100 * seconds, "{logged} in {seconds} s");
+    if logged < CALLS {
+        assert!(log.contains("calls were not logged"), "{logged} of {CALLS}: {log}");
+    }
 }
 
 #[test]
