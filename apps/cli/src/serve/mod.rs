@@ -103,12 +103,13 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         let printed = print::own(text.as_bytes());
         return printed.map(|()| ExitCode::SUCCESS).map_err(CliError::usage);
     }
-    crate::log::to_stderr();
+    let calls = crate::log::to_stderr(!args.stdio);
     files::raise_limit();
     let runtime = Runtime::new().map_err(|error| CliError::new(Kind::Failed, error))?;
     let served = runtime.block_on(serve(args));
     // Something may still read a file for us; nobody waits for it.
     runtime.shutdown_timeout(Duration::from_secs(1));
+    calls.flush();
     served.map(|()| ExitCode::SUCCESS)
 }
 

@@ -119,7 +119,8 @@ impl Args {
         let named = self.handles.iter();
         match &self.server {
             Some(server) if self.handles.is_empty() => {
-                let tasks = tasks_of(&Server::read(server)?, &self.connection).await?;
+                let tasks =
+                    tasks_of(&Server::read(server)?, &self.connection, &Screen::new()).await?;
                 let goes_on = |task: &&Value| {
                     matches!(task["status"].as_str(), Some("working" | "input_required"))
                 };
