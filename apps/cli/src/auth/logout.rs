@@ -22,7 +22,7 @@ pub(crate) struct Args {
     ca_file: Option<PathBuf>,
     /// Prints whether somebody was logged in, as JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {

@@ -3,30 +3,28 @@
 use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
 
 use outlive::{
-    client::{CallStage, Error, ServerErrorKind, TaskList, TaskSnapshot},
+    client::{Error, ServerErrorKind, TaskList, TaskSnapshot},
     wire::Version,
 };
 use serde_json::{Value, json};
 
+use super::describe::{ARGUMENTS, described};
 use super::{
     look::{Seen, look},
     operate,
     page::{age, arguments, state_in_words},
-    resume::seen,
+    snapshot::seen,
     table,
 };
 use crate::{
     call::{
-        saved_calls::{Handles, SavedHandle, short, task_id, task_version},
+        saved_calls::{Handles, SavedHandle, short},
+        saved_task::task_id,
         screen::{Screen, shown},
         server::{Connection, Server, trouble},
     },
     error::{CliError, Result},
-    store::stamp,
 };
-
-/// How many characters of the arguments a table has room for.
-const ARGUMENTS: usize = 40;
 
 /// Lists the calls that are saved here, the tasks that a server lists, or those of all its callers
 #[derive(clap::Args)]
@@ -44,7 +42,7 @@ pub(crate) struct Args {
     offline: bool,
     /// Prints JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     #[command(flatten)]
     stores: operate::Stores,
     #[command(flatten)]
@@ -108,38 +106,6 @@ fn saved(calls: &[SavedHandle], looked: &BTreeMap<usize, Seen>) -> Listed {
     };
     let rows = calls.iter().zip(&all).map(row).collect();
     (vec!["HANDLE", "TOOL", "STATE", "AGE", "ARGUMENTS", "SERVER"], rows, all)
-}
-
-/// A call as plain JSON.
-pub(crate) fn described(saved: &SavedHandle) -> Value {
-    let SavedHandle { call, origin } = saved;
-    json!({
-        "handle": call.id,
-        "server": call.server,
-        "folder": origin.folder(),
-        "version": task_version(call).or(origin.protocol_version.as_deref()),
-        "tool": call.tool,
-        "arguments": call.arguments,
-        "state": state(&call.stage),
-        "saved": origin.created.map(stamp),
-        "task": task_id(call),
-    })
-}
-
-/// How far a call is, as it was last saved.
-fn state(stage: &CallStage) -> &'static str {
-    match stage {
-        CallStage::Calling(_) => "calling",
-        CallStage::Task(_) => "task",
-        CallStage::Done(result) if result.is_error == Some(true) => "failed",
-        CallStage::Done(_) => "completed",
-        CallStage::Failed(error) => {
-            let data = error.data.as_ref().and_then(|data| serde_json::from_str(data.get()).ok());
-            let data: Value = data.unwrap_or_default();
-            if data["status"] == "cancelled" { "cancelled" } else { "failed" }
-        }
-        _ => "unknown",
-    }
 }
 
 /// The tasks of a server: those that it lists, and those that were made from here.

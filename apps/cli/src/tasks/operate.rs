@@ -11,7 +11,7 @@ use outlive::{
 use tokio::time::Instant;
 
 use super::{
-    cancel::{End, exit_code},
+    end::{End, exit_code},
     no_task_named,
     resume::tell_answered,
 };

@@ -63,7 +63,9 @@ impl Client {
             }
             match page.next_cursor {
                 None => return Ok(tasks),
-                Some(next) if !seen.insert(next.clone()) => return Err(ClientError::CursorLoop.into()),
+                Some(next) if !seen.insert(next.clone()) => {
+                    return Err(ClientError::CursorLoop.into());
+                }
                 next => cursor = next,
             }
         }

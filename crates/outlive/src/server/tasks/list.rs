@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use outlive_protocol::{MethodResult, Call, ProtocolError, Outcome, CallFuture, era};
+use outlive_protocol::{Call, CallFuture, MethodResult, Outcome, ProtocolError, era};
 use outlive_tasks::store::{ListCursor, TaskRecord};
 use outlive_wire::PaginatedRequestParams;
 
@@ -78,8 +78,12 @@ async fn page(
         return Ok((views, None));
     }
     views.truncate(size);
-    let last = views.last().map(|view| ListCursor { created: view.created_at, id: view.id.clone() });
+    let last =
+        views.last().map(|view| ListCursor { created: view.created_at, id: view.id.clone() });
     let place = serde_json::to_vec(&last).map_err(ProtocolError::internal)?;
     let sealed = core.profile.seal.seal(&place, &context);
-    Ok((views, Some(sealed.ok_or_else(|| ProtocolError::internal("no random bytes for a cursor"))?)))
+    Ok((
+        views,
+        Some(sealed.ok_or_else(|| ProtocolError::internal("no random bytes for a cursor"))?),
+    ))
 }

@@ -1,36 +1,27 @@
-//! A tool that is a command: starts it under a supervisor, or finds the one that an earlier run of
-//! this call has started, and follows it to its end.
-//!
-//! The call's journal knows on which machine the command was started, and how often it was lost.
-//! Everything else is in the job's folder: lines are read from the first one each time, and those
-//! that were emitted before are not emitted again.
+//! Runs a command for a call.
 
-mod follow;
-
-use std::{
-    collections::BTreeSet,
-    error::Error as _,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
-
-use outlive::server::{CallToolResult, Capacity, Cleanup, Durable, Error, Result};
-use outlive_jobs::JobSpec;
-use serde_json::{Map, Value as Json};
-use tokio::time::timeout;
-
-use self::follow::{Ended, follow};
-use super::{
+use super::error::unreachable;
+use crate::serve::command::follow::{Ended, follow};
+use crate::serve::{
     command_pool::Runner,
     config::{OnCrash, Ready, ToolConfig},
     host_liveness::{Host, longest_end, orphan_after},
     janitor::abandon_timeout,
     places::Label,
 };
+use outlive::server::{CallToolResult, Capacity, Cleanup, Durable, Error, Result};
+use outlive_jobs::JobSpec;
+use serde_json::{Map, Value as Json};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::time::timeout;
 
 /// A tool of the file, ready to be called.
-pub(super) struct Command {
+pub(crate) struct Command {
     config: ToolConfig,
     /// Where its command runs.
     folder: PathBuf,
@@ -39,26 +30,26 @@ pub(super) struct Command {
 }
 
 /// How long to wait before looking again whether the machine that has the command is there.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// How long a call that is no task waits for a place.
-const MOMENT: Duration = Duration::from_secs(1);
+pub(super) const MOMENT: Duration = Duration::from_secs(1);
 
 /// What a command gets of the server's environment, unless its tool says otherwise: enough to find
 /// programs and the user's files, and none of the server's secrets.
-const PASSED_ON: [&str; 11] = [
+pub(super) const PASSED_ON: [&str; 11] = [
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR",
     "TERM",
 ];
 
 impl Command {
-    pub(super) fn new(config: ToolConfig, base: &Path, runner: Arc<Runner>) -> Self {
+    pub(crate) fn new(config: ToolConfig, base: &Path, runner: Arc<Runner>) -> Self {
         let capacity = runner.places.capacity(&config.name, Some(config.concurrency));
         Self { folder: config.folder_in(base), config, capacity, runner }
     }
 
     /// Runs the command for a call.
-    pub(super) async fn call(
+    pub(crate) async fn call(
         &self,
         cx: Durable,
         values: Map<String, Json>,
@@ -202,7 +193,7 @@ impl Command {
     }
 
     /// What is done after a task that was cancelled or has expired: nothing of its command is left.
-    pub(super) async fn clean_up(&self, task: Cleanup) -> Result<()> {
+    pub(crate) async fn clean_up(&self, task: Cleanup) -> Result<()> {
         for attempt in 1..=self.config.max_attempts {
             let run = task.scope(("run", attempt));
             if run.get::<String>("host")?.as_deref() != Some(self.runner.host.id()) {
@@ -212,11 +203,4 @@ impl Command {
         }
         Ok(())
     }
-}
-
-/// The log says what is wrong with the data folder; the caller need not know where it is.
-#[expect(clippy::needless_pass_by_value, reason = "as `map_err` hands it over")]
-fn unreachable(error: outlive_jobs::Error) -> Error {
-    tracing::error!(%error, source = error.source(), "a command cannot be followed");
-    Error::new("the command cannot be followed; the server's log says why")
 }

@@ -1,16 +1,8 @@
-//! `outlive tasks watch`: a live table of calls. On a terminal it is drawn over itself, elsewhere each
-//! change is a line. What a task has printed before it asks stands before its question.
+//! The command `outlive tasks watch`.
 
-mod view;
-
-use std::{collections::BTreeSet, pin::pin, process::ExitCode, sync::Arc, time::Duration};
-
-use outlive::client::{Client, Result as Asked, TaskHandle, TaskSnapshot};
-use serde_json::Value;
-use tokio::{sync::mpsc, task::JoinSet, time::Instant};
-
-use self::view::View;
-use super::{list::tasks_of, resume::seen, target::Taken};
+use super::news::{News, What};
+use crate::tasks::watch::view::View;
+use crate::tasks::{list::tasks_of, snapshot::seen, target::Taken};
 use crate::{
     call::{
         run_call::OUTAGE_GRACE,
@@ -22,16 +14,21 @@ use crate::{
     error::{CliError, Kind, Result},
     print,
 };
+use outlive::client::{Client, Result as Asked, TaskHandle, TaskSnapshot};
+use serde_json::Value;
+use std::{collections::BTreeSet, pin::pin, process::ExitCode, sync::Arc, time::Duration};
+use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
 /// How often to look at a task whose server names no interval, and at most.
-const POLL: Duration = Duration::from_secs(1);
-const FLOOR: Duration = Duration::from_millis(100);
+pub(super) const POLL: Duration = Duration::from_secs(1);
+
+pub(super) const FLOOR: Duration = Duration::from_millis(100);
 
 /// The state of a call that nothing more is heard of.
-const UNREACHABLE: &str = "unreachable";
+pub(super) const UNREACHABLE: &str = "unreachable";
 
 /// How many lines are shown of what a task printed before it asks.
-const PRINTED: usize = 40;
+pub(super) const PRINTED: usize = 40;
 
 /// Watches calls until they are over: a table on a terminal, lines elsewhere
 #[derive(clap::Args)]
@@ -48,25 +45,9 @@ pub(crate) struct Args {
     server: Option<String>,
     /// Prints a line of JSON for each change
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     #[command(flatten)]
     connection: Connection,
-}
-
-/// What is heard of a call.
-struct News {
-    /// Which call.
-    at: usize,
-    what: What,
-}
-
-enum What {
-    /// It looks like this. If it asks something new, with what it has printed before that.
-    Seen { call: Value, asks: Option<Vec<String>> },
-    /// Its server does not answer, for this reason.
-    Unreachable(String),
-    /// Its server answers again.
-    Reachable,
 }
 
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
@@ -137,7 +118,7 @@ impl Args {
 }
 
 /// Looks at a call again and again, until it is over.
-async fn look(
+pub(super) async fn look(
     at: usize,
     call: Taken,
     connection: &Connection,
@@ -206,7 +187,7 @@ async fn look(
 
 /// Input requests and output of a task so far.
 #[derive(Default)]
-struct Asking {
+pub(super) struct Asking {
     /// The keys of the questions that are open.
     open: BTreeSet<String>,
     /// The number of the last segment that was read.
@@ -241,7 +222,7 @@ impl Asking {
 
 /// Since when a server does not answer, and whether that was told.
 #[derive(Default)]
-struct Outage(Option<(Instant, bool)>);
+pub(super) struct Outage(Option<(Instant, bool)>);
 
 impl Outage {
     /// Notes that it does not answer. Returns whether it is time to tell.
@@ -258,6 +239,6 @@ impl Outage {
     }
 }
 
-fn pause(task: &TaskSnapshot) -> Duration {
+pub(super) fn pause(task: &TaskSnapshot) -> Duration {
     task.poll.map_or(POLL, Duration::from_millis).clamp(FLOOR, POLL)
 }
