@@ -1,11 +1,13 @@
 //! Starts the server that a name stands for.
 
-use super::setting::{TOOLS, listen, runtime, tell, unlimited};
+use super::setting::{TOOLS, listen, runtime, say, unlimited};
 use super::{
     control_http, control_stdio, control_streams, control_tasks, growth, lifecycle, progress, soak,
     streams, tasks, tokens,
 };
 use crate::{echo, messages::TOKEN};
+use std::io;
+
 use anyhow::{Result, bail};
 use outlive::{http::StaticTokens, server::Server};
 
@@ -57,4 +59,17 @@ pub(super) async fn outlive_full_http() -> Result<(u16, impl Sized)> {
 
 pub(super) fn outlive_stdio() -> Result<()> {
     Ok(runtime()?.block_on(echo::server()?.serve_stdio())?)
+}
+
+/// A server that tells everybody who listens of a change when a line comes in.
+fn tell() -> Result<()> {
+    let runtime = runtime()?;
+    let server = echo::server()?;
+    let (port, _serving) = runtime.block_on(outlive_http(server.clone()))?;
+    say(&format!("listening {port}"));
+    for (number, line) in io::stdin().lines().enumerate() {
+        server.add_tool(echo::tool())?;
+        say(&format!("{} {number}", line?));
+    }
+    Ok(())
 }

@@ -1,7 +1,5 @@
 //! What the servers that are measured share: listeners, limits, a runtime.
 
-use super::command::outlive_http;
-use crate::echo;
 use anyhow::Result;
 use outlive::http::HttpConfig;
 use std::{fmt::Display, io};
@@ -38,19 +36,6 @@ pub(super) fn unlimited() -> HttpConfig {
         .max_request_bytes(1 << 30)
         .max_unread_bytes_per_caller(1 << 30)
         .max_unread_bytes(1 << 30)
-}
-
-/// A server that tells everybody who listens of a change when a line comes in.
-pub(super) fn tell() -> Result<()> {
-    let runtime = runtime()?;
-    let server = echo::server()?;
-    let (port, _serving) = runtime.block_on(outlive_http(server.clone()))?;
-    say(&format!("listening {port}"));
-    for (number, line) in io::stdin().lines().enumerate() {
-        server.add_tool(echo::tool())?;
-        say(&format!("{} {number}", line?));
-    }
-    Ok(())
 }
 
 pub(crate) fn runtime() -> io::Result<Runtime> {

@@ -11,7 +11,7 @@ use super::judge::Verdict;
 use super::leg::{Leg, Release, Side, Tasks};
 use super::server::Server;
 use super::suite::Suite;
-use super::{judge, leg, results, table};
+use super::{judge, legs, results, table};
 use xtask::args::Args;
 use xtask::process::{self, Build};
 
@@ -35,8 +35,8 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     )?;
     baseline.knows_only(&scenarios)?;
     let legs = match scenario {
-        Some(name) => leg::for_one(&name, &scenarios)?,
-        None => leg::all(&suite, &scenarios)?,
+        Some(name) => legs::for_one(&name, &scenarios)?,
+        None => legs::all(&suite, &scenarios)?,
     };
 
     let of = |side: Side| legs.iter().filter(move |leg| leg.side == side);

@@ -1,8 +1,8 @@
 //! Holds results against what should have run and what is known to fail.
 
 use super::baseline::Baseline;
-use super::leg::{Leg, Wire};
 use super::results::{Check, Results, Status};
+use super::{leg::Leg, versions::Wire};
 
 /// A scenario that the suite lists and always skips.
 const NEVER_TESTED: &[&str] = &["tasks-status-notifications"];

@@ -10,9 +10,11 @@ mod baseline;
 mod command;
 mod judge;
 mod leg;
+mod legs;
 mod results;
 mod server;
 pub(crate) mod suite;
 mod table;
+mod versions;
 
 pub(crate) use command::run;

@@ -7,7 +7,10 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::leg::{LEGACY, Leg, MODERN, Release, Side, Wire};
+use super::{
+    leg::{Leg, Release, Side},
+    versions::{LEGACY, MODERN, Wire},
+};
 use xtask::process;
 
 /// The oldest node that the suite starts on.
@@ -218,7 +221,10 @@ fn required(side: Side, list: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::leg::{LEGACY, MODERN, Side};
+    use super::super::{
+        leg::Side,
+        versions::{LEGACY, MODERN},
+    };
     use super::{required, scenarios};
 
     #[test]

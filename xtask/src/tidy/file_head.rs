@@ -1,6 +1,6 @@
 //! Every file begins with what it is: its first line is a `//!`.
 
-use super::Findings;
+use super::findings::Findings;
 use super::tree::Tree;
 
 pub(super) const FOLDERS: &[&str] =
@@ -24,7 +24,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found;
+    use super::super::rules::found;
     use super::check;
 
     #[test]

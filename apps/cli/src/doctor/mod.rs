@@ -3,6 +3,7 @@
 //! - `folder`: the data folder, and sockets in it. `store`: where tasks are kept. `port`: where is
 //!   listened. `files`: outlive.toml, tokens, keys. `auth`: issuers of tokens. `machine`: clock, locale, terminal.
 
+mod args;
 mod auth;
 mod command;
 mod files;
@@ -13,6 +14,7 @@ mod plan;
 mod port;
 mod store;
 
-pub(crate) use command::{Args, run};
+pub(crate) use args::Args;
+pub(crate) use command::run;
 pub(crate) use finding::Finding;
 use plan::Plan;

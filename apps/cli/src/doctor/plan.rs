@@ -1,6 +1,6 @@
 //! What is looked at.
 
-use super::command::Args;
+use super::args::Args;
 use crate::{
     checks::{self, Check},
     error::Result,

@@ -1,6 +1,6 @@
 //! Where the data and the store of a server are.
 
-use super::start::Args;
+use super::args::Args;
 use crate::serve::config::TasksConfig;
 use crate::{
     error::{CliError, Kind, Result},

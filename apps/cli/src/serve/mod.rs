@@ -10,6 +10,7 @@
 //! - `runner`, `places`, `janitor`, `host`: what commands share, what is left of them, and where they are.
 //! - `pages`: /healthz, /readyz, /metrics. `metrics`: a listener for the last. `hello`: what is said at the start.
 
+mod args;
 mod background;
 mod banner;
 mod command;
@@ -30,5 +31,6 @@ mod text;
 mod tools;
 
 pub(crate) use self::places::Label;
+pub(crate) use args::Args;
 pub(crate) use location::base_of;
-pub(crate) use start::{Args, run};
+pub(crate) use start::run;

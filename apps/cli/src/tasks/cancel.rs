@@ -40,7 +40,7 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(super) json: bool,
     #[command(flatten)]
-    stores: operate::Stores,
+    stores: super::stores::Stores,
     #[command(flatten)]
     connection: Connection,
 }

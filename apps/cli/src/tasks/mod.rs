@@ -17,6 +17,7 @@ mod page;
 mod remove;
 mod resume;
 mod snapshot;
+mod stores;
 mod table;
 mod target;
 mod watch;

@@ -1,6 +1,5 @@
 //! Arguments that name a task.
 
-use super::operate;
 use crate::{
     call::{input::Prepared, server::Connection},
     error::CliError,
@@ -40,7 +39,7 @@ pub(super) struct Answer {
     #[command(flatten)]
     pub(super) prepared: Prepared,
     #[command(flatten)]
-    pub(super) stores: operate::Stores,
+    pub(super) stores: super::stores::Stores,
     /// Prints JSON
     #[arg(long)]
     pub(super) json: bool,

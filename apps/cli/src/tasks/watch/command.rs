@@ -1,6 +1,7 @@
 //! The command `outlive tasks watch`.
 
 use super::news::{News, What};
+use super::unreachable::UNREACHABLE;
 use crate::tasks::watch::view::View;
 use crate::tasks::{list::tasks_of, snapshot::seen, target::Taken};
 use crate::{
@@ -23,9 +24,6 @@ use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 pub(super) const POLL: Duration = Duration::from_secs(1);
 
 pub(super) const FLOOR: Duration = Duration::from_millis(100);
-
-/// The state of a call that nothing more is heard of.
-pub(super) const UNREACHABLE: &str = "unreachable";
 
 /// How many lines are shown of what a task printed before it asks.
 pub(super) const PRINTED: usize = 40;

@@ -3,8 +3,7 @@
 
 mod command;
 mod news;
+mod unreachable;
 mod view;
 
-use command::UNREACHABLE;
 pub(crate) use command::{Args, run};
-use news::{News, What};

@@ -1,12 +1,14 @@
-//! Load that is held: many connections, so many requests a second of a stated mix, for minutes.
-//!
-//! The server is a process of its own, on a core of its own, and keeps tasks in a SQLite file. Requests
-//! are sent when they are due, whatever became of the ones before: a server that stalls is not asked
-//! less, and a request that had to wait for its connection has waited since it was due. Every answer is
-//! checked. Memory of the first minute and of the last is told, and must be the same.
+//! The run, and what must not grow in it.
 
-mod mix;
-
+use super::mix;
+use crate::soak::mix::{Caller, KINDS};
+use crate::{
+    child::Server,
+    load::http::PATIENCE,
+    machine::{Cores, allow_open_files, cpu_of, describe, load_average, pin, resident_bytes},
+    place::{Folder, Kind},
+};
+use anyhow::{Context, Result, bail, ensure};
 use std::{
     process::ExitCode,
     sync::{
@@ -15,33 +17,24 @@ use std::{
     },
     time::Duration,
 };
-
-use anyhow::{Context, Result, bail, ensure};
 use tokio::{
     net::TcpStream,
     task::JoinSet,
     time::{Instant, MissedTickBehavior, interval, sleep_until, timeout},
 };
 
-use self::mix::{Caller, KINDS};
-use crate::{
-    child::Server,
-    load::http::PATIENCE,
-    machine::{Cores, allow_open_files, cpu_of, describe, load_average, pin, resident_bytes},
-    place::{Folder, Kind},
-};
-
 /// What memory may grow by from the first minute to the last: a tenth, and what allocators need.
-const GROWTH: f64 = 1.1;
-const SLACK: f64 = 4.0;
+pub(super) const GROWTH: f64 = 1.1;
+
+pub(super) const SLACK: f64 = 4.0;
 
 /// Files that are open for other reasons.
-const OTHER_FILES: u64 = 200;
+pub(super) const OTHER_FILES: u64 = 200;
 
 /// Connections that are opened at once.
-const AT_ONCE: usize = 64;
+pub(super) const AT_ONCE: usize = 64;
 
-struct Options {
+pub(super) struct Options {
     connections: usize,
     rate: f64,
     length: Duration,
@@ -83,7 +76,7 @@ pub fn run(words: &[&str]) -> Result<ExitCode> {
     })
 }
 
-fn options(words: &[&str]) -> Result<Options> {
+pub(super) fn options(words: &[&str]) -> Result<Options> {
     let mut options =
         Options { connections: 8_000, rate: 2_000.0, length: Duration::from_secs(600) };
     let mut words = words.iter();
@@ -106,13 +99,13 @@ fn options(words: &[&str]) -> Result<Options> {
 
 /// What all connections count together.
 #[derive(Default)]
-struct Counts {
+pub(super) struct Counts {
     answered: [AtomicU64; KINDS.len()],
     errors: AtomicU64,
 }
 
 /// What has been seen.
-struct Held {
+pub(super) struct Held {
     answered: [u64; KINDS.len()],
     errors: u64,
     first_errors: Vec<String>,
@@ -126,7 +119,11 @@ struct Held {
     open: usize,
 }
 
-async fn hold(options: &Options, address: std::net::SocketAddr, pid: u32) -> Result<Held> {
+pub(super) async fn hold(
+    options: &Options,
+    address: std::net::SocketAddr,
+    pid: u32,
+) -> Result<Held> {
     let mut callers = Vec::with_capacity(options.connections);
     let mut opening = JoinSet::new();
     for number in 0..options.connections {
@@ -176,7 +173,7 @@ async fn hold(options: &Options, address: std::net::SocketAddr, pid: u32) -> Res
 }
 
 /// One connection: asks when it is due, until time is up or something goes wrong.
-async fn call(
+pub(super) async fn call(
     mut caller: Caller,
     mut due: Instant,
     each: Duration,
@@ -206,7 +203,7 @@ async fn call(
 }
 
 /// The server's memory, each second until the end.
-async fn watch(pid: u32, end: Instant) -> Result<Vec<f64>> {
+pub(super) async fn watch(pid: u32, end: Instant) -> Result<Vec<f64>> {
     let mut memory = Vec::new();
     let mut ticks = interval(Duration::from_secs(1));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -253,11 +250,11 @@ impl Held {
     }
 }
 
-fn mean(samples: &[f64]) -> f64 {
+pub(super) fn mean(samples: &[f64]) -> f64 {
     samples.iter().sum::<f64>() / samples.len().max(1) as f64
 }
 
-fn tell(options: &Options, held: &Held) -> String {
+pub(super) fn tell(options: &Options, held: &Held) -> String {
     let percentile = |share: f64| {
         let at = (held.delays.len() as f64 * share) as usize;
         let delay = held.delays.get(at).or(held.delays.last()).copied().unwrap_or_default();

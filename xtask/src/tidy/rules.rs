@@ -1,56 +1,27 @@
-//! `cargo xtask tidy`: the rules of this project that neither rustfmt nor clippy knows.
-//!
-//! A rule is one file in `tidy/`: a function from the project's files to findings, so that its
-//! tests are texts. [`RULES`] is the list. Each rule names the paths it looks at, and a path that
-//! is gone is a finding too: a moved folder must not turn a rule into silence. [`COUNTED`] are rules that
-//! the code does not keep everywhere yet: `ceilings` has how many findings each crate may still have.
+//! The rules, and the command that checks them.
 
-mod allow;
-mod any_objects;
-mod architecture;
-mod ceilings;
-mod era_wall;
-mod file_head;
-mod file_size;
-mod findings;
-mod floors;
-mod function_length;
-mod hidden_items;
-mod import_cycles;
-mod layers;
-mod manifest;
-mod method_names;
-mod module_roots;
-mod no_glob_reexport;
-mod no_ignore;
-mod old_names;
-mod one_way_out;
-mod private_words;
-mod pure_eras;
-mod requirements;
-mod source;
-mod trait_size;
-mod tree;
-
+use super::{
+    allow, any_objects, architecture, era_wall, file_head, file_size, floors, function_length,
+    hidden_items, import_cycles, layers, method_names, module_roots, no_glob_reexport, no_ignore,
+    old_names, one_way_out, private_words, pure_eras, requirements, trait_size,
+};
+use crate::tidy::ceilings::{CEILINGS, Ceilings, Counts, Verdict};
+use crate::tidy::findings::Findings;
+use crate::tidy::tree::Tree;
+use anyhow::{Context, Result, bail};
 use std::fs;
 use std::time::Instant;
-
-use anyhow::{Context, Result, bail};
-
-use self::ceilings::{CEILINGS, Ceilings, Counts, Verdict};
-use self::findings::Findings;
-use self::tree::Tree;
 use xtask::args::Args;
 use xtask::process;
 
-struct Rule {
+pub(super) struct Rule {
     name: &'static str,
     /// What the rule reads. A path that ends with `/` is a folder.
     paths: &'static [&'static str],
     check: fn(&Tree, &mut Findings),
 }
 
-const RULES: &[Rule] = &[
+pub(super) const RULES: &[Rule] = &[
     Rule { name: "file-head", paths: file_head::FOLDERS, check: file_head::check },
     Rule { name: "file-size", paths: &[], check: file_size::check },
     Rule { name: "allowed", paths: &[allow::ALLOWED], check: allow::check },
@@ -73,7 +44,7 @@ const RULES: &[Rule] = &[
 ];
 
 /// Rules with ceilings, in `xtask/ceilings.toml`.
-const COUNTED: &[Rule] = &[
+pub(super) const COUNTED: &[Rule] = &[
     Rule { name: "import-cycles", paths: &[], check: import_cycles::check },
     Rule { name: "layers", paths: &[layers::LAYERS], check: layers::check },
     Rule { name: "module-roots", paths: &[], check: module_roots::check },
@@ -116,7 +87,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
 }
 
 /// Prints every finding of a rule, those under a ceiling too.
-fn show_rule(name: &str, tree: &Tree) -> Result<()> {
+pub(super) fn show_rule(name: &str, tree: &Tree) -> Result<()> {
     let rule = RULES.iter().chain(COUNTED).find(|rule| rule.name == name);
     let rule = rule.with_context(|| {
         let names: Vec<&str> = RULES.iter().chain(COUNTED).map(|rule| rule.name).collect();
@@ -131,7 +102,7 @@ fn show_rule(name: &str, tree: &Tree) -> Result<()> {
 }
 
 /// Holds the counted rules against their ceilings; with `update` it writes down what has changed.
-fn counted(tree: &Tree, update: bool) -> Result<Vec<String>> {
+pub(super) fn counted(tree: &Tree, update: bool) -> Result<Vec<String>> {
     let text = tree.get(CEILINGS).map_or("", |file| file.text.as_str());
     let mut ceilings = Ceilings::read(text)?;
     let mut said = Vec::new();
@@ -172,14 +143,14 @@ fn counted(tree: &Tree, update: bool) -> Result<Vec<String>> {
 }
 
 /// The part of the project that a file counts for: `crates/wire`, `apps/cli`, `xtask`.
-fn part(path: &str) -> String {
+pub(super) fn part(path: &str) -> String {
     let folder = path.split_once("/src/").map_or(path, |(folder, _)| folder);
     let parts = if path.starts_with("crates/") || path.starts_with("apps/") { 2 } else { 1 };
     folder.split('/').take(parts).collect::<Vec<_>>().join("/")
 }
 
 /// The lines of the product without its tests, and how many of them hold code.
-fn product_lines(tree: &Tree) -> (usize, usize) {
+pub(super) fn product_lines(tree: &Tree) -> (usize, usize) {
     let lines = tree.product_files().flat_map(|file| file.lines_without_tests());
     lines.fold((0, 0), |(all, code), line| {
         (all + 1, code + usize::from(!line.code.trim().is_empty()))
@@ -209,7 +180,7 @@ impl Rule {
 }
 
 /// Every path that a rule looks at must be there.
-fn paths_exist(tree: &Tree, findings: &mut Findings) {
+pub(super) fn paths_exist(tree: &Tree, findings: &mut Findings) {
     for rule in RULES.iter().chain(COUNTED) {
         for path in rule.paths {
             if !tree.has(path) {
@@ -225,7 +196,7 @@ fn paths_exist(tree: &Tree, findings: &mut Findings) {
 
 /// What one rule finds in files given as path and text, as `path:line: message`.
 #[cfg(test)]
-fn found(check: fn(&Tree, &mut Findings), files: &[(&str, &str)]) -> Vec<String> {
+pub(super) fn found(check: fn(&Tree, &mut Findings), files: &[(&str, &str)]) -> Vec<String> {
     let mut findings = Findings::default();
     check(&Tree::of(files), &mut findings);
     findings.0.sort();
@@ -238,7 +209,7 @@ fn found(check: fn(&Tree, &mut Findings), files: &[(&str, &str)]) -> Vec<String>
 
 #[cfg(test)]
 mod tests {
-    use super::tree::Tree;
+    use super::super::tree::Tree;
     use super::{COUNTED, RULES, found, part, paths_exist, product_lines};
 
     #[test]

@@ -1,14 +1,4 @@
-//! What asks the servers. Every answer is checked byte for byte, only its id may differ.
-
-pub(crate) mod http;
-pub(crate) mod stdio;
-pub(crate) mod talk;
-
-use std::time::Duration;
-
-use anyhow::{Context, Result, ensure};
-use memchr::memmem;
-use serde::Deserialize;
+//! What a load generator sends, and what it has to get back.
 
 use crate::{
     child::Server,
@@ -16,6 +6,10 @@ use crate::{
     peers::Peer,
     slices::Target,
 };
+use anyhow::{Context, Result, ensure};
+use memchr::memmem;
+use serde::Deserialize;
+use std::time::Duration;
 
 /// Whoever asks a server.
 pub(crate) trait Generator {
@@ -68,7 +62,7 @@ impl<G: Generator> Target for Loaded<G> {
 
 /// What every answer of a server must be.
 #[derive(Debug)]
-enum Expected {
+pub(super) enum Expected {
     /// These bytes, but for the id.
     Same(Numbered),
     /// A stream of events, or JSON that is written in another way: with this id, this text and so
@@ -78,7 +72,7 @@ enum Expected {
 
 impl Expected {
     /// Reads the first answer of a server, and what the later ones must be from it.
-    fn read(answer: &[u8], text: &str, notifications: usize) -> Result<Self> {
+    pub(super) fn read(answer: &[u8], text: &str, notifications: usize) -> Result<Self> {
         if notifications == 0
             && let Ok(same) = template(answer, text)
         {
@@ -91,14 +85,14 @@ impl Expected {
         Ok(expected)
     }
 
-    fn set(&mut self, new: u32) {
+    pub(super) fn set(&mut self, new: u32) {
         match self {
             Self::Same(answer) => answer.set(new),
             Self::Having { id, .. } => *id = new,
         }
     }
 
-    fn is(&self, answer: &[u8]) -> bool {
+    pub(super) fn is(&self, answer: &[u8]) -> bool {
         match self {
             Self::Same(same) => answer == same.bytes(),
             Self::Having { id, text, notifications, .. } => {
@@ -111,7 +105,7 @@ impl Expected {
     }
 
     /// The first answer.
-    fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         match self {
             Self::Same(same) => same.bytes(),
             Self::Having { first, .. } => first,
@@ -120,7 +114,7 @@ impl Expected {
 }
 
 /// Checks the first answer of a server by what it says; from then on it is compared as bytes.
-fn template(answer: &[u8], expected: &str) -> Result<Numbered> {
+pub(super) fn template(answer: &[u8], expected: &str) -> Result<Numbered> {
     #[derive(Deserialize)]
     struct Answer {
         id: u32,
