@@ -301,72 +301,57 @@ impl HttpConfig {
     }
 }
 
+/// Writes every field of [`HttpConfig`]; does not compile if one is missing.
+macro_rules! debug_fields {
+    ($f:ident, $config:expr, [$($field:ident),* $(,)?], [$($other:ident: $shown:expr),* $(,)?]) => {{
+        let HttpConfig { $($field,)* $($other: _),* } = $config;
+        let mut shown = $f.debug_struct("HttpConfig");
+        $(shown.field(stringify!($field), $field);)*
+        $(shown.field(stringify!($other), &$shown);)*
+        shown.finish()
+    }};
+}
+
 // Every setting is named, and a new one has to be: `docs/limits.md` is held against this.
 impl fmt::Debug for HttpConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            path,
-            external_path,
-            hosts,
-            origins,
-            authenticator,
-            events: _,
-            max_event_bytes,
-            sessions,
-            max_sessions,
-            max_sessions_per_caller,
-            session_idle,
-            http_sse,
-            sse_after,
-            keep_alive,
-            idle_connection,
-            head_timeout,
-            body_timeout,
-            write_timeout,
-            max_connections,
-            max_connections_per_address,
-            max_waiting_calls_per_caller,
-            max_request_bytes,
-            max_request_bytes_per_caller,
-            max_unread_bytes,
-            max_unread_bytes_per_caller,
-            shutdown_grace,
-            open_to_anyone,
-            trusted_proxies,
-            pages,
-            routes,
-        } = self;
-        f.debug_struct("HttpConfig")
-            .field("path", path)
-            .field("external_path", external_path)
-            .field("hosts", hosts)
-            .field("origins", origins)
-            .field("authenticator", &authenticator.is_some())
-            .field("events", &format_args!("…"))
-            .field("max_event_bytes", max_event_bytes)
-            .field("sessions", sessions)
-            .field("max_sessions", max_sessions)
-            .field("max_sessions_per_caller", max_sessions_per_caller)
-            .field("session_idle", session_idle)
-            .field("http_sse", http_sse)
-            .field("sse_after", sse_after)
-            .field("keep_alive", keep_alive)
-            .field("idle_connection", idle_connection)
-            .field("head_timeout", head_timeout)
-            .field("body_timeout", body_timeout)
-            .field("write_timeout", write_timeout)
-            .field("max_connections", max_connections)
-            .field("max_connections_per_address", max_connections_per_address)
-            .field("max_waiting_calls_per_caller", max_waiting_calls_per_caller)
-            .field("max_request_bytes", max_request_bytes)
-            .field("max_request_bytes_per_caller", max_request_bytes_per_caller)
-            .field("max_unread_bytes", max_unread_bytes)
-            .field("max_unread_bytes_per_caller", max_unread_bytes_per_caller)
-            .field("shutdown_grace", shutdown_grace)
-            .field("open_to_anyone", open_to_anyone)
-            .field("trusted_proxies", trusted_proxies)
-            .field("pages", &pages.paths().collect::<Vec<_>>())
-            .field("routes", &!routes.is_empty())
-            .finish()
+        debug_fields!(
+            f,
+            self,
+            [
+                path,
+                external_path,
+                hosts,
+                origins,
+                max_event_bytes,
+                sessions,
+                max_sessions,
+                max_sessions_per_caller,
+                session_idle,
+                http_sse,
+                sse_after,
+                keep_alive,
+                idle_connection,
+                head_timeout,
+                body_timeout,
+                write_timeout,
+                max_connections,
+                max_connections_per_address,
+                max_waiting_calls_per_caller,
+                max_request_bytes,
+                max_request_bytes_per_caller,
+                max_unread_bytes,
+                max_unread_bytes_per_caller,
+                shutdown_grace,
+                open_to_anyone,
+                trusted_proxies,
+            ],
+            [
+                authenticator: self.authenticator.is_some(),
+                events: format_args!("…"),
+                pages: self.pages.paths().collect::<Vec<_>>(),
+                routes: !self.routes.is_empty(),
+            ]
+        )
     }
 }
