@@ -17,7 +17,7 @@ use super::{
 
 /// The token, if a path is that of a place where values are taken.
 pub(super) fn token<'p>(state: &HttpState, path: &'p str) -> Option<&'p str> {
-    let base = state.config.external_path.as_deref()?;
+    let base = state.config.external_event_path.as_deref()?;
     let token = path.strip_prefix(base)?.strip_prefix('/')?;
     (!token.is_empty() && !token.contains('/')).then_some(token)
 }

@@ -98,7 +98,7 @@ impl HttpState {
 async fn sweep(state: Weak<HttpState>) {
     loop {
         let Some((clock, pause)) = state.upgrade().map(|state| {
-            let pause = (state.config.session_idle / 10).max(Duration::from_millis(10));
+            let pause = (state.config.session_idle_timeout / 10).max(Duration::from_millis(10));
             (Arc::clone(&state.endpoint.profile().clock), pause)
         }) else {
             return;

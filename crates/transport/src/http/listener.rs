@@ -58,12 +58,12 @@ pub async fn serve(
         .next()
         .ok_or_else(|| io::Error::other("the address names no host"))?;
     let loopback = address.ip().is_loopback();
-    if !loopback && config.authenticator.is_none() && !config.open_to_anyone {
+    if !loopback && config.authenticator.is_none() && !config.allow_anonymous {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
             format!(
                 "{address} can be reached from other machines, and no authenticator is set: set one with \
-                 `authenticator`, listen on 127.0.0.1, or say `open_to_anyone` if that is meant"
+                 `authenticator`, listen on 127.0.0.1, or say `allow_anonymous` if that is meant"
             ),
         ));
     }
@@ -242,7 +242,8 @@ async fn over_hyper(
     service: HttpService,
     stopped: watch::Receiver<bool>,
 ) -> Option<HeldStream> {
-    let HttpConfig { idle_connection, head_timeout, write_timeout, .. } = service.state().config;
+    let HttpConfig { idle_timeout: idle_connection, head_timeout, write_timeout, .. } =
+        service.state().config;
     let has_request = AtomicBool::new(false);
     let seat = Seat::default();
     let handle = service_fn(|request: Request<Incoming>| {

@@ -211,7 +211,7 @@ impl HttpState {
 
     /// Twice as long as it may be idle here: whoever uses it refreshes it long before.
     fn kept_for(&self) -> Duration {
-        self.config.session_idle.saturating_mul(2)
+        self.config.session_idle_timeout.saturating_mul(2)
     }
 }
 

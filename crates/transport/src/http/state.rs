@@ -55,13 +55,13 @@ pub(super) struct HttpState {
 impl HttpState {
     pub(super) fn new(endpoint: Endpoint, config: HttpConfig, default_hosts: Allowlist) -> Self {
         let now = endpoint.profile().clock.now();
-        let events = config.events.clone().unwrap_or_else(|| {
+        let events = config.event_store.clone().unwrap_or_else(|| {
             Arc::new(MemoryEventStore::default().max_bytes(config.max_event_bytes))
         });
         let limits = SessionLimits {
             max: config.max_sessions,
             max_per_caller: config.max_sessions_per_caller,
-            idle: config.session_idle,
+            idle: config.session_idle_timeout,
         };
         let seal = endpoint.profile().seal.clone();
         Self {
@@ -130,7 +130,7 @@ impl HttpState {
 
     /// How a small body of at most `limit` bytes is read.
     pub(super) fn body_reading(&self, limit: usize) -> Reading<'_> {
-        let HttpConfig { idle_connection: pause, body_timeout: timeout, .. } = self.config;
+        let HttpConfig { idle_timeout: pause, body_timeout: timeout, .. } = self.config;
         Reading { limit, pause, timeout, counted: None }
     }
 
@@ -138,7 +138,7 @@ impl HttpState {
     pub(super) fn stream_settings(&self) -> StreamSettings<'_> {
         StreamSettings {
             profile: self.endpoint.profile(),
-            keep_alive: self.config.keep_alive,
+            keep_alive: self.config.keep_alive_interval,
             unread: &self.unread,
         }
     }

@@ -141,7 +141,7 @@ enum First {
 
 async fn first_word(state: &HttpState, running: &mut Running) -> First {
     let mut patience: Pin<Box<tokio::time::Sleep>> =
-        Box::pin(tokio::time::sleep(state.config.sse_after));
+        Box::pin(tokio::time::sleep(state.config.stream_after));
     let cutoff = state.endpoint.profile().cutoff.subscribe(ChangeFilter::default());
     poll_fn(|cx| match running.poll(cx) {
         Poll::Ready(message) => Poll::Ready(First::Said(message)),
