@@ -14,7 +14,7 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
 use outlive::{
-    http::{Answering, HttpConfig, Routes},
+    http::{HttpConfig, ResponseFuture, Routes},
     server::Server,
 };
 use tokio::{sync::Mutex, time::timeout};
@@ -150,7 +150,7 @@ impl Routes for Guarded {
         (path == "/metrics").then_some(0)
     }
 
-    fn respond(&self, request: Request<Bytes>) -> Answering<'_> {
+    fn respond(&self, request: Request<Bytes>) -> ResponseFuture<'_> {
         let sent = request.headers().get(header::AUTHORIZATION);
         let sent = sent.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
         let allowed = sent.is_some_and(|sent| same(sent, self.token.as_bytes()));
