@@ -24,8 +24,8 @@ use anyhow::{Context, Result, bail};
 use self::caller::Caller;
 use self::honest::Experience;
 use self::server::{
-    ALL_CORES, ATTACKER_CORE, HONEST_TOKEN, HOSTILE_TOKEN, MAX_PROCESSES, SERVER_CORE, Server,
-    pinned,
+    ALL_CORES, ATTACKER_CORE, HONEST_TOKEN, HOSTILE_TOKEN, MAX_PROCESSES, Memory, SERVER_CORE,
+    Server, pinned,
 };
 use crate::args::Args;
 use crate::crash::database::Database;
@@ -93,7 +93,7 @@ impl Kind {
 /// The largest values seen while the attacks ran.
 #[derive(Debug, Default)]
 struct Peaks {
-    memory: u64,
+    memory: Memory,
     supervisors: usize,
 }
 
@@ -157,7 +157,7 @@ fn round(options: &Options, store: &str, caller: Kind) -> Result<Vec<String>> {
     })?;
     server::move_to(ALL_CORES, itself);
     let grown = Measured {
-        memory: peaks.memory.saturating_sub(memory),
+        memory: peaks.memory.since(memory),
         store: server.store_bytes(&database)?.saturating_sub(stored),
         supervisors: peaks.supervisors,
         lease_warnings: server.lease_warnings()?,
@@ -175,7 +175,7 @@ fn round(options: &Options, store: &str, caller: Kind) -> Result<Vec<String>> {
 }
 
 struct Measured {
-    memory: u64,
+    memory: Memory,
     store: u64,
     supervisors: usize,
     lease_warnings: Vec<String>,
@@ -185,7 +185,7 @@ struct Measured {
 impl Measured {
     /// Prints every figure beside its limit. Returns those that are over.
     fn report(&self, bars: Bars) -> Vec<String> {
-        let Self { experience, .. } = self;
+        let Self { memory, experience, .. } = self;
         let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / MIB as f64);
         let millis = |time: Duration| format!("{} ms", time.as_millis());
         let first = experience.failures.first().cloned().unwrap_or_default();
@@ -193,9 +193,9 @@ impl Measured {
         let rows = [
             (
                 "memory grows by",
-                mib(self.memory),
+                format!("{}, anonymous {}", mib(memory.resident), mib(memory.anonymous)),
                 mib(bars.memory_growth),
-                self.memory <= bars.memory_growth,
+                memory.resident <= bars.memory_growth,
             ),
             (
                 "store grows by",
