@@ -207,7 +207,7 @@ mod tests {
     async fn trickling_body_is_given_up_at_its_deadline() {
         let (pause, timeout) = (Duration::from_secs(75), Duration::from_secs(60));
         let begun = Instant::now();
-        let reading = Reading { limit: 4 << 20, pause, timeout, counted: None };
+        let reading = Reading { limit: 10_000, pause, timeout, counted: None };
         let body = Trickle::every(Duration::from_secs(1));
         let refused = Box::pin(read(body, reading)).await.unwrap_err();
         assert_eq!(refused.status(), StatusCode::REQUEST_TIMEOUT);
