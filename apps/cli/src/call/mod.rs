@@ -15,7 +15,6 @@ pub(crate) mod outcome;
 mod progress_bar;
 pub(crate) mod run_call;
 pub(crate) mod saved_calls;
-pub(crate) mod schema;
 pub(crate) mod screen;
 pub(crate) mod server;
 pub(crate) mod show;
