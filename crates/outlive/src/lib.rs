@@ -20,7 +20,7 @@
 //!     let server = Server::builder("greeter", "1.0.0").tool(Tool::new("greet", greet)).build()?;
 //!     let serving = server.serve_http("127.0.0.1:8000", HttpConfig::new()).await?;
 //!     eprintln!("listening on {}", serving.url());
-//!     Ok(serving.until_stopped().await?)
+//!     Ok(serving.wait().await?)
 //! }
 //! ```
 //!
@@ -101,7 +101,7 @@ mod readme {}
 
 /// So is that of the page about questions.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/questions.md")]
+#[doc = include_str!("../../../docs/input.md")]
 mod questions {}
 
 /// And that of the page about tasks.
@@ -121,7 +121,7 @@ mod skills_page {}
 
 /// And that of the page about operating.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/operating.md")]
+#[doc = include_str!("../../../docs/operations.md")]
 mod operating_page {}
 
 /// And that of the page about deployment.

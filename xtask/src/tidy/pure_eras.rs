@@ -1,7 +1,7 @@
 //! Eras are pure: no waiting, no clock.
 
 use super::tree::Tree;
-use super::{Findings, era_wall};
+use super::{era_wall, findings::Findings};
 
 const IMPURE: &[&str] = &["async", "await", "SystemTime"];
 
@@ -26,7 +26,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found;
+    use super::super::rules::found;
     use super::check;
 
     #[test]

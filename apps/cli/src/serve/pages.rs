@@ -22,7 +22,7 @@ use tokio::{sync::Mutex, time::timeout};
 use super::config::ServerConfig;
 use crate::{
     checks,
-    error::{Result, Trouble},
+    error::{CliError, Result},
 };
 
 /// How long the store may take to answer before this server is not ready.
@@ -116,7 +116,7 @@ pub(super) fn add(
 fn is_private(config: &ServerConfig) -> bool {
     checks::is_loopback(&config.listen)
         && config.allow_hosts.is_empty()
-        && config.trust_proxies.is_empty()
+        && config.trusted_proxies.is_empty()
 }
 
 async fn readiness(server: Server) -> (StatusCode, String) {
@@ -128,7 +128,7 @@ async fn readiness(server: Server) -> (StatusCode, String) {
 
 fn read_token(file: &Path) -> Result<String> {
     let wrong = |what: &dyn std::fmt::Display| {
-        Trouble::usage(format_args!("`metrics_token_file` {}: {what}", file.display()))
+        CliError::usage(format_args!("`metrics_token_file` {}: {what}", file.display()))
             .remedy("one token of 16 characters or more in the file, and chmod 600")
     };
     let read: io::Result<String> = fs::read_to_string(file);

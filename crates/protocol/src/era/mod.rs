@@ -27,7 +27,7 @@ use bytestring::ByteString;
 
 use crate::{
     Call, Change, ChangeBus, ChangeFilter, ClientTaskSupport, Message, MessageContext, Profile,
-    ProtocolError, ResponseModes, Session,
+    ProtocolError, ResponseModes, Session, TaskView,
 };
 
 pub(crate) use legacy::{Reopened, open_session, reopen_session};
@@ -96,9 +96,6 @@ pub trait Era: fmt::Debug + Send + Sync {
 
     /// Whether tasks that were asked for in a dialect are there for callers of this one.
     fn sees(&self, dialect: &str) -> bool;
-
-    /// Whether its callers can list their tasks.
-    fn lists_tasks(&self) -> bool;
 
     /// Whether a task that is cancelled is over when that is answered.
     fn cancels_at_once(&self) -> bool;
@@ -240,6 +237,36 @@ pub(crate) fn restore(
 /// The capabilities that a client has to declare to hold tasks.
 pub fn tasks_capability() -> RawJson {
     modern::tasks_capability()
+}
+
+/// Every dialect that a task can be noted as having been asked for in.
+pub const DIALECTS: [&str; 3] = [modern::DIALECT, legacy::DIALECT, legacy::STREAMING];
+
+/// Our own extension, by which callers list their tasks of every protocol version.
+pub const TASK_LIST: &str = "dev.outlive/task-list";
+
+/// The method of [`TASK_LIST`]. Every protocol version has it.
+pub const LIST_ALL_TASKS: &str = "dev.outlive/tasks/list";
+
+/// A task in the list of [`TASK_LIST`].
+#[derive(Debug)]
+#[expect(clippy::exhaustive_structs, reason = "built by the server, read by the eras, both ours")]
+pub struct ListedTask {
+    /// Name of its tool.
+    pub tool: String,
+    /// Dialect that it was asked for in.
+    pub dialect: String,
+    /// The task.
+    pub view: TaskView,
+}
+
+/// Writes a page of the list of [`TASK_LIST`]: the same for callers of every protocol version.
+///
+/// # Errors
+///
+/// When the page cannot be written as JSON.
+pub fn task_list(tasks: &[ListedTask], next: Option<&str>) -> Result<RawJson, serde_json::Error> {
+    modern::task_list(tasks, next)
 }
 
 /// What the client of a call would have to declare to be asked this; `None` if it can be asked.

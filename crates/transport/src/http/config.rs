@@ -36,7 +36,7 @@ pub struct HttpConfig {
     pub(super) max_unread_bytes: usize,
     pub(super) max_unread_bytes_per_caller: usize,
     pub(super) shutdown_grace: Duration,
-    pub(super) open_to_anyone: bool,
+    pub(super) allow_anonymous: bool,
     pub(super) trusted_proxies: Vec<IpAddr>,
     pub(super) pages: Pages,
     pub(super) routes: Vec<Arc<dyn Routes>>,
@@ -71,7 +71,7 @@ impl Default for HttpConfig {
             max_unread_bytes: 128 << 20,
             max_unread_bytes_per_caller: 16 << 20,
             shutdown_grace: Duration::from_secs(10),
-            open_to_anyone: false,
+            allow_anonymous: false,
             trusted_proxies: Vec::new(),
             pages: Pages::default(),
             routes: Vec::new(),
@@ -132,7 +132,7 @@ impl HttpConfig {
     /// Whether callers without credentials are served on an address that others can reach. Without
     /// this, such an address needs an authenticator.
     pub fn allow_anonymous(mut self, allowed: bool) -> Self {
-        self.open_to_anyone = allowed;
+        self.allow_anonymous = allowed;
         self
     }
 
@@ -331,27 +331,27 @@ impl fmt::Debug for HttpConfig {
             max_unread_bytes,
             max_unread_bytes_per_caller,
             shutdown_grace,
-            open_to_anyone,
+            allow_anonymous,
             trusted_proxies,
             pages,
             routes,
         } = self;
         f.debug_struct("HttpConfig")
             .field("path", path)
-            .field("external_path", external_path)
+            .field("external_event_path", external_path)
             .field("hosts", hosts)
             .field("origins", origins)
             .field("authenticator", &authenticator.is_some())
-            .field("events", &format_args!("…"))
+            .field("event_store", &format_args!("…"))
             .field("max_event_bytes", max_event_bytes)
             .field("sessions", sessions)
             .field("max_sessions", max_sessions)
             .field("max_sessions_per_caller", max_sessions_per_caller)
-            .field("session_idle", session_idle)
+            .field("session_idle_timeout", session_idle)
             .field("http_sse", http_sse)
-            .field("sse_after", sse_after)
-            .field("keep_alive", keep_alive)
-            .field("idle_connection", idle_connection)
+            .field("stream_after", sse_after)
+            .field("keep_alive_interval", keep_alive)
+            .field("idle_timeout", idle_connection)
             .field("head_timeout", head_timeout)
             .field("body_timeout", body_timeout)
             .field("write_timeout", write_timeout)
@@ -363,7 +363,7 @@ impl fmt::Debug for HttpConfig {
             .field("max_unread_bytes", max_unread_bytes)
             .field("max_unread_bytes_per_caller", max_unread_bytes_per_caller)
             .field("shutdown_grace", shutdown_grace)
-            .field("open_to_anyone", open_to_anyone)
+            .field("allow_anonymous", allow_anonymous)
             .field("trusted_proxies", trusted_proxies)
             .field("pages", &pages.paths().collect::<Vec<_>>())
             .field("routes", &!routes.is_empty())

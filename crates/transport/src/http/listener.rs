@@ -58,12 +58,12 @@ pub async fn serve(
         .next()
         .ok_or_else(|| io::Error::other("the address names no host"))?;
     let loopback = address.ip().is_loopback();
-    if !loopback && config.authenticator.is_none() && !config.open_to_anyone {
+    if !loopback && config.authenticator.is_none() && !config.allow_anonymous {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
             format!(
                 "{address} can be reached from other machines, and no authenticator is set: set one with \
-                 `authenticator`, listen on 127.0.0.1, or say `open_to_anyone` if that is meant"
+                 `authenticator`, listen on 127.0.0.1, or say `allow_anonymous` if that is meant"
             ),
         ));
     }

@@ -17,7 +17,7 @@ const TOOL: &str = "[tools.t]\ndescription = \"d\"\ncommand = [\"true\"]\n";
 fn run(place: &Place, args: &[&str]) -> Output {
     let mut program = Command::new(env!("CARGO_BIN_EXE_outlive"));
     program.current_dir(&place.folder).args(args).env_remove("OUTLIVE_STORE");
-    program.args(["--data", place.folder.join("data").to_str().unwrap()]);
+    program.args(["--data-dir", place.folder.join("data").to_str().unwrap()]);
     program.args(["--listen", "127.0.0.1:0"]).output().unwrap()
 }
 
@@ -50,7 +50,7 @@ fn mode(path: &Path, mode: u32) {
 #[test]
 fn files_with_mistakes_get_the_same_verdict_from_serve_and_doctor() {
     for (file, says) in [
-        (format!("{TOOL}comand = [\"x\"]\nconcurrency = 0\n"), "outlive.toml:4: `comand`"),
+        (format!("{TOOL}comand = [\"x\"]\nmax_concurrent = 0\n"), "outlive.toml:4: `comand`"),
         (
             format!("{TOOL}[tools.t.arguments.a]\ntype = \"string\"\npattern = \"([a-z\"\n"),
             "outlive.toml:6: `tools.t.arguments.a.pattern` must be a regular expression",
@@ -70,7 +70,7 @@ fn open_address_without_tokens_is_refused_by_serve_and_doctor() {
     for command in ["serve", "doctor"] {
         let mut program = Command::new(env!("CARGO_BIN_EXE_outlive"));
         program.current_dir(&place.folder).args([command, "--listen", "0.0.0.0:0"]);
-        let output = program.arg("--data").arg(place.folder.join("data")).output().unwrap();
+        let output = program.arg("--data-dir").arg(place.folder.join("data")).output().unwrap();
         let said = [output.stdout, output.stderr].concat();
         let said = String::from_utf8_lossy(&said);
         assert!(said.contains("others can reach 0.0.0.0:0"), "{said}");

@@ -22,14 +22,14 @@ const FILE: &str = r#"
 [tools.argv]
 description = "Prints a value as a word."
 command = ["printf", "%s\n", "{text}"]
-asks = true
+interactive = true
 [tools.argv.arguments]
 text = { type = "string", allow_dash = true }
 
 [tools.shell]
 description = "Prints a value, on both streams."
 shell = true
-asks = true
+interactive = true
 command = 'printf "%s\n" "$arg_text"; printf "%s\n" "$arg_text" >&2'
 [tools.shell.arguments]
 text = { type = "string" }
@@ -37,18 +37,18 @@ text = { type = "string" }
 [tools.file]
 description = "Prints a file."
 command = ["cat", "planted"]
-asks = true
+interactive = true
 
 [tools.stderr]
 description = "Prints a file on standard error."
 shell = true
-asks = true
+interactive = true
 command = 'cat planted >&2; echo done'
 
 [tools.json]
 description = "Prints JSON."
 output = "json"
-asks = true
+interactive = true
 command = ["sh", "-c", "printf '%s\n' \"$1\" >&2; echo '{}'", "json", "{text}"]
 [tools.json.arguments]
 text = { type = "string", allow_dash = true }
@@ -57,14 +57,14 @@ text = { type = "string", allow_dash = true }
 description = "Prints what it finds on standard input."
 command = ["cat"]
 stdin = "{text}"
-asks = true
+interactive = true
 [tools.input.arguments]
 text = { type = "string" }
 
 [tools.stdout]
 description = "Prints a value where its requests would stand."
 shell = true
-asks = true
+interactive = true
 control = "stdout"
 command = 'printf "%s\n" "$arg_text"; cat planted; printf "%s\n" "$arg_text" >&2'
 [tools.stdout.arguments]
@@ -182,11 +182,11 @@ async fn secrets_of_the_server_are_not_in_a_command_or_its_supervisor() {
 resource = "https://mcp.example.com/mcp"
 scopes = ["mcp"]
 [auth.proxy]
-upstream = "https://accounts.example.com"
+provider = "https://accounts.example.com"
 client_id = "x"
 client_secret_env = "PLANTED_CLIENT_SECRET"
-secret_env = "PLANTED_SECRET"
-allow = { hd = ["example.com"] }
+signing_secret_env = "PLANTED_SECRET"
+allow_users = { hd = ["example.com"] }
 
 [tools.look]
 description = "Shows all that it can see of the server's environment."
@@ -199,7 +199,7 @@ command = ["sh", "-c", "env; tr '\\0' '\\n' < /proc/$PPID/environ"]
         let secret = "correct-horse-battery-staple-and-more";
         let mut server = outlive::client::ChildProcess::new(env!("CARGO_BIN_EXE_outlive"))
             .current_dir(&place.folder)
-            .args(["serve", "--stdio", "--data", "data"])
+            .args(["serve", "--stdio", "--data-dir", "data"])
             .env("PLANTED_PLAIN", "plain");
         for name in ["PLANTED_SECRET", "PLANTED_CLIENT_SECRET", "OUTLIVE_TEST_SECRET"] {
             server = server.env(name, secret);

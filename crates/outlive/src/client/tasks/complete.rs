@@ -62,7 +62,7 @@ pub enum TaskEvent {
     /// has the extension; what had not come when the task ended is in the result alone.
     Partial(Box<Segment>),
     /// The server does not answer, for this reason. The client keeps trying for
-    /// [`total_timeout`](crate::client::ClientLimits::total_timeout) and no longer than the task exists.
+    /// [`max_total_timeout`](crate::client::ClientLimits::max_total_timeout) and no longer than the task exists.
     Unreachable(String),
     /// The server answers again.
     Reachable,

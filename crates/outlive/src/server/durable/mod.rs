@@ -123,7 +123,7 @@ impl Durable {
     /// Does something and records what it returns. When the handler runs again the record is read
     /// back and the body is not run. The first run, too, sees the value as it was recorded.
     ///
-    /// A body that has run and whose record was lost, as in a crash, runs again; [`step_key`]
+    /// A body that has run and whose record was lost, as in a crash, runs again; [`idempotency_key`]
     /// gives foreign systems a key by which they can tell.
     ///
     /// # Errors
@@ -131,7 +131,7 @@ impl Durable {
     /// What the body fails with, which is not recorded unless it is [`permanent`], or a
     /// [`DurableError`].
     ///
-    /// [`step_key`]: Durable::idempotency_key
+    /// [`idempotency_key`]: Durable::idempotency_key
     /// [`permanent`]: Error::permanent
     pub async fn step<T, F>(&self, key: impl IntoKey, body: F) -> Result<T>
     where

@@ -255,7 +255,7 @@ fn new_task(
             true => era.streaming_dialect().to_owned(),
             false => era.dialect().to_owned(),
         },
-        listed: era.lists_tasks() && !cx.principal().is_anonymous(),
+        listed: !cx.principal().is_anonymous(),
         request: to_raw_value(&stored).map_err(ProtocolError::internal)?,
         ttl: Some(ttl),
         max_ttl: config.max_ttl,

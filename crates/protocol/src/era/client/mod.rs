@@ -16,9 +16,9 @@ use serde_json::value::RawValue;
 
 pub use declared::Declared;
 pub use mirror::{mirrored_value, name_in};
-pub use task::{TaskSnapshot, TaskStatus};
+pub use task::{TaskSnapshot, TaskStatus, read_task};
 
-pub(super) use task::{read_nested, read_task};
+pub(super) use task::read_nested;
 
 use super::{legacy, modern};
 

@@ -30,8 +30,11 @@ pub(crate) struct Legacy {
     version: Version,
 }
 
+/// What its tasks are noted as having been asked for in.
+pub(super) const DIALECT: &str = "legacy";
+
 /// What tasks are noted as whose content is sent as it grows.
-const STREAMING: &str = "legacy-streaming";
+pub(super) const STREAMING: &str = "legacy-streaming";
 
 /// Newest first, as they are offered.
 static REVISIONS: [Legacy; 4] = [
@@ -158,11 +161,7 @@ impl Era for Legacy {
     }
 
     fn dialect(&self) -> &'static str {
-        "legacy"
-    }
-
-    fn lists_tasks(&self) -> bool {
-        true
+        DIALECT
     }
 
     fn sees(&self, dialect: &str) -> bool {

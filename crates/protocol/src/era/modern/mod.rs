@@ -9,14 +9,19 @@ pub(super) mod headers;
 mod methods;
 mod partial;
 mod task;
+mod task_list;
 
 use outlive_wire::{InputRequest, Method, RawJson, Version};
 
 pub(super) use client::{client_meta, is_own_code};
 pub(super) use encode::{stamp, tasks_capability};
+pub(super) use task_list::task_list;
 
 use super::{Era, Frame, InputMode, OnDisconnect};
 use crate::{Call, Change, ClientTaskSupport, Message, Profile, ProtocolError};
+
+/// What its tasks are noted as having been asked for in.
+pub(super) const DIALECT: &str = "modern";
 
 /// The extension that tasks are.
 pub(super) const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -69,11 +74,7 @@ impl Era for Modern {
     }
 
     fn dialect(&self) -> &'static str {
-        "modern"
-    }
-
-    fn lists_tasks(&self) -> bool {
-        false
+        DIALECT
     }
 
     fn sees(&self, _dialect: &str) -> bool {
