@@ -16,7 +16,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderName, Method, Request, Response, StatusCode, header, request::Parts};
-use outlive_protocol::{Endpoint, Principal, Session};
+use outlive_protocol::{Endpoint, Principal, Session, era};
 
 use super::{
     Allowlist, AuthDecision, Body, EventStore, HttpConfig, MemoryEventStore, allowlist,
@@ -235,7 +235,8 @@ impl HttpService {
     {
         let shared = &self.shared;
         let (path, method) = (head.parts.uri.path(), &head.parts.method);
-        let old = shared.config.http_sse && shared.endpoint.profile().eras.legacy;
+        let old = shared.config.http_sse
+            && shared.endpoint.profile().versions.any(|rules| rules.sessions);
         let route = match &self.route {
             Route::ByPath if path == shared.config.path => &Route::Endpoint,
             Route::ByPath if old && path == "/sse" => &Route::Sse { messages: "/messages".into() },
@@ -312,7 +313,7 @@ impl Shared {
     }
 
     pub(super) fn keeps_sessions(&self) -> bool {
-        self.config.sessions && self.endpoint.profile().eras.legacy
+        self.config.sessions && self.endpoint.profile().versions.any(|rules| rules.sessions)
     }
 
     /// The methods of the endpoint, for `Allowlist`.
@@ -345,7 +346,7 @@ impl Shared {
                 return Err(Box::new(reply::problem(StatusCode::BAD_REQUEST, message)));
             }
         };
-        match outlive_protocol::era::check_version_header(&entry.session, headers) {
+        match era::check_version_header(&entry.session, self.endpoint.profile(), headers) {
             Ok(()) => Ok(entry),
             Err(fault) => {
                 Err(Box::new(reply::problem(StatusCode::BAD_REQUEST, &fault.to_string())))

@@ -102,8 +102,12 @@ struct Loose {
     data: Option<RawJson>,
 }
 
-/// Reads a task that stands by itself.
-pub(in crate::era) fn read_task(text: &str) -> Result<TaskSnapshot, String> {
+/// Reads the state of a task: the result of `tasks/get`, in both eras.
+///
+/// # Errors
+///
+/// In a few words, why it is none.
+pub fn read_task(text: &str) -> Result<TaskSnapshot, String> {
     let written = serde_json::from_str(text).map_err(|error| format!("no task: {error}"))?;
     snapshot(written)
 }

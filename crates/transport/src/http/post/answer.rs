@@ -10,8 +10,8 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use outlive_protocol::{
-    Accepted, ChangeFilter, InFlightGuard, Message, Notify, Outcome, ProtocolError, Run,
-    era::{Frame, OnDisconnect},
+    Accepted, ChangeFilter, Frame, InFlightGuard, Message, Notify, OnDisconnect, Outcome,
+    ProtocolError, Run,
 };
 use outlive_wire::Method;
 
@@ -92,7 +92,7 @@ pub(super) fn refuse_question(run: &Run, notify: &Notify) {
 impl Drop for Running {
     fn drop(&mut self) {
         let Some(run) = self.run.take() else { return };
-        if run.call().era().abandoned() == OnDisconnect::Continue {
+        if run.call().rules().on_disconnect == OnDisconnect::Continue {
             let (held, share) = (self.held.take(), self.share.take());
             let pump = super::stream::pump(run, self.numbered.take());
             self.shared.tasks.spawn(async move {

@@ -8,10 +8,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use outlive_protocol::{
-    Message, Run,
-    era::{EventIdMode, Frame},
-};
+use outlive_protocol::{EventIdMode, Frame, Message, Run};
 
 use super::answer::{Running, refuse_question};
 use crate::{
@@ -62,7 +59,7 @@ impl CallStream {
         let numbering = calls
             .first_mut()
             .and_then(|running| running.run())
-            .map(|run| run.call().era().numbering());
+            .map(|run| run.call().rules().event_ids);
         let numbered = match (numbering, &entry) {
             (Some(EventIdMode::Ids | EventIdMode::Primed), Some(entry)) => {
                 let stream = entry.open_stream(&shared.events);
