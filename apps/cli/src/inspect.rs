@@ -47,7 +47,7 @@ pub(crate) struct Args {
     all_protocol_versions: bool,
     /// Prints JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     #[command(flatten)]
     connection: Connection,
 }

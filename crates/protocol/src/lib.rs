@@ -78,6 +78,6 @@ pub use stored_call::{StoredCall, StoredSession};
 pub use task::{TaskState, TaskView, rfc3339};
 pub use task_request::{ClientTaskSupport, TaskRequest};
 pub use version::{
-    Era, EventIdMode, InputMode, InputSupport, OnDisconnect, TaskDialect, VERSIONS, VersionRules,
-    VersionSet,
+    Era, EventIdMode, InputMode, InputSupport, OnDisconnect, TASK_ORIGINS, TaskDialect, VERSIONS,
+    VersionRules, VersionSet,
 };

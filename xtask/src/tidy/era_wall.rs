@@ -4,7 +4,7 @@
 //! `Version`, their dates as strings, and calls of `VersionRules::since`. Where a version is only
 //! passed on, the line says so with `// tidy: version is a value here`.
 
-use super::Findings;
+use super::findings::Findings;
 use super::tree::Tree;
 
 pub(super) const ERAS: &str = "crates/protocol/src/era/";
@@ -53,7 +53,7 @@ fn is_date(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found;
+    use super::super::rules::found;
     use super::check;
 
     #[test]

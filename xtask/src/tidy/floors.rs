@@ -3,7 +3,7 @@
 //! Dependencies of tests are free.
 
 use super::tree::Tree;
-use super::{Findings, manifest};
+use super::{findings::Findings, manifest};
 
 struct Floor {
     manifest: &'static str,
@@ -113,7 +113,7 @@ fn is(name: &str, family: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found;
+    use super::super::rules::found;
     use super::check;
 
     #[test]

@@ -1,7 +1,7 @@
 //! Versions and codecs are pure: no async, no clock.
 
 use super::tree::Tree;
-use super::{Findings, era_wall};
+use super::{era_wall, findings::Findings};
 
 const IMPURE: &[&str] = &["async", "await", "SystemTime"];
 
@@ -28,7 +28,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found;
+    use super::super::rules::found;
     use super::check;
 
     #[test]

@@ -51,7 +51,7 @@ pub(crate) struct Args {
     ca_file: Option<PathBuf>,
     /// Prints as whom, as JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {

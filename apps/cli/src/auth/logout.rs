@@ -22,7 +22,7 @@ pub(crate) struct Args {
     ca_file: Option<PathBuf>,
     /// Prints whether somebody was logged in, as JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
@@ -43,7 +43,7 @@ async fn logout(args: Args) -> Result<ExitCode> {
             screen.data(&serde_json::json!({"server": url, "loggedOut": was_in}).to_string());
         }
         (false, true) => screen.talk(&format!("You are logged out of {}.", shown(url))),
-        (false, false) => screen.talk(&format!("Nobody was logged in to {}.", shown(url))),
+        (false, false) => screen.talk(&format!("You were not logged in to {}.", shown(url))),
     }
     Ok(ExitCode::SUCCESS)
 }

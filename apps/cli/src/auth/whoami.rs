@@ -28,7 +28,7 @@ pub(crate) struct Args {
     url: Option<String>,
     /// Prints JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {

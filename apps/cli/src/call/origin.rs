@@ -10,7 +10,7 @@ use outlive::{client::SavedCall, wire::Version};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    saved_calls::task_version,
+    saved_task::task_version,
     server::{Connection, Server},
 };
 use crate::error::{CliError, Result};

@@ -10,7 +10,8 @@ use serde_json::json;
 
 use super::{
     run_call::Left,
-    saved_calls::{Handles, go_on, task_id},
+    saved_calls::{Handles, go_on},
+    saved_task::task_id,
     screen::{OutputFailure, Screen},
     show,
 };

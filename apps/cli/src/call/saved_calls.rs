@@ -7,7 +7,7 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::{self, Write},
+    io::{self},
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -15,10 +15,12 @@ use std::{
     },
 };
 
-use outlive::client::{CallStage, CallStore, SavedCall};
+use outlive::client::{CallStore, SavedCall};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::private_file::write_private;
+use super::saved_task::task_id;
 use super::{
     origin::Origin,
     screen::{Screen, shown},
@@ -235,22 +237,6 @@ pub(crate) fn go_on(how: &str, id: &str, elsewhere: Option<&str>) -> String {
     }
 }
 
-/// The task that a call has become.
-pub(crate) fn task_id(call: &SavedCall) -> Option<&str> {
-    match &call.stage {
-        CallStage::Task(task) => Some(&task.id),
-        _ => None,
-    }
-}
-
-/// The protocol version on which the task of a call was made.
-pub(crate) fn task_version(call: &SavedCall) -> Option<&str> {
-    match &call.stage {
-        CallStage::Task(task) => Some(&task.version),
-        _ => None,
-    }
-}
-
 /// Returns the path of a saved call. An ID from a file that another program wrote must not lead out of
 /// the folder.
 fn path_of(folder: &Path, id: &str) -> io::Result<PathBuf> {
@@ -275,26 +261,6 @@ fn read(path: &Path) -> io::Result<Option<SavedHandle>> {
     let call = serde_json::from_slice(&bytes)?;
     let Beside { origin } = serde_json::from_slice(&bytes)?;
     Ok(Some(SavedHandle { call, origin }))
-}
-
-/// Writes a file that only its owner can read, whole or not at all: arguments and answers may be
-/// private.
-pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let beside = path.with_extension("new");
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&beside)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&beside, path)?;
-    // A new name is safe when its folder is.
-    #[cfg(unix)]
-    if let Some(folder) = path.parent() {
-        fs::File::open(folder)?.sync_all()?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -205,5 +205,5 @@ impl<'a> Event<'a> {
 pub(super) fn print(value: &impl Serialize) -> crate::error::Result<()> {
     use crate::error::{CliError, Kind};
     let text = serde_json::to_string(value).map_err(|error| CliError::new(Kind::Failed, error))?;
-    super::list::say(&text)
+    super::output::say(&text)
 }

@@ -1,18 +1,16 @@
 //! `outlive store list`.
 
-use std::{io, process::ExitCode, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 use outlive::tasks::{ListCursor, Operator, OutcomeKind, Phase, TaskFilter, TaskSummary};
 
+use super::output::say;
 use super::{
     access,
     format::{plain, rough, shortened, state, table, wall_clock},
     json, span,
 };
-use crate::{
-    error::{CliError, Kind, Result},
-    print::{self, talk},
-};
+use crate::{error::Result, print::talk};
 
 /// How many tasks are read at once.
 const PAGE: usize = 500;
@@ -41,7 +39,7 @@ pub(super) struct Args {
     all: bool,
     /// Print JSON lines
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// Which tasks are meant.
@@ -176,13 +174,4 @@ fn row(task: &TaskSummary) -> [String; 6] {
         shortened(&plain(&task.principal), 30),
         shortened(&plain(view.status_message.as_deref().unwrap_or_default()), 60),
     ]
-}
-
-/// Says a line on standard output. Whoever does not read on, as `head`, is no trouble.
-pub(super) fn say(text: &str) -> Result<()> {
-    match print::data(text) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
-        Err(error) => Err(CliError::new(Kind::Failed, error)),
-        Ok(()) => Ok(()),
-    }
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use outlive::tasks::{Operator, StoreKind};
 use serde::Serialize;
 
-use super::{access, json, list::say};
+use super::{access, json, output::say};
 use crate::error::{CliError, Kind, Result};
 
 /// Brings the tables of a store up to date; makes them if there are none.
@@ -25,7 +25,7 @@ pub(super) struct Args {
     check: bool,
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 #[derive(Serialize)]

@@ -9,7 +9,7 @@ use super::{
     access::{self, no_task},
     format::{phase_word, plain, wall_clock},
     json,
-    list::say,
+    output::say,
     span,
 };
 use crate::{
@@ -42,7 +42,7 @@ pub(super) struct Args {
     force: bool,
     /// Print JSON lines
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 #[derive(Serialize)]

@@ -9,7 +9,8 @@ use super::{
     access::{self, no_task},
     format::{phase_word, plain},
     json,
-    list::{page, say},
+    list::page,
+    output::say,
 };
 use crate::{
     error::{CliError, Result},
@@ -39,7 +40,7 @@ pub(super) struct Args {
     tool: Option<String>,
     /// Print JSON lines
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 #[derive(Serialize)]

@@ -8,7 +8,7 @@ use super::{
     access::{self, Store, no_task},
     format::{plain, shortened, state, table, wall_clock, when},
     json::{self, Line, question_word},
-    list::say,
+    output::say,
 };
 use crate::error::{CliError, Result};
 
@@ -33,7 +33,7 @@ pub(super) struct Args {
     full: bool,
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 pub(super) async fn run(args: Args) -> Result<ExitCode> {

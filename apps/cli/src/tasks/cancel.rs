@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use outlive::client::CallStage;
 use serde_json::json;
 
+use super::end::{End, exit_code};
 use super::{operate, resume::Resumed, target::Taken};
 use crate::{
     call::{
@@ -37,39 +38,11 @@ pub(crate) struct Args {
     server: Option<String>,
     /// Prints JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     #[command(flatten)]
-    stores: operate::Stores,
+    stores: super::stores::Stores,
     #[command(flatten)]
     connection: Connection,
-}
-
-/// How a task has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    Cancelled,
-    Completed,
-    Failed,
-}
-
-impl End {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Cancelled => "cancelled",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-        }
-    }
-}
-
-/// The exit code for several: that of a failure, else that something was cancelled.
-pub(super) fn exit_code(ends: &[End]) -> ExitCode {
-    let has = |end: End| ends.contains(&end);
-    match (has(End::Failed), has(End::Cancelled)) {
-        (true, _) => ExitCode::from(Kind::Failed as u8),
-        (_, true) => ExitCode::from(Kind::Cancelled as u8),
-        _ => ExitCode::SUCCESS,
-    }
 }
 
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {

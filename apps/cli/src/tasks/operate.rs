@@ -11,7 +11,7 @@ use outlive::{
 use tokio::time::Instant;
 
 use super::{
-    cancel::{End, exit_code},
+    end::{End, exit_code},
     no_task_named,
     resume::tell_answered,
 };
@@ -31,29 +31,6 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How often is looked whether it has.
 const POLL: Duration = Duration::from_millis(100);
-
-/// Which store is meant, if the tasks of all callers are.
-#[derive(clap::Args)]
-pub(crate) struct Stores {
-    /// Means the tasks of all callers: in the store of the server of this folder, or in the only one
-    /// of the data folder
-    #[arg(long, conflicts_with = "server")]
-    all_callers: bool,
-    /// Means the tasks of all callers in this store: sqlite:FILE or postgres://…
-    #[arg(long, value_name = "URL", conflicts_with = "server")]
-    store: Option<String>,
-}
-
-impl Stores {
-    /// The URL of the store; `None` if the user's own calls are meant.
-    pub(super) fn url(&self) -> Result<Option<String>> {
-        match (&self.store, self.all_callers) {
-            (Some(url), _) => Ok(Some(url.clone())),
-            (None, true) => crate::store::url_or_own(None).map(Some),
-            (None, false) => Ok(None),
-        }
-    }
-}
 
 /// `outlive tasks list --all-callers`.
 pub(super) async fn list(url: &str, is_json: bool) -> Result<ExitCode> {

@@ -8,7 +8,8 @@ use outlive::client::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Which, WithResult, list::described, page, target::Taken};
+use super::snapshot::seen;
+use super::{Which, WithResult, describe::described, page, target::Taken};
 use crate::{
     call::{
         PATIENCE,
@@ -19,7 +20,6 @@ use crate::{
         schema,
         screen::Screen,
         server::{Connection, trouble},
-        show,
     },
     error::{CliError, Kind, Result},
 };
@@ -142,22 +142,6 @@ fn unknown(error: &Error, taken: &Taken) -> CliError {
         )),
         _ => trouble,
     }
-}
-
-/// What is known of a call and what its task looks like, as plain JSON.
-pub(super) fn seen(mut seen: Value, snapshot: &TaskSnapshot) -> Value {
-    let far = snapshot.progress.as_ref();
-    seen["state"] = json!(snapshot.status.as_str());
-    seen["message"] = json!(show::doing(snapshot));
-    seen["progress"] = json!(
-        far.map(|far| json!({"progress": far.done, "total": far.total, "message": far.message}))
-    );
-    seen["created"] = json!(snapshot.created);
-    seen["updated"] = json!(snapshot.updated);
-    seen["ttlMs"] = json!(snapshot.ttl);
-    seen["questions"] =
-        json!(snapshot.questions.as_ref().filter(|questions| !questions.is_empty()));
-    seen
 }
 
 /// `outlive tasks answer`.

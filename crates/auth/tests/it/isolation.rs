@@ -291,6 +291,12 @@ async fn still_theirs(world: &World, caller: &Caller) {
         ids.iter().all(|id| [&caller.waiting, &caller.done].iter().any(|own| own == id)),
         "{listed}"
     );
+    let listed = send(modern("dev.outlive/tasks/list", json!({}))).await.result();
+    let mut ids: Vec<&Value> =
+        listed["tasks"].as_array().unwrap().iter().map(|task| &task["taskId"]).collect();
+    ids.retain(|id| **id != caller.waiting && **id != caller.done);
+    assert!(ids.is_empty(), "{} lists tasks of another caller: {listed}", caller.name);
+    assert_eq!(listed["tasks"].as_array().unwrap().len(), 2, "{listed}");
     let page = send(modern("tools/list", json!({"cursor": caller.cursor}))).await.result();
     assert_eq!(page["tools"].as_array().unwrap().len(), 1);
     let params = json!({"name": "ask", "requestState": caller.state, "inputResponses": answers()});

@@ -90,7 +90,7 @@ pub use skills::{SkillEntry, SkillFile};
 pub use stream::{Segment, StreamTool, ToolStream};
 pub use subscription::{ListenFilter, Subscription};
 pub use target::{OpenedTransport, Target};
-pub use tasks::{TaskEvent, TaskEvents, TaskHandle};
+pub use tasks::{TaskEvent, TaskEvents, TaskHandle, TaskList};
 pub use tool_arguments::check_arguments;
 pub use tools_text::result_text;
 

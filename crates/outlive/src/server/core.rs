@@ -17,7 +17,7 @@ use std::{
 
 use outlive_protocol::{
     Call, CallFuture, ClientNotification, CompletionOutcome, ExternalEvents, Profile,
-    ProtocolError, Service, Session, SessionEvents, SessionStore,
+    ProtocolError, Service, Session, SessionEvents, SessionStore, era::LIST_ALL_TASKS,
 };
 use outlive_wire::{CacheHints, JsonObject, RawJson};
 
@@ -174,7 +174,7 @@ impl Service for Core {
     }
 
     fn knows_method(&self, name: &str) -> bool {
-        self.methods.contains_key(name)
+        self.methods.contains_key(name) || (self.tasks.is_some() && name == LIST_ALL_TASKS)
     }
 
     fn start(self: Arc<Self>, call: Arc<Call>) -> CallFuture {

@@ -25,7 +25,7 @@ pub use codecs::codec;
 pub use headers::mirrored_header;
 pub use input::{hosts_task, missing_for};
 pub use legacy::check_version_header;
-pub use modern::tasks_capability;
+pub use modern::{LIST_ALL_TASKS, ListedTask, TASK_LIST, task_list, tasks_capability};
 pub use select::headers_look_modern;
 pub use server_codec::ServerCodec;
 pub use task_required::task_required;

@@ -10,6 +10,7 @@ mod tests;
 
 pub(crate) use rules::FIRST_MODERN;
 pub use rules::{
-    Era, EventIdMode, InputMode, InputSupport, OnDisconnect, TaskDialect, VERSIONS, VersionRules,
+    Era, EventIdMode, InputMode, InputSupport, OnDisconnect, TASK_ORIGINS, TaskDialect, VERSIONS,
+    VersionRules,
 };
 pub use set::VersionSet;

@@ -34,8 +34,6 @@ pub struct VersionRules {
     pub streaming_task_origin: Option<&'static str>,
     /// Whether clients see the tasks of other eras.
     pub sees_all_tasks: bool,
-    /// Whether clients can list their tasks.
-    pub lists_tasks: bool,
     /// Whether the server ends a cancelled task before it responds to the cancellation.
     pub cancels_immediately: bool,
     /// Whether clients receive the progress of tasks.
@@ -55,6 +53,13 @@ pub struct VersionRules {
 /// Every version that this crate knows, newest first.
 pub static VERSIONS: [&VersionRules; 5] =
     [&V2026_07_28, &V2025_11_25, &V2025_06_18, &V2025_03_26, &V2024_11_05];
+
+/// Every label that the store keeps with tasks.
+pub const TASK_ORIGINS: [&str; 3] = [MODERN_TASK, LEGACY_TASK, LEGACY_STREAMING_TASK];
+
+const MODERN_TASK: &str = "modern";
+const LEGACY_TASK: &str = "legacy";
+const LEGACY_STREAMING_TASK: &str = "legacy-streaming";
 
 /// The first version without a handshake.
 pub(crate) const FIRST_MODERN: &VersionRules = &V2026_07_28;
@@ -83,10 +88,9 @@ pub(super) const V2026_07_28: VersionRules = VersionRules {
     on_disconnect: OnDisconnect::Cancel,
     event_ids: EventIdMode::None,
     tasks: TaskDialect::Offered,
-    task_origin: "modern",
+    task_origin: MODERN_TASK,
     streaming_task_origin: None,
     sees_all_tasks: true,
-    lists_tasks: false,
     cancels_immediately: false,
     task_progress: false,
     hosted_tasks: false,
@@ -170,10 +174,9 @@ pub(super) const V2024_11_05: VersionRules = VersionRules {
     on_disconnect: OnDisconnect::Continue,
     event_ids: EventIdMode::None,
     tasks: TaskDialect::None,
-    task_origin: "legacy",
-    streaming_task_origin: Some("legacy-streaming"),
+    task_origin: LEGACY_TASK,
+    streaming_task_origin: Some(LEGACY_STREAMING_TASK),
     sees_all_tasks: false,
-    lists_tasks: true,
     cancels_immediately: true,
     task_progress: true,
     hosted_tasks: false,

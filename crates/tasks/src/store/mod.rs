@@ -80,10 +80,12 @@ pub trait Store: Send + Sync + 'static {
         limit: PageLimit,
     ) -> StoreFuture<'a, Option<StoredSegments>>;
 
-    /// Tasks of this principal that are to be listed, oldest first, from after a place on.
+    /// Returns the listed tasks of this principal that were created in one dialect, oldest first, from
+    /// after a position on.
     fn list<'a>(
         &'a self,
         principal: &'a str,
+        origin: &'a str,
         after: Option<&'a ListCursor>,
         limit: usize,
     ) -> StoreFuture<'a, Vec<TaskRecord>>;

@@ -64,10 +64,11 @@ impl<S: Store> Store for Alternating<S> {
     fn list<'a>(
         &'a self,
         principal: &'a str,
+        origin: &'a str,
         after: Option<&'a ListCursor>,
         limit: usize,
     ) -> StoreFuture<'a, Vec<TaskRecord>> {
-        self.next().list(principal, after, limit)
+        self.next().list(principal, origin, after, limit)
     }
 
     fn claim<'a>(

@@ -267,10 +267,11 @@ impl Store for Broken {
     fn list<'a>(
         &'a self,
         principal: &'a str,
+        origin: &'a str,
         after: Option<&'a ListCursor>,
         limit: usize,
     ) -> StoreFuture<'a, Vec<TaskRecord>> {
-        self.inner.list(principal, after, limit)
+        self.inner.list(principal, origin, after, limit)
     }
 
     fn claim<'a>(
@@ -458,7 +459,7 @@ impl OperatorStore for Broken {
         Box::pin(async move {
             let mut tasks = self.inner.tasks(filter, after, limit).await?;
             if self.has(Flaw::Overlooked) {
-                let listed = self.inner.list("name:ada", None, 100).await?;
+                let listed = self.inner.list("name:ada", "modern", None, 100).await?;
                 tasks.retain(|task| listed.iter().any(|view| view.id == task.view.id));
             }
             Ok(tasks)

@@ -9,10 +9,10 @@ use outlive::{
 };
 
 use super::{
-    Read,
+    asked::Asked,
     proxy::{ProxyConfig, proxy},
-    reader::{At, Problem, Section},
-    tool::{self, Asked, ToolConfig},
+    reader::{At, Problem, Result as Read, Section},
+    tool::{self, ToolConfig},
 };
 use crate::error::{CliError, Result};
 

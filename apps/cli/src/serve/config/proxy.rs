@@ -8,10 +8,9 @@ use outlive::{
 };
 
 use super::{
-    Read,
+    asked::Asked,
     grants::{Claims, GrantRule, grants},
-    reader::{Problem, Read as _, Section},
-    tool::Asked,
+    reader::{Problem, Read as _, Result as Read, Section},
 };
 use crate::error::{CliError, Result};
 

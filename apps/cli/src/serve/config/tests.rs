@@ -7,7 +7,11 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::{
-    Config, DEMO, OnCrash, SCHEMA, TaskMode, demo, in_words, parse, parse_noting, tool::Asked,
+    Config, DEMO, OnCrash, SCHEMA, TaskMode,
+    asked::Asked,
+    demo,
+    file::{parse, parse_noting},
+    in_words,
 };
 
 #[test]

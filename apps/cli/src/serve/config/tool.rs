@@ -1,7 +1,7 @@
 //! One tool of the file: a command, and everything that is said about it.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -9,9 +9,10 @@ use std::{
 use outlive_jobs::ControlMode;
 use serde_json::{Value as Json, json};
 
+use super::asked::Asked;
 use super::{
     argument::{self, Argument},
-    reader::{At, Key, Problem, Read, Result, Section, Value},
+    reader::{At, Problem, Read, Result, Section, Value},
     template::{Given, Refused, Template, Word, variables},
     trial,
     units::{Bytes, Span, in_words},
@@ -229,20 +230,6 @@ impl ToolConfig {
             None => None,
         };
         Ok(Ready { argv: self.command.fill(&self.arguments, &given)?, env, stdin })
-    }
-}
-
-/// Which keys a section may have, gathered while a file is read; the page about them is checked
-/// against it.
-#[derive(Debug, Default)]
-pub(crate) struct Asked(pub(crate) BTreeMap<&'static str, BTreeMap<&'static str, Json>>);
-
-impl Asked {
-    pub(crate) fn note(&mut self, section: &'static str, keys: Vec<Key>) {
-        let known = self.0.entry(section).or_default();
-        for Key { name, schema } in keys {
-            known.entry(name).or_insert(schema);
-        }
     }
 }
 

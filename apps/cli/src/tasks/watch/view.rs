@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use super::{
     super::{page::state_in_words, table, target::Taken},
-    News, UNREACHABLE, What,
+    news::{News, What},
+    unreachable::UNREACHABLE,
 };
 use crate::{
     call::screen::{Screen, shown},

@@ -216,15 +216,66 @@ fn a_server_that_lists_is_asked() {
     let result = ["tasks", "result", name, "--answer", "extras=Milk"];
     let ran = outlive.run(&[&result[..], &answers, &there].concat());
     assert!(ran.code == 0 && ran.out.contains("Ada"), "{ran:?}");
-    let newer =
-        ["tasks", "list", "--server", stage.url.as_str(), "--protocol-version", "2026-07-28"];
-    let ran = outlive.run(&[&newer[..], &known].concat());
-    // The one that was made from here is known all the same.
-    assert!(ran.code == 0 && ran.err.contains("does not list tasks"), "{ran:?}");
-    assert!(ran.out.contains(name), "{ran:?}");
-    outlive.run(&["tasks", "remove", "--all"]);
-    let ran = outlive.run(&[&newer[..], &known].concat());
-    assert!(ran.code == 2 && ran.err.contains("does not list tasks"), "{ran:?}");
+}
+
+#[test]
+fn list_of_a_server_has_the_tasks_of_every_version_and_machine_of_its_caller() {
+    let (ada, eve) = ("adas-token-0123456789", "eves-token-0123456789");
+    let stage = Stage::start(&["--token", ada, "--other-token", eve]);
+    let machine = |token: &str| {
+        let outlive = Outlive::new();
+        std::fs::write(outlive.folder.file("token"), token).unwrap();
+        outlive
+    };
+    let run = |outlive: &Outlive, words: &[&str]| {
+        outlive.run(&[words, &["--token-file", &outlive.folder.file("token")]].concat())
+    };
+    let list = ["tasks", "list", "--server", &stage.url];
+    let made = ERAS.map(|era| {
+        let outlive = machine(ada);
+        let call =
+            ["call", "--detach", "--protocol-version", era, stage.url.as_str(), "order_task"];
+        let ran = run(&outlive, &call);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        outlive.written()[0]["task"].as_str().unwrap().to_owned()
+    });
+    let third = machine(ada);
+    let ran = run(&third, &list);
+    assert!(ran.code == 0 && ran.err.is_empty(), "{ran:?}");
+    assert!(made.iter().all(|id| ran.out.contains(id)), "{made:?}: {ran:?}");
+    assert_eq!(ran.out.matches("order_task").count(), 2, "{ran:?}");
+    for era in ERAS {
+        let ran = run(&third, &[&list[..], &["--json", "--protocol-version", era]].concat());
+        let listed: Vec<Value> = serde_json::from_str(&ran.out).unwrap();
+        let ids: Vec<&Value> = listed.iter().map(|task| &task["taskId"]).collect();
+        assert_eq!(ids, made.each_ref(), "oldest first, over {era}: {ran:?}");
+        assert!(listed.iter().all(|task| task["status"] == "input_required"), "{ran:?}");
+    }
+    // A listed task can be seen, whichever version created it.
+    for id in &made {
+        let ran = run(&third, &["tasks", "get", id, "--server", &stage.url]);
+        assert!(ran.code == 0 && ran.out.contains("input required"), "{ran:?}");
+    }
+    let ran = run(&machine(eve), &list);
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", "nothing is going on\n"));
+    let ran = run(&machine(eve), &[&list[..], &["--json"]].concat());
+    assert_eq!((ran.code, ran.out.as_str()), (0, "[]\n"), "{ran:?}");
+}
+
+#[test]
+fn server_without_a_list_for_the_caller_is_reported_with_a_next_step() {
+    let (outlive, stage) = (Outlive::new(), Stage::start(&[]));
+    let list = ["tasks", "list", "--server", &stage.url];
+    for list in [&list[..], &[&list[..], &["--json"]].concat()] {
+        let ran = outlive.run(list);
+        assert!(ran.code == 2 && ran.out.is_empty(), "{ran:?}");
+        assert!(ran.err.contains("does not list tasks for this caller"), "{ran:?}");
+        assert!(ran.err.contains("try: ") && ran.err.contains("--token-env"), "{ran:?}");
+    }
+    assert_eq!(outlive.run(&["call", "--detach", &stage.url, "order_task"]).code, 0);
+    let ran = outlive.run(&list);
+    assert!(ran.code == 0 && ran.out.contains("order_task"), "{ran:?}");
+    assert!(ran.err.contains("shown are the tasks that were made from here"), "{ran:?}");
 }
 
 #[test]

@@ -333,8 +333,8 @@ impl fmt::Debug for TaskConfig {
             .field("max_segment_bytes", segment_bytes)
             .field("response_modes", modes)
             .field("immediate_window", immediate_window)
-            .field("track_immediate", track_immediate)
-            .field("partials", partials)
+            .field("store_immediate_results", track_immediate)
+            .field("partial_results", partials)
             .finish_non_exhaustive()
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use outlive_protocol::{
     Call, CallFuture, ClientTaskSupport, MethodResult, Outcome, ProtocolError, TaskView, era,
 };
-use outlive_tasks::store::{CancelOutcome, InputSource, ListCursor, TaskId, TaskRecord};
+use outlive_tasks::store::{CancelOutcome, InputSource, TaskId, TaskRecord};
 use outlive_wire::{CreateMessageResult, ElicitResult, InputRequest, ListRootsResult, RawJson};
 use serde::Deserialize;
 
@@ -102,52 +102,6 @@ pub(in crate::server) fn cancel(core: &Arc<Core>, call: Arc<Call>) -> CallFuture
                 Ok(Outcome::Complete(MethodResult::Task(Box::new(tasks.show(view)))))
             }
         }
-    })
-}
-
-/// `tasks/list`: all tasks of the caller, oldest first.
-pub(in crate::server) fn list(core: &Arc<Core>, call: Arc<Call>) -> CallFuture {
-    let core = Arc::clone(core);
-    Box::pin(async move {
-        let tasks = core.tasks()?;
-        if call.principal().is_anonymous() {
-            // Nobody can be told from anybody else.
-            return Err(ProtocolError::MethodNotFound { name: call.method_name().to_owned() });
-        }
-        let context = ["tasks", call.principal().key()];
-        let params: outlive_wire::PaginatedRequestParams = serde_json::from_str(call.params())
-            .map_err(|error| {
-                ProtocolError::invalid_params(format!("`params.cursor` must be a string: {error}"))
-            })?;
-        let invalid = || ProtocolError::invalid_params("invalid cursor; start again without one");
-        let after: Option<ListCursor> = match params.cursor {
-            None => None,
-            Some(cursor) => {
-                let place = core.profile.seal.open(&cursor, &context).ok_or_else(invalid)?;
-                Some(serde_json::from_slice(&place).map_err(|_| invalid())?)
-            }
-        };
-        let size = core.profile.limits.page_size.max(1);
-        let store = tasks.engine().store();
-        let views = store.list(call.principal().key(), after.as_ref(), size + 1).await;
-        let mut views = views.map_err(|error| unavailable(&error))?;
-        let next = match views.len() > size {
-            false => None,
-            true => {
-                views.truncate(size);
-                let last = views
-                    .last()
-                    .map(|view| ListCursor { created: view.created_at, id: view.id.clone() });
-                let place = serde_json::to_vec(&last).map_err(ProtocolError::internal)?;
-                let sealed = core.profile.seal.seal(&place, &context);
-                Some(
-                    sealed
-                        .ok_or_else(|| ProtocolError::internal("no random bytes for a cursor"))?,
-                )
-            }
-        };
-        let views = views.into_iter().map(|view| tasks.show(view)).collect();
-        Ok(Outcome::Complete(MethodResult::Tasks(views, next)))
     })
 }
 

@@ -12,8 +12,8 @@
 //! - `peers`: how many tasks there are for each address whose callers have no name.
 //! - `progress`: how far a task is, for those who wait for it.
 //! - `runner`: how a task is begun again as a call.
-//! - `methods`: `tasks/get`, `tasks/update`, `tasks/cancel`, `tasks/list`; `result`: `tasks/result`;
-//!   `dialogue`: what a client that waits is asked and told.
+//! - `methods`: `tasks/get`, `tasks/update`, `tasks/cancel`; `list`: `tasks/list` and our own list;
+//!   `result`: `tasks/result`; `dialogue`: what a client that waits is asked and told.
 
 mod audit;
 mod budget;
@@ -21,6 +21,7 @@ mod clean_up;
 mod config;
 mod dialogue;
 mod following;
+mod list;
 mod methods;
 mod modes;
 mod once;
@@ -54,7 +55,8 @@ pub(super) use clean_up::Hook;
 pub use clean_up::{Cleanup, CleanupReason, IntoCleanupResult};
 pub use config::{OnCrash, ResponseMode, TaskConfig, TaskPolicy};
 pub(super) use following::Following;
-pub(super) use methods::{cancel, gate, get, list, look_at, update};
+pub(super) use list::{list, list_all};
+pub(super) use methods::{cancel, gate, get, look_at, update};
 pub(super) use progress::TaskProgress;
 pub(super) use result::{LOOK, result};
 pub(super) use start::course;

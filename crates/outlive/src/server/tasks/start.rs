@@ -255,7 +255,7 @@ fn new_task(
             Some(origin) if wish.way.streaming => origin.to_owned(),
             _ => rules.task_origin.to_owned(),
         },
-        listed: rules.lists_tasks && !cx.principal().is_anonymous(),
+        listed: !cx.principal().is_anonymous(),
         request: to_raw_value(&stored).map_err(ProtocolError::internal)?,
         ttl: Some(ttl),
         max_ttl: config.max_ttl,

@@ -183,10 +183,11 @@ impl Store for SwitchedStore {
     fn list<'a>(
         &'a self,
         principal: &'a str,
+        origin: &'a str,
         after: Option<&'a ListCursor>,
         limit: usize,
     ) -> StoreFuture<'a, Vec<TaskRecord>> {
-        self.inner.list(principal, after, limit)
+        self.inner.list(principal, origin, after, limit)
     }
 
     fn claim<'a>(

@@ -10,10 +10,12 @@ mod encode;
 mod extensions;
 mod partial;
 mod task;
+mod task_list;
 mod task_request;
 
 pub use client::is_modern_error;
 pub use extensions::tasks_capability;
+pub use task_list::{LIST_ALL_TASKS, ListedTask, TASK_LIST, task_list};
 
 pub(super) use client::ModernClientCodec;
 pub(super) use client_meta::client_meta;

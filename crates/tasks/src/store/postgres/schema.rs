@@ -27,6 +27,7 @@ const STEPS: &[&[&str]] = &[
     &[include_str!("schema/counting.sql"), include_str!("schema/budgets.sql")],
     &[include_str!("schema/allowances.sql")],
     &[include_str!("schema/making.sql")],
+    &[include_str!("schema/listing.sql")],
 ];
 
 /// Of all that want to do this in one database, one does: "outlive" in hexadecimal.

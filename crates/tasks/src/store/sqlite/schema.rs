@@ -10,7 +10,7 @@ const APPLICATION: i64 = 0x6f75_746c;
 
 /// What each version of the tables adds to the one before. What stands here is in files all over
 /// the world: it is never changed, only followed.
-const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH];
+const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH];
 
 /// Brings the tables up to date, in one transaction under the lock for writing: several processes
 /// may open a file at once, and one of them does it.
@@ -251,6 +251,15 @@ UPDATE open_tasks SET bytes = open_tasks.bytes + asked.bytes FROM (
         FROM question JOIN task ON task.number = question.task GROUP BY principal) AS asked
     WHERE asked.principal = open_tasks.principal;
 UPDATE tally SET bytes = coalesce((SELECT sum(bytes) FROM open_tasks), 0);
+";
+
+// A principal that has a name lists its tasks of every dialect, each dialect by itself. Only the
+// callers without a name have none.
+const EIGHTH: &str = "
+UPDATE task SET origin = 'modern' WHERE origin = '';
+UPDATE task SET listed = principal <> 'anonymous';
+DROP INDEX task_list;
+CREATE INDEX task_list ON task (principal, origin, created) WHERE listed = 1;
 ";
 
 #[cfg(test)]
