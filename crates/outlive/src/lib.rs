@@ -47,7 +47,7 @@ pub mod auth_proxy {
     pub use crate::task_login_store::TaskLoginStore;
     pub use outlive_auth_proxy::{
         AuthProxy, AuthProxyBuilder, ConfigError, Identity, LoginStore, LoginStoreError,
-        LoginStoreFuture, MemoryLoginStore, Upstream, UpstreamTokenError,
+        LoginStoreFuture, MemoryLoginStore, Provider, ProviderTokenError,
     };
 }
 

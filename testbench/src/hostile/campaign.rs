@@ -13,8 +13,8 @@ use anyhow::{Context, Result, bail};
 use super::caller::Caller;
 use super::honest::Experience;
 use super::server::{
-    ALL_CORES, ATTACKER_CORE, HONEST_TOKEN, HOSTILE_TOKEN, MAX_PROCESSES, SERVER_CORE, Server,
-    pinned,
+    ALL_CORES, ATTACKER_CORE, HONEST_TOKEN, HOSTILE_TOKEN, MAX_PROCESSES, Memory, SERVER_CORE,
+    Server, pinned,
 };
 use super::{attacks, honest, server};
 use crate::crash::database::Database;
@@ -83,7 +83,7 @@ impl Kind {
 /// The largest values seen while the attacks ran.
 #[derive(Debug, Default)]
 struct Peaks {
-    memory: u64,
+    memory: Memory,
     supervisors: usize,
 }
 
@@ -147,7 +147,7 @@ fn round(options: &Options, store: &str, caller: Kind) -> Result<Vec<String>> {
     })?;
     server::move_to(ALL_CORES, itself);
     let grown = Measured {
-        memory: peaks.memory.saturating_sub(memory),
+        memory: peaks.memory.since(memory),
         store: server.store_bytes(&database)?.saturating_sub(stored),
         supervisors: peaks.supervisors,
         lease_warnings: server.lease_warnings()?,
@@ -165,7 +165,7 @@ fn round(options: &Options, store: &str, caller: Kind) -> Result<Vec<String>> {
 }
 
 struct Measured {
-    memory: u64,
+    memory: Memory,
     store: u64,
     supervisors: usize,
     lease_warnings: Vec<String>,
@@ -175,7 +175,7 @@ struct Measured {
 impl Measured {
     /// Prints every figure beside its limit. Returns those that are over.
     fn report(&self, bars: Bars) -> Vec<String> {
-        let Self { experience, .. } = self;
+        let Self { memory, experience, .. } = self;
         let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / MIB as f64);
         let millis = |time: Duration| format!("{} ms", time.as_millis());
         let first = experience.failures.first().cloned().unwrap_or_default();
@@ -183,9 +183,9 @@ impl Measured {
         let rows = [
             (
                 "memory grows by",
-                mib(self.memory),
+                format!("{}, anonymous {}", mib(memory.resident), mib(memory.anonymous)),
                 mib(bars.memory_growth),
-                self.memory <= bars.memory_growth,
+                memory.resident <= bars.memory_growth,
             ),
             (
                 "store grows by",

@@ -1,203 +1,38 @@
-//! POST: a message comes in. Most calls are answered with one JSON body; a call that speaks
-//! before its result, or takes long, is answered with a stream of events.
-
-mod answer;
-mod stream;
+//! The body of a request: read up to a limit, within a time, and counted for its caller.
 
 use std::{
     future::{Future, poll_fn},
     net::IpAddr,
     pin::Pin,
-    sync::Arc,
     task::Poll,
     time::Duration,
 };
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderValue, Response, StatusCode, header, request::Parts};
+use http::{HeaderValue, Response, StatusCode, header};
 use http_body::Frame;
-use outlive_protocol::{Accepted, MessageContext, Principal, Run, Session, era};
+use outlive_protocol::Principal;
 use tokio::time::{Instant, Sleep};
 
-use super::{
-    Body, HttpConfig, negotiate, reply,
-    service::{SESSION_ID, Shared},
-    session_lookup::Named,
-    sessions::HttpSession,
-};
+use super::{body::Body, reply};
 use crate::{
     budget::{Budget, Charge, Exceeded, SMALL},
     caller::Caller,
 };
 
-/// A request's head and who sent it.
-pub(super) struct Head {
-    pub(super) parts: Box<Parts>,
-    pub(super) principal: Principal,
-    pub(super) peer: Option<IpAddr>,
-}
-
-/// Takes one POST.
-pub(super) async fn post<B>(shared: &Arc<Shared>, head: Head, body: B) -> Response<Body>
-where
-    B: http_body::Body<Data = Bytes>,
-    B::Error: std::fmt::Display,
-{
-    let headers = &head.parts.headers;
-    if !negotiate::is_json(headers) {
-        let refused = reply::problem(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "the Content-Type must be application/json",
-        );
-        return Box::pin(unread(body, refused)).await;
-    }
-    let takes = negotiate::takes(headers);
-    if !takes.json && !takes.events {
-        let refused = reply::problem(
-            StatusCode::NOT_ACCEPTABLE,
-            "the Accept header must list application/json and text/event-stream",
-        );
-        return Box::pin(unread(body, refused)).await;
-    }
-    let reading = Reading::of_message(shared, &head.principal, head.peer);
-    let message = match read(body, reading).await {
-        Ok(message) => message,
-        Err(response) => return *response,
-    };
-    // Modern requests have no session, whatever their headers say beside it.
-    let named = match shared.config.sessions && !era::headers_look_modern(&head.parts.headers) {
-        true => shared.named_session(&head.parts.headers, &head.principal),
-        false => Named::None,
-    };
-    if let Named::Unsure(here) = named {
-        // Boxed is what is rare, so that the future of a plain call is small.
-        return Box::pin(settled(shared, head, message, here, takes)).await;
-    }
-    let (accepted, entry) = accept(shared, head, &message, named);
-    // A call holds what it needs of its message: what is released with it can be used again at once.
-    drop(message);
-    match accepted {
-        Accepted::Call(run) => answer::one(shared, run, entry, takes).await,
-        Accepted::Noted => reply::accepted(),
-        Accepted::Refused(refusal) => reply::refusal(refusal),
-        other => Box::pin(rest(shared, other, entry, takes)).await,
-    }
-}
-
-/// Takes a message whose session only the keeper knows.
-async fn settled(
-    shared: &Arc<Shared>,
-    head: Head,
-    message: Bytes,
-    here: Option<Arc<HttpSession>>,
-    takes: negotiate::Takes,
-) -> Response<Body> {
-    let Head { parts, principal, peer } = &head;
-    let named = match shared.settle(&parts.headers, principal, *peer, here).await {
-        Ok(Some(entry)) => Named::Here(entry),
-        Ok(None) => Named::Unknown,
-        Err(response) => return *response,
-    };
-    let (accepted, entry) = accept(shared, head, &message, named);
-    drop(message);
-    rest(shared, accepted, entry, takes).await
-}
-
-/// Hands a message to the server.
-fn accept(
-    shared: &Shared,
-    head: Head,
-    message: &Bytes,
-    named: Named,
-) -> (Accepted, Option<Arc<HttpSession>>) {
-    let lost_session = matches!(named, Named::Unknown);
-    let entry = match named {
-        Named::Here(entry) => Some(entry),
-        _ => None,
-    };
-    let session = entry.as_ref().map(|entry| Arc::clone(&entry.session));
-    let arrival = MessageContext {
-        principal: head.principal,
-        in_flight: session.as_deref().map(|session| &**session.in_flight()),
-        session: session.clone(),
-        peer: head.peer,
-        http: Some(head.parts),
-        stateless: !shared.config.sessions,
-        lost_session,
-        legacy_only: false,
-    };
-    (shared.endpoint.accept(message, arrival), entry)
-}
-
-/// Answers whatever a message was.
-async fn rest(
-    shared: &Arc<Shared>,
-    accepted: Accepted,
-    entry: Option<Arc<HttpSession>>,
-    takes: negotiate::Takes,
-) -> Response<Body> {
-    match accepted {
-        Accepted::Call(run) => answer::one(shared, run, entry, takes).await,
-        Accepted::Handshake(run, session) => handshake(shared, run, session, takes).await,
-        Accepted::Noted => reply::accepted(),
-        Accepted::Stray(stray) => shared.hand_on(*stray).await,
-        Accepted::Refused(refusal) => reply::refusal(refusal),
-        Accepted::Batch(parts) => answer::batch(shared, parts, entry, takes).await,
-    }
-}
-
-/// Answers `initialize`, and opens the session if servers keep sessions here.
-async fn handshake(
-    shared: &Arc<Shared>,
-    run: Run,
-    session: Arc<Session>,
-    takes: negotiate::Takes,
-) -> Response<Body> {
-    if !shared.config.sessions {
-        return answer::one(shared, run, None, takes).await;
-    }
-    let caller = Caller::new(session.principal(), run.call().peer_addr());
-    let entry = match shared.open_session(session, caller).await {
-        Ok(entry) => entry,
-        Err(response) => return *response,
-    };
-    let id = HeaderValue::from_str(&entry.id);
-    let mut response = answer::one(shared, run, Some(entry), takes).await;
-    if let Ok(id) = id {
-        response.headers_mut().insert(SESSION_ID, id);
-    }
-    response
-}
-
 /// How a body is read.
 pub(super) struct Reading<'a> {
     /// How many bytes it may have.
-    limit: usize,
+    pub(super) limit: usize,
     /// How long its next piece may take.
-    pause: Duration,
+    pub(super) pause: Duration,
     /// How long all of it may take.
-    timeout: Duration,
+    pub(super) timeout: Duration,
     /// Whose bytes they are, if they count.
-    counted: Option<(&'a Budget, &'a Principal, Option<IpAddr>)>,
+    pub(super) counted: Option<(&'a Budget, &'a Principal, Option<IpAddr>)>,
 }
 
-impl<'a> Reading<'a> {
-    /// A message of a caller.
-    pub(super) fn of_message(
-        shared: &'a Shared,
-        principal: &'a Principal,
-        peer: Option<IpAddr>,
-    ) -> Self {
-        let limit = shared.endpoint.profile().limits.max_message_bytes;
-        Self { counted: Some((&shared.requests, principal, peer)), ..Self::of_body(shared, limit) }
-    }
-
-    /// A small body of this many bytes at most.
-    pub(super) fn of_body(shared: &'a Shared, limit: usize) -> Self {
-        let HttpConfig { idle_connection: pause, body_timeout: timeout, .. } = shared.config;
-        Self { limit, pause, timeout, counted: None }
-    }
-
+impl Reading<'_> {
     /// Counts bytes that have come. Those of a plain call are not worth it.
     async fn count(
         &self,
@@ -372,7 +207,7 @@ mod tests {
     async fn trickling_body_is_given_up_at_its_deadline() {
         let (pause, timeout) = (Duration::from_secs(75), Duration::from_secs(60));
         let begun = Instant::now();
-        let reading = Reading { limit: 4 << 20, pause, timeout, counted: None };
+        let reading = Reading { limit: 10_000, pause, timeout, counted: None };
         let body = Trickle::every(Duration::from_secs(1));
         let refused = Box::pin(read(body, reading)).await.unwrap_err();
         assert_eq!(refused.status(), StatusCode::REQUEST_TIMEOUT);

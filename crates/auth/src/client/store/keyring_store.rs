@@ -18,9 +18,10 @@ use ring::{
 };
 
 use super::{
-    CredentialStore, FileStore, StoreError,
-    keyring::{self, Unusable},
-    tokens_for,
+    credential_store::{CredentialStore, tokens_for},
+    error::StoreError,
+    file::FileStore,
+    keyring::{self, KeyringError},
 };
 use crate::{
     client::url::Place,
@@ -57,7 +58,7 @@ struct Found {
 /// What is there under a name.
 enum Looked {
     There(SecretString),
-    Closed(Unusable),
+    Closed(KeyringError),
     Nothing,
 }
 
@@ -139,7 +140,7 @@ impl KeyringStore {
     /// When a file cannot be read.
     pub fn unreadable(&self, server: &str) -> Result<Option<String>, StoreError> {
         match self.look(&tokens_for(Place::parse(server).as_ref()))? {
-            Looked::Closed(unusable) => Ok(Some(said(&unusable))),
+            Looked::Closed(error) => Ok(Some(message(&error))),
             Looked::There(_) | Looked::Nothing => Ok(None),
         }
     }
@@ -158,8 +159,8 @@ impl KeyringStore {
     }
 
     /// The key. The inner error is why it cannot be had, and credentials are kept without it.
-    fn key(&self) -> Result<Result<Key, Unusable>, StoreError> {
-        let Some(service) = &self.service else { return Ok(Err(Unusable::Absent)) };
+    fn key(&self) -> Result<Result<Key, KeyringError>, StoreError> {
+        let Some(service) = &self.service else { return Ok(Err(KeyringError::Absent)) };
         let mut found = self.found();
         if let Some(key) = &found.key {
             return Ok(Ok(key.clone()));
@@ -177,10 +178,10 @@ impl KeyringStore {
         }
         let Some(sealed) = self.sealed.get(name)? else { return Ok(Looked::Nothing) };
         Ok(match self.key()? {
-            Err(unusable) => Looked::Closed(unusable),
+            Err(error) => Looked::Closed(error),
             Ok(key) => match key.open(name, sealed.expose()) {
                 Some(secret) => Looked::There(secret),
-                None => Looked::Closed(Unusable::Failed("its key is another one".to_owned())),
+                None => Looked::Closed(KeyringError::Failed("its key is another one".to_owned())),
             },
         })
     }
@@ -206,8 +207,8 @@ impl CredentialStore for KeyringStore {
                 self.sealed.put(name, &sealed)?;
                 self.plain.remove(name)
             }
-            Err(unusable) => {
-                self.found().why_plain = (unusable != Unusable::Absent).then(|| said(&unusable));
+            Err(error) => {
+                self.found().why_plain = (error != KeyringError::Absent).then(|| message(&error));
                 self.plain.put(name, value)?;
                 self.sealed.remove(name)
             }
@@ -246,23 +247,23 @@ impl Key {
     }
 }
 
-fn get_or_make(service: &str) -> Result<Key, Unusable> {
+fn get_or_make(service: &str) -> Result<Key, KeyringError> {
     if let Some(key) = keyring::get(service)?.and_then(|key| Key::of(&key)) {
         return Ok(key);
     }
     let mut bytes = [0; KEY_BYTES];
     let made = SystemRandom::new().fill(&mut bytes).ok().and_then(|()| Key::of(&bytes));
-    let made = made.ok_or_else(|| Unusable::Failed("there is no randomness".to_owned()))?;
+    let made = made.ok_or_else(|| KeyringError::Failed("there is no randomness".to_owned()))?;
     keyring::put(service, &bytes)?;
     Ok(made)
 }
 
-fn said(unusable: &Unusable) -> String {
+fn message(error: &KeyringError) -> String {
     let name = keyring::NAME;
-    match unusable {
-        Unusable::Absent => format!("{name} is not here, or is not to be used"),
-        Unusable::Locked => format!("{name} is locked"),
-        Unusable::Failed(why) => format!("{name} does not work: {why}"),
+    match error {
+        KeyringError::Absent => format!("{name} is not here, or is not to be used"),
+        KeyringError::Locked => format!("{name} is locked"),
+        KeyringError::Failed(why) => format!("{name} does not work: {why}"),
     }
 }
 
