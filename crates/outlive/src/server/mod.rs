@@ -61,6 +61,7 @@ pub use metrics::{Histogram, Metrics};
 pub use outlive_protocol::CompletionOutcome;
 pub use outlive_protocol::{
     Call, ClientNotification, Clock, Limits, Outcome, Principal, ProtocolError, Scopes, Session,
+    VersionSet,
 };
 pub use outlive_tasks::{
     IntoKey, JournalError, Key,

@@ -9,7 +9,7 @@ use std::{
 };
 
 use http::{Response, StatusCode};
-use outlive_protocol::era::{self, EventIdMode};
+use outlive_protocol::{EventIdMode, era};
 
 use super::{
     body::{Body, ENOUGH, Source},
@@ -40,7 +40,7 @@ pub(super) async fn get(state: &Arc<HttpState>, head: Head) -> Response<Body> {
         Ok(entry) => entry,
         Err(response) => return *response,
     };
-    let numbered = entry.session.era().numbering() != EventIdMode::None;
+    let numbered = entry.session.rules().event_ids != EventIdMode::None;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).filter(|_| numbered);
     match last.map(|id| (id, entry.event_ids().read(id))) {
         None => event_response(changes(state, entry)),
@@ -68,7 +68,7 @@ fn changes(state: &Arc<HttpState>, entry: Arc<HttpSession>) -> Body {
         before.attach();
     }
     let mut first = Vec::new();
-    if entry.session.era().numbering() == EventIdMode::Primed {
+    if entry.session.rules().event_ids == EventIdMode::Primed {
         let number = stream.append(b"");
         sse::numbered(&mut first, stream.id(number), b"");
     }
@@ -124,9 +124,9 @@ impl Source for Changes {
             match self.entry.session.feed().poll_next(cx) {
                 Poll::Ready(Some(change)) => {
                     let mut data = Vec::new();
-                    self.entry.session.era().encode_change(&change, &mut data);
+                    era::codec(self.entry.session.rules().era).encode_change(&change, &mut data);
                     let number = self.stream.append(&data);
-                    match self.entry.session.era().numbering() {
+                    match self.entry.session.rules().event_ids {
                         EventIdMode::None => sse::event(out, |out| {
                             out.extend_from_slice(&data);
                             true

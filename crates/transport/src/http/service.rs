@@ -202,7 +202,8 @@ impl HttpService {
     {
         let state = &self.state;
         let (path, method) = (head.parts.uri.path(), &head.parts.method);
-        let old = state.config.http_sse && state.endpoint.profile().eras.legacy;
+        let old =
+            state.config.http_sse && state.endpoint.profile().versions.any(|rules| rules.sessions);
         let route = match &self.route {
             Route::ByPath if path == state.config.path => &Route::Endpoint,
             Route::ByPath if old && path == "/sse" => &Route::Sse { messages: "/messages".into() },

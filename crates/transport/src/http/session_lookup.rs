@@ -109,7 +109,11 @@ impl HttpState {
                 return Err(Box::new(reply::problem(StatusCode::BAD_REQUEST, message)));
             }
         };
-        match outlive_protocol::era::check_version_header(&entry.session, headers) {
+        match outlive_protocol::era::check_version_header(
+            &entry.session,
+            self.endpoint.profile(),
+            headers,
+        ) {
             Ok(()) => Ok(entry),
             Err(fault) => {
                 Err(Box::new(reply::problem(StatusCode::BAD_REQUEST, &fault.to_string())))

@@ -102,7 +102,7 @@ impl HttpState {
     }
 
     pub(super) fn keeps_sessions(&self) -> bool {
-        self.config.sessions && self.endpoint.profile().eras.legacy
+        self.config.sessions && self.endpoint.profile().versions.any(|rules| rules.sessions)
     }
 
     /// The methods of the endpoint, for the header `Allow`.

@@ -10,8 +10,8 @@ use std::{
 
 use bytes::Bytes;
 use outlive_protocol::{
-    Accepted, Endpoint, InFlight, InFlightGuard, Message, MessageContext, Principal, ProtocolError,
-    Run, Session, era::Frame,
+    Accepted, Endpoint, Frame, InFlight, InFlightGuard, Message, MessageContext, Principal,
+    ProtocolError, Run, Session, era::codec,
 };
 use outlive_wire::Method;
 use tokio::sync::mpsc;
@@ -138,7 +138,7 @@ impl Pipe {
         // A bus that is closed ends subscriptions with an answer. Else it is the client that has
         // left them, and it wants none.
         if !self.endpoint.profile().bus.is_closed() {
-            self.in_flight.cancel_where(|call| call.method() == Some(Method::Listen));
+            self.in_flight.cancel_method(Method::Listen);
         }
         if let Some(session) = self.session() {
             session.feed().close();
@@ -263,7 +263,7 @@ async fn tell_changes(session: Arc<Session>, outbox: Outbox) {
             continue;
         }
         let mut out = Vec::new();
-        session.era().encode_change(&change, &mut out);
+        codec(session.rules().era).encode_change(&change, &mut out);
         out.push(b'\n');
         if outbox.send(out).await.is_err() {
             return;
@@ -278,7 +278,7 @@ fn write(run: &Run, message: Message, out: &mut Vec<u8>) {
         Frame::Message => out.push(b'\n'),
         Frame::End { .. } => {
             out.push(b'\n');
-            if !refused && run.call().era().epilogue(run.call(), out) {
+            if !refused && codec(run.call().rules().era).encode_trailer(run.call(), out) {
                 out.push(b'\n');
             }
         }

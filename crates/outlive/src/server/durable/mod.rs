@@ -37,7 +37,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use outlive_protocol::era::InputMode;
+use outlive_protocol::InputMode;
 use outlive_tasks::{IntoKey, Journal, JournalEntry, RunId, Step, StepStart, in_step};
 use outlive_wire::{ContentBlock, Method, RawJson};
 use serde::{Serialize, de::DeserializeOwned};
@@ -425,7 +425,7 @@ impl Future for YieldToReplica<'_> {
         let cx = self.cx;
         // A task waits in the store, whatever its client speaks, for whoever comes first.
         let stays =
-            cx.call().era().asking() == InputMode::Stream || !cx.durability().may_shed(&cx.cx);
+            cx.call().rules().input_mode == InputMode::Stream || !cx.durability().may_shed(&cx.cx);
         if stays && !cx.durability().is_task() {
             return Poll::Ready(Ok(()));
         }

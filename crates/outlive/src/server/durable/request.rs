@@ -1,6 +1,6 @@
 //! Questions as the protocol has them, and answers as it has those.
 
-use outlive_protocol::era::InputMode as Way;
+use outlive_protocol::InputMode as Way;
 use outlive_schema::forms;
 use outlive_wire::{
     ElicitAction, ElicitRequestFormParams, ElicitRequestParams, ElicitRequestURLParams,
@@ -53,7 +53,7 @@ pub(super) fn url_request(
     }
     // 2025-11-25 wants an id, and no other revision knows it.
     params.elicitation_id =
-        (cx.call().era().asking() == Way::Stream).then(|| super::key_of(cx, key));
+        (cx.call().rules().input_mode == Way::Stream).then(|| super::key_of(cx, key));
     Ok(InputRequest::Elicit(ElicitRequestParams::Url(params)))
 }
 

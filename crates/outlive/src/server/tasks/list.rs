@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use outlive_protocol::{Call, CallFuture, MethodResult, Outcome, ProtocolError, era};
+use outlive_protocol::{Call, CallFuture, MethodResult, Outcome, ProtocolError, TASK_ORIGINS, era};
 use outlive_tasks::store::{ListCursor, TaskRecord};
 use outlive_wire::PaginatedRequestParams;
 
@@ -14,7 +14,7 @@ use crate::server::core::{Core, caller_key};
 pub(in crate::server) fn list(core: &Arc<Core>, call: Arc<Call>) -> CallFuture {
     let core = Arc::clone(core);
     Box::pin(async move {
-        let (views, next) = page(&core, &call, |dialect| call.era().sees(dialect)).await?;
+        let (views, next) = page(&core, &call, |dialect| call.rules().sees_task(dialect)).await?;
         let tasks = core.tasks()?;
         let views = views.into_iter().map(|view| tasks.show(view)).collect();
         Ok(Outcome::Complete(MethodResult::Tasks(views, next)))
@@ -34,7 +34,7 @@ pub(in crate::server) fn list_all(core: &Arc<Core>, call: Arc<Call>) -> CallFutu
         let (views, next) = page(&core, &call, |_| true).await?;
         let listed = views.into_iter().map(|view| era::ListedTask {
             tool: view.tool.clone(),
-            dialect: view.origin.clone(),
+            origin: view.origin.clone(),
             view: tasks.show(view),
         });
         let listed: Vec<_> = listed.collect();
@@ -69,7 +69,7 @@ async fn page(
     };
     let (size, store) = (core.profile.limits.page_size.max(1), tasks.engine().store());
     let mut views = Vec::new();
-    for dialect in era::DIALECTS.into_iter().filter(|dialect| includes(dialect)) {
+    for dialect in TASK_ORIGINS.into_iter().filter(|dialect| includes(dialect)) {
         let more = store.list(principal, dialect, after.as_ref(), size + 1).await;
         views.extend(more.map_err(|error| unavailable(&error))?);
     }

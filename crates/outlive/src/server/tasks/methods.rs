@@ -22,7 +22,7 @@ pub(in crate::server) fn get(core: &Arc<Core>, call: Arc<Call>) -> CallFuture {
             tasks.note(&call, &id, "retrieved", None);
         }
         if tasks.config.partials
-            && let Some(after) = call.era().emitted_after(&call)?
+            && let Some(after) = era::codec(call.rules().era).task_request(&call)?.after_seq?
         {
             // After the view: when that has ended, all blocks are there.
             let emitted = Box::new(partials::beside(tasks, &call, &view, after).await?);
@@ -76,7 +76,7 @@ pub(in crate::server) fn cancel(core: &Arc<Core>, call: Arc<Call>) -> CallFuture
     let core = Arc::clone(core);
     Box::pin(async move {
         let (tasks, id) = meant(&core, &call)?;
-        let at_once = call.era().cancels_at_once();
+        let at_once = call.rules().cancels_immediately;
         look(tasks, &call, &id).await?;
         let cancelled = tasks.engine().cancel(call.principal().key(), &id, at_once).await;
         let cancelled = cancelled.map_err(|error| unavailable(&error))?;
@@ -156,7 +156,7 @@ fn slow_down(core: &Core, tasks: &Tasks, call: &Call, id: &TaskId) -> Result<(),
 
 /// A caller that did not say that it knows tasks is told to, before anything else.
 pub(in crate::server) fn gate(call: &Call) -> Result<(), ProtocolError> {
-    match call.era().holding(call)? {
+    match era::codec(call.rules().era).task_request(call)?.support {
         ClientTaskSupport::NotDeclared => {
             Err(ProtocolError::MissingCapability { required: era::tasks_capability() })
         }
@@ -171,7 +171,7 @@ pub(super) async fn look(
 ) -> Result<TaskRecord, ProtocolError> {
     let view = tasks.engine().view(call.principal().key(), id).await;
     let view = view.map_err(|error| unavailable(&error))?;
-    let view = view.filter(|view| call.era().sees(&view.origin));
+    let view = view.filter(|view| call.rules().sees_task(&view.origin));
     view.ok_or_else(|| {
         if let Some(core) = tasks.core.upgrade() {
             core.counters.lookups_denied.add(1);

@@ -40,7 +40,8 @@ use std::{
 };
 
 use outlive_protocol::{
-    Call, CompletionOutcome, Principal, Profile, ProtocolError, TaskCapability, TaskState, TaskView,
+    Call, CompletionOutcome, Principal, Profile, ProtocolError, TaskCapability, TaskState,
+    TaskView, era,
 };
 use outlive_tasks::{
     JournalError,
@@ -326,7 +327,7 @@ fn error_of(core: &Core, call: &Call, fault: &ProtocolError) -> outlive_wire::Er
         error: outlive_wire::ErrorObject,
     }
     let mut out = Vec::new();
-    call.era().refuse(Some(call.id()), fault, &core.profile, &mut out);
+    era::codec(call.rules().era).encode_error(Some(call.id()), fault, &core.profile, &mut out);
     let response = serde_json::from_slice::<Response>(&out);
     response.map_or_else(|_| internal(&fault.to_string()), |response| response.error)
 }

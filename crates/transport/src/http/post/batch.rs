@@ -7,7 +7,7 @@ use std::{
 };
 
 use http::{Response, StatusCode};
-use outlive_protocol::{Accepted, Message, Outcome, ProtocolError, Run, era::Frame};
+use outlive_protocol::{Accepted, Frame, Message, Outcome, ProtocolError, Run};
 
 use super::{
     respond::{counted, place},

@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
-use outlive_protocol::{ChangeFilter, Message, Notify, Outcome, ProtocolError, Run, era::Frame};
+use outlive_protocol::{ChangeFilter, Frame, Message, Notify, Outcome, ProtocolError, Run};
 use outlive_wire::Method;
 
 use super::{running::Running, stream::CallStream};

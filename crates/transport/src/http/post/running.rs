@@ -8,10 +8,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use outlive_protocol::{
-    InFlightGuard, Message, Notify, Run,
-    era::{Frame, OnDisconnect},
-};
+use outlive_protocol::{Frame, InFlightGuard, Message, Notify, OnDisconnect, Run};
 
 use crate::{
     caller::Caller,
@@ -82,7 +79,7 @@ fn refuse_question(run: &Run, notify: &Notify) {
 impl Drop for Running {
     fn drop(&mut self) {
         let Some(run) = self.run.take() else { return };
-        if run.call().era().abandoned() == OnDisconnect::Continue {
+        if run.call().rules().on_disconnect == OnDisconnect::Continue {
             let (held, share) = (self.held.take(), self.share.take());
             let pump = pump(run, self.numbered.take());
             self.state.tasks.spawn(async move {

@@ -5,10 +5,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use outlive_protocol::{
-    Message,
-    era::{EventIdMode, Frame},
-};
+use outlive_protocol::{EventIdMode, Frame, Message};
 
 use super::running::{Numbered, Running};
 use crate::{
@@ -40,7 +37,7 @@ impl CallStream {
         let numbering = calls
             .first_mut()
             .and_then(|running| running.run())
-            .map(|run| run.call().era().numbering());
+            .map(|run| run.call().rules().event_ids);
         let numbered = match (numbering, &entry) {
             (Some(EventIdMode::Ids | EventIdMode::Primed), Some(entry)) => {
                 Some(Numbered::open(entry, &state.events, calls.len()))

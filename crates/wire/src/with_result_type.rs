@@ -1,11 +1,11 @@
-//! A result with what the 2026-07-28 era stamps on it. For clients and tests; a server writes the
-//! stamp itself, without the detour.
+//! A result with the members that the modern era adds to every result. For clients and tests; a
+//! server writes these members itself.
 
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned, de::Error};
 
 use crate::{CacheScope, RawJson};
 
-/// A result and its stamp.
+/// A result and the members that the modern era adds to it.
 ///
 /// ```
 /// use outlive_wire::{EmptyResult, WithResultType};
@@ -35,7 +35,7 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for WithResultType<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Stamp {
+        struct Added {
             result_type: Option<String>,
             ttl_ms: Option<i64>,
             cache_scope: Option<CacheScope>,
@@ -43,7 +43,7 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for WithResultType<T> {
 
         // Read twice: a flattened member could not keep raw JSON.
         let raw = RawJson::deserialize(deserializer)?;
-        let Stamp { result_type, ttl_ms, cache_scope } =
+        let Added { result_type, ttl_ms, cache_scope } =
             serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
         let inner = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
         Ok(Self { inner, result_type, ttl_ms, cache_scope })

@@ -34,7 +34,7 @@ pub(crate) fn single<'h>(
 }
 
 /// `Mcp-Method` must equal the body's method, letter for letter.
-pub(super) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), ProtocolError> {
+pub(in crate::era) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), ProtocolError> {
     match single(headers, &METHOD)? {
         Some(value) if value == method.as_bytes() => Ok(()),
         Some(_) => Err(ProtocolError::HeaderMismatch(
@@ -48,7 +48,7 @@ pub(super) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), Prot
 
 /// `Mcp-Name` must equal the name or URI that the request is about, if its method has one. Requests
 /// about tasks may leave it out: the core specification does not list them, and clients exist that do.
-pub(super) fn check_name(
+pub(in crate::era) fn check_name(
     headers: &HeaderMap,
     member: &'static str,
     expected: Option<&str>,
@@ -112,6 +112,25 @@ pub(in crate::era) fn encode(text: &str) -> HeaderValue {
         Ok(value) if plain => value,
         _ => HeaderValue::try_from(format!("=?base64?{}?=", STANDARD.encode(text)))
             .expect("Base64 is plain text"),
+    }
+}
+
+/// Returns the value of a header that repeats an argument, decoded; `None` if it is absent.
+///
+/// # Errors
+///
+/// If the request has it twice, or it is not valid Base64 or not text.
+pub fn mirrored_header(
+    headers: &HeaderMap,
+    name: &HeaderName,
+) -> Result<Option<String>, ProtocolError> {
+    let Some(value) = single(headers, name)? else { return Ok(None) };
+    let decoded = decode(value, name)?;
+    match String::from_utf8(decoded.into_owned()) {
+        Ok(text) => Ok(Some(text)),
+        Err(_) => {
+            Err(ProtocolError::HeaderMismatch(format!("the {name} header is not text").into()))
+        }
     }
 }
 
