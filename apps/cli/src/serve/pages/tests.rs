@@ -1,3 +1,5 @@
+//! Tests of readiness and metrics.
+
 use std::{
     collections::HashMap,
     net::SocketAddr,
