@@ -92,8 +92,7 @@ pub(super) fn misread(error: &clap::Error) -> Result<ExitCode> {
     }
 }
 
-/// Every command that users can give, such as `tasks list`. Tests see by it that they have tried all.
-#[doc(hidden)]
+/// Returns every command that users can give, such as `tasks list`. Tests see by it that they have tried all.
 pub fn commands() -> Vec<String> {
     fn collect(command: &clap::Command, path: &str, all: &mut Vec<String>) {
         if !path.is_empty() && !command.has_subcommands() {

@@ -148,7 +148,7 @@ fn deploy() -> Place {
 #[tokio::test]
 async fn planted_question_in_argument_does_not_take_the_answer_of_another() {
     let place = deploy();
-    let (heard, mut planted) = mpsc::unbounded_channel();
+    let (heard, mut planted) = mpsc::channel(1_000);
     // Accepts what is planted, declines what the command requests.
     let answers = InputCallbacks::new().form(move |question| {
         let heard = heard.clone();
@@ -157,7 +157,7 @@ async fn planted_question_in_argument_does_not_take_the_answer_of_another() {
             if form.message.lines().last() == Some("Deploy it?") {
                 return InputResponse::Decline;
             }
-            let _ = heard.send(form.message.clone());
+            let _ = heard.send(form.message.clone()).await;
             InputResponse::accept(json!({"yes": true}))
         }
     });
