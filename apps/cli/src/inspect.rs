@@ -268,7 +268,7 @@ impl Page {
     }
 
     fn pair(&mut self, name: &str, value: &str) {
-        self.line(&format!("  {name:<14}{}", shown(value)));
+        self.line(&format!("  {name:<18}{}", shown(value)));
     }
 
     fn head(&mut self, name: &str, count: Option<usize>) {

@@ -3,7 +3,7 @@
 use super::{auth, call, doctor, inspect, jobs, print, serve, store, tasks};
 use crate::error::{CliError, Result};
 use clap::{
-    CommandFactory, Parser, Subcommand,
+    CommandFactory, FromArgMatches, Parser, Subcommand,
     error::{ContextKind, ErrorKind},
 };
 use std::{env, path::PathBuf, process::ExitCode};
@@ -57,7 +57,7 @@ pub fn main() -> ExitCode {
     // No command of users: it is neither offered nor completed.
     let ran = match env::args_os().nth(1).is_some_and(|word| word == outlive_jobs::SUPERVISE) {
         true => supervise(&Supervise::parse_from(env::args_os().skip(1))),
-        false => match Program::try_parse() {
+        false => match parsed() {
             Ok(program) => run(program.command),
             Err(error) => misread(&error),
         },
@@ -66,6 +66,14 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(trouble) => trouble.tell(),
     }
+}
+
+/// Reads the command line. `--version` names the program, whichever command it is given to.
+fn parsed() -> Result<Program, clap::Error> {
+    fn named(command: clap::Command) -> clap::Command {
+        command.display_name("outlive").mut_subcommands(named)
+    }
+    Program::from_arg_matches(&named(Program::command()).try_get_matches()?)
 }
 
 pub(super) fn supervise(args: &Supervise) -> Result<ExitCode> {

@@ -37,6 +37,7 @@ pub(super) trait Source: Send {
 }
 
 /// What a stream of events needs of its server.
+#[derive(Clone, Copy)]
 pub(super) struct StreamSettings<'a> {
     pub(super) profile: &'a Profile,
     pub(super) keep_alive: Duration,

@@ -77,7 +77,7 @@ fn mistakes_name_their_line() {
         ("[tools.t]\ncommand = [\"c\"]\n", 1, "has no description"),
         ("[tools.t]\ndescription = \"d\"\n", 1, "has no command"),
         (
-            "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\ntime_limit = \"soon\"\n",
+            "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\ntimeout = \"soon\"\n",
             4,
             "a span of time",
         ),
@@ -190,7 +190,7 @@ fn mistakes_name_their_line() {
             1,
             "the tool `t` needs scopes, and nobody gives them",
         ),
-        ("[server]\ntrust_proxies = [\n  \"proxy\",\n]\n", 3, "is no address"),
+        ("[server]\ntrusted_proxies = [\n  \"proxy\",\n]\n", 3, "is no address"),
     ] {
         let problems = parse(text).expect_err("should be refused").to_string();
         let start = format!("line {line}: ");

@@ -149,7 +149,7 @@ fn token_files_that_let_the_wrong_callers_in_are_refused() {
 fn doubtful_things_are_warned_of_when_the_server_starts() {
     let file = "[server]\ntoken_file = \"tokens\"\n\
         [tools.a]\ndescription = \"d\"\ncommand = [\"echo a | wc\"]\n\
-        [tools.b]\ndescription = \"d\"\ncommand = [\"true\"]\nfolder = \"nowhere\"\n\
+        [tools.b]\ndescription = \"d\"\ncommand = [\"true\"]\nworking_dir = \"nowhere\"\n\
         [tools.c]\ndescription = \"d\"\ncommand = [\"no-such-program\"]\n\
         [tools.d]\ndescription = \"d\"\ncommand = [\"true\"]\n[tools.d.arguments]\nx = { type = \"string\" }\n";
     let mut place = Place::unserved(file);

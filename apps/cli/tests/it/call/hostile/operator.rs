@@ -232,7 +232,7 @@ async fn hostile_callers_and_files_do_not_steer_the_terminal_of_an_operator() {
     let [key, tool, value] = ["key", "tool", "value"].map(|word| toml(&harm(word)));
     let mistakes = format!(
         "[server]\n{key} = 1\nlisten = {value}\nstore = {value}\n[tools.{tool}]\ncommand = [{value}]\n\
-         [tools.good]\ndescription = \"\"\ncommand = [{value}]\ntask = {value}\nfolder = {value}\n\
+         [tools.good]\ndescription = \"\"\ncommand = [{value}]\ntask = {value}\nworking_dir = {value}\n\
          [tools.good.arguments]\n{key} = {{ type = {value}, pattern = {value}, default = {value} }}\n"
     );
     fs::write(&wrong, mistakes).unwrap();
