@@ -41,9 +41,9 @@ impl OAuth {
             login: None,
             store: Arc::new(MemoryStore::new()),
             dpop: false,
-            reach: None,
+            network_policy: None,
             plain_http: false,
-            roots: None,
+            ca_file: None,
             clock: Arc::new(TokioClock::new()),
         })
     }
@@ -147,8 +147,8 @@ impl OAuthBuilder {
 
     /// Which addresses may be asked for metadata and tokens. By default public ones, and those of
     /// this machine and its private networks if the server itself is at such an address.
-    pub fn network_policy(mut self, reach: NetworkPolicy) -> Self {
-        self.0.reach = Some(reach);
+    pub fn network_policy(mut self, policy: NetworkPolicy) -> Self {
+        self.0.network_policy = Some(policy);
         self
     }
 
@@ -160,8 +160,8 @@ impl OAuthBuilder {
     }
 
     /// A PEM file of the certificates to trust, in place of the system's.
-    pub fn root_certificates(mut self, file: impl Into<PathBuf>) -> Self {
-        self.0.roots = Some(file.into());
+    pub fn ca_file(mut self, file: impl Into<PathBuf>) -> Self {
+        self.0.ca_file = Some(file.into());
         self
     }
 

@@ -21,9 +21,9 @@ pub(super) struct Settings {
     pub(super) login: Option<Arc<dyn DynLogin>>,
     pub(super) store: Arc<dyn CredentialStore>,
     pub(super) dpop: bool,
-    pub(super) reach: Option<NetworkPolicy>,
+    pub(super) network_policy: Option<NetworkPolicy>,
     pub(super) plain_http: bool,
-    pub(super) roots: Option<PathBuf>,
+    pub(super) ca_file: Option<PathBuf>,
     pub(super) clock: Arc<dyn Clock>,
 }
 

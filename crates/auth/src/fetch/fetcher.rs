@@ -1,46 +1,36 @@
 //! Fetches documents and tokens within bounds.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    net::IpAddr,
-    path::PathBuf,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fmt, path::PathBuf, sync::OnceLock, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use outlive_transport::client::http::{Address, HttpLink, HttpOptions};
+use outlive_transport::client::{
+    NetworkPolicy,
+    http::{Address, HttpClient, HttpOptions},
+    is_loopback_host,
+};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     error::{FetchError, FetchErrorKind},
     form,
-    network_policy::{NetworkPolicy, is_loopback},
 };
 
 /// How often a document may be somewhere else of the same origin.
 const REDIRECTS: usize = 3;
 
-/// Origins whose connections are kept.
-const ORIGINS: usize = 64;
-
 /// Fetches, within bounds.
 pub struct Fetcher {
-    network_policy: NetworkPolicy,
+    options: HttpOptions,
     plain_http: bool,
-    timeout: Duration,
-    bytes: usize,
-    roots: Option<PathBuf>,
-    // A std mutex: nothing awaits while it is held.
-    links: Mutex<HashMap<String, HttpLink>>,
+    /// The client for `https:`, and the one for `http:`.
+    clients: [OnceLock<HttpClient>; 2],
 }
 
 impl fmt::Debug for Fetcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fetcher")
-            .field("network_policy", &self.network_policy)
+            .field("network_policy", &self.options.network_policy)
             .finish_non_exhaustive()
     }
 }
@@ -54,21 +44,18 @@ impl Default for Fetcher {
 impl Fetcher {
     /// Public addresses, over TLS, 256 KiB, ten seconds.
     pub fn new() -> Self {
-        Self {
-            network_policy: NetworkPolicy::Public,
-            plain_http: false,
-            timeout: Duration::from_secs(10),
-            bytes: 256 << 10,
-            roots: None,
-            links: Mutex::default(),
-        }
+        let mut options = HttpOptions::default();
+        options.connect_timeout = Duration::from_secs(10);
+        options.message_bytes = 256 << 10;
+        options.idle_connections = 2;
+        options.network_policy = NetworkPolicy::Public;
+        Self { options, plain_http: false, clients: Default::default() }
     }
 
-    /// Says which addresses may be connected to.
+    /// Sets the addresses that may be connected to.
     #[must_use]
-    pub fn network_policy(mut self, policy: NetworkPolicy) -> Self {
-        self.network_policy = policy;
-        self
+    pub fn network_policy(self, policy: NetworkPolicy) -> Self {
+        self.with(|options| options.network_policy = policy)
     }
 
     /// Whether `http:` to other machines is allowed; off by default. Anyone on the path can read the
@@ -76,27 +63,31 @@ impl Fetcher {
     #[must_use]
     pub fn allow_http(mut self, allowed: bool) -> Self {
         self.plain_http = allowed;
-        self
+        self.with(|_| {})
     }
 
     /// How long one fetch may take, connecting included.
     #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
+    pub fn timeout(self, timeout: Duration) -> Self {
+        self.with(|options| options.connect_timeout = timeout)
     }
 
-    /// How many bytes an answer may have.
+    /// Sets the maximum bytes of a response.
     #[must_use]
-    pub fn max_bytes(mut self, bytes: usize) -> Self {
-        self.bytes = bytes;
-        self
+    pub fn max_bytes(self, bytes: usize) -> Self {
+        self.with(|options| options.message_bytes = bytes)
     }
 
-    /// A PEM file of the certificates to trust, in place of the system's.
+    /// A PEM file of the certificates to trust, in place of the platform's.
     #[must_use]
-    pub fn root_certificates(mut self, file: impl Into<PathBuf>) -> Self {
-        self.roots = Some(file.into());
+    pub fn ca_file(self, file: impl Into<PathBuf>) -> Self {
+        self.with(|options| options.ca_file = Some(file.into()))
+    }
+
+    /// Changes the options; clients that have the old ones are dropped.
+    fn with(mut self, change: impl FnOnce(&mut HttpOptions)) -> Self {
+        change(&mut self.options);
+        self.clients = Default::default();
         self
     }
 
@@ -187,9 +178,9 @@ impl Fetcher {
     ) -> Result<FetchResponse, FetchError> {
         headers.entry(header::ACCEPT).or_insert(HeaderValue::from_static("application/json"));
         let failed = |kind| FetchError::new(address, kind);
-        let link = self.link(address)?;
+        let (client, timeout) = (self.client(address)?, self.options.connect_timeout);
         let fetching = async {
-            let mut reply = link.send(method, headers, body).await?;
+            let mut reply = client.send(address, method, headers, body).await?;
             let (status, headers) = (reply.status, std::mem::take(&mut reply.headers));
             Ok(FetchResponse {
                 url: format!("{address:?}"),
@@ -198,49 +189,27 @@ impl Fetcher {
                 body: reply.bytes().await?,
             })
         };
-        match tokio::time::timeout(self.timeout, Box::pin(fetching)).await {
+        match tokio::time::timeout(timeout, Box::pin(fetching)).await {
             Ok(fetched) => fetched.map_err(|error| failed(FetchErrorKind::Transport(error))),
-            Err(_) => Err(failed(FetchErrorKind::TimedOut(self.timeout))),
+            Err(_) => Err(failed(FetchErrorKind::TimedOut(timeout))),
         }
     }
 
-    /// The connections to an origin.
-    fn link(&self, address: &Address) -> Result<HttpLink, FetchError> {
-        let origin = address.origin();
-        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(link) = links.get(&origin) {
-            return Ok(link.at(address.clone()));
+    /// The client for an address.
+    fn client(&self, address: &Address) -> Result<&HttpClient, FetchError> {
+        let client = &self.clients[usize::from(!address.is_tls())];
+        if let Some(client) = client.get() {
+            return Ok(client);
         }
-        let mut options = HttpOptions::default();
-        options.connect_timeout = self.timeout;
-        options.message_bytes = self.bytes;
-        options.idle_connections = 2;
-        options.roots = self.roots.clone();
-        options.admits = self.admits(address);
-        let link = HttpLink::new(&address.url(), options)
-            .map_err(|error| FetchError::new(address, FetchErrorKind::Transport(error)))?;
-        if links.len() >= ORIGINS {
-            links.clear();
-        }
-        links.insert(origin, link.clone());
-        Ok(link)
-    }
-
-    fn admits(&self, address: &Address) -> Option<fn(IpAddr) -> bool> {
-        // Without TLS only what a name says keeps it on this machine, so the name is held to it.
+        let mut options = self.options.clone();
         if !address.is_tls() && !self.plain_http {
-            return Some(is_loopback);
+            // Without TLS only its name keeps a request on this machine, so the address is checked.
+            options.network_policy = NetworkPolicy::Loopback;
         }
-        self.network_policy.admits()
+        let made = HttpClient::new(&options, address.is_tls())
+            .map_err(|error| FetchError::new(address, FetchErrorKind::Transport(error)))?;
+        Ok(client.get_or_init(|| made))
     }
-}
-
-/// Returns whether the name of a host is that of this machine.
-pub fn is_loopback_host(host: &str) -> bool {
-    let host = host.trim_matches(['[', ']']);
-    host.eq_ignore_ascii_case("localhost")
-        || host.to_ascii_lowercase().ends_with(".localhost")
-        || host.parse().is_ok_and(is_loopback)
 }
 
 /// What came back.

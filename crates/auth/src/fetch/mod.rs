@@ -9,9 +9,8 @@
 mod error;
 mod fetcher;
 pub mod form;
-mod network_policy;
 
 pub use crate::json::object as read_object;
 pub use error::{FetchError, FetchErrorKind};
-pub use fetcher::{FetchResponse, Fetcher, is_loopback_host};
-pub use network_policy::{NetworkPolicy, is_public};
+pub use fetcher::{FetchResponse, Fetcher};
+pub use outlive_transport::client::{NetworkPolicy, is_loopback_host, is_public};

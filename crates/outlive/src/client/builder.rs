@@ -225,7 +225,7 @@ impl ClientBuilder {
         let mut http = HttpOptions::default();
         http.connect_timeout = self.limits.connect_timeout;
         http.message_bytes = self.limits.max_message_bytes;
-        http.roots = self.roots;
+        http.ca_file = self.roots;
         http.tokens = self.tokens;
         let dispatch = Arc::new(Dispatch::new(
             self.label.unwrap_or_else(|| target.label()),

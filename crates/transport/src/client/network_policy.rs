@@ -1,12 +1,17 @@
-//! Where fetches may go: which addresses a name may stand for.
+//! Which addresses outgoing connections may policy.
+//!
+//! A URL in a document of another party is a way to make this process call its own network (SSRF). So
+//! the client checks every address that a name resolves to, and connects to a checked address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Which addresses may be connected to. Each includes those before it.
+/// Addresses that connections may go to. From `Public` on, each includes the one before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum NetworkPolicy {
-    /// Addresses of the internet.
+    /// This machine only.
+    Loopback,
+    /// Addresses of the internet only.
     #[default]
     Public,
     /// Also this machine and private networks; not the link-local addresses at which clouds hand out
@@ -17,8 +22,8 @@ pub enum NetworkPolicy {
 }
 
 impl NetworkPolicy {
-    /// The reach that an address asks for.
-    pub fn of(ip: IpAddr) -> Self {
+    /// Returns the narrowest policy, from `Public` on, that allows `ip`.
+    pub fn for_address(ip: IpAddr) -> Self {
         if is_public(ip) {
             Self::Public
         } else if is_local(ip) {
@@ -28,16 +33,26 @@ impl NetworkPolicy {
         }
     }
 
-    pub(super) fn admits(self) -> Option<fn(IpAddr) -> bool> {
+    /// Returns whether connections may go to `ip`.
+    pub fn allows(self, ip: IpAddr) -> bool {
         match self {
-            Self::Public => Some(is_public),
-            Self::Local => Some(|ip| is_public(ip) || is_local(ip)),
-            Self::Anywhere => None,
+            Self::Loopback => is_loopback(ip),
+            Self::Public => is_public(ip),
+            Self::Local => is_public(ip) || is_local(ip),
+            Self::Anywhere => true,
         }
     }
 }
 
-pub(super) fn is_loopback(ip: IpAddr) -> bool {
+/// Returns whether the name of a host is that of this machine.
+pub fn is_loopback_host(host: &str) -> bool {
+    let host = host.trim_matches(['[', ']']);
+    host.eq_ignore_ascii_case("localhost")
+        || host.to_ascii_lowercase().ends_with(".localhost")
+        || host.parse().is_ok_and(is_loopback)
+}
+
+fn is_loopback(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
 }
 
@@ -98,8 +113,8 @@ mod tests {
 
     // ACL-24
     #[test]
-    fn every_address_has_the_reach_it_needs() {
-        for (ips, reach) in [
+    fn address_needs_the_policy_of_its_range() {
+        for (ips, policy) in [
             (
                 &["8.8.8.8", "2606:4700::1", "::ffff:8.8.8.8", "64:ff9b::808:808"][..],
                 NetworkPolicy::Public,
@@ -138,9 +153,10 @@ mod tests {
             ),
         ] {
             for ip in ips {
-                assert_eq!(NetworkPolicy::of(ip.parse().unwrap()), reach, "{ip}");
+                assert_eq!(NetworkPolicy::for_address(ip.parse().unwrap()), policy, "{ip}");
             }
         }
         assert!(is_loopback("::ffff:127.0.0.1".parse().unwrap()));
+        assert!(!NetworkPolicy::Loopback.allows("10.0.0.1".parse().unwrap()));
     }
 }
