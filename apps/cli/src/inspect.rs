@@ -5,6 +5,7 @@ use std::{fmt::Write as _, process::ExitCode, sync::Arc};
 use console::measure_text_width;
 use outlive::{
     client::{Client, Error, Result as Asked, ServerErrorKind, ServerInfo, SkillEntry},
+    schema::{self, Field, plain_text},
     text,
     wire::{Prompt, Resource, ResourceTemplate, Tool, Version},
 };
@@ -13,7 +14,6 @@ use serde_json::{Value, json};
 use crate::{
     call::{
         block_on,
-        schema::{self, Field, plain},
         screen::{Screen, shown},
         server::{Connection, Server, trouble},
     },
@@ -310,7 +310,8 @@ impl Page {
         for field in &fields {
             let need = if field.is_required { '*' } else { ' ' };
             let default = field.default.as_ref();
-            let default = default.map(|it| format!(" [{}]", shown(&plain(it)))).unwrap_or_default();
+            let default =
+                default.map(|it| format!(" [{}]", shown(&plain_text(it)))).unwrap_or_default();
             let about = field.description.as_deref().map(shown).unwrap_or_default();
             let (name, hint) = (shown(&field.name), shown(&field.hint));
             self.line(&format!("    {need} {name:<names$}  {hint:<hints$}  {about}{default}"));

@@ -28,8 +28,11 @@
 
 pub mod client;
 mod hex;
+mod in_memory;
 mod operator;
+pub mod schema;
 pub mod server;
+mod skill_format;
 #[cfg(feature = "auth-proxy")]
 mod task_login_store;
 pub mod testing;

@@ -8,10 +8,13 @@ use std::{
     io::{self, Read},
 };
 
-use outlive::{client::check_arguments, wire::Tool};
+use outlive::{
+    client::check_arguments,
+    schema::{Field, FieldChoice, FieldKind, fields, is_open, plain_text},
+    wire::Tool,
+};
 use serde_json::{Map, Value};
 
-use super::schema::{Choice, Field, Kind, fields, is_open, plain};
 use crate::error::{CliError, Result};
 
 /// Makes the arguments of a tool. What the tool does not have, or cannot do without, is refused
@@ -68,8 +71,8 @@ pub(crate) fn typed(fields: &[Field], words: &[String]) -> Result<Map<String, Va
         }
         let kind = fields.iter().find(|field| field.name == key).map(|field| &field.kind);
         match kind {
-            Some(Kind::List(item)) => add(&mut values, key, value(key, item, text)?),
-            Some(Kind::Many(choices)) => add(&mut values, key, one_of(key, choices, text)?),
+            Some(FieldKind::List(item)) => add(&mut values, key, value(key, item, text)?),
+            Some(FieldKind::Many(choices)) => add(&mut values, key, one_of(key, choices, text)?),
             Some(_) | None if values.contains_key(key) => {
                 return Err(
                     CliError::usage(format!("`{key}` is given twice")).remedy("it takes one value")
@@ -95,34 +98,34 @@ fn add(values: &mut Map<String, Value>, key: &str, value: Value) {
 }
 
 /// A value of a kind, from a text.
-pub(crate) fn value(key: &str, kind: &Kind, text: &str) -> Result<Value> {
+pub(crate) fn value(key: &str, kind: &FieldKind, text: &str) -> Result<Value> {
     let not = |what: &str| CliError::usage(format!("`{key}` must be {what}, not `{text}`"));
     match kind {
-        Kind::Text => Ok(Value::from(text)),
-        Kind::Integer => match text.trim().parse::<i64>() {
+        FieldKind::Text => Ok(Value::from(text)),
+        FieldKind::Integer => match text.trim().parse::<i64>() {
             Ok(number) => Ok(number.into()),
             Err(_) => Err(not("an integer").remedy(format!("{key}=3"))),
         },
-        Kind::Number => {
+        FieldKind::Number => {
             let number = serde_json::from_str::<serde_json::Number>(text.trim());
             number.map(Value::Number).map_err(|_| not("a number").remedy(format!("{key}=2.5")))
         }
-        Kind::Boolean => match text.trim() {
+        FieldKind::Boolean => match text.trim() {
             "true" | "yes" | "y" => Ok(Value::Bool(true)),
             "false" | "no" | "n" => Ok(Value::Bool(false)),
             _ => Err(not("true or false").remedy(format!("{key}=true"))),
         },
-        Kind::One(choices) => one_of(key, choices, text),
+        FieldKind::One(choices) => one_of(key, choices, text),
         // A list in one word, where there is no key to repeat.
-        Kind::Many(choices) => {
+        FieldKind::Many(choices) => {
             let each = parts(text).map(|text| one_of(key, choices, text));
             each.collect::<Result<_>>().map(Value::Array)
         }
-        Kind::List(item) => {
+        FieldKind::List(item) => {
             parts(text).map(|text| value(key, item, text)).collect::<Result<_>>().map(Value::Array)
         }
         // Whoever means a text that is also JSON writes it as JSON.
-        Kind::Json => Ok(serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))),
+        _ => Ok(serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))),
     }
 }
 
@@ -130,10 +133,10 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|part| !part.is_empty())
 }
 
-fn one_of(key: &str, choices: &[Choice], text: &str) -> Result<Value> {
-    let found = choices.iter().find(|choice| plain(&choice.value) == text);
+fn one_of(key: &str, choices: &[FieldChoice], text: &str) -> Result<Value> {
+    let found = choices.iter().find(|choice| plain_text(&choice.value) == text);
     found.map(|choice| choice.value.clone()).ok_or_else(|| {
-        let all: Vec<String> = choices.iter().map(|choice| plain(&choice.value)).collect();
+        let all: Vec<String> = choices.iter().map(|choice| plain_text(&choice.value)).collect();
         CliError::usage(format!("`{key}` cannot be `{text}`"))
             .remedy(format!("one of {}", all.join(", ")))
     })

@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
-use outlive::client::{InputCapabilities, InputHandler, InputKind, InputResponse, PendingInput};
+use outlive::{
+    client::{InputCapabilities, InputHandler, InputKind, InputResponse, PendingInput},
+    schema::{self, Field},
+};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{
-    arguments::typed,
-    schema::{self, Field},
-};
+use super::arguments::typed;
 use crate::error::{CliError, Result};
 
 /// Answers that are given beforehand.

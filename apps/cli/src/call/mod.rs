@@ -18,7 +18,6 @@ mod progress_bar;
 pub(crate) mod run_call;
 pub(crate) mod saved_calls;
 pub(crate) mod saved_task;
-pub(crate) mod schema;
 pub(crate) mod screen;
 pub(crate) mod server;
 pub(crate) mod show;

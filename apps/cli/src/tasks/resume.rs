@@ -2,8 +2,12 @@
 
 use std::{collections::BTreeSet, process::ExitCode, sync::Arc};
 
-use outlive::client::{
-    CallStage, Client, ClientError, Error, ServerErrorKind, TaskHandle, TaskSnapshot, TaskStatus,
+use outlive::{
+    client::{
+        CallStage, Client, ClientError, Error, ServerErrorKind, TaskHandle, TaskSnapshot,
+        TaskStatus,
+    },
+    schema,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -17,7 +21,6 @@ use crate::{
         outcome::Outcome,
         run_call::{Attendant, Begun, Left},
         saved_calls::Handles,
-        schema,
         screen::Screen,
         server::{Connection, trouble},
     },

@@ -89,7 +89,7 @@ pub use request::Progress;
 pub use skills::{SkillEntry, SkillFile};
 pub use stream::{Segment, StreamTool, ToolStream};
 pub use subscription::{ListenFilter, Subscription};
-pub use target::{OpenedTransport, Target};
+pub use target::{InMemoryServer, OpenedTransport, Target};
 pub use tasks::{TaskEvent, TaskEvents, TaskHandle, TaskList};
 pub use tool_arguments::check_arguments;
 pub use tools_text::result_text;

@@ -4,6 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use outlive_protocol::{TaskDialect, VersionRules, era::client::TaskSnapshot};
+use outlive_schema::Schema;
 use outlive_wire::{CallToolResult, Method, TaskSupport, code};
 use serde_json::Value;
 
@@ -18,7 +19,7 @@ use super::{
     tool_cache::KnownTool,
     tools::{Tasks, ToolCall},
 };
-use crate::{hex::hex, server::Schema};
+use crate::hex::hex;
 
 /// Where `_meta` has the key of a call that is to be done once.
 pub(crate) const IDEMPOTENCY_KEY: &str = "dev.outlive/idempotencyKey";

@@ -32,6 +32,7 @@ use super::{
     tasks::{TaskConfig, Tasks},
     throttle::Throttle,
 };
+use crate::skill_format::EXTENSION;
 
 /// Collects what a server offers; [`ServerBuilder::build`] checks it.
 #[must_use]
@@ -457,7 +458,7 @@ impl ServerBuilder {
         let catalog = Arc::new(catalog);
         self.offers.resources = true;
         let settings = serde_json::json!({"directoryRead": true});
-        self.extensions.insert(skills::EXTENSION.to_owned(), settings);
+        self.extensions.insert(EXTENSION.to_owned(), settings);
         for (name, method) in skills::methods(&catalog) {
             self.methods.insert(name.into(), method);
         }

@@ -40,7 +40,7 @@ fn open_pipe(core: &Core) -> Result<Piped> {
             piped(pipe, Some(process))
         }
         Target::Server(server) => {
-            let (input, output) = tokio::io::split(server.connect_in_memory().stream);
+            let (input, output) = tokio::io::split(server.connect().stream);
             piped(PipeLink::lines(input, output, bounds, others), None)
         }
         Target::Open(opened) => match opened.take() {
