@@ -42,9 +42,9 @@ pub(super) fn call(
     };
     if let (Some(headers), Some(member)) = (http_headers, method.and_then(headers::named_by)) {
         let json = match member {
-            "uri" => request.head.uri(),
-            "taskId" => request.head.task_id(),
-            _ => request.head.name(),
+            "uri" => request.head.uri,
+            "taskId" => request.head.task_id,
+            _ => request.head.name,
         };
         check_name(headers, member, json)?;
     }
