@@ -4,7 +4,6 @@
 //! bytes are kept once, and every part of them is a [`Span`] into them: nothing is copied.
 
 use std::{
-    any::Any,
     borrow::Cow,
     fmt,
     net::IpAddr,
@@ -63,12 +62,8 @@ pub struct Call {
     pub(crate) http: Option<Box<Parts>>,
     pub(crate) params: Option<Span>,
     pub(crate) port: Outbox,
-    pub(crate) attachment: Attachment,
     pub(crate) watch: OnceLock<Watch>,
 }
-
-/// What the floor above keeps about a call while it runs.
-pub(crate) type Attachment = OnceLock<Box<dyn Any + Send + Sync>>;
 
 /// Where the members of `params` stand that more than one method has.
 #[derive(Clone, Copy, Debug, Default)]
@@ -225,20 +220,6 @@ impl Call {
     /// The way to the client while the call runs.
     pub fn port(&self) -> &Outbox {
         &self.port
-    }
-
-    /// What the floor above keeps about this call, made when it is first asked for. There is one
-    /// place: only one type can use it.
-    pub fn attachment<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> &T {
-        self.attachment
-            .get_or_init(|| Box::new(make()))
-            .downcast_ref()
-            .unwrap_or_else(|| unreachable!("a call has attachments of one type"))
-    }
-
-    /// What the floor above keeps about this call, if it has anything.
-    pub fn attached<T: Any>(&self) -> Option<&T> {
-        self.attachment.get()?.downcast_ref()
     }
 
     /// Has a watcher told how the call ends. The first one counts; a call without one costs one check.

@@ -11,8 +11,16 @@ pub enum CallEnd<'a> {
     /// Its caller has cancelled it, or left.
     Cancelled,
     /// The server responded with a task before, and the run of the task has ended.
-    Task(&'a Result<Outcome, ProtocolError>),
+    Task {
+        /// The task.
+        task_id: &'a str,
+        /// What its handler returned.
+        result: &'a Result<Outcome, ProtocolError>,
+    },
     /// The server responded with a task before, and the handler has stopped because the task was
     /// cancelled.
-    TaskCancelled,
+    TaskCancelled {
+        /// The task.
+        task_id: &'a str,
+    },
 }

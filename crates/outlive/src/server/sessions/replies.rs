@@ -9,19 +9,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use outlive_protocol::{
-    ClientReply, Clock, MisroutedReply, PendingRequest, Session, SessionStoreError,
-};
+use outlive_protocol::{ClientReply, Clock, MisroutedReply, Session, SessionStoreError};
 use outlive_tasks::store::{Store, StoreError};
 use outlive_wire::{ErrorObject, RawJson};
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 
-use super::notes::{MaxBytes, digest};
 use crate::server::{
-    RateLimit,
-    core::Core,
-    throttle::{Busy, Throttle},
+    sessions::charge::{MaxBytes, digest},
+    throttle::{Busy, RateLimit, Throttle},
 };
 
 /// How often answers are looked for: a person does not notice it, and a store does not either.
@@ -42,7 +38,7 @@ const AT_ONCE: u32 = 100;
 const MAX_BYTES: usize = 64 << 10;
 
 /// Answers on their way from one replica to another.
-pub(super) struct Replies {
+pub(crate) struct Replies {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     posts: Arc<Throttle>,
@@ -71,7 +67,7 @@ enum Kept {
 }
 
 impl Replies {
-    pub(super) fn new(store: &Arc<dyn Store>, clock: &Arc<dyn Clock>, max_bytes: MaxBytes) -> Self {
+    pub(crate) fn new(store: &Arc<dyn Store>, clock: &Arc<dyn Clock>, max_bytes: MaxBytes) -> Self {
         let rate = RateLimit::per_second(MOST).burst(AT_ONCE);
         Self {
             store: Arc::clone(store),
@@ -83,7 +79,7 @@ impl Replies {
     }
 
     /// Keeps an answer for the replica that waits for it.
-    pub(super) async fn post(&self, stray: MisroutedReply) -> Result<(), SessionStoreError> {
+    pub(crate) async fn post(&self, stray: MisroutedReply) -> Result<(), SessionStoreError> {
         let MisroutedReply { session: asked, id, reply } = stray;
         let Some(name) = asked.portable() else { return Ok(()) };
         if !asked.may_have_asked(id) {
@@ -118,7 +114,7 @@ impl Replies {
     }
 
     /// Looks for the answers to what is being asked in a session, for as long as something is.
-    fn watch(&self, session: &Arc<Session>) {
+    pub(crate) fn watch(&self, session: &Arc<Session>) {
         let Some(name) = session.portable() else { return };
         let mut watching = self.watched.lock();
         watching.sessions.insert(Arc::clone(&name.id), Arc::downgrade(session));
@@ -127,17 +123,6 @@ impl Replies {
             let looking = Looking(Some(Arc::clone(&self.watched)));
             tokio::spawn(look(looking, Arc::clone(&self.store)));
         }
-    }
-}
-
-impl Core {
-    /// Opens a request to the client of a session. Its answer may come to any replica.
-    pub(in crate::server) fn ask_in(&self, session: &Arc<Session>) -> PendingRequest {
-        let pending = session.asked().open();
-        if let Some(notes) = self.session_notes() {
-            notes.replies.watch(session);
-        }
-        pending
     }
 }
 

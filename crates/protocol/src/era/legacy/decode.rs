@@ -43,7 +43,6 @@ pub(super) fn call(
         http: arrival.http,
         params: request.params_span(),
         port: Outbox::default(),
-        attachment: OnceLock::new(),
         watch: OnceLock::new(),
         message: message.clone(),
     }))

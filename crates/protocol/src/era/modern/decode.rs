@@ -72,7 +72,6 @@ pub(super) fn call(
         http,
         params: request.params_span(),
         port: Outbox::default(),
-        attachment: OnceLock::new(),
         watch: OnceLock::new(),
         message: kept,
     }))
